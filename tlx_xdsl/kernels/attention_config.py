@@ -22,6 +22,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+MAX_HEAD_DIM = 256
+"""Elements of a head."""
+
+DIM_STEP = 8
+"""Elements of a head come in multiples of it: 16 bytes, as TMA wants rows to start."""
+
 CONSUMER_ROWS = 64
 """Rows of a consumer: those of one wgmma."""
 

@@ -134,6 +134,51 @@ def blocks_until(last_key, KV_LENGTH, BLOCK_N: tl.constexpr, MASKED: tl.constexp
 
 
 @tlx_xdsl.jit
+def produce(
+    loaded, buffers, fulls, empties, num_tiles, HEADS, GROUP, Q_LENGTH, KV_LENGTH, HEADS_TOGETHER,
+    CONSUMERS: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr,
+    PIECES: tl.constexpr, V_PIECES: tl.constexpr, O_IN_Q: tl.constexpr, CAUSAL: tl.constexpr,
+):  # fmt: skip
+    """The producer."""
+    q_desc, k_desc, v_desc = loaded
+    q, k, v = buffers
+    q_full, k_full, v_full = fulls
+    q_empty, k_empty, v_empty = empties
+    BLOCK_M: tl.constexpr = CONSUMERS * ROWS
+    stage = 0
+    phase = 0
+    for turn in range(num_tiles):
+        head, row = tile_of(turn, Q_LENGTH, HEADS_TOGETHER, BLOCK_M, CAUSAL)
+        b = head // HEADS
+        h = head % HEADS
+        h_kv = h // GROUP
+        num_blocks = blocks_until(row + BLOCK_M - 1, KV_LENGTH, BLOCK_N, CAUSAL)
+        kv_row = (num_blocks - 1) * BLOCK_N
+
+        # In the order in which the consumers need them: K is a step ahead of V. Q that waits for O comes later.
+        if not O_IN_Q:
+            load_pieces(q_desc, b, h, row, block_of(q, 0, PIECES), q_full[0], q_empty[0], turn & 1)
+        k_block = block_of(k, stage, PIECES)
+        load_pieces(k_desc, b, h_kv, kv_row, k_block, k_full[stage], k_empty[stage], phase)
+        for c in tl.static_range(0 if O_IN_Q else 1, CONSUMERS):
+            q_block = block_of(q, c, PIECES)
+            load_pieces(q_desc, b, h, row + c * ROWS, q_block, q_full[c], q_empty[c], turn & 1)
+        for _ in range(1, num_blocks):
+            v_stage = stage
+            v_phase = phase
+            stage, phase = next_place(stage, phase, NUM_STAGES)
+            k_row = kv_row - BLOCK_N
+            k_block = block_of(k, stage, PIECES)
+            load_pieces(k_desc, b, h_kv, k_row, k_block, k_full[stage], k_empty[stage], phase)
+            v_block = block_of(v, v_stage, V_PIECES)
+            load_pieces(v_desc, b, h_kv, kv_row, v_block, v_full[v_stage], v_empty[v_stage], v_phase)
+            kv_row = k_row
+        v_block = block_of(v, stage, V_PIECES)
+        load_pieces(v_desc, b, h_kv, kv_row, v_block, v_full[stage], v_empty[stage], phase)
+        stage, phase = next_place(stage, phase, NUM_STAGES)
+
+
+@tlx_xdsl.jit
 def attention(
     q_desc, k_desc, v_desc, o_desc, lse_ptr, sm_scale,
     BATCH_HEADS, HEADS, GROUP, Q_LENGTH, KV_LENGTH, HEADS_TOGETHER,
@@ -175,37 +220,11 @@ def attention(
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
-            stage = 0
-            phase = 0
-            for turn in range(num_tiles):
-                head, row = tile_of(turn, Q_LENGTH, HEADS_TOGETHER, BLOCK_M, CAUSAL)
-                b = head // HEADS
-                h = head % HEADS
-                h_kv = h // GROUP
-                num_blocks = blocks_until(row + BLOCK_M - 1, KV_LENGTH, BLOCK_N, CAUSAL)
-                kv_row = (num_blocks - 1) * BLOCK_N
-
-                # In the order in which the consumers need them: K is a step ahead of V. Q that waits for O comes later.
-                if not O_IN_Q:
-                    load_pieces(q_desc, b, h, row, block_of(q, 0, PIECES), q_full[0], q_empty[0], turn & 1)
-                k_block = block_of(k, stage, PIECES)
-                load_pieces(k_desc, b, h_kv, kv_row, k_block, k_full[stage], k_empty[stage], phase)
-                for c in tl.static_range(0 if O_IN_Q else 1, CONSUMERS):
-                    q_block = block_of(q, c, PIECES)
-                    load_pieces(q_desc, b, h, row + c * ROWS, q_block, q_full[c], q_empty[c], turn & 1)
-                for _ in range(1, num_blocks):
-                    v_stage = stage
-                    v_phase = phase
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
-                    k_row = kv_row - BLOCK_N
-                    k_block = block_of(k, stage, PIECES)
-                    load_pieces(k_desc, b, h_kv, k_row, k_block, k_full[stage], k_empty[stage], phase)
-                    v_block = block_of(v, v_stage, V_PIECES)
-                    load_pieces(v_desc, b, h_kv, kv_row, v_block, v_full[v_stage], v_empty[v_stage], v_phase)
-                    kv_row = k_row
-                v_block = block_of(v, stage, V_PIECES)
-                load_pieces(v_desc, b, h_kv, kv_row, v_block, v_full[stage], v_empty[stage], phase)
-                stage, phase = next_place(stage, phase, NUM_STAGES)
+            produce(
+                (q_desc, k_desc, v_desc), (q, k, v), (q_full, k_full, v_full), (q_empty, k_empty, v_empty), num_tiles,
+                HEADS, GROUP, Q_LENGTH, KV_LENGTH, HEADS_TOGETHER,
+                CONSUMERS, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, O_IN_Q, CAUSAL,
+            )  # fmt: skip
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS, registers=REGISTERS):  # consumers
             c: tl.constexpr = tlx.async_task_replica_id()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from tlx_xdsl.kernels.attention_config import DIM_STEP, MAX_HEAD_DIM
 from tlx_xdsl.kernels.operands import (
     TMA_ALIGNMENT,
     Operand,
@@ -20,9 +21,6 @@ from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 DTYPES = ("fp16", "bf16")
 
-MAX_HEAD_DIM = 256
-"""Elements of a head: the columns of one wgmma."""
-
 _MAX_ROWS = (1 << 31) - 1
 """Rows of all heads are counted in 32 bits."""
 
@@ -32,9 +30,8 @@ def check_heads(
 ) -> None:
     """Refuse what are no heads of queries, keys and values that fit.
 
-    Without `head_dims` they are any multiples of 8 up to MAX_HEAD_DIM, also different ones of `q` and of `v`.
-
-    Raises TypeError for other types, ValueError for shapes and places.
+    Where there are `head_dims`, heads have as many elements as one of them says, and those of `v` the same. Raises
+    TypeError for other types, ValueError for shapes and places.
     """
     check_types((q, k, v), dtypes)
     for each in (q, k, v):
@@ -42,11 +39,13 @@ def check_heads(
             raise ValueError(f"{each.what}: expected (batch, heads, length, head dim), got the shape {each.shape}")
     batch, heads, _, dim = q.shape
     kv_heads, keys = k.shape[1:3]
-    _check_head_dim(q, head_dims)
+    if head_dims is not None and dim not in head_dims:
+        raise ValueError(f"{q.what}: expected heads of {' or '.join(map(str, head_dims))} elements, got {dim}")
+    _check_dim(q)
     check_shape(k, (batch, kv_heads, keys, dim), "batch and head dim of 'q'")
     if head_dims is None:
-        _check_head_dim(v, None)
         check_shape(v, (*k.shape[:3], v.shape[3]), "batch, heads and keys of 'k'")
+        _check_dim(v)
     else:
         check_shape(v, k.shape, "that of 'k'")
     if not kv_heads or heads % kv_heads:
@@ -55,13 +54,12 @@ def check_heads(
         raise ValueError(f"{k.what}: expected at least one key, got the shape {k.shape}")
 
 
-def _check_head_dim(each: Operand, head_dims: Sequence[int] | None) -> None:
+def _check_dim(each: Operand) -> None:
     dim = each.shape[3]
-    if head_dims is None:
-        if dim % 8 or not 0 < dim <= MAX_HEAD_DIM:
-            raise ValueError(f"{each.what}: expected heads of 8, 16, ... or {MAX_HEAD_DIM} elements, got {dim}")
-    elif dim not in head_dims:
-        raise ValueError(f"{each.what}: expected heads of {' or '.join(map(str, head_dims))} elements, got {dim}")
+    if dim % DIM_STEP or not 0 < dim <= MAX_HEAD_DIM:
+        raise ValueError(
+            f"{each.what}: expected heads of a multiple of {DIM_STEP} elements, up to {MAX_HEAD_DIM}, got {dim}"
+        )
 
 
 def check_lse(q: Operand, lse: Operand) -> None:
