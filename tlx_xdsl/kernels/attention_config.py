@@ -100,6 +100,6 @@ def choose_config(dim: int, v_dim: int, causal: bool) -> AttentionConfig:
     if max(dim, v_dim) <= 64:
         return AttentionConfig(consumers=3, registers=160, all_heads=causal)
     config = AttentionConfig(consumers=2, registers=240)
-    if v_dim <= 192 and config.shared_bytes(dim, v_dim, o_in_q=True) <= SHARED_BYTES:
+    if v_dim <= 128 and config.shared_bytes(dim, v_dim, o_in_q=True) <= SHARED_BYTES:
         return config
     return replace(config, block_n=64)
