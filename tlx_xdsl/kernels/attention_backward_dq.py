@@ -16,7 +16,8 @@ dQ += dS K. Blocks that a mask cuts come first, from the last one down; all cons
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention_device import LN_2, LOG2_E, ROWS, as_matrix, hide_keys, load_block
+from tlx_xdsl.kernels.attention_scores import LN_2, LOG2_E, hide_keys
+from tlx_xdsl.kernels.attention_tile import ROWS, as_matrix, load_block
 from tlx_xdsl.kernels.rings import next_place
 from tlx_xdsl.kernels.tile_counter import take_tile, taken_tile, tile_of
 
@@ -104,11 +105,11 @@ def attention_backward_dq(
                 for turn in range(end):
                     key = (end - 1 - turn) * BLOCK_N
                     load_block(
-                        k_desc, batch, h // GROUP, key, k[stage], k_full[stage], k_empty[stage], phase,
+                        k_desc, (batch,), h // GROUP, key, k[stage], k_full[stage], k_empty[stage], phase,
                         BLOCK_N * ROW_BYTES,
                     )  # fmt: skip
                     load_block(
-                        v_desc, batch, h // GROUP, key, v[stage], v_full[stage], v_empty[stage], phase,
+                        v_desc, (batch,), h // GROUP, key, v[stage], v_full[stage], v_empty[stage], phase,
                         BLOCK_N * ROW_BYTES,
                     )  # fmt: skip
                     stage, phase = next_place(stage, phase, NUM_STAGES)

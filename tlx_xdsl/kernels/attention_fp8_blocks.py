@@ -15,7 +15,7 @@ Both return the sums, the rows' maxima and totals, and the stage and phase that 
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention_device import as_matrix
+from tlx_xdsl.kernels.attention_tile import as_matrix
 from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
 
 P_BITS = tl.constexpr(8)
@@ -34,7 +34,7 @@ def first_weights(scores, scale):
 def next_weights(scores, scale, m, total):
     """The same for another block, with the factor that rescales what was computed before.
 
-    The sum stands before that factor, as in `attention_device.next_softmax`.
+    The sum stands before that factor, as in `attention_scores.next_softmax`.
     """
     m_new = tl.maximum(m, tl.max(scores, 1) * scale)
     p = tl.math.exp2(scores * scale - (m_new - P_BITS)[:, None])

@@ -28,18 +28,10 @@ Overlap. OVERLAP chooses between the two ways of `attention_fp8_blocks`.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention_device import (
-    LN_2,
-    LOG2_E,
-    ROWS,
-    as_matrix,
-    blocks_until,
-    count_tiles,
-    hide_keys,
-    load_block,
-    tile_of,
-)
 from tlx_xdsl.kernels.attention_fp8_blocks import P_BITS, drained_blocks, first_weights, overlapped_blocks
+from tlx_xdsl.kernels.attention_scores import LN_2, LOG2_E, hide_keys
+from tlx_xdsl.kernels.attention_sequences import blocks_until, count_tiles, tile_of
+from tlx_xdsl.kernels.attention_tile import ROWS, as_matrix, load_block
 from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
 
 
@@ -103,16 +95,16 @@ def attention_fp8(
                 kv_row = (num_blocks - 1) * BLOCK_N
 
                 # In the order in which the consumers need them: K is a step ahead of V.
-                load_block(q_desc, b, h, row, q[0], q_full[0], q_empty[0], turn & 1, Q_BYTES)
-                load_block(k_desc, b, h_kv, kv_row, k[stage], k_full[stage], k_empty[stage], phase, KV_BYTES)
+                load_block(q_desc, (b,), h, row, q[0], q_full[0], q_empty[0], turn & 1, Q_BYTES)
+                load_block(k_desc, (b,), h_kv, kv_row, k[stage], k_full[stage], k_empty[stage], phase, KV_BYTES)
                 for c in tl.static_range(1, CONSUMERS):
-                    load_block(q_desc, b, h, row + c * ROWS, q[c], q_full[c], q_empty[c], turn & 1, Q_BYTES)
+                    load_block(q_desc, (b,), h, row + c * ROWS, q[c], q_full[c], q_empty[c], turn & 1, Q_BYTES)
                 for _ in range(1, num_blocks):
                     v_stage = stage
                     v_phase = phase
                     stage, phase = next_place(stage, phase, NUM_STAGES)
                     k_row = kv_row - BLOCK_N
-                    load_block(k_desc, b, h_kv, k_row, k[stage], k_full[stage], k_empty[stage], phase, KV_BYTES)
+                    load_block(k_desc, (b,), h_kv, k_row, k[stage], k_full[stage], k_empty[stage], phase, KV_BYTES)
                     load_values(
                         v_desc, b, h_kv, kv_row, v[v_stage], v_full[v_stage], v_empty[v_stage], v_phase, KV_BYTES
                     )
