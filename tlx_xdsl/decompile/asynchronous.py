@@ -130,7 +130,8 @@ def _tma_reduce(fn: Function, op: Any) -> Text:
 
 @handles("ttng.async_tma_store_wait")
 def _tma_wait(fn: Function, op: Any) -> Text:
-    return call("tlx.async_descriptor_store_wait", prop(op, "pendings"))
+    written = {} if op.read_only is not None else {"read": "False"}
+    return call("tlx.async_descriptor_store_wait", prop(op, "pendings"), **written)
 
 
 # --- tensor cores -----------------------------------------------------------------------------------------------------

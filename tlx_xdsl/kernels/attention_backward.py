@@ -8,8 +8,11 @@ configurations in `attention_backward_config`. What `attention_forward` takes is
 
 `attention_forward` of torch's tensors calls it for their gradients (`operator_attention`).
 
+Heads have any multiple of 8 elements up to 128, those of V may have others than those of Q and K: zeros fill the
+kernels' blocks.
+
 Sums are in f32, of dQ too: each is rounded once. Programs add to dQ in any order, so that its last bits differ from
-call to call; `deterministic=True` computes it in a kernel of its own, in one order, with two more products.
+call to call; with `deterministic=True` they add in one order, and wait for each other.
 
 Arrays of numpy, and torch's tensors on the CPU, go through the interpreter, which is for looking, not for speed.
 """
@@ -17,12 +20,12 @@ Arrays of numpy, and torch's tensors on the CPU, go through the interpreter, whi
 from __future__ import annotations
 
 import sys
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels import operator_attention
-from tlx_xdsl.kernels.attention_backward_config import CONSUMER_KEYS, BackwardConfig, choose_config
+from tlx_xdsl.kernels.attention_backward_config import CONSUMER_KEYS, WIDTHS, BackwardConfig, choose_config, width_of
 from tlx_xdsl.kernels.attention_backward_device import attention_backward as backward_kernel
-from tlx_xdsl.kernels.attention_backward_dq import attention_backward_dq
 from tlx_xdsl.kernels.attention_backward_rows import attention_backward_after, attention_backward_before
 from tlx_xdsl.kernels.attention_operands import (
     DTYPES,
@@ -43,7 +46,14 @@ ROWS = 32
 """Queries of a program before and after the products: 8 to 16 elements for each thread."""
 
 COUNTERS = 8
-"""Numbers of 32 bits for the counters of tiles, of which kernels have every fourth: 16 bytes apart."""
+"""Numbers of 32 bits for the counter of tiles, of which the first is used: 32 bytes."""
+
+HEADS_IN_ORDER = (4, 16)
+"""Heads that take their tiles in turn at least where tiles of a head wait for each other, without and with a mask.
+
+Programs are then seldom at tiles of one head that follow each other. More wins nothing more (H200, heads of 64 and 128
+elements, 1k to 16k keys), but leaves the L2 cache.
+"""
 
 
 def attention_backward(
@@ -71,8 +81,8 @@ def attention_backward(
     (`torch.use_deterministic_algorithms`), the same bits come out at each call. A `dout` or an `out` of torch's that
     TMA can't read is copied.
 
-    Raises TypeError for what is no tensor of fp16 or bf16, ValueError for shapes that do not fit, a head dimension
-    that is not 64 or 128, a scale that is not positive, strides or addresses that TMA can't read and tensors in
+    Raises TypeError for what is no tensor of fp16 or bf16, ValueError for shapes that do not fit, head dimensions
+    that it does not take, a scale that is not positive, strides or addresses that TMA can't read and tensors in
     different places, RuntimeError on a GPU that is not Hopper.
     """
     return ATTENTION_BACKWARD((q, k, v, out, lse, dout, dlse, dq, dk, dv), (causal, scale, deterministic, config))
@@ -160,15 +170,14 @@ class _Problem(NamedTuple):
         named = zip(cls._fields, tensors, strict=True)
         of: Any = [None if name == "dlse" and value is None else operand(_NAME, name, value) for name, value in named]
         found = cls(*of)
-        check_heads(found.q, found.k, found.v)
+        check_heads(found.q, found.k, found.v, head_dims=None)
+        if (longest := max(found.q.shape[3], found.v.shape[3])) > WIDTHS[-1]:
+            raise ValueError(f"{_NAME}: expected heads of at most {WIDTHS[-1]} elements, got {longest}")
         check_types([found.q, found.k, found.v, found.out, found.dout, found.dq, found.dk, found.dv], DTYPES)
-        for like, others in (
-            (found.q, (found.out, found.dout, found.dq)),
-            (found.k, (found.dk,)),
-            (found.v, (found.dv,)),
-        ):
-            for each in others:
-                check_shape(each, like.shape, f"that of '{like.name}'")
+        for each, like in ((found.dq, found.q), (found.dk, found.k), (found.dv, found.v)):
+            check_shape(each, like.shape, f"that of '{like.name}'")
+        for each in (found.out, found.dout):
+            check_shape(each, (*found.q.shape[:3], found.v.shape[3]), "that of 'q', with the head dim of 'v'")
         check_lse(found.q, found.lse)
         if found.dlse is not None:
             check_lse(found.q, found.dlse)
@@ -184,19 +193,21 @@ class _Problem(NamedTuple):
     ) -> Launches:
         batch, heads, queries, dim = self.q.shape
         kv_heads, keys = self.k.shape[1:3]
-        chosen = config or choose_config(dim)
+        v_dim = self.v.shape[3]
+        width = width_of(dim, v_dim)
+        chosen = config or choose_config(dim, v_dim)
         blocks = -(-queries // chosen.block_m)
         padded = blocks * chosen.block_m
         check_rows(self.q, padded)
         factor = factor_of(_NAME, scale, dim)
         check_hopper(_NAME, self.q)
         for each in (self.out, self.dout, self.dq):
-            described_heads(each, ROWS)  # threads move 16 bytes of them at a time
+            described_heads(each, ROWS, width)  # threads move 16 bytes of them at a time
 
         rows = batch * heads * padded
-        workspace = empty(self.q, (COUNTERS + (2 if deterministic else 2 + dim) * rows,), "fp32")
-        counter, stats = workspace[:COUNTERS], workspace[COUNTERS : COUNTERS + 2 * rows]
-        sums = None if deterministic else workspace[COUNTERS + 2 * rows :].reshape(rows, dim)
+        ends = list(accumulate((COUNTERS, 2 * rows, width * rows, batch * heads * blocks if deterministic else 0)))
+        workspace = empty(self.q, (ends[-1],), "fp32")
+        counter, stats, sums, added = (workspace[begin:end] for begin, end in zip([0, *ends], ends, strict=False))
         sizes = {"HEADS": heads, "Q_LENGTH": queries}
         grid = (batch * heads, padded // ROWS)
         before = self._launch(
@@ -210,12 +221,13 @@ class _Problem(NamedTuple):
                 "stats_ptr": stats,
                 "sums_ptr": sums,
                 "counter_ptr": counter,
+                "added_ptr": added if deterministic else None,
                 **strides_in_units(self.out, "out"),
                 **strides_in_units(self.dout, "dout"),
                 **sizes,
                 "BLOCKS": blocks,
             },
-            {"BLOCK_M": chosen.block_m, "HEAD_DIM": dim, "ROWS": ROWS},
+            {"BLOCK_M": chosen.block_m, "HEAD_DIM": width, "V_DIM": width, "V_ELEMENTS": v_dim, "ROWS": ROWS},
             ("out_ptr", "dout_ptr", "stats_ptr", "sums_ptr"),
         )
         constants = {
@@ -223,7 +235,7 @@ class _Problem(NamedTuple):
             "CONSUMERS": chosen.consumers,
             "REGISTERS": chosen.registers,
             "BLOCK_M": chosen.block_m,
-            "HEAD_DIM": dim,
+            "HEAD_DIM": width,
             "NUM_STAGES": chosen.stages,
             "CAUSAL": bool(causal),
             # A causal mask hides keys after the end from all queries, where there are not more of those.
@@ -231,63 +243,32 @@ class _Problem(NamedTuple):
         }
         tiles = -(-keys // chosen.block_n)
         places = programs or multiprocessors(self.q)
+        least = HEADS_IN_ORDER[bool(causal)] if deterministic else 1
+        together = heads_together(batch * kv_heads, tiles, places, least) if causal or deterministic else 1
         main = self._launch(
             backward_kernel,
             (min(tiles * batch * kv_heads, places),),
             {
-                "q_desc": described_heads(self.q, chosen.block_m),
-                "k_desc": described_heads(self.k, CONSUMER_KEYS),
-                "v_desc": described_heads(self.v, CONSUMER_KEYS),
-                "do_desc": described_heads(self.dout, chosen.block_m),
-                "dk_desc": described_heads(self.dk, CONSUMER_KEYS),
-                "dv_desc": described_heads(self.dv, CONSUMER_KEYS),
+                "q_desc": described_heads(self.q, chosen.block_m, width),
+                "k_desc": described_heads(self.k, CONSUMER_KEYS, width),
+                "v_desc": described_heads(self.v, CONSUMER_KEYS, width),
+                "do_desc": described_heads(self.dout, chosen.block_m, width),
+                "dk_desc": described_heads(self.dk, CONSUMER_KEYS, width),
+                "dv_desc": described_heads(self.dv, CONSUMER_KEYS, width),
                 "stats_ptr": stats,
                 "counter_ptr": counter,
-                "sums_desc": None if sums is None else describe(sums, (rows, dim), (dim, 1), (64, 64)),
+                "added_ptr": added if deterministic else None,
+                "sums_desc": describe(sums, (rows, width), (width, 1), (64, 64)),
                 "sm_scale": factor,
                 "BATCH_HEADS": batch * kv_heads,
                 "KV_HEADS": kv_heads,
                 "Q_LENGTH": queries,
                 "KV_LENGTH": keys,
-                "HEADS_TOGETHER": heads_together(batch * kv_heads, tiles, places) if causal else 1,
+                "HEADS_TOGETHER": together,
             },
             constants,
             ("stats_ptr",),
         )
-        if deterministic:
-            q_tiles = -(-queries // chosen.tile_m)
-            dq = self._launch(
-                attention_backward_dq,
-                (min(q_tiles * batch * heads, places),),
-                {
-                    "q_desc": described_heads(self.q, CONSUMER_KEYS),
-                    "k_desc": described_heads(self.k, chosen.dq_block_n),
-                    "v_desc": described_heads(self.v, chosen.dq_block_n),
-                    "do_desc": described_heads(self.dout, CONSUMER_KEYS),
-                    "dq_desc": described_heads(self.dq, CONSUMER_KEYS),
-                    "stats_ptr": stats,
-                    "counter_ptr": counter[COUNTERS // 2 :],
-                    "sm_scale": factor,
-                    "BATCH_HEADS": batch * heads,
-                    "HEADS": heads,
-                    "GROUP": heads // kv_heads,
-                    "Q_LENGTH": queries,
-                    "KV_LENGTH": keys,
-                    "HEADS_TOGETHER": heads_together(batch * heads, q_tiles, places) if causal else 1,
-                    "BLOCKS": blocks,
-                },
-                {
-                    "CONSUMERS": chosen.consumers,
-                    "REGISTERS": chosen.registers,
-                    "BLOCK_M": chosen.block_m,
-                    "BLOCK_N": chosen.dq_block_n,
-                    "HEAD_DIM": dim,
-                    "NUM_STAGES": chosen.stages,
-                    "CAUSAL": bool(causal),
-                },
-                ("stats_ptr",),
-            )
-            return Launches((before, main, dq), workspace)
         after = self._launch(
             attention_backward_after,
             grid,
@@ -299,7 +280,7 @@ class _Problem(NamedTuple):
                 **sizes,
                 "PADDED": padded,
             },
-            {"HEAD_DIM": dim, "ROWS": ROWS},
+            {"HEAD_DIM": width, "ELEMENTS": dim, "ROWS": ROWS},
             ("sums_ptr", "dq_ptr"),
         )
         return Launches((before, main, after), workspace)
@@ -315,12 +296,12 @@ class _Problem(NamedTuple):
         return Launch.of(kernel, grid, values, constants, self.q.device, _SOURCES, aligned)
 
 
-def heads_together(heads: int, tiles: int, programs: int) -> int:
+def heads_together(heads: int, tiles: int, programs: int, least: int) -> int:
     """How many heads take their tiles in turn, so that programs have tiles of like lengths: a divisor of `heads`.
 
-    More than the programs have at a time would leave the L2 cache between two of their tiles.
+    More than the programs have at a time, or `least`, would leave the L2 cache between two of their tiles.
     """
-    return max(each for each in range(1, heads + 1) if heads % each == 0 and each <= max(1, programs // tiles))
+    return max(each for each in range(1, heads + 1) if heads % each == 0 and each <= max(least, programs // tiles))
 
 
 _SOURCES = {
@@ -335,9 +316,9 @@ _SOURCES = {
     "lse_ptr": "lse",
     "dlse_ptr": "dlse",
     "dq_ptr": "dq",
-    "dq_desc": "dq",
     "stats_ptr": WORKSPACE,
     "counter_ptr": WORKSPACE,
+    "added_ptr": WORKSPACE,
     "sums_ptr": WORKSPACE,
     "sums_desc": WORKSPACE,
 }

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-HEAD_DIMS = (64, 128)
-"""Elements of a head for which there is a configuration."""
+WIDTHS = (64, 128)
+"""Columns of the blocks of a head: the kernels fill it with zeros up to the next of these."""
 
 CONSUMER_KEYS = 64
 """Keys of a consumer: the rows of one wgmma."""
@@ -41,8 +41,14 @@ class BackwardConfig:
         return self.block_n
 
 
-def choose_config(head_dim: int) -> BackwardConfig:
-    """The configuration for heads of `head_dim` elements. Raises ValueError for a head that has none."""
-    if head_dim not in HEAD_DIMS:
-        raise ValueError(f"expected heads of {' or '.join(map(str, HEAD_DIMS))} elements, got {head_dim}")
-    return BackwardConfig(64 if head_dim == 128 else 128)
+def width_of(dim: int, v_dim: int) -> int:
+    """Columns of the blocks of heads of `dim` elements, of V `v_dim`. Raises ValueError for heads that are too long."""
+    longest = max(dim, v_dim)
+    if longest > WIDTHS[-1]:
+        raise ValueError(f"expected heads of at most {WIDTHS[-1]} elements, got {longest}")
+    return next(width for width in WIDTHS if longest <= width)
+
+
+def choose_config(dim: int, v_dim: int | None = None) -> BackwardConfig:
+    """The configuration for heads of `dim` elements, of V `v_dim`. Raises ValueError for heads that are too long."""
+    return BackwardConfig(64 if width_of(dim, v_dim or dim) == 128 else 128)

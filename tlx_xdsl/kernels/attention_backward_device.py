@@ -23,6 +23,11 @@ elements a head half of them for all queries, with 64 half of the queries. Its f
 TMA of the producer, which adds them in the L2 cache to those of other programs: in any order, so that the last bits of
 dQ differ from call to call.
 
+One order. `added_ptr` counts for each block of dQ the tiles that have added to it. With it the tiles of a head add in
+the order of their keys, and the bits are the same each time. A producer waits for the tiles before, which programs have
+taken before: one of them can always go on. Blocks are taken from the last one down, so that with a causal mask, too,
+all tiles of a head begin with the same one, and follow each other a step apart.
+
 Order. S and dP are issued together, the exponentials are computed while dP runs; dV runs while consumers meet for dS,
 dK while dQ leaves.
 
@@ -152,7 +157,7 @@ def leave(buffer, gradient, full, empty, use):
 
 @tlx_xdsl.jit
 def attention_backward(
-    q_desc, k_desc, v_desc, do_desc, dk_desc, dv_desc, stats_ptr, counter_ptr, sums_desc, sm_scale,
+    q_desc, k_desc, v_desc, do_desc, dk_desc, dv_desc, stats_ptr, counter_ptr, added_ptr, sums_desc, sm_scale,
     BATCH_HEADS, KV_HEADS, Q_LENGTH, KV_LENGTH, HEADS_TOGETHER,
     GROUP: tl.constexpr, CONSUMERS: tl.constexpr, REGISTERS: tl.constexpr, BLOCK_M: tl.constexpr,
     HEAD_DIM: tl.constexpr, NUM_STAGES: tl.constexpr, CAUSAL: tl.constexpr, EVEN: tl.constexpr,
@@ -199,7 +204,7 @@ def attention_backward(
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
             produce(
-                (q_desc, do_desc, k_desc, v_desc), (dk_desc, dv_desc, sums_desc), stats_ptr, counter_ptr,
+                (q_desc, do_desc, k_desc, v_desc), (dk_desc, dv_desc, sums_desc), stats_ptr, counter_ptr, added_ptr,
                 (q, do, lse, delta, k, v, dq, result, next_tile),
                 (q_full, do_full, kv_full, full, tile_full), (q_empty, do_empty, kv_empty, empty, tile_empty),
                 KV_HEADS, num_tiles, tiles, num_blocks, HEADS_TOGETHER,
@@ -222,7 +227,7 @@ def attention_backward(
                 dv = tl.zeros((KEYS, HEAD_DIM), tl.float32)
                 tlx.barrier_wait(kv_full[0], round & 1)
                 for turn in tl.range(GROUP * (num_blocks - begin), disable_licm=True):
-                    _, block = block_of(turn, begin, num_blocks, GROUP)
+                    _, block = block_of(turn, begin, num_blocks, GROUP, added_ptr is not None)
                     dk, dv = step(
                         dk, dv, k, v, q, do, lse, delta, ds, dq, q_full, q_empty, do_full, do_empty, full, empty,
                         use, stage, phase, scale, first_key, block * BLOCK_M, KV_LENGTH,

@@ -27,12 +27,12 @@ def first_block(first_key, num_blocks, BLOCK_M: tl.constexpr, CAUSAL: tl.constex
 
 
 @tlx_xdsl.jit
-def block_of(turn, begin, num_blocks, GROUP: tl.constexpr):
-    """The head (of GROUP) and block of a turn: blocks from `begin` on, of one head after the other."""
-    if GROUP == 1:
-        return 0, begin + turn
+def block_of(turn, begin, num_blocks, GROUP: tl.constexpr, LAST_FIRST: tl.constexpr):
+    """The head (of GROUP) and block of a turn: blocks from `begin` on, or down to it, of one head after the other."""
     span = num_blocks - begin
-    return turn // span, begin + turn % span
+    head = 0 if GROUP == 1 else turn // span
+    place = turn if GROUP == 1 else turn % span
+    return head, num_blocks - 1 - place if LAST_FIRST else begin + place
 
 
 @tlx_xdsl.jit
@@ -49,11 +49,11 @@ def load_block(desc, place, buffer, numbers_ptr, numbers, full, empty, phase):
 @tlx_xdsl.jit
 def load_turn(
     q_desc, do_desc, stats_ptr, turn, begin, num_blocks, batch, kv_head, place, q, do, lse, delta,
-    q_full, do_full, q_empty, do_empty, stage, phase, GROUP: tl.constexpr,
+    q_full, do_full, q_empty, do_empty, stage, phase, GROUP: tl.constexpr, ORDERED: tl.constexpr,
 ):  # fmt: skip
     """Producer: load a turn's block of Q with its logarithms, and that of dO with its deltas, which follow those."""
     BLOCK_M: tl.constexpr = lse.shape[0]
-    member, block = block_of(turn, begin, num_blocks, GROUP)
+    member, block = block_of(turn, begin, num_blocks, GROUP, ORDERED)
     at = [batch, kv_head * GROUP + member, block * BLOCK_M, 0]
     numbers = stats_ptr + (place + member * num_blocks + block).to(tl.int64) * (2 * BLOCK_M)
     load_block(q_desc, at, q[stage], numbers, lse[stage], q_full[stage], q_empty[stage], phase)
@@ -61,10 +61,19 @@ def load_turn(
 
 
 @tlx_xdsl.jit
-def add_dq(sums_desc, dq, full, use, row, HEAD_DIM: tl.constexpr, CONSUMERS: tl.constexpr):
-    """Producer: add the consumers' parts of dQ to the sums."""
+def add_dq(
+    sums_desc, dq, full, use, row_block, added_ptr, tiles_before,
+    BLOCK_M: tl.constexpr, HEAD_DIM: tl.constexpr, CONSUMERS: tl.constexpr,
+):  # fmt: skip
+    """Producer: add the consumers' parts of dQ to the sums, with `added_ptr` after those of the tiles before."""
+    row = row_block * BLOCK_M
+    if added_ptr is not None:
+        # Asked before the wait for the consumers, in which the answer arrives.
+        added = tl.load(added_ptr + row_block, volatile=True)
     for part in tl.static_range(CONSUMERS):
         tlx.barrier_wait(full[part], use & 1)
+        if part == 0 and added_ptr is not None:
+            wait_for_tiles(added_ptr + row_block, added, tiles_before)
         if HEAD_DIM > PART:
             tlx.async_descriptor_store(sums_desc, dq[part], [row, part * PART], store_reduce="add")
         else:
@@ -77,6 +86,23 @@ def give_back(empty, CONSUMERS: tl.constexpr):
     tlx.async_descriptor_store_wait(0)
     for part in tl.static_range(CONSUMERS):
         tlx.barrier_arrive(empty[part])
+
+
+@tlx_xdsl.jit
+def wait_for_tiles(added_ptr, added, tiles):
+    """Producer: wait until so many tiles of keys, those before, have added to a block of dQ; `added` had just now.
+
+    Threads leave the loop one by one: what they read may differ, so no barrier may stand in it.
+    """
+    while added < tiles:
+        added = tl.load(added_ptr, volatile=True)
+
+
+@tlx_xdsl.jit
+def tell_next_tile(added_ptr):
+    """Producer: what was added to a block of dQ is there, and the next tile of keys may add."""
+    tlx.async_descriptor_store_wait(0, read=False)
+    tl.atomic_add(added_ptr, 1, sem="release")
 
 
 @tlx_xdsl.jit
@@ -94,7 +120,7 @@ def store_gradients(dk_desc, dv_desc, result, full, empty, use, batch, kv_head, 
 
 @tlx_xdsl.jit
 def produce(
-    loaded, stored, stats_ptr, counter_ptr, buffers, fulls, empties,
+    loaded, stored, stats_ptr, counter_ptr, added_ptr, buffers, fulls, empties,
     KV_HEADS, num_tiles, tiles, num_blocks, HEADS_TOGETHER,
     GROUP: tl.constexpr, CONSUMERS: tl.constexpr, BLOCK_M: tl.constexpr, HEAD_DIM: tl.constexpr,
     NUM_STAGES: tl.constexpr, CAUSAL: tl.constexpr,
@@ -106,8 +132,11 @@ def produce(
     q_full, do_full, kv_full, full, tile_full = fulls
     q_empty, do_empty, kv_empty, empty, tile_empty = empties
     WITH_DQ: tl.constexpr = sums_desc is not None
+    ORDERED: tl.constexpr = added_ptr is not None
     BLOCK_N: tl.constexpr = CONSUMERS * KEYS
     KV_BYTES: tl.constexpr = 2 * BLOCK_N * HEAD_DIM * tlx.size_of(tlx.dtype_of(q_desc))
+    if ORDERED:
+        added_ptr = added_ptr.to(tl.pointer_type(tl.int32), bitcast=True)
     stage = 0
     phase = 0
     use = 0
@@ -133,7 +162,7 @@ def produce(
         for turn in range(min(turns, NUM_STAGES)):
             load_turn(
                 q_desc, do_desc, stats_ptr, turn, begin, num_blocks, batch, head, place, q, do, lse, delta,
-                q_full, do_full, q_empty, do_empty, stage, phase, GROUP,
+                q_full, do_full, q_empty, do_empty, stage, phase, GROUP, ORDERED,
             )  # fmt: skip
             stage, phase = next_place(stage, phase, NUM_STAGES)
         if round > 0:
@@ -145,18 +174,22 @@ def produce(
                 # As late as it costs nothing: who is done first has the next one.
                 tile = take_tile(counter_ptr, next_tile[0], tile_full[0], tile_empty[0], round)
             if WITH_DQ:
-                member, block = block_of(turn, begin, num_blocks, GROUP)
-                row = (place + member * num_blocks + block) * BLOCK_M
-                add_dq(sums_desc, dq, full, use, row, HEAD_DIM, CONSUMERS)
+                member, block = block_of(turn, begin, num_blocks, GROUP, ORDERED)
+                row_block = place + member * num_blocks + block
+                add_dq(
+                    sums_desc, dq, full, use, row_block, added_ptr, first_row // BLOCK_N, BLOCK_M, HEAD_DIM, CONSUMERS
+                )
             if turn + NUM_STAGES < turns:
                 load_turn(
                     q_desc, do_desc, stats_ptr, turn + NUM_STAGES, begin, num_blocks, batch, head, place,
-                    q, do, lse, delta, q_full, do_full, q_empty, do_empty, stage, phase, GROUP,
+                    q, do, lse, delta, q_full, do_full, q_empty, do_empty, stage, phase, GROUP, ORDERED,
                 )  # fmt: skip
                 stage, phase = next_place(stage, phase, NUM_STAGES)
             if WITH_DQ:
                 give_back(empty, CONSUMERS)
                 use += 1
+                if ORDERED:
+                    tell_next_tile(added_ptr + row_block)
         last_batch = batch
         last_head = head
         last_row = first_row

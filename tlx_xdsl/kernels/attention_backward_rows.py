@@ -5,7 +5,8 @@ its denominator in base 2, and a row of zeros for the sums of dQ; and zeros for 
 dQ = sums * scale, in the type of Q.
 
 The workspace has whole blocks of BLOCK_M queries, so that what reads it needs no masks. Queries after the end have the
-logarithm plus infinity, which makes their probabilities 0.
+logarithm plus infinity, which makes their probabilities 0. Sums have HEAD_DIM columns, a head V_ELEMENTS of O and
+ELEMENTS of dQ.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -30,10 +31,17 @@ def rows_at(pointer, head, first, HEADS, strides, ROWS: tl.constexpr, HEAD_DIM: 
 
 
 @tlx_xdsl.jit
+def inside_of(rows, ELEMENTS: tl.constexpr, WIDTH: tl.constexpr):
+    """Which elements of a block with WIDTH columns are those of a head, where `rows` are its rows."""
+    inside = rows[:, None]
+    return inside if ELEMENTS == WIDTH else inside & (tl.arange(0, WIDTH) < ELEMENTS)[None, :]
+
+
+@tlx_xdsl.jit
 def attention_backward_before(
-    out_ptr, dout_ptr, lse_ptr, dlse_ptr, stats_ptr, sums_ptr, counter_ptr,
+    out_ptr, dout_ptr, lse_ptr, dlse_ptr, stats_ptr, sums_ptr, counter_ptr, added_ptr,
     out_batch, out_head, out_row, dout_batch, dout_head, dout_row, HEADS, Q_LENGTH, BLOCKS,
-    BLOCK_M: tl.constexpr, HEAD_DIM: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK_M: tl.constexpr, HEAD_DIM: tl.constexpr, V_DIM: tl.constexpr, V_ELEMENTS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Programs are (head, ROWS of the queries). `stats_ptr` has, for each block, its logarithms and then its deltas.
 
@@ -43,14 +51,13 @@ def attention_backward_before(
     head = tl.program_id(0)
     if head + first == 0:
         tl.store(counter_ptr + tl.arange(0, UNIT), 0.0)
+    if added_ptr is not None and first % BLOCK_M == 0:
+        tl.store(added_ptr + head * BLOCKS + first // BLOCK_M, 0.0)
     rows = first + tl.arange(0, ROWS)
     inside = rows < Q_LENGTH
-    out = tl.load(
-        rows_at(out_ptr, head, first, HEADS, (out_batch, out_head, out_row), ROWS, HEAD_DIM), inside[:, None], 0
-    )
-    dout = tl.load(
-        rows_at(dout_ptr, head, first, HEADS, (dout_batch, dout_head, dout_row), ROWS, HEAD_DIM), inside[:, None], 0
-    )
+    read = inside_of(inside, V_ELEMENTS, V_DIM)
+    out = tl.load(rows_at(out_ptr, head, first, HEADS, (out_batch, out_head, out_row), ROWS, V_DIM), read, 0)
+    dout = tl.load(rows_at(dout_ptr, head, first, HEADS, (dout_batch, dout_head, dout_row), ROWS, V_DIM), read, 0)
     delta = tl.sum(out.to(tl.float32) * dout.to(tl.float32), 1)
     row = head.to(tl.int64) * Q_LENGTH + rows
     if dlse_ptr is not None:
@@ -70,12 +77,12 @@ def attention_backward_before(
 @tlx_xdsl.jit
 def attention_backward_after(
     sums_ptr, dq_ptr, dq_batch, dq_head, dq_row, scale, HEADS, Q_LENGTH, PADDED,
-    HEAD_DIM: tl.constexpr, ROWS: tl.constexpr,
+    HEAD_DIM: tl.constexpr, ELEMENTS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Write dQ = sums * scale. Programs are (head, ROWS of the queries); a head has PADDED rows of sums."""
     first = tl.program_id(1) * ROWS
     head = tl.program_id(0)
-    inside = (first + tl.arange(0, ROWS) < Q_LENGTH)[:, None]
+    inside = inside_of(first + tl.arange(0, ROWS) < Q_LENGTH, ELEMENTS, HEAD_DIM)
     start = (head.to(tl.int64) * PADDED + first) * HEAD_DIM
     at = sums_ptr + start + tl.arange(0, ROWS)[:, None] * HEAD_DIM + tl.arange(0, HEAD_DIM)[None, :]
     dq = (tl.load(at, inside, 0) * scale).to(dq_ptr.dtype.element_ty)

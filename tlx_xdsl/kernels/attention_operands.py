@@ -21,14 +21,19 @@ from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 DTYPES = ("fp16", "bf16")
 
+MAX_HEAD_DIM = 256
+"""Elements of a head: the columns of one wgmma."""
+
 _MAX_ROWS = (1 << 31) - 1
 """Rows of all heads are counted in 32 bits."""
 
 
 def check_heads(
-    q: Operand, k: Operand, v: Operand, *, dtypes: Sequence[str] = DTYPES, head_dims: Sequence[int] = HEAD_DIMS
+    q: Operand, k: Operand, v: Operand, *, dtypes: Sequence[str] = DTYPES, head_dims: Sequence[int] | None = HEAD_DIMS
 ) -> None:
     """Refuse what are no heads of queries, keys and values that fit.
+
+    Without `head_dims` they are any multiples of 8 up to MAX_HEAD_DIM, also different ones of `q` and of `v`.
 
     Raises TypeError for other types, ValueError for shapes and places.
     """
@@ -38,14 +43,26 @@ def check_heads(
             raise ValueError(f"{each.what}: expected (batch, heads, length, head dim), got the shape {each.shape}")
     batch, heads, _, dim = q.shape
     kv_heads, keys = k.shape[1:3]
-    if dim not in head_dims:
-        raise ValueError(f"{q.what}: expected heads of {' or '.join(map(str, head_dims))} elements, got {dim}")
+    _check_head_dim(q, head_dims)
     check_shape(k, (batch, kv_heads, keys, dim), "batch and head dim of 'q'")
-    check_shape(v, k.shape, "that of 'k'")
+    if head_dims is None:
+        _check_head_dim(v, None)
+        check_shape(v, (*k.shape[:3], v.shape[3]), "batch, heads and keys of 'k'")
+    else:
+        check_shape(v, k.shape, "that of 'k'")
     if not kv_heads or heads % kv_heads:
         raise ValueError(f"{k.what}: expected heads that divide the {heads} of 'q', got {kv_heads}")
     if not keys:
         raise ValueError(f"{k.what}: expected at least one key, got the shape {k.shape}")
+
+
+def _check_head_dim(each: Operand, head_dims: Sequence[int] | None) -> None:
+    dim = each.shape[3]
+    if head_dims is None:
+        if dim % 8 or not 0 < dim <= MAX_HEAD_DIM:
+            raise ValueError(f"{each.what}: expected heads of 8, 16, ... or {MAX_HEAD_DIM} elements, got {dim}")
+    elif dim not in head_dims:
+        raise ValueError(f"{each.what}: expected heads of {' or '.join(map(str, head_dims))} elements, got {dim}")
 
 
 def check_lse(q: Operand, lse: Operand) -> None:
@@ -99,9 +116,12 @@ def readable_heads(value: Any) -> Any:
     return value.clone(memory_format=torch_module().contiguous_format)
 
 
-def described_heads(each: Operand, rows: int) -> TensorDescriptor:
-    """A descriptor for blocks of so many rows of a head. Raises ValueError for memory that TMA can't read."""
-    found = described_rows(each, (1, 1, rows, each.shape[3]))
+def described_heads(each: Operand, rows: int, width: int | None = None) -> TensorDescriptor:
+    """A descriptor for blocks of so many rows of a head, and of `width` columns: by default its elements.
+
+    After those TMA reads zeros, and writes nothing. Raises ValueError for memory that TMA can't read.
+    """
+    found = described_rows(each, (1, 1, rows, width or each.shape[3]))
     if found is None:
         raise ValueError(
             f"{each.what}: expected heads that are contiguous and start at multiples of {TMA_ALIGNMENT} bytes "

@@ -29,8 +29,10 @@ def copies(desc, n):
     tlx.async_descriptor_store(desc, tile, [n, 0])
     # COPIES: ttng.async_tma_reduce add, %desc[%n, %c0] [[TILE]] :
     tlx.async_descriptor_store(desc, tile, [n, 0], store_reduce="add")
-    # COPIES: ttng.async_tma_store_wait {pendings = 1 : i32}
+    # COPIES: ttng.async_tma_store_wait {pendings = 1 : i32, read_only}
     tlx.async_descriptor_store_wait(1)
+    # COPIES: ttng.async_tma_store_wait {pendings = 0 : i32}
+    tlx.async_descriptor_store_wait(0, read=False)
     # COPIES: tlx.async_tma_prefetch %desc[%n, %c64], %true : !tt.tensordesc<64x64xf16>
     tlx.async_descriptor_prefetch_tensor(desc, [n, 64])
 

@@ -18,21 +18,24 @@ builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} 
   tt.func public @copies(%p: !tt.ptr<f32>, %t: !ttg.memdesc<64xf32, #flat, #smem, mutable>, %b: !ttg.memdesc<1xi64, #flat, #smem, mutable>, %n: i32) {
     tlx.async_bulk_load %p, %t, %n, %b : !tt.ptr<f32> -> !ttg.memdesc<64xf32, #flat, #smem, mutable>, !ttg.memdesc<1xi64, #flat, #smem, mutable>
     tlx.async_bulk_store %t, %p, %n : !ttg.memdesc<64xf32, #flat, #smem, mutable> -> !tt.ptr<f32>
-    ttng.async_tma_store_wait {pendings = 0 : i32}
+    ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
     tt.return
   }
 }
 
 // -----
 
-// Without bulk stores, Triton's own waits stay as they are.
+// Without bulk stores, Triton's own waits for reads stay as they are; after one for writes all threads know of them.
 
 // CHECK-LABEL: @waits
-// CHECK-NEXT:    ttng.async_tma_store_wait
+// CHECK-NEXT:    ttng.async_tma_store_wait {pendings = 1 : i32, read_only}
+// CHECK-NEXT:    nvvm.inline_ptx "cp.async.bulk.wait_group 2;"
+// CHECK-NEXT:    ttg.barrier local
 // CHECK-NEXT:    tt.return
 builtin.module {
   tt.func public @waits() {
-    ttng.async_tma_store_wait {pendings = 0 : i32}
+    ttng.async_tma_store_wait {pendings = 1 : i32, read_only}
+    ttng.async_tma_store_wait {pendings = 2 : i32}
     tt.return
   }
 }

@@ -24,16 +24,17 @@ def gradients(q, k, v, dout, scale, causal, dlse=0.0):
     p = np.exp(scores - lse[..., None])
     dp = dout @ v.swapaxes(-1, -2)
     ds = p * (dp - ((dout * out).sum(-1) - dlse)[..., None]) * scale
-    dk, dv = ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ dout
-    shared = (k.shape[0], k.shape[1] // group, group, *k.shape[2:])
-    return out, lse, ds @ k, dk.reshape(shared).sum(2), dv.reshape(shared).sum(2)
+    by_group = (k.shape[0], k.shape[1] // group, group, k.shape[2], -1)
+    dk, dv = (each.reshape(by_group).sum(2) for each in (ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ dout))
+    return out, lse, ds @ k, dk, dv
 
 
-def run(q_heads, kv_heads, queries, keys, *, dim=64, causal=False, dtype="fp16", batch=2,
+def run(q_heads, kv_heads, queries, keys, *, dim=64, v_dim=None, causal=False, dtype="fp16", batch=2,
         deterministic=False, **options):  # fmt: skip
     kind = DTYPES[dtype]
-    q, dout = (heads(batch, q_heads, queries, dim, kind, seed) for seed in (1, 4))
-    k, v = (heads(batch, kv_heads, keys, dim, kind, seed) for seed in (2, 3))
+    v_dim = v_dim or dim
+    q, dout = (heads(batch, q_heads, queries, each, kind, seed) for each, seed in ((dim, 1), (v_dim, 4)))
+    k, v = (heads(batch, kv_heads, keys, each, kind, seed) for each, seed in ((dim, 2), (v_dim, 3)))
     scale = 0.7 * dim**-0.5
     out, lse, *expected = gradients(q, k, v, dout, scale, causal)
     found = [poisoned(each.shape, kind) for each in (q, k, v)]
@@ -161,8 +162,10 @@ def test_results():
 def test_the_configuration_follows_the_head():
     assert choose_config(128).block_m == 64
     assert choose_config(64).block_m == 128
-    with pytest.raises(ValueError, match="expected heads of 64 or 128 elements, got 96"):
-        choose_config(96)
+    assert choose_config(96) == choose_config(72, 128) == choose_config(128)
+    assert choose_config(8) == choose_config(64)
+    with pytest.raises(ValueError, match="expected heads of at most 128 elements, got 136"):
+        choose_config(64, 136)
 
 
 def changed(**others):
@@ -175,7 +178,17 @@ def changed(**others):
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
-        (changed(q=np.ones((1, 4, 8, 32), np.float16)), ValueError, "'q': expected heads of 64 or 128"),
+        (changed(q=np.ones((1, 4, 8, 32), np.float16)), ValueError, "'k': expected the shape"),
+        (
+            changed(q=np.ones((1, 4, 8, 36), np.float16)),
+            ValueError,
+            "'q': expected heads of 8, 16, ... or 256 elements",
+        ),
+        (
+            changed(v=np.ones((1, 4, 8, 264), np.float16)),
+            ValueError,
+            "'v': expected heads of 8, 16, ... or 256 elements",
+        ),
         (changed(q=np.ones((4, 8, 64), np.float16)), ValueError, r"'q': expected \(batch, heads, length, "),
         (changed(k=np.ones((1, 3, 8, 64), np.float16)), ValueError, "'v': expected the shape"),
         (changed(out=np.ones((1, 4, 9, 64), np.float16)), ValueError, "'out': expected the shape"),

@@ -65,6 +65,5 @@ def test_free(dim, causal, keys, group, dtype):
 @pytest.mark.parametrize("dim", [64, 128] if volume.is_full() else [64])
 @pytest.mark.parametrize("causal", [False, True] if volume.is_full() else [True])
 def test_deterministic(causal, dim):
-    _, main, dq = launches(dim, causal, 200, 1, "bf16", True)
-    for each in (main, dq):
-        check(each, allowed(dim))
+    _, main, _ = launches(dim, causal, 200, 1, "bf16", True)
+    check(main, allowed(dim))

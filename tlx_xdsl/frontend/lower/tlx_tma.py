@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.analysis.tma_copies import UNIT
@@ -101,7 +101,7 @@ def _async_descriptor_store(call: Call) -> None:
 @lowers("tlx.async_descriptor_store_wait")
 def _async_descriptor_store_wait(call: Call) -> None:
     pendings = call.integer("pendings", minimum=0)
-    call.emit(ttng.AsyncTMAStoreWaitOp, pendings=pendings)
+    call.emit(ttng.AsyncTMAStoreWaitOp, pendings=pendings, read_only=UnitAttr() if call.flag("read") else None)
 
 
 @lowers("tlx.async_descriptor_prefetch_tensor")

@@ -21,6 +21,7 @@ from tlx_xdsl.interpreter.ops.clc import request
 from tlx_xdsl.interpreter.ops.cluster import cluster_arrive, cluster_wait, release_initialised
 from tlx_xdsl.interpreter.ops.copies import start_bulk_load, start_bulk_store
 from tlx_xdsl.interpreter.ops.special import block_threads
+from tlx_xdsl.interpreter.ops.tma import wait_for_stores
 from tlx_xdsl.interpreter.ptx.registers import TYPES, Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction
 from tlx_xdsl.interpreter.registry import Coroutine
@@ -223,6 +224,8 @@ def copy(statement: Statement) -> Action | None:
             return _nothing
         case ("async", "bulk", "commit_group"):
             return _nothing
+        case ("async", "bulk", "wait_group", *_):
+            return _wait_for_stores
         case ("async", "bulk", "shared::cluster" | "shared::cta", "global", "mbarrier::complete_tx::bytes"):
             return _bulk_load
         case ("async", "bulk", "global", "shared::cta", "bulk_group"):
@@ -243,6 +246,10 @@ def _bulk_store(running: Running) -> Coroutine:
     yield None
     running.once()
     start_bulk_store(running.task, running.op, running.view(1), running.number(0, "b64"), running.number(2))
+
+
+def _wait_for_stores(running: Running) -> Coroutine:
+    yield from wait_for_stores(running.task, running.op, running.number(0))
 
 
 @acts("prefetch")

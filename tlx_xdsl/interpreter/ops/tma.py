@@ -204,8 +204,13 @@ def _reduce_block(
 @blocking(ttng.AsyncTMAStoreWaitOp)
 def store_wait(task: Task, op: ttng.AsyncTMAStoreWaitOp) -> Coroutine:
     """Until at most `pendings` of the stores of this task are in flight."""
+    yield from wait_for_stores(task, op, op.pendings.value.data)
+
+
+def wait_for_stores(task: Task, op: Operation, pendings: int) -> Coroutine:
+    """Until at most so many stores of this task are in flight; their reads and writes are one event here."""
     queue = store_queue(task)
-    yield from task.wait_for(queue, max(queue.issued - op.pendings.value.data, 0), op)
+    yield from task.wait_for(queue, max(queue.issued - pendings, 0), op)
 
 
 # Loads and stores of blocks through descriptors, before the passes that give them buffers and barriers ---------------

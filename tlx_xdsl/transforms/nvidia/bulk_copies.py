@@ -2,6 +2,8 @@
 
 PTX ISA, "cp.async.bulk" and "cp.async.bulk.prefetch.tensor". A store commits a group of its own, for which
 `ttng.async_tma_store_wait` waits in the thread that has issued it; so the other threads wait for that thread after it.
+Without `read_only` it waits for the writes, too, also of TMA stores. It becomes PTX then: stock Triton before 3.9 waits
+for the reads alone.
 A tile that takes several boxes of its descriptor is prefetched box by box; cache policies of prefetches are hints to a
 hint, and are dropped.
 
@@ -31,7 +33,7 @@ from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.tma_box import tma_box, tma_corners
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.nvidia.ptx import run_in_one_thread, wait_for_region
+from tlx_xdsl.transforms.nvidia.ptx import inline_ptx, run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.shared_address import descriptor_address, shared_address
 from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 
@@ -63,17 +65,19 @@ class LowerBulkStore(RewritePattern):
         rewriter.erase(op)
 
 
-class WaitForBulkStores(RewritePattern):
-    """Lets a wait for stores hold for all threads, in a module that has bulk stores."""
+class WaitForStores(RewritePattern):
+    """Lets a wait hold for all threads, in a module that has bulk stores or where it is one for writes."""
 
     def __init__(self, module: ModuleOp):
         self.has_stores = bool(ops_of(module, tlx.AsyncBulkStoreOp))
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ttng.AsyncTMAStoreWaitOp, rewriter: PatternRewriter) -> None:
-        """Have the threads wait for each other after `op`."""
-        if self.has_stores and op.next_op is not None:
+        """Have the threads wait for each other after `op`; one for writes becomes PTX."""
+        if (self.has_stores or op.read_only is None) and op.next_op is not None:
             wait_for_region(op.next_op)
+        if op.read_only is None:
+            rewriter.replace(op, inline_ptx(f"cp.async.bulk.wait_group {op.pendings.value.data};"))
 
 
 class LowerTilePrefetch(RewritePattern):
@@ -109,4 +113,4 @@ def _address(anchor: Operation, pointer: SSAValue) -> SSAValue:
 
 def patterns(module: ModuleOp) -> list[RewritePattern]:
     """The patterns of this file, for `module`."""
-    return [LowerBulkLoad(), LowerBulkStore(), WaitForBulkStores(module), LowerTilePrefetch()]
+    return [LowerBulkLoad(), LowerBulkStore(), WaitForStores(module), LowerTilePrefetch()]
