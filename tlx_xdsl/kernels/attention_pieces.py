@@ -14,6 +14,9 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
+ROWS = tl.constexpr(64)
+"""Rows of a consumer: those of one wgmma."""
+
 
 @tlx_xdsl.jit
 def as_matrix(buffer):

@@ -43,10 +43,10 @@ def test_pieces_are_powers_of_two():
 
 
 def test_o_takes_the_bytes_of_q_where_both_do_not_fit():
-    config = choose_config(192, 128, False)
+    config = choose_config(192, False, 128)
     assert config.is_o_in_q(192, 128)
     assert config.shared_bytes(192, 128, o_in_q=True) <= SHARED_BYTES < config.shared_bytes(192, 128, o_in_q=False)
-    assert not choose_config(96, 96, False).is_o_in_q(96, 96)
+    assert not choose_config(96, False).is_o_in_q(96, 96)
 
 
 def test_longer_heads_have_no_gradient():
