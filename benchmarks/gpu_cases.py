@@ -211,7 +211,7 @@ def _attention_case(
     key: tuple[int, int, int, int, bool], target: float | None, dtype: str, dry: bool, screen: bool
 ) -> Case:
     batch, heads, length, dim, causal = key
-    config = attention_config.choose_config(dim, dim, causal)
+    config = attention_config.choose_config(dim, causal)
     name = f"({batch}, {heads}, {length}, {dim}){' causal' if causal else ''}"
 
     def make():

@@ -16,14 +16,25 @@ Arrays of numpy, and torch's tensors on the CPU, go through the interpreter, whi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tlx_xdsl.kernels import operator_attention
+from tlx_xdsl.kernels import operator_attention, operator_attention_options
 from tlx_xdsl.kernels.attention_backward import ATTENTION_BACKWARD
 from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, AttentionConfig, choose_config
 from tlx_xdsl.kernels.attention_device import attention
 from tlx_xdsl.kernels.attention_fp8 import ATTENTION_FP8, is_fp8, refuse_fp8_options
 from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, check_lse, check_rows, described_heads, factor_of
+from tlx_xdsl.kernels.attention_options import (
+    OPTION_SOURCES,
+    Options,
+    check_sinks,
+    limits_for,
+    named_tensors,
+    read_options,
+    refuse_options,
+    score_arguments,
+)
 from tlx_xdsl.kernels.launching import Launch, check_hopper, multiprocessors
 from tlx_xdsl.kernels.operands import Operand, check_shape, check_types, empty, operand
 from tlx_xdsl.kernels.planned_function import PlannedFunction
@@ -43,6 +54,12 @@ def attention_forward(
     out_dtype: Any = None,
     out: Any = None,
     return_lse: bool = False,
+    window: tuple[int | None, int | None] | None = None,
+    align: str = "top-left",
+    softcap: float | None = None,
+    sinks: Any = None,
+    score_mod: Any = None,
+    score_args: Sequence[Any] = (),
     config: AttentionConfig | None = None,
 ) -> Any:
     """Return softmax(q @ k^T * scale) @ v for each head, in the type of `q`; sums and softmax are in f32.
@@ -62,11 +79,16 @@ def attention_forward(
     strides or addresses that TMA can't read and tensors in different places; RuntimeError on a GPU that is not Hopper.
     """
     if is_fp8(q):
+        refuse_options(_NAME, window=window, softcap=softcap, sinks=sinks, score_mod=score_mod)
         options = (causal, scale, out_dtype or "bf16", config)
         out, lse = ATTENTION_FP8((q, k, v, q_scale, k_scale, v_scale, out, None), options)
         return (out, lse) if return_lse else out
     refuse_fp8_options(q_scale=q_scale, k_scale=k_scale, v_scale=v_scale, out_dtype=out_dtype)
-    out, lse = ATTENTION((q, k, v, out, None), (causal, scale, config))
+    options, tensors = read_options(_NAME, causal, window, align, softcap, score_mod, score_args)
+    if options.is_plain and sinks is None:
+        out, lse = ATTENTION((q, k, v, out, None), (causal, scale, config))
+    else:
+        out, lse = ATTENTION_OPTIONS((q, k, v, out, None, sinks, *tensors), (options, scale, config))
     return (out, lse) if return_lse else out
 
 
@@ -79,6 +101,12 @@ def attention_launch(
     *,
     causal: bool = False,
     scale: float | None = None,
+    window: tuple[int | None, int | None] | None = None,
+    align: str = "top-left",
+    softcap: float | None = None,
+    sinks: Any = None,
+    score_mod: Any = None,
+    score_args: Sequence[Any] = (),
     config: AttentionConfig | None = None,
     programs: int | None = None,
 ) -> Launch:
@@ -87,6 +115,18 @@ def attention_launch(
     `lse` is contiguous. `programs` is how many share the tiles, by default the GPU's multiprocessors. Raises as
     `attention_forward` does.
     """
+    options, tensors = read_options(_NAME, causal, window, align, softcap, score_mod, score_args)
+    return _launch((q, k, v, out, lse, sinks, *tensors), options, scale, config, programs)
+
+
+def _launch(
+    tensors: tuple[Any, ...],
+    options: Options,
+    scale: float | None,
+    config: AttentionConfig | None,
+    programs: int | None = None,
+) -> Launch:
+    q, k, v, out, lse, sinks, *score_tensors = tensors
     problem = _problem(q, k, v)
     batch, heads, queries, dim = problem.q.shape
     kv_heads, keys, v_dim = problem.v.shape[1:]
@@ -95,10 +135,13 @@ def attention_launch(
     check_shape(result, (batch, heads, queries, v_dim), "that of 'q', with the head dim of 'v'")
     check_lse(problem.q, sums)
     check_rows(problem.q, queries)
+    if sinks is not None:
+        check_sinks(problem.q, sinks)
     factor = factor_of(_NAME, scale, dim)
     check_hopper(_NAME, problem.q)
 
-    chosen = config or choose_config(dim, v_dim, causal)
+    limits = limits_for(options, queries, keys)
+    chosen = config or choose_config(dim, options.causal, v_dim)
     pieces, v_pieces = chosen.pieces(dim, v_dim)
     arguments = {
         "q_desc": described_heads(problem.q, CONSUMER_ROWS, pieces.elements),
@@ -113,6 +156,11 @@ def attention_launch(
         "Q_LENGTH": queries,
         "KV_LENGTH": keys,
         "HEADS_TOGETHER": batch * heads if chosen.all_heads else 1,
+        "lower": limits.lower,
+        "upper": limits.upper,
+        "softcap": options.softcap,
+        "sinks_ptr": sinks,
+        **score_arguments(problem.q, options, score_tensors),
     }
     constexprs = {
         "CONSUMERS": chosen.consumers,
@@ -124,34 +172,43 @@ def attention_launch(
         "V_PIECE": v_pieces.elements,
         "V_PIECES": v_pieces.count,
         "O_IN_Q": chosen.is_o_in_q(dim, v_dim),
-        "CAUSAL": bool(causal),
+        "CAUSAL": limits.causal,
         "EVEN": keys % chosen.block_n == 0,
+        "SCORE_MOD": options.score_mod,
     }
     tiles = -(-queries // chosen.block_m) * batch * heads
     grid = (min(tiles, programs or multiprocessors(problem.q)),)
-    sources = {"q_desc": "q", "k_desc": "k", "v_desc": "v", "o_desc": "out", "lse_ptr": "lse"}
-    return Launch(attention, grid, arguments, constexprs, problem.q.device, sources=sources)
+    sources = {"q_desc": "q", "k_desc": "k", "v_desc": "v", "o_desc": "out", "lse_ptr": "lse", **OPTION_SOURCES}
+    return Launch.of(attention, grid, arguments, constexprs, problem.q.device, sources)
 
 
 _NAME = "attention_forward"
 
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
-    q, k, v, out, lse = tensors
     causal, scale, config = options
+    return _prepare_options((*tensors, None), (Options(causal=bool(causal)), scale, config))
+
+
+def _prepare_options(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    q, k, v, out, lse, sinks, *score_tensors = tensors
+    asked, scale, config = options
     problem = _problem(q, k, v)
     if out is None:
         out = empty(problem.q, (*problem.q.shape[:3], problem.v.shape[3]))
     if lse is None:
         lse = empty(problem.q, problem.q.shape[:3], "fp32")
-    named = {"q": q, "k": k, "v": v, "out": out, "lse": lse}
+    named = {"q": q, "k": k, "v": v, "out": out, "lse": lse, "sinks": sinks, **named_tensors(asked, score_tensors)}
     if 0 in problem.q.shape:
         return Prepared(named)
-    return Prepared(named, (attention_launch(q, k, v, out, lse, causal=causal, scale=scale, config=config),))
+    return Prepared(named, (_launch((q, k, v, out, lse, sinks, *score_tensors), asked, scale, config),))
 
 
 ATTENTION = PlannedFunction(
     _NAME, _prepare, results=slice(3, 5), operator=operator_attention.attention(ATTENTION_BACKWARD)
+)
+ATTENTION_OPTIONS = PlannedFunction(
+    _NAME, _prepare_options, results=slice(3, 5), operator=operator_attention_options.ATTENTION_OPTIONS
 )
 
 

@@ -57,8 +57,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.attention_backward_producer import KEYS, PART, block_of, first_block, produce
-from tlx_xdsl.kernels.attention_device import LN_2, LOG2_E
 from tlx_xdsl.kernels.attention_pieces import as_matrix
+from tlx_xdsl.kernels.attention_scores import LN_2, LOG2_E
 from tlx_xdsl.kernels.rings import next_place
 from tlx_xdsl.kernels.tile_counter import taken_tile, tile_of
 

@@ -16,8 +16,8 @@ dQ += dS K. Blocks that a mask cuts come first, from the last one down; all cons
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention_device import LN_2, LOG2_E, ROWS, hide_keys
-from tlx_xdsl.kernels.attention_pieces import as_matrix, load_block
+from tlx_xdsl.kernels.attention_pieces import ROWS, as_matrix, load_block
+from tlx_xdsl.kernels.attention_scores import LN_2, LOG2_E, hide_keys
 from tlx_xdsl.kernels.rings import next_place
 from tlx_xdsl.kernels.tile_counter import take_tile, taken_tile, tile_of
 

@@ -99,7 +99,7 @@ def wait_for_tiles(added_ptr, added, tiles):
 
 
 @tlx_xdsl.jit
-def tell_next_tile(added_ptr):
+def allow_next_tile(added_ptr):
     """Producer: what was added to a block of dQ is there, and the next tile of keys may add."""
     tlx.async_descriptor_store_wait(0, read=False)
     tl.atomic_add(added_ptr, 1, sem="release")
@@ -189,7 +189,7 @@ def produce(
                 give_back(empty, CONSUMERS)
                 use += 1
                 if ORDERED:
-                    tell_next_tile(added_ptr + row_block)
+                    allow_next_tile(added_ptr + row_block)
         last_batch = batch
         last_head = head
         last_row = first_row

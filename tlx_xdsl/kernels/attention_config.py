@@ -95,11 +95,12 @@ class AttentionConfig:
         return self.shared_bytes(dim, v_dim, o_in_q=False) > SHARED_BYTES
 
 
-def choose_config(dim: int, v_dim: int, causal: bool) -> AttentionConfig:
-    """The configuration for heads of `dim` elements of Q and K, and `v_dim` of V."""
-    if max(dim, v_dim) <= 64:
+def choose_config(head_dim: int, causal: bool, v_dim: int | None = None) -> AttentionConfig:
+    """The configuration for heads of `head_dim` elements of Q and K, and `v_dim`, by default as many, of V."""
+    v_dim = v_dim or head_dim
+    if max(head_dim, v_dim) <= 64:
         return AttentionConfig(consumers=3, registers=160, all_heads=causal)
     config = AttentionConfig(consumers=2, registers=240)
-    if v_dim <= 128 and config.shared_bytes(dim, v_dim, o_in_q=True) <= SHARED_BYTES:
+    if v_dim <= 128 and config.shared_bytes(head_dim, v_dim, o_in_q=True) <= SHARED_BYTES:
         return config
     return replace(config, block_n=64)

@@ -34,7 +34,7 @@ def first_weights(scores, scale):
 def next_weights(scores, scale, m, total):
     """The same for another block, with the factor that rescales what was computed before.
 
-    The sum stands before that factor, as in `attention_device.next_softmax`.
+    The sum stands before that factor, as in `attention_scores.next_softmax`.
     """
     m_new = tl.maximum(m, tl.max(scores, 1) * scale)
     p = tl.math.exp2(scores * scale - (m_new - P_BITS)[:, None])

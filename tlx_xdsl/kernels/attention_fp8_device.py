@@ -28,17 +28,10 @@ Overlap. OVERLAP chooses between the two ways of `attention_fp8_blocks`.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention_device import (
-    LN_2,
-    LOG2_E,
-    ROWS,
-    blocks_until,
-    count_tiles,
-    hide_keys,
-    tile_of,
-)
 from tlx_xdsl.kernels.attention_fp8_blocks import P_BITS, drained_blocks, first_weights, overlapped_blocks
-from tlx_xdsl.kernels.attention_pieces import as_matrix, load_block
+from tlx_xdsl.kernels.attention_pieces import ROWS, as_matrix, load_block
+from tlx_xdsl.kernels.attention_scores import LN_2, LOG2_E, hide_keys
+from tlx_xdsl.kernels.attention_sequences import blocks_until, count_tiles, tile_of
 from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
 
 

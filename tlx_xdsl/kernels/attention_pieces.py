@@ -14,6 +14,9 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
+ROWS = tl.constexpr(64)
+"""Rows of a consumer: those of one wgmma."""
+
 
 @tlx_xdsl.jit
 def as_matrix(buffer):
@@ -41,12 +44,11 @@ def block_of(buffers, at, PIECES: tl.constexpr):
 @tlx_xdsl.jit
 def load_pieces(desc, batch, head, row, block, full, empty, phase):
     """Producer: when a block is free, load that at `row` of a head to it."""
-    PIECES: tl.constexpr = len(block)
-    ROWS: tl.constexpr = block[0].shape[2]
     PIECE: tl.constexpr = block[0].shape[3]
+    BYTES: tl.constexpr = len(block) * block[0].shape[2] * PIECE * tlx.size_of(tlx.dtype_of(desc))
     tlx.barrier_wait(empty, phase ^ 1)
-    tlx.barrier_expect_bytes(full, PIECES * ROWS * PIECE * tlx.size_of(tlx.dtype_of(desc)))
-    for piece in tl.static_range(PIECES):
+    tlx.barrier_expect_bytes(full, BYTES)
+    for piece in tl.static_range(len(block)):
         tlx.async_descriptor_load(desc, block[piece], [batch, head, row, piece * PIECE], full)
 
 

@@ -31,17 +31,36 @@ def poisoned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return np.full(shape, np.nan, dtype)
 
 
-def attention(q, k, v, scale: float, causal: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The output, and the logarithm of the denominators."""
+def seen(queries: int, keys: int, causal: bool, window: Any = None, align: str = "top-left") -> np.ndarray:
+    """Which keys each query sees, (queries, keys)."""
+    left, right = window or (None, None)
+    distance = np.arange(keys)[None, :] - np.arange(queries)[:, None]
+    if align == "bottom-right":
+        distance -= keys - queries
+    found = distance <= 0 if causal else np.ones_like(distance, bool)
+    if left is not None:
+        found = found & (distance >= -left)
+    return found if right is None else found & (distance <= right)
+
+
+def attention(
+    q, k, v, scale: float, causal: bool, *, window=None, align="top-left", softcap=None, sinks=None, score_mod=None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The output, and the logarithm of the denominators; `score_mod` is a function of the scores, by numpy."""
     group = q.shape[1] // k.shape[1]
     k, v = (np.repeat(each.astype(np.float64), group, 1) for each in (k, v))
     scores = q.astype(np.float64) @ k.swapaxes(-1, -2) * scale
-    if causal:
-        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -math.inf)
-    top = scores.max(-1, keepdims=True)
+    if softcap is not None:
+        scores = softcap * np.tanh(scores / softcap)
+    if score_mod is not None:
+        scores = score_mod(scores)
+    scores = np.where(seen(*scores.shape[-2:], causal, window, align), scores, -math.inf)
+    sinks = np.array(-math.inf) if sinks is None else sinks.astype(np.float64)[:, None, None]
+    top = np.maximum(np.maximum(scores.max(-1, keepdims=True), sinks), -1e30)
     weights = np.exp(scores - top)
-    total = weights.sum(-1, keepdims=True)
-    return weights / total @ v, (np.log(total) + top)[..., 0]
+    total = weights.sum(-1, keepdims=True) + np.exp(sinks - top)
+    with np.errstate(divide="ignore"):
+        return weights / np.where(total > 0, total, 1) @ v, (np.log(total) + top)[..., 0]
 
 
 def relative_error(found: np.ndarray, expected: np.ndarray) -> float:

@@ -80,11 +80,11 @@ def test_results():
 
 
 def test_the_configuration_follows_the_shape():
-    assert choose_config(128, 128, True) == AttentionConfig(consumers=2, registers=240)
-    assert choose_config(64, 64, False) == AttentionConfig(consumers=3, registers=160)
-    assert choose_config(64, 64, True).all_heads
-    assert choose_config(96, 96, True) == choose_config(192, 128, False) == choose_config(128, 128, False)
-    assert choose_config(256, 256, True).block_n == 64
+    assert choose_config(128, True) == AttentionConfig(consumers=2, registers=240)
+    assert choose_config(64, False) == AttentionConfig(consumers=3, registers=160)
+    assert choose_config(64, True).all_heads
+    assert choose_config(96, True) == choose_config(192, False, 128) == choose_config(128, False)
+    assert choose_config(256, True).block_n == 64
 
 
 def tensors(*shapes, dtype=np.float16):

@@ -69,7 +69,7 @@ def test_every_head_has_a_configuration_that_fits():
     """Into shared memory, and S, P and the sums of P V into 176 registers of a consumer's 240."""
     for dim in range(8, 257, 8):
         for v_dim in range(8, 257, 8):
-            config = choose_config(dim, v_dim, False)
+            config = choose_config(dim, False, v_dim)
             _, v = config.pieces(dim, v_dim)
             assert config.shared_bytes(dim, v_dim, o_in_q=config.is_o_in_q(dim, v_dim)) <= SHARED_BYTES
             assert v.width // 2 + config.block_n // 2 + config.block_n // 4 <= 176
@@ -82,10 +82,10 @@ def test_pieces_are_powers_of_two():
 
 
 def test_o_takes_the_bytes_of_q_where_both_do_not_fit():
-    config = choose_config(192, 128, False)
+    config = choose_config(192, False, 128)
     assert config.is_o_in_q(192, 128)
     assert config.shared_bytes(192, 128, o_in_q=True) <= SHARED_BYTES < config.shared_bytes(192, 128, o_in_q=False)
-    assert not choose_config(96, 96, False).is_o_in_q(96, 96)
+    assert not choose_config(96, False).is_o_in_q(96, 96)
 
 
 def test_longer_heads_have_no_gradient():

@@ -96,7 +96,7 @@ def async_descriptor_store_wait(pendings: int, read: bool = True) -> Any:
     """Wait until at most `pendings` TMA stores of this task are in flight.
 
     What is over then are their reads of the buffers, which may be written again; with `read=False` their writes to
-    global memory are, too, so that the task may tell others of them (PTX: cp.async.bulk.wait_group, `.read`).
+    global memory are, too, and a release after it covers them (PTX: cp.async.bulk.wait_group, `.read`).
     """
 
 
