@@ -1,7 +1,5 @@
 """`attention_forward` for heads of other lengths than 64 and 128, in the interpreter and compiled."""
 
-# covers: tlx_xdsl.kernels.attention_pieces
-
 import numpy as np
 import pytest
 
