@@ -3,13 +3,14 @@
     python benchmarks/attention_dims.py [--only 192/128] [--rounds 4] [--length 4096] [--dry]      (needs a Hopper GPU)
 
 The configuration that `choose_config` gives is marked with a star. Everything is compiled first, as many at once as
-there are cores, then compared with float32, then timed in turns, cool (`measure`). With `--dry` the candidates run once,
-in the interpreter.
+there are cores, then compared with float32, then timed in turns, cool (`measure`). With `--dry` the candidates run
+once, in the interpreter.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
+import measure
 import torch
 from gpu_run import DryTimer, GpuTimer
 from torch.nn import functional
@@ -127,11 +129,9 @@ def measured(problem: Problem, launches: dict[str, Callable[[], Any]], timer: An
     times = timer.cool(working)["times"]
     flops = problem.flops / (2 if problem.causal else 1)
     for name, each in times.items():
-        best = sorted(each)[len(each) // 2]
-        ratio = (
-            sorted(a / b for a, b in zip(times["cuDNN"], each, strict=True))[len(each) // 2] if "cuDNN" in times else 0
-        )
-        yield f"    {name:<44} {flops / best / 1e9:7.0f} {ratio:6.3f}"
+        ratios = [theirs / ours for theirs, ours in zip(times.get("cuDNN", []), each, strict=False)]
+        of_cudnn = f"{measure.median(ratios):6.3f}" if ratios else ""
+        yield f"    {name:<44} {flops / measure.median(each) / 1e9:7.0f} {of_cudnn}"
 
 
 def main() -> None:
@@ -146,14 +146,15 @@ def main() -> None:
     sizes = (1, 1, 1, 64, 64) if options.dry else (4, 16, 16, options.length, options.length)
     timer = DryTimer(options.rounds) if options.dry else GpuTimer(options.rounds, idle_s=0.05, hot_rounds=0)
     dims = [each for each in CANDIDATES if options.only in (None, f"{each[0]}/{each[1]}")]
-    for dim, v_dim in dims:
-        for causal in (False, True):
-            problem = Problem(AttentionShape(*sizes, dim, v_dim), causal, device)
-            wanted = candidates(dim, v_dim, causal)
-            with ThreadPoolExecutor(default_limit()) as threads:
-                launches = dict(zip(wanted, threads.map(problem.ours, wanted, wanted.values()), strict=True))
-            if not options.dry:
-                launches = {name: problem.rival(backend) for name, backend in RIVALS.items()} | launches
+    with ThreadPoolExecutor(default_limit()) as threads:
+        compiled = []
+        for each, causal in itertools.product(dims, (False, True)):
+            problem = Problem(AttentionShape(*sizes, *each), causal, device)
+            wanted = candidates(*each, causal)
+            compiled.append((problem, wanted, threads.map(problem.ours, wanted, wanted.values())))
+        for problem, wanted, found in compiled:
+            launches = {} if options.dry else {name: problem.rival(backend) for name, backend in RIVALS.items()}
+            launches |= zip(wanted, found, strict=True)
             print(f"{problem.label}: TFLOP/s, of cuDNN", flush=True)
             for line in measured(problem, launches, timer):
                 print(line, flush=True)
