@@ -20,8 +20,8 @@ ROWS = tl.constexpr(64)
 
 @tlx_xdsl.jit
 def as_matrix(buffer):
-    """A buffer of one head's block, (1, 1, rows, columns), as (rows, columns)."""
-    return tlx.local_reshape(buffer, buffer.shape[2:])
+    """A buffer of one head's block, (..., rows, columns), as (rows, columns)."""
+    return tlx.local_reshape(buffer, buffer.shape[-2:])
 
 
 @tlx_xdsl.jit
@@ -33,14 +33,17 @@ def load_block(desc, batch, head, row, buffer, full, empty, phase, BYTES: tl.con
 
 
 @tlx_xdsl.jit
-def load_pieces(desc, batch, head, row, buffers, at, full, empty, phase, PIECES: tl.constexpr):
-    """Producer: when the block at `at` of a ring is free, load that at `row` of a head to it."""
-    PIECE: tl.constexpr = buffers.shape[3]
-    BYTES: tl.constexpr = PIECES * buffers.shape[2] * PIECE * tlx.size_of(tlx.dtype_of(buffers))
+def load_pieces(desc, where, head, row, buffers, at, full, empty, phase, PIECES: tl.constexpr):
+    """Producer: when the block at `at` of a ring is free, load that at `row` of a head to it.
+
+    `where` are the coordinates before the head: the batch, or those of a ragged descriptor.
+    """
+    PIECE: tl.constexpr = buffers.shape[-1]
+    BYTES: tl.constexpr = PIECES * buffers.shape[-2] * PIECE * tlx.size_of(tlx.dtype_of(buffers))
     tlx.barrier_wait(empty[at], phase ^ 1)
     tlx.barrier_expect_bytes(full[at], BYTES)
     for piece in tl.static_range(PIECES):
-        place = [batch, head, row, piece * PIECE]
+        place = [*where, head, row, piece * PIECE]
         tlx.async_descriptor_load(desc, buffers[at * PIECES + piece], place, full[at])
 
 
@@ -92,13 +95,13 @@ def times(acc, factor):
 
 
 @tlx_xdsl.jit
-def store_pieces(desc, batch, head, row, buffers, at, values):
-    """Store rows of a head, through the block at `at` of `buffers`, which must be free."""
+def store_pieces(desc, where, head, row, buffers, at, values):
+    """Store rows of a head, through the block at `at` of `buffers`, which must be free; `where` as in `load_pieces`."""
     PIECES: tl.constexpr = len(values)
     for piece in tl.static_range(PIECES):
         buffer = as_matrix(buffers[at * PIECES + piece])
         tlx.local_store(buffer, values[piece].to(tlx.dtype_of(buffers)))
     tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
     for piece in tl.static_range(PIECES):
-        place = [batch, head, row, piece * buffers.shape[3]]
+        place = [*where, head, row, piece * buffers.shape[-1]]
         tlx.async_descriptor_store(desc, buffers[at * PIECES + piece], place)
