@@ -2,8 +2,8 @@
 
 The kernel is in `attention_device`, its configurations in `attention_config`. Tensors are (batch, heads, length,
 head dim) in any order of memory whose last dimension is contiguous, such as a transposed (batch, length, heads, dim):
-no copy is made. fp16 and bf16, head dimensions 64 and 128, any lengths, also different ones of queries and keys; K and
-V may have fewer heads (grouped queries).
+no copy is made. fp16 and bf16, heads of any multiple of 8 elements up to 256, any lengths, also different ones of
+queries and keys; K and V may have fewer heads (grouped queries).
 
     o = attention_forward(q, k, v, causal=True)
     o, lse = attention_forward(q, k, v, return_lse=True)
@@ -70,12 +70,19 @@ def attention_forward(
     `q`. With `return_lse` the result is (out, lse): the natural logarithm of each row's softmax denominator, in f32,
     (batch, heads, queries).
 
+    The head dim of `v`, and of the result, may be another one. `window` is how many keys before and after its own a
+    query sees, (left, right), where None and -1 are no limit; with `align="bottom-right"` the last query stands at the
+    last key. `softcap` makes scores softcap * tanh(score / softcap). `sinks`, (heads,), are logits in the denominators.
+    `score_mod(score, batch, head, query, key, *score_args)`, a function with `@tlx_xdsl.jit`, computes the scores anew;
+    up to four tensors or numbers go with it. A row that sees no key is 0, its logarithm minus infinity. These options
+    have no gradient.
+
     Of e4m3 tensors, `q_scale`, `k_scale` and `v_scale` are positive factors in f32, tensors of one element, of (heads,)
     or of (batch, heads) of the tensor they belong to, and the result is in `out_dtype`, bf16 (the default) or fp16, by
     name or as torch or numpy have it.
 
     Raises TypeError for what is no tensor of fp16, bf16 or e4m3, and for scales or an `out_dtype` where `q` is not
-    e4m3; ValueError for shapes that do not fit, a head dimension that is not 64 or 128, a scale that is not positive,
+    e4m3; ValueError for shapes that do not fit, other head dimensions, a scale that is not positive, such options,
     strides or addresses that TMA can't read and tensors in different places; RuntimeError on a GPU that is not Hopper.
     """
     if is_fp8(q):
@@ -141,7 +148,7 @@ def _launch(
     check_hopper(_NAME, problem.q)
 
     limits = limits_for(options, queries, keys)
-    chosen = config or choose_config(dim, options.causal, v_dim)
+    chosen = config or choose_config(dim, options.causal, v_dim, queries)
     pieces, v_pieces = chosen.pieces(dim, v_dim)
     arguments = {
         "q_desc": described_heads(problem.q, CONSUMER_ROWS, pieces.elements),
@@ -168,9 +175,9 @@ def _launch(
         "BLOCK_N": chosen.block_n,
         "NUM_STAGES": chosen.stages,
         "PIECE": pieces.elements,
-        "PIECES": pieces.count,
+        "PIECES": pieces.number,
         "V_PIECE": v_pieces.elements,
-        "V_PIECES": v_pieces.count,
+        "V_PIECES": v_pieces.number,
         "O_IN_Q": chosen.is_o_in_q(dim, v_dim),
         "CAUSAL": limits.causal,
         "EVEN": keys % chosen.block_n == 0,

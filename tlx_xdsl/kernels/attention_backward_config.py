@@ -20,25 +20,18 @@ CONSUMER_KEYS = 64
 class BackwardConfig:
     """Tiles of 64 keys for each of so many consumers, with so many registers per thread, and blocks of queries.
 
-    `stages` are blocks of Q and dO in shared memory. `dq_block_n` are the keys of a block where dQ has a kernel of its
-    own, with as many stages, consumers and registers.
+    `stages` are blocks of Q and dO in shared memory.
     """
 
     block_m: int
     consumers: int = 2
     registers: int = 240
     stages: int = 2
-    dq_block_n: int = 128
 
     @property
     def block_n(self) -> int:
         """Keys of a tile."""
         return self.consumers * CONSUMER_KEYS
-
-    @property
-    def tile_m(self) -> int:
-        """Queries of a tile where dQ has a kernel of its own."""
-        return self.block_n
 
 
 def width_of(dim: int, v_dim: int) -> int:

@@ -17,16 +17,18 @@ threads: the 128 that wait and the 128 that arrive. All consumers take one turn 
 so they alternate; the last one calls consumer 0 at the start, and consumer 0 takes the last call at the end: each
 barrier completes as often as it is waited for.
 
-Rings. K and V have one of NUM_STAGES blocks each, which advance together. Q has one buffer for each consumer, O too, so
-that Q of the next tile arrives before O of this one has left. `q_full`, `k_full` and `v_full` complete when the bytes
+Rings. K and V have one of NUM_STAGES blocks each, which advance together. Q has one block for each consumer, O too, so
+that Q of the next tile arrives before O of this one has left. Where shared memory does not hold both (O_IN_Q), O takes
+Q's bytes: `q_empty[c]` then says that TMA has read O, and the producer loads the next tile's first K before it waits
+for that. Blocks may be in pieces (`attention_pieces`). `q_full`, `k_full` and `v_full` complete when the bytes
 of a copy have arrived; `q_empty[c]` when consumer c has done its last S of a tile, `k_empty` and `v_empty` when all
 consumers have arrived, after the wait for the product that read the stage. The producer waits for the phase before
 the current one; a fresh barrier lets the first pass.
 
 Masks. Blocks are taken from a consumer's last one down: only that first one holds keys to hide. It is the one with the
-diagonal, since 64 rows never cross from one block of BLOCK_N = 128 keys to the next, or the one with the end of the
-keys, or both; every row sees at least one key of it. Where a tile's consumers end in different blocks, those that end
-earlier give back what they do not need, unread, and pass their turn on.
+diagonal, since 64 rows never cross from one block of BLOCK_N = 64 or 128 keys to the next, or the one with the end of
+the keys, or both; every row sees at least one key of it. Where a tile's consumers end in different blocks, those that
+end earlier give back what they do not need, unread, and pass their turn on.
 
 Edges. Descriptors have four dimensions, (batch, head, row, column), so that TMA reads zeros after the end of a
 sequence and writes nothing there: lengths may be any.

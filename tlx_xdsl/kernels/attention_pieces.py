@@ -33,27 +33,34 @@ def load_block(desc, batch, head, row, buffer, full, empty, phase, BYTES: tl.con
 
 
 @tlx_xdsl.jit
-def load_pieces(desc, where, head, row, buffers, at, full, empty, phase, PIECES: tl.constexpr):
-    """Producer: when the block at `at` of a ring is free, load that at `row` of a head to it.
-
-    `where` are the coordinates before the head: the batch, or those of a ragged descriptor.
-    """
-    PIECE: tl.constexpr = buffers.shape[-1]
-    BYTES: tl.constexpr = PIECES * buffers.shape[-2] * PIECE * tlx.size_of(tlx.dtype_of(buffers))
-    tlx.barrier_wait(empty[at], phase ^ 1)
-    tlx.barrier_expect_bytes(full[at], BYTES)
+def block_of(buffers, at, PIECES: tl.constexpr):
+    """The pieces of the block at `at` of a ring."""
+    pieces = ()
     for piece in tl.static_range(PIECES):
-        place = [*where, head, row, piece * PIECE]
-        tlx.async_descriptor_load(desc, buffers[at * PIECES + piece], place, full[at])
+        pieces += (buffers[at * PIECES + piece],)
+    return pieces
 
 
 @tlx_xdsl.jit
-def scores_of(q, q_at, k, k_at, PIECES: tl.constexpr):
+def load_pieces(desc, where, head, row, block, full, empty, phase):
+    """Producer: when a block is free, load that at `row` of a head to it.
+
+    `where` are the coordinates before the head: the batch, or those of a ragged descriptor.
+    """
+    PIECE: tl.constexpr = block[0].shape[-1]
+    BYTES: tl.constexpr = len(block) * block[0].shape[-2] * PIECE * tlx.size_of(tlx.dtype_of(desc))
+    tlx.barrier_wait(empty, phase ^ 1)
+    tlx.barrier_expect_bytes(full, BYTES)
+    for piece in tl.static_range(len(block)):
+        tlx.async_descriptor_load(desc, block[piece], [*where, head, row, piece * PIECE], full)
+
+
+@tlx_xdsl.jit
+def scores_of(q, k):
     """Issue S = Q K^T of two blocks, one product for each piece."""
-    scores = tlx.async_dot(as_matrix(q[q_at * PIECES]), tlx.local_trans(as_matrix(k[k_at * PIECES])))
-    for piece in tl.static_range(1, PIECES):
-        left = as_matrix(q[q_at * PIECES + piece])
-        scores = tlx.async_dot(left, tlx.local_trans(as_matrix(k[k_at * PIECES + piece])), scores)
+    scores = tlx.async_dot(as_matrix(q[0]), tlx.local_trans(as_matrix(k[0])))
+    for piece in tl.static_range(1, len(q)):
+        scores = tlx.async_dot(as_matrix(q[piece]), tlx.local_trans(as_matrix(k[piece])), scores)
     return scores
 
 
@@ -67,12 +74,11 @@ def zeros_of(ROWS: tl.constexpr, PIECE: tl.constexpr, PIECES: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def add_values(p, v, at, acc):
+def add_values(p, v, acc):
     """Issue acc += P V of a block, one product for each piece."""
-    PIECES: tl.constexpr = len(acc)
     sums = ()
-    for piece in tl.static_range(PIECES):
-        sums += (tlx.async_dot(p, as_matrix(v[at * PIECES + piece]), acc[piece]),)
+    for piece in tl.static_range(len(acc)):
+        sums += (tlx.async_dot(p, as_matrix(v[piece]), acc[piece]),)
     return sums
 
 
@@ -95,13 +101,15 @@ def times(acc, factor):
 
 
 @tlx_xdsl.jit
-def store_pieces(desc, where, head, row, buffers, at, values):
-    """Store rows of a head, through the block at `at` of `buffers`, which must be free; `where` as in `load_pieces`."""
-    PIECES: tl.constexpr = len(values)
-    for piece in tl.static_range(PIECES):
-        buffer = as_matrix(buffers[at * PIECES + piece])
-        tlx.local_store(buffer, values[piece].to(tlx.dtype_of(buffers)))
+def put(block, values, dtype: tl.constexpr):
+    """Write values to a block that is free, for TMA to store."""
+    for piece in tl.static_range(len(values)):
+        tlx.local_store(as_matrix(block[piece]), values[piece].to(dtype))
     tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
-    for piece in tl.static_range(PIECES):
-        place = [*where, head, row, piece * buffers.shape[-1]]
-        tlx.async_descriptor_store(desc, buffers[at * PIECES + piece], place)
+
+
+@tlx_xdsl.jit
+def store_pieces(desc, where, head, row, block):
+    """Store a block to the rows of a head from `row` on; `where` as in `load_pieces`."""
+    for piece in tl.static_range(len(block)):
+        tlx.async_descriptor_store(desc, block[piece], [*where, head, row, piece * block[piece].shape[-1]])

@@ -15,7 +15,9 @@ import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.attention_pieces import (
     ROWS,
     add_values,
+    block_of,
     load_pieces,
+    put,
     scores_of,
     store_pieces,
     times,
@@ -45,10 +47,10 @@ from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
 
 
 @tlx_xdsl.jit
-def load_values(desc, batch, head, key, start, length, v, at, full, empty, phase, PIECES: tl.constexpr):
+def load_values(desc, batch, head, key, start, length, block, full, empty, phase):
     """Producer: load the block of V at `key`, with zeros after the end: what lies there may be NaN."""
-    where, row = in_sequence(batch, key, start, length, v.shape[-2])
-    load_pieces(desc, where, head, row, v, at, full, empty, phase, PIECES)
+    where, row = in_sequence(batch, key, start, length, block[0].shape[-2])
+    load_pieces(desc, where, head, row, block, full, empty, phase)
 
 
 @tlx_xdsl.jit
@@ -70,19 +72,24 @@ def load_tile(
 
     # In the order in which the consumers need them: K is a step ahead of V. Q that waits for O comes later.
     if not O_IN_Q:
-        load_pieces(q_desc, (b,), h, q_row, q, 0, q_full, q_empty, turn & 1, PIECES)
-    load_pieces(k_desc, (b,), h_kv, row_at(k_start, kv_row), k, stage, k_full, k_empty, phase, PIECES)
+        load_pieces(q_desc, (b,), h, q_row, block_of(q, 0, PIECES), q_full[0], q_empty[0], turn & 1)
+    k_block = block_of(k, stage, PIECES)
+    load_pieces(k_desc, (b,), h_kv, row_at(k_start, kv_row), k_block, k_full[stage], k_empty[stage], phase)
     for c in tl.static_range(0 if O_IN_Q else 1, CONSUMERS):
-        load_pieces(q_desc, (b,), h, q_row + c * ROWS, q, c, q_full, q_empty, turn & 1, PIECES)
+        q_block = block_of(q, c, PIECES)
+        load_pieces(q_desc, (b,), h, q_row + c * ROWS, q_block, q_full[c], q_empty[c], turn & 1)
     for _ in range(1, end - begin):
         v_stage = stage
         v_phase = phase
         stage, phase = next_place(stage, phase, NUM_STAGES)
         k_row = kv_row - BLOCK_N
-        load_pieces(k_desc, (b,), h_kv, row_at(k_start, k_row), k, stage, k_full, k_empty, phase, PIECES)
-        load_values(v_desc, b, h_kv, kv_row, k_start, KV_LENGTH, v, v_stage, v_full, v_empty, v_phase, V_PIECES)
+        k_block = block_of(k, stage, PIECES)
+        load_pieces(k_desc, (b,), h_kv, row_at(k_start, k_row), k_block, k_full[stage], k_empty[stage], phase)
+        v_block = block_of(v, v_stage, V_PIECES)
+        load_values(v_desc, b, h_kv, kv_row, k_start, KV_LENGTH, v_block, v_full[v_stage], v_empty[v_stage], v_phase)
         kv_row = k_row
-    load_values(v_desc, b, h_kv, kv_row, k_start, KV_LENGTH, v, stage, v_full, v_empty, phase, V_PIECES)
+    v_block = block_of(v, stage, V_PIECES)
+    load_values(v_desc, b, h_kv, kv_row, k_start, KV_LENGTH, v_block, v_full[stage], v_empty[stage], phase)
     return next_place(stage, phase, NUM_STAGES)
 
 
@@ -121,9 +128,9 @@ def attend_blocks(
         stage, phase = next_place(stage, phase, NUM_STAGES)
         tlx.barrier_wait(k_full[stage], phase)
         tlx.named_barrier_wait(c, TURN_THREADS)
-        scores = scores_of(q, c, k, stage, PIECES)
+        scores = scores_of(block_of(q, c, PIECES), block_of(k, stage, PIECES))
         tlx.barrier_wait(v_full[v_stage], v_phase)
-        acc = add_values(p, v, v_stage, acc)
+        acc = add_values(p, block_of(v, v_stage, len(acc)), acc)
         tlx.named_barrier_arrive((c + 1) % CONSUMERS, TURN_THREADS)
         scores = tlx.async_dot_wait(len(acc), scores)
         tlx.barrier_arrive(k_empty[stage])
@@ -213,7 +220,7 @@ def attend_tile(
 
     tlx.barrier_wait(q_full, turn & 1)
     tlx.barrier_wait(k_full[stage], phase)
-    first = scores_of(q, c, k, stage, PIECES)
+    first = scores_of(block_of(q, c, PIECES), block_of(k, stage, PIECES))
     first = tlx.async_dot_wait(0, first)
     tlx.barrier_arrive(k_empty[stage])
     where = None
@@ -237,7 +244,7 @@ def attend_tile(
         tlx.barrier_arrive(q_empty)
 
     tlx.barrier_wait(v_full[stage], phase)
-    acc = wait_for(add_values(p, v, stage, acc))
+    acc = wait_for(add_values(p, block_of(v, stage, V_PIECES), acc))
     tlx.barrier_arrive(v_empty[stage])
     stage, phase = next_place(stage, phase, NUM_STAGES)
     if lower is not None:
@@ -249,9 +256,11 @@ def attend_tile(
     if not O_IN_Q:
         # Not after the store but before the buffer is written again: the store overlaps the next tile.
         tlx.async_descriptor_store_wait(0)
+    o_block = block_of(o, c, V_PIECES)
+    put(o_block, result, dtype)
     q_start = None if starts is None else starts[0]
     where, o_row = in_sequence(head // HEADS, first_row, q_start, Q_LENGTH, ROWS)
-    store_pieces(o_desc, where, head % HEADS, o_row, o, c, result)
+    store_pieces(o_desc, where, head % HEADS, o_row, o_block)
     rows = first_row + tl.arange(0, ROWS)
     lse_ptr += head * Q_LENGTH if starts is None else head % HEADS * LSE_ROWS + q_start
     tl.store(lse_ptr + rows, (m + tl.log2(total)) * LN_2, mask=rows < Q_LENGTH)

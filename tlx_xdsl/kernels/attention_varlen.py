@@ -238,7 +238,7 @@ def _launches(
     lower, upper = limits_of(options)
     is_causal = upper == 0 and options.align == "top-left"
     group, sequences = heads // kv_heads, problem.sequences
-    chosen = config or choose_config(dim, is_causal, v_dim)
+    chosen = config or choose_config(dim, is_causal, v_dim, -(-rows // sequences))
     pieces, v_pieces = chosen.pieces(dim, v_dim)
     counter = empty(problem.q, (COUNTERS,), "fp32")
     arguments = {
@@ -269,9 +269,9 @@ def _launches(
         "BLOCK_N": chosen.block_n,
         "NUM_STAGES": chosen.stages,
         "PIECE": pieces.elements,
-        "PIECES": pieces.count,
+        "PIECES": pieces.number,
         "V_PIECE": v_pieces.elements,
-        "V_PIECES": v_pieces.count,
+        "V_PIECES": v_pieces.number,
         "O_IN_Q": chosen.is_o_in_q(dim, v_dim),
         "CAUSAL": is_causal,
         "BOTTOM_RIGHT": options.align == "bottom-right" and not (lower is None and upper is None),

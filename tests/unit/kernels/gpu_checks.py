@@ -109,7 +109,7 @@ def attention_reference(q, k, v, scale: float, causal: bool) -> tuple[torch.Tens
 
 @dataclass(frozen=True)
 class AttentionShape:
-    """Sizes of an attention problem."""
+    """Sizes of an attention problem; `v_dim` is None where it is `dim`."""
 
     batch: int
     heads: int
@@ -117,17 +117,25 @@ class AttentionShape:
     queries: int
     keys: int
     dim: int
+    v_dim: int | None = None
 
     def __str__(self) -> str:
         """Return a label."""
-        return f"{self.batch}x{self.heads}/{self.kv_heads}x{self.queries}x{self.keys} D{self.dim}"
+        dims = f"{self.dim}" if self.v_dim is None else f"{self.dim}/{self.v_dim}"
+        return f"{self.batch}x{self.heads}/{self.kv_heads}x{self.queries}x{self.keys} D{dims}"
+
+    @property
+    def out(self) -> tuple[int, int, int, int]:
+        """The shape of the result."""
+        return self.batch, self.heads, self.queries, self.v_dim or self.dim
 
 
 def attention_inputs(shape: AttentionShape, dtype: str, device: str) -> list[torch.Tensor]:
     """Q, K and V, contiguous."""
     q_shape = (shape.batch, shape.heads, shape.queries, shape.dim)
-    kv_shape = (shape.batch, shape.kv_heads, shape.keys, shape.dim)
-    return [random(each, DTYPES[dtype], device, seed) for seed, each in enumerate((q_shape, kv_shape, kv_shape))]
+    k_shape = (shape.batch, shape.kv_heads, shape.keys, shape.dim)
+    v_shape = (*k_shape[:3], shape.out[3])
+    return [random(each, DTYPES[dtype], device, seed) for seed, each in enumerate((q_shape, k_shape, v_shape))]
 
 
 def check_attention(
@@ -135,7 +143,7 @@ def check_attention(
 ) -> list[Check]:
     """Compare output and denominators of the first, a middle and the last head; all of both must be written."""
     q, k, v = attention_inputs(shape, dtype, device)
-    out, lse = poisoned(q.shape, q.dtype, device), poisoned(q.shape[:3], torch.float32, device)
+    out, lse = poisoned(shape.out, q.dtype, device), poisoned(q.shape[:3], torch.float32, device)
     scale = shape.dim**-0.5
     label = f"attention {shape} {dtype}{' causal' if causal else ''}"
     run(attention_launch(q, k, v, out, lse, causal=causal, scale=scale).bind(), label)
@@ -180,7 +188,7 @@ def repeated_gemm(shape: tuple[int, int, int], dtype: str, device: str, times: i
 def repeated_attention(shape: AttentionShape, dtype: str, device: str, *, causal: bool, times: int = 200) -> Check:
     """`check_repeated` of attention."""
     q, k, v = attention_inputs(shape, dtype, device)
-    out, lse = poisoned(q.shape, q.dtype, device), poisoned(q.shape[:3], torch.float32, device)
+    out, lse = poisoned(shape.out, q.dtype, device), poisoned(q.shape[:3], torch.float32, device)
     launch = attention_launch(q, k, v, out, lse, causal=causal).bind()
     return check_repeated(launch, [out, lse], f"attention {shape} {dtype}{' causal' if causal else ''}", times)
 

@@ -85,6 +85,7 @@ def test_the_configuration_follows_the_shape():
     assert choose_config(64, True).all_heads
     assert choose_config(96, True) == choose_config(192, False, 128) == choose_config(128, False)
     assert choose_config(256, True).block_n == 64
+    assert choose_config(64, True, queries=512) == choose_config(128, True)
 
 
 def tensors(*shapes, dtype=np.float16):

@@ -182,12 +182,12 @@ def changed(**others):
         (
             changed(q=np.ones((1, 4, 8, 36), np.float16)),
             ValueError,
-            "'q': expected heads of 8, 16, ... or 256 elements",
+            "'q': expected heads of a multiple of 8 elements, up to 256",
         ),
         (
             changed(v=np.ones((1, 4, 8, 264), np.float16)),
             ValueError,
-            "'v': expected heads of 8, 16, ... or 256 elements",
+            "'v': expected heads of a multiple of 8 elements, up to 256",
         ),
         (changed(q=np.ones((4, 8, 64), np.float16)), ValueError, r"'q': expected \(batch, heads, length, "),
         (changed(k=np.ones((1, 3, 8, 64), np.float16)), ValueError, "'v': expected the shape"),

@@ -1,19 +1,18 @@
 """`attention_forward` for heads of other lengths than 64 and 128, in the interpreter and compiled."""
 
-# covers: tlx_xdsl.kernels.attention_pieces
-
 import numpy as np
 import pytest
 
 from tests.unit import volume
-from tests.unit.kernels.references import DTYPES, heads
+from tests.unit.kernels import references
+from tests.unit.kernels.references import DTYPES, TOLERANCE, heads, poisoned, relative_error
 from tests.unit.kernels.test_attention import run
 from tests.unit.kernels.test_compiled import compiled
 from tests.versions import RELEASE
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.kernels.attention import attention_forward, attention_launch
 from tlx_xdsl.kernels.attention_backward import attention_backward
-from tlx_xdsl.kernels.attention_config import SHARED_BYTES, Pieces, choose_config, pieces_of
+from tlx_xdsl.kernels.attention_config import SHARED_BYTES, AttentionConfig, Pieces, choose_config, pieces_of
 
 DIMS = [(8, 8), (32, 32), (40, 64), (80, 48), (96, 96), (136, 8), (192, 128), (192, 192), (256, 64), (256, 256)]
 SOME = [(96, 96), (136, 8), (192, 128), (256, 256)]
@@ -34,6 +33,44 @@ def test_text_for_stock_triton(dim, v_dim, policy):
         run(
             1, 1, 300, 150, dim=dim, v_dim=v_dim, causal=True, batch=1, stage="ttgir", schedule=policy, seed=seed
         )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "config", [AttentionConfig(3, 160, 64, stages=3), AttentionConfig(2, 240, piece=128, v_piece=64)]
+)
+def test_configurations(config):
+    run(2, 2, 200, 300, dim=96, v_dim=72, causal=True, batch=1, config=config)
+
+
+def test_what_lies_beside_a_head_plays_no_part():
+    """Blocks that are wider than a head meet what follows its rows in memory."""
+    beside = [heads(1, 1, 50, 128, np.float16, seed) for seed in (1, 2, 3)]
+    for each in beside:
+        each[..., 80:] = np.nan
+    q, k, v = (each[..., :80] for each in beside)
+    memory = poisoned((1, 1, 50, 128), np.float16)
+    memory[..., 80:] = 7
+    attention_forward(q, k, v, causal=True, out=memory[..., :80])
+    expected, _ = references.attention(q, k, v, 80**-0.5, True)
+    assert relative_error(memory[..., :80], expected) < TOLERANCE["fp16"]
+    assert (memory[..., 80:] == 7).all()
+
+
+def test_results_have_the_length_of_v():
+    q, k, v = (heads(1, 2, 10, dim, np.float16, seed) for dim, seed in ((48, 1), (48, 2), (24, 3)))
+    out, lse = attention_forward(q, k, v, return_lse=True)
+    assert (out.shape, lse.shape) == ((1, 2, 10, 24), (1, 2, 10))
+    assert attention_forward(q[:, :, :0], k, v).shape == (1, 2, 0, 24)
+
+
+def test_every_head_has_a_configuration_that_fits():
+    """Into shared memory, and S, P and the sums of P V into 176 registers of a consumer's 240."""
+    for dim in range(8, 257, 8):
+        for v_dim in range(8, 257, 8):
+            config = choose_config(dim, False, v_dim)
+            _, v = config.pieces(dim, v_dim)
+            assert config.shared_bytes(dim, v_dim, o_in_q=config.is_o_in_q(dim, v_dim)) <= SHARED_BYTES
+            assert v.width // 2 + config.block_n // 2 + config.block_n // 4 <= 176
 
 
 def test_pieces_are_powers_of_two():
