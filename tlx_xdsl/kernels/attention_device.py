@@ -108,7 +108,7 @@ def attention(
                 blocks = tile_blocks(row, KV_LENGTH, lower, upper, BLOCK_M, BLOCK_N, CAUSAL, MAY_BE_EMPTY)
                 stage, phase = load_tile(
                     (q_desc, k_desc, v_desc), (q, k, v), (q_full, q_empty), rings, (b, h, h_kv), row, blocks,
-                    turn, stage, phase, CONSUMERS, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, O_IN_Q,
+                    None, KV_LENGTH, turn, stage, phase, CONSUMERS, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, O_IN_Q,
                 )  # fmt: skip
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS, registers=REGISTERS):  # consumers
@@ -122,8 +122,8 @@ def attention(
             for turn in range(num_tiles):
                 head, row = tile_of(turn, Q_LENGTH, HEADS_TOGETHER, BLOCK_M, UNEVEN)
                 stage, phase = attend_tile(
-                    (q, k, v, o), (q_full[c], q_empty[c]), rings, (o_desc, lse_ptr), (head, HEADS),
-                    row, (Q_LENGTH, KV_LENGTH), (lower, upper),
+                    (q, k, v, o), (q_full[c], q_empty[c]), rings, (o_desc, lse_ptr, Q_LENGTH), (head, HEADS),
+                    row, None, (Q_LENGTH, KV_LENGTH), (lower, upper),
                     (scale, sinks_ptr, sm_scale, softcap, score_args), turn, stage, phase, c,
                     CONSUMERS, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, O_IN_Q, CAUSAL, EVEN, MAY_BE_EMPTY, SCORE_MOD,
                 )  # fmt: skip

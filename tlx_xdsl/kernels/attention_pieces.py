@@ -20,8 +20,8 @@ ROWS = tl.constexpr(64)
 
 @tlx_xdsl.jit
 def as_matrix(buffer):
-    """A buffer of one head's block, (1, 1, rows, columns), as (rows, columns)."""
-    return tlx.local_reshape(buffer, buffer.shape[2:])
+    """A buffer of one head's block, (..., rows, columns), as (rows, columns)."""
+    return tlx.local_reshape(buffer, buffer.shape[-2:])
 
 
 @tlx_xdsl.jit
@@ -42,14 +42,17 @@ def block_of(buffers, at, PIECES: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def load_pieces(desc, batch, head, row, block, full, empty, phase):
-    """Producer: when a block is free, load that at `row` of a head to it."""
-    PIECE: tl.constexpr = block[0].shape[3]
-    BYTES: tl.constexpr = len(block) * block[0].shape[2] * PIECE * tlx.size_of(tlx.dtype_of(desc))
+def load_pieces(desc, where, head, row, block, full, empty, phase):
+    """Producer: when a block is free, load that at `row` of a head to it.
+
+    `where` are the coordinates before the head: the batch, or those of a ragged descriptor.
+    """
+    PIECE: tl.constexpr = block[0].shape[-1]
+    BYTES: tl.constexpr = len(block) * block[0].shape[-2] * PIECE * tlx.size_of(tlx.dtype_of(desc))
     tlx.barrier_wait(empty, phase ^ 1)
     tlx.barrier_expect_bytes(full, BYTES)
     for piece in tl.static_range(len(block)):
-        tlx.async_descriptor_load(desc, block[piece], [batch, head, row, piece * PIECE], full)
+        tlx.async_descriptor_load(desc, block[piece], [*where, head, row, piece * PIECE], full)
 
 
 @tlx_xdsl.jit
@@ -106,7 +109,7 @@ def put(block, values, dtype: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def store_pieces(desc, batch, head, row, block):
-    """Store a block to the rows of a head from `row` on."""
+def store_pieces(desc, where, head, row, block):
+    """Store a block to the rows of a head from `row` on; `where` as in `load_pieces`."""
     for piece in tl.static_range(len(block)):
-        tlx.async_descriptor_store(desc, block[piece], [batch, head, row, piece * block[piece].shape[3]])
+        tlx.async_descriptor_store(desc, block[piece], [*where, head, row, piece * block[piece].shape[-1]])

@@ -14,6 +14,8 @@ see the ones between whole.
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
+from tlx_xdsl.kernels.grouped_gemm_parts import cut_at
+from tlx_xdsl.kernels.tile_counter import tile_of as tile_in_turn
 
 
 @tlx_xdsl.jit
@@ -102,3 +104,54 @@ def whole_blocks(first_row, last_key, end, steps, lower, upper, ROWS: tl.constex
     if lower is None:
         return begin, steps
     return begin, min(max(end - tl.cdiv(max(first_row + ROWS - 1 + lower, 0), BLOCK_N), begin), steps)
+
+
+@tlx_xdsl.jit
+def row_at(start, row):
+    """A row of a sequence that begins at `start`, or at the first row where that is None."""
+    return row if start is None else start + row
+
+
+@tlx_xdsl.jit
+def in_sequence(batch, row, start, length, BLOCK: tl.constexpr):
+    """The coordinates before and after the head of a block of BLOCK rows, which ends where the sequence does."""
+    if start is None:
+        return (batch,), row
+    far, last, place = cut_at(start + length, start + row, BLOCK)
+    return (far, last), place
+
+
+@tlx_xdsl.jit
+def rows_of(sums_ptr, sequence, ROWS, SEQUENCES):
+    """The first row of a sequence and its length, 0 for that after the last; sums outside of the tensor are cut."""
+    at = min(sequence, SEQUENCES - 1)
+    start = min(max(tl.load(sums_ptr + at), 0), ROWS)
+    end = min(max(tl.load(sums_ptr + at + 1), start), ROWS)
+    return start, tl.where(sequence < SEQUENCES, end - start, 0)
+
+
+@tlx_xdsl.jit
+def seek(tile, place, sums_ptr, ROWS, SEQUENCES, HEADS, BLOCK_M: tl.constexpr):
+    """The place of the sequence that has `tile`, from that of an earlier tile on; SEQUENCES when all come before.
+
+    A place is the number of a sequence, the tiles of all heads before it, and its first row and length.
+    """
+    sequence, before, start, length = place
+    tiles = tl.cdiv(length, BLOCK_M) * HEADS
+    while (sequence < SEQUENCES) & (tile >= before + tiles):
+        sequence += 1
+        before += tiles
+        start, length = rows_of(sums_ptr, sequence, ROWS, SEQUENCES)
+        tiles = tl.cdiv(length, BLOCK_M) * HEADS
+    return sequence, before, start, length
+
+
+@tlx_xdsl.jit
+def tile_in_sequence(tile, length, HEADS_TOGETHER, BLOCK_M: tl.constexpr, UNEVEN: tl.constexpr):
+    """Head and first row of a sequence's tile; HEADS_TOGETHER heads, which divide all, take theirs in turn.
+
+    Where later rows see more keys the last ones come first.
+    """
+    tiles = tl.cdiv(length, BLOCK_M)
+    head, row = tile_in_turn(tile, tiles, HEADS_TOGETHER, BLOCK_M)
+    return head, (tiles - 1) * BLOCK_M - row if UNEVEN else row

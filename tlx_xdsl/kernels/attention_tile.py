@@ -1,7 +1,8 @@
 """A tile of attention's forward pass: the producer's loads, and what a consumer does from Q to O.
 
-The kernel, `attention_device`, says which tile is whose, and how the tasks work together. `blocks` are the first block
-of keys that the tile's rows see and the one after the last.
+The kernels, `attention_device` and `attention_varlen_device`, say which tile is whose, and how the tasks work together.
+`blocks` are the first block of keys that the tile's rows see and the one after the last. `starts` are the rows where
+the queries and the keys of a sequence begin, None where each has a batch of its own.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -33,13 +34,28 @@ from tlx_xdsl.kernels.attention_scores import (
     normalised,
     turned_scores,
 )
-from tlx_xdsl.kernels.attention_sequences import end_block, first_block, last_key_of, tile_blocks, whole_blocks
+from tlx_xdsl.kernels.attention_sequences import (
+    end_block,
+    first_block,
+    in_sequence,
+    last_key_of,
+    row_at,
+    tile_blocks,
+    whole_blocks,
+)
 from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
 
 
 @tlx_xdsl.jit
+def load_values(desc, batch, head, key, start, length, block, full, empty, phase):
+    """Producer: load the block of V at `key`, with zeros after the end: what lies there may be NaN."""
+    where, row = in_sequence(batch, key, start, length, block[0].shape[-2])
+    load_pieces(desc, where, head, row, block, full, empty, phase)
+
+
+@tlx_xdsl.jit
 def load_tile(
-    descs, buffers, q_barriers, rings, place, row, blocks, turn, stage, phase,
+    descs, buffers, q_barriers, rings, place, row, blocks, starts, KV_LENGTH, turn, stage, phase,
     CONSUMERS: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr,
     PIECES: tl.constexpr, V_PIECES: tl.constexpr, O_IN_Q: tl.constexpr,
 ):  # fmt: skip
@@ -51,27 +67,29 @@ def load_tile(
     b, h, h_kv = place
     begin, end = blocks
     kv_row = (end - 1) * BLOCK_N
+    q_start, k_start = (None, None) if starts is None else starts
+    q_row = row_at(q_start, row)
 
     # In the order in which the consumers need them: K is a step ahead of V. Q that waits for O comes later.
     if not O_IN_Q:
-        load_pieces(q_desc, b, h, row, block_of(q, 0, PIECES), q_full[0], q_empty[0], turn & 1)
+        load_pieces(q_desc, (b,), h, q_row, block_of(q, 0, PIECES), q_full[0], q_empty[0], turn & 1)
     k_block = block_of(k, stage, PIECES)
-    load_pieces(k_desc, b, h_kv, kv_row, k_block, k_full[stage], k_empty[stage], phase)
+    load_pieces(k_desc, (b,), h_kv, row_at(k_start, kv_row), k_block, k_full[stage], k_empty[stage], phase)
     for c in tl.static_range(0 if O_IN_Q else 1, CONSUMERS):
         q_block = block_of(q, c, PIECES)
-        load_pieces(q_desc, b, h, row + c * ROWS, q_block, q_full[c], q_empty[c], turn & 1)
+        load_pieces(q_desc, (b,), h, q_row + c * ROWS, q_block, q_full[c], q_empty[c], turn & 1)
     for _ in range(1, end - begin):
         v_stage = stage
         v_phase = phase
         stage, phase = next_place(stage, phase, NUM_STAGES)
         k_row = kv_row - BLOCK_N
         k_block = block_of(k, stage, PIECES)
-        load_pieces(k_desc, b, h_kv, k_row, k_block, k_full[stage], k_empty[stage], phase)
+        load_pieces(k_desc, (b,), h_kv, row_at(k_start, k_row), k_block, k_full[stage], k_empty[stage], phase)
         v_block = block_of(v, v_stage, V_PIECES)
-        load_pieces(v_desc, b, h_kv, kv_row, v_block, v_full[v_stage], v_empty[v_stage], v_phase)
+        load_values(v_desc, b, h_kv, kv_row, k_start, KV_LENGTH, v_block, v_full[v_stage], v_empty[v_stage], v_phase)
         kv_row = k_row
     v_block = block_of(v, stage, V_PIECES)
-    load_pieces(v_desc, b, h_kv, kv_row, v_block, v_full[stage], v_empty[stage], phase)
+    load_values(v_desc, b, h_kv, kv_row, k_start, KV_LENGTH, v_block, v_full[stage], v_empty[stage], phase)
     return next_place(stage, phase, NUM_STAGES)
 
 
@@ -163,20 +181,20 @@ def attend_rest(
 
 @tlx_xdsl.jit
 def attend_tile(
-    buffers, q_barriers, rings, results, place, row, lengths, limits, scoring, turn, stage, phase, c: tl.constexpr,
-    CONSUMERS: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr,
+    buffers, q_barriers, rings, results, place, row, starts, lengths, limits, scoring, turn, stage, phase,
+    c: tl.constexpr, CONSUMERS: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr,
     PIECES: tl.constexpr, V_PIECES: tl.constexpr, O_IN_Q: tl.constexpr,
     CAUSAL: tl.constexpr, EVEN: tl.constexpr, MAY_BE_EMPTY: tl.constexpr, SCORE_MOD: tl.constexpr,
 ):  # fmt: skip
     """Consumer c: its rows of a tile, the program's `turn`-th one; return the place in the rings after it.
 
-    `results` are the descriptor of O and the address of the logarithms. `place` is the head, over all batches, and how
-    many there are in a batch.
+    `results` are the descriptor of O, the address of the logarithms and how many a head has. `place` is the head,
+    over all batches, and how many there are in a batch.
     """
     q, k, v, o = buffers
     q_full, q_empty = q_barriers
     k_full, k_empty, v_full, v_empty = rings
-    o_desc, lse_ptr = results
+    o_desc, lse_ptr, LSE_ROWS = results
     head, HEADS = place
     Q_LENGTH, KV_LENGTH = lengths
     lower, upper = limits
@@ -240,9 +258,12 @@ def attend_tile(
         tlx.async_descriptor_store_wait(0)
     o_block = block_of(o, c, V_PIECES)
     put(o_block, result, dtype)
-    store_pieces(o_desc, head // HEADS, head % HEADS, first_row, o_block)
+    q_start = None if starts is None else starts[0]
+    where, o_row = in_sequence(head // HEADS, first_row, q_start, Q_LENGTH, ROWS)
+    store_pieces(o_desc, where, head % HEADS, o_row, o_block)
     rows = first_row + tl.arange(0, ROWS)
-    tl.store(lse_ptr + head * Q_LENGTH + rows, (m + tl.log2(total)) * LN_2, mask=rows < Q_LENGTH)
+    lse_ptr += head * Q_LENGTH if starts is None else head % HEADS * LSE_ROWS + q_start
+    tl.store(lse_ptr + rows, (m + tl.log2(total)) * LN_2, mask=rows < Q_LENGTH)
     if O_IN_Q:
         tlx.async_descriptor_store_wait(0)
         tlx.barrier_arrive(q_empty)

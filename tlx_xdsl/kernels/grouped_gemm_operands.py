@@ -22,7 +22,7 @@ from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 MAX_ROWS = 1 << 30
 """Rows of all groups: what a ragged descriptor holds (`grouped_gemm_parts`)."""
 
-_LARGEST_EXTENT = (1 << 31) - 1
+LARGEST_EXTENT = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -103,5 +103,5 @@ def ragged(each: Operand, block: tuple[int, int]) -> TensorDescriptor:
             f"shape {each.shape}"
         )
     distance = strides[0]
-    shape = (_LARGEST_EXTENT, _LARGEST_EXTENT, MAX_ROWS, each.shape[1])
+    shape = (LARGEST_EXTENT, LARGEST_EXTENT, MAX_ROWS, each.shape[1])
     return describe(each.value, shape, ((1 << 34) - distance, distance, distance, 1), (1, 1, *block))

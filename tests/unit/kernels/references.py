@@ -56,7 +56,7 @@ def attention(
         scores = score_mod(scores)
     scores = np.where(seen(*scores.shape[-2:], causal, window, align), scores, -math.inf)
     sinks = np.array(-math.inf) if sinks is None else sinks.astype(np.float64)[:, None, None]
-    top = np.maximum(np.maximum(scores.max(-1, keepdims=True), sinks), -1e30)
+    top = np.maximum(np.maximum(scores.max(-1, keepdims=True, initial=-math.inf), sinks), -1e30)
     weights = np.exp(scores - top)
     total = weights.sum(-1, keepdims=True) + np.exp(sinks - top)
     with np.errstate(divide="ignore"):
