@@ -7,7 +7,7 @@ heads in turn, whose K and V stay in the L2 cache. Lengths differ, so programs t
 (`tile_counter`): a program that is done early has the next one. The first kernel sets the counter to zero. Each task
 finds the sequence of a tile itself, going on from that of the tile before (`attention_sequences.seek`).
 
-Edges. A block may reach into the next sequence. Rows of Q after the end give rows that nobody stores, keys after the
+Edges. A block may reach into the next sequence. Rows of Q after the end give rows that no task stores, keys after the
 end are hidden. Values are not, since 0 * NaN is NaN, nor may O be written there: descriptors of V and O are ragged, and
 cut where the sequence ends (`grouped_gemm_parts`). Their dimensions are (2^31, 2^31, heads, 2^30, head dim).
 
