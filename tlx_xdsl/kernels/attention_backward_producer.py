@@ -28,11 +28,17 @@ def first_block(first_key, num_blocks, BLOCK_M: tl.constexpr, CAUSAL: tl.constex
 
 @tlx_xdsl.jit
 def block_of(turn, begin, num_blocks, GROUP: tl.constexpr, LAST_FIRST: tl.constexpr):
-    """The head (of GROUP) and block of a turn: blocks from `begin` on, or down to it, of one head after the other."""
+    """The head (of GROUP) and block of a turn: blocks from `begin` on, of one head after the other.
+
+    With LAST_FIRST blocks from the last one down to `begin`, each of all heads: a tile that has fewer blocks than the
+    one before it then does not catch up with that at each new head.
+    """
+    if LAST_FIRST:
+        return turn % GROUP, num_blocks - 1 - turn // GROUP
+    if GROUP == 1:
+        return 0, begin + turn
     span = num_blocks - begin
-    head = 0 if GROUP == 1 else turn // span
-    place = turn if GROUP == 1 else turn % span
-    return head, num_blocks - 1 - place if LAST_FIRST else begin + place
+    return turn // span, begin + turn % span
 
 
 @tlx_xdsl.jit
