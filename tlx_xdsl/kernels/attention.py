@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels import operator_attention, operator_attention_options
 from tlx_xdsl.kernels.attention_backward import ATTENTION_BACKWARD
-from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, AttentionConfig, choose_config
+from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, AttentionConfig
 from tlx_xdsl.kernels.attention_device import attention
 from tlx_xdsl.kernels.attention_fp8 import ATTENTION_FP8, is_fp8, refuse_fp8_options
 from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, check_lse, check_rows, described_heads, factor_of
@@ -29,6 +29,7 @@ from tlx_xdsl.kernels.attention_options import (
     OPTION_SOURCES,
     Options,
     check_sinks,
+    config_for,
     limits_for,
     named_tensors,
     read_options,
@@ -148,7 +149,7 @@ def _launch(
     check_hopper(_NAME, problem.q)
 
     limits = limits_for(options, queries, keys)
-    chosen = config or choose_config(dim, options.causal, v_dim, queries)
+    chosen = config or config_for(options, options.causal, dim, v_dim, queries)
     pieces, v_pieces = chosen.pieces(dim, v_dim)
     arguments = {
         "q_desc": described_heads(problem.q, CONSUMER_ROWS, pieces.elements),

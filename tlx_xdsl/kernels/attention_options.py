@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any, NamedTuple, cast
 
+from tlx_xdsl.kernels.attention_config import AttentionConfig, choose_config
 from tlx_xdsl.kernels.operands import Operand, check_places, check_shape, operand
 
 ALIGNMENTS = ("top-left", "bottom-right")
@@ -38,6 +39,12 @@ class Options:
     def is_plain(self) -> bool:
         """Whether nothing but a causal mask is asked for."""
         return self == Options(causal=self.causal)
+
+
+def config_for(options: Options, causal: bool, head_dim: int, v_dim: int, queries: int) -> AttentionConfig:
+    """The configuration of a call: with the 160 registers of three consumers, a score_mod spills."""
+    found = choose_config(head_dim, causal, v_dim, queries)
+    return found if options.score_mod is None or found.consumers == 2 else AttentionConfig(consumers=2, registers=240)
 
 
 class Limits(NamedTuple):

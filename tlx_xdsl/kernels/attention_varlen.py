@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels import operator_attention_varlen
-from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, AttentionConfig, choose_config
+from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, AttentionConfig
 from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, factor_of
 from tlx_xdsl.kernels.attention_options import (
     OPTION_SOURCES,
     Options,
     check_sinks,
+    config_for,
     limits_of,
     named_tensors,
     read_options,
@@ -238,7 +239,7 @@ def _launches(
     lower, upper = limits_of(options)
     is_causal = upper == 0 and options.align == "top-left"
     group, sequences = heads // kv_heads, problem.sequences
-    chosen = config or choose_config(dim, is_causal, v_dim, -(-rows // sequences))
+    chosen = config or config_for(options, is_causal, dim, v_dim, -(-rows // sequences))
     pieces, v_pieces = chosen.pieces(dim, v_dim)
     counter = empty(problem.q, (COUNTERS,), "fp32")
     arguments = {

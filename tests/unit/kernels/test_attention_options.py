@@ -12,7 +12,7 @@ from tests.unit.kernels import references
 from tests.unit.kernels.references import DTYPES, TOLERANCE, heads, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.kernels.attention import attention_forward, attention_launch
-from tlx_xdsl.kernels.attention_options import Limits, Options, limits_for
+from tlx_xdsl.kernels.attention_options import Limits, Options, config_for, limits_for
 
 SINKS = np.array([0.5, -1.0, -math.inf, 3.0], np.float32)
 SLOPES = np.array([0.5, 0.25, 0.125, 0.0625], np.float32)
@@ -143,6 +143,11 @@ def test_blocks_outside_of_a_window_are_not_read():
 def test_limits(options, lengths, expected):
     """What hides nothing costs nothing: one query at the end of the keys is not masked at all."""
     assert limits_for(options, *lengths) == expected
+
+
+def test_functions_have_registers():
+    assert config_for(Options(score_mod=alibi), False, 64, 64, 4096).consumers == 2
+    assert config_for(Options(softcap=1.0), False, 64, 64, 4096).consumers == 3
 
 
 @pytest.mark.parametrize(
