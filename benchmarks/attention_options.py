@@ -162,7 +162,7 @@ def options_case(
 
 
 def window_cases(device: str) -> Iterator[Case]:
-    """Windows behind a causal mask, and on both sides."""
+    """Windows after a causal mask, and on both sides."""
     shapes = [(1, 1, 70, 64)] if device == "cpu" else [(2, 16, 16384, 128), (2, 16, 16384, 64)]
     for shape in shapes:
         for causal, window in ((True, (1024, 0)), (True, (4096, 0)), (False, (512, 512))):
