@@ -9,11 +9,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tlx_xdsl.kernels.attention_config import SHARED_BYTES
+
 WIDTHS = (64, 128)
 """Columns of the blocks of a head: the kernels fill it with zeros up to the next of these."""
 
 CONSUMER_KEYS = 64
 """Keys of a consumer: the rows of one wgmma."""
+
+
+PIECE = 64
+"""Columns of a piece of a longer head (`attention_pieces`)."""
+
+_PIECE_BYTES = CONSUMER_KEYS * PIECE * 2
+
+MOST = 3
+"""Stages that more of shared memory than this is not spent on."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +45,44 @@ class BackwardConfig:
         return self.consumers * CONSUMER_KEYS
 
 
+@dataclass(frozen=True)
+class WideBackwardConfig:
+    """For heads of more than 128 elements: `registers` per thread of the two consumers that share 64 keys.
+
+    `stages` are blocks of 64 queries of Q and dO in shared memory, `slots` blocks of 64 keys of V and K while dQ is
+    computed.
+    """
+
+    registers: int = 240
+    stages: int = 2
+    slots: int = 3
+
+
+def is_wide(dim: int, v_dim: int) -> bool:
+    """Whether heads of `dim` elements, of V `v_dim`, are too long for a consumer to have dK and dV of 64 keys."""
+    return max(dim, v_dim) > WIDTHS[-1]
+
+
 def width_of(dim: int, v_dim: int) -> int:
-    """Columns of the blocks of heads of `dim` elements, of V `v_dim`. Raises ValueError for heads that are too long."""
-    longest = max(dim, v_dim)
-    if longest > WIDTHS[-1]:
-        raise ValueError(f"expected heads of at most {WIDTHS[-1]} elements, got {longest}")
-    return next(width for width in WIDTHS if longest <= width)
+    """Columns of the blocks of heads of `dim` elements, of V `v_dim`, that are not wide."""
+    return next(width for width in WIDTHS if max(dim, v_dim) <= width)
+
+
+def pieces_of(dim: int) -> int:
+    """Pieces of a head that is wide, or whose K or V is."""
+    return -(-dim // PIECE)
 
 
 def choose_config(dim: int, v_dim: int | None = None) -> BackwardConfig:
-    """The configuration for heads of `dim` elements, of V `v_dim`. Raises ValueError for heads that are too long."""
+    """The configuration for heads of `dim` elements, of V `v_dim`, that are not wide."""
     return BackwardConfig(64 if width_of(dim, v_dim or dim) == 128 else 128)
+
+
+def choose_wide_config(dim: int, v_dim: int) -> WideBackwardConfig:
+    """The configuration for heads that are wide: as many stages and slots, of up to MOST, as shared memory holds."""
+    pieces, v_pieces = pieces_of(dim), pieces_of(v_dim)
+    widest = max(pieces, v_pieces)
+    stage = _PIECE_BYTES * (pieces + v_pieces + 2) + 2 * CONSUMER_KEYS * 4  # with P in f32, logarithms and deltas
+    stages = (SHARED_BYTES - 2 * widest * _PIECE_BYTES) // stage
+    slots = (SHARED_BYTES - 2 * (pieces + v_pieces) * _PIECE_BYTES) // (widest * _PIECE_BYTES)
+    return WideBackwardConfig(stages=min(stages, MOST), slots=min(slots, 2 * MOST))

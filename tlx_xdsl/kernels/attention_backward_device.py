@@ -56,7 +56,7 @@ and writes nothing there: lengths may be any. The f32 sums of dQ have whole bloc
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention_backward_producer import KEYS, PART, block_of, first_block, produce
+from tlx_xdsl.kernels.attention_backward_producer import KEYS, PART, block_of_turn, first_block, produce
 from tlx_xdsl.kernels.attention_pieces import as_matrix
 from tlx_xdsl.kernels.attention_scores import LN_2, LOG2_E
 from tlx_xdsl.kernels.rings import next_place
@@ -227,7 +227,7 @@ def attention_backward(
                 dv = tl.zeros((KEYS, HEAD_DIM), tl.float32)
                 tlx.barrier_wait(kv_full[0], round & 1)
                 for turn in tl.range(GROUP * (num_blocks - begin), disable_licm=True):
-                    _, block = block_of(turn, begin, num_blocks, GROUP, added_ptr is not None)
+                    _, block = block_of_turn(turn, begin, num_blocks, GROUP, added_ptr is not None)
                     dk, dv = step(
                         dk, dv, k, v, q, do, lse, delta, ds, dq, q_full, q_empty, do_full, do_empty, full, empty,
                         use, stage, phase, scale, first_key, block * BLOCK_M, KV_LENGTH,

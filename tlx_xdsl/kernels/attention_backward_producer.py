@@ -10,6 +10,7 @@
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.kernels.attention_pieces import block_of
 from tlx_xdsl.kernels.rings import next_place
 from tlx_xdsl.kernels.tile_counter import take_tile, tile_of
 
@@ -27,7 +28,7 @@ def first_block(first_key, num_blocks, BLOCK_M: tl.constexpr, CAUSAL: tl.constex
 
 
 @tlx_xdsl.jit
-def block_of(turn, begin, num_blocks, GROUP: tl.constexpr, LAST_FIRST: tl.constexpr):
+def block_of_turn(turn, begin, num_blocks, GROUP: tl.constexpr, LAST_FIRST: tl.constexpr):
     """The head (of GROUP) and block of a turn: blocks from `begin` on, of one head after the other.
 
     With LAST_FIRST blocks from the last one down to `begin`, each of all heads: a tile that has fewer blocks than the
@@ -42,13 +43,15 @@ def block_of(turn, begin, num_blocks, GROUP: tl.constexpr, LAST_FIRST: tl.conste
 
 
 @tlx_xdsl.jit
-def load_block(desc, place, buffer, numbers_ptr, numbers, full, empty, phase):
-    """Producer: when they are free, load a block of Q or dO to `buffer` and a number for each of its rows."""
+def load_block(desc, place, block, numbers_ptr, numbers, full, empty, phase):
+    """Producer: when they are free, load a block of Q or dO in pieces and a number for each of its rows."""
     ROWS: tl.constexpr = numbers.shape[0]
-    BYTES: tl.constexpr = ROWS * (buffer.shape[3] * tlx.size_of(tlx.dtype_of(desc)) + 4)
+    PIECE: tl.constexpr = block[0].shape[3]
+    BYTES: tl.constexpr = ROWS * (len(block) * PIECE * tlx.size_of(tlx.dtype_of(desc)) + 4)
     tlx.barrier_wait(empty, phase ^ 1)
     tlx.barrier_expect_bytes(full, BYTES)
-    tlx.async_descriptor_load(desc, buffer, place, full)
+    for piece in tl.static_range(len(block)):
+        tlx.async_descriptor_load(desc, block[piece], [*place, piece * PIECE], full)
     tlx.async_load(numbers_ptr, numbers, bulk=True, barrier=full)
 
 
@@ -56,14 +59,17 @@ def load_block(desc, place, buffer, numbers_ptr, numbers, full, empty, phase):
 def load_turn(
     q_desc, do_desc, stats_ptr, turn, begin, num_blocks, batch, kv_head, place, q, do, lse, delta,
     q_full, do_full, q_empty, do_empty, stage, phase, GROUP: tl.constexpr, ORDERED: tl.constexpr,
+    PIECES: tl.constexpr = 1, DO_PIECES: tl.constexpr = 1,
 ):  # fmt: skip
     """Producer: load a turn's block of Q with its logarithms, and that of dO with its deltas, which follow those."""
     BLOCK_M: tl.constexpr = lse.shape[0]
-    member, block = block_of(turn, begin, num_blocks, GROUP, ORDERED)
-    at = [batch, kv_head * GROUP + member, block * BLOCK_M, 0]
+    member, block = block_of_turn(turn, begin, num_blocks, GROUP, ORDERED)
+    at = (batch, kv_head * GROUP + member, block * BLOCK_M)
     numbers = stats_ptr + (place + member * num_blocks + block).to(tl.int64) * (2 * BLOCK_M)
-    load_block(q_desc, at, q[stage], numbers, lse[stage], q_full[stage], q_empty[stage], phase)
-    load_block(do_desc, at, do[stage], numbers + BLOCK_M, delta[stage], do_full[stage], do_empty[stage], phase)
+    q_block = block_of(q, stage, PIECES)
+    do_block = block_of(do, stage, DO_PIECES)
+    load_block(q_desc, at, q_block, numbers, lse[stage], q_full[stage], q_empty[stage], phase)
+    load_block(do_desc, at, do_block, numbers + BLOCK_M, delta[stage], do_full[stage], do_empty[stage], phase)
 
 
 @tlx_xdsl.jit
@@ -180,7 +186,7 @@ def produce(
                 # As late as it costs nothing: who is done first has the next one.
                 tile = take_tile(counter_ptr, next_tile[0], tile_full[0], tile_empty[0], round)
             if WITH_DQ:
-                member, block = block_of(turn, begin, num_blocks, GROUP, ORDERED)
+                member, block = block_of_turn(turn, begin, num_blocks, GROUP, ORDERED)
                 row_block = place + member * num_blocks + block
                 add_dq(
                     sums_desc, dq, full, use, row_block, added_ptr, first_row // BLOCK_N, BLOCK_M, HEAD_DIM, CONSUMERS

@@ -9,7 +9,12 @@ from tests.unit.kernels.references import DTYPES, TOLERANCE, heads, poisoned, re
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.kernels.attention import attention_forward
 from tlx_xdsl.kernels.attention_backward import attention_backward, attention_backward_launch
-from tlx_xdsl.kernels.attention_backward_config import choose_config
+from tlx_xdsl.kernels.attention_backward_config import (
+    WideBackwardConfig,
+    choose_config,
+    choose_wide_config,
+    is_wide,
+)
 
 
 def gradients(q, k, v, dout, scale, causal, dlse=0.0):
@@ -164,8 +169,25 @@ def test_the_configuration_follows_the_head():
     assert choose_config(64).block_m == 128
     assert choose_config(96) == choose_config(72, 128) == choose_config(128)
     assert choose_config(8) == choose_config(64)
-    with pytest.raises(ValueError, match="expected heads of at most 128 elements, got 136"):
-        choose_config(64, 136)
+
+
+def test_a_configuration_for_heads_of_another_length():
+    q = np.ones((1, 1, 8, 192), np.float16)
+    lse = np.ones((1, 1, 8), np.float32)
+    with pytest.raises(TypeError, match=r"'config': expected a WideBackwardConfig for heads of 192 and 192 elements"):
+        attention_backward(q, q, q, q, lse, q, config=choose_config(128))
+    q = q[..., :64]
+    with pytest.raises(TypeError, match=r"'config': expected a BackwardConfig for heads of 64 and 64 elements, got W"):
+        attention_backward(q, q, q, q, lse, q, config=WideBackwardConfig())
+
+
+def test_buffers_of_long_heads_fit_into_shared_memory():
+    for dim in range(8, 257, 8):
+        for v_dim in range(8, 257, 8):
+            if is_wide(dim, v_dim):
+                config = choose_wide_config(dim, v_dim)
+                assert config.stages >= 2
+                assert config.slots >= 3
 
 
 def changed(**others):

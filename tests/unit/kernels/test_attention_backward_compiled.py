@@ -67,3 +67,13 @@ def test_free(dim, causal, keys, group, dtype):
 def test_deterministic(causal, dim):
     _, main, _ = launches(dim, causal, 200, 1, "bf16", True)
     check(main, allowed(dim))
+
+
+@pytest.mark.parametrize(("dim", "v_dim"), [(192, 128), (192, 192), (256, 256)] if volume.is_full() else [(256, 256)])
+@pytest.mark.parametrize("causal", [False, True] if volume.is_full() else [True])
+def test_long_heads(causal, dim, v_dim):
+    q, v = (heads(1, 1, 200, each, DTYPES["bf16"], 0) for each in (dim, v_dim))
+    lse = np.empty(q.shape[:3], np.float32)
+    _, main, dq = attention_backward_launch(q, q, v, v, lse, v, q, q, v, causal=causal).parts
+    check(main, 0)
+    check(dq, 0)

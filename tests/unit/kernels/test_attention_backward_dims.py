@@ -1,4 +1,4 @@
-"""`attention_backward` of heads that are no power of two, or longer in K than in V, in the interpreter."""
+"""`attention_backward` of heads of other lengths than 64 and 128, in the interpreter."""
 
 import numpy as np
 import pytest
@@ -18,6 +18,25 @@ MORE_DIMS = [(8, 64), (40, 40), (64, 128), (80, 112), (104, 32), (128, 64)]
 def test_zeros_fill_a_block(dim, v_dim, causal):
     for deterministic in (False, True):
         run(4, 2, 70, 150, dim=dim, v_dim=v_dim, causal=causal, dtype="bf16", deterministic=deterministic, batch=1)
+
+
+WIDE = [(192, 128), (256, 256)]
+MORE_WIDE = [(136, 8), (192, 192), (64, 200), (200, 136), (8, 256)]
+
+
+@pytest.mark.parametrize(("dim", "v_dim"), WIDE + MORE_WIDE if volume.is_full() else WIDE)
+@pytest.mark.parametrize("causal", [False, True])
+def test_two_consumers_share_the_keys_of_long_heads(dim, v_dim, causal):
+    """More queries than keys, too, and tiles that take turns in the same buffers."""
+    for queries, keys in ((70, 300), (300, 70)) if causal or volume.is_full() else ((70, 300),):
+        run(4, 2, queries, keys, dim=dim, v_dim=v_dim, causal=causal, dtype="bf16", batch=1)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("dim", "v_dim"), WIDE if volume.is_full() else WIDE[:1])
+def test_text_of_long_heads_for_stock_triton(dim, v_dim, policy):
+    for seed in range(5 if volume.is_full() else 1):
+        run(2, 1, 200, 150, dim=dim, v_dim=v_dim, causal=True, batch=1, stage="ttgir", schedule=policy, seed=seed)
 
 
 @pytest.mark.parametrize("policy", POLICIES if volume.is_full() else POLICIES[:1])

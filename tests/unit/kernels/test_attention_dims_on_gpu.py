@@ -54,7 +54,9 @@ def test_forward(dim, v_dim, causal, dtype):
 
 @pytest.mark.parametrize("deterministic", [False, True], ids=["free", "deterministic"])
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
-@pytest.mark.parametrize(("dim", "v_dim"), [(32, 32), (80, 48), (96, 96), (96, 128)])
+@pytest.mark.parametrize(
+    ("dim", "v_dim"), [(32, 32), (80, 48), (96, 96), (96, 128), (136, 8), (192, 128), (192, 192), (64, 256), (256, 256)]
+)
 def test_backward(dim, v_dim, causal, deterministic):
     for batch, heads, kv_heads, queries, keys in SIZES:
         q = random(0, batch, heads, queries, dim, dtype=torch.bfloat16)
@@ -69,3 +71,16 @@ def test_backward(dim, v_dim, causal, deterministic):
         for found, expected in zip(grads, wanted, strict=True):
             if expected.norm() > 1e-6:
                 assert error(found, expected) < 2e-2
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize(("dim", "v_dim"), [(192, 128), (256, 256)])
+def test_gradients_of_long_heads_have_the_same_bits_each_time(dim, v_dim, causal):
+    q = random(0, 4, 16, 999, dim, dtype=torch.bfloat16)
+    k, v = (random(1 + at, 4, 8, 999, d, dtype=torch.bfloat16) for at, d in enumerate((dim, v_dim)))
+    dout = random(3, 4, 16, 999, v_dim, dtype=torch.bfloat16)
+    out, lse = attention_forward(q, k, v, causal=causal, return_lse=True)
+    first = attention_backward(q, k, v, out, lse, dout, causal=causal)
+    for _ in range(200):
+        again = attention_backward(q, k, v, out, lse, dout, causal=causal)
+        assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
