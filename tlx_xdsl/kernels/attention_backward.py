@@ -1,18 +1,20 @@
 """The gradients of attention in half precision on Hopper: `dq, dk, dv = attention_backward(q, k, v, out, lse, dout)`.
 
 The products are in `attention_backward_device`, what comes before and after them in `attention_backward_rows`, the
-configurations in `attention_backward_config`. What `attention_forward` takes is taken here, with its results:
+configurations in `attention_backward_config`; heads of more than 128 elements have those of `attention_backward_wide`.
+What `attention_forward` takes is taken here, with its results:
 
     out, lse = attention_forward(q, k, v, causal=True, return_lse=True)
     dq, dk, dv = attention_backward(q, k, v, out, lse, dout, causal=True)
 
 `attention_forward` of torch's tensors calls it for their gradients (`operator_attention`).
 
-Heads have any multiple of 8 elements up to 128, those of V may have others than those of Q and K: zeros fill the
+Heads have any multiple of 8 elements up to 256, those of V may have others than those of Q and K: zeros fill the
 kernels' blocks.
 
 Sums are in f32, of dQ too: each is rounded once. Programs add to dQ in any order, so that its last bits differ from
-call to call; with `deterministic=True` they add in one order, and wait for each other.
+call to call; with `deterministic=True` they add in one order, and wait for each other. Heads of more than 128 elements
+have one order always.
 
 Arrays of numpy, and torch's tensors on the CPU, go through the interpreter, which is for looking, not for speed.
 """

@@ -131,19 +131,28 @@ def rows_of(sums_ptr, sequence, ROWS, SEQUENCES):
 
 
 @tlx_xdsl.jit
-def seek(tile, place, sums_ptr, ROWS, SEQUENCES, HEADS, BLOCK_M: tl.constexpr):
+def sequence_at(sequence, sums, rows, SEQUENCES):
+    """First rows of a sequence, of queries and of keys, and its lengths; `sums` and `rows` are of both, too."""
+    q_start, q_length = rows_of(sums[0], sequence, rows[0], SEQUENCES)
+    k_start, k_length = rows_of(sums[1], sequence, rows[1], SEQUENCES)
+    return (q_start, k_start), (q_length, k_length)
+
+
+@tlx_xdsl.jit
+def seek(tile, place, sums, rows, SEQUENCES, HEADS, BLOCK_M: tl.constexpr):
     """The place of the sequence that has `tile`, from that of an earlier tile on; SEQUENCES when all come before.
 
-    A place is the number of a sequence, the tiles of all heads before it, and its first row and length.
+    A place is the number of a sequence, the tiles of all heads before it, its first rows and its lengths. Memory is
+    read only where the sequence is another one: a tile would wait for it.
     """
-    sequence, before, start, length = place
-    tiles = tl.cdiv(length, BLOCK_M) * HEADS
+    sequence, before, starts, lengths = place
+    tiles = tl.cdiv(lengths[0], BLOCK_M) * HEADS
     while (sequence < SEQUENCES) & (tile >= before + tiles):
         sequence += 1
         before += tiles
-        start, length = rows_of(sums_ptr, sequence, ROWS, SEQUENCES)
-        tiles = tl.cdiv(length, BLOCK_M) * HEADS
-    return sequence, before, start, length
+        starts, lengths = sequence_at(sequence, sums, rows, SEQUENCES)
+        tiles = tl.cdiv(lengths[0], BLOCK_M) * HEADS
+    return sequence, before, starts, lengths
 
 
 @tlx_xdsl.jit

@@ -23,7 +23,7 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.attention_pieces import ROWS
 from tlx_xdsl.kernels.attention_scores import LOG2_E, present
-from tlx_xdsl.kernels.attention_sequences import rows_of, seek, tile_blocks, tile_in_sequence
+from tlx_xdsl.kernels.attention_sequences import seek, sequence_at, tile_blocks, tile_in_sequence
 from tlx_xdsl.kernels.attention_tile import attend_tile, load_tile
 from tlx_xdsl.kernels.rings import TURN_THREADS
 from tlx_xdsl.kernels.tile_counter import take_tile, taken_tile
@@ -60,6 +60,8 @@ def attention_varlen(
     BLOCK_M: tl.constexpr = CONSUMERS * ROWS
     UNEVEN: tl.constexpr = CAUSAL or upper is not None
     dtype: tl.constexpr = tlx.dtype_of(q_desc)
+    sums = (q_sums_ptr, k_sums_ptr)
+    rows = (Q_ROWS, K_ROWS)
 
     tiles = tlx.storage_alias_spec(storage=tlx.storage_kind.smem) if O_IN_Q else None
     q = tlx.local_alloc((1, 1, ROWS, PIECE), dtype, CONSUMERS * PIECES, reuse=tiles)
@@ -91,22 +93,20 @@ def attention_varlen(
             phase = 0
             turn = 0
             tile = tl.program_id(0)
-            q_start, q_length = rows_of(q_sums_ptr, 0, Q_ROWS, SEQUENCES)
-            place = seek(tile, (0, 0, q_start, q_length), q_sums_ptr, Q_ROWS, SEQUENCES, HEADS, BLOCK_M)
+            place = seek(tile, (0, 0, *sequence_at(0, sums, rows, SEQUENCES)), sums, rows, SEQUENCES, HEADS, BLOCK_M)
             while place[0] < SEQUENCES:
-                sequence, before, q_start, q_length = place
-                h, row = tile_in_sequence(tile - before, q_length, HEADS_TOGETHER, BLOCK_M, UNEVEN)
-                k_start, k_length = rows_of(k_sums_ptr, sequence, K_ROWS, SEQUENCES)
-                low, high = limits_in((lower, upper), q_length, k_length, BOTTOM_RIGHT)
-                blocks = tile_blocks(row, k_length, low, high, BLOCK_M, BLOCK_N, CAUSAL, True)
+                sequence, before, starts, lengths = place
+                h, row = tile_in_sequence(tile - before, lengths[0], HEADS_TOGETHER, BLOCK_M, UNEVEN)
+                low, high = limits_in((lower, upper), lengths[0], lengths[1], BOTTOM_RIGHT)
+                blocks = tile_blocks(row, lengths[1], low, high, BLOCK_M, BLOCK_N, CAUSAL, True)
                 stage, phase = load_tile(
                     (q_desc, k_desc, v_desc), (q, k, v), (q_full, q_empty), rings, (0, h, h // GROUP), row, blocks,
-                    (q_start, k_start), k_length, turn, stage, phase,
+                    starts, lengths[1], turn, stage, phase,
                     CONSUMERS, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, O_IN_Q,
                 )  # fmt: skip
                 tile = take_tile(counter_ptr, next_tile[0], tile_full[0], tile_empty[0], turn)
                 turn += 1
-                place = seek(tile, place, q_sums_ptr, Q_ROWS, SEQUENCES, HEADS, BLOCK_M)
+                place = seek(tile, place, sums, rows, SEQUENCES, HEADS, BLOCK_M)
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS, registers=REGISTERS):  # consumers
             c: tl.constexpr = tlx.async_task_replica_id()
@@ -118,22 +118,20 @@ def attention_varlen(
             phase = 0
             turn = 0
             tile = tl.program_id(0)
-            q_start, q_length = rows_of(q_sums_ptr, 0, Q_ROWS, SEQUENCES)
-            place = seek(tile, (0, 0, q_start, q_length), q_sums_ptr, Q_ROWS, SEQUENCES, HEADS, BLOCK_M)
+            place = seek(tile, (0, 0, *sequence_at(0, sums, rows, SEQUENCES)), sums, rows, SEQUENCES, HEADS, BLOCK_M)
             while place[0] < SEQUENCES:
-                sequence, before, q_start, q_length = place
-                h, row = tile_in_sequence(tile - before, q_length, HEADS_TOGETHER, BLOCK_M, UNEVEN)
-                k_start, k_length = rows_of(k_sums_ptr, sequence, K_ROWS, SEQUENCES)
-                limits = limits_in((lower, upper), q_length, k_length, BOTTOM_RIGHT)
+                sequence, before, starts, lengths = place
+                h, row = tile_in_sequence(tile - before, lengths[0], HEADS_TOGETHER, BLOCK_M, UNEVEN)
+                limits = limits_in((lower, upper), lengths[0], lengths[1], BOTTOM_RIGHT)
                 stage, phase = attend_tile(
                     (q, k, v, o), (q_full[c], q_empty[c]), rings, (o_desc, lse_ptr, Q_ROWS),
-                    (sequence * HEADS + h, HEADS), row, (q_start, k_start), (q_length, k_length), limits,
+                    (sequence * HEADS + h, HEADS), row, starts, lengths, limits,
                     (scale, sinks_ptr, sm_scale, softcap, score_args), turn, stage, phase, c,
                     CONSUMERS, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, O_IN_Q, CAUSAL, False, True, SCORE_MOD,
                 )  # fmt: skip
                 tile = taken_tile(next_tile[0], tile_full[0], tile_empty[0], turn)
                 turn += 1
-                place = seek(tile, place, q_sums_ptr, Q_ROWS, SEQUENCES, HEADS, BLOCK_M)
+                place = seek(tile, place, sums, rows, SEQUENCES, HEADS, BLOCK_M)
             tlx.async_descriptor_store_wait(0)
             if c == 0:
                 tlx.named_barrier_wait(0, TURN_THREADS)

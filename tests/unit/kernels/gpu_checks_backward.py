@@ -75,8 +75,8 @@ class Problem:
     def __init__(self, shape: AttentionShape, dtype: str, device: str, causal: bool):
         self.shape, self.causal, self.scale = shape, causal, shape.dim**-0.5
         self.q, self.k, self.v = attention_inputs(shape, dtype, device)
-        self.dout = random(self.q.shape, DTYPES[dtype], device, 3)
-        self.out, self.lse = poisoned(self.q.shape, self.q.dtype, device), self.q.new_empty(self.q.shape[:3]).float()
+        self.dout = random(shape.out, DTYPES[dtype], device, 3)
+        self.out, self.lse = poisoned(shape.out, self.q.dtype, device), self.q.new_empty(self.q.shape[:3]).float()
         self.forward = attention_launch(self.q, self.k, self.v, self.out, self.lse, causal=causal).bind()
         self.grads = [poisoned(each.shape, each.dtype, device) for each in (self.q, self.k, self.v)]
         self.limit = LIMITS[dtype]

@@ -42,10 +42,10 @@ def test_sizes(dtype, dim, causal, deterministic):
 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("dim", [64, 128])
+@pytest.mark.parametrize(("dim", "v_dim"), [(64, None), (128, None), (192, 128), (256, None)])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_errors_beside_sums_in_f32(dtype, dim, causal, length):
-    shape = gpu_checks.AttentionShape(1, 2, 1, length, length, dim)
+def test_errors_beside_sums_in_f32(dtype, dim, v_dim, causal, length):
+    shape = gpu_checks.AttentionShape(1, 2, 1, length, length, dim, v_dim)
     for deterministic in (False, True):
         for check in backward.check_backward(
             shape, dtype, "cuda", causal=causal, deterministic=deterministic, factor=1.1, run=run
