@@ -185,9 +185,11 @@ def _launch(
         "SCORE_MOD": options.score_mod,
     }
     tiles = -(-queries // chosen.block_m) * batch * heads
-    grid = (min(tiles, programs or multiprocessors(problem.q)),)
+    grid = (min(tiles, programs or chosen.resident * multiprocessors(problem.q)),)
     sources = {"q_desc": "q", "k_desc": "k", "v_desc": "v", "o_desc": "out", "lse_ptr": "lse", **OPTION_SOURCES}
-    return Launch.of(attention, grid, arguments, constexprs, problem.q.device, sources)
+    return Launch.of(
+        attention, grid, arguments, constexprs, problem.q.device, sources, maxnreg=chosen.maxnreg
+    )  # fmt: skip
 
 
 _NAME = "attention_forward"

@@ -36,6 +36,12 @@ SHARED_BYTES = 226 << 10
 
 _ELEMENT_BYTES = 2
 
+_REGISTERS = 1 << 16
+"""Those of a multiprocessor."""
+
+_WARP_GROUP = 128
+"""Threads of a task."""
+
 
 class Pieces(NamedTuple):
     """A head in shared memory: so many pieces of so many elements, a power of two; what is over is zero."""
@@ -64,7 +70,8 @@ class AttentionConfig:
     """A tile of 64 rows for each of so many consumers, with so many registers per thread, and blocks of keys.
 
     `stages` are blocks of K and V in shared memory; `all_heads` says that heads take their tiles in turn. `piece` and
-    `v_piece` are the elements of a piece of Q and K, and of V (`pieces_of`), 0 for as many as fit best.
+    `v_piece` are the elements of a piece of Q and K, and of V (`pieces_of`), 0 for as many as fit best. `resident` is
+    how many programs a multiprocessor has at once.
     """
 
     consumers: int
@@ -74,6 +81,13 @@ class AttentionConfig:
     all_heads: bool = False
     piece: int = 0
     v_piece: int = 0
+    resident: int = 1
+
+    @property
+    def maxnreg(self) -> int | None:
+        """Registers of each thread at the launch that leave room for the other programs; None for all there are."""
+        threads = self.resident * (self.consumers + 1) * _WARP_GROUP
+        return _REGISTERS // threads // 8 * 8 if self.resident > 1 else None
 
     @property
     def block_m(self) -> int:
@@ -95,9 +109,12 @@ class AttentionConfig:
         return self.shared_bytes(dim, v_dim, o_in_q=False) > SHARED_BYTES
 
 
-SHORT = 512
-"""Queries of a head of 64 elements up to which, under a causal mask, two consumers do more than three (H200: 225 to 197
-TFLOP/s at (32, 16, 512)): a tile has less that its mask hides."""
+SHORT = 1024
+"""Queries of a head of 64 elements up to which, under a causal mask, three programs of one consumer do more than one.
+
+H200, TFLOP/s: at (32, 16, 512) 264, with one program of two consumers 225; at (16, 16, 1024) 310, with one of three
+266. A tile has few blocks; while one program begins or ends, the others compute.
+"""
 
 
 def choose_config(head_dim: int, causal: bool, v_dim: int | None = None, queries: int | None = None) -> AttentionConfig:
@@ -106,7 +123,9 @@ def choose_config(head_dim: int, causal: bool, v_dim: int | None = None, queries
     Without `queries` there are many.
     """
     v_dim = v_dim or head_dim
-    if max(head_dim, v_dim) <= 64 and not (causal and queries and queries <= SHORT):
+    if max(head_dim, v_dim) <= 64:
+        if causal and queries and queries <= SHORT:
+            return AttentionConfig(consumers=1, registers=136, block_n=64, resident=3)
         return AttentionConfig(consumers=3, registers=160, all_heads=causal)
     config = AttentionConfig(consumers=2, registers=240)
     if v_dim <= 128 and config.shared_bytes(head_dim, v_dim, o_in_q=True) <= SHARED_BYTES:

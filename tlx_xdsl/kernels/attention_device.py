@@ -3,7 +3,7 @@
 O = softmax(Q K^T * scale) V for each head, and the logarithm of each row's softmax denominator, by online softmax in
 powers of two. Q has HEADS heads, K and V one for each GROUP of them; row i of a causal mask sees the keys 0 to i.
 
-Tasks. As many programs as there are multiprocessors take tiles of CONSUMERS * 64 rows of one head, one after the other.
+Tasks. As many programs as are resident at once take tiles of CONSUMERS * 64 rows of one head, one after the other.
 A producer (the default task) loads by TMA, also for the next tile while the consumers end this one. CONSUMERS tasks of
 one warp group each have 64 rows of a tile.
 
@@ -15,7 +15,8 @@ Turns (ping-pong). A consumer issues the two products only in its turn, and call
 issued: one computes a softmax while the others' products run. Named barrier c is "consumer c may issue", with 256
 threads: the 128 that wait and the 128 that arrive. All consumers take one turn for each block of a tile but the first,
 so they alternate; the last one calls consumer 0 at the start, and consumer 0 takes the last call at the end: each
-barrier completes as often as it is waited for.
+barrier completes as often as it is waited for. One consumer alone has no turns; several programs are resident then, and
+what one leaves idle others use.
 
 Rings. K and V have one of NUM_STAGES blocks each, which advance together. Q has one block for each consumer, O too, so
 that Q of the next tile arrives before O of this one has left. Where shared memory does not hold both (O_IN_Q), O takes
@@ -49,7 +50,7 @@ from tlx_xdsl.kernels.attention_pieces import ROWS
 from tlx_xdsl.kernels.attention_scores import LOG2_E, present
 from tlx_xdsl.kernels.attention_sequences import count_tiles, tile_blocks, tile_of
 from tlx_xdsl.kernels.attention_tile import attend_tile, load_tile
-from tlx_xdsl.kernels.rings import TURN_THREADS
+from tlx_xdsl.kernels.rings import begin_turns, end_turns
 
 
 @tlx_xdsl.jit
@@ -115,8 +116,7 @@ def attention(
             c: tl.constexpr = tlx.async_task_replica_id()
             scale = sm_scale * LOG2_E
             score_args = present((score_0, score_1, score_2, score_3))
-            if c == CONSUMERS - 1:
-                tlx.named_barrier_arrive(0, TURN_THREADS)
+            begin_turns(c, CONSUMERS)
             stage = 0
             phase = 0
             for turn in range(num_tiles):
@@ -128,5 +128,4 @@ def attention(
                     CONSUMERS, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, O_IN_Q, CAUSAL, EVEN, MAY_BE_EMPTY, SCORE_MOD,
                 )  # fmt: skip
             tlx.async_descriptor_store_wait(0)
-            if c == 0:
-                tlx.named_barrier_wait(0, TURN_THREADS)
+            end_turns(c, CONSUMERS)

@@ -16,7 +16,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.attention_pieces import as_matrix
-from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
+from tlx_xdsl.kernels.rings import call_next, next_place, wait_for_turn
 
 P_BITS = tl.constexpr(8)
 """Probabilities are multiplied by 2 ** P_BITS; e4m3 ends at 448."""
@@ -88,7 +88,7 @@ def as_operand(words, dtype: tl.constexpr):
 def overlapped_blocks(
     q_tile, k, v, barriers, weights, m, total, scale, num_blocks, stage, phase,
     dtype: tl.constexpr, HEAD_DIM: tl.constexpr, NUM_STAGES: tl.constexpr, EXACT: tl.constexpr,
-    CONSUMER: tl.constexpr, NEXT: tl.constexpr,
+    c: tl.constexpr, CONSUMERS: tl.constexpr,
 ):  # fmt: skip
     """All blocks, each softmax beside the product of the block before. P is carried from step to step, as words."""
     k_full, v_full, k_empty, v_empty, _ = barriers
@@ -101,12 +101,12 @@ def overlapped_blocks(
         stage, phase = next_place(stage, phase, NUM_STAGES)
         left = as_operand(p, dtype)
         tlx.barrier_wait(k_full[stage], phase)
-        tlx.named_barrier_wait(CONSUMER, TURN_THREADS)
+        wait_for_turn(c, CONSUMERS)
         scores = tlx.async_dot(q_tile, tlx.local_trans(as_matrix(k[stage])))
         tlx.barrier_wait(v_full[v_stage], v_phase)
         values = tlx.local_trans(as_matrix(v[v_stage]))
         product = tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
-        tlx.named_barrier_arrive(NEXT, TURN_THREADS)
+        call_next(c, CONSUMERS)
         scores = tlx.async_dot_wait(1, scores)
         tlx.barrier_arrive(k_empty[stage])
         weights, m, total, block_alpha = next_weights(scores, scale, m, total)
@@ -128,7 +128,7 @@ def overlapped_blocks(
 def drained_blocks(
     q_tile, k, v, barriers, weights, m, total, scale, num_blocks, stage, phase,
     dtype: tl.constexpr, HEAD_DIM: tl.constexpr, NUM_STAGES: tl.constexpr, EXACT: tl.constexpr,
-    CONSUMER: tl.constexpr, NEXT: tl.constexpr,
+    c: tl.constexpr, CONSUMERS: tl.constexpr,
 ):  # fmt: skip
     """All blocks, one product after the other."""
     k_full, v_full, k_empty, v_empty, _ = barriers
@@ -138,7 +138,7 @@ def drained_blocks(
         left = rounded(weights, dtype)
         tlx.barrier_wait(v_full[stage], phase)
         values = tlx.local_trans(as_matrix(v[stage]))
-        tlx.named_barrier_wait(CONSUMER, TURN_THREADS)
+        wait_for_turn(c, CONSUMERS)
         product = tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
         product = tlx.async_dot_wait(0, product)
         tlx.barrier_arrive(v_empty[stage])
@@ -146,7 +146,7 @@ def drained_blocks(
         stage, phase = next_place(stage, phase, NUM_STAGES)
         tlx.barrier_wait(k_full[stage], phase)
         scores = tlx.async_dot(q_tile, tlx.local_trans(as_matrix(k[stage])))
-        tlx.named_barrier_arrive(NEXT, TURN_THREADS)
+        call_next(c, CONSUMERS)
         scores = tlx.async_dot_wait(0, scores)
         tlx.barrier_arrive(k_empty[stage])
         weights, m, total, block_alpha = next_weights(scores, scale, m, total)

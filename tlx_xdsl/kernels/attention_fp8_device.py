@@ -32,7 +32,7 @@ from tlx_xdsl.kernels.attention_fp8_blocks import P_BITS, drained_blocks, first_
 from tlx_xdsl.kernels.attention_pieces import ROWS, as_matrix, load_block
 from tlx_xdsl.kernels.attention_scores import LN_2, LOG2_E, hide_keys
 from tlx_xdsl.kernels.attention_sequences import blocks_until, count_tiles, tile_of
-from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
+from tlx_xdsl.kernels.rings import begin_turns, call_next, end_turns, next_place, wait_for_turn
 
 
 @tlx_xdsl.jit
@@ -114,9 +114,7 @@ def attention_fp8(
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS, registers=REGISTERS):  # consumers
             c: tl.constexpr = tlx.async_task_replica_id()
-            NEXT: tl.constexpr = (c + 1) % CONSUMERS
-            if c == CONSUMERS - 1:
-                tlx.named_barrier_arrive(0, TURN_THREADS)
+            begin_turns(c, CONSUMERS)
             stage = 0
             phase = 0
             for turn in range(num_tiles):
@@ -137,8 +135,8 @@ def attention_fp8(
                         tlx.barrier_arrive(k_empty[stage])
                         tlx.barrier_wait(v_full[stage], phase)
                         tlx.barrier_arrive(v_empty[stage])
-                        tlx.named_barrier_wait(c, TURN_THREADS)
-                        tlx.named_barrier_arrive(NEXT, TURN_THREADS)
+                        wait_for_turn(c, CONSUMERS)
+                        call_next(c, CONSUMERS)
                         stage, phase = next_place(stage, phase, NUM_STAGES)
 
                 tlx.barrier_wait(q_full[c], turn & 1)
@@ -152,7 +150,7 @@ def attention_fp8(
                 blocks: tl.constexpr = overlapped_blocks if OVERLAP else drained_blocks
                 acc, m, total, stage, phase = blocks(
                     as_matrix(q[c]), k, v, (k_full, v_full, k_empty, v_empty, q_empty[c]), weights, m, total, scale,
-                    num_blocks, stage, phase, dtype, HEAD_DIM, NUM_STAGES, EXACT, c, NEXT,
+                    num_blocks, stage, phase, dtype, HEAD_DIM, NUM_STAGES, EXACT, c, CONSUMERS,
                 )  # fmt: skip
 
                 # Not after the store but before the buffer is written again: the store overlaps the next tile.
@@ -165,5 +163,4 @@ def attention_fp8(
                 rows = first_row + tl.arange(0, ROWS)
                 tl.store(lse_ptr + head * Q_LENGTH + rows, (m - P_BITS + tl.log2(total)) * LN_2, mask=rows < Q_LENGTH)
             tlx.async_descriptor_store_wait(0)
-            if c == 0:
-                tlx.named_barrier_wait(0, TURN_THREADS)
+            end_turns(c, CONSUMERS)

@@ -43,7 +43,7 @@ from tlx_xdsl.kernels.attention_sequences import (
     tile_blocks,
     whole_blocks,
 )
-from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
+from tlx_xdsl.kernels.rings import call_next, next_place, wait_for_turn
 
 
 @tlx_xdsl.jit
@@ -103,8 +103,8 @@ def pass_on(rings, first, end, stage, phase, c: tl.constexpr, CONSUMERS: tl.cons
         tlx.barrier_arrive(k_empty[stage])
         tlx.barrier_wait(v_full[stage], phase)
         tlx.barrier_arrive(v_empty[stage])
-        tlx.named_barrier_wait(c, TURN_THREADS)
-        tlx.named_barrier_arrive((c + 1) % CONSUMERS, TURN_THREADS)
+        wait_for_turn(c, CONSUMERS)
+        call_next(c, CONSUMERS)
         stage, phase = next_place(stage, phase, NUM_STAGES)
     return stage, phase
 
@@ -127,11 +127,11 @@ def attend_blocks(
         v_phase = phase
         stage, phase = next_place(stage, phase, NUM_STAGES)
         tlx.barrier_wait(k_full[stage], phase)
-        tlx.named_barrier_wait(c, TURN_THREADS)
+        wait_for_turn(c, CONSUMERS)
         scores = scores_of(block_of(q, c, PIECES), block_of(k, stage, PIECES))
         tlx.barrier_wait(v_full[v_stage], v_phase)
         acc = add_values(p, block_of(v, v_stage, len(acc)), acc)
-        tlx.named_barrier_arrive((c + 1) % CONSUMERS, TURN_THREADS)
+        call_next(c, CONSUMERS)
         scores = tlx.async_dot_wait(len(acc), scores)
         tlx.barrier_arrive(k_empty[stage])
         key = (end - 1 - step) * BLOCK_N

@@ -280,10 +280,11 @@ def _launches(
     }
     # Each sequence may end in a tile that is not full.
     tiles = (rows // chosen.block_m + sequences) * heads
-    grid = (min(tiles, programs or multiprocessors(problem.q)),)
+    grid = (min(tiles, programs or chosen.resident * multiprocessors(problem.q)),)
     device = problem.q.device
     before = Launch(clear_counter, (1,), {"counter_ptr": counter}, {}, device, num_warps=1, sources=_SOURCES)
-    return Launches((before, Launch.of(varlen_kernel, grid, arguments, constexprs, device, _SOURCES)), counter)
+    main = Launch.of(varlen_kernel, grid, arguments, constexprs, device, _SOURCES, maxnreg=chosen.maxnreg)
+    return Launches((before, main), counter)
 
 
 _SOURCES = {

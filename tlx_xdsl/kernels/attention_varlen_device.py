@@ -25,7 +25,7 @@ from tlx_xdsl.kernels.attention_pieces import ROWS
 from tlx_xdsl.kernels.attention_scores import LOG2_E, present
 from tlx_xdsl.kernels.attention_sequences import seek, sequence_at, tile_blocks, tile_in_sequence
 from tlx_xdsl.kernels.attention_tile import attend_tile, load_tile
-from tlx_xdsl.kernels.rings import TURN_THREADS
+from tlx_xdsl.kernels.rings import begin_turns, end_turns
 from tlx_xdsl.kernels.tile_counter import take_tile, taken_tile
 
 
@@ -112,8 +112,7 @@ def attention_varlen(
             c: tl.constexpr = tlx.async_task_replica_id()
             scale = sm_scale * LOG2_E
             score_args = present((score_0, score_1, score_2, score_3))
-            if c == CONSUMERS - 1:
-                tlx.named_barrier_arrive(0, TURN_THREADS)
+            begin_turns(c, CONSUMERS)
             stage = 0
             phase = 0
             turn = 0
@@ -133,5 +132,4 @@ def attention_varlen(
                 turn += 1
                 place = seek(tile, place, sums, rows, SEQUENCES, HEADS, BLOCK_M)
             tlx.async_descriptor_store_wait(0)
-            if c == 0:
-                tlx.named_barrier_wait(0, TURN_THREADS)
+            end_turns(c, CONSUMERS)

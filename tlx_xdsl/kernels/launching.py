@@ -42,19 +42,23 @@ class Launch:
     launch_pdl: bool = False
     """Whether it may start before the launch ahead of it on the stream has ended (programmatic dependent launch)."""
 
+    maxnreg: int | None = None
+    """Registers of each thread at the launch, where fewer than a program could have let more programs be resident."""
+
     aligned: tuple[str, ...] = ()
     """Arguments whose addresses are multiples of 16 bytes at every launch: the kernel is compiled for that."""
 
     @classmethod
     def of(
         cls, kernel: Any, grid: tuple[int, ...], values: Mapping[str, Any], constants: Mapping[str, Any],
-        device: Any, sources: Mapping[str, str], aligned: tuple[str, ...] = (),
+        device: Any, sources: Mapping[str, str], aligned: tuple[str, ...] = (), maxnreg: int | None = None,
     ) -> Launch:  # fmt: skip
         """A launch with `values` in any order, of which those that are None are constants."""
         order = {name: at for at, name in enumerate(kernel.arg_names)}
         there = {name: values[name] for name in sorted(values, key=order.__getitem__) if values[name] is not None}
         absent = {name: None for name, value in values.items() if value is None}
-        return cls(kernel, grid, there, {**constants, **absent}, device, sources=sources, aligned=aligned)
+        constexprs = {**constants, **absent}
+        return cls(kernel, grid, there, constexprs, device, sources=sources, aligned=aligned, maxnreg=maxnreg)
 
     @property
     def signature(self) -> dict[str, str]:
@@ -89,7 +93,9 @@ class Launch:
         from tlx_xdsl.runtime.jit.graph_capture import refuse_while_capturing
 
         types, constants = tuple(self.signature.items()), tuple(self.constexprs.items())
-        launcher = _launcher(self.kernel, types, constants, self.num_warps, self.cluster, self.launch_pdl)
+        launcher = _launcher(
+            self.kernel, types, constants, self.num_warps, self.cluster, self.launch_pdl, self.maxnreg
+        )  # fmt: skip
         if not launcher.is_loaded():
             refuse_while_capturing(self.kernel.source.name)
         return launcher
@@ -136,10 +142,12 @@ def _launcher(
     num_warps: int,
     cluster: tuple[int, int, int],
     launch_pdl: bool,
+    maxnreg: int | None,
 ) -> Launcher:
     from tlx_xdsl.runtime.build import build
 
-    return build(kernel, dict(signature), dict(constexprs), num_warps=num_warps, cluster=cluster, launch_pdl=launch_pdl)
+    options: dict[str, Any] = {"cluster": cluster, "launch_pdl": launch_pdl, "maxnreg": maxnreg}
+    return build(kernel, dict(signature), dict(constexprs), num_warps=num_warps, **options)
 
 
 def multiprocessors(each: Operand) -> int:

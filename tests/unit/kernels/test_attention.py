@@ -85,7 +85,16 @@ def test_the_configuration_follows_the_shape():
     assert choose_config(64, True).all_heads
     assert choose_config(96, True) == choose_config(192, False, 128) == choose_config(128, False)
     assert choose_config(256, True).block_n == 64
-    assert choose_config(64, True, queries=512) == choose_config(128, True)
+    short = choose_config(64, True, queries=512)
+    assert (short.consumers, short.resident, short.maxnreg) == (1, 3, 80)
+    assert choose_config(64, True).maxnreg is None
+
+
+@pytest.mark.parametrize("queries", [None, 200])
+def test_configurations_of_a_causal_mask(queries):
+    """Those for many queries, and for few: three consumers that take turns, and one that has none."""
+    for causal in (False, True):
+        run(4, 2, 200, 300, dim=64, causal=causal, config=choose_config(64, True, queries=queries))
 
 
 def tensors(*shapes, dtype=np.float16):

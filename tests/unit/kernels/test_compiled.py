@@ -24,7 +24,8 @@ pytestmark = pytest.mark.backend
 
 
 def compiled(launch):
-    wanted = Specialization(launch.signature, launch.constexprs, "sm_90a", launch.num_warps, cluster=launch.cluster)
+    options = {"cluster": launch.cluster, "maxnreg": launch.maxnreg}
+    wanted = Specialization(launch.signature, launch.constexprs, "sm_90a", launch.num_warps, **options)
     return compile_kernel(launch.kernel, wanted)
 
 
@@ -110,8 +111,8 @@ MORE_ATTENTIONS = [(dim, causal, keys) for dim in (64, 128) for causal in (False
 
 @pytest.mark.parametrize(("dim", "causal", "keys"), ATTENTIONS + (MORE_ATTENTIONS if volume.is_full() else []))
 def test_attention(dim, causal, keys):
-    q, k, v = (heads(1, 1, length, dim, np.float16, 0) for length in (64, keys, keys))
-    result = compiled(attention_launch(q, k, v, q, np.empty((1, 1, 64), np.float32), causal=causal))
+    q, k, v = (heads(1, 1, length, dim, np.float16, 0) for length in (2048, keys, keys))
+    result = compiled(attention_launch(q, k, v, q, np.empty((1, 1, 2048), np.float32), causal=causal))
     assert result.resources.registers == (168 if dim == 128 else 128)
     assert (result.resources.spill_store_bytes, result.resources.stack_bytes) == (0, 0)
     assert result.warnings == ()
@@ -119,6 +120,14 @@ def test_attention(dim, causal, keys):
     # Nothing moves between threads but the sums of rows, which each consumer lays out for their store once for a tile.
     moving = [each for each in conversions(parse_module(result.ttgir)) if each.cost.kind != ConversionKind.IN_THREAD]
     assert [(each.cost.kind, each.loops) for each in moving] == [(ConversionKind.IN_CTA, 1)] * (2 if dim == 128 else 3)
+
+
+def test_three_programs_of_attention_are_resident():
+    q = heads(1, 1, 512, 64, np.float16, 0)
+    result = compiled(attention_launch(q, q, q, q, np.empty((1, 1, 512), np.float32), causal=True))
+    assert 3 * 256 * result.resources.registers <= 1 << 16
+    assert 3 * (result.metadata.shared + 1024) <= 228 << 10  # a program takes 1 KB more than it asks for
+    assert (result.resources.spill_store_bytes, registers(result.ptx)) == (0, [24, 136])
 
 
 def registers(ptx):
