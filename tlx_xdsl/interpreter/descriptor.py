@@ -113,15 +113,15 @@ class Descriptor:
         counts = [b - a for a, b in zip(low, high, strict=True)]
         size = self.dtype.itemsize
         first = sum(at * stride for at, stride in zip(firsts, self.strides, strict=True))
-        last = first + sum((count - 1) * stride for count, stride in zip(counts, self.strides, strict=True))
         address = (self.address + first * size) % _ADDRESSES
         try:
-            data = memory.bytes_at(op, address, (last - first + 1) * size, verb)
+            return inside, memory.strided(
+                op, address, counts, [stride * size for stride in self.strides], self.dtype, verb
+            )
         except Fault as fault:
             if (past := firsts[-1] + counts[-1] - self.shape[-1]) > 0:
                 fault.notes = (*fault.notes, _past_the_end(past * size))
             raise
-        return inside, np.ndarray(counts, self.dtype, data, strides=[stride * size for stride in self.strides])
 
 
 def _past_the_end(size: int) -> str:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,11 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import Fault, fault_at
 from tlx_xdsl.numerics.arrays import Array, poison
+
+if TYPE_CHECKING:
+    from tlx_xdsl.interpreter.clocks import Clock
+    from tlx_xdsl.interpreter.global_order import GlobalOrder
+    from tlx_xdsl.interpreter.races import Actor
 
 FIRST = 1 << 20
 """The lowest address that is used; below it are null and its neighbours."""
@@ -44,6 +49,8 @@ class GlobalMemory:
         self._buffers: list[Buffer] = []
         self._starts: list[int] = []
         self._next = FIRST
+        self.order: GlobalOrder | None = None
+        """The accesses of all programs, where they are checked against each other."""
         self.exclusive: AbstractContextManager[Any] = nullcontext()
         """Held while an atomic operation reads and writes: other processes may run programs on the same memory."""
 
@@ -125,6 +132,21 @@ class GlobalMemory:
         if buffer is None or address + size > buffer.end:
             raise self._outside(op, address, size, verb, "")
         return buffer.bytes[address - buffer.start : address - buffer.start + size]
+
+    def strided(
+        self, op: Operation, address: int, counts: list[int], strides: list[int], dtype: np.dtype[Any], verb: str
+    ) -> Array:
+        """The elements of a block from `address` on, `strides` bytes apart.
+
+        Raises Fault when a buffer does not hold them all.
+        """
+        last = sum((count - 1) * stride for count, stride in zip(counts, strides, strict=True))
+        data = self.bytes_at(op, address, last + dtype.itemsize, verb)
+        return np.ndarray(counts, dtype, data, strides=strides)
+
+    def issued(self, actor: Actor, clock: Clock) -> GlobalMemory:
+        """The memory as an asynchronous operation sees it that is issued by who knows `clock`."""
+        return self
 
     def _reach(
         self, op: Operation, addresses: Array, dtype: np.dtype[Any], verb: str

@@ -15,6 +15,7 @@ from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import OVER, Queue, TensorCore, Transfer
 from tlx_xdsl.interpreter.faults import fault_at, location_of
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.global_order import OrderedMemory
 from tlx_xdsl.interpreter.grid import Unlaunched
 from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
 from tlx_xdsl.interpreter.memory import Memory, Placement, View
@@ -104,6 +105,8 @@ class Task:
     """Waits and arrivals at mbarriers so far."""
     active: Array | None = None
     """A bool for each thread: whether it runs in the branch that the task is in; None where they all do."""
+    bulk_writes: int = 0
+    """The agent that writes global memory by its TMA stores, whose steps are those of their queue; 0 at first."""
     groups: list[int] = field(default_factory=list[int])
     """For each group of cp.async that it has committed, the number of its last copy."""
 
@@ -113,7 +116,10 @@ class Task:
 
     def __post_init__(self) -> None:
         cluster = self.cluster = self.block.cluster
-        self.global_memory = cluster.launch.memory
+        memory = cluster.launch.memory
+        self.global_memory = memory if memory.order is None else OrderedMemory(memory, memory.order, self)
+        self.relaxed = Clock()
+        """What has been released at the addresses in global memory that it has read without acquiring it."""
         self.agent = cluster.new_agent()
         """Makes what it does itself to the shared memory of its thread block."""
         self.remote_agent = cluster.new_agent()
@@ -173,6 +179,7 @@ class Task:
 
     def fence_cluster(self, *, shared_only: bool = False) -> None:
         """Release what is known with the relaxed arrivals from now on; if `shared_only`, not stores to elsewhere."""
+        self.acquire(self.relaxed)
         known = self.release()
         self.fenced = known.without(self.block.remote_agents) if shared_only else known
 
@@ -365,7 +372,8 @@ class Cluster:
         self.requests = self.failed_request = None
         self.barrier = ClusterBarrier()
         self.released.clear()
-        self._agents = 0
+        order = self.launch.memory.order
+        self._agents = 0 if order is None else order.first_agent()
         x, y, _ = self.launch.cluster
         for block in self.blocks:
             rank = block.rank

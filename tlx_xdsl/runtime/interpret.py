@@ -26,6 +26,7 @@ from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.arguments import bind, reach
 from tlx_xdsl.interpreter.code import Function
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.global_order import GlobalOrder
 from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, clusters
 from tlx_xdsl.interpreter.machine import Launch
@@ -302,6 +303,7 @@ def _prepared(
     verify_module(module)
     plan = make_plan(module, function)
     memory = GlobalMemory()
+    memory.order = GlobalOrder() if options.global_order else None
     sizes = _cluster(options.cluster)
     if prod(sizes) == 1:
         # Text may say it, which a pass has had from the options once.
@@ -316,7 +318,7 @@ def _prepared(
 
 def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:
     """Run the clusters; gives their turns, and the number of processes."""
-    jobs = 1 if options.reachable else options.jobs
+    jobs = 1 if options.reachable or options.global_order else options.jobs
     settings = Settings(options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds)
     if options.trace is None:
         return run_launch(launch, firsts, settings, jobs)

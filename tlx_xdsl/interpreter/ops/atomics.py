@@ -2,7 +2,8 @@
 
 Elements with different addresses are done at once; those that share one take turns, in the order of the elements, as
 the hardware does in any order. An operation that releases gives what its task knows to those that acquire at the same
-address (PTX ISA, "Memory Consistency Model"); scopes make no difference here, since all threads see one memory.
+address (PTX ISA, "Memory Consistency Model"). Scopes matter where programs are checked against each other
+(`global_order.py`); all threads see one memory.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, scalar_type
 from tlx_xdsl.dialects.tt.enums import MemSemantic, RMWOp
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.global_order import GlobalOrder, Strength, strength_of
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
@@ -58,12 +60,17 @@ class _Order:
 
     def __init__(self, op: Operation):
         semantic = MemSemantic(cast(Any, op).sem.value.data)
+        self._is_local = strength_of(op) is Strength.CTA
+        self._writes = not isinstance(op, tt.AtomicLoadOp | tt.AtomicPollOp)
         self._releases = semantic in (MemSemantic.RELEASE, MemSemantic.ACQUIRE_RELEASE)
         self._acquires = semantic in (MemSemantic.ACQUIRE, MemSemantic.ACQUIRE_RELEASE)
 
     def apply(self, task: Task, addresses: Array) -> None:
         """Acquire what was released at the addresses, and release there; nothing to do for a task on its own."""
         cluster = task.cluster
+        if (order := task.global_memory.order) is not None:
+            self._apply_to_all(task, order, np.unique(addresses).tolist())
+            return
         if len(cluster.tasks) == 1 and not cluster.released:
             return
         unique: list[int] = np.unique(addresses).tolist()
@@ -75,6 +82,19 @@ class _Order:
             released = task.release()
             for address in unique:
                 cluster.released.setdefault(address, released.copy()).join(released)
+
+    def _apply_to_all(self, task: Task, order: GlobalOrder, addresses: list[int]) -> None:
+        """The same where programs are checked: fences make relaxed operations release and acquire."""
+        program = task.block.program
+        for address in addresses:
+            for scope in (None, program):
+                if (known := order.released.get((address, scope))) is not None:
+                    (task.clock if self._acquires else task.relaxed).join(known)
+        if self._writes:
+            released = task.release() if self._releases else task.fenced
+            for address in addresses:
+                key = (address, program if self._is_local else None)
+                order.released.setdefault(key, released.copy()).join(released)
 
 
 def _memory(task: Task) -> GlobalMemory:

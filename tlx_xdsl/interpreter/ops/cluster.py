@@ -152,6 +152,7 @@ def start_load(task: Task, op: Operation, desc: Descriptor, corner: list[int], p
         key=f"TMA load {places[0][1].address} to {key}",
         over=f"it is over when its phase of '{places[0][1].name}' is complete",
     )
+    memory = task.global_memory.issued(queue.actor(op), task.clock)
     for target, barrier in places:
         check_tile(op, target)
         visit(task, op, target, queue)
@@ -160,7 +161,7 @@ def start_load(task: Task, op: Operation, desc: Descriptor, corner: list[int], p
         target.cell.overwrite(queue.actor(op), queue.knowledge(task.clock), target.name)
 
     def finish(transfer: Transfer) -> None:
-        block = desc.load(op, task.global_memory, corner)
+        block = desc.load(op, memory, corner)
         for target, barrier in places:
             target.write(block.reshape(target.shape).view(target.dtype))
             deliver(task, transfer, barrier, target.size)

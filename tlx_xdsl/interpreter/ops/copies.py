@@ -19,7 +19,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import arrive_later, deliver, usable_barrier
-from tlx_xdsl.interpreter.ops.tma import barrier_queue, store_queue
+from tlx_xdsl.interpreter.ops.tma import barrier_queue, memory_of_store, store_queue
 from tlx_xdsl.interpreter.registry import Coroutine, action, blocking
 from tlx_xdsl.numerics.arrays import Array
 
@@ -33,11 +33,11 @@ def async_copy(task: Task, op: ttg.AsyncCopyGlobalToLocalOp, addresses: Array, t
     """Addresses and mask are taken when it is issued, memory is read later. Masked elements become `other` or 0."""
     mask = None if op.mask is None else rest[0]
     other = np.zeros((), target.dtype) if op.other is None else rest[-1]
-    memory = task.global_memory
     # A wild address is reported at once.
-    memory.load(op, addresses, target.dtype, mask, other)
+    task.cluster.launch.memory.load(op, addresses, target.dtype, mask, other)
     queue = _queue(task)
     actor = replace(queue.actor(op), is_async=False)
+    memory = task.global_memory.issued(actor, task.clock)
     target.cell.overwrite(actor, queue.knowledge(task.clock), target.name)
     task.issue(queue, op, lambda _transfer: target.write(memory.load(op, addresses, target.dtype, mask, other)))
 
@@ -102,12 +102,12 @@ def start_bulk_load(
     They arrive some time, in the order of their addresses.
     """
     start, count = int(address), int(size)
-    memory = task.global_memory
     _check(op, start, target, count)
     # A wild address is reported at once.
-    memory.bytes_at(op, start, count, "bulk load")
+    task.cluster.launch.memory.bytes_at(op, start, count, "bulk load")
     usable_barrier(task, op, barrier)
     queue = barrier_queue(task, "TMA load", barrier)
+    memory = task.global_memory.issued(queue.actor(op), task.clock)
     target.cell.overwrite(queue.actor(op), queue.knowledge(task.clock), target.name)
 
     def finish(transfer: Transfer) -> None:
@@ -124,10 +124,10 @@ def start_bulk_store(task: Task, op: Operation, source: View, address: np.int64 
     They are read some time; the waits for TMA stores count it.
     """
     start, count = int(address), int(size)
-    memory = task.global_memory
     _check(op, start, source, count)
-    memory.bytes_at(op, start, count, "bulk store")
+    task.cluster.launch.memory.bytes_at(op, start, count, "bulk store")
     queue = store_queue(task)
+    memory = memory_of_store(task, queue, op)
     source.cell.read(queue.actor(op), queue.knowledge(task.clock), source.name)
 
     def finish(_transfer: Transfer) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from xdsl.ir import Operation
@@ -224,8 +225,10 @@ def copy(statement: Statement) -> Action | None:
             return _nothing
         case ("async", "bulk", "commit_group"):
             return _nothing
-        case ("async", "bulk", "wait_group", *_):
-            return _wait_for_stores
+        case ("async", "bulk", "wait_group"):
+            return partial(_wait_for_stores, reads_only=False)
+        case ("async", "bulk", "wait_group", "read"):
+            return partial(_wait_for_stores, reads_only=True)
         case ("async", "bulk", "shared::cluster" | "shared::cta", "global", "mbarrier::complete_tx::bytes"):
             return _bulk_load
         case ("async", "bulk", "global", "shared::cta", "bulk_group"):
@@ -248,8 +251,8 @@ def _bulk_store(running: Running) -> Coroutine:
     start_bulk_store(running.task, running.op, running.view(1), running.number(0, "b64"), running.number(2))
 
 
-def _wait_for_stores(running: Running) -> Coroutine:
-    yield from wait_for_stores(running.task, running.op, running.number(0))
+def _wait_for_stores(running: Running, *, reads_only: bool) -> Coroutine:
+    yield from wait_for_stores(running.task, running.op, running.number(0), reads_only=reads_only)
 
 
 @acts("prefetch")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -11,12 +12,14 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.analysis.tma_copies import is_tile_copy
 from tlx_xdsl.dialects import tt, ttng
+from tlx_xdsl.dialects.base.effects import is_set
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
 from tlx_xdsl.dialects.tt.types import descriptor_type
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
@@ -34,21 +37,23 @@ def copy_to_local(task: Task, op: ttng.AsyncTMACopyGlobalToLocalOp, desc: Descri
     barrier, target, pred = rest[-3:]
     if pred:
         desc.check_start(op, corner)
-        start_load(task, op, desc, target, barrier, lambda: desc.load(op, task.global_memory, corner))
+        start_load(task, op, desc, target, barrier, lambda memory: desc.load(op, memory, corner))
 
 
 def start_load(
-    task: Task, op: Operation, desc: Descriptor, target: View, barrier: View, fetch: Callable[[], Array]
+    task: Task, op: Operation, desc: Descriptor, target: View, barrier: View, fetch: Callable[[GlobalMemory], Array]
 ) -> None:
     """Issue a copy of what `fetch` gives to `target`, whose bytes complete on `barrier`."""
     check_tile(op, target)
     desc.check(op)
     usable_barrier(task, op, barrier)
     queue = barrier_queue(task, "TMA load", barrier)
-    target.cell.overwrite(queue.actor(op), queue.knowledge(task.clock), target.name)
+    actor = queue.actor(op)
+    target.cell.overwrite(actor, queue.knowledge(task.clock), target.name)
+    memory = task.global_memory.issued(actor, task.clock)
 
     def finish(transfer: Transfer) -> None:
-        target.write(fetch().reshape(target.shape).view(target.dtype))
+        target.write(fetch(memory).reshape(target.shape).view(target.dtype))
         deliver(task, transfer, barrier, target.size)
 
     task.issue(queue, op, finish)
@@ -90,12 +95,11 @@ def gather(
 ) -> None:
     """Rows at any numbers; those outside of the tensor are zeros."""
     if pred:
-        start_load(task, op, desc, target, barrier, lambda: gather_rows(task, op, desc, rows, int(column)))
+        start_load(task, op, desc, target, barrier, lambda memory: gather_rows(memory, op, desc, rows, int(column)))
 
 
-def gather_rows(task: Task, op: Operation, desc: Descriptor, rows: Array, column: int) -> Array:
+def gather_rows(memory: GlobalMemory, op: Operation, desc: Descriptor, rows: Array, column: int) -> Array:
     """The rows of those numbers from a column on."""
-    memory = task.global_memory
     return np.concatenate([desc.load(op, memory, [int(row), column]) for row in rows])
 
 
@@ -107,12 +111,29 @@ def store_queue(task: Task) -> Queue:
     return task.queue("TMA store", in_order=False)
 
 
-def start_store(task: Task, op: Operation, source: View, put: Callable[[Array], None]) -> None:
+def start_store(task: Task, op: Operation, source: View, put: Callable[[GlobalMemory, Array], None]) -> None:
     """Issue a copy of `source`, which `put` takes."""
     check_tile(op, source)
     queue = store_queue(task)
     source.cell.read(queue.actor(op), queue.knowledge(task.clock), source.name)
-    task.issue(queue, op, lambda _transfer: put(source.read(op)))
+    memory = memory_of_store(task, queue, op)
+    task.issue(queue, op, lambda _transfer: put(memory, source.read(op)))
+
+
+def memory_of_store(task: Task, queue: Queue, op: Operation) -> GlobalMemory:
+    """Global memory as the bulk store that is issued next sees it: to have read is not to have written."""
+    task.bulk_writes = task.bulk_writes or task.cluster.new_engine()
+    return task.global_memory.issued(replace(queue.actor(op), agent=task.bulk_writes, queue=_Writes()), task.clock)
+
+
+class _Writes:
+    """What says that bulk stores have written."""
+
+    hint = ""
+
+    def end(self) -> str:
+        """By what it is known."""
+        return "it has written after tlx.async_descriptor_store_wait(0, read=False) of its task"
 
 
 def written_tile(op: Operation, desc: Descriptor, corner: list[int]) -> Descriptor:
@@ -131,9 +152,9 @@ def written_tile(op: Operation, desc: Descriptor, corner: list[int]) -> Descript
 def copy_to_global(task: Task, op: ttng.AsyncTMACopyLocalToGlobalOp, desc: Descriptor, *rest: Any) -> None:
     """The buffer is read some time."""
     *corner, source = rest
-    place, memory = [int(at) for at in corner], task.global_memory
+    place = [int(at) for at in corner]
     written = written_tile(op, desc, place)
-    start_store(task, op, source, lambda values: written.store(op, memory, place, values.view(desc.dtype)))
+    start_store(task, op, source, lambda memory, values: written.store(op, memory, place, values.view(desc.dtype)))
 
 
 @action(ttng.AsyncTMAScatterOp)
@@ -142,12 +163,13 @@ def scatter(
 ) -> None:
     """Rows to any numbers."""
     desc.check(op)
-    start_store(task, op, source, lambda values: scatter_rows(task, op, desc, rows, int(column), values))
+    start_store(task, op, source, lambda memory, values: scatter_rows(memory, op, desc, rows, int(column), values))
 
 
-def scatter_rows(task: Task, op: Operation, desc: Descriptor, rows: Array, column: int, values: Array) -> None:
+def scatter_rows(
+    memory: GlobalMemory, op: Operation, desc: Descriptor, rows: Array, column: int, values: Array
+) -> None:
     """Write the rows of those numbers from a column on."""
-    memory = task.global_memory
     for row, line in zip(rows.tolist(), values, strict=True):
         desc.store(op, memory, [row, column], line.view(desc.dtype))
 
@@ -158,7 +180,7 @@ def reduce(task: Task, op: ttng.AsyncTMAReduceOp, desc: Descriptor, *rest: Any) 
     *corner, source = rest
     place = [int(at) for at in corner]
     written = written_tile(op, desc, place)
-    start_store(task, op, source, lambda values: _reduce_block(task, op, written, place, values))
+    start_store(task, op, source, lambda memory, values: _reduce_block(memory, op, written, place, values))
 
 
 def _increment(old: Any, limit: Any) -> Array:
@@ -182,13 +204,14 @@ _REDUCTIONS: dict[DescriptorReduceKind, Callable[[Array, Array], Array]] = {
 
 
 def _reduce_block(
-    task: Task, op: ttng.AsyncTMAReduceOp | tt.DescriptorReduceOp, desc: Descriptor, corner: list[int], values: Array
-) -> None:
+    memory: GlobalMemory, op: ttng.AsyncTMAReduceOp | tt.DescriptorReduceOp, desc: Descriptor, corner: list[int],
+    values: Array,
+) -> None:  # fmt: skip
     """Combine a block with what is in memory; float additions round in the type of the elements.
 
     The descriptor's type knows the sign of integers.
     """
-    function, memory = _REDUCTIONS[DescriptorReduceKind(op.kind.value.data)], task.global_memory
+    function = _REDUCTIONS[DescriptorReduceKind(op.kind.value.data)]
     held = desc.dtype
     element = descriptor_type(op.operands[0].type).element_type
     if isinstance(element, IntegerType) and cast(Any, element).signedness.data is Signedness.UNSIGNED:
@@ -204,13 +227,19 @@ def _reduce_block(
 @blocking(ttng.AsyncTMAStoreWaitOp)
 def store_wait(task: Task, op: ttng.AsyncTMAStoreWaitOp) -> Coroutine:
     """Until at most `pendings` of the stores of this task are in flight."""
-    yield from wait_for_stores(task, op, op.pendings.value.data)
+    yield from wait_for_stores(task, op, op.pendings.value.data, reads_only=is_set(op, "read_only"))
 
 
-def wait_for_stores(task: Task, op: Operation, pendings: int) -> Coroutine:
-    """Until at most so many stores of this task are in flight; their reads and writes are one event here."""
+def wait_for_stores(task: Task, op: Operation, pendings: int, *, reads_only: bool) -> Coroutine:
+    """Until at most so many stores of this task are in flight.
+
+    Their reads and writes are one event here, but with `reads_only` the task does not know that they have written.
+    """
     queue = store_queue(task)
-    yield from task.wait_for(queue, max(queue.issued - pendings, 0), op)
+    number = max(queue.issued - pendings, 0)
+    yield from task.wait_for(queue, number, op)
+    if not reads_only and task.bulk_writes:
+        task.clock.observe(task.bulk_writes, number)
 
 
 # Loads and stores of blocks through descriptors, before the passes that give them buffers and barriers ---------------
@@ -256,14 +285,14 @@ def descriptor_store(task: Task, op: tt.DescriptorStoreOp, desc: Descriptor, val
 def descriptor_reduce(task: Task, op: tt.DescriptorReduceOp, desc: Descriptor, values: Array, *corner: Any) -> None:
     """The block is combined with what is in memory."""
     place = [int(at) for at in corner]
-    _reduce_block(task, op, written_tile(op, desc, place), place, np.ascontiguousarray(values))
+    _reduce_block(task.global_memory, op, written_tile(op, desc, place), place, np.ascontiguousarray(values))
 
 
 @immediate(tt.DescriptorGatherOp)
 def descriptor_gather(task: Task, op: tt.DescriptorGatherOp, desc: Descriptor, rows: Array, column: np.int32) -> Array:
     """Rows at any numbers; those outside of the tensor are zeros."""
     desc.check(op)
-    return gather_rows(task, op, desc, rows, int(column)).view(dtype_of(op.result.type))
+    return gather_rows(task.global_memory, op, desc, rows, int(column)).view(dtype_of(op.result.type))
 
 
 @immediate(tt.DescriptorScatterOp)
@@ -272,4 +301,4 @@ def descriptor_scatter(
 ) -> None:
     """Rows to any numbers; those outside of the tensor are dropped."""
     desc.check(op)
-    scatter_rows(task, op, desc, rows, int(column), np.ascontiguousarray(values))
+    scatter_rows(task.global_memory, op, desc, rows, int(column), np.ascontiguousarray(values))
