@@ -145,7 +145,7 @@ class GlobalOrder:
         if kind != "read":
             self._check(mine, index, now, memory.clock, buffer, is_set=True)
         held = mine[index]
-        for each in np.unique(held).tolist():
+        for each in _different(held):
             grown = self._grow(each, number, now, memory.clock)
             if grown != each:
                 held[held == each] = grown
@@ -198,7 +198,7 @@ class GlobalOrder:
         chosen = held[index]
         if not chosen.any():
             return
-        for each in np.unique(chosen).tolist():
+        for each in _different(chosen):
             rest: int = each
             while rest:
                 number, rest = self._sets[rest] if is_set else (rest, 0)
@@ -215,6 +215,13 @@ class GlobalOrder:
         where = f"byte {byte} of '{buffer.name}' in global memory"
         message = f"{now.who} {verb} {where}, and nothing orders it after {before.who}, by which it is {past}"
         return fault_at(now.actor.op, message, [f"{past} at {location_of(before.actor.op)}", *_remedy(before, now)])
+
+
+def _different(numbers: NDArray[np.int32]) -> list[int]:
+    """The numbers, each once: most often there is one."""
+    if len(numbers) and (numbers == numbers[0]).all():
+        return [int(numbers[0])]
+    return np.unique(numbers).tolist()
 
 
 def _step(access: Access) -> tuple[int, int]:

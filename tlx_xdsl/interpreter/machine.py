@@ -178,8 +178,12 @@ class Task:
         return self.release().without(self.block.agents)
 
     def fence_cluster(self, *, shared_only: bool = False) -> None:
-        """Release what is known with the relaxed arrivals from now on; if `shared_only`, not stores to elsewhere."""
-        self.acquire(self.relaxed)
+        """Release what is known with the relaxed arrivals from now on; if `shared_only`, not stores to elsewhere.
+
+        Acquires what relaxed reads of global memory have found released, unless `shared_only`.
+        """
+        if not shared_only:
+            self.acquire(self.relaxed)
         known = self.release()
         self.fenced = known.without(self.block.remote_agents) if shared_only else known
 

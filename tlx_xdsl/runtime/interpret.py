@@ -32,7 +32,7 @@ from tlx_xdsl.interpreter.launch import Settings, clusters
 from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
-from tlx_xdsl.interpreter.workers import run_launch
+from tlx_xdsl.interpreter.workers import run_launch, talks
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
 from tlx_xdsl.runtime.host_values import flattened, is_constant, on_host, signature_of, specialized
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options
@@ -303,7 +303,8 @@ def _prepared(
     verify_module(module)
     plan = make_plan(module, function)
     memory = GlobalMemory()
-    memory.order = GlobalOrder() if options.global_order else None
+    wanted = talks(module) if options.global_order is None else options.global_order
+    memory.order = GlobalOrder() if wanted else None
     sizes = _cluster(options.cluster)
     if prod(sizes) == 1:
         # Text may say it, which a pass has had from the options once.
@@ -318,7 +319,7 @@ def _prepared(
 
 def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:
     """Run the clusters; gives their turns, and the number of processes."""
-    jobs = 1 if options.reachable or options.global_order else options.jobs
+    jobs = 1 if options.reachable or launch.memory.order is not None else options.jobs
     settings = Settings(options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds)
     if options.trace is None:
         return run_launch(launch, firsts, settings, jobs)

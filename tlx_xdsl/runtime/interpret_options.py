@@ -62,9 +62,10 @@ class Options:
     """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
     process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
 
-    global_order: bool = False
+    global_order: bool | None = None
     """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
-    a race. The run then takes place in this process alone."""
+    a race. The run then takes place in this process alone. By default they are where programs may wait for each other:
+    in a kernel with atomic operations or `while`."""
 
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:

@@ -78,6 +78,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tensor-core-order", choices=TENSOR_CORE_ORDERS, default=TENSOR_CORE_ORDERS[0],
         help="what orders the tcgen05 operations of a task: PTX's promises (ptx, the default), or their issue",
     )  # fmt: skip
+    parser.add_argument(
+        "--global-order", action=argparse.BooleanOptionalAction,
+        help="check programs' accesses to global memory against each other (where there are atomics or while loops)",
+    )  # fmt: skip
     parser.add_argument("--jobs", type=int, help="processes (all cores, where that is worth it)")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for chrome://tracing or ui.perfetto.dev")
     parser.add_argument("--max-turns", type=int, default=MAX_TURNS, help=f"turns that a cluster may take ({MAX_TURNS})")
@@ -184,6 +188,7 @@ def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
         schedule=args.schedule,
         seed=args.seed,
         unwritten=args.unwritten,
+        global_order=args.global_order,
         tensor_core_order=args.tensor_core_order,
         jobs=args.jobs,
         max_turns=args.max_turns,

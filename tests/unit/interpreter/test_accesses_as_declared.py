@@ -67,7 +67,6 @@ UNMADE = {
     ("ttg.local_atomic_scatter_rmw", "ATOMIC 'dst' SHARED"): NO_RACE,
     ("ttng.async_shared_store", "SHARED of other CTAs"): ONE_PROGRAM,
     ("ttng.async_shared_store", "until mbarrier of other CTAs"): ONE_PROGRAM,
-    ("tlx.fence", "ACQUIRE"): "a wait acquires by itself here, so that a fence after it has nothing to add",
     ("ttng.async_copy_mbarrier_arrive", "RELEASE"): "releases the copies, which is declared as a release of all",
 }
 """What is declared and never made, by operation."""
