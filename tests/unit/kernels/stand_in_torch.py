@@ -9,10 +9,11 @@ import ctypes
 import math
 import sys
 import types
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tests.unit.runtime.conftest import CUBIN, FUNCTION, FakeCuda
-from tlx_xdsl.kernels import launching
+from tlx_xdsl.kernels import launching, workspaces
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 from tlx_xdsl.runtime.launch.launcher import Launcher
 
@@ -124,6 +125,10 @@ class Cuda(FakeCuda):
         ctypes.c_uint64.from_address(out).value = address
 
 
+class OutOfMemoryError(RuntimeError):
+    """torch.OutOfMemoryError."""
+
+
 @dataclass
 class Torch:
     """What a test changes and looks at."""
@@ -138,6 +143,7 @@ class Torch:
     modes: int = 0
     allocated: list = field(default_factory=list)
     entered: list = field(default_factory=list)
+    empty_cache: Callable = lambda: None
 
     def _allocate(self, shape, dtype, device):
         tensor = Tensor(shape, 0x10_0000 * (1 + len(self.allocated)), dtype, device)
@@ -169,6 +175,8 @@ class Torch:
             current_device=lambda: self.device,
             device_count=lambda: self.devices,
             is_available=lambda: True,
+            empty_cache=lambda: self.empty_cache(),
+            OutOfMemoryError=OutOfMemoryError,
             is_current_stream_capturing=lambda: self.capturing,
             get_device_capability=lambda device: (9, 0),
             get_device_properties=lambda device: types.SimpleNamespace(multi_processor_count=132),
@@ -203,5 +211,6 @@ def install(monkeypatch) -> Torch:
         return made[known]
 
     monkeypatch.setattr(launching, "_launcher", compiled)
+    monkeypatch.setattr(workspaces, "default_driver", lambda: driver)
     monkeypatch.setitem(sys.modules, "torch", torch.module())
     return torch
