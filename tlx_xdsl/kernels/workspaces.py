@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.runtime.launch.cuda_driver import ERROR_OUT_OF_MEMORY, CudaDriver, CudaDriverError, default_driver
