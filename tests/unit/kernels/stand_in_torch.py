@@ -167,8 +167,13 @@ class Torch:
         module.are_deterministic_algorithms_enabled = lambda: self.deterministic
         for name in ("uint8", "float16", "bfloat16", "float32"):
             setattr(module, name, Dtype(f"torch.{name}"))
+        empty_strided = lambda shape, stride, dtype: self._allocate(shape, dtype, Device(self.device))
         module._C = types.SimpleNamespace(
-            _len_torch_dispatch_stack=lambda: self.modes, _cuda_getCurrentRawStream=lambda device: self.stream + device
+            _len_torch_dispatch_stack=lambda: self.modes,
+            _are_functorch_transforms_active=lambda: False,
+            _cuda_getCurrentRawStream=lambda device: self.stream + device,
+            _cuda_isCurrentStreamCapturing=lambda: self.capturing,
+            _dynamo=types.SimpleNamespace(guards=types.SimpleNamespace(_empty_strided_cuda=empty_strided)),
         )
         module.cuda = types.SimpleNamespace(
             device=self._on,
@@ -181,7 +186,6 @@ class Torch:
             get_device_capability=lambda device: (9, 0),
             get_device_properties=lambda device: types.SimpleNamespace(multi_processor_count=132),
         )
-        module.empty_strided = lambda shape, stride, *, dtype, device: self._allocate(shape, dtype, device)
         module.empty = lambda size, *, dtype, device: self._allocate((size,), dtype, device)
         module.before_planning = lambda: None  # for functions of tests
         return module

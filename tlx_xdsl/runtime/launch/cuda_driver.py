@@ -529,7 +529,9 @@ class CudaDriver:
         The memory that `parameters` points to must live as long.
         """
         self._initialise()
-        entry = self._entry("cuLaunchKernelEx")
+        declared = ctypes.cast(self._entry("cuLaunchKernelEx"), ctypes.c_void_p)
+        # Without the types of parameters, which ctypes would compare at each call for half of the call's time.
+        entry = ctypes.CFUNCTYPE(ctypes.c_int)(declared.value or 0)
         return functools.partial(entry, ctypes.byref(config), ctypes.c_void_p(function), parameters, None)
 
     def launch_error(self, code: int, detail: str) -> CudaDriverError:
