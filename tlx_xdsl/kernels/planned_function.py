@@ -65,7 +65,7 @@ class PlannedFunction:
         self._gradient = None if operator is None else operator.gradient
         self._plans: dict[Any, Plan | Recorded] = {}
         self._making = threading.RLock()
-        # Until there is a tensor of torch's, no gradient is wanted (False), there are no modes (0) and no transformations.
+        # Until there is a tensor of torch's, no gradient is wanted (False), and there are no modes and transformations.
         self._torch: Any = None
         self._grad_is_enabled: Callable[[], bool] = bool
         self._dispatch_modes: Callable[[], int] = int

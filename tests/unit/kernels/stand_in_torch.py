@@ -167,7 +167,10 @@ class Torch:
         module.are_deterministic_algorithms_enabled = lambda: self.deterministic
         for name in ("uint8", "float16", "bfloat16", "float32"):
             setattr(module, name, Dtype(f"torch.{name}"))
-        empty_strided = lambda shape, stride, dtype: self._allocate(shape, dtype, Device(self.device))
+
+        def empty_strided(shape, stride, dtype):
+            return self._allocate(shape, dtype, Device(self.device))
+
         module._C = types.SimpleNamespace(
             _len_torch_dispatch_stack=lambda: self.modes,
             _are_functorch_transforms_active=lambda: False,
