@@ -51,11 +51,12 @@ class _Piece:
         """
         driver = default_driver()
         driver.ensure_context(self.device)
-        if self.size:
-            # The old memory goes first: the new one may be made of it.
-            address, self.size, self.address = self.address, 0, 0
-            driver.free_in_order(address, self.stream)
-        self.address = self._allocated(driver, size)
+        with driver.beside_captures():
+            if self.size:
+                # The old memory goes first: the new one may be made of it.
+                address, self.size, self.address = self.address, 0, 0
+                driver.free_in_order(address, self.stream)
+            self.address = self._allocated(driver, size)
         self.size = size
 
     def _allocated(self, driver: CudaDriver, size: int) -> int:

@@ -116,6 +116,7 @@ def test_other_failures_are_the_driver_s(workspaces, torch, freed):
     torch.cuda.failures["cuMemAllocAsync"] = 2 if freed else 700
     with pytest.raises(CudaDriverError, match="an illegal memory access was encountered"):
         lent(workspaces, 512)
+    assert torch.cuda.capture_mode == 0
 
 
 # --- threads --------------------------------------------------------------------------------------------------------

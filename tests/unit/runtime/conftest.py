@@ -66,6 +66,7 @@ class FakeCuda:
         self.launches = []
         self.memory = {}
         self.in_order = []
+        self.capture_mode = 0
         self.library = types.SimpleNamespace()
         for name, signature in SIGNATURES.items():
             if name not in self.missing:
@@ -137,14 +138,19 @@ class FakeCuda:
     def _cuMemFree_v2(self, address):
         del self.memory[address]
 
+    def _cuThreadExchangeStreamCaptureMode(self, mode):
+        self.capture_mode, mode[0] = mode[0], self.capture_mode
+
     def _cuMemAllocAsync(self, out, size, stream):
         assert self.context, "no context is current"
+        assert self.capture_mode == 2, "a capture in another thread would break"
         address = 0x7000_0000 + 0x10_0000 * self.counts["cuMemAllocAsync"]
         self.memory[address] = size
         self.in_order.append(("allocate", address, size, stream or 0))
         out[0] = address
 
     def _cuMemFreeAsync(self, address, stream):
+        assert self.capture_mode == 2, "a capture in another thread would break"
         del self.memory[address]
         self.in_order.append(("free", address, stream or 0))
 

@@ -10,11 +10,12 @@ everything here) and of the "CUDA Driver API" manual. 64-bit Linux only.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import enum
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ MAX_TENSOR_RANK = 5
 _ERROR_INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 ERROR_OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 ERROR_INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: among others, none is current in the thread
+_STREAM_CAPTURE_MODE_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _POINTER_ATTRIBUTE_DEVICE_POINTER = 3  # CU_POINTER_ATTRIBUTE_DEVICE_POINTER
 _FUNC_CACHE_PREFER_SHARED = 1  # CU_FUNC_CACHE_PREFER_SHARED
 _TENSOR_MAP_INTERLEAVE_NONE = 0  # CU_TENSOR_MAP_INTERLEAVE_NONE
@@ -163,6 +165,7 @@ SIGNATURES: dict[str, tuple[type[Any], ...]] = {
     "cuFuncGetParamInfo": (_HANDLE, ctypes.c_size_t, _OUT_SIZE, _OUT_SIZE),
     "cuMemAlloc_v2": (ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t),
     "cuMemFree_v2": (ctypes.c_uint64,),
+    "cuThreadExchangeStreamCaptureMode": (_OUT_INT,),
     "cuMemAllocAsync": (ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t, _HANDLE),
     "cuMemFreeAsync": (ctypes.c_uint64, _HANDLE),
     "cuPointerGetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64),
@@ -389,6 +392,19 @@ class CudaDriver:
     def free_in_order(self, address: int, stream: int) -> None:
         """Give back what `allocate_in_order` returned, once what the stream has been given so far has ended."""
         self._call("cuMemFreeAsync", address, stream)
+
+    @contextlib.contextmanager
+    def beside_captures(self) -> Iterator[None]:
+        """Within, this thread may allocate while another one captures a CUDA graph, which that could break otherwise.
+
+        The memory is not for the graph.
+        """
+        mode = ctypes.c_int(_STREAM_CAPTURE_MODE_RELAXED)
+        self._call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+        try:
+            yield
+        finally:
+            self._call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
 
     def free(self, address: int) -> None:
         """Give back what `allocate` returned, when the kernels that use it have ended.
