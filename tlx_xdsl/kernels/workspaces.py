@@ -7,7 +7,8 @@ the same stream: a piece is held while a call is enqueued.
 A piece is the CUDA driver's, allocated in the order of its stream (cuMemAllocAsync), not torch's: it stays, and torch
 may be allocating from a pool in which nothing may stay, as it does for `torch.compile(mode="reduce-overhead")` before
 it captures. One that has become too small is given back in the order of its stream, after the launches that use it, so
-that nothing waits. At the end of the process the memory goes with the GPU's context.
+that nothing waits. Neither breaks what another thread captures. At the end of the process the memory goes with the
+GPU's context.
 
 While a CUDA graph is captured each call gets memory of its own from torch, as a tensor would, which is from the graph's
 pool: the graph keeps it, and gives it to what follows in the graph. The driver's would become nodes of the graph, of
