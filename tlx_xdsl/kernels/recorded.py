@@ -67,4 +67,5 @@ def _apply(gradient: Gradient) -> Callable[..., Any]:
         def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
             return None, None, *gradient.gradients(ctx, *grads)
 
-    return super(torch.autograd.Function, Function).apply
+    of_torch: Any = super(torch.autograd.Function, Function)
+    return of_torch.apply

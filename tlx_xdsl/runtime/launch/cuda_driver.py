@@ -15,9 +15,9 @@ import ctypes
 import enum
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 LIBRARY_NAME = "libcuda.so.1"
 
@@ -394,7 +394,7 @@ class CudaDriver:
         self._call("cuMemFreeAsync", address, stream)
 
     @contextlib.contextmanager
-    def beside_captures(self) -> Iterator[None]:
+    def beside_captures(self) -> Generator[None]:
         """Within, this thread may allocate while another one captures a CUDA graph, which that could break otherwise.
 
         The memory is not for the graph.
@@ -545,7 +545,7 @@ class CudaDriver:
         The memory that `parameters` points to must live as long.
         """
         self._initialise()
-        declared = ctypes.cast(self._entry("cuLaunchKernelEx"), ctypes.c_void_p)
+        declared = ctypes.cast(cast(Any, self._entry("cuLaunchKernelEx")), ctypes.c_void_p)
         # Without the types of parameters, which ctypes would compare at each call for half of the call's time.
         entry = ctypes.CFUNCTYPE(ctypes.c_int)(declared.value or 0)
         return functools.partial(entry, ctypes.byref(config), ctypes.c_void_p(function), parameters, None)
