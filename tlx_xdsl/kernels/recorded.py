@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.kernels.operators import Gradient
@@ -67,5 +67,4 @@ def _apply(gradient: Gradient) -> Callable[..., Any]:
         def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
             return None, None, *gradient.gradients(ctx, *grads)
 
-    of_torch: Any = super(torch.autograd.Function, Function)
-    return of_torch.apply
+    return cast(Any, super(torch.autograd.Function, Function)).apply
