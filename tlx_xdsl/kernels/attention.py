@@ -26,6 +26,7 @@ from tlx_xdsl.kernels.attention_device import attention
 from tlx_xdsl.kernels.attention_fp8 import ATTENTION_FP8, is_fp8, refuse_fp8_options
 from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, check_lse, check_rows, described_heads, factor_of
 from tlx_xdsl.kernels.attention_options import (
+    ALIGNMENTS,
     OPTION_SOURCES,
     Options,
     check_sinks,
@@ -92,6 +93,10 @@ def attention_forward(
         out, lse = ATTENTION_FP8((q, k, v, q_scale, k_scale, v_scale, out, None), options)
         return (out, lse) if return_lse else out
     refuse_fp8_options(q_scale=q_scale, k_scale=k_scale, v_scale=v_scale, out_dtype=out_dtype)
+    are_none = window is None and softcap is None and score_mod is None and sinks is None
+    if are_none and align == ALIGNMENTS[0] and not len(score_args):
+        out, lse = ATTENTION((q, k, v, out, None), (causal, scale, config))
+        return (out, lse) if return_lse else out
     options, tensors = read_options(_NAME, causal, window, align, softcap, score_mod, score_args)
     if options.is_plain and sinks is None:
         out, lse = ATTENTION((q, k, v, out, None), (causal, scale, config))

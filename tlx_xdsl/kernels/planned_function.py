@@ -65,10 +65,11 @@ class PlannedFunction:
         self._gradient = None if operator is None else operator.gradient
         self._plans: dict[Any, Plan | Recorded] = {}
         self._making = threading.RLock()
-        # Until there is a tensor of torch's, no gradient is wanted (False) and there are no modes (0).
+        # Until there is a tensor of torch's, no gradient is wanted (False), and there are no modes and transformations.
         self._torch: Any = None
         self._grad_is_enabled: Callable[[], bool] = bool
         self._dispatch_modes: Callable[[], int] = int
+        self._is_transformed: Callable[[], bool] = bool
         if operator is not None:
             register(operator, self.below_torch)
 
@@ -78,7 +79,7 @@ class PlannedFunction:
         # Reading this, torch.compile takes the answer for True, and the rest for not there.
         if torch is not None and torch.compiler.is_dynamo_compiling():
             return self._operator()(tensors, options)
-        if self._dispatch_modes() and isinstance(tensors[0], self._torch.Tensor):
+        if (self._dispatch_modes() or self._is_transformed()) and isinstance(tensors[0], self._torch.Tensor):
             return self._operator()(tensors, options)
         return self._run(tensors, options, self._grad_is_enabled(), True)
 
@@ -214,6 +215,7 @@ class PlannedFunction:
         if not torch.compiler.is_dynamo_compiling():
             self._grad_is_enabled = torch.is_grad_enabled
             self._dispatch_modes = torch._C._len_torch_dispatch_stack
+            self._is_transformed = torch._C._are_functorch_transforms_active
             self._torch = torch
         return torch
 

@@ -64,11 +64,12 @@ class Plan:
         self._on_device: Callable[[int], Any] = torch.cuda.device
         # What Triton's launches ask: an integer, and no object of torch's.
         self._current_stream: Callable[[int], int] = torch._C._cuda_getCurrentRawStream
-        self._is_capturing: Callable[[], bool] = torch.cuda.is_current_stream_capturing
-        self._allocate: Callable[..., Any] = torch.empty_strided
+        self._is_capturing: Callable[[], bool] = torch._C._cuda_isCurrentStreamCapturing
+        # On the current device, as the programs of torch's compiler allocate.
+        self._allocate: Callable[..., Any] = torch._C._dynamo.guards._empty_strided_cuda
         tensors = list(prepared.tensors.values())[: len(given)]
         self._allocations = [
-            (at, (tuple(made.shape), tuple(made.stride())), {"dtype": made.dtype, "device": made.device})
+            (at, (tuple(made.shape), tuple(made.stride()), made.dtype))
             for at, made in enumerate(tensors)
             if made is not None and given[at] is None
         ]
@@ -104,10 +105,10 @@ class Plan:
 
     def _with_results(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[tuple[Any, ...], list[int]]:
         found, places = list(tensors), list(addresses)
-        for at, layout, options in self._allocations:
+        for at, layout in self._allocations:
             # The call that the plan was made of has its results.
             if found[at] is None:
-                found[at] = made = self._allocate(*layout, **options)
+                found[at] = made = self._allocate(*layout)
                 places[at] = made.data_ptr()
         return tuple(found), places
 

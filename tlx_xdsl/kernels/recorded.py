@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.kernels.operators import Gradient
@@ -33,7 +33,7 @@ class Recorded:
         self.options = options
         self._first = first
         self._results = results
-        self._apply = _function(gradient).apply
+        self._apply = _apply(gradient)
 
     def run(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
         """Run on tensors at these addresses; return them, with new results."""
@@ -48,8 +48,12 @@ class Recorded:
 
 
 @functools.cache
-def _function(gradient: Gradient) -> Any:
-    """Autograd's function of a record, addresses and tensors."""
+def _apply(gradient: Gradient) -> Callable[..., Any]:
+    """What runs and records a call, of a record, addresses and tensors.
+
+    It is what `torch.autograd.Function.apply` comes to once it has looked through the arguments for tensors of
+    `torch.func`'s transformations, which have no memory and so no record.
+    """
     torch = torch_module()
 
     class Function(torch.autograd.Function):
@@ -63,4 +67,4 @@ def _function(gradient: Gradient) -> Any:
         def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
             return None, None, *gradient.gradients(ctx, *grads)
 
-    return Function
+    return cast(Any, super(torch.autograd.Function, Function)).apply

@@ -1,22 +1,30 @@
 """Memory that a call needs only while it runs, such as sums of parts of K: one piece for each stream, kept and grown.
 
 Launches in one stream follow each other, so they share a piece; those in different streams may run at once and have
-their own. A piece is torch's (`torch.empty` on its stream): one that has become too small goes back to torch's
-allocator, which gives it out again on the same stream only, where what comes next waits for the launches that use it.
-What the launches of a call leave there for each other must not be overwritten by another thread that uses the same
-stream: a piece is held while a call is enqueued.
+their own. What the launches of a call leave there for each other must not be overwritten by another thread that uses
+the same stream: a piece is held while a call is enqueued.
 
-While a CUDA graph is captured each call gets memory of its own from the graph's pool, as a tensor of torch's would: the
-graph keeps it, and gives it to what follows in the graph.
+A piece is the CUDA driver's, allocated in the order of its stream (cuMemAllocAsync), not torch's: it stays, and torch
+may be allocating from a pool in which nothing may stay, as it does for `torch.compile(mode="reduce-overhead")` before
+it captures. One that has become too small is given back in the order of its stream, after the launches that use it, so
+that nothing waits. Neither breaks what another thread captures. At the end of the process the memory goes with the
+GPU's context.
+
+While a CUDA graph is captured each call gets memory of its own from torch, as a tensor would, which is from the graph's
+pool: the graph keeps it, and gives it to what follows in the graph. The driver's would become nodes of the graph, of
+which then no more than one instance may exist at a time ("CUDA Programming Guide", graph memory nodes).
+
+A stream that is destroyed leaves its piece to the next one that has its handle: who destroys a stream, which torch does
+to none of its own, waits for its work first.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from tlx_xdsl.kernels.operands import torch_module
+from tlx_xdsl.runtime.launch.cuda_driver import ERROR_OUT_OF_MEMORY, CudaDriver, CudaDriverError, default_driver
 
 ALIGNMENT = 512
 """Bytes: that of torch's memory, and of each part of a workspace."""
@@ -28,20 +36,55 @@ def aligned(size: int) -> int:
 
 
 class _Piece:
-    """The memory of one stream."""
+    """The memory of one stream of a GPU."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: int, stream: int) -> None:
         self.in_use = threading.Lock()
-        self.tensor: Any = None
+        self.device = device
+        self.stream = stream
         self.size = 0
         self.address = 0
 
-    def grow(self, device: int, size: int) -> None:
-        """Be of `size` bytes."""
-        # The old memory goes first: the new one may be made of it.
-        self.tensor, self.size = None, 0
-        self.tensor = _allocated(device, size)
-        self.size, self.address = size, self.tensor.data_ptr()
+    def grow(self, size: int) -> None:
+        """Be of `size` bytes, for what is enqueued from now on; the GPU is the current one.
+
+        Raises torch's OutOfMemoryError when there is not enough memory, also without what torch keeps for later.
+        """
+        driver = default_driver()
+        driver.ensure_context(self.device)
+        with driver.beside_captures():
+            if self.size:
+                # The old memory goes first: the new one may be made of it.
+                address, self.size, self.address = self.address, 0, 0
+                driver.free_in_order(address, self.stream)
+            self.address = self._allocated(driver, size)
+        self.size = size
+
+    def _allocated(self, driver: CudaDriver, size: int) -> int:
+        try:
+            return driver.allocate_in_order(size, self.stream)
+        except CudaDriverError as error:
+            if error.code != ERROR_OUT_OF_MEMORY:
+                raise
+        cuda = torch_module().cuda
+        cuda.empty_cache()
+        try:
+            return driver.allocate_in_order(size, self.stream)
+        except CudaDriverError as error:
+            if error.code != ERROR_OUT_OF_MEMORY:
+                raise
+            raise cuda.OutOfMemoryError(
+                f"cuda:{self.device}: expected {size} bytes to be free for the workspace of a stream, got {error}"
+            ) from error
+
+    def give_back(self) -> None:
+        """Free the memory, when all work of the GPU, which is the current one, has ended."""
+        driver = default_driver()
+        driver.ensure_context(self.device)
+        # Not in the order of the stream, which may have been destroyed.
+        driver.synchronize()
+        address, self.size, self.address = self.address, 0, 0
+        driver.free(address)
 
 
 class Workspaces:
@@ -51,28 +94,35 @@ class Workspaces:
         self._pieces: dict[tuple[int, int], _Piece] = {}
 
     def lend(self, device: int, stream: int, size: int, is_capturing: bool, use: Callable[[int], None]) -> None:
-        """Call `use` with the address of `size` bytes, for what it enqueues on the stream that is current in torch."""
+        """Call `use` with the address of `size` bytes, for what it enqueues on the stream that is current in torch.
+
+        The GPU is current in torch, too. Raises torch's OutOfMemoryError.
+        """
         if is_capturing:
-            memory = _allocated(device, size)
+            torch = torch_module()
+            memory = torch.empty(size, dtype=torch.uint8, device=f"cuda:{device}")
             use(memory.data_ptr())
             return
         piece = self._pieces.get((device, stream))
         if piece is None:
-            piece = self._pieces.setdefault((device, stream), _Piece())
+            piece = self._pieces.setdefault((device, stream), _Piece(device, stream))
         with piece.in_use:
             if piece.size < size:
-                piece.grow(device, size)
+                piece.grow(size)
             use(piece.address)
 
     def clear(self) -> None:
-        """Give all memory back to torch. Later calls allocate anew."""
-        self._pieces.clear()
+        """Give all memory back, when all work of the GPUs has ended; no graph is being captured.
+
+        Later calls allocate anew.
+        """
+        for piece in tuple(self._pieces.values()):
+            # The piece stays: a call in another thread may be waiting for it.
+            with piece.in_use:
+                if piece.size:
+                    with torch_module().cuda.device(piece.device):
+                        piece.give_back()
 
 
 WORKSPACES = Workspaces()
 """Those of this process."""
-
-
-def _allocated(device: int, size: int) -> Any:
-    torch = torch_module()
-    return torch.empty(size, dtype=torch.uint8, device=f"cuda:{device}")

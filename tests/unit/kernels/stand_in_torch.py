@@ -9,10 +9,11 @@ import ctypes
 import math
 import sys
 import types
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tests.unit.runtime.conftest import CUBIN, FUNCTION, FakeCuda
-from tlx_xdsl.kernels import launching
+from tlx_xdsl.kernels import launching, workspaces
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 from tlx_xdsl.runtime.launch.launcher import Launcher
 
@@ -124,6 +125,10 @@ class Cuda(FakeCuda):
         ctypes.c_uint64.from_address(out).value = address
 
 
+class OutOfMemoryError(RuntimeError):
+    """torch.OutOfMemoryError."""
+
+
 @dataclass
 class Torch:
     """What a test changes and looks at."""
@@ -138,6 +143,7 @@ class Torch:
     modes: int = 0
     allocated: list = field(default_factory=list)
     entered: list = field(default_factory=list)
+    empty_cache: Callable = lambda: None
 
     def _allocate(self, shape, dtype, device):
         tensor = Tensor(shape, 0x10_0000 * (1 + len(self.allocated)), dtype, device)
@@ -161,19 +167,28 @@ class Torch:
         module.are_deterministic_algorithms_enabled = lambda: self.deterministic
         for name in ("uint8", "float16", "bfloat16", "float32"):
             setattr(module, name, Dtype(f"torch.{name}"))
+
+        def empty_strided(shape, stride, dtype):
+            return self._allocate(shape, dtype, Device(self.device))
+
         module._C = types.SimpleNamespace(
-            _len_torch_dispatch_stack=lambda: self.modes, _cuda_getCurrentRawStream=lambda device: self.stream + device
+            _len_torch_dispatch_stack=lambda: self.modes,
+            _are_functorch_transforms_active=lambda: False,
+            _cuda_getCurrentRawStream=lambda device: self.stream + device,
+            _cuda_isCurrentStreamCapturing=lambda: self.capturing,
+            _dynamo=types.SimpleNamespace(guards=types.SimpleNamespace(_empty_strided_cuda=empty_strided)),
         )
         module.cuda = types.SimpleNamespace(
             device=self._on,
             current_device=lambda: self.device,
             device_count=lambda: self.devices,
             is_available=lambda: True,
+            empty_cache=lambda: self.empty_cache(),
+            OutOfMemoryError=OutOfMemoryError,
             is_current_stream_capturing=lambda: self.capturing,
             get_device_capability=lambda device: (9, 0),
             get_device_properties=lambda device: types.SimpleNamespace(multi_processor_count=132),
         )
-        module.empty_strided = lambda shape, stride, *, dtype, device: self._allocate(shape, dtype, device)
         module.empty = lambda size, *, dtype, device: self._allocate((size,), dtype, device)
         module.before_planning = lambda: None  # for functions of tests
         return module
@@ -203,5 +218,6 @@ def install(monkeypatch) -> Torch:
         return made[known]
 
     monkeypatch.setattr(launching, "_launcher", compiled)
+    monkeypatch.setattr(workspaces, "default_driver", lambda: driver)
     monkeypatch.setitem(sys.modules, "torch", torch.module())
     return torch

@@ -11,7 +11,6 @@ from tlx_xdsl.kernels.workspaces import WORKSPACES
 
 @pytest.fixture
 def torch(monkeypatch):
-    WORKSPACES.clear()
     yield stand_in_torch.install(monkeypatch)
     WORKSPACES.clear()
 

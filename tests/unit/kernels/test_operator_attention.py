@@ -276,3 +276,15 @@ def test_arrays_know_nothing_of_torch():
     arrays = [each.numpy() for each in no_grad_arguments()]
     found = attention_backward(*arrays, dlse=np.zeros((1, 1, 40), np.float32))
     assert all(isinstance(each, np.ndarray) for each in found)
+
+
+def test_tensors_that_a_transformation_of_torch_s_does_not_see():
+    """They want gradients of a program in which another tensor is what `torch.func.grad` is of."""
+    q, k, v = inputs = [each.requires_grad_() for each in problem(queries=16, keys=16)]
+    expected = attention_forward(q, k, v).float().sum()
+    slope, value = torch.func.grad_and_value(lambda x: (attention_forward(q, k, v).float() * x).sum())(
+        torch.tensor(1.0)
+    )
+    assert slope.item() == value.item() == expected.item()
+    for found, wanted in zip(torch.autograd.grad(value, inputs), torch.autograd.grad(expected, inputs), strict=True):
+        assert references.relative_error(found.double().numpy(), wanted.double().numpy()) < 1e-3

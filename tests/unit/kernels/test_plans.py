@@ -50,7 +50,6 @@ def prepare(tensors, options):
 
 @pytest.fixture
 def torch(monkeypatch):
-    WORKSPACES.clear()
     yield stand_in_torch.install(monkeypatch)
     WORKSPACES.clear()
 
@@ -183,23 +182,23 @@ def test_launches_of_a_call_share_the_workspace_of_their_stream(function, torch)
     for stream in (0, 7, 0):
         torch.stream = stream
         function(tensors(), (2, 0))
-    first, second = (each.address for each in torch.allocated)
+    first, second = torch.cuda.memory
     assert workspaces(torch) == [first, first, second, second, first, first]
-    assert torch.allocated[0].shape == (1024,)
+    assert torch.cuda.memory[first] == 1024
 
 
 def test_a_workspace_grows(function, torch):
     function(tensors(), PLAIN)
     function(tensors(), (2, 1000))
     function(tensors(), PLAIN)
-    assert [each.shape for each in torch.allocated] == [(1024,), (1024 + 2 * 3072,)]
-    small, large = (each.address for each in torch.allocated)
+    small, large = (address for what, address, *_ in torch.cuda.in_order if what == "allocate")
+    assert torch.cuda.memory == {large: 1024 + 2 * 3072}
     assert workspaces(torch) == [small, large, large, large]
 
 
 def test_kernels_have_their_scratch_memory_there(function, torch):
     function(tensors(), (2, 1000))
-    base = torch.allocated[0].address
+    (base,) = torch.cuda.memory
     assert [words(launch, -2) for launch in torch.cuda.launches] == [(base + 1024,), (base + 1024 + 3072,)]
 
 
@@ -210,7 +209,8 @@ def test_a_captured_call_has_a_workspace_of_its_own(function, torch):
     function(tensors(), PLAIN)
     torch.capturing = False
     function(tensors(), PLAIN)
-    kept, *captured = (each.address for each in torch.allocated)
+    (kept,) = torch.cuda.memory
+    captured = [each.address for each in torch.allocated]
     assert workspaces(torch) == [kept, *captured, kept]
     assert len(captured) == 2
 

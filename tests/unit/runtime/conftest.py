@@ -13,6 +13,7 @@ from tlx_xdsl.runtime.launch.cuda_driver import SIGNATURES, CudaDriver, DeviceAt
 
 ERRORS = {
     1: (b"CUDA_ERROR_INVALID_VALUE", b"invalid argument"),
+    2: (b"CUDA_ERROR_OUT_OF_MEMORY", b"out of memory"),
     100: (b"CUDA_ERROR_NO_DEVICE", b"no CUDA-capable device is detected"),
     700: (b"CUDA_ERROR_ILLEGAL_ADDRESS", b"an illegal memory access was encountered"),
 }
@@ -64,6 +65,8 @@ class FakeCuda:
         self.moved_maps = []
         self.launches = []
         self.memory = {}
+        self.in_order = []
+        self.capture_mode = 0
         self.library = types.SimpleNamespace()
         for name, signature in SIGNATURES.items():
             if name not in self.missing:
@@ -134,6 +137,22 @@ class FakeCuda:
 
     def _cuMemFree_v2(self, address):
         del self.memory[address]
+
+    def _cuThreadExchangeStreamCaptureMode(self, mode):
+        self.capture_mode, mode[0] = mode[0], self.capture_mode
+
+    def _cuMemAllocAsync(self, out, size, stream):
+        assert self.context, "no context is current"
+        assert self.capture_mode == 2, "a capture in another thread would break"
+        address = 0x7000_0000 + 0x10_0000 * self.counts["cuMemAllocAsync"]
+        self.memory[address] = size
+        self.in_order.append(("allocate", address, size, stream or 0))
+        out[0] = address
+
+    def _cuMemFreeAsync(self, address, stream):
+        assert self.capture_mode == 2, "a capture in another thread would break"
+        del self.memory[address]
+        self.in_order.append(("free", address, stream or 0))
 
     def _cuPointerGetAttribute(self, out, attribute, address):
         if address in self.host_addresses:

@@ -10,13 +10,14 @@ everything here) and of the "CUDA Driver API" manual. 64-bit Linux only.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import enum
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 LIBRARY_NAME = "libcuda.so.1"
 
@@ -26,7 +27,9 @@ TENSOR_MAP_BYTES = 128
 MAX_TENSOR_RANK = 5
 
 _ERROR_INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
+ERROR_OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 ERROR_INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: among others, none is current in the thread
+_STREAM_CAPTURE_MODE_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _POINTER_ATTRIBUTE_DEVICE_POINTER = 3  # CU_POINTER_ATTRIBUTE_DEVICE_POINTER
 _FUNC_CACHE_PREFER_SHARED = 1  # CU_FUNC_CACHE_PREFER_SHARED
 _TENSOR_MAP_INTERLEAVE_NONE = 0  # CU_TENSOR_MAP_INTERLEAVE_NONE
@@ -162,6 +165,9 @@ SIGNATURES: dict[str, tuple[type[Any], ...]] = {
     "cuFuncGetParamInfo": (_HANDLE, ctypes.c_size_t, _OUT_SIZE, _OUT_SIZE),
     "cuMemAlloc_v2": (ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t),
     "cuMemFree_v2": (ctypes.c_uint64,),
+    "cuThreadExchangeStreamCaptureMode": (_OUT_INT,),
+    "cuMemAllocAsync": (ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t, _HANDLE),
+    "cuMemFreeAsync": (ctypes.c_uint64, _HANDLE),
     "cuPointerGetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64),
     "cuTensorMapEncodeTiled": (
         ctypes.c_void_p,  # tensorMap
@@ -236,7 +242,7 @@ class CudaDriver:
         self._library = library
         self._initialised = False
         self._entries: dict[str, Callable[..., int]] = {}
-        self._primary_context: int | None = None
+        self._primary_contexts: dict[int, int] = {}
         self._lock = threading.RLock()
 
     # --- the library --------------------------------------------------------------------------------------
@@ -318,15 +324,16 @@ class CudaDriver:
 
     # --- context and device -------------------------------------------------------------------------------
 
-    def ensure_context(self) -> int:
+    def ensure_context(self, ordinal: int = 0) -> int:
         """Return this thread's current context, making one current if there is none.
 
         torch and other CUDA users leave their device's primary context current, and it is shared with them.
-        In a thread without one, the primary context of device 0 is retained for the life of the process.
+        In a thread without one, the primary context of a device, by its number, is retained for the life of the
+        process.
         """
         if current := self._get(ctypes.c_void_p, "cuCtxGetCurrent"):
             return current
-        context = self._retain_primary_context()
+        context = self._retain_primary_context(ordinal)
         self.set_context(context)
         return context
 
@@ -334,12 +341,12 @@ class CudaDriver:
         """Make a context current in this thread."""
         self._call("cuCtxSetCurrent", context)
 
-    def _retain_primary_context(self) -> int:
+    def _retain_primary_context(self, ordinal: int) -> int:
         with self._lock:
-            if self._primary_context is None:
-                device = self._get(ctypes.c_int, "cuDeviceGet", 0)
-                self._primary_context = self._get(ctypes.c_void_p, "cuDevicePrimaryCtxRetain", device)
-            return self._primary_context
+            if ordinal not in self._primary_contexts:
+                device = self._get(ctypes.c_int, "cuDeviceGet", ordinal)
+                self._primary_contexts[ordinal] = self._get(ctypes.c_void_p, "cuDevicePrimaryCtxRetain", device)
+            return self._primary_contexts[ordinal]
 
     def device_attribute(self, attribute: DeviceAttribute) -> int:
         """Return an attribute of the current context's device."""
@@ -375,8 +382,35 @@ class CudaDriver:
         """Return the address of `size` bytes of memory in the current context."""
         return self._get(ctypes.c_uint64, "cuMemAlloc_v2", size, detail=f"{size} bytes")
 
+    def allocate_in_order(self, size: int, stream: int) -> int:
+        """Return the address of `size` bytes for what is enqueued in a stream of the current context from now on.
+
+        The stream is not being captured: that would make the allocation a part of the graph.
+        """
+        return self._get(ctypes.c_uint64, "cuMemAllocAsync", size, stream, detail=f"{size} bytes")
+
+    def free_in_order(self, address: int, stream: int) -> None:
+        """Give back what `allocate_in_order` returned, once what the stream has been given so far has ended."""
+        self._call("cuMemFreeAsync", address, stream)
+
+    @contextlib.contextmanager
+    def beside_captures(self) -> Generator[None]:
+        """Within, this thread may allocate while another one captures a CUDA graph, which that could break otherwise.
+
+        The memory is not for the graph.
+        """
+        mode = ctypes.c_int(_STREAM_CAPTURE_MODE_RELAXED)
+        self._call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+        try:
+            yield
+        finally:
+            self._call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+
     def free(self, address: int) -> None:
-        """Give back what `allocate` returned, when the kernels that use it have ended."""
+        """Give back what `allocate` returned, when the kernels that use it have ended.
+
+        For memory of `allocate_in_order` nothing is waited for: its kernels must have ended.
+        """
         # It may be called from anywhere, also in a thread without a context.
         self.ensure_context()
         self._call("cuMemFree_v2", address)
@@ -511,7 +545,9 @@ class CudaDriver:
         The memory that `parameters` points to must live as long.
         """
         self._initialise()
-        entry = self._entry("cuLaunchKernelEx")
+        declared = ctypes.cast(cast(Any, self._entry("cuLaunchKernelEx")), ctypes.c_void_p)
+        # Without the types of parameters, which ctypes would compare at each call for half of the call's time.
+        entry = ctypes.CFUNCTYPE(ctypes.c_int)(declared.value or 0)
         return functools.partial(entry, ctypes.byref(config), ctypes.c_void_p(function), parameters, None)
 
     def launch_error(self, code: int, detail: str) -> CudaDriverError:
