@@ -36,13 +36,14 @@ def test_the_readme_s_kernel_runs_and_its_mistake_is_reported():
 
 
 def test_the_interpreter_s_page():
-    ring, program = blocks("docs/interpreter.md", "python")
+    ring, program, between_programs = blocks("docs/interpreter.md", "python")
     (command, right), (again, deadlock) = consoles("docs/interpreter.md")
     Path("ring.py").write_text(ring)
     assert stable(printed(command)) == stable(right)
-    Path("from_python.py").write_text(program)
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    subprocess.run([sys.executable, "from_python.py"], check=True, env={**os.environ, "PYTHONPATH": path})
+    for text in (program, between_programs):
+        Path("from_python.py").write_text(text)
+        subprocess.run([sys.executable, "from_python.py"], check=True, env={**os.environ, "PYTHONPATH": path})
     assert ring.count(" ^ 1)") == 1
     Path("ring.py").write_text(ring.replace(" ^ 1)", ")"))
     assert command == again

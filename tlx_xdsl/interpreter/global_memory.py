@@ -6,19 +6,16 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
+from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.faults import Fault, fault_at
+from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.numerics.arrays import Array, poison
-
-if TYPE_CHECKING:
-    from tlx_xdsl.interpreter.clocks import Clock
-    from tlx_xdsl.interpreter.global_order import GlobalOrder
-    from tlx_xdsl.interpreter.races import Actor
 
 FIRST = 1 << 20
 """The lowest address that is used; below it are null and its neighbours."""
@@ -49,8 +46,6 @@ class GlobalMemory:
         self._buffers: list[Buffer] = []
         self._starts: list[int] = []
         self._next = FIRST
-        self.order: GlobalOrder | None = None
-        """The accesses of all programs, where they are checked against each other."""
         self.exclusive: AbstractContextManager[Any] = nullcontext()
         """Held while an atomic operation reads and writes: other processes may run programs on the same memory."""
 

@@ -23,23 +23,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tt, ttng
-from tlx_xdsl.dialects.base.effects import is_set
+from tlx_xdsl.dialects.base.effects import Kind, accesses_of, is_set
 from tlx_xdsl.dialects.tt.enums import MemSyncScope
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
-from tlx_xdsl.interpreter.global_memory import Buffer, GlobalMemory
+from tlx_xdsl.interpreter.global_memory import ALIGNMENT, Buffer, GlobalMemory
 from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.numerics.arrays import Array
-
-if TYPE_CHECKING:
-    from tlx_xdsl.interpreter.machine import Task
 
 AGENTS = 1 << 20
 """Agents of a cluster at most: those of the next one begin after them."""
@@ -118,6 +114,7 @@ class GlobalOrder:
     _grown: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     _shadows: dict[int, _Shadow] = field(default_factory=dict[int, _Shadow])
     """By the address of the buffer."""
+    _strengths: dict[Operation, Strength] = field(default_factory=dict[Operation, Strength])
     _clusters: int = 0
 
     def first_agent(self) -> int:
@@ -167,7 +164,9 @@ class GlobalOrder:
         return shadow, (index[:, None] * parts + np.arange(parts)).ravel()
 
     def _access(self, memory: OrderedMemory, op: Operation, kind: str) -> Access:
-        return Access(memory.actor(op), memory.program, strength_of(op), kind == "read")
+        if (strength := self._strengths.get(op)) is None:
+            strength = self._strengths[op] = strength_of(op)
+        return Access(memory.actor(op), memory.program, strength, kind == "read")
 
     def _number(self, access: Access) -> int:
         key = (access.actor.agent, access.actor.step, access.actor.op, access.reads_only)
@@ -243,29 +242,42 @@ def _remedy(before: Access, now: Access) -> list[str]:
 
 
 def strength_of(op: Operation) -> Strength:
-    """What an operation's accesses conflict with."""
-    match op:
-        case tt.AtomicRMWOp() | tt.AtomicCASOp() | tt.AtomicLoadOp() | tt.AtomicStoreOp() | tt.AtomicPollOp():
-            scope = MemSyncScope(op.scope.value.data)
-            return Strength.CTA if scope is MemSyncScope.CTA else Strength.GPU
-        case tt.LoadOp():
-            return Strength.GPU if is_set(op, "isVolatile") else Strength.WEAK
-        case ttng.AsyncTMAReduceOp() | tt.DescriptorReduceOp():
-            return Strength.GPU
-        case _:
-            return Strength.WEAK
+    """What an operation's accesses conflict with: weakly with all writes, unless it declares that it is atomic."""
+    is_atomic = any(Kind.ATOMIC in access.kind for access in accesses_of(op) or ())
+    if not is_atomic and not is_set(op, "isVolatile"):
+        return Strength.WEAK
+    scope = cast(Any, op.properties.get("scope"))
+    is_local = scope is not None and MemSyncScope(scope.value.data) is MemSyncScope.CTA
+    return Strength.CTA if is_local else Strength.GPU
+
+
+class Viewer(Protocol):
+    """A task, as the order of its accesses needs it."""
+
+    agent: int
+    clock: Clock
+
+    @property
+    def label(self) -> str:
+        """Its name in reports."""
+        ...
+
+    @property
+    def program(self) -> tuple[int, int, int]:
+        """The program whose task it is."""
+        ...
 
 
 class OrderedMemory(GlobalMemory):
     """Global memory as one task sees it, or one asynchronous operation: each access is noted."""
 
-    def __init__(self, memory: GlobalMemory, order: GlobalOrder, task: Task, issued: Actor | None = None):
+    def __init__(self, memory: GlobalMemory, order: GlobalOrder, task: Viewer, issued: Actor | None = None):
         super().__init__()
         self.exclusive = memory.exclusive
         self._buffers, self._starts = memory._buffers, memory._starts  # pyright: ignore[reportPrivateUsage]
-        self.order, self._order = order, order
+        self._order = order
         self._memory, self._task, self._issued = memory, task, issued
-        self.program = task.block.program
+        self.program = task.program
         self.clock = task.clock
 
     def actor(self, op: Operation) -> Actor:
@@ -281,6 +293,10 @@ class OrderedMemory(GlobalMemory):
         found.clock = clock.copy()
         found.clock.seen[actor.agent] = actor.step
         return found
+
+    def add(self, name: str, data: NDArray[np.uint8], skew: int = 0, alignment: int = ALIGNMENT) -> int:
+        """As `GlobalMemory.add`, for all tasks."""
+        return self._memory.add(name, data, skew, alignment)
 
     def load(self, op: Operation, addresses: Array, dtype: np.dtype[Any], mask: Array | None, other: Array) -> Array:
         """As `GlobalMemory.load`; raises Fault for a race, too."""

@@ -76,7 +76,7 @@ def run_clusters(
                 stuck = 0
                 with _noted(current.cluster):
                     check_end(current.cluster)
-                if launch.memory.order is None:  # what a cluster has done is kept by its agents
+                if launch.order is None:  # what a cluster has done is kept by its agents
                     idle.append(current.cluster)
                 yield current.cluster.time - current.began
                 continue

@@ -15,7 +15,7 @@ from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import OVER, Queue, TensorCore, Transfer
 from tlx_xdsl.interpreter.faults import fault_at, location_of
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.global_order import OrderedMemory
+from tlx_xdsl.interpreter.global_order import GlobalOrder, OrderedMemory
 from tlx_xdsl.interpreter.grid import Unlaunched
 from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
 from tlx_xdsl.interpreter.memory import Memory, Placement, View
@@ -66,6 +66,8 @@ class Launch:
     arguments: Sequence[Any] = ()
     warns_of_unwritten: bool = False
     """True if a read of uninitialized memory is only warned of, instead of a fault."""
+    order: GlobalOrder | None = None
+    """The accesses of all programs to global memory, where they are checked against each other."""
     in_issue_order: bool = False
     """True if all that one task issues to a tensor core of Blackwell counts as ordered (`tensor_core`)."""
 
@@ -116,8 +118,8 @@ class Task:
 
     def __post_init__(self) -> None:
         cluster = self.cluster = self.block.cluster
-        memory = cluster.launch.memory
-        self.global_memory = memory if memory.order is None else OrderedMemory(memory, memory.order, self)
+        memory, self.order = cluster.launch.memory, cluster.launch.order
+        self.global_memory = memory if self.order is None else OrderedMemory(memory, self.order, self)
         self.relaxed = Clock()
         """What has been released at the addresses in global memory that it has read without acquiring it."""
         self.agent = cluster.new_agent()
@@ -133,6 +135,11 @@ class Task:
         self.block.agents.update((self.agent, self.remote_agent))
         self.block.remote_agents.add(self.remote_agent)
         self.clock.seen[self.agent] = 1
+
+    @property
+    def program(self) -> tuple[int, int, int]:
+        """The program of its thread block."""
+        return self.block.program
 
     @property
     def threads(self) -> int:
@@ -376,7 +383,7 @@ class Cluster:
         self.requests = self.failed_request = None
         self.barrier = ClusterBarrier()
         self.released.clear()
-        order = self.launch.memory.order
+        order = self.launch.order
         self._agents = 0 if order is None else order.first_agent()
         x, y, _ = self.launch.cluster
         for block in self.blocks:

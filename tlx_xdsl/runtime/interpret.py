@@ -303,8 +303,9 @@ def _prepared(
     verify_module(module)
     plan = make_plan(module, function)
     memory = GlobalMemory()
-    wanted = talks(module) if options.global_order is None else options.global_order
-    memory.order = GlobalOrder() if wanted else None
+    wanted = options.global_order
+    if wanted is None:
+        wanted = options.jobs in (None, 1) and talks(module)
     sizes = _cluster(options.cluster)
     if prod(sizes) == 1:
         # Text may say it, which a pass has had from the options once.
@@ -313,13 +314,14 @@ def _prepared(
     reach([on_host("reachable", value) for value in options.reachable], memory)
     return Launch(
         plan, memory, grid, sizes, arguments,
+        order=GlobalOrder() if wanted else None,
         warns_of_unwritten=options.unwritten == "warn", in_issue_order=options.tensor_core_order == "issue",
     )  # fmt: skip
 
 
 def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:
     """Run the clusters; gives their turns, and the number of processes."""
-    jobs = 1 if options.reachable or launch.memory.order is not None else options.jobs
+    jobs = 1 if options.reachable or launch.order is not None else options.jobs
     settings = Settings(options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds)
     if options.trace is None:
         return run_launch(launch, firsts, settings, jobs)

@@ -64,8 +64,8 @@ class Options:
 
     global_order: bool | None = None
     """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
-    a race. The run then takes place in this process alone. By default they are where programs may wait for each other:
-    in a kernel with atomic operations or `while`."""
+    a race. The run then takes place in this process alone. By default they are where programs may wait for each other,
+    in a kernel with atomic operations or `while`, unless `jobs` asks for several processes."""
 
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:

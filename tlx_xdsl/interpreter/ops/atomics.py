@@ -68,7 +68,7 @@ class _Order:
     def apply(self, task: Task, addresses: Array) -> None:
         """Acquire what was released at the addresses, and release there; nothing to do for a task on its own."""
         cluster = task.cluster
-        if (order := task.global_memory.order) is not None:
+        if (order := task.order) is not None:
             self._apply_to_all(task, order, np.unique(addresses).tolist())
             return
         if len(cluster.tasks) == 1 and not cluster.released:
