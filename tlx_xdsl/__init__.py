@@ -12,6 +12,7 @@ from tlx_xdsl.version import __version__
 
 if TYPE_CHECKING:
     from tlx_xdsl.language.core import constexpr_function
+    from tlx_xdsl.runtime.check import check
     from tlx_xdsl.runtime.cpu.pool import cpu_threads, set_cpu_threads
     from tlx_xdsl.runtime.interpret import Interpretation, interpret, interpret_text
     from tlx_xdsl.runtime.jit import jit
@@ -30,6 +31,7 @@ __all__ = [
     "TensorDescriptor",
     "__version__",
     "autotune",
+    "check",
     "constexpr_function",
     "cpu_threads",
     "first_step",
@@ -48,6 +50,7 @@ _HOMES = {
     "Step": "tlx_xdsl.runtime.steps",
     "TensorDescriptor": "tlx_xdsl.runtime.launch.tensor_descriptor",
     "autotune": "tlx_xdsl.runtime.jit.tuning",
+    "check": "tlx_xdsl.runtime.check",
     "constexpr_function": "tlx_xdsl.language.core",
     "cpu_threads": "tlx_xdsl.runtime.cpu.pool",
     "first_step": "tlx_xdsl.runtime.steps",

@@ -100,6 +100,16 @@ class Target:
         return int("".join(character for character in self.name if character.isdigit()))
 
     @property
+    def multiprocessors(self) -> int:
+        """Multiprocessors of the largest GPU with it that is sold, or for a new one of H100 and H200."""
+        return _MULTIPROCESSORS.get(self.capability, _MULTIPROCESSORS[90])
+
+    @property
+    def resident_threads(self) -> int:
+        """Threads that a multiprocessor holds at once (CUDA C++ Programming Guide, the table of `shared_bytes`)."""
+        return 1536 if self.capability in (86, 87, 89, 120, 121) else 2048
+
+    @property
     def tmem_columns(self) -> int:
         """Columns of tensor memory that a CTA has."""
         return TMEM_COLUMNS if self.has(Feature.TENSOR_MEMORY) else 0
@@ -127,6 +137,10 @@ class Target:
 
 TMEM_COLUMNS = 512
 """Columns of tensor memory, each of 128 lanes of 32 bits (PTX ISA, "Tensor Memory Addressing")."""
+
+_MULTIPROCESSORS = {80: 108, 86: 84, 87: 16, 89: 142, 90: 132, 100: 148, 103: 160, 110: 20, 120: 188, 121: 48}
+"""By compute capability: A100, RTX A6000, Orin, RTX 6000 Ada, H100, B200, B300, Thor, RTX PRO 6000, GB10 (their data
+sheets)."""
 
 JETSON = 87
 """The capability of Jetson's GPUs (Orin)."""

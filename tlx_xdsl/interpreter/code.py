@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias, cast
 
 from xdsl.dialects import cf, func
@@ -11,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.interpreter.engine import InFlight
 from tlx_xdsl.interpreter.faults import fault_at
@@ -214,6 +216,12 @@ class Plan:
     """Receives what runs."""
     by_threads: bool = False
     """True if numbers may differ between the threads of a task (`threads`)."""
+
+    @cached_property
+    def most_warps(self) -> int:
+        """Warps that run at once, those of the partitions included."""
+        tasks = [sum(op.num_warps) for op in self.module.walk() if isinstance(op, WarpSpecializeOp)]
+        return self.warps + max(tasks, default=0)
 
     @property
     def kernel(self) -> FunctionPlan:

@@ -39,6 +39,13 @@ class Buffer:
         return self.start + len(self.bytes)
 
 
+@dataclass(slots=True)
+class Changes:
+    """How often memory was written so far, with other values than it had where that is known."""
+
+    count: int = 0
+
+
 class GlobalMemory:
     """The arrays that a kernel may reach by pointers and descriptors."""
 
@@ -46,6 +53,7 @@ class GlobalMemory:
         self._buffers: list[Buffer] = []
         self._starts: list[int] = []
         self._next = FIRST
+        self.changes = Changes()
         self.exclusive: AbstractContextManager[Any] = nullcontext()
         """Held while an atomic operation reads and writes: other processes may run programs on the same memory."""
 
@@ -108,6 +116,7 @@ class GlobalMemory:
                 return
             addresses = np.asarray(addresses)[chosen]
             values = np.broadcast_to(values, chosen.shape)[chosen]
+        self.changes.count += 1
         buffer, index = self._reach(op, addresses, dtype, "store")
         if buffer is not None:
             buffer.bytes[: len(buffer.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)[index] = values
@@ -126,6 +135,8 @@ class GlobalMemory:
         buffer = self.find(address)
         if buffer is None or address + size > buffer.end:
             raise self._outside(op, address, size, verb, "")
+        if not verb.endswith("load"):
+            self.changes.count += 1
         return buffer.bytes[address - buffer.start : address - buffer.start + size]
 
     def strided(

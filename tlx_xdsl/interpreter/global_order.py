@@ -273,7 +273,7 @@ class OrderedMemory(GlobalMemory):
 
     def __init__(self, memory: GlobalMemory, order: GlobalOrder, task: Viewer, issued: Actor | None = None):
         super().__init__()
-        self.exclusive = memory.exclusive
+        self.exclusive, self.changes = memory.exclusive, memory.changes
         self._buffers, self._starts = memory._buffers, memory._starts  # pyright: ignore[reportPrivateUsage]
         self._order = order
         self._memory, self._task, self._issued = memory, task, issued

@@ -68,6 +68,7 @@ def run_clusters(
             if not running:
                 running.append(_start(launch, waiting, idle, settings, observer))
             current = running.pop(0)
+            written = launch.memory.changes.count
             with _noted(current.cluster):
                 current.cluster.budget.resume()
                 state = next(current.progress, _ENDED)
@@ -81,14 +82,18 @@ def run_clusters(
                 yield current.cluster.time - current.began
                 continue
             running.append(current)
-            stuck = stuck + 1 if state else 0
-            if waiting and len(running) < RESIDENT:
+            # Who has written something before it waits may have released another one.
+            stuck = stuck + 1 if state and launch.memory.changes.count == written else 0
+            if waiting and len(running) < resident_clusters(current.cluster):
                 running.insert(0, _start(launch, waiting, idle, settings, observer))
             elif stuck >= len(running):
                 # All have been asked in turn, and each waits for another one.
                 first = min((each.cluster for each in running), key=lambda cluster: cluster.blocks[0].program[::-1])
                 with _noted(first):
-                    raise deadlock(first)
+                    fault = deadlock(first)
+                    if waiting:
+                        fault.notes = (*fault.notes, *_residency(first, len(running), len(waiting)))
+                    raise fault
 
 
 @contextmanager
@@ -103,7 +108,41 @@ def _noted(cluster: Cluster) -> Generator[None]:
 
 _ENDED = object()
 RESIDENT = 128
-"""Clusters that run side by side at most: as many as a GPU has multiprocessors, roughly."""
+"""Clusters that run side by side at most where no target is known: as many as a GPU has multiprocessors, roughly."""
+
+_CTA_BYTES = 1 << 10
+"""Shared memory that a CTA takes beside its own (CUDA C++ Programming Guide, "Shared Memory" of 8.x and later)."""
+
+_MOST_CTAS = 32
+"""CTAs of a multiprocessor at most (the same, "Technical Specifications per Compute Capability")."""
+
+
+def resident_clusters(cluster: Cluster) -> int:
+    """Clusters like this one that a GPU runs side by side.
+
+    Threads and shared memory count, the latter as this cluster has used it so far, without buffers over each other;
+    registers, which ptxas allots, do not.
+    """
+    target = cluster.launch.target
+    if target is None:
+        return RESIDENT
+    used = max(block.shared.placement.end for block in cluster.blocks)
+    by_memory = (target.shared_bytes + _CTA_BYTES) // (used + _CTA_BYTES)
+    by_threads = target.resident_threads // (cluster.plan.most_warps * 32)
+    ctas = target.multiprocessors * max(1, min(by_memory, by_threads, _MOST_CTAS))
+    return max(1, ctas // len(cluster.blocks))
+
+
+def _residency(cluster: Cluster, running: int, waiting: int) -> list[str]:
+    target = cluster.launch.target
+    if target is None:
+        return []
+    used = max(block.shared.placement.end for block in cluster.blocks)
+    what = "programs" if len(cluster.blocks) == 1 else f"clusters of {len(cluster.blocks)} programs"
+    return [
+        f"{running} {what} of {cluster.plan.most_warps * 32} threads and {used:,} bytes of shared memory are resident "
+        f"at once on {target.multiprocessors} multiprocessors ({target.name}); {waiting} more start when one of them ends"
+    ]
 
 
 @dataclass(frozen=True)

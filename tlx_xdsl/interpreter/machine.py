@@ -24,6 +24,7 @@ from tlx_xdsl.interpreter.registry import Coroutine, Waiting
 from tlx_xdsl.interpreter.unwritten import UninitializedReadPolicy
 from tlx_xdsl.interpreter.users import lines
 from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.targets import Target
 
 TMEM_BYTES = 128 * 512 * 4
 """Tensor memory of a multiprocessor: 128 lanes x 512 columns of 32 bits (PTX ISA, "Tensor Memory Addressing")."""
@@ -66,6 +67,8 @@ class Launch:
     arguments: Sequence[Any] = ()
     warns_of_unwritten: bool = False
     """True if a read of uninitialized memory is only warned of, instead of a fault."""
+    target: Target | None = None
+    """The GPU that it is for, which says how many programs are resident at once."""
     order: GlobalOrder | None = None
     """The accesses of all programs to global memory, where they are checked against each other."""
     in_issue_order: bool = False

@@ -36,6 +36,7 @@ from tlx_xdsl.interpreter.workers import run_launch, talks
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
 from tlx_xdsl.runtime.host_values import flattened, is_constant, on_host, signature_of, specialized
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options
+from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
@@ -314,6 +315,7 @@ def _prepared(
     reach([on_host("reachable", value) for value in options.reachable], memory)
     return Launch(
         plan, memory, grid, sizes, arguments,
+        target=target_named(options.target),
         order=GlobalOrder() if wanted else None,
         warns_of_unwritten=options.unwritten == "warn", in_issue_order=options.tensor_core_order == "issue",
     )  # fmt: skip

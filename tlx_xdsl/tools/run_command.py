@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any, cast
@@ -36,7 +37,7 @@ from tlx_xdsl.tools.kernel_options import launch_options
 from tlx_xdsl.tools.loading import MLIR_SUFFIXES, assignments, constexpr_value, load_ir, load_kernel
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 
-_EPILOG = """\
+VALUES = """\
 values of arguments:
   5   2.5   True   None   5:i64          a number, also with its type
   randn:fp16[512,512]                    an array; also rand, zeros, ones, nan, arange, full(0.5), randint(0,10)
@@ -44,7 +45,11 @@ values of arguments:
   desc(randn:fp16[512,512], [64,64])     a tensor descriptor with its block
   (randn[64], 3)                         a tuple
 Types and blocks that the file's TLX_COMPILE states may be left out: --arg a_desc=randn[512,512].
+"""
+"""How values are written on a command line."""
 
+_EPILOG = f"""\
+{VALUES}
 example:
   tlx run examples/hopper_gemm_ws.py:matmul --grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)' \\
       --arg a_desc=randn[512,512] --arg b_desc=randn[512,512] --arg c_desc=nan[512,512] \\
@@ -57,12 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     parser.add_argument("kernel", metavar="FILE", help="FILE.py:KERNEL, or IR at any stage in FILE.mlir[:FUNCTION]")
-    parser.add_argument(
-        "--grid", required=True, metavar="X,Y,Z", help="programs along each axis; expressions over the arguments"
-    )
+    add_launch_arguments(parser)
     repeated: dict[str, Any] = {"action": "append", "default": []}
-    parser.add_argument("--arg", **repeated, metavar="NAME=VALUE", help="value of an argument, see below")
-    parser.add_argument("--constexpr", **repeated, metavar="NAME=VALUE", help="value of a compile-time argument")
     parser.add_argument("--save", **repeated, metavar="NAME=FILE.npy", help="write an array to a file at the end")
     parser.add_argument(
         "--check", **repeated, metavar="NAME=EXPR", help="what an array must hold, over the arrays from before the run"
@@ -94,10 +95,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=MAX_SECONDS,
         help=f"the same, in seconds of a processor ({MAX_SECONDS:g})",
     )
+
+
+def add_launch_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what says a launch: grid, values, and options of the kernel."""
+    parser.add_argument(
+        "--grid", required=True, metavar="X,Y,Z", help="programs along each axis; expressions over the arguments"
+    )
+    repeated: dict[str, Any] = {"action": "append", "default": []}
+    parser.add_argument("--arg", **repeated, metavar="NAME=VALUE", help="value of an argument, see below")
+    parser.add_argument("--constexpr", **repeated, metavar="NAME=VALUE", help="value of a compile-time argument")
     parser.add_argument("--num-warps", type=int, help="warps outside of warp-specialised tasks (4)")
     parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
     parser.add_argument("--cluster", metavar="X,Y,Z", help="thread blocks of a cluster (1,1,1)")
     parser.add_argument("--target", metavar="SM", help="GPU that the kernel is written for (sm_90a)")
+
+
+@dataclass(frozen=True)
+class ReadKernel:
+    """A kernel and a launch of it, as a command line says them."""
+
+    source: KernelSource
+    arguments: Mapping[str, Any]
+    """Values by parameter, constants included."""
+    types: Mapping[str, Any]
+    """What is not to be derived from values."""
+    names: Mapping[str, Any]
+    """What the expressions of a command line may name."""
+    grid: tuple[int, ...]
+    launch: Mapping[str, Any]
+    """Options of the launch."""
 
 
 def run(args: argparse.Namespace) -> None:
@@ -117,6 +144,14 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _run_kernel(args: argparse.Namespace) -> None:
+    kernel = read_kernel(args)
+    run = _Run(args, kernel.names)
+    result = interpret_source(kernel.source, run.grid, kernel.arguments, _options(args, kernel.launch), kernel.types)
+    run.report(result, in_clusters=prod(kernel.launch["cluster"]) > 1)
+
+
+def read_kernel(args: argparse.Namespace) -> ReadKernel:
+    """Read the kernel and the launch that a command line names. Raises CompilationError for what does not fit."""
     kernel, defaults = load_kernel(args.kernel)
     source = kernel.source
     options = launch_options(args, defaults)
@@ -132,10 +167,14 @@ def _run_kernel(args: argparse.Namespace) -> None:
         name: defaults.signature[name] for name, hint in hints.items() if hint.is_number and ":" not in texts[name]
     }
     arguments = {name: constexpr(value) for name, value in constants.items() if name not in values} | values
-    run = _Run(args, defaults_of(source) | constants | values)
+    names = defaults_of(source) | constants | values
     launch = {name: options[name] for name in ("num_warps", "num_ctas", "cluster", "target")}
-    result = interpret_source(source, run.grid, arguments, _options(args, launch), types)
-    run.report(result, in_clusters=prod(options["cluster"]) > 1)
+    return ReadKernel(source, arguments, types, names, _grid_of(args.grid, names), launch)
+
+
+def _grid_of(text: str, names: Mapping[str, Any]) -> tuple[int, ...]:
+    numbers = {name: each for name, each in names.items() if isinstance(each, bool | int | float | np.generic)}
+    return grid_sizes(text, numbers)
 
 
 def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None:

@@ -13,6 +13,7 @@ from tlx_xdsl.version import __version__
 COMMANDS = {
     "compile": ("compile_command", "compile a kernel and write its stages"),
     "run": ("run_command", "run a kernel on the CPU, at any stage of the pipeline"),
+    "check": ("check_command", "run a kernel in many orders, and report what is wrong in any of them"),
     "explain": ("explain_command", "show what every pass does to a kernel, and what its layouts cost"),
     "map": ("map_command", "show which memory every buffer of a kernel has"),
     "addresses": ("addresses_command", "show where each program of a kernel touches memory"),
@@ -27,20 +28,20 @@ COMMANDS = {
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status, 1 for an error in the input."""
 
-    def load() -> Callable[[], None]:
+    def load() -> Callable[[], int | None]:
         parsed, run = _parsed(sys.argv[1:] if args is None else args)
         return lambda: run(parsed)
 
     return exit_status(load)
 
 
-def _parsed(args: Sequence[str]) -> tuple[argparse.Namespace, Callable[[argparse.Namespace], None]]:
+def _parsed(args: Sequence[str]) -> tuple[argparse.Namespace, Callable[[argparse.Namespace], int | None]]:
     """The command line, and the function of its command."""
     parser = argparse.ArgumentParser(prog="tlx", description="A pure-Python compiler for Triton's TLX")
     parser.add_argument("-v", "--version", action="version", version=f"tlx {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     asked = next((arg for arg in args if not arg.startswith("-")), None)
-    run: Callable[[argparse.Namespace], None] | None = None
+    run: Callable[[argparse.Namespace], int | None] | None = None
     for name, (module, help_) in COMMANDS.items():
         command = commands.add_parser(name, help=help_)
         if name == asked:

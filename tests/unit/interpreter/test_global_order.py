@@ -6,7 +6,7 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.interpreter.faults import Fault
+from tlx_xdsl.interpreter.faults import Deadlock, Fault
 
 # Kernels are read by the frontend, not run by Python.
 # pyright: basic
@@ -209,3 +209,63 @@ def test_a_bulk_store_has_written_when_it_was_waited_for():
     found = check(through_tma, 2, *given, numbers(1), out, True)
     assert "nothing orders it after the TMA store of the default task of program (0, 0, 0)" in found
     assert "tlx.async_descriptor_store_wait(0, read=False)" in found
+
+
+@tlx_xdsl.jit
+def wait_for_nobody(flag, HOW: tl.constexpr):
+    if tl.program_id(0) == 0:
+        if HOW == "volatile":
+            while tl.load(flag, volatile=True) == 0:
+                pass
+        elif HOW == "atomic":
+            while tl.atomic_add(flag, 0) == 0:
+                pass
+        else:
+            while tl.atomic_cas(flag, 1, 2) != 1:
+                pass
+
+
+@pytest.mark.parametrize("how", ["volatile", "atomic", "swap"])
+def test_a_loop_that_polls_what_nobody_writes_is_a_deadlock(how):
+    with pytest.raises(Deadlock, match="polls global memory in a loop, and no one writes there any more"):
+        tlx_xdsl.interpret(wait_for_nobody, 3, numbers(1), how, max_operations=10_000)
+
+
+@tlx_xdsl.jit
+def ping_pong(turn, count):
+    """Two programs take turns."""
+    me = tl.program_id(0)
+    for _ in range(20):
+        while tl.atomic_add(turn, 0, sem="acquire") % 2 != me:
+            pass
+        tl.store(count, tl.load(count) + 1)
+        tl.atomic_add(turn, 1, sem="release")
+
+
+def test_programs_that_wait_for_each_other_in_turn_are_no_deadlock():
+    count = numbers(1)
+    assert check(ping_pong, 2, numbers(1), count) is None
+    assert count[0] == 40
+
+
+@tlx_xdsl.jit
+def meet(arrived, SHARED: tl.constexpr):
+    """A barrier of all programs."""
+    if SHARED:
+        tile = tlx.local_alloc((SHARED,), tl.int8, 1)
+        tlx.local_store(tile[0], tl.zeros((SHARED,), tl.int8))
+    tl.atomic_add(arrived, 1)
+    while tl.atomic_add(arrived, 0) < tl.num_programs(0):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("target", "shared", "most"),
+    [("sm_87", 131072, 16), ("sm_87", 65536, 32)],
+)
+def test_a_barrier_of_all_programs_needs_that_all_are_resident(target, shared, most):
+    tlx_xdsl.interpret(meet, most, numbers(1), shared, target=target)
+    with pytest.raises(Deadlock) as found:
+        tlx_xdsl.interpret(meet, most + 1, numbers(1), shared, target=target)
+    assert f"{most} programs of 128 threads and {shared:,} bytes of shared memory are resident" in str(found.value)
+    assert "1 more start" in str(found.value)

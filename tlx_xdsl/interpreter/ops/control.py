@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -9,6 +10,8 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base.effects import Kind as AccessKind, accesses_of, effects_of
+from tlx_xdsl.dialects.base.memory import Space
 from tlx_xdsl.dialects.base.operation import enclosing
 from tlx_xdsl.dialects.nvvm import CLUSTER_DIM
 from tlx_xdsl.dialects.scf import WhileOp
@@ -111,21 +114,53 @@ def _some_threads(op: scf.IfOp, then: Body, otherwise: Body | None) -> Run:
 def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
     """Others get their turn after every iteration: the loop may wait for what they write to global memory."""
     spinning = Waiting(op, lambda: True, lambda: "repeats a loop", spins=True)
+    polls = _polls(op)
     before = planner.body(op.before_region.block)
     after = planner.body(op.after_region.block)
     size = len(before.steps) + len(after.steps) + 1
 
     def run(task: Task, *values: Any) -> Coroutine:
         carried: Any = values
+        changes = task.global_memory.changes
         while True:
+            known, begun = changes.count, carried
             go_on, *carried = yield from before.run(task, *carried)
             if not uniform(op, go_on, task.active):
                 return one_or_all(carried)
             carried = yield from after.run(task, *carried)
             task.spend(op, size)
-            yield spinning
+            if polls and task.order is not None and changes.count == known and _are_same(begun, carried):
+                # The next iteration would do the same: it waits until someone writes.
+                yield Waiting(op, lambda known=known: changes.count != known, _polling, spins=True)
+            else:
+                yield spinning
 
     return Kind.STEP, run
+
+
+def _polling() -> str:
+    return "polls global memory in a loop, and no one writes there any more"
+
+
+def _polls(loop: Operation) -> bool:
+    """Whether a loop does nothing but look at global memory, by atomic operations, too."""
+    for op in loop.walk():
+        effects = effects_of(op)
+        if op is loop or (effects.accesses == () and not effects.sync):
+            continue
+        accesses = accesses_of(op)
+        if not accesses:
+            return False
+        for access in accesses:
+            if access.space is not Space.GLOBAL or not (
+                access.kind is AccessKind.READ or AccessKind.ATOMIC in access.kind
+            ):
+                return False
+    return True
+
+
+def _are_same(before: Sequence[Any], after: Sequence[Any]) -> bool:
+    return all(one is other or np.array_equal(one, other) for one, other in zip(before, after, strict=True))
 
 
 @threadwise(scf.ExecuteRegionOp)
