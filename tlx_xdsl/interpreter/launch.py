@@ -139,9 +139,10 @@ def _residency(cluster: Cluster, running: int, waiting: int) -> list[str]:
         return []
     used = max(block.shared.placement.end for block in cluster.blocks)
     what = "programs" if len(cluster.blocks) == 1 else f"clusters of {len(cluster.blocks)} programs"
+    size = f"{cluster.plan.most_warps * 32} threads and {used:,} bytes of shared memory"
     return [
-        f"{running} {what} of {cluster.plan.most_warps * 32} threads and {used:,} bytes of shared memory are resident "
-        f"at once on {target.multiprocessors} multiprocessors ({target.name}); {waiting} more start when one of them ends"
+        f"{running} {what} of {size} are resident at once on {target.multiprocessors} multiprocessors ({target.name}); "
+        f"{waiting} more start when one of them ends"
     ]
 
 

@@ -13,6 +13,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.source import KernelSource
 
 if TYPE_CHECKING:
+    from tlx_xdsl.runtime.check import Report
     from tlx_xdsl.runtime.compilation import CompiledText
     from tlx_xdsl.runtime.interpret import Grid, Interpretation
 
@@ -72,6 +73,12 @@ class Kernel:
         from tlx_xdsl.runtime.interpret import interpret
 
         return interpret(self, grid, *args, **named)
+
+    def check(self, grid: Grid, /, *args: Any, **named: Any) -> Report:
+        """Run the kernel on the CPU in many orders, and report what is wrong in any: see `tlx_xdsl.check`."""
+        from tlx_xdsl.runtime.check import check
+
+        return check(self, grid, *args, **named)
 
     def is_launchable(self) -> bool:
         """Return whether Triton's runtime can take the kernel: it is installed, and the kernel's text is at hand."""

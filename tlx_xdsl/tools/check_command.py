@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     Raises CompilationError for a kernel that does not compile, and for a command line that does not fit it.
     """
     kernel = read_kernel(args)
-    launch = {**kernel.launch, "jobs": 1}
+    launch: dict[str, Any] = {**kernel.launch, "jobs": 1}
 
     def once(order: Any) -> Any:
         return interpret_source(kernel.source, kernel.grid, kernel.arguments, Options(**launch, **order), kernel.types)

@@ -173,8 +173,11 @@ def read_kernel(args: argparse.Namespace) -> ReadKernel:
 
 
 def _grid_of(text: str, names: Mapping[str, Any]) -> tuple[int, ...]:
-    numbers = {name: each for name, each in names.items() if isinstance(each, bool | int | float | np.generic)}
-    return grid_sizes(text, numbers)
+    return grid_sizes(text, _numbers(names))
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if isinstance(value, bool | int | float | np.generic)}
 
 
 def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None:
@@ -248,18 +251,14 @@ class _Run:
                 if _has_array(item):
                     self._arrays[part] = item.base if is_descriptor(item) else item
         self._before = {name: array.copy() for name, array in self._arrays.items()}
-        numbers: dict[str, Any] = {}
-        numbers |= {name: value for name, value in values.items() if isinstance(value, bool | int | float | np.generic)}
+        numbers = _numbers(values)
         self._names: dict[str, Any] = numbers | {name: wide(array) for name, array in self._before.items()}
-        self.grid = self._grid(args.grid)
+        self.grid = _grid_of(args.grid, numbers)
         self._saved = self._known(args.save, "--save")
         for path in self._saved.values():
             if not (folder := Path(path).parent).is_dir():
                 raise CompilationError(f"--save: there is no folder '{folder}'")
         self._expected = self._known(args.check, "--check")
-
-    def _grid(self, text: str) -> tuple[int, ...]:
-        return grid_sizes(text, {name: each for name, each in self._names.items() if not isinstance(each, np.ndarray)})
 
     def _known(self, texts: list[str], option: str) -> dict[str, str]:
         result = assignments(texts, option)

@@ -193,4 +193,12 @@ def test_a_kernel_that_never_ends():
         np.zeros(1, np.int32),
         text="while",
         max_turns=500,
+        global_order=False,
+    )
+    expect_fault(
+        endless,
+        "deadlock: the default task polls global memory in a loop, and no one writes there any more",
+        np.zeros(1, np.int32),
+        text="while",
+        kind=Deadlock,
     )

@@ -212,7 +212,7 @@ def test_a_bulk_store_has_written_when_it_was_waited_for():
 
 
 @tlx_xdsl.jit
-def wait_for_nobody(flag, HOW: tl.constexpr):
+def wait_for_none(flag, HOW: tl.constexpr):
     if tl.program_id(0) == 0:
         if HOW == "volatile":
             while tl.load(flag, volatile=True) == 0:
@@ -226,9 +226,9 @@ def wait_for_nobody(flag, HOW: tl.constexpr):
 
 
 @pytest.mark.parametrize("how", ["volatile", "atomic", "swap"])
-def test_a_loop_that_polls_what_nobody_writes_is_a_deadlock(how):
+def test_a_loop_that_polls_what_none_writes_is_a_deadlock(how):
     with pytest.raises(Deadlock, match="polls global memory in a loop, and no one writes there any more"):
-        tlx_xdsl.interpret(wait_for_nobody, 3, numbers(1), how, max_operations=10_000)
+        tlx_xdsl.interpret(wait_for_none, 3, numbers(1), how, max_operations=10_000)
 
 
 @tlx_xdsl.jit

@@ -44,8 +44,15 @@ def spins_for_ever(flag):
 
 
 def test_spinning_for_ever_is_reported():
+    """At once: what it reads stays as it is."""
+    with pytest.raises(Deadlock, match="polls global memory in a loop, and no one writes there any more") as caught:
+        spins_for_ever.interpret(2, np.zeros(1, np.int32))
+    assert "tl.atomic_add(flag, 0)" in caught.value.source_line
+
+
+def test_spinning_for_ever_is_reported_without_order():
     with pytest.raises(Fault, match="no end after 2000 turns: the default task still runs") as caught:
-        spins_for_ever.interpret(2, np.zeros(1, np.int32), max_turns=2_000)
+        spins_for_ever.interpret(2, np.zeros(1, np.int32), max_turns=2_000, global_order=False)
     assert "tl.atomic_add(flag, 0)" in caught.value.source_line
 
 

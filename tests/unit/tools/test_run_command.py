@@ -217,7 +217,11 @@ def test_a_fault_is_the_located_error(kernels, capsys):
 
 
 def test_a_run_without_an_end_is_a_fault(kernels, capsys):
-    assert run(f"{kernels}:spins", "--grid", 1, "--arg", "x=zeros:i32[1]", "--max-turns", 100) == 1
+    arguments = (f"{kernels}:spins", "--grid", 1, "--arg", "x=zeros:i32[1]")
+    assert run(*arguments) == 1
+    assert f"{kernels}:19:" in (error := capsys.readouterr().err)
+    assert "deadlock: the default task polls global memory in a loop" in error
+    assert run(*arguments, "--no-global-order", "--max-turns", 100) == 1
     assert f"{kernels}:19:" in (error := capsys.readouterr().err)
     assert "no end after 100 turns" in error
 

@@ -144,6 +144,7 @@ def _polling() -> str:
 
 def _polls(loop: Operation) -> bool:
     """Whether a loop does nothing but look at global memory, by atomic operations, too."""
+    looks = 0
     for op in loop.walk():
         effects = effects_of(op)
         if op is loop or (effects.accesses == () and not effects.sync):
@@ -156,7 +157,8 @@ def _polls(loop: Operation) -> bool:
                 access.kind is AccessKind.READ or AccessKind.ATOMIC in access.kind
             ):
                 return False
-    return True
+            looks += 1
+    return looks > 0
 
 
 def _are_same(before: Sequence[Any], after: Sequence[Any]) -> bool:

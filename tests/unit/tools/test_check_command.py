@@ -1,0 +1,148 @@
+"""`tlx check` and `tlx_xdsl.check`: what they find in any order, and how they say it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.runtime.check import orders
+from tlx_xdsl.tools.tlx import main
+
+# Kernels are read by the frontend, not run by Python.
+# pyright: basic
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@tlx_xdsl.jit
+def hand_over(x, flag, out, SEM: tl.constexpr):
+    offsets = tl.arange(0, 32)
+    if tl.program_id(0) == 0:
+        tl.store(x + offsets, offsets)
+        tl.atomic_xchg(flag, 1, sem=SEM)
+    else:
+        while tl.atomic_add(flag, 0, sem="acquire") == 0:
+            pass
+        tl.store(out + offsets, tl.load(x + offsets))
+
+
+@tlx_xdsl.jit
+def late(flag, out):
+    """Goes wrong only where the second task is ahead of the first one."""
+    full = tlx.alloc_barriers(1)
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            tl.atomic_xchg(flag, 1)
+            tlx.barrier_wait(full[0], 0)
+        with tlx.async_task(num_warps=1):
+            if tl.atomic_add(flag, 0) == 1:
+                tlx.barrier_arrive(full[0])
+
+
+def arrays():
+    return np.zeros(32, np.int32), np.zeros(1, np.int32), np.zeros(32, np.int32)
+
+
+def test_nothing_is_found():
+    given = arrays()
+    report = tlx_xdsl.check(hand_over, 2, *given, "release", seconds=0.1)
+    assert report
+    assert report.runs >= 2
+    assert str(report).startswith(f"{report.runs} runs at frontend and ttgir in ")
+    assert str(report).endswith(": nothing found")
+    assert not any(each.any() for each in given)  # as before
+    assert hand_over.check(2, *arrays(), SEM="release", seconds=0)
+
+
+def test_a_race():
+    report = tlx_xdsl.check(hand_over, 2, *arrays(), SEM="relaxed", seconds=0)
+    assert not report
+    (finding,) = report.findings
+    assert finding.rule == "fault"
+    assert finding.options == {"stage": "frontend", "schedule": "round-robin", "seed": 0}
+    assert "byte 0 of 'x' in global memory" in finding.diagnostic.message
+    assert str(report).endswith(": 1 finding")
+    assert "note: seen with --stage frontend --schedule round-robin --seed 0" in str(report)
+
+
+def test_what_only_some_orders_show():
+    with_one_order = tlx_xdsl.check(late, 1, *arrays()[:2], seconds=0, stages=("frontend",))
+    assert with_one_order
+    report = tlx_xdsl.check(late, 1, *arrays()[:2], seconds=5, stages=("frontend",))
+    assert {each.rule for each in report.findings} == {"deadlock"}
+    assert report.findings[0].options["schedule"] != "round-robin"
+
+
+def test_orders_take_turns():
+    found = [next_ for next_, _ in zip(orders(("frontend", "ttgir")), range(10), strict=False)]
+    assert len({tuple(each.items()) for each in found}) == 10
+    assert [each["stage"] for each in found] == ["frontend", "ttgir"] * 5
+
+
+KERNELS = """\
+import tlx_xdsl
+import tlx_xdsl.language as tl
+
+
+@tlx_xdsl.jit
+def waits(flag):
+    while tl.atomic_add(flag, 0) == 0:
+        pass
+
+
+@tlx_xdsl.jit
+def ends(flag):
+    tl.store(flag, 1)
+"""
+
+
+@pytest.fixture
+def kernels(tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(KERNELS)
+    return path
+
+
+def run(*args):
+    return main(["check", *map(str, args)])
+
+
+def test_the_command(kernels, capsys):
+    assert run(f"{kernels}:ends", "--grid", 1, "--arg", "flag=zeros:i32[1]", "--seconds", 0) == 0
+    assert capsys.readouterr().out.endswith("nothing found\n")
+    assert run(f"{kernels}:ends", "--grid", 2, "--arg", "flag=zeros:i32[1]", "--seconds", 0) == 1
+    assert f"{kernels}:13:5: error: the default task of program (1, 0, 0) writes" in capsys.readouterr().out
+
+
+def test_for_github_and_in_sarif(kernels, capsys):
+    arguments = (f"{kernels}:waits", "--grid", 1, "--arg", "flag=zeros:i32[1]", "--seconds", 0, "--stages", "frontend")
+    assert run(*arguments, "--format", "github") == 1
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"::error file={kernels},line=7,col=5::deadlock: the default task polls global memory")
+    assert last.startswith("1 run at frontend in ")
+    assert run(*arguments, "--format", "sarif") == 1
+    (found,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    assert (found["ruleId"], found["level"]) == ("deadlock", "error")
+    place = found["locations"][0]["physicalLocation"]
+    assert place == {"artifactLocation": {"uri": str(kernels)}, "region": {"startLine": 7, "startColumn": 5}}
+
+
+def test_errors(kernels, capsys):
+    assert run(f"{kernels}:ends", "--grid", 1) == 1
+    assert "--arg flag=VALUE" in capsys.readouterr().err
+    arguments = (f"{kernels}:ends", "--grid", 1, "--arg", "flag=zeros:i32[1]")
+    assert run(*arguments, "--stages", "nowhere") == 1
+    assert "unknown stage 'nowhere'" in capsys.readouterr().err
+    assert run(*arguments, "--stages", ",") == 1
+    assert "--stages: expected the names of stages" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("example", ["hopper_gemm_ws", "hopper_gemm_persistent_pingpong"])
+def test_examples_are_clean(example, capsys):
+    arguments = [f"--arg={name}=randn[128,128]" for name in ("a_desc", "b_desc")]
+    arguments += ["--arg=c_desc=nan[128,128]", *(f"--arg={name}=128" for name in "MNK"), "--seconds", 1]
+    assert run(EXAMPLES / f"{example}.py:matmul", "--grid", "cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)", *arguments) == 0
