@@ -52,13 +52,14 @@ class Launch:
     def of(
         cls, kernel: Any, grid: tuple[int, ...], values: Mapping[str, Any], constants: Mapping[str, Any],
         device: Any, sources: Mapping[str, str], aligned: tuple[str, ...] = (), maxnreg: int | None = None,
+        num_warps: int = 4,
     ) -> Launch:  # fmt: skip
         """A launch with `values` in any order, of which those that are None are constants."""
         order = {name: at for at, name in enumerate(kernel.arg_names)}
         there = {name: values[name] for name in sorted(values, key=order.__getitem__) if values[name] is not None}
         absent = {name: None for name, value in values.items() if value is None}
         constexprs = {**constants, **absent}
-        return cls(kernel, grid, there, constexprs, device, sources=sources, aligned=aligned, maxnreg=maxnreg)
+        return cls(kernel, grid, there, constexprs, device, num_warps, sources, aligned=aligned, maxnreg=maxnreg)
 
     @property
     def signature(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`softmax` and `layer_norm` as operators of torch (`library`). They have no gradient yet."""
+"""`softmax`, `layer_norm` and `rms_norm` as operators of torch (`library`). `softmax` has no gradient yet."""
 
 from __future__ import annotations
 
@@ -38,14 +38,80 @@ def _define_layer_norm(run: Run) -> None:
     def layer_norm(x: Any, weight: Any, bias: Any, eps: float, out: Any = None) -> Any:
         return run((x, weight, bias, out), (eps,))
 
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        x, weight, bias, ctx.eps = inputs
+        ctx.with_bias = bias is not None
+        ctx.save_for_backward(x, weight)
+
+    def backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
+        x, weight = ctx.saved_tensors
+        dx, dweight, dbias = MADE["norm_backward"](x, weight, _by_rows(grad), ctx.eps, True, ctx.with_bias)
+        return dx, None if weight is None else dweight, dbias if ctx.with_bias else None, None
+
     given = "Tensor x, Tensor? weight, Tensor? bias, float eps"
-    define("layer_norm", f"({given}) -> Tensor", layer_norm, _like)
+    define("layer_norm", f"({given}) -> Tensor", layer_norm, _like, gradient=(setup, backward))
     define_out("layer_norm", f"({given}, Tensor(a!) out) -> ()", layer_norm)
+
+
+def _rms_norm(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+    x, weight, out = tensors
+    (eps,) = options
+    if out is None:
+        return MADE["rms_norm"](x, weight, eps)
+    refuse_gradients("rms_norm", tensors)
+    MADE["rms_norm_out"](x, weight, eps, out)
+    return out
+
+
+def _define_rms_norm(run: Run) -> None:
+    def rms_norm(x: Any, weight: Any, eps: float, out: Any = None) -> Any:
+        return run((x, weight, out), (eps,))
+
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        x, weight, ctx.eps = inputs
+        ctx.save_for_backward(x, weight)
+
+    def backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
+        x, weight = ctx.saved_tensors
+        dx, dweight, _ = MADE["norm_backward"](x, weight, _by_rows(grad), ctx.eps, False, False)
+        return dx, None if weight is None else dweight, None
+
+    given = "Tensor x, Tensor? weight, float eps"
+    define("rms_norm", f"({given}) -> Tensor", rms_norm, _like, gradient=(setup, backward))
+    define_out("rms_norm", f"({given}, Tensor(a!) out) -> ()", rms_norm)
+
+
+def _norm_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+    x, weight, dout, *_ = tensors
+    eps, centred, with_bias = options
+    dx, dweight, dbias = MADE["norm_backward"](x, weight, dout, eps, centred, with_bias)
+    return dx, None if weight is None else dweight, dbias if with_bias else None
+
+
+def _define_norm_backward(run: Run) -> None:
+    def norm_backward(x: Any, weight: Any, dout: Any, eps: float, centred: bool, with_bias: bool) -> Any:
+        dx, *others = run((x, weight, dout, None, None, None), (eps, centred, with_bias))
+        return dx, *(x.new_empty(0) if each is None else each for each in others)
+
+    def fake(x: Any, weight: Any, dout: Any, eps: float, centred: bool, with_bias: bool) -> Any:
+        columns = x.shape[-1]
+        dweight = x.new_empty(0 if weight is None else columns)
+        return x.new_empty(x.shape), dweight, x.new_empty(columns if with_bias else 0)
+
+    schema = "(Tensor x, Tensor? weight, Tensor dout, float eps, bool centred, bool with_bias)"
+    define("norm_backward", f"{schema} -> (Tensor, Tensor, Tensor)", norm_backward, fake)
 
 
 def _like(x: Any, *rest: Any) -> Any:
     return x.new_empty(x.shape)
 
 
+def _by_rows(grad: Any) -> Any:
+    """A gradient whose rows are contiguous: that of a sum has one element only, repeated."""
+    return grad.contiguous()
+
+
 SOFTMAX = Operator(_softmax, _define_softmax)
 LAYER_NORM = Operator(_layer_norm, _define_layer_norm)
+RMS_NORM = Operator(_rms_norm, _define_rms_norm)
+NORM_BACKWARD = Operator(_norm_backward, _define_norm_backward)

@@ -1,0 +1,112 @@
+"""Normalised rows, forward and backward, in plain `tl`: kernels that stock Triton lowers.
+
+With x a row, w and b the weight and the bias, m its mean (0 for the root mean square) and
+s = 1 / sqrt(mean((x - m)^2) + eps):
+
+    h = (x - m) s,  y = h w + b
+    dx = s (g - h mean(g h) - mean(g)),  g = dy w     (without mean(g) for the root mean square)
+    dw = sum of dy h over rows,  db = sum of dy
+
+Rows are read once, in f32 from then on. UNIT is 8 where all rows begin at multiples of 16 bytes and are multiples of 8
+elements long and apart: lengths and strides are counted in units, and as the compiler sees that, it moves 16 bytes at a
+time. Else it is 1.
+
+Backward, programs go over rows, each over every so many, and keep their sums of dw and db in registers; a second kernel
+adds those up. Both add in one order, so that the same bits come out at each call. The next row is loaded while one is
+computed.
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportOptionalOperand=false
+# pyright: reportAttributeAccessIssue=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+
+
+@tlx_xdsl.jit
+def norm_rows(
+    x_ptr, weight_ptr, bias_ptr, out_ptr, x_stride, out_stride, ROW_COUNT, COLUMNS, eps,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr, CENTRED: tl.constexpr,
+):  # fmt: skip
+    """ROWS rows for each program. EVEN says that a row has BLOCK elements, CENTRED that means are subtracted."""
+    count = COLUMNS * UNIT
+    columns = tl.arange(0, BLOCK)
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    inside = (rows < ROW_COUNT)[:, None]
+    if not EVEN:
+        inside = inside & (columns < count)[None, :]
+    at = rows.to(tl.int64)[:, None]
+    x = tl.load(x_ptr + at * (x_stride * UNIT) + columns[None, :], inside, 0.0).to(tl.float32)
+    if CENTRED:
+        x = x - (tl.sum(x, 1) / count)[:, None]
+        if not EVEN:
+            x = tl.where(inside, x, 0.0)
+    y = x * tl.rsqrt(tl.sum(x * x, 1) / count + eps)[:, None]
+    of_row = None if EVEN else columns < count
+    if weight_ptr is not None:
+        y = y * tl.load(weight_ptr + columns, of_row, None if EVEN else 0.0).to(tl.float32)[None, :]
+    if bias_ptr is not None:
+        y = y + tl.load(bias_ptr + columns, of_row, None if EVEN else 0.0).to(tl.float32)[None, :]
+    tl.store(out_ptr + at * (out_stride * UNIT) + columns[None, :], y.to(out_ptr.dtype.element_ty), inside)
+
+
+@tlx_xdsl.jit
+def norm_backward_rows(
+    x_ptr, weight_ptr, dout_ptr, dx_ptr, parts_ptr, x_stride, dout_stride, dx_stride, ROW_COUNT, COLUMNS, eps,
+    BLOCK: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr, CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr,
+):  # fmt: skip
+    """dx, and this program's sums of dw and db: `parts_ptr` has BLOCK of each for each program."""
+    count = COLUMNS * UNIT
+    columns = tl.arange(0, BLOCK)
+    of_row = None if EVEN else columns < count
+    first = tl.program_id(0)
+    if weight_ptr is not None:
+        weight = tl.load(weight_ptr + columns, of_row, None if EVEN else 0.0).to(tl.float32)
+    dweight = tl.zeros((BLOCK,), tl.float32)
+    dbias = tl.zeros((BLOCK,), tl.float32)
+    place = first.to(tl.int64)
+    next_x = tl.load(x_ptr + place * (x_stride * UNIT) + columns, of_row, None if EVEN else 0.0)
+    next_dy = tl.load(dout_ptr + place * (dout_stride * UNIT) + columns, of_row, None if EVEN else 0.0)
+    for row in range(first, ROW_COUNT, tl.num_programs(0)):
+        x = next_x.to(tl.float32)
+        dy = next_dy.to(tl.float32)
+        # The last one again where there is none: what it loads is not used.
+        place = tl.minimum(row + tl.num_programs(0), ROW_COUNT - 1).to(tl.int64)
+        next_x = tl.load(x_ptr + place * (x_stride * UNIT) + columns, of_row, None if EVEN else 0.0)
+        next_dy = tl.load(dout_ptr + place * (dout_stride * UNIT) + columns, of_row, None if EVEN else 0.0)
+        if CENTRED:
+            x = x - tl.sum(x, 0) / count
+            if not EVEN:
+                x = tl.where(of_row, x, 0.0)
+        scale = tl.rsqrt(tl.sum(x * x, 0) / count + eps)
+        h = x * scale
+        g = dy if weight_ptr is None else dy * weight
+        dx = g - h * (tl.sum(g * h, 0) / count)
+        if CENTRED:
+            dx = dx - tl.sum(g, 0) / count
+        at = dx_ptr + row.to(tl.int64) * (dx_stride * UNIT) + columns
+        tl.store(at, (dx * scale).to(dx_ptr.dtype.element_ty), of_row)
+        if weight_ptr is not None:
+            dweight += dy * h
+        if WITH_BIAS:
+            dbias += dy
+    parts = parts_ptr + first.to(tl.int64) * (2 * BLOCK) + columns
+    if weight_ptr is not None:
+        tl.store(parts, dweight)
+    if WITH_BIAS:
+        tl.store(parts + BLOCK, dbias)
+
+
+@tlx_xdsl.jit
+def add_parts(parts_ptr, out_ptr, PARTS, COLUMNS, STRIDE, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+    """Add up PARTS rows of COLUMNS sums that are STRIDE apart, in their order. Programs have BLOCK columns each."""
+    columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = columns < COLUMNS
+    total = tl.zeros((ROWS, BLOCK), tl.float32)
+    for first in range(0, PARTS, ROWS):
+        rows = first + tl.arange(0, ROWS)
+        at = parts_ptr + rows.to(tl.int64)[:, None] * STRIDE + columns[None, :]
+        total += tl.load(at, (rows < PARTS)[:, None] & inside[None, :], 0.0)
+    tl.store(out_ptr + columns, tl.sum(total, 0).to(out_ptr.dtype.element_ty), inside)
