@@ -100,13 +100,23 @@ def norm_backward_rows(
 
 
 @tlx_xdsl.jit
-def add_parts(parts_ptr, out_ptr, PARTS, COLUMNS, STRIDE, BLOCK: tl.constexpr, ROWS: tl.constexpr):
-    """Add up PARTS rows of COLUMNS sums that are STRIDE apart, in their order. Programs have BLOCK columns each."""
+def add_parts(
+    parts_ptr, dweight_ptr, dbias_ptr, PARTS, COLUMNS, LENGTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr
+):  # fmt: skip
+    """Add up PARTS sums of dw and of db, of LENGTH each, in their order.
+
+    Programs have BLOCK columns each, of dw those with 0 along y, of db those with 1.
+    """
+    which = tl.program_id(1) if dweight_ptr is not None else 1
     columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < COLUMNS
     total = tl.zeros((ROWS, BLOCK), tl.float32)
     for first in range(0, PARTS, ROWS):
         rows = first + tl.arange(0, ROWS)
-        at = parts_ptr + rows.to(tl.int64)[:, None] * STRIDE + columns[None, :]
+        at = parts_ptr + (rows * 2 + which).to(tl.int64)[:, None] * LENGTH + columns[None, :]
         total += tl.load(at, (rows < PARTS)[:, None] & inside[None, :], 0.0)
-    tl.store(out_ptr + columns, tl.sum(total, 0).to(out_ptr.dtype.element_ty), inside)
+    sums = tl.sum(total, 0)
+    if dweight_ptr is not None and which == 0:
+        tl.store(dweight_ptr + columns, sums.to(dweight_ptr.dtype.element_ty), inside)
+    if dbias_ptr is not None and which == 1:
+        tl.store(dbias_ptr + columns, sums.to(dbias_ptr.dtype.element_ty), inside)

@@ -31,7 +31,13 @@ _BACKWARD_ELEMENTS = 512
 _BACKWARD_WARPS = 16
 """Warps of a multiprocessor backward, of which each thread has up to 128 registers."""
 
-_PART_COLUMNS, _PART_ROWS = 64, 16
+_SHORT, _SHORT_WARPS = 1024, 24
+"""Elements of a row up to which there are more, of up to 80 registers: each thread has 8 elements."""
+
+_REGISTERS = 1 << 16
+"""Those of a multiprocessor."""
+
+_PART_COLUMNS, _PART_ROWS = 32, 128
 """The block of sums that a program adds up at a time."""
 
 
@@ -105,7 +111,8 @@ def norm_backward_launch(
     _check_rows(given, rows, factors, MAX_BACKWARD_COLUMNS)
     unit = _unit((given, grad, result, *factors), (rows, of_grad, of_result))
     warps = min(max(rows.block // _BACKWARD_ELEMENTS, 4), 32)
-    programs = min(rows.count, multiprocessors(given) * max(_BACKWARD_WARPS // warps, 1))
+    resident = _SHORT_WARPS if rows.block <= _SHORT else _BACKWARD_WARPS
+    programs = min(rows.count, multiprocessors(given) * max(resident // warps, 1))
     parts = empty(given, (programs * 2 * rows.block,), "fp32")
     main = Launch.of(
         norm_backward_rows,
@@ -133,27 +140,23 @@ def norm_backward_launch(
         given.device,
         {"x_ptr": "x", "weight_ptr": "weight", "dout_ptr": "dout", "dx_ptr": "dx", "parts_ptr": WORKSPACE},
         ("x_ptr", "weight_ptr", "dout_ptr", "dx_ptr", "parts_ptr") if unit > 1 else ("parts_ptr",),
+        maxnreg=None if warps > resident else _REGISTERS // (resident // warps * warps * 32) // 8 * 8,
         num_warps=warps,
     )
-    sums = [
-        Launch.of(
-            add_parts,
-            (-(-rows.columns // _PART_COLUMNS),),
-            {
-                "parts_ptr": parts[at * rows.block :],
-                "out_ptr": out,
-                "PARTS": programs,
-                "COLUMNS": rows.columns,
-                "STRIDE": 2 * rows.block,
-            },
-            {"BLOCK": _PART_COLUMNS, "ROWS": _PART_ROWS},
-            given.device,
-            {"parts_ptr": WORKSPACE, "out_ptr": name},
-        )
-        for at, (name, out) in enumerate((("dweight", dweight), ("dbias", dbias)))
-        if out is not None
-    ]
-    return Launches((main, *sums), parts)
+    outs = (dweight is not None) + (dbias is not None)
+    if not outs:
+        return Launches((main,), parts)
+    sums = Launch.of(
+        add_parts,
+        (-(-rows.columns // _PART_COLUMNS), outs),
+        {"parts_ptr": parts, "dweight_ptr": dweight, "dbias_ptr": dbias, "PARTS": programs, "COLUMNS": rows.columns},
+        {"LENGTH": rows.block, "BLOCK": _PART_COLUMNS, "ROWS": _PART_ROWS},
+        given.device,
+        {"parts_ptr": WORKSPACE, "dweight_ptr": "dweight", "dbias_ptr": "dbias"},
+        ("parts_ptr",),
+        num_warps=8,
+    )
+    return Launches((main, sums), parts)
 
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
