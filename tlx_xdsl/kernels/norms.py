@@ -6,6 +6,7 @@ from typing import Any
 
 from tlx_xdsl.kernels import operator_rows
 from tlx_xdsl.kernels.launching import Launch, Launches, multiprocessors
+from tlx_xdsl.kernels.norm_long_rows import norm_backward_long_rows, norm_long_rows, norm_weight_parts
 from tlx_xdsl.kernels.norm_rows import add_parts, norm_backward_rows, norm_rows
 from tlx_xdsl.kernels.operands import Operand, Rows, check_shape, check_types, empty, is_aligned, operand, rows_of
 from tlx_xdsl.kernels.planned_function import PlannedFunction
@@ -13,11 +14,20 @@ from tlx_xdsl.kernels.plans import WORKSPACE, Prepared
 
 DTYPES = ("fp16", "bf16", "fp32")
 
-MAX_COLUMNS = 65536
+MAX_COLUMNS = 1 << 20
+"""Elements of a row."""
+
+HELD_COLUMNS = 65536
 """The longest row that registers hold: 64 values for each of 1024 threads."""
 
-MAX_BACKWARD_COLUMNS = 16384
-"""The same backward, where the next row and the sums of the weight's gradient are held, too: 16 for each."""
+HELD_BACKWARD_COLUMNS = 8192
+"""The same backward, where the next row and the sums of the weight's gradient are held, too: 16 for each of 512."""
+
+_LONG_BLOCK, _LONG_WARPS = 8192, 16
+"""Elements of a longer row that a program has at a time, and its warps."""
+
+_SUM_COLUMNS, _SUM_ROWS, _SUM_PROGRAMS = 256, 16, 4
+"""The block that a program adds up at a time for the gradient of the weight, and programs of a multiprocessor."""
 
 _UNIT = 8
 """Elements that a row and its distance are multiples of, so that 16 bytes are moved at a time."""
@@ -51,24 +61,37 @@ def norm_launch(name: str, x: Any, weight: Any, bias: Any, out: Any, eps: float,
     check_types((given, *factors, result), DTYPES)
     check_shape(result, given.shape, "that of 'x'")
     rows, target = rows_of(given), rows_of(result)
-    _check_rows(given, rows, factors, MAX_COLUMNS)
+    _check_rows(given, rows, factors)
     unit = _unit((given, result, *factors), (rows, target))
+    values = {
+        "x_ptr": x,
+        "weight_ptr": weight,
+        "bias_ptr": bias,
+        "out_ptr": out,
+        "x_stride": rows.distance // unit,
+        "out_stride": target.distance // unit,
+        "COLUMNS": rows.columns // unit,
+        "eps": float(eps),
+    }
+    sources = {"x_ptr": "x", "weight_ptr": "weight", "bias_ptr": "bias", "out_ptr": "out"}
+    aligned = tuple(sources) if unit > 1 else ()
+    if rows.columns > HELD_COLUMNS:
+        return Launch.of(
+            norm_long_rows,
+            (rows.count,),
+            values,
+            {"BLOCK": _LONG_BLOCK, "UNIT": unit, "CENTRED": centred},
+            given.device,
+            sources,
+            aligned,
+            num_warps=_LONG_WARPS,
+        )
     together = max(1, min(_ELEMENTS // rows.block, rows.count))
     together = 1 << (together.bit_length() - 1)
     return Launch.of(
         norm_rows,
         (-(-rows.count // together),),
-        {
-            "x_ptr": x,
-            "weight_ptr": weight,
-            "bias_ptr": bias,
-            "out_ptr": out,
-            "x_stride": rows.distance // unit,
-            "out_stride": target.distance // unit,
-            "ROW_COUNT": rows.count,
-            "COLUMNS": rows.columns // unit,
-            "eps": float(eps),
-        },
+        {**values, "ROW_COUNT": rows.count},
         {
             "BLOCK": rows.block,
             "ROWS": together,
@@ -77,8 +100,8 @@ def norm_launch(name: str, x: Any, weight: Any, bias: Any, out: Any, eps: float,
             "CENTRED": centred,
         },
         given.device,
-        {"x_ptr": "x", "weight_ptr": "weight", "bias_ptr": "bias", "out_ptr": "out"},
-        ("x_ptr", "weight_ptr", "bias_ptr", "out_ptr") if unit > 1 else (),
+        sources,
+        aligned,
         num_warps=min(max(together * rows.block // 1024, 1), 32),
     )
 
@@ -90,7 +113,7 @@ def norm_backward(
 
     `dout` is the gradient of the result; dweight is None without `weight`, dbias unless it is asked for.
 
-    Raises TypeError for other types, ValueError for other shapes and strides and for rows of more than 16384 elements.
+    Raises TypeError for other types, ValueError for other shapes and strides and for rows of more than 1048576 elements.
     """
     return NORM_BACKWARD((x, weight, dout, None, None, None), (eps, centred, with_bias))
 
@@ -108,8 +131,24 @@ def norm_backward_launch(
     for each in (grad, result):
         check_shape(each, given.shape, "that of 'x'")
     rows, of_grad, of_result = (rows_of(each) for each in (given, grad, result))
-    _check_rows(given, rows, factors, MAX_BACKWARD_COLUMNS)
+    _check_rows(given, rows, factors)
     unit = _unit((given, grad, result, *factors), (rows, of_grad, of_result))
+    values = {
+        "x_ptr": x,
+        "weight_ptr": weight,
+        "dout_ptr": dout,
+        "dx_ptr": dx,
+        "x_stride": rows.distance // unit,
+        "dout_stride": of_grad.distance // unit,
+        "dx_stride": of_result.distance // unit,
+        "COLUMNS": rows.columns // unit,
+        "eps": float(eps),
+    }
+    constants = {"UNIT": unit, "CENTRED": centred}
+    outs = {"dweight": dweight, "dbias": dbias}
+    aligned = ("x_ptr", "weight_ptr", "dout_ptr", "dx_ptr") if unit > 1 else ()
+    if rows.columns > HELD_BACKWARD_COLUMNS:
+        return _long_backward(given, rows, values, constants, outs, aligned)
     warps = min(max(rows.block // _BACKWARD_ELEMENTS, 4), 32)
     resident = _SHORT_WARPS if rows.block <= _SHORT else _BACKWARD_WARPS
     programs = min(rows.count, multiprocessors(given) * max(resident // warps, 1))
@@ -117,46 +156,84 @@ def norm_backward_launch(
     main = Launch.of(
         norm_backward_rows,
         (programs,),
-        {
-            "x_ptr": x,
-            "weight_ptr": weight,
-            "dout_ptr": dout,
-            "dx_ptr": dx,
-            "parts_ptr": parts,
-            "x_stride": rows.distance // unit,
-            "dout_stride": of_grad.distance // unit,
-            "dx_stride": of_result.distance // unit,
-            "ROW_COUNT": rows.count,
-            "COLUMNS": rows.columns // unit,
-            "eps": float(eps),
-        },
-        {
-            "BLOCK": rows.block,
-            "UNIT": unit,
-            "EVEN": rows.columns == rows.block,
-            "CENTRED": centred,
-            "WITH_BIAS": dbias is not None,
-        },
+        {**values, "parts_ptr": parts, "ROW_COUNT": rows.count},
+        {**constants, "BLOCK": rows.block, "EVEN": rows.columns == rows.block, "WITH_BIAS": dbias is not None},
         given.device,
-        {"x_ptr": "x", "weight_ptr": "weight", "dout_ptr": "dout", "dx_ptr": "dx", "parts_ptr": WORKSPACE},
-        ("x_ptr", "weight_ptr", "dout_ptr", "dx_ptr", "parts_ptr") if unit > 1 else ("parts_ptr",),
-        maxnreg=None if warps > resident else _REGISTERS // (resident // warps * warps * 32) // 8 * 8,
+        _SOURCES,
+        (*aligned, "parts_ptr"),
+        maxnreg=_REGISTERS // (resident // warps * warps * 32) // 8 * 8,
         num_warps=warps,
     )
-    outs = (dweight is not None) + (dbias is not None)
-    if not outs:
-        return Launches((main,), parts)
+    return Launches((main, *_sums(given, rows, parts, programs, rows.block, outs)), parts)
+
+
+def _long_backward(
+    given: Operand,
+    rows: Rows,
+    values: dict[str, Any],
+    constants: dict[str, Any],
+    outs: dict[str, Any],
+    aligned: tuple[str, ...],
+) -> Launches:
+    """The launches for rows that are not held: dx, sums of parts of the rows, and the sums of those."""
+    blocks = -(-rows.columns // _SUM_COLUMNS)
+    length = blocks * _SUM_COLUMNS
+    programs = max(1, min(-(-rows.count // _SUM_ROWS), _SUM_PROGRAMS * multiprocessors(given) // blocks))
+    workspace = empty(given, (programs * 2 * length + 2 * rows.count,), "fp32")
+    parts, stats = workspace[: programs * 2 * length], workspace[programs * 2 * length :]
+    main = Launch.of(
+        norm_backward_long_rows,
+        (rows.count,),
+        {**values, "stats_ptr": stats},
+        {**constants, "BLOCK": _LONG_BLOCK},
+        given.device,
+        _SOURCES,
+        aligned,
+        num_warps=_LONG_WARPS,
+    )
+    if all(each is None for each in outs.values()):
+        return Launches((main,), workspace)
+    names = ("x_ptr", "dout_ptr", "x_stride", "dout_stride", "COLUMNS")
+    of_weight = Launch.of(
+        norm_weight_parts,
+        (blocks, programs),
+        {**{name: values[name] for name in names}, "stats_ptr": stats, "parts_ptr": parts, "ROW_COUNT": rows.count},
+        {"LENGTH": length, "BLOCK": _SUM_COLUMNS, "ROWS": _SUM_ROWS, "UNIT": constants["UNIT"]},
+        given.device,
+        _SOURCES,
+        tuple(name for name in aligned if name in names),
+    )
+    return Launches((main, of_weight, *_sums(given, rows, parts, programs, length, outs)), workspace)
+
+
+def _sums(given: Operand, rows: Rows, parts: Any, count: int, length: int, outs: dict[str, Any]) -> list[Launch]:
+    """The launch that adds up `count` sums, `length` apart, if one is wanted."""
+    wanted = sum(each is not None for each in outs.values())
+    if not wanted:
+        return []
     sums = Launch.of(
         add_parts,
-        (-(-rows.columns // _PART_COLUMNS), outs),
-        {"parts_ptr": parts, "dweight_ptr": dweight, "dbias_ptr": dbias, "PARTS": programs, "COLUMNS": rows.columns},
-        {"LENGTH": rows.block, "BLOCK": _PART_COLUMNS, "ROWS": _PART_ROWS},
+        (-(-rows.columns // _PART_COLUMNS), wanted),
+        {
+            "parts_ptr": parts,
+            "dweight_ptr": outs["dweight"],
+            "dbias_ptr": outs["dbias"],
+            "PARTS": count,
+            "COLUMNS": rows.columns,
+        },
+        {"LENGTH": length, "BLOCK": _PART_COLUMNS, "ROWS": _PART_ROWS},
         given.device,
-        {"parts_ptr": WORKSPACE, "dweight_ptr": "dweight", "dbias_ptr": "dbias"},
+        _SOURCES,
         ("parts_ptr",),
         num_warps=8,
     )
-    return Launches((main, sums), parts)
+    return [sums]
+
+
+_SOURCES = {
+    "x_ptr": "x", "weight_ptr": "weight", "dout_ptr": "dout", "dx_ptr": "dx", "parts_ptr": WORKSPACE,
+    "stats_ptr": WORKSPACE, "dweight_ptr": "dweight", "dbias_ptr": "dbias",
+}  # fmt: skip
 
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
@@ -185,9 +262,9 @@ def _factors(name: str, weight: Any, bias: Any) -> list[Operand]:
     return [operand(name, what, value) for what, value in (("weight", weight), ("bias", bias)) if value is not None]
 
 
-def _check_rows(given: Operand, rows: Rows, factors: list[Operand], most: int) -> None:
-    if rows.columns > most:
-        raise ValueError(f"{given.what}: expected rows of at most {most} elements, got {rows.columns}")
+def _check_rows(given: Operand, rows: Rows, factors: list[Operand]) -> None:
+    if rows.columns > MAX_COLUMNS:
+        raise ValueError(f"{given.what}: expected rows of at most {MAX_COLUMNS} elements, got {rows.columns}")
     for each in factors:
         check_shape(each, (rows.columns,), "the last dimension of 'x'")
         rows_of(each)

@@ -1,0 +1,120 @@
+"""Normalised rows that registers do not hold, forward and backward: `norm_rows` for any length, block by block.
+
+A program has a row, which it reads several times, from the L2 cache after the first. Backward, it also writes the row's
+mean and scale, with which a second kernel adds up the gradients of weight and bias: its programs have some columns of
+some rows each. `norm_rows` has the formulas, says what UNIT is, and adds up what the programs have.
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportOptionalOperand=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+
+
+@tlx_xdsl.jit
+def mean_and_scale(row_ptr, count, eps, BLOCK: tl.constexpr, CENTRED: tl.constexpr):
+    """The mean of a row, or 0, and the scale; the variance is that of the differences from the mean."""
+    columns = tl.arange(0, BLOCK)
+    mean = 0.0
+    if CENTRED:
+        total = tl.zeros((BLOCK,), tl.float32)
+        for first in range(0, count, BLOCK):
+            total += tl.load(row_ptr + first + columns, first + columns < count, 0.0).to(tl.float32)
+        mean = tl.sum(total, 0) / count
+    squares = tl.zeros((BLOCK,), tl.float32)
+    for first in range(0, count, BLOCK):
+        inside = first + columns < count
+        x = tl.load(row_ptr + first + columns, inside, 0.0).to(tl.float32)
+        if CENTRED:
+            x = tl.where(inside, x - mean, 0.0)
+        squares += x * x
+    return mean, tl.rsqrt(tl.sum(squares, 0) / count + eps)
+
+
+@tlx_xdsl.jit
+def norm_long_rows(
+    x_ptr, weight_ptr, bias_ptr, out_ptr, x_stride, out_stride, COLUMNS, eps,
+    BLOCK: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr,
+):  # fmt: skip
+    """One row for each program."""
+    count = COLUMNS * UNIT
+    columns = tl.arange(0, BLOCK)
+    row = tl.program_id(0).to(tl.int64)
+    x_ptr += row * (x_stride * UNIT)
+    out_ptr += row * (out_stride * UNIT)
+    mean, scale = mean_and_scale(x_ptr, count, eps, BLOCK, CENTRED)
+    for first in range(0, count, BLOCK):
+        at = first + columns
+        inside = at < count
+        y = (tl.load(x_ptr + at, inside, 0.0).to(tl.float32) - mean) * scale
+        if weight_ptr is not None:
+            y = y * tl.load(weight_ptr + at, inside, 0.0).to(tl.float32)
+        if bias_ptr is not None:
+            y = y + tl.load(bias_ptr + at, inside, 0.0).to(tl.float32)
+        tl.store(out_ptr + at, y.to(out_ptr.dtype.element_ty), inside)
+
+
+@tlx_xdsl.jit
+def norm_backward_long_rows(
+    x_ptr, weight_ptr, dout_ptr, dx_ptr, stats_ptr, x_stride, dout_stride, dx_stride, COLUMNS, eps,
+    BLOCK: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr,
+):  # fmt: skip
+    """One row of dx for each program; `stats_ptr` gets its mean and scale."""
+    count = COLUMNS * UNIT
+    columns = tl.arange(0, BLOCK)
+    number = tl.program_id(0)
+    row = number.to(tl.int64)
+    x_ptr += row * (x_stride * UNIT)
+    dout_ptr += row * (dout_stride * UNIT)
+    dx_ptr += row * (dx_stride * UNIT)
+    mean, scale = mean_and_scale(x_ptr, count, eps, BLOCK, CENTRED)
+    tl.store(stats_ptr + number * 2, mean)
+    tl.store(stats_ptr + number * 2 + 1, scale)
+    products = tl.zeros((BLOCK,), tl.float32)
+    sums = tl.zeros((BLOCK,), tl.float32)
+    for first in range(0, count, BLOCK):
+        at = first + columns
+        inside = at < count
+        g = tl.load(dout_ptr + at, inside, 0.0).to(tl.float32)
+        if weight_ptr is not None:
+            g = g * tl.load(weight_ptr + at, inside, 0.0).to(tl.float32)
+        products += g * ((tl.load(x_ptr + at, inside, 0.0).to(tl.float32) - mean) * scale)
+        sums += g
+    product = tl.sum(products, 0) / count
+    shift = tl.sum(sums, 0) / count if CENTRED else 0.0
+    for first in range(0, count, BLOCK):
+        at = first + columns
+        inside = at < count
+        g = tl.load(dout_ptr + at, inside, 0.0).to(tl.float32)
+        if weight_ptr is not None:
+            g = g * tl.load(weight_ptr + at, inside, 0.0).to(tl.float32)
+        h = (tl.load(x_ptr + at, inside, 0.0).to(tl.float32) - mean) * scale
+        tl.store(dx_ptr + at, ((g - h * product - shift) * scale).to(dx_ptr.dtype.element_ty), inside)
+
+
+@tlx_xdsl.jit
+def norm_weight_parts(
+    x_ptr, dout_ptr, stats_ptr, parts_ptr, x_stride, dout_stride, ROW_COUNT, COLUMNS,
+    LENGTH: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr,
+):  # fmt: skip
+    """Sums of dw and of db: programs are (BLOCK columns, every so many ROWS rows); LENGTH lies between two sums."""
+    count = COLUMNS * UNIT
+    columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    dweight = tl.zeros((ROWS, BLOCK), tl.float32)
+    dbias = tl.zeros((ROWS, BLOCK), tl.float32)
+    for first in range(tl.program_id(1) * ROWS, ROW_COUNT, tl.num_programs(1) * ROWS):
+        rows = first + tl.arange(0, ROWS)
+        there = rows < ROW_COUNT
+        inside = there[:, None] & (columns < count)[None, :]
+        mean = tl.load(stats_ptr + rows * 2, there, 0.0)
+        scale = tl.load(stats_ptr + rows * 2 + 1, there, 0.0)
+        at = rows.to(tl.int64)[:, None]
+        x = tl.load(x_ptr + at * (x_stride * UNIT) + columns[None, :], inside, 0.0).to(tl.float32)
+        dy = tl.load(dout_ptr + at * (dout_stride * UNIT) + columns[None, :], inside, 0.0).to(tl.float32)
+        dweight += dy * ((x - mean[:, None]) * scale[:, None])
+        dbias += dy
+    parts = parts_ptr + (tl.program_id(1) * 2).to(tl.int64) * LENGTH + columns
+    tl.store(parts, tl.sum(dweight, 0), columns < count)
+    tl.store(parts + LENGTH, tl.sum(dbias, 0), columns < count)
