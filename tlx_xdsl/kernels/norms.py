@@ -113,7 +113,7 @@ def norm_backward(
 
     `dout` is the gradient of the result; dweight is None without `weight`, dbias unless it is asked for.
 
-    Raises TypeError for other types, ValueError for other shapes and strides and for rows of more than 1048576 elements.
+    Raises TypeError for other types, ValueError for other shapes and strides, and rows of more than 1048576 elements.
     """
     return NORM_BACKWARD((x, weight, dout, None, None, None), (eps, centred, with_bias))
 

@@ -19,7 +19,7 @@ def rms_norm(x: Any, weight: Any = None, *, eps: float = 1e-6, out: Any = None) 
     `weight` is contiguous, of as many elements as a row has. `out` receives the result where it is given. Numpy arrays
     and tensors on the CPU go through the interpreter. torch's tensors have gradients (`norm_backward`).
 
-    Raises TypeError for other types, ValueError for other shapes and strides and for rows of more than 1048576 elements.
+    Raises TypeError for other types, ValueError for other shapes and strides, and rows of more than 1048576 elements.
     """
     return RMS_NORM((x, weight, out), (eps,))
 

@@ -82,6 +82,16 @@ def test_a_thread_without_a_context_gets_that_of_the_launch(make):
     assert len(cuda.launches) == 1
 
 
+def test_a_descriptor_moves_in_a_thread_without_a_context(make):
+    launch, cuda = make()
+    moved = cuda._cuTensorMapReplaceAddress
+    cuda.context = 0
+    cuda._cuTensorMapReplaceAddress = lambda *arguments: moved(*arguments) if cuda.context else 201
+    launch.mover("desc")(0x8000)
+    assert cuda.context
+    assert cuda.moved_maps[-1] == 0x8000
+
+
 def test_what_the_driver_refuses_is_an_error(make):
     launch, cuda = make()
     cuda.failures["cuLaunchKernelEx"] = 700

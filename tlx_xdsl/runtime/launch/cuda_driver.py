@@ -532,6 +532,10 @@ class CudaDriver:
 
         def move(address: int) -> None:
             code = replace(destination, address)
+            if code == ERROR_INVALID_CONTEXT:
+                # A thread that has made no call to CUDA yet.
+                self.ensure_context()
+                code = replace(destination, address)
             if code:
                 raise self._error("cuTensorMapReplaceAddress", code, f"{what}: tensor at {address:#x}")
             if is_cleared:
