@@ -1,0 +1,229 @@
+"""Attention of 1 to 64 queries to a long cache of keys: `attention_decode(q, k, v, lengths=...)`.
+
+    out = attention_decode(q, k, v)                                  # all keys of the cache
+    out = attention_decode(q, k, v, lengths=lengths, causal=True)    # the queries are the last of each sequence
+
+The keys of a head are split over the GPU's multiprocessors, and the parts merged by a second launch; `splits_for` says
+how many there are. The kernels are in `attention_decode_device`. There is no gradient.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tlx_xdsl.kernels import operator_attention_decode
+from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, SHARED_BYTES, pieces_of
+from tlx_xdsl.kernels.attention_decode_device import attention_decode as decode_kernel, merge
+from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, check_rows, described_heads, factor_of
+from tlx_xdsl.kernels.attention_options import read_options
+from tlx_xdsl.kernels.launching import Launch, Launches, check_hopper, multiprocessors
+from tlx_xdsl.kernels.operands import Operand, check_places, check_shape, check_types, empty, operand
+from tlx_xdsl.kernels.planned_function import PlannedFunction
+from tlx_xdsl.kernels.plans import WORKSPACE, Prepared
+
+MAX_QUERIES = 64
+"""Queries of a head; more are `attention_forward`'s."""
+
+MAX_SPLITS = 64
+"""Parts of a head's keys, which one program merges at once."""
+
+ITEM_BLOCKS = 2
+"""What an item costs besides its blocks, in blocks of keys: its queries and its sums. An estimate, not measured."""
+
+
+def attention_decode(
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    lengths: Any = None,
+    scale: float | None = None,
+    causal: bool = False,
+    window: int | None = None,
+    softcap: float | None = None,
+    out: Any = None,
+) -> Any:
+    """Return softmax(scale q k^T) v, of (batch, heads, queries, dim of v).
+
+    q: (batch, heads, queries, dim), 1 to 64 queries; k, v: (batch, heads of k and v, keys, dim) in any order of memory
+    whose last dimension is contiguous, in fp16 or bf16. `lengths`: int32 (batch,), the keys of each sequence, read on
+    the GPU; what is in the cache after them plays no part, and numbers beyond the cache are cut. With `causal` the last
+    query stands at the last key of its sequence, and none sees keys after its own. `window`: how many keys before its
+    own a query sees, where the last stands at the last key, too. Queries without keys give 0.
+
+    Raises TypeError for other types, ValueError for shapes, strides and options that do not fit, RuntimeError for a GPU
+    that is no Hopper.
+    """
+    sides = None if window is None else (window, None)
+    options, _ = read_options(_NAME, causal, sides, "bottom-right", softcap, None, ())
+    found = (options.causal, options.window[0], options.softcap, scale)
+    return ATTENTION_DECODE((q, k, v, out, lengths), found)
+
+
+def attention_decode_launch(
+    q: Any, k: Any, v: Any, out: Any, *, lengths: Any = None, scale: float | None = None, causal: bool = False,
+    window: int | None = None, softcap: float | None = None, splits: int | None = None, programs: int | None = None,
+) -> Launches:  # fmt: skip
+    """The launches of `attention_decode`, to be bound once and repeated; no extent may be 0.
+
+    `programs` share the items, by default the GPU's multiprocessors; `splits` is by default `splits_for`. Raises as
+    `attention_decode` does.
+    """
+    sides = None if window is None else (window, None)
+    options, _ = read_options(_NAME, causal, sides, "bottom-right", softcap, None, ())
+    found = (options.causal, options.window[0], options.softcap, scale)
+    return _launches((q, k, v, out, lengths), found, splits, programs)
+
+
+def splits_for(heads: int, blocks: int, programs: int) -> int:
+    """Into how many parts the blocks of keys of each of so many heads (over all batches and tiles) are divided.
+
+    The number, at most MAX_SPLITS, for which the program with the most work has the least: rounds of items, times an
+    item's blocks and what it costs besides. Of equal ones the smallest, which merges least.
+    """
+    return min(
+        range(1, min(blocks, MAX_SPLITS) + 1),
+        key=lambda splits: (-(-heads * splits // programs) * (-(-blocks // splits) + ITEM_BLOCKS), splits),
+    )
+
+
+class Blocks(NamedTuple):
+    """Keys of a block, and how many blocks of K and V a program has in shared memory."""
+
+    keys: int
+    stages: int
+
+
+def blocks_for(dim: int, v_dim: int) -> Blocks:
+    """Blocks of some 32 KB of K and V, and as many as fit beside the queries."""
+    width, v_width = pieces_of(dim).width, pieces_of(v_dim).width
+    keys = 128 if width + v_width <= 128 else 64
+    free = SHARED_BYTES - CONSUMER_ROWS * width * 2
+    return Blocks(keys, min(free // (keys * (width + v_width) * 2), 6))
+
+
+_NAME = "attention_decode"
+
+
+def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
+    q, k, v, out, lengths = tensors
+    each, _, values, _ = _read(q, k, v, lengths)
+    if out is None:
+        out = empty(each, (*each.shape[:3], values.shape[3]))
+    named = {"q": q, "k": k, "v": v, "out": out, "lengths": lengths}
+    if 0 in each.shape:
+        return Prepared(named)
+    launches = _launches((q, k, v, out, lengths), settings, None, None)
+    return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
+
+
+ATTENTION_DECODE = PlannedFunction(
+    _NAME, _prepare, results=slice(3, 4), operator=operator_attention_decode.ATTENTION_DECODE
+)
+
+
+def _read(q: Any, k: Any, v: Any, lengths: Any) -> tuple[Operand, Operand, Operand, Operand | None]:
+    """The inputs, checked."""
+    queries, keys, values = (operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v)))
+    check_heads(queries, keys, values)
+    if queries.shape[2] > MAX_QUERIES:
+        raise ValueError(f"{queries.what}: expected at most {MAX_QUERIES} queries, got {queries.shape[2]}")
+    if lengths is None:
+        return queries, keys, values, None
+    each = operand(_NAME, "lengths", lengths)
+    if each.dtype != "i32":
+        raise TypeError(f"{each.what}: expected elements of type int32, got {lengths.dtype}")
+    check_places((queries, each))
+    check_shape(each, queries.shape[:1], "batch of 'q'")
+    if each.shape[0] > 1 and each.strides != (1,):
+        raise ValueError(f"{each.what}: expected contiguous elements, got the stride {each.strides[0]}")
+    return queries, keys, values, each
+
+
+def _check_columns(each: Operand) -> None:
+    if each.strides[3] != 1:
+        raise ValueError(f"{each.what}: expected a contiguous last dimension, got the strides {each.strides}")
+
+
+def _launches(
+    tensors: tuple[Any, ...], settings: tuple[Any, ...], splits: int | None, programs: int | None
+) -> Launches:
+    q, k, v, out, lengths = tensors
+    causal, left, softcap, scale = settings
+    queries, keys, values, _ = _read(q, k, v, lengths)
+    batch, heads, count, dim = queries.shape
+    kv_heads, length, v_dim = values.shape[1:]
+    result = operand(_NAME, "out", out)
+    check_types((queries, result), DTYPES)
+    check_shape(result, (batch, heads, count, v_dim), "that of 'q', with the head dim of 'v'")
+    check_rows(queries, count)
+    for each in (queries, result):
+        _check_columns(each)
+    factor = factor_of(_NAME, scale, dim)
+    check_hopper(_NAME, queries)
+
+    group = heads // kv_heads
+    blocks, pieces, v_pieces = blocks_for(dim, v_dim), pieces_of(dim), pieces_of(v_dim)
+    tiles = -(-count * group // CONSUMER_ROWS)
+    programs = programs or multiprocessors(queries)
+    splits = splits or splits_for(batch * kv_heads * tiles, -(-length // blocks.keys), programs)
+    items, rows = batch * kv_heads * tiles * splits, batch * heads * count
+    sums = empty(queries, (splits * rows * (v_dim + 2),), "fp32") if splits > 1 else None
+    out_strides = {"out_batch": result.strides[0], "out_head": result.strides[1], "out_row": result.strides[2]}
+    arguments = {
+        "q_ptr": q,
+        "k_desc": described_heads(keys, blocks.keys, pieces.elements),
+        "v_desc": described_heads(values, blocks.keys, v_pieces.elements),
+        "out_ptr": out,
+        "sums_ptr": sums,
+        "lengths_ptr": lengths,
+        "sm_scale": factor,
+        "q_batch": queries.strides[0],
+        "q_head": queries.strides[1],
+        "q_row": queries.strides[2],
+        **out_strides,
+        "ITEMS": items,
+        "TILES": tiles,
+        "SPLITS": splits,
+        "KV_HEADS": kv_heads,
+        "GROUP": group,
+        "QUERIES": count,
+        "KEYS": length,
+        "TOTAL_ROWS": rows,
+        "DIM": dim,
+        "V_DIM": v_dim,
+        "left": left,
+        "softcap": softcap,
+    }
+    constexprs = {
+        "BLOCK_N": blocks.keys,
+        "NUM_STAGES": blocks.stages,
+        "PIECE": pieces.elements,
+        "PIECES": pieces.number,
+        "V_PIECE": v_pieces.elements,
+        "V_PIECES": v_pieces.number,
+        "CAUSAL": causal,
+        "DIRECT": splits == 1,
+    }
+    device = queries.device
+    first = Launch.of(decode_kernel, (min(items, programs),), arguments, constexprs, device, _SOURCES)
+    if sums is None:
+        return Launches((first,))
+    arguments = {
+        "sums_ptr": sums,
+        "out_ptr": out,
+        "SPLITS": splits,
+        "TOTAL_ROWS": rows,
+        "HEADS": heads,
+        "QUERIES": count,
+        "V_DIM": v_dim,
+        **out_strides,
+    }
+    constexprs = {"COUNT": 1 << (splits - 1).bit_length(), "WIDTH": 1 << (v_dim - 1).bit_length()}
+    second = Launch(merge, (rows,), arguments, constexprs, device, sources=_SOURCES, launch_pdl=True)
+    return Launches((first, second), sums)
+
+
+_SOURCES = {
+    "q_ptr": "q", "k_desc": "k", "v_desc": "v", "out_ptr": "out", "sums_ptr": WORKSPACE, "lengths_ptr": "lengths",
+}  # fmt: skip

@@ -1,0 +1,206 @@
+"""Attention of few queries to many keys, for Hopper: the keys of a head are split over programs.
+
+Bound by memory: K and V are read once, so what counts is that loads are in flight all the time. A producer keeps a ring
+of blocks of K and V full by TMA, and goes on to the next item while the consumer ends one. An item is (batch, head of K
+and V, tile of rows, split); programs take every `num_programs`-th.
+
+Rows. The queries of all heads that share K and V are the rows of one product: row r is the query r // GROUP of the
+r % GROUP-th of these heads. Rows are filled up to 64, a wgmma's: products are far from limiting here.
+
+Splits. A sequence's blocks of keys are divided evenly, by its own length, which is read on the GPU. With one split the
+kernel writes the result; else it writes for each row the sum of P V in f32, the maximum and the denominator, and
+`merge` adds them up in the order of the splits, so that results are the same bits each time. A split without keys has
+the maximum minus infinity.
+
+Memory after the end of a sequence may hold NaN, and 0 * NaN is NaN: the consumer puts zeros to those rows of V.
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportOptionalMemberAccess=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.kernels.attention_pieces import (
+    ROWS,
+    add_values,
+    as_matrix,
+    block_of,
+    load_pieces,
+    scores_of,
+    times,
+    wait_for,
+    zeros_of,
+)
+from tlx_xdsl.kernels.attention_scores import LOG2_E, next_softmax, normalised, subtracted, turned_scores
+from tlx_xdsl.kernels.rings import next_place
+
+
+@tlx_xdsl.jit
+def length_of(lengths_ptr, batch, KEYS):
+    """The keys of a sequence: as many as there is memory for, or those that are said, within that."""
+    if lengths_ptr is None:
+        return KEYS
+    return tl.minimum(tl.maximum(tl.load(lengths_ptr + batch), 0), KEYS)
+
+
+@tlx_xdsl.jit
+def blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N: tl.constexpr):
+    """A split's first block of keys, and the one after its last."""
+    begin = 0
+    if left is not None:
+        begin = tl.maximum(length - QUERIES - left, 0) // BLOCK_N
+    count = tl.cdiv(length, BLOCK_N) - begin
+    return begin + count * split // SPLITS, begin + count * (split + 1) // SPLITS
+
+
+@tlx_xdsl.jit
+def place_of(item, TILES, SPLITS, KV_HEADS):
+    """Tile of rows, split, head of K and V and batch of an item."""
+    rest = item // TILES
+    head = rest // SPLITS
+    return item % TILES, rest % SPLITS, head % KV_HEADS, head // KV_HEADS
+
+
+@tlx_xdsl.jit
+def hidden(scores, key, length, query, QUERIES, left, CAUSAL: tl.constexpr):
+    """The scores, minus infinity for keys that a row does not see; its last query stands at the last key."""
+    keys = key + tl.arange(0, scores.shape[1])
+    seen = (keys < length)[None, :]
+    if CAUSAL:
+        seen = seen & (keys[None, :] <= (length - QUERIES + query)[:, None])
+    if left is not None:
+        seen = seen & (keys[None, :] >= (length - QUERIES + query - left)[:, None])
+    return tl.where(seen, scores, float("-inf"))
+
+
+@tlx_xdsl.jit
+def clear_after(block, rows):
+    """Put zeros to a block of V from row `rows` on."""
+    for piece in tl.static_range(len(block)):
+        matrix = as_matrix(block[piece])
+        values = tlx.local_load(matrix)
+        at = tl.arange(0, values.shape[0])
+        tlx.local_store(matrix, tl.where((at < rows)[:, None], values, 0.0))
+    tlx.fence_async_shared()
+
+
+@tlx_xdsl.jit
+def attention_decode(
+    q_ptr, k_desc, v_desc, out_ptr, sums_ptr, lengths_ptr, sm_scale,
+    q_batch, q_head, q_row, out_batch, out_head, out_row,
+    ITEMS, TILES, SPLITS, KV_HEADS, GROUP, QUERIES, KEYS, TOTAL_ROWS, DIM, V_DIM, left, softcap,
+    BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PIECE: tl.constexpr, PIECES: tl.constexpr,
+    V_PIECE: tl.constexpr, V_PIECES: tl.constexpr, CAUSAL: tl.constexpr, DIRECT: tl.constexpr,
+):  # fmt: skip
+    """The kernel; see the top of the file. `DIRECT`: there is one split."""
+    dtype: tl.constexpr = tlx.dtype_of(k_desc)
+    q = tlx.local_alloc((1, 1, ROWS, PIECE), dtype, PIECES)
+    k = tlx.local_alloc((1, 1, BLOCK_N, PIECE), dtype, NUM_STAGES * PIECES)
+    v = tlx.local_alloc((1, 1, BLOCK_N, V_PIECE), dtype, NUM_STAGES * V_PIECES)
+    k_full = tlx.alloc_barriers(NUM_STAGES)
+    v_full = tlx.alloc_barriers(NUM_STAGES)
+    k_empty = tlx.alloc_barriers(NUM_STAGES)
+    v_empty = tlx.alloc_barriers(NUM_STAGES)
+
+    with tlx.async_tasks():
+        with tlx.async_task("default"):  # producer
+            stage = 0
+            phase = 0
+            for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
+                tile, split, head, batch = place_of(item, TILES, SPLITS, KV_HEADS)
+                length = length_of(lengths_ptr, batch, KEYS)
+                begin, end = blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N)
+                for block in range(begin, end):
+                    key = block * BLOCK_N
+                    k_block = block_of(k, stage, PIECES)
+                    v_block = block_of(v, stage, V_PIECES)
+                    load_pieces(k_desc, (batch,), head, key, k_block, k_full[stage], k_empty[stage], phase)
+                    load_pieces(v_desc, (batch,), head, key, v_block, v_full[stage], v_empty[stage], phase)
+                    stage, phase = next_place(stage, phase, NUM_STAGES)
+
+        with tlx.async_task(num_warps=4, registers=232):  # consumer
+            scale = sm_scale * LOG2_E if softcap is None else LOG2_E
+            stage = 0
+            phase = 0
+            for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
+                tile, split, head, batch = place_of(item, TILES, SPLITS, KV_HEADS)
+                length = length_of(lengths_ptr, batch, KEYS)
+                begin, end = blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N)
+                rows = tile * ROWS + tl.arange(0, ROWS)
+                query = rows // GROUP
+                q_heads = head * GROUP + rows % GROUP
+                is_row = query < QUERIES
+                at = batch.to(tl.int64) * q_batch + q_heads.to(tl.int64) * q_head + query.to(tl.int64) * q_row
+                for piece in tl.static_range(PIECES):
+                    columns = piece * PIECE + tl.arange(0, PIECE)
+                    inside = is_row[:, None] & (columns < DIM)[None, :]
+                    tlx.local_store(as_matrix(q[piece]), tl.load(q_ptr + at[:, None] + columns[None, :], inside, 0.0))
+                tlx.fence_async_shared()
+                m = tl.full((ROWS,), float("-inf"), tl.float32)
+                total = tl.zeros((ROWS,), tl.float32)
+                acc = zeros_of(ROWS, V_PIECE, V_PIECES)
+                for block in range(begin, end):
+                    key = block * BLOCK_N
+                    tlx.barrier_wait(k_full[stage], phase)
+                    scores = scores_of(block_of(q, 0, PIECES), block_of(k, stage, PIECES))
+                    scores = tlx.async_dot_wait(0, scores)
+                    tlx.barrier_arrive(k_empty[stage])
+                    if softcap is not None:
+                        scores = turned_scores(scores, sm_scale, softcap, None, key, (), None)
+                    scores = hidden(scores, key, length, query, QUERIES, left, CAUSAL)
+                    weights, m, total, alpha = next_softmax(scores, scale, m, total, True)
+                    acc = times(acc, alpha)
+                    tlx.barrier_wait(v_full[stage], phase)
+                    v_block = block_of(v, stage, V_PIECES)
+                    if lengths_ptr is not None and key + BLOCK_N > length:
+                        clear_after(v_block, length - key)
+                    acc = wait_for(add_values(weights.to(dtype), v_block, acc))
+                    tlx.barrier_arrive(v_empty[stage])
+                    stage, phase = next_place(stage, phase, NUM_STAGES)
+
+                if DIRECT:
+                    m, total, factor = normalised(m, total, None, True)
+                    acc = times(acc, factor)
+                    at = batch.to(tl.int64) * out_batch + q_heads.to(tl.int64) * out_head
+                    at += query.to(tl.int64) * out_row
+                    for piece in tl.static_range(V_PIECES):
+                        columns = piece * V_PIECE + tl.arange(0, V_PIECE)
+                        inside = is_row[:, None] & (columns < V_DIM)[None, :]
+                        tl.store(out_ptr + at[:, None] + columns[None, :], acc[piece].to(dtype), inside)
+                else:
+                    row = (batch * KV_HEADS * GROUP + q_heads) * QUERIES + query
+                    slot = split.to(tl.int64) * TOTAL_ROWS + row
+                    for piece in tl.static_range(V_PIECES):
+                        columns = piece * V_PIECE + tl.arange(0, V_PIECE)
+                        inside = is_row[:, None] & (columns < V_DIM)[None, :]
+                        tl.store(sums_ptr + slot[:, None] * V_DIM + columns[None, :], acc[piece], inside)
+                    maxima = sums_ptr + SPLITS.to(tl.int64) * TOTAL_ROWS * V_DIM
+                    tl.store(maxima + slot, m, is_row)
+                    tl.store(maxima + SPLITS.to(tl.int64) * TOTAL_ROWS + slot, total, is_row)
+
+
+@tlx_xdsl.jit
+def merge(
+    sums_ptr, out_ptr, SPLITS, TOTAL_ROWS, HEADS, QUERIES, V_DIM, out_batch, out_head, out_row,
+    COUNT: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """The result of one row of all: COUNT is a power of two for the splits, WIDTH for the columns."""
+    row = tl.program_id(0)
+    split = tl.arange(0, COUNT)
+    columns = tl.arange(0, WIDTH)
+    slot = split.to(tl.int64) * TOTAL_ROWS + row
+    is_split = split < SPLITS
+    tl.extra.cuda.gdc_wait()  # the programs of this launch are there before the other one has ended
+    maxima = sums_ptr + SPLITS.to(tl.int64) * TOTAL_ROWS * V_DIM
+    m = tl.load(maxima + slot, is_split, float("-inf"))
+    totals = tl.load(maxima + SPLITS.to(tl.int64) * TOTAL_ROWS + slot, is_split, 0.0)
+    weights = tl.math.exp2(m - subtracted(tl.max(m, 0), True))
+    inside = is_split[:, None] & (columns < V_DIM)[None, :]
+    sums = tl.load(sums_ptr + slot[:, None] * V_DIM + columns[None, :], inside, 0.0)
+    total = tl.sum(totals * weights, 0)
+    result = tl.sum(sums * weights[:, None], 0) * tl.where(total == 0.0, 0.0, 1.0 / total)
+    at = (row // (HEADS * QUERIES)).to(tl.int64) * out_batch
+    at += (row // QUERIES % HEADS).to(tl.int64) * out_head + (row % QUERIES).to(tl.int64) * out_row
+    tl.store(out_ptr + at + columns, result.to(out_ptr.dtype.element_ty), columns < V_DIM)
