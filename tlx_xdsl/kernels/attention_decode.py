@@ -87,6 +87,10 @@ def splits_for(heads: int, blocks: int, programs: int) -> int:
     )
 
 
+_SCRATCH_BYTES = 34 << 10
+"""Shared memory in which the consumer changes the layout of queries and of a block of V."""
+
+
 class Blocks(NamedTuple):
     """Keys of a block, and how many blocks of K and V a program has in shared memory."""
 
@@ -98,7 +102,7 @@ def blocks_for(dim: int, v_dim: int) -> Blocks:
     """Blocks of some 32 KB of K and V, and as many as fit beside the queries."""
     width, v_width = pieces_of(dim).width, pieces_of(v_dim).width
     keys = 128 if width + v_width <= 128 else 64
-    free = SHARED_BYTES - CONSUMER_ROWS * width * 2
+    free = SHARED_BYTES - _SCRATCH_BYTES - CONSUMER_ROWS * width * 2
     return Blocks(keys, min(free // (keys * (width + v_width) * 2), 6))
 
 
@@ -117,9 +121,7 @@ def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
     return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
 
 
-ATTENTION_DECODE = PlannedFunction(
-    _NAME, _prepare, results=slice(3, 4), operator=operator_attention_decode.ATTENTION_DECODE
-)
+ATTENTION_DECODE = PlannedFunction(_NAME, _prepare, results=3, operator=operator_attention_decode.ATTENTION_DECODE)
 
 
 def _read(q: Any, k: Any, v: Any, lengths: Any) -> tuple[Operand, Operand, Operand, Operand | None]:
