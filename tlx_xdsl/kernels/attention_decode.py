@@ -95,10 +95,13 @@ class Blocks(NamedTuple):
 
 
 def blocks_for(dim: int, v_dim: int) -> Blocks:
-    """Blocks of some 32 KB of K and V, and as many as fit beside the queries."""
+    """Blocks of some 32 KB of K and V, and as many as fit beside the queries, and the sums on their way to memory.
+
+    Those are in the order of the products' results, and change to that of rows through shared memory.
+    """
     width, v_width = pieces_of(dim).width, pieces_of(v_dim).width
     keys = 128 if width + v_width <= 128 else 64
-    free = SHARED_BYTES - CONSUMER_ROWS * width * 2
+    free = SHARED_BYTES - CONSUMER_ROWS * (width * 2 + pieces_of(v_dim).elements * 4)
     return Blocks(keys, min(free // (keys * (width + v_width) * 2), 6))
 
 
@@ -117,9 +120,7 @@ def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
     return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
 
 
-ATTENTION_DECODE = PlannedFunction(
-    _NAME, _prepare, results=slice(3, 4), operator=operator_attention_decode.ATTENTION_DECODE
-)
+ATTENTION_DECODE = PlannedFunction(_NAME, _prepare, results=3, operator=operator_attention_decode.ATTENTION_DECODE)
 
 
 def _read(q: Any, k: Any, v: Any, lengths: Any) -> tuple[Operand, Operand, Operand, Operand | None]:
