@@ -87,10 +87,6 @@ def splits_for(heads: int, blocks: int, programs: int) -> int:
     )
 
 
-_SCRATCH_BYTES = 34 << 10
-"""Shared memory in which the consumer changes the layout of queries and of a block of V."""
-
-
 class Blocks(NamedTuple):
     """Keys of a block, and how many blocks of K and V a program has in shared memory."""
 
@@ -99,10 +95,13 @@ class Blocks(NamedTuple):
 
 
 def blocks_for(dim: int, v_dim: int) -> Blocks:
-    """Blocks of some 32 KB of K and V, and as many as fit beside the queries."""
+    """Blocks of some 32 KB of K and V, and as many as fit beside the queries, and the sums on their way to memory.
+
+    Those are in the order of the products' results, and change to that of rows through shared memory.
+    """
     width, v_width = pieces_of(dim).width, pieces_of(v_dim).width
     keys = 128 if width + v_width <= 128 else 64
-    free = SHARED_BYTES - _SCRATCH_BYTES - CONSUMER_ROWS * width * 2
+    free = SHARED_BYTES - CONSUMER_ROWS * (width * 2 + pieces_of(v_dim).elements * 4)
     return Blocks(keys, min(free // (keys * (width + v_width) * 2), 6))
 
 
