@@ -120,7 +120,8 @@ def scaled(x, rows):
 def kernel(source, integers, counters, numbers, out, WARPS: tl.constexpr):
     with tlx.async_tasks():
         with tlx.async_task("default"):
-            tl.store(counters, tl.sum(scaled(tl.full((64, 32), 0.5, tl.float32), tl.full((64,), 2.0, tl.float32))))
+            total = tl.sum(scaled(tl.full((64, 32), 0.5, tl.float32), tl.full((64,), 2.0, tl.float32)))
+            tl.store(counters + 64 * 32, total)  # beside what the other task adds to
         with tlx.async_task(num_warps=WARPS):
             r, c = tl.arange(0, 64)[:, None], tl.arange(0, 32)[None, :]
             x = tl.load(source + r * 32 + c)
@@ -152,7 +153,7 @@ def test_a_task_computes_the_same_with_layouts(tmp_path, name, warps):
         rng = np.random.default_rng(3)
         source = rng.standard_normal((64, 32)).astype(np.float32)
         integers = rng.integers(0, 50, (64, 32)).astype(np.int32)
-        arrays = [source, integers, np.zeros((64, 32), np.float32), integers.copy(), np.zeros((64, 32), np.float32)]
+        arrays = [source, integers, np.zeros((65, 32), np.float32), integers.copy(), np.zeros((64, 32), np.float32)]
         kernel.interpret((1,), *arrays, WARPS=warps, stage=stage)
         return arrays
 
