@@ -8,7 +8,7 @@ from tlx_xdsl.kernels import operator_rows
 from tlx_xdsl.kernels.launching import Launch, Launches, multiprocessors
 from tlx_xdsl.kernels.norm_long_rows import norm_backward_long_rows, norm_long_rows, norm_weight_parts
 from tlx_xdsl.kernels.norm_rows import add_parts, norm_backward_rows, norm_rows
-from tlx_xdsl.kernels.operands import Operand, Rows, check_shape, check_types, empty, is_aligned, operand, rows_of
+from tlx_xdsl.kernels.operands import Operand, Rows, check_shape, check_types, empty, operand, rows_of, unit_of
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import WORKSPACE, Prepared
 
@@ -28,9 +28,6 @@ _LONG_BLOCK, _LONG_WARPS = 8192, 16
 
 _SUM_COLUMNS, _SUM_ROWS, _SUM_PROGRAMS = 256, 16, 4
 """The block that a program adds up at a time for the gradient of the weight, and programs of a multiprocessor."""
-
-_UNIT = 8
-"""Elements that a row and its distance are multiples of, so that 16 bytes are moved at a time."""
 
 _ELEMENTS = 4096
 """Elements of a program at least: rows that are shorter are taken together."""
@@ -62,7 +59,7 @@ def norm_launch(name: str, x: Any, weight: Any, bias: Any, out: Any, eps: float,
     check_shape(result, given.shape, "that of 'x'")
     rows, target = rows_of(given), rows_of(result)
     _check_rows(given, rows, factors)
-    unit = _unit((given, result, *factors), (rows, target))
+    unit = unit_of((given, result, *factors), (rows, target))
     values = {
         "x_ptr": x,
         "weight_ptr": weight,
@@ -132,7 +129,7 @@ def norm_backward_launch(
         check_shape(each, given.shape, "that of 'x'")
     rows, of_grad, of_result = (rows_of(each) for each in (given, grad, result))
     _check_rows(given, rows, factors)
-    unit = _unit((given, grad, result, *factors), (rows, of_grad, of_result))
+    unit = unit_of((given, grad, result, *factors), (rows, of_grad, of_result))
     values = {
         "x_ptr": x,
         "weight_ptr": weight,
@@ -268,9 +265,3 @@ def _check_rows(given: Operand, rows: Rows, factors: list[Operand]) -> None:
     for each in factors:
         check_shape(each, (rows.columns,), "the last dimension of 'x'")
         rows_of(each)
-
-
-def _unit(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> int:
-    """_UNIT where rows are multiples of it long and apart, and all begin at multiples of 16 bytes; else 1."""
-    are_multiples = all(each.columns % _UNIT == 0 and each.distance % _UNIT == 0 for each in rows)
-    return _UNIT if are_multiples and all(map(is_aligned, operands)) else 1

@@ -1,4 +1,4 @@
-"""`softmax`, `layer_norm` and `rms_norm` as operators of torch (`library`). `softmax` has no gradient yet."""
+"""`softmax`, `layer_norm` and `rms_norm` as operators of torch (`library`), with their gradients."""
 
 from __future__ import annotations
 
@@ -20,8 +20,27 @@ def _define_softmax(run: Run) -> None:
     def softmax(x: Any, out: Any = None) -> Any:
         return run((x, out), ())
 
-    define("softmax", "(Tensor x) -> Tensor", softmax, _like)
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(output)
+
+    def backward(ctx: Any, grad: Any) -> Any:
+        (y,) = ctx.saved_tensors
+        return MADE["softmax_backward"](y, _by_rows(grad))
+
+    define("softmax", "(Tensor x) -> Tensor", softmax, _like, gradient=(setup, backward))
     define_out("softmax", "(Tensor x, Tensor(a!) out) -> ()", softmax)
+
+
+def _softmax_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+    y, dout, _ = tensors
+    return MADE["softmax_backward"](y, dout)
+
+
+def _define_softmax_backward(run: Run) -> None:
+    def softmax_backward(y: Any, dout: Any) -> Any:
+        return run((y, dout, None), ())
+
+    define("softmax_backward", "(Tensor y, Tensor dout) -> Tensor", softmax_backward, _like)
 
 
 def _layer_norm(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
@@ -112,6 +131,7 @@ def _by_rows(grad: Any) -> Any:
 
 
 SOFTMAX = Operator(_softmax, _define_softmax)
+SOFTMAX_BACKWARD = Operator(_softmax_backward, _define_softmax_backward)
 LAYER_NORM = Operator(_layer_norm, _define_layer_norm)
 RMS_NORM = Operator(_rms_norm, _define_rms_norm)
 NORM_BACKWARD = Operator(_norm_backward, _define_norm_backward)

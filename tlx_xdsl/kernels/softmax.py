@@ -1,80 +1,50 @@
-"""The softmax of rows, in plain `tl`: `softmax(x)`. A kernel to start from, and one that stock Triton lowers.
-
-Rows up to ONE_BLOCK columns are read once and kept in registers. Longer ones are read twice: for the maximum and the
-sum of exponentials, block by block (online softmax), and for the result.
-"""
-
-# The kernels are read by our frontend, not run by Python: their types are those of the language.
-# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
-# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
+"""The softmax of rows: `softmax(x)`, and its gradient, `softmax_backward`. The kernels are in `softmax_rows`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import tlx_xdsl
-import tlx_xdsl.language as tl
 from tlx_xdsl.kernels import operator_rows
 from tlx_xdsl.kernels.launching import Launch
-from tlx_xdsl.kernels.operands import check_shape, check_types, empty, operand, rows_of, warps_for
+from tlx_xdsl.kernels.operands import check_shape, check_types, empty, operand, rows_of, unit_of
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import Prepared
+from tlx_xdsl.kernels.softmax_rows import (
+    softmax_backward_long_rows,
+    softmax_backward_rows,
+    softmax_long_rows,
+    softmax_rows,
+)
 
 DTYPES = ("fp16", "bf16", "fp32")
 
-ONE_BLOCK = 16384
-"""Columns of the longest row that one block holds: 16 values for each of 1024 threads."""
+HELD_COLUMNS = 65536
+"""The longest row that registers hold: 64 values for each of 1024 threads."""
 
+HELD_BACKWARD_COLUMNS = 32768
+"""The same where two are held."""
 
-@tlx_xdsl.jit
-def softmax_rows(x_ptr, out_ptr, x_stride, out_stride, COLUMNS, BLOCK: tl.constexpr):
-    """One row for each program, in one block."""
-    row = tl.program_id(0).to(tl.int64)
-    columns = tl.arange(0, BLOCK)
-    inside = columns < COLUMNS
-    x = tl.load(x_ptr + row * x_stride + columns, mask=inside, other=float("-inf")).to(tl.float32)
-    weights = tl.exp(x - tl.max(x, 0))
-    result = weights / tl.sum(weights, 0)
-    tl.store(out_ptr + row * out_stride + columns, result.to(out_ptr.dtype.element_ty), mask=inside)
+_ELEMENTS = 4096
+"""Elements of a program at least: rows that are shorter are taken together."""
 
-
-@tlx_xdsl.jit
-def softmax_long_rows(x_ptr, out_ptr, x_stride, out_stride, COLUMNS, BLOCK: tl.constexpr):
-    """One row for each program, block by block.
-
-    Each column of a block has a maximum and a sum of its own, which are put together at the end: the loop has no
-    reduction.
-    """
-    row = tl.program_id(0).to(tl.int64)
-    columns = tl.arange(0, BLOCK)
-    m = tl.full((BLOCK,), float("-inf"), tl.float32)
-    total = tl.zeros((BLOCK,), tl.float32)
-    for first in range(0, COLUMNS, BLOCK):
-        inside = first + columns < COLUMNS
-        x = tl.load(x_ptr + row * x_stride + first + columns, mask=inside, other=float("-inf")).to(tl.float32)
-        m_new = tl.maximum(m, x)
-        # A column that has met nothing but minus infinity has no sum yet; the difference would be no number.
-        shift = tl.where(m_new == float("-inf"), 0.0, m_new)
-        total = total * tl.exp(m - shift) + tl.exp(x - shift)
-        m = m_new
-    top = tl.max(m, 0)
-    denominator = tl.sum(total * tl.exp(m - top), 0)
-    for first in range(0, COLUMNS, BLOCK):
-        inside = first + columns < COLUMNS
-        x = tl.load(x_ptr + row * x_stride + first + columns, mask=inside).to(tl.float32)
-        result = tl.exp(x - top) / denominator
-        tl.store(out_ptr + row * out_stride + first + columns, result.to(out_ptr.dtype.element_ty), mask=inside)
+_LONG_BLOCK, _LONG_WARPS = 8192, 16
+"""Elements of a longer row that a program has at a time, and its warps."""
 
 
 def softmax(x: Any, out: Any = None) -> Any:
     """Return the softmax of `x` along its last dimension: fp16, bf16 or fp32, computed in f32.
 
     The last dimension is contiguous, the others lie as rows at one distance. `out` receives the result where it is
-    given. Numpy arrays and tensors on the CPU go through the interpreter.
+    given. Numpy arrays and tensors on the CPU go through the interpreter. torch's tensors have gradients.
 
     Raises TypeError for other types, ValueError for other strides and for an `out` of another shape.
     """
     return SOFTMAX((x, out))
+
+
+def softmax_backward(y: Any, dout: Any) -> Any:
+    """Return the gradient of `softmax`'s argument: y (dout - sum(y dout)), with `y` its result. As `softmax` else."""
+    return SOFTMAX_BACKWARD((y, dout, None))
 
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
@@ -91,24 +61,58 @@ SOFTMAX = PlannedFunction("softmax", _prepare, results=1, operator=operator_rows
 
 def softmax_launch(x: Any, out: Any) -> Launch:
     """The launch of `softmax`; no extent may be 0. Raises as `softmax` does."""
-    given, result = operand("softmax", "x", x), operand("softmax", "out", out)
-    check_types((given, result), DTYPES)
-    check_shape(result, given.shape, "that of 'x'")
-    rows, target = rows_of(given), rows_of(result)
-    long = rows.columns > ONE_BLOCK
-    block = 4096 if long else rows.block
-    return Launch(
-        softmax_long_rows if long else softmax_rows,
-        (rows.count,),
-        {
-            "x_ptr": x,
-            "out_ptr": out,
-            "x_stride": rows.distance,
-            "out_stride": target.distance,
-            "COLUMNS": rows.columns,
-        },
-        {"BLOCK": block},
-        given.device,
-        num_warps=warps_for(block),
-        sources={"x_ptr": "x", "out_ptr": "out"},
-    )
+    tensors, kernels = {"x": x, "out": out}, (softmax_rows, softmax_long_rows)
+    return _launch("softmax", tensors, kernels, HELD_COLUMNS, {"GROUPS": _LONG_BLOCK // 8})
+
+
+def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    y, dout, _ = tensors
+    given = operand("softmax_backward", "y", y)
+    check_types((given,), DTYPES)
+    dx = empty(given, given.shape)
+    launches = () if 0 in given.shape else (softmax_backward_launch(y, dout, dx),)
+    return Prepared({"y": y, "dout": dout, "dx": dx}, launches)
+
+
+SOFTMAX_BACKWARD = PlannedFunction(
+    "softmax_backward", _prepare_backward, results=2, operator=operator_rows.SOFTMAX_BACKWARD
+)
+
+
+def softmax_backward_launch(y: Any, dout: Any, dx: Any) -> Launch:
+    """The launch of `softmax_backward`; no extent may be 0. Raises as it does."""
+    tensors, kernels = {"y": y, "dout": dout, "dx": dx}, (softmax_backward_rows, softmax_backward_long_rows)
+    return _launch("softmax_backward", tensors, kernels, HELD_BACKWARD_COLUMNS, {})
+
+
+def _launch(name: str, tensors: dict[str, Any], kernels: tuple[Any, Any], held: int, of_long: dict[str, int]) -> Launch:
+    """The launch of the first kernel, or of the second for rows longer than `held`, which also has `of_long`."""
+    operands = tuple(operand(name, *each) for each in tensors.items())
+    check_types(operands, DTYPES)
+    first = operands[0]
+    for each in operands[1:]:
+        check_shape(each, first.shape, f"that of '{first.name}'")
+    rows = tuple(rows_of(each) for each in operands)
+    unit = unit_of(operands, rows)
+    count, columns, block = rows[0].count, rows[0].columns, rows[0].block
+    sources = {f"{each}_ptr": each for each in tensors}
+    values = {
+        **{f"{each}_ptr": value for each, value in tensors.items()},
+        **{f"{each}_stride": row.distance // unit for each, row in zip(tensors, rows, strict=True)},
+        "COLUMNS": columns // unit,
+    }
+    aligned = tuple(sources) if unit > 1 else ()
+    kernel, long_kernel = kernels
+    if columns > held:
+        constants = {"BLOCK": _LONG_BLOCK, "UNIT": unit, **of_long}
+        return Launch.of(
+            long_kernel, (count,), values, constants, first.device, sources, aligned, num_warps=_LONG_WARPS
+        )
+    together = max(1, min(_ELEMENTS // block, count))
+    together = 1 << (together.bit_length() - 1)
+    constants = {"BLOCK": block, "ROWS": together, "UNIT": unit, "EVEN": columns == block}
+    warps = min(max(together * block // (1024 if len(tensors) == 2 else 512), 1), 32)
+    return Launch.of(
+        kernel, (-(-count // together),), {**values, "ROW_COUNT": count}, constants, first.device, sources, aligned,
+        num_warps=warps,
+    )  # fmt: skip

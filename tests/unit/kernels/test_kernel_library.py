@@ -4,6 +4,7 @@ import pytest
 
 from tlx_xdsl.kernels.attention import attention_forward
 from tlx_xdsl.kernels.attention_config import AttentionConfig
+from tlx_xdsl.kernels.cross_entropy import cross_entropy
 from tlx_xdsl.kernels.epilogues import add_relu
 from tlx_xdsl.kernels.gemm import gemm
 from tlx_xdsl.kernels.gemm_config import TINY, Choice
@@ -55,6 +56,17 @@ def operators():
     plain = (None, [], [], "")
     return {
         "softmax": (x,),
+        "softmax_backward": (x, x.clone()),
+        "cross_entropy": (x, torch.zeros(x.shape[:-1], dtype=torch.int64), -100, 0.1, "mean"),
+        "cross_entropy_backward": (
+            torch.ones(()),
+            x,
+            torch.zeros(x.shape[:-1], dtype=torch.int64),
+            torch.ones(x.shape[:-1]),
+            None,
+            -100,
+            0.1,
+        ),
         "softmax_out": (x, x.clone()),
         "layer_norm": (x, random(40), None, 1e-5),
         "layer_norm_out": (x, None, random(40), 1e-5, x.clone()),
@@ -116,10 +128,37 @@ def test_gradients_of_gemm(through):
         assert close(found, expected)
 
 
+def test_gradients_of_softmax_and_cross_entropy(through):
+    x, weights = random(5, 3, 40), random(5, 3, 40)
+    target = torch.arange(15).reshape(5, 3)
+    target[1, 1] = -100
+
+    def of_softmax(fn):
+        given = x.clone().requires_grad_()
+        (fn(given) * weights).sum().backward()
+        return given.grad
+
+    assert close(of_softmax(through(lambda a: softmax(a))), of_softmax(lambda a: a.softmax(-1)))
+    for options in ({}, {"label_smoothing": 0.1, "reduction": "sum"}, {"ignore_index": 3, "reduction": "none"}):
+        if "ignore_index" in options:
+            target[1, 1] = 3
+
+        def of_loss(fn, options=options):
+            given = x.float().requires_grad_()
+            loss = fn(given, options)
+            loss.backward(torch.ones_like(loss) * 2)
+            return loss.detach(), given.grad
+
+        def theirs(a, options):
+            return torch.nn.functional.cross_entropy(a.flatten(0, 1), target.flatten(), **options)
+
+        found = of_loss(through(lambda a, options: cross_entropy(a, target, **options)))
+        for one, other in zip(found, of_loss(theirs), strict=True):
+            assert close(one, other.reshape(one.shape))
+
+
 def test_what_has_no_gradient_says_so():
     x = random(8, 16).requires_grad_()
-    with pytest.raises(RuntimeError, match="softmax: there is no gradient of it yet"):
-        softmax(x).sum().backward()
     with pytest.raises(RuntimeError, match="gemm with the epilogue 'relu': there is no gradient"):
         gemm(x, x.T, epilogue="relu").sum().backward()
     with pytest.raises(RuntimeError, match="gemm: argument 'out': expected none where a tensor wants a gradient"):

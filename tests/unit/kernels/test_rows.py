@@ -6,7 +6,7 @@ import pytest
 
 from tlx_xdsl.kernels import softmax as softmax_module
 from tlx_xdsl.kernels.layernorm import layer_norm
-from tlx_xdsl.kernels.softmax import softmax
+from tlx_xdsl.kernels.softmax import softmax, softmax_backward
 
 DTYPES = {np.dtype(np.float32): 1e-6, np.dtype(np.float16): 1e-3, np.dtype(ml_dtypes.bfloat16): 8e-3}
 """Largest difference, next to results of about 1."""
@@ -39,10 +39,32 @@ def test_softmax(shape, dtype, tolerance):
 
 
 def test_softmax_of_long_rows(monkeypatch):
-    monkeypatch.setattr(softmax_module, "ONE_BLOCK", 1000)
+    monkeypatch.setattr(softmax_module, "HELD_COLUMNS", 1000)
     x = values((3, 9000))
-    x[0, :8192] = -np.inf  # columns of the block that meet no number until the last one
+    x[0, :8192] = -np.inf  # groups that meet no number until the last block, and some that meet none at all
     assert np.abs(softmax(x) - expected_softmax(x)).max() < 1e-7
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), DTYPES.items(), ids=str)
+@pytest.mark.parametrize(("shape", "held"), [((1,), 9), ((5, 100), 999), ((2, 3, 64), 999), ((3, 9001), 1000)])
+def test_the_gradient_of_softmax(shape, held, dtype, tolerance, monkeypatch):
+    monkeypatch.setattr(softmax_module, "HELD_BACKWARD_COLUMNS", held)
+    y, dout = expected_softmax(values(shape)).astype(dtype), values(shape, dtype, 1)
+    exact, grad = y.astype(np.float64), dout.astype(np.float64)
+    found = softmax_backward(y, dout)
+    assert found.dtype == dtype
+    expected = exact * (grad - (exact * grad).sum(-1, keepdims=True))
+    assert np.abs(found.astype(np.float64) - expected).max() < tolerance
+
+
+def test_softmax_of_what_is_no_number():
+    x = values((5, 40))
+    x[1, 3], x[2, 5], x[3] = np.nan, np.inf, -np.inf
+    found = softmax(x)
+    assert np.isfinite(found[[0, 4]]).all()
+    assert np.isnan(found[[1, 3]]).all()
+    assert np.isnan(found[2, 5])
+    assert softmax(values((0, 8))).shape == softmax_backward(values((0, 8)), values((0, 8))).shape == (0, 8)
 
 
 def test_rows_may_be_apart():

@@ -1,0 +1,201 @@
+"""The cross-entropy of rows of logits with classes: `cross_entropy`. Its kernels are in `cross_entropy_rows`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tlx_xdsl.kernels import operator_cross_entropy
+from tlx_xdsl.kernels.cross_entropy_rows import add_losses, cross_entropy_backward_rows, cross_entropy_rows
+from tlx_xdsl.kernels.launching import Launch
+from tlx_xdsl.kernels.operands import Operand, check_places, check_shape, check_types, empty, operand, rows_of, unit_of
+from tlx_xdsl.kernels.planned_function import PlannedFunction
+from tlx_xdsl.kernels.plans import WORKSPACE, Prepared
+
+DTYPES = ("fp16", "bf16", "fp32")
+CLASSES = ("i32", "i64")
+REDUCTIONS = ("mean", "sum", "none")
+
+_GROUPS, _WARPS = 1024, 8
+"""Groups of 8 elements that a program reads at a time forward, and its warps."""
+
+_BLOCK, _BLOCK_WARPS = 4096, 4
+"""Elements of a program backward, and its warps."""
+
+_SUM_BLOCK = 4096
+"""Losses that are added up at a time."""
+
+
+def cross_entropy(
+    x: Any, target: Any, *, ignore_index: int = -100, label_smoothing: float = 0.0, reduction: str = "mean"
+) -> Any:
+    """Return -log(softmax(x)) at the class `target` of each row, as torch's function of this name does, in f32.
+
+    x: logits in fp16, bf16 or fp32, a row of classes in the last dimension, which is contiguous; rows lie at one
+        distance. They are read once.
+    target: a class for each row, i32 or i64, contiguous, of x's shape without the last dimension. Rows of the class
+        `ignore_index` count for nothing. A class that is not there makes the loss NaN.
+    label_smoothing: the part of each row's weight that all classes share, 0 to 1.
+    reduction: `mean` over the rows that count, `sum`, or `none` for the loss of each row.
+
+    The result is f32 whatever the logits are. torch's tensors have a gradient of `x` (`cross_entropy_backward`). Numpy
+    arrays and tensors on the CPU go through the interpreter.
+
+    Raises TypeError for other types, ValueError for other shapes, strides and options.
+    """
+    options = (int(ignore_index), float(label_smoothing), reduction)
+    return CROSS_ENTROPY((x, target, None, None, None), options)[0]
+
+
+def cross_entropy_backward(
+    dloss: Any, x: Any, target: Any, lse: Any, scale: Any, *, ignore_index: int = -100, label_smoothing: float = 0.0
+) -> Any:
+    """Return the gradient of the logits.
+
+    `dloss` is that of the result, one f32 or one for each row; `lse` are the logarithms of the sums of exponentials of
+    the rows, `scale` has what the gradient is multiplied with, or is None.
+
+    Raises as `cross_entropy` does.
+    """
+    return CROSS_ENTROPY_BACKWARD((dloss, x, target, lse, scale, None), (int(ignore_index), float(label_smoothing)))
+
+
+_NAME = "cross_entropy"
+
+
+def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    x, target, *_ = tensors
+    ignore_index, smoothing, reduction = options
+    given, classes = _checked(_NAME, x, target, smoothing)
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"{_NAME}: argument 'reduction': expected {' or '.join(REDUCTIONS)}, got {reduction!r}")
+    rows = given.shape[:-1]
+    is_each, is_mean = reduction == "none", reduction == "mean"
+    loss = empty(given, rows if is_each else (), "fp32")
+    lse = empty(given, rows, "fp32")
+    scale = empty(given, (1,), "fp32") if is_mean else None
+    named = {"x": x, "target": target, "loss": loss, "lse": lse, "scale": scale}
+    if 0 in given.shape:
+        # Of no rows the sum is 0 and the mean no number; of no classes each loss is that of a sum of nothing.
+        lse[...] = float("-inf")
+        loss[...] = 0.0 if reduction == "sum" else float("nan")
+        return Prepared(named)
+    workspace = None if is_each else empty(given, (max(classes.shape and _count(classes), 1),), "fp32")
+    losses = loss if is_each else workspace
+    launches = [_forward_launch(given, classes, losses, lse, ignore_index, smoothing, "loss" if is_each else WORKSPACE)]
+    if not is_each:
+        values = {
+            "loss_ptr": losses, "target_ptr": target, "total_ptr": loss, "scale_ptr": scale,
+            "ROW_COUNT": _count(classes), "ignore_index": ignore_index,
+        }  # fmt: skip
+        sources = {"loss_ptr": WORKSPACE, "target_ptr": "target", "total_ptr": "loss", "scale_ptr": "scale"}
+        launches.append(Launch.of(add_losses, (1,), values, {"BLOCK": _SUM_BLOCK}, given.device, sources, num_warps=16))
+        named[WORKSPACE] = workspace
+    return Prepared(named, tuple(launches))
+
+
+CROSS_ENTROPY = PlannedFunction(_NAME, _prepare, results=slice(2, 5), operator=operator_cross_entropy.CROSS_ENTROPY)
+
+
+def cross_entropy_launch(x: Any, target: Any, losses: Any, lse: Any, smoothing: float = 0.0) -> Launch:
+    """The launch for the losses and sums of rows; no extent may be 0. Raises as `cross_entropy` does."""
+    given, classes = _checked(_NAME, x, target, smoothing)
+    return _forward_launch(given, classes, losses, lse, -100, smoothing, "loss")
+
+
+def _forward_launch(
+    given: Operand, classes: Operand, losses: Any, lse: Any, ignore_index: int, smoothing: float, source: str
+) -> Launch:
+    rows = rows_of(given)
+    unit = unit_of((given,), (rows,))
+    values = {
+        "x_ptr": given.value, "target_ptr": classes.value, "loss_ptr": losses, "lse_ptr": lse,
+        "x_stride": rows.distance // unit, "COLUMNS": rows.columns // unit, "ignore_index": ignore_index,
+        "smoothing": smoothing,
+    }  # fmt: skip
+    groups = min(_GROUPS, max(rows.block // 8, 16))
+    constants = {"GROUPS": groups, "UNIT": unit, "IS_SMOOTHED": smoothing > 0}
+    sources = {"x_ptr": "x", "target_ptr": "target", "loss_ptr": source, "lse_ptr": "lse"}
+    warps = max(1, _WARPS * groups // _GROUPS)
+    aligned = ("x_ptr",) if unit > 1 else ()
+    return Launch.of(
+        cross_entropy_rows, (rows.count,), values, constants, given.device, sources, aligned, num_warps=warps
+    )
+
+
+_BACKWARD = "cross_entropy_backward"
+
+
+def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    dloss, x, target, lse, scale, _ = tensors
+    ignore_index, smoothing = options
+    given, _ = _checked(_BACKWARD, x, target, smoothing)
+    dx = empty(given, given.shape)
+    named = {"dloss": dloss, "x": x, "target": target, "lse": lse, "scale": scale, "dx": dx}
+    if 0 in given.shape:
+        return Prepared(named)
+    launch = cross_entropy_backward_launch(
+        dloss, x, target, lse, scale, dx, ignore_index=ignore_index, smoothing=smoothing
+    )
+    return Prepared(named, (launch,))
+
+
+CROSS_ENTROPY_BACKWARD = PlannedFunction(
+    _BACKWARD, _prepare_backward, results=5, operator=operator_cross_entropy.CROSS_ENTROPY_BACKWARD
+)
+
+
+def cross_entropy_backward_launch(
+    dloss: Any, x: Any, target: Any, lse: Any, scale: Any, dx: Any, *, ignore_index: int = -100, smoothing: float = 0.0
+) -> Launch:
+    """The launch of `cross_entropy_backward`; no extent may be 0. Raises as it does."""
+    given, classes = _checked(_BACKWARD, x, target, smoothing)
+    grad, sums, result = (operand(_BACKWARD, *each) for each in (("dloss", dloss), ("lse", lse), ("dx", dx)))
+    check_types((sums, grad), ("fp32",))
+    check_types((given, result), DTYPES)
+    check_shape(sums, classes.shape, "that of 'target'")
+    check_shape(result, given.shape, "that of 'x'")
+    if grad.shape:
+        check_shape(grad, classes.shape, "that of 'target'")
+    check_places((given, grad, sums))
+    rows, target_rows = rows_of(given), rows_of(result)
+    unit = unit_of((given, result), (rows, target_rows))
+    values = {
+        "x_ptr": x, "target_ptr": target, "lse_ptr": lse, "scale_ptr": scale, "dloss_ptr": dloss, "dx_ptr": dx,
+        "x_stride": rows.distance // unit, "dx_stride": target_rows.distance // unit,
+        "dloss_step": int(bool(grad.shape)), "COLUMNS": rows.columns // unit, "ignore_index": ignore_index,
+        "smoothing": smoothing,
+    }  # fmt: skip
+    block = min(_BLOCK, max(rows.block, 128))
+    sources = {f"{name}_ptr": name for name in ("x", "target", "lse", "scale", "dloss", "dx")}
+    return Launch.of(
+        cross_entropy_backward_rows,
+        (rows.count, -(-rows.columns // block)),
+        values,
+        {"BLOCK": block, "UNIT": unit},
+        given.device,
+        sources,
+        ("x_ptr", "dx_ptr") if unit > 1 else (),
+        num_warps=max(1, _BLOCK_WARPS * block // _BLOCK),
+    )
+
+
+def _checked(name: str, x: Any, target: Any, smoothing: float) -> tuple[Operand, Operand]:
+    given, classes = operand(name, "x", x), operand(name, "target", target)
+    check_types((given,), DTYPES)
+    check_types((classes,), CLASSES)
+    check_places((given, classes))
+    if not given.shape:
+        raise ValueError(f"{given.what}: expected one dimension or more, got a single element")
+    check_shape(classes, given.shape[:-1], "that of 'x' without its last dimension")
+    if classes.shape and 0 not in classes.shape and rows_of(classes).distance != classes.shape[-1]:
+        raise ValueError(f"{classes.what}: expected contiguous classes, got the strides {classes.strides}")
+    if not 0.0 <= smoothing <= 1.0:
+        raise ValueError(f"{name}: argument 'label_smoothing': expected 0 to 1, got {smoothing}")
+    return given, classes
+
+
+def _count(classes: Operand) -> int:
+    count = 1
+    for extent in classes.shape:
+        count *= extent
+    return count

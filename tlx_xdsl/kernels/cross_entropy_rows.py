@@ -1,0 +1,105 @@
+"""The cross-entropy of rows of logits and its gradient, in plain `tl`: kernels that stock Triton lowers.
+
+With x a row of C logits, t its class, s the smoothing and l = log(sum(exp(x))):
+
+    loss = l - (1 - s) x_t - s mean(x)
+    dx = dloss (exp(x - l) - (1 - s) [column is t] - s / C)
+
+The logits are read once forward, and once backward where dx is written; rows have any length. `norm_rows` says what
+UNIT is.
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportOptionalOperand=false
+# pyright: reportAttributeAccessIssue=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+from tlx_xdsl.kernels.softmax_rows import maximum_and_sum
+
+
+@tlx_xdsl.jit
+def cross_entropy_rows(
+    x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, COLUMNS, ignore_index, smoothing,
+    GROUPS: tl.constexpr, UNIT: tl.constexpr, IS_SMOOTHED: tl.constexpr,
+):  # fmt: skip
+    """The loss of one row for each program, and l. A class that the row does not have makes the loss no number."""
+    row = tl.program_id(0)
+    count = COLUMNS * UNIT
+    x_ptr += row.to(tl.int64) * (x_stride * UNIT)
+    target = tl.load(target_ptr + row)
+    of_target = tl.load(x_ptr + target, (target >= 0) & (target < count), float("nan")).to(tl.float32)
+    mean = 0.0
+    if IS_SMOOTHED:
+        top, total, mean = maximum_sum_and_mean(x_ptr, count, GROUPS)
+    else:
+        top, total = maximum_and_sum(x_ptr, count, GROUPS)
+    lse = top + tl.log(total)
+    tl.store(lse_ptr + row, lse)
+    loss = lse - of_target
+    if IS_SMOOTHED:
+        loss = (1.0 - smoothing) * loss + smoothing * (lse - mean)
+    tl.store(loss_ptr + row, tl.where(target == ignore_index, 0.0, loss))
+
+
+@tlx_xdsl.jit
+def maximum_sum_and_mean(row_ptr, count, GROUPS: tl.constexpr):
+    """What `maximum_and_sum` returns, and the mean of the row, in one reading of it."""
+    within = tl.arange(0, 8)
+    starts = tl.arange(0, GROUPS) * 8
+    top = tl.full((GROUPS,), float("-inf"), tl.float32)
+    total = tl.zeros((GROUPS,), tl.float32)
+    plain = tl.zeros((GROUPS,), tl.float32)
+    for first in range(0, count, GROUPS * 8):
+        at = first + starts[:, None] + within[None, :]
+        x = tl.load(row_ptr + at, at < count, float("-inf")).to(tl.float32)
+        higher = tl.maximum(top, tl.max(x, 1))
+        shift = tl.where(higher == float("-inf"), 0.0, higher)
+        total = total * tl.exp(top - shift) + tl.sum(tl.exp(x - shift[:, None]), 1)
+        plain += tl.sum(tl.where(at < count, x, 0.0), 1)
+        top = higher
+    highest = tl.max(top, 0)
+    return highest, tl.sum(total * tl.exp(top - highest), 0), tl.sum(plain, 0) / count
+
+
+@tlx_xdsl.jit
+def add_losses(loss_ptr, target_ptr, total_ptr, scale_ptr, ROW_COUNT, ignore_index, BLOCK: tl.constexpr):
+    """Add up the losses of rows in one program; with `scale_ptr` their mean, and there 1 over the rows that count."""
+    places = tl.arange(0, BLOCK)
+    losses = tl.zeros((BLOCK,), tl.float32)
+    counted = tl.zeros((BLOCK,), tl.float32)
+    for first in range(0, ROW_COUNT, BLOCK):
+        at = first + places
+        losses += tl.load(loss_ptr + at, at < ROW_COUNT, 0.0)
+        if scale_ptr is not None:
+            target = tl.load(target_ptr + at, at < ROW_COUNT, 0)
+            counted += tl.where((at < ROW_COUNT) & (target != ignore_index), 1.0, 0.0)
+    total = tl.sum(losses, 0)
+    if scale_ptr is not None:
+        rows = tl.sum(counted, 0)
+        total = total / rows
+        tl.store(scale_ptr, 1.0 / rows)
+    tl.store(total_ptr, total)
+
+
+@tlx_xdsl.jit
+def cross_entropy_backward_rows(
+    x_ptr, target_ptr, lse_ptr, scale_ptr, dloss_ptr, dx_ptr, x_stride, dx_stride, dloss_step, COLUMNS,
+    ignore_index, smoothing, BLOCK: tl.constexpr, UNIT: tl.constexpr,
+):  # fmt: skip
+    """The gradient of BLOCK columns of a row for each program: programs are (row, block)."""
+    row = tl.program_id(0)
+    count = COLUMNS * UNIT
+    x_ptr += row.to(tl.int64) * (x_stride * UNIT)
+    dx_ptr += row.to(tl.int64) * (dx_stride * UNIT)
+    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, at < count, 0.0).to(tl.float32)
+    target = tl.load(target_ptr + row)
+    lse = tl.load(lse_ptr + row)
+    grad = tl.load(dloss_ptr + row * dloss_step)
+    if scale_ptr is not None:
+        grad = grad * tl.load(scale_ptr)
+    dx = tl.exp(x - lse) - tl.where(at == target, 1.0 - smoothing, 0.0) - smoothing / count
+    dx = tl.where(target == ignore_index, 0.0, dx * grad)
+    tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), at < count)

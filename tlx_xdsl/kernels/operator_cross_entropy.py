@@ -1,0 +1,59 @@
+"""`cross_entropy` as an operator of torch (`library`), with its gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tlx_xdsl.kernels.operands import torch_type
+from tlx_xdsl.kernels.operators import MADE, Operator, Run, define
+
+
+def _call(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+    x, target, *_ = tensors
+    return MADE["cross_entropy"](x, target, *options)
+
+
+def _define(run: Run) -> None:
+    def cross_entropy(x: Any, target: Any, ignore_index: int, smoothing: float, reduction: str) -> Any:
+        loss, lse, scale = run((x, target, None, None, None), (ignore_index, smoothing, reduction))
+        return loss, lse, lse.new_empty(0) if scale is None else scale
+
+    def fake(x: Any, target: Any, ignore_index: int, smoothing: float, reduction: str) -> Any:
+        f32, rows = torch_type("fp32"), x.shape[:-1]
+        loss = x.new_empty(rows if reduction == "none" else (), dtype=f32)
+        return loss, x.new_empty(rows, dtype=f32), x.new_empty(1 if reduction == "mean" else 0, dtype=f32)
+
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        x, target, ctx.ignore_index, ctx.smoothing, ctx.reduction = inputs
+        _, lse, scale = output
+        ctx.mark_non_differentiable(lse, scale)
+        ctx.save_for_backward(x, target, lse, scale)
+
+    def backward(ctx: Any, dloss: Any, *rest: Any) -> tuple[Any, ...]:
+        x, target, lse, scale = ctx.saved_tensors
+        given = scale if ctx.reduction == "mean" else None
+        dx = MADE["cross_entropy_backward"](dloss.contiguous(), x, target, lse, given, ctx.ignore_index, ctx.smoothing)
+        return dx, None, None, None, None
+
+    schema = "(Tensor x, Tensor target, int ignore_index, float smoothing, str reduction) -> (Tensor, Tensor, Tensor)"
+    define("cross_entropy", schema, cross_entropy, fake, gradient=(setup, backward))
+
+
+def _call_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+    *given, _ = tensors
+    return MADE["cross_entropy_backward"](*given, *options)
+
+
+def _define_backward(run: Run) -> None:
+    def backward(dloss: Any, x: Any, target: Any, lse: Any, scale: Any, ignore_index: int, smoothing: float) -> Any:
+        return run((dloss, x, target, lse, scale, None), (ignore_index, smoothing))
+
+    def fake(dloss: Any, x: Any, *rest: Any) -> Any:
+        return x.new_empty(x.shape)
+
+    given = "Tensor dloss, Tensor x, Tensor target, Tensor lse, Tensor? scale, int ignore_index, float smoothing"
+    define("cross_entropy_backward", f"({given}) -> Tensor", backward, fake)
+
+
+CROSS_ENTROPY = Operator(_call, _define)
+CROSS_ENTROPY_BACKWARD = Operator(_call_backward, _define_backward)
