@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from tlx_xdsl.kernels import operator_cross_entropy
@@ -79,13 +80,13 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
         lse[...] = float("-inf")
         loss[...] = 0.0 if reduction == "sum" else float("nan")
         return Prepared(named)
-    workspace = None if is_each else empty(given, (max(classes.shape and _count(classes), 1),), "fp32")
+    workspace = None if is_each else empty(given, (prod(classes.shape),), "fp32")
     losses = loss if is_each else workspace
     launches = [_forward_launch(given, classes, losses, lse, ignore_index, smoothing, "loss" if is_each else WORKSPACE)]
     if not is_each:
         values = {
             "loss_ptr": losses, "target_ptr": target, "total_ptr": loss, "scale_ptr": scale,
-            "ROW_COUNT": _count(classes), "ignore_index": ignore_index,
+            "ROW_COUNT": prod(classes.shape), "ignore_index": ignore_index,
         }  # fmt: skip
         sources = {"loss_ptr": WORKSPACE, "target_ptr": "target", "total_ptr": "loss", "scale_ptr": "scale"}
         launches.append(Launch.of(add_losses, (1,), values, {"BLOCK": _SUM_BLOCK}, given.device, sources, num_warps=16))
@@ -192,10 +193,3 @@ def _checked(name: str, x: Any, target: Any, smoothing: float) -> tuple[Operand,
     if not 0.0 <= smoothing <= 1.0:
         raise ValueError(f"{name}: argument 'label_smoothing': expected 0 to 1, got {smoothing}")
     return given, classes
-
-
-def _count(classes: Operand) -> int:
-    count = 1
-    for extent in classes.shape:
-        count *= extent
-    return count

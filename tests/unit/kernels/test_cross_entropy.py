@@ -104,7 +104,7 @@ def test_rows_may_be_apart():
 @pytest.mark.parametrize(
     ("call", "kind", "text"),
     [
-        (lambda: cross_entropy(logits((4, 8)), np.zeros(5, np.int64)), ValueError, r"'target': expected the shape \(4,"),
+        (lambda: cross_entropy(logits((4, 8)), np.zeros(5, np.int64)), ValueError, "'target': expected the shape"),
         (lambda: cross_entropy(logits((4, 8)), logits(4)), TypeError, "'target': expected elements of type i32 or i64"),
         (lambda: cross_entropy(logits((4, 8)).T, np.zeros(8, np.int64)), ValueError, "'x': expected contiguous rows"),
         (

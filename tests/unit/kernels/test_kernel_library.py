@@ -128,6 +128,7 @@ def test_gradients_of_gemm(through):
         assert close(found, expected)
 
 
+@pytest.mark.parametrize("through", [lambda fn: fn, compiled], ids=["eager", "compiled"])
 def test_gradients_of_softmax_and_cross_entropy(through):
     x, weights = random(5, 3, 40), random(5, 3, 40)
     target = torch.arange(15).reshape(5, 3)
