@@ -64,6 +64,8 @@ class Interpretation:
     """Warnings of what the kernel has left unfinished, and of passes; each thing once, as the first program said it."""
     jobs: int
     """Processes that have taken part."""
+    communicates: bool = False
+    """Whether programs may depend on what others have done: the kernel has atomic operations or `while`."""
 
     def _repr_html_(self) -> str:
         from tlx_xdsl.runtime.show.pages import run_page
@@ -279,7 +281,7 @@ def _run(
             firsts = clusters(launch)
             before = time.perf_counter()
             turns, jobs = _traced(launch, firsts, options)
-            result = Interpretation(len(firsts), turns, time.perf_counter() - before, (), jobs)
+            result = Interpretation(len(firsts), turns, time.perf_counter() - before, (), jobs, talks(module))
         except CompilationError as error:
             result = error
     # Each thing once, as the first program has said it.
