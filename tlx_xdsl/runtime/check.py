@@ -46,8 +46,8 @@ def check(
     compared, unless `global_order=False` says not to. Arrays are as before afterwards. `named` may have options of
     `interpret`, too, but those that say an order.
 
-    The kernel is launched that many times, each time on arrays as the launch before has left them: what only a later one
-    does wrong is a finding, too. By default a kernel with atomic operations or `while` is launched twice, and that is a
+    The kernel is launched `launches` times, on arrays as the launch before has left them: what only a later one does
+    wrong is a finding, too. By default a kernel with atomic operations or `while` is launched twice, and that is a
     remark, since the host may set back what the kernel does not.
 
         assert tlx_xdsl.check(kernel, grid, *arguments)

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stages", default=",".join(STAGES), help=f"stages of the pipeline ({','.join(STAGES)})")
     parser.add_argument(
         "--launches", type=int, metavar="N",
-        help="launches in a row on the same arrays (2 where there are atomics or while loops, then as a remark; else 1)",
+        help="launches in a row on the same arrays (2 where there are atomics or while loops, as a remark; else 1)",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of random numbers (0)")
     parser.add_argument("--format", choices=sorted(FORMATS), default="text", help="of the report (text)")
