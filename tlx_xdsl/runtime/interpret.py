@@ -306,6 +306,7 @@ def _prepared(
     verify_module(module)
     plan = make_plan(module, function)
     memory = GlobalMemory()
+    memory.uninitialized.only_warns = options.unwritten == "warn"
     wanted = options.global_order
     if wanted is None:
         wanted = options.jobs in (None, 1) and talks(module)
@@ -325,7 +326,9 @@ def _prepared(
 
 def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:
     """Run the clusters; gives their turns, and the number of processes."""
-    jobs = 1 if options.reachable or launch.order is not None else options.jobs
+    # What is written is noted in this process's memory.
+    has_uninitialized = any(buffer.written is not None for buffer in launch.memory)
+    jobs = 1 if options.reachable or launch.order is not None or has_uninitialized else options.jobs
     settings = Settings(options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds)
     if options.trace is None:
         return run_launch(launch, firsts, settings, jobs)

@@ -40,7 +40,8 @@ class Options:
     seed: int = 0
     """Of the schedule."""
     unwritten: str = UNWRITTEN[0]
-    """The result of a read of uninitialized shared or tensor memory: an `error`, or `warn`: a warning, and NaN."""
+    """The result of a read of uninitialized memory: an `error`, or `warn`: a warning, and NaN. In global memory that is
+    what an array of `tlx_xdsl.uninitialized` has until something writes it."""
     tensor_core_order: str = TENSOR_CORE_ORDERS[0]
     """The order of the MMAs (tcgen05.mma) and the copies to tensor memory (tcgen05.cp) that one task issues.
 

@@ -2,6 +2,7 @@
 
     5   2.5   True   None   5:i64             a number, also with its type
     randn:fp16[512,512]                       normal random numbers; also rand (0 to 1), zeros, ones, nan, arange
+    empty:i32[64]                             an array that nothing has written: to read it is a fault
     full(0.5):f32[64]   randint(0,10)[64]     one value; integers from 0 to 9
     a.npy   a.npy:bf16                        a file of numpy's
     desc(randn:fp16[512,512], [64,64])        a tensor descriptor with its block; a third item `nan` is the padding
@@ -34,6 +35,7 @@ from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.language.core import pointer_type
 from tlx_xdsl.runtime.host_values import numpy_dtype
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+from tlx_xdsl.runtime.uninitialized import uninitialized
 
 EXPECTED = "a number, an array such as randn:fp16[512,512] or FILE.npy, or desc(ARRAY, [64,64])"
 
@@ -42,6 +44,7 @@ _FILLS: dict[str, tuple[int, str, Fill]] = {
     "randn": (0, "fp32", lambda random, shape, _: random.standard_normal(shape, np.float32)),
     "rand": (0, "fp32", lambda random, shape, _: random.random(shape, np.float32)),
     "zeros": (0, "fp32", lambda _, shape, __: np.zeros(shape)),
+    "empty": (0, "fp32", lambda _, shape, __: uninitialized(shape)),
     "ones": (0, "fp32", lambda _, shape, __: np.ones(shape)),
     "nan": (0, "fp32", lambda _, shape, __: np.full(shape, np.nan)),
     "full": (1, "fp32", lambda _, shape, numbers: np.full(shape, numbers[0])),
@@ -143,6 +146,8 @@ class _Reader:
         if len(numbers) != count:
             raise self._error(f"{count or 'no'} numbers for '{match['fill']}'", text)
         dtype = self._dtype(match["dtype"]) or hint.dtype or np.dtype(numpy_dtype(default))
+        if match["fill"] == "empty":
+            return uninitialized(shape, dtype)
         with np.errstate(all="ignore"):
             return fill(self._random, shape, numbers).astype(dtype)
 

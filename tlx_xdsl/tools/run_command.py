@@ -41,6 +41,7 @@ VALUES = """\
 values of arguments:
   5   2.5   True   None   5:i64          a number, also with its type
   randn:fp16[512,512]                    an array; also rand, zeros, ones, nan, arange, full(0.5), randint(0,10)
+  empty:fp16[512,512]                    an array that nothing has written: to read it is a fault
   a.npy   a.npy:bf16                     a file of numpy's
   desc(randn:fp16[512,512], [64,64])     a tensor descriptor with its block
   (randn[64], 3)                         a tuple

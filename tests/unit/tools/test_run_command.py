@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.interpreter.uninitialized import UninitializedArray
 from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_signature
 from tlx_xdsl.tools.array_checks import summary
 from tlx_xdsl.tools.tlx import main
@@ -161,6 +162,20 @@ def test_descriptors_and_tuples():
     assert (hinted.block_shape, hinted.base.dtype) == ([32, 64], ml_dtypes.float8_e5m2)
     array, (number, flag) = argument_value("x", "(ones[2], (3, True))", Hint(), 0)
     assert (array.tolist(), number, flag) == ([1, 1], 3, True)
+
+
+def test_arrays_that_nothing_has_written(kernels, capsys):
+    found = argument_value("x", "empty:fp16[4,8]", Hint(), 0)
+    assert isinstance(found, UninitializedArray)
+    assert (found.dtype, found.shape) == (np.float16, (4, 8))
+    described = argument_value("x", "empty[64,128]", hint_of_signature("tensordesc<fp8e5[32, 64]>"), 0)
+    assert isinstance(described.base, UninitializedArray)
+    arguments = ["--arg", "x=empty[32]", "--arg", "out=empty[32]", "--arg", "factor=2", "--arg", "n=32"]
+    assert run(f"{kernels}:scale", "--grid", 1, *arguments) == 1
+    assert "error: 'x' in global memory is read before it is written" in capsys.readouterr().err
+    arguments[1] = "x=ones[32]"
+    assert run(f"{kernels}:scale", "--grid", 1, *arguments) == 0
+    assert capsys.readouterr().out.startswith("out: float32[32], 2 to 2")
 
 
 def test_files_without_the_name_of_their_type(tmp_path):
