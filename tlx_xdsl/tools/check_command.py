@@ -10,7 +10,7 @@ from tlx_xdsl.runtime.check import SECONDS, STAGES, arrays_of, explore
 from tlx_xdsl.runtime.interpret import interpret_source
 from tlx_xdsl.runtime.interpret_options import Options
 from tlx_xdsl.tools.check_formats import FORMATS
-from tlx_xdsl.tools.run_command import VALUES, add_launch_arguments, read_kernel
+from tlx_xdsl.tools.launch_arguments import VALUES, add_launch_arguments, read_kernel
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
