@@ -118,6 +118,20 @@ def interpret_source(
     types: Mapping[str, Signature] | None = None,
 ) -> Interpretation:
     """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values."""
+    with collected_diagnostics() as warnings:
+        module, values = module_of(source, arguments, options, types)
+    names = [name for name, _ in values]
+    known = {**defaults_of(source), **arguments}
+    return _run(module, source.symbol, _grid(grid, known), [value for _, value in values], names, options, warnings)
+
+
+def module_of(
+    source: KernelSource, arguments: Mapping[str, Any], options: Options, types: Mapping[str, Signature] | None = None
+) -> tuple[ModuleOp, list[tuple[str, Any]]]:
+    """What the frontend makes of a kernel for arguments by name, and the values of the function's arguments.
+
+    Raises CompilationError for an error in the kernel.
+    """
     constexprs: dict[str, Any] = {}
     signature: dict[str, Signature] = {}
     values: list[tuple[str, Any]] = []
@@ -131,15 +145,11 @@ def interpret_source(
         else:
             signature[name] = (types or {}).get(name) or specialized(name, signature_of(name, value), value)
             values.extend(flattened(name, value))
-    with collected_diagnostics() as warnings:
-        specialization = Specialization(
-            signature, constexprs, options.target, options.num_warps, options.num_ctas, _cluster(options.cluster),
-            debug=True,
-        )  # fmt: skip
-        module = frontend_module(source, specialization, installed_profile())
-    names = [name for name, _ in values]
-    known = {**defaults_of(source), **arguments}
-    return _run(module, source.symbol, _grid(grid, known), [value for _, value in values], names, options, warnings)
+    specialization = Specialization(
+        signature, constexprs, options.target, options.num_warps, options.num_ctas, _cluster(options.cluster),
+        debug=True,
+    )  # fmt: skip
+    return frontend_module(source, specialization, installed_profile()), values
 
 
 def defaults_of(source: KernelSource) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How the report of `tlx check` is written: for people, for GitHub, and as SARIF."""
+"""How the report of `tlx check` is written: for people, for GitHub, as SARIF, and as JUnit's XML."""
 
 from __future__ import annotations
 
@@ -7,21 +7,26 @@ from collections.abc import Callable
 from typing import Any
 
 from tlx_xdsl.runtime.check_report import RULES, Finding, Report
+from tlx_xdsl.tools.check_junit import junit
 from tlx_xdsl.version import __version__
 
 
-def _github(report: Report) -> str:
+def _text(report: Report, _kernel: str) -> str:
+    return str(report)
+
+
+def _github(report: Report, _kernel: str) -> str:
     """Workflow commands, which GitHub shows at the lines."""
     lines: list[str] = []
     for each in (*report.findings, *report.remarks):
         place = each.diagnostic.location
         at = "" if place is None else f" file={place.filename},line={place.line},col={max(place.column, 1)}"
-        text = "%0A".join([each.diagnostic.message, *each.diagnostic.notes]).replace("\r", "%0D")
+        text = "%0A".join([each.diagnostic.message, *each.diagnostic.notes, each.seen_with]).replace("\r", "%0D")
         lines.append(f"::{_GITHUB[each.diagnostic.severity]}{at}::{text}")
     return "\n".join([*lines, report.summary])
 
 
-def _sarif(report: Report) -> str:
+def _sarif(report: Report, _kernel: str) -> str:
     """SARIF 2.1.0 (OASIS)."""
     driver = {"name": "tlx check", "version": __version__, "rules": [{"id": each} for each in RULES]}
     runs = [{"tool": {"driver": driver}, "results": [_result(each) for each in (*report.findings, *report.remarks)]}]
@@ -38,7 +43,7 @@ def _result(finding: Finding) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "level": _LEVELS[found.severity],
-        "message": {"text": "\n".join([found.message, *found.notes])},
+        "message": {"text": "\n".join([found.message, *found.notes, finding.seen_with])},
     }
     if (place := found.location) is not None and place.line:
         region = {"startLine": place.line, "startColumn": max(place.column, 1)}
@@ -47,5 +52,7 @@ def _result(finding: Finding) -> dict[str, Any]:
     return result
 
 
-FORMATS: dict[str, Callable[[Report], str]] = {"text": str, "github": _github, "sarif": _sarif}
-"""How a report is written."""
+FORMATS: dict[str, Callable[[Report, str], str]] = {
+    "text": _text, "github": _github, "sarif": _sarif, "junit": junit
+}  # fmt: skip
+"""How a report on a kernel, `FILE.py:KERNEL`, is written."""

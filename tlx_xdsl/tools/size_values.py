@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.runtime.check_sizes import SMALL, Sizes
 
 MOST_VALUES = 10_000
 """Values of one size."""
@@ -30,7 +33,19 @@ def size_values(name: str, text: str) -> tuple[int, ...]:
 
 def one_size(name: str, text: str) -> int:
     """The one value that `--size name=text` gives. Raises CompilationError for another text, or several."""
-    values = size_values(name, text)
-    if len(values) > 1:
+    value, *others = size_values(name, text)
+    if others:
         raise CompilationError(f"--size: '{name}' has one value in a run, found '{text}': tlx check takes several")
-    return values[0]
+    return value
+
+
+def size_ranges(texts: Mapping[str, str], small: Callable[[Sizes], tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """The values of all sizes; `small` gives those that are called so, from the sizes of the largest launch.
+
+    Raises CompilationError for a text that means nothing.
+    """
+    values = {name: size_values(name, text) for name, text in texts.items() if text != SMALL}
+    if len(values) == len(texts):
+        return values
+    chosen = small({name: max(values.get(name, (1,))) for name in texts})
+    return {name: values.get(name, chosen) for name in texts}

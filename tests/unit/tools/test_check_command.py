@@ -9,7 +9,7 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.runtime.check import orders
+from tlx_xdsl.runtime.check_explore import orders
 from tlx_xdsl.tools.tlx import main
 
 # Kernels are read by the frontend, not run by Python.
