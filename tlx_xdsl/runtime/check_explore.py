@@ -36,7 +36,7 @@ def explore(scopes: Sequence[Scope], settings: Options, limits: Limits) -> Repor
     """
     if limits.launches is not None and limits.launches < 1:
         raise InputError(f"launches must be at least 1, found {limits.launches}")
-    return _Exploration(scopes, settings, limits).report()
+    return _Exploration(scopes, settings, limits, time.perf_counter()).report()
 
 
 def orders(stages: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -54,7 +54,7 @@ class _Exploration:
     scopes: Sequence[Scope]
     settings: Options
     limits: Limits
-    began: float = field(default_factory=time.perf_counter)
+    began: float
     tried: int = 0
     """Scopes that have been run, or are refused."""
     refused: dict[int, Exception] = field(default_factory=dict[int, Exception])

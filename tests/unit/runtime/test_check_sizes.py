@@ -2,8 +2,6 @@
 
 import io
 import sys
-from itertools import count
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +9,8 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tests.unit.ticking import tick
 from tlx_xdsl.interpreter import progress
-from tlx_xdsl.runtime import check_explore
 from tlx_xdsl.runtime.check_sizes import combinations, listed, small_values
 from tlx_xdsl.runtime.interpret import module_of
 from tlx_xdsl.runtime.interpret_options import Options
@@ -23,9 +21,7 @@ from tlx_xdsl.runtime.interpret_options import Options
 
 @pytest.fixture(autouse=True)
 def _clock(monkeypatch):
-    """A hundredth of a second passes each time that the clock is looked at: how much is run depends on no machine."""
-    ticks = count()
-    monkeypatch.setattr(check_explore, "time", SimpleNamespace(perf_counter=lambda: next(ticks) / 100))
+    tick(monkeypatch)
 
 
 @tlx_xdsl.jit
