@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -83,6 +84,7 @@ def read_launch(
 ) -> ReadKernel:
     """Read the launch that a command line describes, at these sizes. Raises CompilationError for what does not fit."""
     source = kernel.source
+    _check_sizes(args, source, sizes)
     options = launch_options(args, defaults)
     stated = {name: _constant(name, text, sizes) for name, text in assignments(args.constexpr, "--constexpr").items()}
     texts = assignments(args.arg, "--arg")
@@ -121,6 +123,14 @@ def _is_constant(source: KernelSource, name: str) -> bool:
 def numbers_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the values that are numbers."""
     return {name: value for name, value in values.items() if isinstance(value, bool | int | float | np.generic)}
+
+
+def _check_sizes(args: argparse.Namespace, source: KernelSource, sizes: Mapping[str, int]) -> None:
+    """Check that something depends on each size: one that is misspelled would be run at all of its values in vain."""
+    for name in sizes:
+        is_named = re.compile(rf"\b{name}\b").search
+        if name not in source.signature.parameters and not any(map(is_named, (args.grid, *args.arg, *args.constexpr))):
+            raise CompilationError(f"--size: no parameter, --arg, --constexpr or --grid names '{name}'")
 
 
 def _check_names(

@@ -42,7 +42,7 @@ def run(kernels, capsys):
     """Run the command on a kernel of the file: its status, standard output and error."""
 
     def run(kernel, *arguments, command="check"):
-        seconds = ("--seconds", "2", "--stages", "frontend") if command == "check" else ()
+        seconds = ("--seconds", "1", "--stages", "frontend") if command == "check" else ()
         spec = f"{kernels}:{kernel}"
         status = main([command, spec, "--grid", "cdiv(n, BLOCK)", "--arg", "x=zeros[n]", *arguments, *seconds])
         found = capsys.readouterr()
@@ -102,6 +102,10 @@ def test_without_sizes_nothing_is_said_of_them(run):
         (("--size", "n=1", "--arg", "x=zeros[n/2]"), "error: --arg x: expected sizes such as 512,512, found 'n/2'\n"),
         (("--size", "n=1", "--arg", "x=zeros[n-2]"), "error: --arg x: expected sizes such as 512,512, found 'n-2'\n"),
         (("--size", "n=1", "--constexpr", "BLOCK=m"), "error: --constexpr: 'm' can't be computed: no name 'm'"),
+        (
+            ("--size", "n=1", "--size", "m=2"),
+            "error: --size: no parameter, --arg, --constexpr or --grid names 'm'",
+        ),
         (("--arg", "n=1"), "error: --arg x: expected sizes such as 512,512, found 'n'\n"),
     ],
 )
