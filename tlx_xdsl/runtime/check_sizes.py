@@ -16,10 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.dialects.tlx.storage_alias import StorageAliasLocalAllocOp
-from tlx_xdsl.dialects.ttg.local import LocalAllocOp
+from tlx_xdsl.dialects.base.effects import Kind, accesses_of
 from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.dialects.ttng.tmem import TMEMAllocOp
 from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.runtime.check_launches import Run
 
@@ -109,7 +107,7 @@ def small_values(module: ModuleOp) -> tuple[int, ...]:
     rings = {
         type_.shape[0]
         for op in module.walk()
-        if isinstance(op, LocalAllocOp | StorageAliasLocalAllocOp | TMEMAllocOp) and not op.operands
+        if any(Kind.ALLOC in access.kind for access in accesses_of(op) or ())
         for result in op.results
         if isinstance(type_ := result.type, MemDescType)
     }
