@@ -25,6 +25,10 @@ MOST_SUSPECTS = 8
 """Arrays that are tried as the cause of what a later launch does wrong; the smallest ones come first."""
 
 
+MOST_DESCENDING = 16
+"""Clusters that every target runs side by side, and so in any order (Jetson AGX Orin has 16 multiprocessors)."""
+
+
 @dataclass(frozen=True)
 class Seen:
     """What one launch does wrong."""
@@ -70,19 +74,24 @@ def launched(
     yield from first.seen
     known = {each.key for each in first.seen}
     wanted = launches if launches is not None else 2 if first.communicates else 1
-    last, left = first, before
+    last = first
     for number in range(2, wanted + 1):
         if not last.ended:
             return
         left = arrays.state()
         last = _launch(run, options, number)
-        for each in last.seen:
+        after = arrays.state()
+        seen = [(each, options) for each in last.seen]
+        if number == 2 and first.communicates and first.clusters <= MOST_DESCENDING:
+            # A flag that stays set lets a reader pass that starts before its writer.
+            descending = {**options, "descending": True}
+            arrays.restore(left)
+            seen += [(each, descending) for each in _launch(run, descending, number).seen]
+        for each, how in seen:
             if each.key not in known:
                 known.add(each.key)
-                after = arrays.state()
-                note = _cause(run, arrays, options, before, left, each)
-                arrays.restore(after)
-                yield replace(each, diagnostic=replace(each.diagnostic, notes=(*each.diagnostic.notes, note)))
+                yield _explained(run, arrays, how, before, left, each)
+        arrays.restore(after)
     if thorough and wanted > 1 and not known:
         yield from _unwritten(run, arrays, options, before)
 
@@ -117,6 +126,7 @@ class _Launch:
     ended: bool
     """False where a fault has stopped it."""
     communicates: bool = False
+    clusters: int = 0
 
 
 def _launch(run: Run, options: Mapping[str, Any], number: int) -> _Launch:
@@ -129,10 +139,32 @@ def _launch(run: Run, options: Mapping[str, Any], number: int) -> _Launch:
         found = Diagnostic("error", message, fault.location, fault.notes)
         return _Launch((Seen(found, "deadlock" if is_deadlock else "fault", number),), ended=False)
     warnings = [each for each in result.warnings if each.severity == "warning"]
-    return _Launch(tuple(Seen(each, "warning", number) for each in warnings), True, result.communicates)
+    return _Launch(
+        tuple(Seen(each, "warning", number) for each in warnings), True, result.communicates, result.clusters
+    )
 
 
 _REMEDY = "the kernel must set it back, or the host before each launch"
+
+
+def _explained(
+    run: Run,
+    arrays: Arrays,
+    options: Mapping[str, Any],
+    before: Mapping[str, NDArray[Any]],
+    left: Mapping[str, NDArray[Any]],
+    seen: Seen,
+) -> Seen:
+    """Say which launch it was, what it got from those before, and how its programs started."""
+    notes = list(seen.diagnostic.notes)
+    if "descending" in options:
+        notes.append("programs started with the last one (tlx run --descending): no order of them is promised")
+        arrays.restore(before)
+        if any(each.key == seen.key for each in _launch(run, options, 1).seen):
+            # Then the order is why, and no earlier launch.
+            return replace(seen, launch=1, diagnostic=replace(seen.diagnostic, notes=tuple(notes)))
+    notes.append(_cause(run, arrays, options, before, left, seen))
+    return replace(seen, diagnostic=replace(seen.diagnostic, notes=tuple(notes)))
 
 
 def _cause(

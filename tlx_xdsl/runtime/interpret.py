@@ -288,7 +288,7 @@ def _run(
         warnings.extend(found)
         try:
             launch = _prepared(module, function, grid, values, names, options)
-            firsts = clusters(launch)
+            firsts = clusters(launch)[::-1] if options.descending else clusters(launch)
             before = time.perf_counter()
             turns, jobs = _traced(launch, firsts, options)
             result = Interpretation(len(firsts), turns, time.perf_counter() - before, (), jobs, talks(module))

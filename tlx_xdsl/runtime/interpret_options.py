@@ -63,6 +63,10 @@ class Options:
     """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
     process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
 
+    descending: bool = False
+    """Whether programs with higher numbers start earlier. No order is promised, but those that do not fit on the GPU
+    side by side mostly start in rising order."""
+
     global_order: bool | None = None
     """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
     a race. The run then takes place in this process alone. By default they are where programs may wait for each other,

@@ -70,6 +70,41 @@ def test_a_flag_that_stays_set_is_a_race_in_the_second_launch():
     assert note in str(finding)
 
 
+@tlx_xdsl.jit
+def hand_up(x, flag, out):
+    """Program 0 hands a block to program 1: in rising order even a flag that stays set does no harm."""
+    offsets = tl.arange(0, 32)
+    if tl.program_id(0) == 0:
+        tl.store(x + offsets, offsets)
+        tl.atomic_xchg(flag, 1, sem="release")
+    else:
+        while tl.atomic_add(flag, 0, sem="acquire") == 0:
+            pass
+        tl.store(out + offsets, tl.load(x + offsets))
+
+
+def test_a_reader_that_starts_before_its_writer():
+    (finding,) = tlx_xdsl.check(hand_up, 2, zeros(32), zeros(1), zeros(32), seconds=0, launches=2).findings
+    assert finding.rule == "relaunch"
+    assert "programs started with the last one (tlx run --descending)" in str(finding)
+    assert "in the second launch: 'flag' is left at 1 by the first, which was 0" in str(finding)
+
+
+@tlx_xdsl.jit
+def ticket(count, out):
+    """The program with the second ticket is to be the last one, which nothing promises."""
+    if tl.atomic_add(count, 1) % 2 == 1:
+        tl.store(out + tl.program_id(0) * 2 - 2, 1)
+
+
+def test_what_the_order_of_programs_shows_is_no_fault_of_a_second_launch():
+    (finding,) = tlx_xdsl.check(ticket, 2, zeros(2), zeros(1), seconds=0).findings
+    assert finding.rule == "fault"
+    assert "store out of bounds" in finding.diagnostic.message
+    assert "tlx run --descending" in str(finding)
+    assert "launch:" not in str(finding)
+
+
 def test_a_flag_that_is_set_back_is_right_in_any_number_of_launches():
     assert handed_over(True, launches=4)
     assert not handed_over(True, launches=4).remarks
