@@ -231,6 +231,13 @@ def test_a_fault_is_the_located_error(kernels, capsys):
     assert lines[1:3] == ["    " + KERNELS.splitlines()[13], "        ^"]
 
 
+def test_programs_may_start_with_the_last_one(kernels, capsys):
+    arguments = (f"{kernels}:runs_off", "--grid", 4, "--arg", "x=zeros:i32[4]")
+    for order, program in ((), 2), (("--descending",), 3):
+        assert run(*arguments, *order) == 1
+        assert f"note: in program ({program}, 0, 0)" in capsys.readouterr().err
+
+
 def test_a_run_without_an_end_is_a_fault(kernels, capsys):
     arguments = (f"{kernels}:spins", "--grid", 1, "--arg", "x=zeros:i32[1]")
     assert run(*arguments) == 1
