@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
     from tlx_xdsl.runtime.show.pages import show
     from tlx_xdsl.runtime.steps import Step, first_step
+    from tlx_xdsl.runtime.uninitialized import uninitialized
 
 __all__ = [
     "CompilationError",
@@ -41,6 +42,7 @@ __all__ = [
     "jit",
     "set_cpu_threads",
     "show",
+    "uninitialized",
 ]
 
 _HOMES = {
@@ -60,6 +62,7 @@ _HOMES = {
     "jit": "tlx_xdsl.runtime.jit",
     "set_cpu_threads": "tlx_xdsl.runtime.cpu.pool",
     "show": "tlx_xdsl.runtime.show.pages",
+    "uninitialized": "tlx_xdsl.runtime.uninitialized",
 }
 
 

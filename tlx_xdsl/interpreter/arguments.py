@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.memref import MemRef
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.plan import coordinates_of
+from tlx_xdsl.interpreter.uninitialized import UninitializedArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,8 @@ def _array_of(value: Any) -> NDArray[Any] | None:
         value = value.base
     if isinstance(value, bool | int | float | np.generic) or value is None:
         return None
-    return np.asarray(value)
+    # Not as an array of numpy's own class: one that is uninitialized stays that.
+    return np.asanyarray(value)
 
 
 def _value(value: Any, name: str, type_: Attribute, address: int | None) -> Any:
@@ -164,7 +166,8 @@ def _place(ranges: Sequence[_Range | None], memory: GlobalMemory) -> list[int | 
     merged = _merged(ranges)
     # Aligned as they are here: the signature says so.
     starts: Mapping[_Range, int] = {
-        range_: memory.add(range_.name, _bytes(range_), skew=range_.start % ALIGNED) for range_ in merged
+        range_: memory.add(range_.name, _bytes(range_), skew=range_.start % ALIGNED, written=_written(range_))
+        for range_ in merged
     }
     addresses: list[int | None] = []
     for range_ in ranges:
@@ -218,6 +221,18 @@ def _range(array: NDArray[Any] | None, name: str) -> _Range | None:
     start = int(array.ctypes.data)
     last = sum((size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True))
     return _Range(start, start + last + array.itemsize if array.size else start, name, array)
+
+
+def _written(range_: _Range) -> NDArray[np.uint8] | None:
+    """Which bytes of a range have been written, where it is of an array that was declared uninitialized."""
+    owners = [range_.owner]
+    while owners:
+        owner = owners.pop()
+        if isinstance(owner, tuple):
+            owners.extend(cast(tuple[Any, ...], owner))
+        elif isinstance(owner, UninitializedArray) and owner.record is not None:
+            return owner.record.of(range_.start, range_.end)
+    return None
 
 
 def _bytes(range_: _Range) -> NDArray[np.uint8]:

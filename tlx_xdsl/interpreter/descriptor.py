@@ -74,10 +74,10 @@ class Descriptor:
         return result
 
     def window(
-        self, op: Operation, memory: GlobalMemory, corner: Sequence[int]
+        self, op: Operation, memory: GlobalMemory, corner: Sequence[int], verb: str = "store"
     ) -> tuple[tuple[slice, ...], Array] | None:
         """The part of a block that is inside of the tensor, and its elements in memory; None where nothing is."""
-        inside, target = self._window(op, memory, corner, "store")
+        inside, target = self._window(op, memory, corner, verb)
         return None if target is None else (inside, target)
 
     def store(self, op: Operation, memory: GlobalMemory, corner: Sequence[int], values: Array) -> None:

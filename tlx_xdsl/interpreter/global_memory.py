@@ -15,6 +15,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.faults import Fault, fault_at
 from tlx_xdsl.interpreter.races import Actor
+from tlx_xdsl.interpreter.uninitialized import UninitializedReads
 from tlx_xdsl.numerics.arrays import Array, poison
 
 FIRST = 1 << 20
@@ -25,6 +26,10 @@ GAP = 1 << 16
 """Bytes between two buffers that belong to neither, so that an index that runs off its buffer is found."""
 
 
+READING = ("load", "reduction")
+"""How the verbs of operations end that read."""
+
+
 @dataclass(slots=True)
 class Buffer:
     """A range of addresses."""
@@ -32,6 +37,8 @@ class Buffer:
     name: str
     start: int
     bytes: NDArray[np.uint8]
+    written: NDArray[np.uint8] | None = None
+    """1 for each byte that has been written, where the array was declared uninitialized."""
 
     @property
     def end(self) -> int:
@@ -54,13 +61,21 @@ class GlobalMemory:
         self._starts: list[int] = []
         self._next = FIRST
         self.changes = Changes()
+        self.uninitialized = UninitializedReads()
         self.exclusive: AbstractContextManager[Any] = nullcontext()
         """Held while an atomic operation reads and writes: other processes may run programs on the same memory."""
 
-    def add(self, name: str, data: NDArray[np.uint8], skew: int = 0, alignment: int = ALIGNMENT) -> int:
+    def add(
+        self,
+        name: str,
+        data: NDArray[np.uint8],
+        skew: int = 0,
+        alignment: int = ALIGNMENT,
+        written: NDArray[np.uint8] | None = None,
+    ) -> int:
         """Give the flat bytes `data` an address, `skew` bytes past an aligned one; writes go to them."""
         start = -(-self._next // alignment) * alignment + skew
-        self._buffers.append(Buffer(name, start, data))
+        self._buffers.append(Buffer(name, start, data, written))
         self._starts.append(start)
         self._next = -(-(start + len(data) + GAP) // ALIGNMENT) * ALIGNMENT
         return start
@@ -132,12 +147,11 @@ class GlobalMemory:
 
         Raises Fault when a buffer does not hold them all.
         """
-        buffer = self.find(address)
-        if buffer is None or address + size > buffer.end:
-            raise self._outside(op, address, size, verb, "")
-        if not verb.endswith("load"):
-            self.changes.count += 1
-        return buffer.bytes[address - buffer.start : address - buffer.start + size]
+        buffer, found = self._span(op, address, size, verb)
+        if buffer.written is not None:
+            first = address - buffer.start
+            self._touch(op, buffer, np.arange(first, first + size), 1, verb)
+        return found
 
     def strided(
         self, op: Operation, address: int, counts: list[int], strides: list[int], dtype: np.dtype[Any], verb: str
@@ -147,12 +161,34 @@ class GlobalMemory:
         Raises Fault when a buffer does not hold them all.
         """
         last = sum((count - 1) * stride for count, stride in zip(counts, strides, strict=True))
-        data = self.bytes_at(op, address, last + dtype.itemsize, verb)
+        buffer, data = self._span(op, address, last + dtype.itemsize, verb)
+        if buffer.written is not None:
+            self._touch(op, buffer, offsets_of(address - buffer.start, counts, strides, dtype.itemsize), 1, verb)
         return np.ndarray(counts, dtype, data, strides=strides)
 
     def issued(self, actor: Actor, clock: Clock) -> GlobalMemory:
         """The memory as an asynchronous operation sees it that is issued by who knows `clock`."""
         return self
+
+    def _span(self, op: Operation, address: int, size: int, verb: str) -> tuple[Buffer, NDArray[np.uint8]]:
+        """The buffer that holds the `size` bytes from `address` on, and those bytes."""
+        buffer = self.find(address)
+        if buffer is None or address + size > buffer.end:
+            raise self._outside(op, address, size, verb, "")
+        if not verb.endswith("load"):
+            self.changes.count += 1
+        return buffer, buffer.bytes[address - buffer.start : address - buffer.start + size]
+
+    def _touch(self, op: Operation, buffer: Buffer, index: Array | np.int64, size: int, verb: str) -> None:
+        """Note which elements of `size` bytes are written of a buffer that was uninitialized, and check those read."""
+        assert buffer.written is not None
+        held = buffer.written[: len(buffer.written) // size * size].reshape(-1, size)
+        flat = np.ravel(index)
+        if verb.endswith(READING) and not (found := held[flat]).all():
+            first = int(flat[np.flatnonzero(~found.all(1))[0]]) * size
+            self.uninitialized.check(op, buffer.name, found, first)
+        if not verb.endswith("load"):
+            held[flat] = 1
 
     def _reach(
         self, op: Operation, addresses: Array, dtype: np.dtype[Any], verb: str
@@ -167,7 +203,10 @@ class GlobalMemory:
             self._check(op, addresses, size, verb)
             return None, np.zeros(0, np.int64)
         if one and (low - buffer.start) % size == 0:
-            return buffer, np.int64((low - buffer.start) // size)
+            place = np.int64((low - buffer.start) // size)
+            if buffer.written is not None:
+                self._touch(op, buffer, place, size, verb)
+            return buffer, place
         relative = addresses - np.int64(buffer.start)
         if size > 1 and (wrong := relative % size).any():
             at = np.argwhere(np.atleast_1d(wrong))[0]
@@ -176,6 +215,8 @@ class GlobalMemory:
                 f"misaligned {verb}: the address of element {at.tolist()} is {int(np.atleast_1d(wrong)[tuple(at)])} "
                 f"bytes past a multiple of {size} in '{buffer.name}'",
             )
+        if buffer.written is not None:
+            self._touch(op, buffer, relative // size, size, verb)
         return buffer, relative // size
 
     def _check(self, op: Operation, addresses: Array, size: int, verb: str) -> None:
@@ -210,3 +251,11 @@ class GlobalMemory:
                 count = len(buffer.bytes) // dtype.itemsize * dtype.itemsize
                 result[inside] = buffer.bytes[:count].view(dtype)[index]
         return result
+
+
+def offsets_of(first: int, counts: list[int], strides: list[int], size: int) -> NDArray[np.int64]:
+    """The bytes of a block of elements that begins at the byte `first`, `strides` bytes apart; `size` of each."""
+    offsets = np.asarray(np.int64(first))
+    for count, stride in zip(counts, strides, strict=True):
+        offsets = np.add.outer(offsets, np.arange(count, dtype=np.int64) * stride)
+    return np.ravel(np.add.outer(offsets, np.arange(size, dtype=np.int64)) if size > 1 else offsets)

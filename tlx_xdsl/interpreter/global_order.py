@@ -33,7 +33,7 @@ from tlx_xdsl.dialects.base.effects import Kind, accesses_of, is_set
 from tlx_xdsl.dialects.tt.enums import MemSyncScope
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
-from tlx_xdsl.interpreter.global_memory import ALIGNMENT, Buffer, GlobalMemory
+from tlx_xdsl.interpreter.global_memory import ALIGNMENT, Buffer, GlobalMemory, offsets_of
 from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.numerics.arrays import Array
 
@@ -273,7 +273,7 @@ class OrderedMemory(GlobalMemory):
 
     def __init__(self, memory: GlobalMemory, order: GlobalOrder, task: Viewer, issued: Actor | None = None):
         super().__init__()
-        self.exclusive, self.changes = memory.exclusive, memory.changes
+        self.exclusive, self.changes, self.uninitialized = memory.exclusive, memory.changes, memory.uninitialized
         self._buffers, self._starts = memory._buffers, memory._starts  # pyright: ignore[reportPrivateUsage]
         self._order = order
         self._memory, self._task, self._issued = memory, task, issued
@@ -294,9 +294,16 @@ class OrderedMemory(GlobalMemory):
         found.clock.seen[actor.agent] = actor.step
         return found
 
-    def add(self, name: str, data: NDArray[np.uint8], skew: int = 0, alignment: int = ALIGNMENT) -> int:
+    def add(
+        self,
+        name: str,
+        data: NDArray[np.uint8],
+        skew: int = 0,
+        alignment: int = ALIGNMENT,
+        written: NDArray[np.uint8] | None = None,
+    ) -> int:
         """As `GlobalMemory.add`, for all tasks."""
-        return self._memory.add(name, data, skew, alignment)
+        return self._memory.add(name, data, skew, alignment, written)
 
     def load(self, op: Operation, addresses: Array, dtype: np.dtype[Any], mask: Array | None, other: Array) -> Array:
         """As `GlobalMemory.load`; raises Fault for a race, too."""
@@ -324,19 +331,14 @@ class OrderedMemory(GlobalMemory):
         self, op: Operation, address: int, counts: list[int], strides: list[int], dtype: np.dtype[Any], verb: str
     ) -> Array:
         """As `GlobalMemory.strided`; raises Fault for a race, too."""
-        size = dtype.itemsize
-        last = sum((count - 1) * stride for count, stride in zip(counts, strides, strict=True))
-        data = super().bytes_at(op, address, last + size, verb)
+        found = super().strided(op, address, counts, strides, dtype, verb)
         buffer = self.find(address)
         assert buffer is not None
-        unit = size if (address - buffer.start) % size == 0 else 1
-        offsets = np.int64(address - buffer.start)
-        for count, stride in zip(counts, strides, strict=True):
-            offsets = np.add.outer(offsets, np.arange(count, dtype=np.int64) * stride)
-        if unit < size:
-            offsets = np.add.outer(offsets, np.arange(size, dtype=np.int64))
-        self._order.note(self, op, buffer, np.ravel(offsets) // unit, unit, _kind_of(verb))
-        return np.ndarray(counts, dtype, data, strides=strides)
+        size, first = dtype.itemsize, address - buffer.start
+        unit = size if first % size == 0 else 1
+        offsets = offsets_of(first, counts, strides, size // unit)
+        self._order.note(self, op, buffer, offsets // unit, unit, _kind_of(verb))
+        return found
 
     def _note(self, op: Operation, addresses: Array, size: int, kind: str) -> None:
         flat = np.ravel(addresses)

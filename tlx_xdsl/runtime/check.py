@@ -1,69 +1,29 @@
-"""Run a kernel in many orders of its tasks, at each stage that matters, and report what is wrong in any of them."""
+"""Run a kernel at small sizes and in many orders of its tasks, and report what is wrong in any of them."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from itertools import count
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.interpreter.faults import Deadlock, Fault
-from tlx_xdsl.interpreter.scheduler import SEEDED
+from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.runtime.check_explore import Limits, explore
+from tlx_xdsl.runtime.check_report import Report
+from tlx_xdsl.runtime.check_sizes import SMALL, Launchable, Scope, Sizes, combinations, small_values, values_of
 from tlx_xdsl.runtime.host_values import flattened, is_constant, is_descriptor
-from tlx_xdsl.runtime.interpret import Grid, Interpretation, interpret_source, source_of_kernel
+from tlx_xdsl.runtime.interpret import Grid, Interpretation, interpret_source, module_of, source_of_kernel
 from tlx_xdsl.runtime.interpret_options import FRONTEND, TTGIR, Options
-from tlx_xdsl.text.diagnostics import Diagnostic
 
 SECONDS = 10.0
-"""Time for all orders, by default; the first one at each stage is run whatever it takes."""
+"""Time for all sizes and orders, by default."""
 
 STAGES = (FRONTEND, TTGIR)
 """What the frontend makes, where lines are closest to the source, and what stock Triton gets."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something that is wrong, and how to see it again."""
-
-    diagnostic: Diagnostic
-    rule: str
-    """`deadlock`, `fault` or `warning`."""
-    options: Mapping[str, Any]
-    """The `stage`, `schedule` and `seed` of the first run that has shown it."""
-
-    def __str__(self) -> str:
-        """Return the report, with the options that show it."""
-        shown = " ".join(f"--{name} {value}" for name, value in self.options.items())
-        return f"{self.diagnostic}\nnote: seen with {shown}"
-
-
-@dataclass(frozen=True)
-class Report:
-    """The result of a check."""
-
-    findings: tuple[Finding, ...]
-    runs: int
-    stages: tuple[str, ...]
-    seconds: float
-
-    def __bool__(self) -> bool:
-        """True where nothing was found."""
-        return not self.findings
-
-    def __str__(self) -> str:
-        """Return all findings and a line that sums up."""
-        number = len(self.findings)
-        found = "nothing found" if not number else f"{number} finding{'' if number == 1 else 's'}"
-        orders = (
-            f"{self.runs} run{'' if self.runs == 1 else 's'} at {' and '.join(self.stages)} in {self.seconds:.1f} s"
-        )
-        return "\n".join([*map(str, self.findings), f"{orders}: {found}"])
-
 
 _OPTIONS = {field.name for field in fields(Options)} - {"stage", "schedule", "seed", "trace"}
 
@@ -75,6 +35,10 @@ def check(
     *args: Any,
     seconds: float = SECONDS,
     stages: Sequence[str] = STAGES,
+    launches: int | None = None,
+    sizes: Mapping[str, int | Iterable[int] | str] | None = None,
+    arguments: Callable[..., Any] | None = None,
+    sweep: bool = True,
     options: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> Report:
@@ -84,7 +48,16 @@ def check(
     compared, unless `global_order=False` says not to. Arrays are as before afterwards. `named` may have options of
     `interpret`, too, but those that say an order.
 
+    The kernel is launched `launches` times, on arrays as the launch before has left them: what only a later one does
+    wrong is a finding, too. By default a kernel with atomic operations or `while` is launched twice, and that is a
+    remark, since the host may set back what the kernel does not.
+
+    `sizes` has the values of named numbers: all their combinations are run, or with `sweep=False` that of the first
+    ones. `arguments` makes the arguments for each: a tuple, or a dictionary by name. A parameter with the name of a
+    size has its value, and so has `grid`'s dictionary. `"small"` are the numbers at which rings of buffers go wrong.
+
         assert tlx_xdsl.check(kernel, grid, *arguments)
+        assert tlx_xdsl.check(kernel, 1, sizes={"T": "small"}, arguments=lambda T: (np.ones(T * 64), T))
 
     Raises CompilationError for a kernel that does not compile; TypeError and ValueError for arguments that do not fit.
     """
@@ -92,70 +65,72 @@ def check(
     parameters = source.signature.parameters
     chosen = {name: value for name, value in named.items() if name in _OPTIONS and name not in parameters}
     given = {name: value for name, value in named.items() if name not in chosen}
-    try:
-        bound = source.signature.bind(*args, **given)
-    except TypeError as error:
-        raise InputTypeError(f"{source.name}: {error}, its parameters are {', '.join(parameters)}") from error
     settings = Options(**chosen, **(options or {}))
 
-    def run(order: Mapping[str, Any]) -> Interpretation:
-        return interpret_source(source, grid, bound.arguments, replace(settings, **order))
+    def bound(at: Sizes) -> dict[str, Any]:
+        return _bound(source, args, given, arguments, at)
 
-    return explore(run, arrays_of(bound.arguments), settings, seconds, stages)
+    def launchable(at: Sizes) -> Launchable:
+        values = bound(at)
+        over = _grid_at(grid, at)
 
+        def run(order: Mapping[str, Any]) -> Interpretation:
+            return interpret_source(source, over, values, replace(settings, **order))
 
-def arrays_of(arguments: Mapping[str, Any]) -> list[NDArray[Any]]:
-    """The arrays among the arguments, also those of descriptors and in tuples."""
-    values = [item for name, value in arguments.items() if not is_constant(value) for _, item in flattened(name, value)]
-    found = [value.base if is_descriptor(value) else value for value in values]
-    return [each for each in found if isinstance(each, np.ndarray)]
+        return Launchable(run, arrays_of(values))
 
-
-def explore(
-    run: Callable[[Mapping[str, Any]], Interpretation],
-    arrays: Sequence[NDArray[Any]],
-    settings: Options,
-    seconds: float,
-    stages: Sequence[str],
-) -> Report:
-    """Call `run` with the options of one order after the other, on the same `arrays`; they are restored each time."""
-    before = [each.copy() for each in arrays]
-    everywhere = {} if settings.global_order is not None else {"global_order": True}
-    found: dict[tuple[str, str], Finding] = {}
-    began, runs = time.perf_counter(), 0
-    for order in orders(stages):
-        if runs >= len(stages) and time.perf_counter() - began > seconds:
-            break
-        for fault in _faults(run, {**order, **everywhere}):
-            rule = "warning" if fault.severity == "warning" else "deadlock" if _is_deadlock(fault) else "fault"
-            found.setdefault((rule, str(fault.location)), Finding(fault, rule, order))
-        runs += 1
-        for each, held in zip(arrays, before, strict=True):
-            each[...] = held
-    return Report(tuple(found.values()), runs, tuple(stages), time.perf_counter() - began)
+    wanted = sizes or {}
+    numbers = {name: values_of(name, each) for name, each in wanted.items() if each != SMALL}
+    if len(numbers) < len(wanted):
+        once = {name: max(numbers.get(name, (1,))) for name in wanted}
+        small = small_values(module_of(source, bound(once), settings)[0])
+        numbers = {name: numbers.get(name, small) for name in wanted}
+    scopes = [Scope(at, lambda at=at: launchable(at)) for at in combinations(numbers, sweep=sweep)]
+    return explore(scopes, settings, Limits(seconds, stages, launches))
 
 
-def orders(stages: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The options of each order: all stages in turn, first in rounds, then by chance and by what is worst."""
-    for stage in stages:
-        yield {"stage": stage, "schedule": "round-robin", "seed": 0}
-    for seed in count():
-        for schedule in SEEDED:
-            for stage in stages:
-                yield {"stage": stage, "schedule": schedule, "seed": seed}
-
-
-def _faults(run: Callable[[Mapping[str, Any]], Interpretation], options: Mapping[str, Any]) -> list[Diagnostic]:
-    """What a run has found. Raises CompilationError for what is no fault of a run."""
+def _bound(
+    source: KernelSource,
+    args: Sequence[Any],
+    named: Mapping[str, Any],
+    arguments: Callable[..., Any] | None,
+    sizes: Sizes,
+) -> dict[str, Any]:
+    """The arguments by name, at these sizes. Raises TypeError for those that do not fit."""
+    made: Any = () if arguments is None else _made(arguments, sizes)
+    named = {**named, **(cast(Mapping[str, Any], made) if isinstance(made, Mapping) else {})}
+    values = [*args, *(cast(Sequence[Any], made) if isinstance(made, tuple | list) else ())]
+    parameters = source.signature.parameters
     try:
-        result = run(options)
-    except Fault as fault:
-        message = (
-            f"deadlock: {fault.message.removeprefix('deadlock: ')}" if isinstance(fault, Deadlock) else fault.message
-        )
-        return [Diagnostic("error", message, fault.location, fault.notes)]
-    return [each for each in result.warnings if each.severity == "warning"]
+        found = source.signature.bind_partial(*values, **named).arguments
+        rest = {name: size for name, size in sizes.items() if name in parameters and name not in found}
+        return dict(source.signature.bind(*values, **named, **rest).arguments)
+    except TypeError as error:
+        raise InputTypeError(f"{source.name}: {error}, its parameters are {', '.join(parameters)}") from error
 
 
-def _is_deadlock(fault: Diagnostic) -> bool:
-    return fault.message.startswith("deadlock: ")
+def _made(arguments: Callable[..., Any], sizes: Sizes) -> Any:
+    try:
+        inspect.signature(arguments).bind(**sizes)
+    except TypeError as error:
+        raise InputTypeError(
+            f"arguments: {error}; it is called with the sizes {', '.join(sizes) or '(none)'}"
+        ) from error
+    made = arguments(**sizes)
+    if not isinstance(made, tuple | list | Mapping):
+        raise InputTypeError(f"arguments must give a tuple or a dictionary, found {type(made).__name__}")
+    return cast(Any, made)
+
+
+def _grid_at(grid: Grid, sizes: Sizes) -> Grid:
+    """The grid at these sizes: a function of it may ask for them, as for arguments."""
+    if not sizes or not callable(grid):
+        return grid
+    return lambda known: grid({**sizes, **known})
+
+
+def arrays_of(arguments: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """The arrays among the arguments, also those of descriptors and in tuples."""
+    values = [item for name, value in arguments.items() if not is_constant(value) for item in flattened(name, value)]
+    found = {name: value.base if is_descriptor(value) else value for name, value in values}
+    return {name: each for name, each in found.items() if isinstance(each, np.ndarray)}

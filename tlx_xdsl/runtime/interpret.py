@@ -64,6 +64,8 @@ class Interpretation:
     """Warnings of what the kernel has left unfinished, and of passes; each thing once, as the first program said it."""
     jobs: int
     """Processes that have taken part."""
+    communicates: bool = False
+    """Whether programs may depend on what others have done: the kernel has atomic operations or `while`."""
 
     def _repr_html_(self) -> str:
         from tlx_xdsl.runtime.show.pages import run_page
@@ -116,6 +118,20 @@ def interpret_source(
     types: Mapping[str, Signature] | None = None,
 ) -> Interpretation:
     """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values."""
+    with collected_diagnostics() as warnings:
+        module, values = module_of(source, arguments, options, types)
+    names = [name for name, _ in values]
+    known = {**defaults_of(source), **arguments}
+    return _run(module, source.symbol, _grid(grid, known), [value for _, value in values], names, options, warnings)
+
+
+def module_of(
+    source: KernelSource, arguments: Mapping[str, Any], options: Options, types: Mapping[str, Signature] | None = None
+) -> tuple[ModuleOp, list[tuple[str, Any]]]:
+    """What the frontend makes of a kernel for arguments by name, and the values of the function's arguments.
+
+    Raises CompilationError for an error in the kernel.
+    """
     constexprs: dict[str, Any] = {}
     signature: dict[str, Signature] = {}
     values: list[tuple[str, Any]] = []
@@ -129,15 +145,11 @@ def interpret_source(
         else:
             signature[name] = (types or {}).get(name) or specialized(name, signature_of(name, value), value)
             values.extend(flattened(name, value))
-    with collected_diagnostics() as warnings:
-        specialization = Specialization(
-            signature, constexprs, options.target, options.num_warps, options.num_ctas, _cluster(options.cluster),
-            debug=True,
-        )  # fmt: skip
-        module = frontend_module(source, specialization, installed_profile())
-    names = [name for name, _ in values]
-    known = {**defaults_of(source), **arguments}
-    return _run(module, source.symbol, _grid(grid, known), [value for _, value in values], names, options, warnings)
+    specialization = Specialization(
+        signature, constexprs, options.target, options.num_warps, options.num_ctas, _cluster(options.cluster),
+        debug=True,
+    )  # fmt: skip
+    return frontend_module(source, specialization, installed_profile()), values
 
 
 def defaults_of(source: KernelSource) -> dict[str, Any]:
@@ -276,10 +288,10 @@ def _run(
         warnings.extend(found)
         try:
             launch = _prepared(module, function, grid, values, names, options)
-            firsts = clusters(launch)
+            firsts = clusters(launch)[::-1] if options.descending else clusters(launch)
             before = time.perf_counter()
             turns, jobs = _traced(launch, firsts, options)
-            result = Interpretation(len(firsts), turns, time.perf_counter() - before, (), jobs)
+            result = Interpretation(len(firsts), turns, time.perf_counter() - before, (), jobs, talks(module))
         except CompilationError as error:
             result = error
     # Each thing once, as the first program has said it.
@@ -304,6 +316,7 @@ def _prepared(
     verify_module(module)
     plan = make_plan(module, function)
     memory = GlobalMemory()
+    memory.uninitialized.only_warns = options.unwritten == "warn"
     wanted = options.global_order
     if wanted is None:
         wanted = options.jobs in (None, 1) and talks(module)
@@ -323,7 +336,9 @@ def _prepared(
 
 def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:
     """Run the clusters; gives their turns, and the number of processes."""
-    jobs = 1 if options.reachable or launch.order is not None else options.jobs
+    # What is written is noted in this process's memory.
+    has_uninitialized = any(buffer.written is not None for buffer in launch.memory)
+    jobs = 1 if options.reachable or launch.order is not None or has_uninitialized else options.jobs
     settings = Settings(options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds)
     if options.trace is None:
         return run_launch(launch, firsts, settings, jobs)

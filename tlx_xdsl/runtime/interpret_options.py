@@ -40,7 +40,8 @@ class Options:
     seed: int = 0
     """Of the schedule."""
     unwritten: str = UNWRITTEN[0]
-    """The result of a read of uninitialized shared or tensor memory: an `error`, or `warn`: a warning, and NaN."""
+    """The result of a read of uninitialized memory: an `error`, or `warn`: a warning, and NaN. In global memory that is
+    what an array of `tlx_xdsl.uninitialized` has until something writes it."""
     tensor_core_order: str = TENSOR_CORE_ORDERS[0]
     """The order of the MMAs (tcgen05.mma) and the copies to tensor memory (tcgen05.cp) that one task issues.
 
@@ -61,6 +62,10 @@ class Options:
     reachable: Sequence[Any] = ()
     """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
     process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
+
+    descending: bool = False
+    """Whether programs with higher numbers start earlier. No order is promised, but those that do not fit on the GPU
+    side by side mostly start in rising order."""
 
     global_order: bool | None = None
     """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is

@@ -13,7 +13,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.source import KernelSource
 
 if TYPE_CHECKING:
-    from tlx_xdsl.runtime.check import Report
+    from tlx_xdsl.runtime.check_report import Report
     from tlx_xdsl.runtime.compilation import CompiledText
     from tlx_xdsl.runtime.interpret import Grid, Interpretation
 

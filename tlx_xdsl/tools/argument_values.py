@@ -2,10 +2,12 @@
 
     5   2.5   True   None   5:i64             a number, also with its type
     randn:fp16[512,512]                       normal random numbers; also rand (0 to 1), zeros, ones, nan, arange
+    empty:i32[64]                             an array that nothing has written: to read it is a fault
     full(0.5):f32[64]   randint(0,10)[64]     one value; integers from 0 to 9
     a.npy   a.npy:bf16                        a file of numpy's
     desc(randn:fp16[512,512], [64,64])        a tensor descriptor with its block; a third item `nan` is the padding
     (randn[64], 3)                            a tuple
+    randn[M,2*K]   M*K                        expressions over named sizes
 
 What a type is known for, from the file's TLX_COMPILE or from IR, may leave its type out, and a descriptor is made of an
 array where one is needed.
@@ -16,7 +18,7 @@ from __future__ import annotations
 import ast
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -34,6 +36,8 @@ from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.language.core import pointer_type
 from tlx_xdsl.runtime.host_values import numpy_dtype
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+from tlx_xdsl.runtime.uninitialized import uninitialized
+from tlx_xdsl.tools.expressions import evaluate
 
 EXPECTED = "a number, an array such as randn:fp16[512,512] or FILE.npy, or desc(ARRAY, [64,64])"
 
@@ -42,6 +46,7 @@ _FILLS: dict[str, tuple[int, str, Fill]] = {
     "randn": (0, "fp32", lambda random, shape, _: random.standard_normal(shape, np.float32)),
     "rand": (0, "fp32", lambda random, shape, _: random.random(shape, np.float32)),
     "zeros": (0, "fp32", lambda _, shape, __: np.zeros(shape)),
+    "empty": (0, "fp32", lambda _, shape, __: uninitialized(shape)),
     "ones": (0, "fp32", lambda _, shape, __: np.ones(shape)),
     "nan": (0, "fp32", lambda _, shape, __: np.full(shape, np.nan)),
     "full": (1, "fp32", lambda _, shape, numbers: np.full(shape, numbers[0])),
@@ -87,20 +92,24 @@ def hint_of_type(type_: Attribute) -> Hint:
     return Hint(dtype_of(type_), (), is_number=True)
 
 
-def argument_value(name: str, text: str, hint: Hint, seed: int) -> Any:
+def argument_value(name: str, text: str, hint: Hint, seed: int, sizes: Mapping[str, int] | None = None) -> Any:
     """The value of the argument `name`; its random numbers depend on the seed and on the name.
+
+    Shapes and numbers may be expressions over the names of `sizes`.
 
     Raises CompilationError for a text that means nothing, and OSError for a file that can't be read.
     """
-    return _Reader(name, np.random.default_rng([seed, zlib.crc32(name.encode())])).value(text.strip(), hint)
+    random = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    return _Reader(name, random, sizes or {}).value(text.strip(), hint)
 
 
 class _Reader:
     """Reads one argument."""
 
-    def __init__(self, name: str, random: np.random.Generator):
+    def __init__(self, name: str, random: np.random.Generator, names: Mapping[str, int]):
         self._name = name
         self._random = random
+        self._names = names
 
     def value(self, text: str, hint: Hint) -> Any:
         """Any value."""
@@ -143,6 +152,8 @@ class _Reader:
         if len(numbers) != count:
             raise self._error(f"{count or 'no'} numbers for '{match['fill']}'", text)
         dtype = self._dtype(match["dtype"]) or hint.dtype or np.dtype(numpy_dtype(default))
+        if match["fill"] == "empty":
+            return uninitialized(shape, dtype)
         with np.errstate(all="ignore"):
             return fill(self._random, shape, numbers).astype(dtype)
 
@@ -161,7 +172,7 @@ class _Reader:
         try:
             number = ast.literal_eval(match["number"] if match else text)
         except (ValueError, SyntaxError):
-            number = text
+            number = self._computed(match["number"] if match else text)
         if number is None:
             return None
         if not isinstance(number, bool | int | float):
@@ -182,14 +193,18 @@ class _Reader:
         return dtype
 
     def _sizes(self, text: str) -> tuple[int, ...]:
-        items = _items(text)
-        if not all(item.isdigit() for item in items):
+        sizes = [int(item) if item.isdecimal() else self._computed(item) for item in _items(text)]
+        if not all(isinstance(size, int) and size >= 0 for size in sizes):
             raise self._error("sizes such as 512,512", text)
-        return tuple(int(item) for item in items)
+        return tuple(sizes)
+
+    def _computed(self, text: str) -> Any:
+        """What an expression over the named sizes computes; without any, the text."""
+        return evaluate(f"--arg {self._name}", text, self._names) if self._names else text
 
     def _float(self, text: str) -> float:
         try:
-            return float(text)
+            return float(self._computed(text) if text.isidentifier() and text in self._names else text)
         except ValueError as error:
             raise self._error("a number", text) from error
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.check import SECONDS, STAGES, Finding, Report, arrays_of, explore
-from tlx_xdsl.runtime.interpret import interpret_source
+from tlx_xdsl.runtime.check import SECONDS, STAGES, arrays_of
+from tlx_xdsl.runtime.check_explore import Limits, explore
+from tlx_xdsl.runtime.check_sizes import Launchable, Scope, Sizes, combinations, small_values
+from tlx_xdsl.runtime.interpret import Interpretation, interpret_source, module_of
 from tlx_xdsl.runtime.interpret_options import Options
-from tlx_xdsl.tools.run_command import VALUES, add_launch_arguments, read_kernel
-from tlx_xdsl.version import __version__
+from tlx_xdsl.tools.check_formats import FORMATS
+from tlx_xdsl.tools.launch_arguments import SIZE_HELP, VALUES, add_launch_arguments, read_launch
+from tlx_xdsl.tools.loading import assignments, load_kernel
+from tlx_xdsl.tools.size_values import size_ranges
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,9 +23,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = f"{VALUES}\nThe exit status is 1 where something was found.\n"
     parser.add_argument("kernel", metavar="FILE", help="FILE.py:KERNEL")
-    add_launch_arguments(parser)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"time for all orders ({SECONDS:g})")
+    add_launch_arguments(parser, f"{SIZE_HELP}; several as in 0..3,7 or small, of which all combinations are run")
+    parser.add_argument(
+        "--sweep", action=argparse.BooleanOptionalAction, default=True,
+        help="run all values of --size, or with --no-sweep the first ones alone",
+    )  # fmt: skip
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"time for all sizes and orders ({SECONDS:g})")
     parser.add_argument("--stages", default=",".join(STAGES), help=f"stages of the pipeline ({','.join(STAGES)})")
+    parser.add_argument(
+        "--launches", type=int, metavar="N",
+        help="launches in a row on the same arrays (2 where there are atomics or while loops, as a remark; else 1)",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of random numbers (0)")
     parser.add_argument("--format", choices=sorted(FORMATS), default="text", help="of the report (text)")
 
@@ -32,56 +43,29 @@ def run(args: argparse.Namespace) -> int:
 
     Raises CompilationError for a kernel that does not compile, and for a command line that does not fit it.
     """
-    kernel = read_kernel(args)
-    launch: dict[str, Any] = {**kernel.launch, "jobs": 1}
-
-    def once(order: Any) -> Any:
-        return interpret_source(kernel.source, kernel.grid, kernel.arguments, Options(**launch, **order), kernel.types)
-
     stages = [each.strip() for each in args.stages.split(",") if each.strip()]
     if not stages:
         raise CompilationError("--stages: expected the names of stages with commas between them, found none")
-    report = explore(once, arrays_of(kernel.arguments), Options(**launch), args.seconds, stages)
-    print(FORMATS[args.format](report))
+    kernel, defaults = load_kernel(args.kernel)
+    settings = Options(jobs=1)
+
+    def launchable(sizes: Sizes) -> Launchable:
+        found = read_launch(args, kernel, defaults, sizes)
+        launch: dict[str, Any] = {**found.launch, "jobs": 1}
+
+        def once(order: Mapping[str, Any]) -> Interpretation:
+            return interpret_source(found.source, found.grid, found.arguments, Options(**launch, **order), found.types)
+
+        return Launchable(once, arrays_of(found.arguments))
+
+    def rings(sizes: Sizes) -> tuple[int, ...]:
+        found = read_launch(args, kernel, defaults, sizes)
+        return small_values(module_of(found.source, found.arguments, Options(**found.launch), found.types)[0])
+
+    texts = assignments(args.size, "--size")
+    scopes = [
+        Scope(at, lambda at=at: launchable(at)) for at in combinations(size_ranges(texts, rings), sweep=args.sweep)
+    ]
+    report = explore(scopes, settings, Limits(args.seconds, stages, args.launches))
+    print(FORMATS[args.format](report, args.kernel))
     return 0 if report else 1
-
-
-def _github(report: Report) -> str:
-    """Workflow commands, which GitHub shows at the lines."""
-    lines: list[str] = []
-    for each in report.findings:
-        place = each.diagnostic.location
-        at = "" if place is None else f" file={place.filename},line={place.line},col={max(place.column, 1)}"
-        level = "warning" if each.rule == "warning" else "error"
-        text = "%0A".join([each.diagnostic.message, *each.diagnostic.notes]).replace("\r", "%0D")
-        lines.append(f"::{level}{at}::{text}")
-    return "\n".join([*lines, str(report).splitlines()[-1]])
-
-
-def _sarif(report: Report) -> str:
-    """SARIF 2.1.0 (OASIS)."""
-    driver = {"name": "tlx check", "version": __version__, "rules": [{"id": each} for each in _RULES]}
-    runs = [{"tool": {"driver": driver}, "results": [_result(each) for each in report.findings]}]
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": runs}, indent=2)
-
-
-_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_RULES = ("deadlock", "fault", "warning")
-
-
-def _result(finding: Finding) -> dict[str, Any]:
-    found = finding.diagnostic
-    result: dict[str, Any] = {
-        "ruleId": finding.rule,
-        "level": "warning" if finding.rule == "warning" else "error",
-        "message": {"text": "\n".join([found.message, *found.notes])},
-    }
-    if (place := found.location) is not None and place.line:
-        region = {"startLine": place.line, "startColumn": max(place.column, 1)}
-        physical = {"artifactLocation": {"uri": place.filename}, "region": region}
-        result["locations"] = [{"physicalLocation": physical}]
-    return result
-
-
-FORMATS: dict[str, Callable[[Report], str]] = {"text": str, "github": _github, "sarif": _sarif}
-"""How a report is written."""

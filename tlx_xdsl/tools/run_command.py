@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any, cast
@@ -14,39 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
-from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
 from tlx_xdsl.interpreter.launch import MAX_TURNS
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.interpret import (
     Interpretation,
     argument_types,
-    defaults_of,
     interpret_module,
     interpret_source,
 )
 from tlx_xdsl.runtime.interpret_options import TENSOR_CORE_ORDERS, UNWRITTEN, Options
-from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_signature, hint_of_type
+from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_type
 from tlx_xdsl.tools.array_checks import check_array, summary, wide
 from tlx_xdsl.tools.expressions import grid_sizes
 from tlx_xdsl.tools.kernel_options import launch_options
-from tlx_xdsl.tools.loading import MLIR_SUFFIXES, assignments, constexpr_value, load_ir, load_kernel
+from tlx_xdsl.tools.launch_arguments import VALUES, add_launch_arguments, numbers_of, read_kernel, sizes_of
+from tlx_xdsl.tools.loading import MLIR_SUFFIXES, assignments, load_ir
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
-
-VALUES = """\
-values of arguments:
-  5   2.5   True   None   5:i64          a number, also with its type
-  randn:fp16[512,512]                    an array; also rand, zeros, ones, nan, arange, full(0.5), randint(0,10)
-  a.npy   a.npy:bf16                     a file of numpy's
-  desc(randn:fp16[512,512], [64,64])     a tensor descriptor with its block
-  (randn[64], 3)                         a tuple
-Types and blocks that the file's TLX_COMPILE states may be left out: --arg a_desc=randn[512,512].
-"""
-"""How values are written on a command line."""
 
 _EPILOG = f"""\
 {VALUES}
@@ -83,6 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--global-order", action=argparse.BooleanOptionalAction,
         help="check programs' accesses to global memory against each other (where there are atomics or while loops)",
     )  # fmt: skip
+    parser.add_argument(
+        "--descending", action="store_true", help="start programs with the last one: no order of programs is promised"
+    )  # fmt: skip
     parser.add_argument("--jobs", type=int, help="processes (all cores, where that is worth it)")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for chrome://tracing or ui.perfetto.dev")
     parser.add_argument("--max-turns", type=int, default=MAX_TURNS, help=f"turns that a cluster may take ({MAX_TURNS})")
@@ -95,36 +84,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=MAX_SECONDS,
         help=f"the same, in seconds of a processor ({MAX_SECONDS:g})",
     )
-
-
-def add_launch_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what says a launch: grid, values, and options of the kernel."""
-    parser.add_argument(
-        "--grid", required=True, metavar="X,Y,Z", help="programs along each axis; expressions over the arguments"
-    )
-    repeated: dict[str, Any] = {"action": "append", "default": []}
-    parser.add_argument("--arg", **repeated, metavar="NAME=VALUE", help="value of an argument, see below")
-    parser.add_argument("--constexpr", **repeated, metavar="NAME=VALUE", help="value of a compile-time argument")
-    parser.add_argument("--num-warps", type=int, help="warps outside of warp-specialised tasks (4)")
-    parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
-    parser.add_argument("--cluster", metavar="X,Y,Z", help="thread blocks of a cluster (1,1,1)")
-    parser.add_argument("--target", metavar="SM", help="GPU that the kernel is written for (sm_90a)")
-
-
-@dataclass(frozen=True)
-class ReadKernel:
-    """A kernel and a launch of it, as a command line says them."""
-
-    source: KernelSource
-    arguments: Mapping[str, Any]
-    """Values by parameter, constants included."""
-    types: Mapping[str, Any]
-    """What is not to be derived from values."""
-    names: Mapping[str, Any]
-    """What the expressions of a command line may name."""
-    grid: tuple[int, ...]
-    launch: Mapping[str, Any]
-    """Options of the launch."""
 
 
 def run(args: argparse.Namespace) -> None:
@@ -146,38 +105,8 @@ def run(args: argparse.Namespace) -> None:
 def _run_kernel(args: argparse.Namespace) -> None:
     kernel = read_kernel(args)
     run = _Run(args, kernel.names)
-    result = interpret_source(kernel.source, run.grid, kernel.arguments, _options(args, kernel.launch), kernel.types)
+    result = interpret_source(kernel.source, kernel.grid, kernel.arguments, _options(args, kernel.launch), kernel.types)
     run.report(result, in_clusters=prod(kernel.launch["cluster"]) > 1)
-
-
-def read_kernel(args: argparse.Namespace) -> ReadKernel:
-    """Read the kernel and the launch that a command line names. Raises CompilationError for what does not fit."""
-    kernel, defaults = load_kernel(args.kernel)
-    source = kernel.source
-    options = launch_options(args, defaults)
-    constants = dict(defaults.constexprs)
-    constants |= {
-        name: constexpr_value(name, text) for name, text in assignments(args.constexpr, "--constexpr").items()
-    }
-    texts = assignments(args.arg, "--arg")
-    _check_names(source, texts, constants, defaults)
-    hints = {name: hint_of_signature(defaults.signature.get(name)) for name in texts}
-    values = {name: argument_value(name, text, hints[name], args.seed) for name, text in texts.items()}
-    types = {
-        name: defaults.signature[name] for name, hint in hints.items() if hint.is_number and ":" not in texts[name]
-    }
-    arguments = {name: constexpr(value) for name, value in constants.items() if name not in values} | values
-    names = defaults_of(source) | constants | values
-    launch = {name: options[name] for name in ("num_warps", "num_ctas", "cluster", "target")}
-    return ReadKernel(source, arguments, types, names, _grid_of(args.grid, names), launch)
-
-
-def _grid_of(text: str, names: Mapping[str, Any]) -> tuple[int, ...]:
-    return grid_sizes(text, _numbers(names))
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if isinstance(value, bool | int | float | np.generic)}
 
 
 def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None:
@@ -185,42 +114,15 @@ def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None
         raise CompilationError("--constexpr: IR has no compile-time arguments any more")
     module = load_ir(path)
     hints = {name: hint_of_type(type_) for name, type_ in argument_types(kernel_of(module, function)).items()}
+    sizes = sizes_of(args)
     values = {
-        name: argument_value(name, text, hints.get(name, Hint()), args.seed)
+        name: argument_value(name, text, hints.get(name, Hint()), args.seed, sizes)
         for name, text in assignments(args.arg, "--arg").items()
     }
-    run = _Run(args, values)
+    run, grid = _Run(args, values), grid_sizes(args.grid, numbers_of({**sizes, **values}))
     launch = {"cluster": launch_options(args, KernelDefaults())["cluster"]}
-    result = interpret_module(module, run.grid, values, _options(args, launch), function)
+    result = interpret_module(module, grid, values, _options(args, launch), function)
     run.report(result, in_clusters=cluster_dims(module) is not None)
-
-
-def _check_names(
-    source: KernelSource, texts: Mapping[str, str], constants: Mapping[str, Any], defaults: KernelDefaults
-) -> None:
-    """Check that every argument has a value, and that there is no other."""
-    parameters = source.signature.parameters
-    for name in (*texts, *constants):
-        if name not in parameters:
-            have = ", ".join(parameters) or "none"
-            raise CompilationError(f"--arg: '{source.name}' has no parameter '{name}', its parameters are {have}")
-    missing = [
-        name
-        for name, parameter in parameters.items()
-        if name not in texts and name not in constants and parameter.default is parameter.empty
-    ]
-    if missing:
-        known = {parameter.name: parameter for parameter in source.parameters}
-        wanted = [
-            f"--constexpr {name}=VALUE" if known[name].is_constexpr else _example(name, defaults.signature.get(name))
-            for name in missing
-        ]
-        raise CompilationError(f"'{source.name}' needs values: {' '.join(wanted)}")
-
-
-def _example(name: str, type_: object) -> str:
-    hint = hint_of_signature(type_)
-    return f"--arg {name}={'NUMBER' if hint.is_number else 'randn[ROWS,COLUMNS]' if hint.block else 'VALUE'}"
 
 
 def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
@@ -231,6 +133,7 @@ def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
         seed=args.seed,
         unwritten=args.unwritten,
         global_order=args.global_order,
+        descending=args.descending,
         tensor_core_order=args.tensor_core_order,
         jobs=args.jobs,
         max_turns=args.max_turns,
@@ -251,9 +154,7 @@ class _Run:
                 if _has_array(item):
                     self._arrays[part] = item.base if is_descriptor(item) else item
         self._before = {name: array.copy() for name, array in self._arrays.items()}
-        numbers = _numbers(values)
-        self._names: dict[str, Any] = numbers | {name: wide(array) for name, array in self._before.items()}
-        self.grid = _grid_of(args.grid, numbers)
+        self._names: dict[str, Any] = numbers_of(values) | {name: wide(array) for name, array in self._before.items()}
         self._saved = self._known(args.save, "--save")
         for path in self._saved.values():
             if not (folder := Path(path).parent).is_dir():

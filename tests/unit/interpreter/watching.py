@@ -109,7 +109,8 @@ class _Watch:
             if reached.size:
                 recorder.touch(kind, int(reached.flat[0]))
 
-        def bytes_at(_memory: GlobalMemory, _op: Operation, address: int, _size: int, verb: str) -> None:
+        def block(_memory: GlobalMemory, _op: Operation, address: int, *extents: Any) -> None:
+            *_, verb = extents
             recorder.touch(Kind.READ if verb.endswith("load") else Kind.WRITE, address)
 
         def window(desc: Descriptor, *_: Any) -> None:
@@ -126,7 +127,8 @@ class _Watch:
         self._patch.setattr(GlobalMemory, "__init__", make)
         self._before(GlobalMemory, "load", lambda _, _op, at, _type, mask, *__: touched(Kind.READ, at, mask))
         self._before(GlobalMemory, "store", lambda _, _op, at, _values, _type, mask: touched(Kind.WRITE, at, mask))
-        self._before(GlobalMemory, "bytes_at", bytes_at)
+        self._before(GlobalMemory, "bytes_at", block)
+        self._before(GlobalMemory, "strided", block)
         self._before(Descriptor, "window", window)
 
     def order(self) -> None:

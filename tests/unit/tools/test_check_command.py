@@ -9,7 +9,7 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.runtime.check import orders
+from tlx_xdsl.runtime.check_explore import orders
 from tlx_xdsl.tools.tlx import main
 
 # Kernels are read by the frontend, not run by Python.
@@ -49,7 +49,7 @@ def arrays():
 
 def test_nothing_is_found():
     given = arrays()
-    report = tlx_xdsl.check(hand_over, 2, *given, "release", seconds=0.1)
+    report = tlx_xdsl.check(hand_over, 2, *given, "release", seconds=0.1, launches=1)
     assert report
     assert report.runs >= 2
     assert str(report).startswith(f"{report.runs} runs at frontend and ttgir in ")
@@ -97,6 +97,13 @@ def waits(flag):
 @tlx_xdsl.jit
 def ends(flag):
     tl.store(flag, 1)
+
+
+@tlx_xdsl.jit
+def arrives(count):
+    tl.atomic_add(count, 1)
+    while tl.atomic_add(count, 0) != tl.num_programs(0):
+        pass
 """
 
 
@@ -129,6 +136,33 @@ def test_for_github_and_in_sarif(kernels, capsys):
     assert (found["ruleId"], found["level"]) == ("deadlock", "error")
     place = found["locations"][0]["physicalLocation"]
     assert place == {"artifactLocation": {"uri": str(kernels)}, "region": {"startLine": 7, "startColumn": 5}}
+
+
+def test_several_launches(kernels, capsys):
+    arguments = (
+        f"{kernels}:arrives",
+        "--grid",
+        2,
+        "--arg",
+        "count=zeros:i32[1]",
+        "--seconds",
+        0,
+        "--stages",
+        "frontend",
+    )
+    assert run(*arguments) == 0
+    assert "remark: deadlock: the default task polls global memory" in capsys.readouterr().out
+    assert run(*arguments, "--launches", 1) == 0
+    assert "remark" not in capsys.readouterr().out
+    assert run(*arguments, "--launches", 2) == 1
+    assert "note: in the second launch: 'count' is left at 2 by the first, which was 0" in capsys.readouterr().out
+    assert run(*arguments, "--format", "github") == 0
+    assert capsys.readouterr().out.startswith(f"::notice file={kernels},line=19,col=5::deadlock: ")
+    assert run(*arguments, "--format", "sarif") == 0
+    (found,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    assert (found["ruleId"], found["level"]) == ("relaunch", "note")
+    assert run(*arguments, "--launches", 0) == 1
+    assert capsys.readouterr().err == "error: launches must be at least 1, found 0\n"
 
 
 def test_errors(kernels, capsys):

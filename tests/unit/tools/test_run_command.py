@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.interpreter.uninitialized import UninitializedArray
 from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_signature
 from tlx_xdsl.tools.array_checks import summary
 from tlx_xdsl.tools.tlx import main
@@ -163,6 +164,20 @@ def test_descriptors_and_tuples():
     assert (array.tolist(), number, flag) == ([1, 1], 3, True)
 
 
+def test_arrays_that_nothing_has_written(kernels, capsys):
+    found = argument_value("x", "empty:fp16[4,8]", Hint(), 0)
+    assert isinstance(found, UninitializedArray)
+    assert (found.dtype, found.shape) == (np.float16, (4, 8))
+    described = argument_value("x", "empty[64,128]", hint_of_signature("tensordesc<fp8e5[32, 64]>"), 0)
+    assert isinstance(described.base, UninitializedArray)
+    arguments = ["--arg", "x=empty[32]", "--arg", "out=empty[32]", "--arg", "factor=2", "--arg", "n=32"]
+    assert run(f"{kernels}:scale", "--grid", 1, *arguments) == 1
+    assert "error: 'x' in global memory is read before it is written" in capsys.readouterr().err
+    arguments[1] = "x=ones[32]"
+    assert run(f"{kernels}:scale", "--grid", 1, *arguments) == 0
+    assert capsys.readouterr().out.startswith("out: float32[32], 2 to 2")
+
+
 def test_files_without_the_name_of_their_type(tmp_path):
     path = tmp_path / "x.npy"
     np.save(path, np.array([1.5, 2], ml_dtypes.bfloat16))
@@ -214,6 +229,13 @@ def test_a_fault_is_the_located_error(kernels, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith(f"{kernels}:14:5: error: store out of bounds: 4 bytes at byte 16 of 'x', which has 16")
     assert lines[1:3] == ["    " + KERNELS.splitlines()[13], "        ^"]
+
+
+def test_programs_may_start_with_the_last_one(kernels, capsys):
+    arguments = (f"{kernels}:runs_off", "--grid", 4, "--arg", "x=zeros:i32[4]")
+    for order, program in ((), 2), (("--descending",), 3):
+        assert run(*arguments, *order) == 1
+        assert f"note: in program ({program}, 0, 0)" in capsys.readouterr().err
 
 
 def test_a_run_without_an_end_is_a_fault(kernels, capsys):

@@ -217,7 +217,7 @@ def _reduce_block(
     if isinstance(element, IntegerType) and cast(Any, element).signedness.data is Signedness.UNSIGNED:
         held = unsigned(held)
     with memory.exclusive:
-        found = desc.window(op, memory, corner)
+        found = desc.window(op, memory, corner, "reduction")
         if found is not None:
             inside, target = found
             target = target.view(held)

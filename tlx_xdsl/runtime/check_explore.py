@@ -1,0 +1,144 @@
+"""Run one launch after the other: at each size, at each stage, in each order, until the time is up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError
+from tlx_xdsl.interpreter.progress import Progress
+from tlx_xdsl.interpreter.scheduler import SEEDED
+from tlx_xdsl.runtime.check_launches import Arrays, launched
+from tlx_xdsl.runtime.check_report import Case, Finding, Refusal, Report
+from tlx_xdsl.runtime.check_sizes import Scope, Sizes
+from tlx_xdsl.runtime.interpret_options import Options
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is tried."""
+
+    seconds: float
+    """For all sizes and orders; the first size is run once at each stage whatever it takes."""
+    stages: Sequence[str]
+    launches: int | None = None
+    """Launches in a row on the same arrays; by default two where programs communicate, else one."""
+
+
+def explore(scopes: Sequence[Scope], settings: Options, limits: Limits) -> Report:
+    """Run the launches of all scopes, which have the smallest sizes first.
+
+    Each scope is run once at each stage, for at most half of the time; then all of them in one order after the other.
+    Raises what is wrong with all scopes, such as a kernel that does not compile.
+    """
+    if limits.launches is not None and limits.launches < 1:
+        raise InputError(f"launches must be at least 1, found {limits.launches}")
+    return _Exploration(scopes, settings, limits, time.perf_counter()).report()
+
+
+def orders(stages: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The options of each order: all stages in turn, first in rounds, then by chance and by what is worst."""
+    for stage in stages:
+        yield {"stage": stage, "schedule": "round-robin", "seed": 0}
+    for seed in count():
+        for schedule in SEEDED:
+            for stage in stages:
+                yield {"stage": stage, "schedule": schedule, "seed": seed}
+
+
+@dataclass
+class _Exploration:
+    scopes: Sequence[Scope]
+    settings: Options
+    limits: Limits
+    began: float
+    tried: int = 0
+    """Scopes that have been run, or are refused."""
+    refused: dict[int, Exception] = field(default_factory=dict[int, Exception])
+    found: dict[tuple[str, str], tuple[int, Finding]] = field(
+        default_factory=dict[tuple[str, str], tuple[int, Finding]]
+    )
+    """With the number of the scope, which is the smallest so far."""
+    remarks: dict[tuple[str, str], tuple[int, Finding]] = field(
+        default_factory=dict[tuple[str, str], tuple[int, Finding]]
+    )
+    cases: dict[tuple[int, str], Case] = field(default_factory=dict[tuple[int, str], Case])
+    """By the number of the scope, and the stage."""
+
+    def report(self) -> Report:
+        order = orders(self.limits.stages)
+        first = [next(order) for _ in self.limits.stages]
+        with Progress(len(self.scopes), "sizes") as progress:
+            for number in range(len(self.scopes)):
+                if self.cases and self._is_over(0.5):
+                    break
+                for each in first:
+                    self._run(number, each, thorough=each is first[0])
+                self.tried += 1
+                progress.advance()
+        if len(self.refused) == len(self.scopes):
+            raise self.refused[0]
+        for each in order:
+            for number in range(self.tried):
+                if self._is_over(1.0):
+                    return self._summed_up()
+                self._run(number, each)
+        raise AssertionError("orders do not end")
+
+    def _is_over(self, share: float) -> bool:
+        return time.perf_counter() - self.began > self.limits.seconds * share
+
+    def _run(self, number: int, order: Mapping[str, Any], *, thorough: bool = False) -> None:
+        """Run a scope in one order, and note what is found."""
+        if number in self.refused:
+            return
+        scope, began = self.scopes[number], time.perf_counter()
+        everywhere = {} if self.settings.global_order is not None else {"global_order": True}
+        try:
+            launch = scope.make()
+            arrays = Arrays(launch.arrays)
+            before = arrays.state()
+            options, launches = {**order, **everywhere}, self.limits.launches
+            seen = [*launched(launch.run, arrays, options, launches, thorough=thorough)]
+            arrays.restore(before)
+        except (CompilationError, InputError, InputTypeError, InputOverflowError) as error:
+            if not scope.sizes:
+                raise
+            # Other sizes may be right for the kernel: whether one is, is reported at the end.
+            self.refused[number] = error
+            return
+        findings: list[Finding] = []
+        for each in seen:
+            is_sure = each.launch == 1 or self.limits.launches is not None
+            # Whether the host sets arrays back between launches is not known.
+            diagnostic = each.diagnostic if is_sure else replace(each.diagnostic, severity="remark")
+            finding = Finding(diagnostic, each.rule if each.launch == 1 else "relaunch", order, scope.sizes)
+            known = self.found if is_sure else self.remarks
+            if each.key not in known or known[each.key][0] > number:
+                known[each.key] = (number, finding)
+            findings.extend([finding] if is_sure else [])
+        self._note(number, order["stage"], scope.sizes, time.perf_counter() - began, findings)
+
+    def _note(self, number: int, stage: str, sizes: Sizes, seconds: float, findings: Sequence[Finding]) -> None:
+        case = self.cases.get((number, stage), Case(stage, sizes, 0, 0.0, ()))
+        known = {(each.rule, each.diagnostic.location, each.diagnostic.message) for each in case.findings}
+        new = [each for each in findings if (each.rule, each.diagnostic.location, each.diagnostic.message) not in known]
+        self.cases[number, stage] = Case(
+            stage, sizes, case.runs + 1, case.seconds + seconds, (*case.findings, *new)
+        )  # fmt: skip
+
+    def _summed_up(self) -> Report:
+        only = [remark for key, (_, remark) in self.remarks.items() if key not in self.found]
+        return Report(
+            tuple(finding for _, finding in self.found.values()),
+            sum(case.runs for case in self.cases.values()),
+            tuple(self.limits.stages),
+            time.perf_counter() - self.began,
+            tuple(only),
+            tuple(self.cases[key] for key in sorted(self.cases)),
+            tuple(Refusal(self.scopes[number].sizes, error) for number, error in sorted(self.refused.items())),
+            tuple(scope.sizes for scope in self.scopes[self.tried :]),
+        )

@@ -1,0 +1,122 @@
+"""What a check has found, at which sizes, and how to see it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.runtime.check_sizes import Sizes, listed, shown
+from tlx_xdsl.text.diagnostics import Diagnostic
+
+RULES = ("deadlock", "fault", "warning", "relaunch")
+"""The kinds of findings; what only a launch after the first one shows is a `relaunch`."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong, and how to see it again."""
+
+    diagnostic: Diagnostic
+    rule: str
+    """`deadlock`, `fault`, `warning`, or `relaunch`: what a launch on arrays as an earlier one left them shows."""
+    options: Mapping[str, Any]
+    """The `stage`, `schedule` and `seed` of the first run that has shown it."""
+    sizes: Sizes = field(default_factory=dict[str, int])
+    """The smallest sizes at which it was seen."""
+
+    def __str__(self) -> str:
+        """Return the report, with the options that show it."""
+        return f"{self.diagnostic}\nnote: {self.seen_with}"
+
+    @property
+    def seen_with(self) -> str:
+        """The options of a command line that show it."""
+        options = [f"--{name} {value}" for name, value in self.options.items()]
+        sizes = [f"--size {name}={value}" for name, value in self.sizes.items()]
+        return f"seen with {' '.join([*options, *sizes])}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """The runs at one stage and at some sizes, and all that they have shown."""
+
+    stage: str
+    sizes: Sizes
+    runs: int
+    seconds: float
+    findings: tuple[Finding, ...]
+
+    @property
+    def name(self) -> str:
+        """What it is of."""
+        return " ".join([self.stage, *([shown(self.sizes)] if self.sizes else [])])
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Sizes for which there are no arguments, or which the kernel does not compile for."""
+
+    sizes: Sizes
+    error: Exception
+
+    @property
+    def reason(self) -> str:
+        """Why, in a line."""
+        return self.error.message if isinstance(self.error, CompilationError) else str(self.error)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of a check."""
+
+    findings: tuple[Finding, ...]
+    runs: int
+    stages: tuple[str, ...]
+    seconds: float
+    remarks: tuple[Finding, ...] = ()
+    """What is wrong only if the host leaves arrays as they are between launches, and was not said to."""
+    cases: tuple[Case, ...] = ()
+    """What was run, by sizes and stage."""
+    refusals: tuple[Refusal, ...] = ()
+    """Sizes that were left out."""
+    left: tuple[Sizes, ...] = ()
+    """Sizes that were not run for want of time."""
+
+    def __bool__(self) -> bool:
+        """True where nothing was found; remarks do not count."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        """Return all findings and remarks, the sizes, and a line that sums up."""
+        return "\n".join([*map(str, self.findings), *map(str, self.remarks), *self.sizes(), self.summary])
+
+    def sizes(self) -> list[str]:
+        """Lines that say which sizes were run, which were refused and why, and which remain."""
+        out = [each.sizes for each in self.refusals]
+        run = [case.sizes for case in self.cases if case.stage == self.stages[0] and case.sizes not in out]
+        if not any(run):
+            return []
+        number = len(run) + len(self.refusals) + len(self.left)
+        lines = [f"run at {len(run)} of {number} sizes: {listed(run)}"]
+        reasons: dict[str, list[Sizes]] = {}
+        for each in self.refusals:
+            reasons.setdefault(each.reason, []).append(each.sizes)
+        lines.extend(f"refused at {listed(sizes)}: {reason}" for reason, sizes in reasons.items())
+        if self.left:
+            lines.append(f"not run for want of time, --seconds gives more: {listed(self.left)}")
+        return lines
+
+    @property
+    def summary(self) -> str:
+        """The line that sums up."""
+        found = _count(self.findings, "finding") if self.findings else "nothing found"
+        if self.remarks:
+            found += f", {_count(self.remarks, 'remark')}"
+        orders = f"{self.runs} run{'' if self.runs == 1 else 's'}"
+        return f"{orders} at {' and '.join(self.stages)} in {self.seconds:.1f} s: {found}"
+
+
+def _count(items: Sequence[Any], what: str) -> str:
+    return f"{len(items)} {what}{'' if len(items) == 1 else 's'}"
