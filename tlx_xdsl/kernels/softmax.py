@@ -18,8 +18,8 @@ from tlx_xdsl.kernels.softmax_rows import (
 
 DTYPES = ("fp16", "bf16", "fp32")
 
-HELD_COLUMNS = 65536
-"""The longest row that registers hold: 64 values for each of 1024 threads."""
+HELD_COLUMNS = 32768
+"""The longest row that registers hold: 32 values for each of 1024 threads."""
 
 HELD_BACKWARD_COLUMNS = 32768
 """The same where two are held."""
