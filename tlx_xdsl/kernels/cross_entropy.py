@@ -16,13 +16,13 @@ DTYPES = ("fp16", "bf16", "fp32")
 CLASSES = ("i32", "i64")
 REDUCTIONS = ("mean", "sum", "none")
 
-_GROUPS, _WARPS = 1024, 8
+_GROUPS, _WARPS = 256, 4
 """Groups of 8 elements that a program reads at a time forward, and its warps."""
 
-_BLOCK, _BLOCK_WARPS = 4096, 4
+_BLOCK, _BLOCK_WARPS = 8192, 8
 """Elements of a program backward, and its warps."""
 
-_SUM_BLOCK = 4096
+_SUM_BLOCK = 8192
 """Losses that are added up at a time."""
 
 

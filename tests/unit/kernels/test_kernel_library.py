@@ -10,7 +10,9 @@ from tlx_xdsl.kernels.gemm import gemm
 from tlx_xdsl.kernels.gemm_config import TINY, Choice
 from tlx_xdsl.kernels.layernorm import layer_norm
 from tlx_xdsl.kernels.operators import as_text, found_at, from_text, place_of
+from tlx_xdsl.kernels.rope import rope
 from tlx_xdsl.kernels.softmax import softmax
+from tlx_xdsl.kernels.swiglu import swiglu
 
 
 @pytest.mark.parametrize("config", [AttentionConfig(2, 240), TINY, Choice(TINY, 132), None])
@@ -36,6 +38,7 @@ pytest.importorskip("tlx_xdsl.kernels.library")
 
 OPS = torch.ops.tlx_xdsl
 HALF = torch.float16
+silu = torch.nn.functional.silu
 
 
 def random(*shape, dtype=HALF):
@@ -67,6 +70,10 @@ def operators():
             -100,
             0.1,
         ),
+        "swiglu": (a, a.clone()),
+        "swiglu_out": (a, a.clone(), a.clone()),
+        "swiglu_backward": (a, a.clone(), a.clone()),
+        "rope": (q, torch.ones(70, 32), torch.ones(70, 32), True, False),
         "softmax_out": (x, x.clone()),
         "layer_norm": (x, random(40), None, 1e-5),
         "layer_norm_out": (x, None, random(40), 1e-5, x.clone()),
@@ -156,6 +163,28 @@ def test_gradients_of_softmax_and_cross_entropy(through):
         found = of_loss(through(lambda a, options: cross_entropy(a, target, **options)))
         for one, other in zip(found, of_loss(theirs), strict=True):
             assert close(one, other.reshape(one.shape))
+
+
+@pytest.mark.parametrize("through", [lambda fn: fn, compiled], ids=["eager", "compiled"])
+def test_gradients_of_swiglu_and_rope(through):
+    gate, up, x, angles = random(5, 40), random(5, 3, 40)[:, 0], random(2, 3, 7, 16), random(7, 8).float()
+
+    def gradients(fn, *tensors):
+        fresh = [each.clone().requires_grad_() for each in tensors]
+        out = fn(*fresh)
+        return out, *torch.autograd.grad(out, fresh, out.detach() * 2)
+
+    def turned(a):
+        first, second = a.float().chunk(2, -1)
+        cos, sin = angles.cos(), angles.sin()
+        return torch.cat([first * cos - second * sin, second * cos + first * sin], -1).half()
+
+    pairs = [
+        (gradients(through(lambda a, b: swiglu(a, b)), gate, up), gradients(lambda a, b: silu(a) * b, gate, up)),
+        (gradients(through(lambda a: rope(a, angles.cos(), angles.sin())), x), gradients(turned, x)),
+    ]
+    for found, expected in pairs:
+        assert all(close(one, other) for one, other in zip(found, expected, strict=True))
 
 
 def test_what_has_no_gradient_says_so():
