@@ -50,12 +50,19 @@ def rope_rows(
         sin = -sin
     source = x_ptr + (batch * (x_batch * UNIT) + head * (x_head * UNIT) + place * (x_row * UNIT))[:, None]
     target = out_ptr + (batch * (out_batch * UNIT) + head * (out_head * UNIT) + place * (out_row * UNIT))[:, None]
-    first = (pairs * 2 if INTERLEAVED else pairs)[None, :]
-    second = first + (1 if INTERLEAVED else HALF)
-    a = tl.load(source + first, inside, 0.0).to(tl.float32)
-    b = tl.load(source + second, inside, 0.0).to(tl.float32)
-    tl.store(target + first, (a * cos - b * sin).to(out_ptr.dtype.element_ty), inside)
-    tl.store(target + second, (b * cos + a * sin).to(out_ptr.dtype.element_ty), inside)
+    if INTERLEAVED:
+        # Both of a pair lie together: rows are moved whole, and taken apart in registers.
+        elements = tl.arange(0, 2 * BLOCK)
+        within = (rows < COUNT)[:, None] & (elements < 2 * HALF)[None, :]
+        whole = tl.load(source + elements[None, :], within, 0.0).to(tl.float32)
+        a, b = tl.split(tl.reshape(whole, (ROWS, BLOCK, 2)))
+        whole = tl.reshape(tl.join(a * cos - b * sin, b * cos + a * sin), (ROWS, 2 * BLOCK))
+        tl.store(target + elements[None, :], whole.to(out_ptr.dtype.element_ty), within)
+    else:
+        a = tl.load(source + pairs[None, :], inside, 0.0).to(tl.float32)
+        b = tl.load(source + pairs[None, :] + HALF, inside, 0.0).to(tl.float32)
+        tl.store(target + pairs[None, :], (a * cos - b * sin).to(out_ptr.dtype.element_ty), inside)
+        tl.store(target + pairs[None, :] + HALF, (b * cos + a * sin).to(out_ptr.dtype.element_ty), inside)
 
 
 def rope(x: Any, cos: Any, sin: Any, *, interleaved: bool = False, inverse: bool = False) -> Any:

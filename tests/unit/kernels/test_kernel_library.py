@@ -72,7 +72,7 @@ def operators():
         ),
         "swiglu": (a, a.clone()),
         "swiglu_out": (a, a.clone(), a.clone()),
-        "swiglu_backward": (a, a.clone(), a.clone()),
+        "swiglu_backward": (x, x.clone(), x.clone()),
         "rope": (q, torch.ones(70, 32), torch.ones(70, 32), True, False),
         "softmax_out": (x, x.clone()),
         "layer_norm": (x, random(40), None, 1e-5),
