@@ -9,12 +9,19 @@ how many there are. The kernels are in `attention_decode_device`. There is no gr
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels import operator_attention_decode
-from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, SHARED_BYTES, pieces_of
+from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, SHARED_BYTES, Pieces, pieces_of
 from tlx_xdsl.kernels.attention_decode_device import attention_decode as decode_kernel, merge
-from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, check_rows, described_heads, factor_of
+from tlx_xdsl.kernels.attention_operands import (
+    DTYPES,
+    check_heads,
+    check_rows,
+    described_heads,
+    factor_of,
+)
 from tlx_xdsl.kernels.attention_options import read_options
 from tlx_xdsl.kernels.launching import Launch, Launches, check_hopper, multiprocessors
 from tlx_xdsl.kernels.operands import Operand, check_places, check_shape, check_types, empty, operand
@@ -23,6 +30,15 @@ from tlx_xdsl.kernels.plans import WORKSPACE, Prepared
 
 MAX_QUERIES = 64
 """Queries of a head; more are `attention_forward`'s."""
+
+PIECE = 64
+"""Elements of a piece of a head at most."""
+
+MIN_PAGE = 8
+"""Rows of the smallest page: the swizzle of shared memory repeats after so many."""
+
+MAX_REGISTERS = {1: None, 2: 128}
+"""Registers of a thread at the launch, by the programs of a multiprocessor; the consumer gets the producer's."""
 
 MAX_SPLITS = 64
 """Parts of a head's keys, which one program merges at once."""
@@ -37,6 +53,7 @@ def attention_decode(
     v: Any,
     *,
     lengths: Any = None,
+    pages: Any = None,
     scale: float | None = None,
     causal: bool = False,
     window: int | None = None,
@@ -51,18 +68,23 @@ def attention_decode(
     query stands at the last key of its sequence, and none sees keys after its own. `window`: how many keys before its
     own a query sees, where the last stands at the last key, too. Queries without keys give 0.
 
+    With `pages`, int32 (batch, pages of a sequence) and contiguous, k and v are (pages, heads of k and v, rows of a
+    page, dim), and the keys of a sequence lie in the pages that its row of the table names. The rows of a page are a
+    power of two from 8 on. What the table says after the end of a sequence plays no part.
+
     Raises TypeError for other types, ValueError for shapes, strides and options that do not fit, RuntimeError for a GPU
     that is no Hopper.
     """
     sides = None if window is None else (window, None)
     options, _ = read_options(_NAME, causal, sides, "bottom-right", softcap, None, ())
     found = (options.causal, options.window[0], options.softcap, scale)
-    return ATTENTION_DECODE((q, k, v, out, lengths), found)
+    return ATTENTION_DECODE((q, k, v, out, lengths, pages), found)
 
 
 def attention_decode_launch(
-    q: Any, k: Any, v: Any, out: Any, *, lengths: Any = None, scale: float | None = None, causal: bool = False,
-    window: int | None = None, softcap: float | None = None, splits: int | None = None, programs: int | None = None,
+    q: Any, k: Any, v: Any, out: Any, *, lengths: Any = None, pages: Any = None,
+    scale: float | None = None, causal: bool = False, window: int | None = None, softcap: float | None = None,
+    splits: int | None = None, programs: int | None = None,
 ) -> Launches:  # fmt: skip
     """The launches of `attention_decode`, to be bound once and repeated; no extent may be 0.
 
@@ -72,7 +94,7 @@ def attention_decode_launch(
     sides = None if window is None else (window, None)
     options, _ = read_options(_NAME, causal, sides, "bottom-right", softcap, None, ())
     found = (options.causal, options.window[0], options.softcap, scale)
-    return _launches((q, k, v, out, lengths), found, splits, programs)
+    return _launches((q, k, v, out, lengths, pages), found, splits, programs)
 
 
 def splits_for(heads: int, blocks: int, programs: int) -> int:
@@ -88,10 +110,15 @@ def splits_for(heads: int, blocks: int, programs: int) -> int:
 
 
 class Blocks(NamedTuple):
-    """Keys of a block, and how many blocks of K and V a program has in shared memory."""
+    """Keys of a block, how many blocks of K and V a program has in shared memory, and programs of a multiprocessor."""
 
     keys: int
     stages: int
+    resident: int
+
+
+RESIDENT = 2
+"""Programs of a multiprocessor where they fit: one loads while the other computes, begins or ends an item."""
 
 
 def blocks_for(dim: int, v_dim: int) -> Blocks:
@@ -99,46 +126,86 @@ def blocks_for(dim: int, v_dim: int) -> Blocks:
 
     Those are in the order of the products' results, and change to that of rows through shared memory.
     """
-    width, v_width = pieces_of(dim).width, pieces_of(v_dim).width
+    width, v_pieces = _pieces(dim).width, _pieces(v_dim)
+    v_width = v_pieces.width
     keys = 128 if width + v_width <= 128 else 64
-    free = SHARED_BYTES - CONSUMER_ROWS * (width * 2 + pieces_of(v_dim).elements * 4)
-    return Blocks(keys, min(free // (keys * (width + v_width) * 2), 6))
+    resident = RESIDENT if width <= 128 and v_width <= 128 else 1
+    free = SHARED_BYTES // resident - CONSUMER_ROWS * (width * 2 + v_pieces.elements * 4)
+    return Blocks(keys, min(free // (keys * (width + v_width) * 2), 6), resident)
 
 
 _NAME = "attention_decode"
 
 
 def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
-    q, k, v, out, lengths = tensors
-    each, _, values, _ = _read(q, k, v, lengths)
+    q, k, v, out, lengths, pages = tensors
+    each, _, values = _read(q, k, v, lengths, pages)
     if out is None:
         out = empty(each, (*each.shape[:3], values.shape[3]))
-    named = {"q": q, "k": k, "v": v, "out": out, "lengths": lengths}
+    named = {"q": q, "k": k, "v": v, "out": out, "lengths": lengths, "pages": pages}
     if 0 in each.shape:
         return Prepared(named)
-    launches = _launches((q, k, v, out, lengths), settings, None, None)
+    launches = _launches((q, k, v, out, lengths, pages), settings, None, None)
     return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
 
 
 ATTENTION_DECODE = PlannedFunction(_NAME, _prepare, results=3, operator=operator_attention_decode.ATTENTION_DECODE)
 
 
-def _read(q: Any, k: Any, v: Any, lengths: Any) -> tuple[Operand, Operand, Operand, Operand | None]:
-    """The inputs, checked."""
+def _read(q: Any, k: Any, v: Any, lengths: Any, pages: Any) -> tuple[Operand, Operand, Operand]:
+    """The inputs, checked; with pages, K and V have the shape that they are to the queries."""
     queries, keys, values = (operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v)))
+    if pages is not None:
+        keys, values = _paged(queries, keys, values, operand(_NAME, "pages", pages))
     check_heads(queries, keys, values)
     if queries.shape[2] > MAX_QUERIES:
         raise ValueError(f"{queries.what}: expected at most {MAX_QUERIES} queries, got {queries.shape[2]}")
-    if lengths is None:
-        return queries, keys, values, None
-    each = operand(_NAME, "lengths", lengths)
+    if lengths is not None:
+        each = operand(_NAME, "lengths", lengths)
+        _check_numbers(queries, each)
+        check_shape(each, queries.shape[:1], "batch of 'q'")
+    return queries, keys, values
+
+
+def _paged(queries: Operand, keys: Operand, values: Operand, table: Operand) -> tuple[Operand, Operand]:
+    """K and V as sequences of all keys that the table has room for."""
+    for each in (keys, values):
+        if len(each.shape) != 4:
+            raise ValueError(f"{each.what}: expected (pages, heads, rows of a page, head dim), got {each.shape}")
+    rows = keys.shape[2]
+    if rows < MIN_PAGE or rows & (rows - 1):
+        raise ValueError(f"{keys.what}: expected pages of a power of two of rows, {MIN_PAGE} or more, got {rows}")
+    if values.shape[:1] != keys.shape[:1]:
+        raise ValueError(f"{values.what}: expected {keys.shape[0]} pages, as 'k' has, got {values.shape[0]}")
+    _check_numbers(queries, table)
+    if len(table.shape) != 2 or table.shape[:1] != queries.shape[:1] or not table.shape[1]:
+        raise ValueError(f"{table.what}: expected (batch of 'q', pages of a sequence), got the shape {table.shape}")
+    batch, count = table.shape
+    heads, v_heads = keys.shape[1], values.shape[1]
+    return (
+        replace(keys, shape=(batch, heads, count * rows, keys.shape[3])),
+        replace(values, shape=(batch, v_heads, count * values.shape[2], values.shape[3])),
+    )
+
+
+def _check_numbers(queries: Operand, each: Operand) -> None:
     if each.dtype != "i32":
-        raise TypeError(f"{each.what}: expected elements of type int32, got {lengths.dtype}")
+        raise TypeError(f"{each.what}: expected elements of type int32, got {each.value.dtype}")
     check_places((queries, each))
-    check_shape(each, queries.shape[:1], "batch of 'q'")
-    if each.shape[0] > 1 and each.strides != (1,):
-        raise ValueError(f"{each.what}: expected contiguous elements, got the stride {each.strides[0]}")
-    return queries, keys, values, each
+    expected = 1
+    for extent, stride in zip(reversed(each.shape), reversed(each.strides), strict=True):
+        if extent > 1 and stride != expected:
+            raise ValueError(f"{each.what}: expected contiguous elements, got the strides {each.strides}")
+        expected *= extent
+
+
+def _pieces(dim: int) -> Pieces:
+    """Pieces of rows of at most 128 bytes: parts of a block lie in shared memory as the block does.
+
+    With sums of 128 columns an item cost 20 us more on an H200, whatever its keys.
+    """
+    found = pieces_of(dim)
+    return found if found.elements <= PIECE else pieces_of(dim, PIECE)
 
 
 def _check_columns(each: Operand) -> None:
@@ -149,9 +216,9 @@ def _check_columns(each: Operand) -> None:
 def _launches(
     tensors: tuple[Any, ...], settings: tuple[Any, ...], splits: int | None, programs: int | None
 ) -> Launches:
-    q, k, v, out, lengths = tensors
+    q, k, v, out, lengths, pages = tensors
     causal, left, softcap, scale = settings
-    queries, keys, values, _ = _read(q, k, v, lengths)
+    queries, _, values = _read(q, k, v, lengths, pages)
     batch, heads, count, dim = queries.shape
     kv_heads, length, v_dim = values.shape[1:]
     result = operand(_NAME, "out", out)
@@ -164,20 +231,24 @@ def _launches(
     check_hopper(_NAME, queries)
 
     group = heads // kv_heads
-    blocks, pieces, v_pieces = blocks_for(dim, v_dim), pieces_of(dim), pieces_of(v_dim)
+    blocks = blocks_for(dim, v_dim)
+    page = blocks.keys if pages is None else int(k.shape[2])
+    part = min(page, blocks.keys)
+    pieces, v_pieces = _pieces(dim), _pieces(v_dim)
     tiles = -(-count * group // CONSUMER_ROWS)
-    programs = programs or multiprocessors(queries)
+    programs = programs or multiprocessors(queries) * blocks.resident
     splits = splits or splits_for(batch * kv_heads * tiles, -(-length // blocks.keys), programs)
     items, rows = batch * kv_heads * tiles * splits, batch * heads * count
     sums = empty(queries, (splits * rows * (v_dim + 2),), "fp32") if splits > 1 else None
     out_strides = {"out_batch": result.strides[0], "out_head": result.strides[1], "out_row": result.strides[2]}
     arguments = {
         "q_ptr": q,
-        "k_desc": described_heads(keys, blocks.keys, pieces.elements),
-        "v_desc": described_heads(values, blocks.keys, v_pieces.elements),
+        "k_desc": described_heads(operand(_NAME, "k", k), part, pieces.elements),
+        "v_desc": described_heads(operand(_NAME, "v", v), part, v_pieces.elements),
         "out_ptr": out,
         "sums_ptr": sums,
         "lengths_ptr": lengths,
+        "table_ptr": pages,
         "sm_scale": factor,
         "q_batch": queries.strides[0],
         "q_head": queries.strides[1],
@@ -205,9 +276,19 @@ def _launches(
         "V_PIECES": v_pieces.number,
         "CAUSAL": causal,
         "DIRECT": splits == 1,
+        "PAGE": page,
+        "PART": part,
     }
     device = queries.device
-    first = Launch.of(decode_kernel, (min(items, programs),), arguments, constexprs, device, _SOURCES)
+    first = Launch.of(
+        decode_kernel,
+        (min(items, programs),),
+        arguments,
+        constexprs,
+        device,
+        _SOURCES,
+        maxnreg=MAX_REGISTERS[blocks.resident],
+    )
     if sums is None:
         return Launches((first,))
     arguments = {
@@ -227,4 +308,5 @@ def _launches(
 
 _SOURCES = {
     "q_ptr": "q", "k_desc": "k", "v_desc": "v", "out_ptr": "out", "sums_ptr": WORKSPACE, "lengths_ptr": "lengths",
+    "table_ptr": "pages",
 }  # fmt: skip

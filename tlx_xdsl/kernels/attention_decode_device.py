@@ -12,6 +12,10 @@ kernel writes the result; else it writes for each row the sum of P V in f32, the
 `merge` adds them up in the order of the splits, so that results are the same bits each time. A split without keys has
 the maximum minus infinity.
 
+Pages. With a table of pages, K and V are (pages, heads, rows of a page), and a sequence's blocks are gathered from the
+pages that the table names: from a part of one, or from several, of PART rows each, which lie in shared memory one after
+the other as the rows of a block would.
+
 Memory after the end of a sequence may hold NaN, and 0 * NaN is NaN: the consumer puts zeros to those rows of V.
 """
 
@@ -64,6 +68,65 @@ def place_of(item, TILES, SPLITS, KV_HEADS):
 
 
 @tlx_xdsl.jit
+def pages_of(table_ptr, batch, key, KEYS, PAGE: tl.constexpr, PART: tl.constexpr, PARTS: tl.constexpr):
+    """The pages of a block that starts at `key`: one for each part; after the end of the table its last one again."""
+    count = KEYS // PAGE
+    pages = ()
+    for part in tl.static_range(PARTS):
+        at = tl.minimum((key + part * PART) // PAGE, count - 1)
+        pages += (tl.load(table_ptr + batch.to(tl.int64) * count + at),)
+    return pages
+
+
+@tlx_xdsl.jit
+def parts_of(buffers, COUNT: tl.constexpr, PART: tl.constexpr):
+    """COUNT buffers of blocks as buffers of PART rows each."""
+    block: tl.constexpr = buffers[0].shape
+    if block[2] == PART:
+        return buffers
+    shape: tl.constexpr = (1, 1, PART, block[3])
+    return tlx.local_reinterpret(buffers, tlx.dtype_of(buffers), shape, num=COUNT * block[2] // PART)
+
+
+@tlx_xdsl.jit
+def load_blocks(
+    k_desc, v_desc, k, v, k_full, v_full, k_empty, v_empty, stage, phase, table_ptr, batch, head, begin, end, KEYS,
+    NUM_STAGES: tl.constexpr, PIECES: tl.constexpr, V_PIECES: tl.constexpr, BLOCK_N: tl.constexpr,
+    PAGE: tl.constexpr, PART: tl.constexpr,
+):  # fmt: skip
+    """Producer: load an item's blocks of K and V, and return the ring's next place."""
+    PARTS: tl.constexpr = BLOCK_N // PART
+    if table_ptr is not None:
+        pages = pages_of(table_ptr, batch, begin * BLOCK_N, KEYS, PAGE, PART, PARTS)
+    for block in range(begin, end):
+        key = block * BLOCK_N
+        k_block = block_of(k, stage, PIECES * PARTS)
+        v_block = block_of(v, stage, V_PIECES * PARTS)
+        if table_ptr is None:
+            load_pieces(k_desc, (batch,), head, key, k_block, k_full[stage], k_empty[stage], phase)
+            load_pieces(v_desc, (batch,), head, key, v_block, v_full[stage], v_empty[stage], phase)
+        else:
+            load_parts(k_desc, pages, head, key % PAGE, k_block, k_full[stage], k_empty[stage], phase)
+            load_parts(v_desc, pages, head, key % PAGE, v_block, v_full[stage], v_empty[stage], phase)
+            # They are there when the next block is free.
+            pages = pages_of(table_ptr, batch, key + BLOCK_N, KEYS, PAGE, PART, PARTS)
+        stage, phase = next_place(stage, phase, NUM_STAGES)
+    return stage, phase
+
+
+@tlx_xdsl.jit
+def load_parts(desc, pages, head, row, parts, full, empty, phase):
+    """Producer: when a block is free, load its parts, of all pieces, from `row` of its pages on."""
+    PIECE: tl.constexpr = parts[0].shape[-1]
+    BYTES: tl.constexpr = len(parts) * parts[0].shape[-2] * PIECE * tlx.size_of(tlx.dtype_of(desc))
+    tlx.barrier_wait(empty, phase ^ 1)
+    tlx.barrier_expect_bytes(full, BYTES)
+    for at in tl.static_range(len(parts)):
+        column = at // len(pages) * PIECE
+        tlx.async_descriptor_load(desc, parts[at], [pages[at % len(pages)], head, row, column], full)
+
+
+@tlx_xdsl.jit
 def hidden(scores, key, length, query, QUERIES, left, CAUSAL: tl.constexpr):
     """The scores, minus infinity for keys that a row does not see; its last query stands at the last key."""
     keys = key + tl.arange(0, scores.shape[1])
@@ -88,17 +151,20 @@ def clear_after(block, rows):
 
 @tlx_xdsl.jit
 def attention_decode(
-    q_ptr, k_desc, v_desc, out_ptr, sums_ptr, lengths_ptr, sm_scale,
+    q_ptr, k_desc, v_desc, out_ptr, sums_ptr, lengths_ptr, table_ptr, sm_scale,
     q_batch, q_head, q_row, out_batch, out_head, out_row,
     ITEMS, TILES, SPLITS, KV_HEADS, GROUP, QUERIES, KEYS, TOTAL_ROWS, DIM, V_DIM, left, softcap,
     BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PIECE: tl.constexpr, PIECES: tl.constexpr,
     V_PIECE: tl.constexpr, V_PIECES: tl.constexpr, CAUSAL: tl.constexpr, DIRECT: tl.constexpr,
+    PAGE: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
-    """The kernel; see the top of the file. `DIRECT`: there is one split."""
+    """The kernel; see the top of the file. `DIRECT`: there is one split. Without a table, PART is BLOCK_N."""
     dtype: tl.constexpr = tlx.dtype_of(k_desc)
     q = tlx.local_alloc((1, 1, ROWS, PIECE), dtype, PIECES)
     k = tlx.local_alloc((1, 1, BLOCK_N, PIECE), dtype, NUM_STAGES * PIECES)
     v = tlx.local_alloc((1, 1, BLOCK_N, V_PIECE), dtype, NUM_STAGES * V_PIECES)
+    k_parts = parts_of(k, NUM_STAGES * PIECES, PART)
+    v_parts = parts_of(v, NUM_STAGES * V_PIECES, PART)
     k_full = tlx.alloc_barriers(NUM_STAGES)
     v_full = tlx.alloc_barriers(NUM_STAGES)
     k_empty = tlx.alloc_barriers(NUM_STAGES)
@@ -112,13 +178,10 @@ def attention_decode(
                 tile, split, head, batch = place_of(item, TILES, SPLITS, KV_HEADS)
                 length = length_of(lengths_ptr, batch, KEYS)
                 begin, end = blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N)
-                for block in range(begin, end):
-                    key = block * BLOCK_N
-                    k_block = block_of(k, stage, PIECES)
-                    v_block = block_of(v, stage, V_PIECES)
-                    load_pieces(k_desc, (batch,), head, key, k_block, k_full[stage], k_empty[stage], phase)
-                    load_pieces(v_desc, (batch,), head, key, v_block, v_full[stage], v_empty[stage], phase)
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
+                stage, phase = load_blocks(
+                    k_desc, v_desc, k_parts, v_parts, k_full, v_full, k_empty, v_empty, stage, phase, table_ptr,
+                    batch, head, begin, end, KEYS, NUM_STAGES, PIECES, V_PIECES, BLOCK_N, PAGE, PART,
+                )  # fmt: skip
 
         with tlx.async_task(num_warps=4, registers=232):  # consumer
             scale = sm_scale * LOG2_E if softcap is None else LOG2_E

@@ -6,6 +6,7 @@ import pytest
 from tests.unit import volume
 from tests.unit.kernels import references
 from tests.unit.kernels.references import DTYPES, TOLERANCE, poisoned, relative_error
+from tests.unit.kernels.test_compiled import compiled
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.kernels.attention_decode import attention_decode, attention_decode_launch, splits_for
 
@@ -74,6 +75,37 @@ def test_head_dimensions(dim, v_dim):
     run([130], dim=dim, v_dim=v_dim, splits=2)
 
 
+def in_pages(cache, rows, lengths, table):
+    """A cache, its keys in the pages of a table in any order, and NaN where no sequence is."""
+    heads, dim = cache.shape[1], cache.shape[3]
+    found = np.full((table.max() + 2, rows, heads, dim), np.nan, cache.dtype).swapaxes(1, 2)
+    for batch, length in enumerate(lengths):
+        for key in range(length):
+            found[table[batch, key // rows], :, key % rows] = cache[batch, :, key]
+    return found
+
+
+@pytest.mark.parametrize(("rows", "dim", "v_dim"), [(16, 128, 128), (64, 64, 64), (256, 64, 128), (8, 96, 64)])
+def test_pages(rows, dim, v_dim):
+    """Pages smaller and larger than a block, and a table with anything after the ends."""
+    lengths = [150, 0, 270] if volume.is_full() else [70, 0, 150]
+    rng = np.random.default_rng(5)
+    count = -(-300 // rows)
+    table = rng.permutation(3 * count).reshape(3, count).astype(np.int32)
+    q = random(3, 4, 2, dim, kind=np.float16, seed=1)
+    k, v = (random(3, 2, 300, each, kind=np.float16, seed=each) for each in (dim, v_dim))
+    caches = [in_pages(each, rows, lengths, table) for each in (k, v)]
+    for batch, length in enumerate(lengths):
+        table[batch, -(-length // rows) :] = -7
+    out = poisoned((3, 4, 2, v_dim), np.dtype(np.float16))
+    given = np.array(lengths, np.int32)
+    launch = attention_decode_launch(
+        q, *caches, out, lengths=given, pages=table, scale=0.1, splits=2, programs=2, causal=True
+    )
+    assert launch.interpret(jobs=1).warnings == ()
+    assert relative_error(out, expected(q, k, v, lengths, 0.1, causal=True)) < TOLERANCE["fp16"]
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_text_for_stock_triton(policy):
     """What is compiled for a GPU, under every order of tasks."""
@@ -103,6 +135,12 @@ def test_splits_fill_the_programs():
         ({"q": np.ones((1, 1, 1, 64), np.float32)}, TypeError, "'q': expected elements of type fp16 or bf16"),
         ({"lengths": np.array([8])}, TypeError, "'lengths': expected elements of type int32"),
         ({"lengths": np.zeros(2, np.int32)}, ValueError, r"'lengths': expected the shape \(1,\)"),
+        (
+            {"pages": np.zeros((1, 2), np.int32), "k": np.ones((1, 1, 12, 64), np.float16)},
+            ValueError,
+            "'k': expected pages of a power of two of rows, 8 or more, got 12",
+        ),
+        ({"pages": np.zeros((2, 2), np.int32)}, ValueError, "'pages': expected .batch of 'q', pages of a sequence."),
         ({"softcap": -1.0}, ValueError, "'softcap': expected a positive number"),
     ],
 )
@@ -110,3 +148,16 @@ def test_wrong_operands_are_refused(changed, error, text):
     same = np.ones((1, 1, 8, 64), np.float16)
     with pytest.raises(error, match=f"attention_decode: argument {text}"):
         attention_decode(**{"q": same, "k": same, "v": same, **changed})
+
+
+@pytest.mark.backend
+@pytest.mark.parametrize("rows", [None, 64, 256] if volume.is_full() else [None, 64])
+def test_compiled(rows):
+    """Nothing is spilled, and two programs fit on a multiprocessor."""
+    kind = DTYPES["bf16"]
+    q = np.empty((2, 32, 1, 128), kind)
+    k = np.empty((2, 8, 1024, 128) if rows is None else (40, 8, rows, 128), kind)
+    table = None if rows is None else np.zeros((2, 1024 // rows), np.int32)
+    resources = compiled(attention_decode_launch(q, k, k, q, pages=table, splits=2).parts[0]).resources
+    assert resources.spill_store_bytes == 0
+    assert resources.registers == 128

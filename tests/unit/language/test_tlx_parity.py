@@ -195,7 +195,7 @@ AMD_ONLY = [
 ]  # fmt: skip
 
 
-OURS = {"async_descriptor_store_wait": {"read": True}}
+OURS = {"async_descriptor_store_wait": {"read": True}, "local_reinterpret": {"num": 0}}
 """Parameters that Meta's TLX does not have; left out, a call means the same."""
 
 

@@ -169,22 +169,29 @@ def _local_reinterpret(call: Call) -> Value:
     if not call.given("shape"):
         buffer = one_buffer(call, "src")
     shape = call.shape() if call.given("shape") else buffer.shape
+    num = call.integer("num")
+    if num < 0:
+        call.fail("num", f"'num' must not be negative, found {num}")
     source = memdesc_type(buffer.ssa.type)
     have = bytes_of(max(buffer.num, 1) * prod(buffer.shape), buffer.dtype.primitive_bitwidth)
-    need = bytes_of(prod(shape), element.primitive_bitwidth)
+    need = bytes_of(max(num, 1) * prod(shape), element.primitive_bitwidth)
     if need > have:
         what = "buffers have" if buffer.num > 1 else "buffer has"
-        call.fail("src", f"the {what} {have} bytes, {element}[{', '.join(map(str, shape))}] takes {need}")
+        wanted = f"{element}[{', '.join(map(str, shape))}]"
+        wanted = f"{num} of {wanted} take" if num else f"{wanted} takes"
+        call.fail("src", f"the {what} {have} bytes, {wanted} {need}")
+    if num and in_tensor_memory(buffer):
+        call.fail("num", "an array of buffers is a view of shared memory only")
     if in_tensor_memory(buffer):
         encoding = tmem_encoding(call, "layout", shape, element)
     else:
         encoding = shared_encoding(call, "layout", shape, element)
     result = MemDescType.get(
-        shape,
+        (num, *shape) if num else shape,
         ir_type(element),
         chosen(call, "layout", encoding),
         source.memory_space,
         mutable=source.is_mutable,
     )
 
-    return BufferedTensor(call.emit(ttg.MemDescReinterpretOp, buffer, results=[result]).result, element, shape, 0)
+    return BufferedTensor(call.emit(ttg.MemDescReinterpretOp, buffer, results=[result]).result, element, shape, num)

@@ -74,10 +74,13 @@ def local_reshape(src: Any, shape: Sequence[int]) -> Any:
 
 
 @_tlx
-def local_reinterpret(src: Any, dtype: dtype, shape: Sequence[int] | None = None, layout: Any = None) -> Any:
+def local_reinterpret(
+    src: Any, dtype: dtype, shape: Sequence[int] | None = None, layout: Any = None, num: int = 0
+) -> Any:
     """The same bytes as elements of another type, shape or layout; no data moves.
 
-    With a `shape`, `src` may be a whole array, whose buffers are contiguous.
+    With a `shape`, `src` may be a whole array, whose buffers are contiguous. With `num` the result is an array of so
+    many buffers of that shape, in shared memory.
     """
 
 
