@@ -1,0 +1,15 @@
+"""The whole zoo, by areas."""
+
+from tests.zoo import rings
+from tests.zoo.bugs import Bug, Cage
+
+
+def _bugs(*modules: object) -> list[Bug]:
+    cages: list[Cage] = [cage for module in modules for cage in module.CAGES]  # pyright: ignore
+    return [bug for cage in cages for bug in cage.bugs]
+
+
+AREAS = {
+    "hopper": _bugs(rings),
+}
+"""The bugs of each area."""
