@@ -2,7 +2,8 @@
 
 Bug and twin are one kernel: its parameter `BUG` names the mistake, and is empty in the twin. So they share their text,
 and the lines that differ are next to each other. A line that the report must point at ends in a comment
-`# at: NAME, NAME`, with the values of `BUG` for which it must.
+`# at: NAME, NAME`, with the values of `BUG` for which it must, or follows such a comment. Where there is another way
+to be right, it is a value of `BUG` that begins with `right: `.
 """
 
 from __future__ import annotations
@@ -67,7 +68,11 @@ class Bug:
     def lines(self) -> set[int]:
         """The lines that the report must point at, one of them."""
         text, first = inspect.getsourcelines(self.kernel.source.fn)
-        marked = {number for number, line in enumerate(text, first) if self.mistake in _marks(line)}
+        marked = {
+            number + line.lstrip().startswith("#")
+            for number, line in enumerate(text, first)
+            if self.mistake in _marks(line)
+        }
         assert marked, f"no line of {self.kernel.source.name} ends in '# at: {self.mistake}'"
         return marked
 
@@ -149,4 +154,4 @@ def unknown_mistakes(kernel: Any, known: set[str]) -> set[str]:
         if isinstance(constant, ast.Constant)
     }
     marked = {name for line in text.splitlines() for name in _marks(line)}
-    return (compared | marked) ^ known
+    return (compared - {""} | marked) ^ known

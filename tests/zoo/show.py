@@ -12,7 +12,7 @@ def main(wanted: str, is_full: bool) -> None:
         report, twin = bug.check(), bug.check_twin()
         named = [finding for finding in report.findings if bug.is_named_by(finding)]
         verdict = "named" if named else "badly named" if report.findings else "missed"
-        known = bug.missed and "missed" or bug.badly_named and "badly named" or "named"
+        known = "missed" if bug.missed else "badly named" if bug.badly_named else "named"
         print(f"{'  ' if verdict == known else '! '}{bug.name}: {verdict}, {report.seconds + twin.seconds:.2f} s")
         if is_full or not named:
             for each in report.findings:
