@@ -13,6 +13,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import tlx_xdsl
@@ -52,6 +53,11 @@ class Bug:
     def name(self) -> str:
         """The name of kernel and mistake."""
         return f"{self.kernel.source.name}-{self.mistake.replace(' ', '-')}"
+
+    @property
+    def module(self) -> str:
+        """The name of the kernel's file, without its ending."""
+        return Path(inspect.getfile(self.kernel.source.fn)).stem
 
     def check(self) -> Report:
         """What the checker says of the kernel with the mistake."""

@@ -1,24 +1,13 @@
 """Rings of buffers with mbarriers: parities, counts, arrivals that are missing, too early or at another slot."""
 
-import numpy as np
-
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tests.zoo.arrays import tiles, zeros
 from tests.zoo.bugs import Cage
 
 # Kernels are read by the frontend, not run by Python.
 # pyright: basic
-
-
-def tiles(count, rows=16, columns=16, dtype=np.float16):
-    """A descriptor of `count` tiles above each other."""
-    array = np.arange(count * rows * columns).reshape(count * rows, columns).astype(dtype)
-    return tlx_xdsl.TensorDescriptor.from_tensor(array, [rows, columns])
-
-
-def zeros(*shape, dtype=np.float16):
-    return np.zeros(shape, dtype)
 
 
 @tlx_xdsl.jit

@@ -1,6 +1,6 @@
 """The whole zoo, by areas."""
 
-from tests.zoo import rings
+from tests.zoo import rings, stores, transactions
 from tests.zoo.bugs import Bug, Cage
 
 
@@ -10,6 +10,6 @@ def _bugs(*modules: object) -> list[Bug]:
 
 
 AREAS = {
-    "hopper": _bugs(rings),
+    "hopper": _bugs(rings, transactions, stores),
 }
 """The bugs of each area."""
