@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import tlx_xdsl
-from tlx_xdsl.runtime.check import Finding, Report
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.text.diagnostics import Diagnostic
 
 Arguments = Callable[[], tuple[Any, ...]]
 
@@ -59,17 +60,21 @@ class Bug:
         """The name of the kernel's file, without its ending."""
         return Path(inspect.getfile(self.kernel.source.fn)).stem
 
-    def check(self) -> Report:
-        """What the checker says of the kernel with the mistake."""
+    def check(self) -> tuple[Diagnostic, ...]:
+        """What the checker says of the kernel with the mistake; or the compiler, where it refuses that."""
         return self._check({"BUG": self.mistake})
 
-    def check_twin(self) -> Report:
+    def check_twin(self) -> tuple[Diagnostic, ...]:
         """What the checker says of the kernel without."""
         return self._check({"BUG": "", **self.twin})
 
-    def _check(self, chosen: Mapping[str, Any]) -> Report:
+    def _check(self, chosen: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
         settings = {**self.constants, **chosen, **self.options}
-        return tlx_xdsl.check(self.kernel, self.grid, *self.arguments(), seconds=self.seconds, **settings)
+        try:
+            report = tlx_xdsl.check(self.kernel, self.grid, *self.arguments(), seconds=self.seconds, **settings)
+        except CompilationError as error:
+            return (Diagnostic("error", error.message, error.location, error.notes),)
+        return tuple(finding.diagnostic for finding in report.findings)
 
     def lines(self) -> set[int]:
         """The lines that the report must point at, one of them."""
@@ -82,15 +87,15 @@ class Bug:
         assert marked, f"no line of {self.kernel.source.name} ends in '# at: {self.mistake}'"
         return marked
 
-    def is_named_by(self, finding: Finding) -> bool:
+    def is_named_by(self, finding: Diagnostic) -> bool:
         """Whether a finding says what the cause is, at a line that is marked."""
-        location = finding.diagnostic.location
+        location = finding.location
         is_there = (
             location is not None
             and location.filename == inspect.getfile(self.kernel.source.fn)
             and location.line in self.lines()
         )
-        return is_there and re.search(self.cause, finding.diagnostic.message) is not None
+        return is_there and re.search(self.cause, finding.message) is not None
 
 
 def _marks(line: str) -> list[str]:

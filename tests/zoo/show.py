@@ -1,4 +1,4 @@
-"""What the checker says of the zoo: `python -m tests.zoo.show [PART OF FILE/NAME] [--all] [--full]`, for who adds to it.
+"""What the checker says of the zoo, for who adds to it: `python -m tests.zoo.show [PART OF FILE/NAME] [--all] [--full]`.
 
 Shown is what differs from the table, or all; in one line each, or whole reports.
 """
@@ -12,17 +12,19 @@ from tests.zoo.table import AREAS
 
 def differences(bug: Bug, *, everything: bool, full: bool) -> list[str]:
     """What is to be said of a mistake and its twin."""
-    report, twin = bug.check(), bug.check_twin()
-    named = any(map(bug.is_named_by, report.findings))
-    verdict = "named" if named else "badly named" if report.findings else "missed"
+    began = time.perf_counter()
+    found, twin = bug.check(), bug.check_twin()
+    named = any(map(bug.is_named_by, found))
+    verdict = "named" if named else "badly named" if found else "missed"
     known = "missed" if bug.missed else "badly named" if bug.badly_named else "named"
     shown = []
     if everything or verdict != known:
-        shown.append(f"{bug.module}/{bug.name}: {verdict}, {report.seconds + twin.seconds:.2f} s")
-        shown += [f"    {each if full else str(each).splitlines()[0]}" for each in report.findings]
-    if everything or bool(twin.findings) != bool(bug.false_alarm):
-        shown.append(f"{bug.name}: {'a false alarm' if twin.findings else 'no false alarm any more'}")
-        shown += [f"    twin: {each if full else str(each).splitlines()[0]}" for each in twin.findings]
+        shown.append(f"{bug.module}/{bug.name}: {verdict}, {time.perf_counter() - began:.2f} s")
+        shown += [f"    {each if full else str(each).splitlines()[0]}" for each in found]
+    if bool(twin) != bool(bug.false_alarm):
+        shown.append(f"{bug.name}: {'a false alarm' if twin else 'no false alarm any more'}")
+    if everything or bool(twin) != bool(bug.false_alarm):
+        shown += [f"    twin: {each if full else str(each).splitlines()[0]}" for each in twin]
     return shown
 
 
