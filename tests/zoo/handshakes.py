@@ -114,7 +114,7 @@ PING_PONG = (
 
 @tlx_xdsl.jit
 def order_of_two(src, out, TILES: tl.constexpr, BUG: tl.constexpr):
-    """Two consumers take the tiles of one ring by turns, and each their tile of a common buffer: mbarriers order them."""
+    """Two consumers take the tiles of one ring by turns, and add them up in a common buffer, in order."""
     ring = tlx.local_alloc((16, 16), tl.float16, 2)
     full = tlx.alloc_barriers(2)
     empty = tlx.alloc_barriers(2)

@@ -1,4 +1,6 @@
-"""What the checker says of the zoo, for who adds to it: `python -m tests.zoo.show [PART OF FILE/NAME] [--all] [--full]`.
+"""What the checker says of the zoo, for who adds to it.
+
+    python -m tests.zoo.show [PART OF FILE/NAME] [--all] [--full]
 
 Shown is what differs from the table, or all; in one line each, or whole reports.
 """

@@ -1,6 +1,6 @@
 """The whole zoo, by areas."""
 
-from tests.zoo import handshakes, products, rings, stores, transactions
+from tests.zoo import handshakes, persistent, products, rings, stores, transactions
 from tests.zoo.bugs import Bug, Cage
 
 
@@ -10,6 +10,6 @@ def _bugs(*modules: object) -> list[Bug]:
 
 
 AREAS = {
-    "hopper": _bugs(rings, transactions, stores, products, handshakes),
+    "hopper": _bugs(rings, transactions, stores, products, handshakes, persistent),
 }
 """The bugs of each area."""
