@@ -79,13 +79,11 @@ class Bug:
     def lines(self) -> set[int]:
         """The lines that the report must point at, one of them."""
         text, first = inspect.getsourcelines(self.kernel.source.fn)
-        marked = {
+        return {
             number + line.lstrip().startswith("#")
             for number, line in enumerate(text, first)
             if self.mistake in _marks(line)
         }
-        assert marked, f"no line of {self.kernel.source.name} ends in '# at: {self.mistake}'"
-        return marked
 
     def is_named_by(self, finding: Diagnostic) -> bool:
         """Whether a finding says what the cause is, at a line that is marked."""

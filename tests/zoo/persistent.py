@@ -128,7 +128,6 @@ GROUPS = (
         "phases overtaken",
         "'ready.0.'",
         badly_named=VICTIM,
-    ,
     )
     .bug("last slot again", "zero trips", "'ring.[01].'", arguments=groups_of(0, 2, 3))
 )

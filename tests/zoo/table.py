@@ -1,6 +1,6 @@
 """The whole zoo, by areas."""
 
-from tests.zoo import handshakes, persistent, products, rings, stores, transactions
+from tests.zoo import clusters, handshakes, persistent, products, rings, stores, transactions
 from tests.zoo.bugs import Bug, Cage
 
 
@@ -11,5 +11,6 @@ def _bugs(*modules: object) -> list[Bug]:
 
 AREAS = {
     "hopper": _bugs(rings, transactions, stores, products, handshakes, persistent),
+    "clusters": _bugs(clusters),
 }
 """The bugs of each area."""

@@ -58,3 +58,4 @@ def test_table_and_text_have_the_same_mistakes(kernel):
     bugs = [bug for _, bug in EVERY if bug.kernel is kernel]
     known = {bug.mistake for bug in bugs} | {bug.twin["BUG"] for bug in bugs if "BUG" in bug.twin}
     assert not unknown_mistakes(kernel, known)
+    assert not [bug.name for bug in bugs if not bug.lines()]
