@@ -1,6 +1,6 @@
 """The whole zoo, by areas."""
 
-from tests.zoo import clusters, handshakes, persistent, products, rings, stores, tensor_memory, transactions
+from tests.zoo import clusters, handshakes, pairs, persistent, products, rings, stores, tensor_memory, transactions
 from tests.zoo.bugs import Bug, Cage
 
 
@@ -12,6 +12,6 @@ def _bugs(*modules: object) -> list[Bug]:
 AREAS = {
     "hopper": _bugs(rings, transactions, stores, products, handshakes, persistent),
     "clusters": _bugs(clusters),
-    "blackwell": _bugs(tensor_memory),
+    "blackwell": _bugs(tensor_memory, pairs),
 }
 """The bugs of each area."""
