@@ -79,11 +79,14 @@ class Bug:
     def lines(self) -> set[int]:
         """The lines that the report must point at, one of them."""
         text, first = inspect.getsourcelines(self.kernel.source.fn)
-        return {
-            number + line.lstrip().startswith("#")
-            for number, line in enumerate(text, first)
-            if self.mistake in _marks(line)
-        }
+        marked, following = set[int](), False
+        for number, line in enumerate(text, first):
+            is_comment = line.lstrip().startswith("#")
+            is_marked = self.mistake in _marks(line)
+            if not is_comment and (is_marked or following):
+                marked.add(number)
+            following = is_comment and (is_marked or following)
+        return marked
 
     def is_named_by(self, finding: Diagnostic) -> bool:
         """Whether a finding says what the cause is, at a line that is marked."""

@@ -1,6 +1,19 @@
 """The whole zoo, by areas."""
 
-from tests.zoo import clusters, handshakes, pairs, persistent, products, rings, stores, tensor_memory, transactions
+from tests.zoo import (
+    clusters,
+    flags,
+    grids,
+    handshakes,
+    locks,
+    pairs,
+    persistent,
+    products,
+    rings,
+    stores,
+    tensor_memory,
+    transactions,
+)
 from tests.zoo.bugs import Bug, Cage
 
 
@@ -13,5 +26,6 @@ AREAS = {
     "hopper": _bugs(rings, transactions, stores, products, handshakes, persistent),
     "clusters": _bugs(clusters),
     "blackwell": _bugs(tensor_memory, pairs),
+    "global memory": _bugs(flags, locks, grids),
 }
 """The bugs of each area."""
