@@ -20,6 +20,7 @@ import tlx_xdsl
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import Diagnostic
 
+Grid = int | tuple[int, ...]
 Arguments = Callable[[], tuple[Any, ...]]
 
 
@@ -34,7 +35,7 @@ class Bug:
     """The class of the mistake: CI checks the first of each class in each area."""
     cause: str
     """A regular expression that the first line of the report must match: it names the cause, not only the victim."""
-    grid: int
+    grid: Grid
     arguments: Arguments
     """Makes the arrays and descriptors, always with the same values."""
     constants: Mapping[str, Any]
@@ -110,7 +111,7 @@ class Cage:
 
     kernel: Any
     arguments: Arguments
-    grid: int = 1
+    grid: Grid = 1
     constants: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
@@ -126,7 +127,7 @@ class Cage:
         missed: str = "",
         badly_named: str = "",
         false_alarm: str = "",
-        grid: int | None = None,
+        grid: Grid | None = None,
         arguments: Arguments | None = None,
         constants: Mapping[str, Any] | None = None,
         twin: Mapping[str, Any] | None = None,

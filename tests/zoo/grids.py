@@ -31,6 +31,7 @@ def grid_barrier(x, middle, out, count, BUG: tl.constexpr):
     offsets = tl.arange(0, 32)
     if BUG == "counts before it writes":
         tl.atomic_add(count, 1, sem="release")
+    # at: no poll, one less than there are
     tl.store(middle + pid * 32 + offsets, tl.load(x + pid * 32 + offsets) * 2)
     if BUG == "relaxed arrival":
         tl.atomic_add(count, 1, sem="relaxed")
@@ -102,6 +103,9 @@ def reused_barrier(x, count, ROUNDS: tl.constexpr, BUG: tl.constexpr):
                 pass
 
 
+RUNS_AHEAD = (
+    "launch.py runs a program until it polls in vain: the last one does all rounds, and the others acquire after it"
+)
 REUSED_BARRIER = (
     Cage(
         reused_barrier,
@@ -113,7 +117,8 @@ REUSED_BARRIER = (
     .bug(
         "same target each round",
         "counter not reset",
-        "byte [0-9]* of 'x' in global memory, and nothing orders it after",
+        "of 'x' in global memory, and nothing orders it",
+        missed=RUNS_AHEAD,
     )
     .bug("the last one resets", "counter not reset", NO_ONE)
 )

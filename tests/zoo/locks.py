@@ -167,7 +167,7 @@ LAST_ONE = (
     .bug("counted before it is stored", "released before the store", OF_SUMS)
     .bug("last but one", "counter value", OF_SUMS)
     .bug("one place for all", "duplicate address", OF_SUMS)
-    .bug("all add up", "counter value", "byte 0 of '(out|sums)' in global memory, and nothing orders it after")
+    .bug("all add up", "counter value", "of '(out|sums)' in global memory, and nothing orders it after")
     .bug(
         "not reset",
         "counter not reset",

@@ -1,6 +1,7 @@
 """The whole zoo, by areas."""
 
 from tests.zoo import (
+    bounds,
     clusters,
     flags,
     grids,
@@ -27,5 +28,6 @@ AREAS = {
     "clusters": _bugs(clusters),
     "blackwell": _bugs(tensor_memory, pairs),
     "global memory": _bugs(flags, locks, grids),
+    "bounds": _bugs(bounds),
 }
 """The bugs of each area."""
