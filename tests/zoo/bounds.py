@@ -1,4 +1,4 @@
-"""Addresses: masks that are missing, elements that two programs or two threads write, memory that nobody has written."""
+"""Addresses: masks that are missing, elements that are written twice, memory that nobody has written."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tests.zoo.bugs import Cage
 # Kernels are read by the frontend, not run by Python.
 # pyright: basic
 
-OUTSIDE = "outside|no array at|past the end|beyond"
+OUTSIDE = "(load|store) out of bounds"
 
 
 def floats(*counts):
@@ -43,7 +43,7 @@ def vector(x, y, out, COUNT, BLOCK: tl.constexpr, BUG: tl.constexpr):
     elif BUG == "blocks overlap":
         tl.store(out + tl.program_id(0) * (BLOCK - 1) + tl.arange(0, BLOCK), a + b, mask=mask)  # at: blocks overlap
     else:
-        tl.store(out + offsets, a + b, mask=mask)
+        tl.store(out + offsets, a + b, mask=mask)  # at: from one
 
 
 VECTOR = (
@@ -73,14 +73,14 @@ def matrix(x, out, ROWS, COLUMNS, STRIDE, BUG: tl.constexpr):
         mask = (rows < ROWS) & (columns >= 0)
     elif BUG == "mask exchanged":
         mask = (rows < COLUMNS) & (columns < ROWS)
-    values = tl.load(x + rows * STRIDE + columns, mask=mask)  # at: mask exchanged
+    values = tl.load(x + rows * STRIDE + columns, mask=mask)
     if BUG == "stride of the input":
         # Rows are as far apart as those of the input, which are longer.
         tl.store(out + columns * STRIDE + rows, values, mask=mask)  # at: stride of the input
     elif BUG == "columns for rows":
         tl.store(out + columns * COLUMNS + rows, values, mask=mask)  # at: columns for rows
     else:
-        tl.store(out + columns * ROWS + rows, values, mask=mask)  # at: mask of rows only
+        tl.store(out + columns * ROWS + rows, values, mask=mask)  # at: mask of rows only, mask exchanged
 
 
 RACE = "of 'out' in global memory, and nothing orders it after"
@@ -88,7 +88,7 @@ MATRIX = (
     Cage(matrix, lambda: (*floats(40 * 32, 24 * 40)(), 40, 24, 32), grid=(3, 2))
     .bug("mask of rows only", "wrong mask", OUTSIDE)
     .bug("mask exchanged", "wrong mask", OUTSIDE)
-    .bug("stride of the input", "wrong stride", OUTSIDE)
+    .bug("stride of the input", "wrong stride", RACE)
     .bug("columns for rows", "wrong stride", RACE)
 )
 
@@ -127,16 +127,17 @@ def scattered(x, bins, out, BUG: tl.constexpr):
     offsets = tl.program_id(0) * 32 + tl.arange(0, 32)
     target = tl.load(bins + offsets)
     values = tl.load(x + offsets)
-    if BUG == "load, add, store":
-        tl.store(out + target, tl.load(out + target) + values)  # at: load, add, store
+    if BUG == "load and add and store":
+        tl.store(out + target, tl.load(out + target) + values)  # at: load and add and store
     elif BUG == "adds of the block":
         tl.atomic_add(out + target, values, sem="relaxed", scope="cta")  # at: adds of the block
     else:
         tl.atomic_add(out + target, values, sem="relaxed")
 
 
-SCATTERED = Cage(scattered, lambda: (*floats(64)(), numbers(64, dtype="int32"), zeros(8, dtype="float32")), grid=2).bug(
-    "adds of the block", "scope", "of 'out' in global memory, and nothing orders it after"
+SCATTERED = Cage(scattered, lambda: (*floats(64)(), numbers(64, dtype="int32"), zeros(8, dtype="float32")), grid=2)
+SCATTERED = SCATTERED.bug("adds of the block", "scope", "of 'out' in global memory, and nothing orders it after").bug(
+    "load and add and store", "not atomic", "of 'out' in global memory, and nothing orders it"
 )
 
 
@@ -191,7 +192,7 @@ def accumulated(x, out, BUG: tl.constexpr):
             tl.store(out + offsets, tl.zeros((32,), tl.float32))
     elif BUG == "zeroed by each":
         tl.store(out + offsets, tl.zeros((32,), tl.float32))  # at: zeroed by each
-    # at: zeroed by the first, not zeroed, zeroed by each
+    # at: zeroed by the first, zeroed by each
     tl.atomic_add(out + offsets, values, sem="relaxed")
 
 

@@ -81,7 +81,7 @@ PRODUCER_CONSUMER = (
     .bug("block scope", "scope", "byte 0 of '(data|flag)' in global memory, and nothing orders it after")
     .bug("relaxed poll", "no acquire", RACE)
     .bug("volatile poll", "no acquire", RACE)
-    .bug("looks once", "no poll", RACE, missed=IN_ORDER)
+    .bug("looks once", "no poll", RACE, badly_named="it stands at the store, and the load is named in a note")
     .bug("no poll", "no poll", RACE)
     .bug("never raised", "polls for nobody", NO_ONE)
     .bug("other value", "polls for nobody", NO_ONE)

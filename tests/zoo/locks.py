@@ -29,7 +29,7 @@ def spin_lock(lock, total, log, BUG: tl.constexpr):
     elif BUG != "no lock":
         while tl.atomic_cas(lock, 0, 1, sem="acquire") == 1:  # at: never released, released elsewhere, plain release
             pass
-    # at: relaxed take, relaxed release, no lock, takes what is taken, released before the store
+    # at: relaxed take, relaxed release, no lock, takes what is taken, looks and then takes, released before the store
     before = tl.load(total)
     if BUG == "released before the store":
         tl.atomic_xchg(lock, 0, sem="release")

@@ -164,7 +164,7 @@ MANY_TILES = (
 
 
 @tlx_xdsl.jit
-def from_threads(x, y, out, BUG: tl.constexpr):
+def operands_of_threads(x, y, out, BUG: tl.constexpr):
     """Threads write the operands to shared and tensor memory; a synchronous use of the tensor cores by one task."""
     a = tlx.local_alloc((128, 16), tl.float16, 1, tlx.storage_kind.tmem)
     b = tlx.local_alloc((16, 32), tl.float16, 1)
@@ -198,9 +198,9 @@ def from_threads(x, y, out, BUG: tl.constexpr):
     store(out, total)
 
 
-FROM_THREADS = (
+OPERANDS_OF_THREADS = (
     Cage(
-        from_threads,
+        operands_of_threads,
         lambda: (numbers(4096), numbers(512), zeros(4096, dtype="float32")),
         options=BLACKWELL,
     )
@@ -282,4 +282,4 @@ ATTENTION = (
     .bug("output of before", "parity", "'o_full.0.|'o.0.*nothing orders it after the tcgen05.mma")
 )
 
-CAGES = (ONE_TILE, MANY_TILES, FROM_THREADS, ATTENTION)
+CAGES = (ONE_TILE, MANY_TILES, OPERANDS_OF_THREADS, ATTENTION)
