@@ -1,4 +1,4 @@
-"""Addresses: masks that are missing, elements that are written twice, memory that nobody has written."""
+"""Addresses: masks that are missing, elements that are written twice, memory that no one has written."""
 
 import numpy as np
 
@@ -58,7 +58,7 @@ VECTOR = (
         "from one",
         "element left out",
         "out",
-        missed="elements that nobody writes are no fault: nothing says that the whole of an array is a result",
+        missed="elements that no one writes are no fault: nothing says that the whole of an array is a result",
     )
 )
 
@@ -184,7 +184,7 @@ THREADS_OF_ONE = Cage(threads_of_one, floats(128, 128, 128)).bug(
 
 @tlx_xdsl.jit
 def accumulated(x, out, BUG: tl.constexpr):
-    """Programs add their parts to the result, which somebody must have set to zero."""
+    """Programs add their parts to the result, which another must have set to zero."""
     offsets = tl.arange(0, 32)
     values = tl.load(x + tl.program_id(0) * 32 + offsets)
     if BUG == "zeroed by the first":

@@ -11,7 +11,7 @@ from tests.zoo.bugs import Cage
 
 PAIR = {"cluster": (2, 1, 1), "target": "sm_90a"}
 NOT_STARTED = "and nothing orders that after the start of CTA ."
-VICTIM = "the first line is that of the first blocked task, a victim; the barrier that nobody completes is in a note"
+VICTIM = "the first line is that of the first blocked task, a victim; the barrier that no one completes is in a note"
 NEXT_PHASE = (
     "a read that is not ordered; that bytes came which the phase did not expect, and count for the next, is not said"
 )
@@ -39,9 +39,9 @@ def multicast(src, out, TILES: tl.constexpr, SLOTS: tl.constexpr, BUG: tl.conste
                 total += tlx.local_load(ring[slot])
                 if BUG == "asks itself only":
                     tlx.barrier_arrive(empty[slot])
-                elif BUG == "tells itself twice":
+                elif BUG == "signals itself twice":
                     tlx.barrier_arrive(empty[slot], 2)
-                elif BUG == "tells the other only":
+                elif BUG == "signals the other only":
                     tlx.barrier_arrive(empty[slot], 1, remote_cta_rank=rank ^ 1)
                 else:
                     tlx.barrier_arrive(empty[slot], 1, remote_cta_rank=0)  # at: counts one, ends early
@@ -50,7 +50,7 @@ def multicast(src, out, TILES: tl.constexpr, SLOTS: tl.constexpr, BUG: tl.conste
         with tlx.async_task(num_warps=1):
             for t in range(TILES):
                 slot, phase = tlx.get_bufidx_phase(t, SLOTS)
-                # at: tells the other only, counts one
+                # at: signals the other only, counts one
                 tlx.barrier_wait(empty[slot], phase ^ 1)
                 if BUG == "expects its half":
                     tlx.barrier_expect_bytes(full[slot], 512)
@@ -69,7 +69,7 @@ def multicast(src, out, TILES: tl.constexpr, SLOTS: tl.constexpr, BUG: tl.conste
                     # at: both the same half
                     tlx.async_descriptor_load(src, first, [t * 32, 0], full[slot], multicast_targets=[0, 1])
                 else:
-                    # at: no entry barrier, asks itself only, tells itself twice, expects its half, ends early
+                    # at: no entry barrier, asks itself only, signals itself twice, expects its half, ends early
                     tlx.async_descriptor_load(src, half, [t * 32 + rank * 16, 0], full[slot], multicast_targets=[0, 1])
 
 
@@ -84,8 +84,8 @@ MULTICAST = (
     )
     .bug("no entry barrier", "entry barrier", NOT_STARTED)
     .bug("asks itself only", "multicast into a full slot", OVERWRITES)
-    .bug("tells itself twice", "multicast into a full slot", OVERWRITES)
-    .bug("tells the other only", "remote count", "deadlock: .*'empty.0..*lacks 1 of 2 arrivals", badly_named=VICTIM)
+    .bug("signals itself twice", "multicast into a full slot", OVERWRITES)
+    .bug("signals the other only", "remote count", "deadlock: .*'empty.0..*lacks 1 of 2 arrivals", badly_named=VICTIM)
     .bug("counts one", "remote count", "'empty.0.")
     .bug("ends early", "peer exits early", MAY_HAVE_ENDED)
     .bug("expects its half", "remote bytes", "512 bytes more arrive on 'full.0..*too few", badly_named=NEXT_PHASE)
@@ -189,7 +189,7 @@ def reduced(x, out, SIZE: tl.constexpr, BUG: tl.constexpr):
         tl.store(out + offsets, total)
     if BUG == "does not wait" and rank == 0:
         tlx.barrier_wait(full[0], 0)
-    # The first one has waited for all bytes: it does not end before they have come, and nobody comes to the others.
+    # The first one has waited for all bytes: it does not end before they have come, and no one comes to the others.
     if BUG == "right: a barrier at the end":
         tlx.cluster_barrier()
 

@@ -83,8 +83,8 @@ PRODUCER_CONSUMER = (
     .bug("volatile poll", "no acquire", RACE)
     .bug("looks once", "no poll", RACE, badly_named="it stands at the store, and the load is named in a note")
     .bug("no poll", "no poll", RACE)
-    .bug("never raised", "polls for nobody", NO_ONE)
-    .bug("other value", "polls for nobody", NO_ONE)
+    .bug("never raised", "polls for no one", NO_ONE)
+    .bug("other value", "polls for no one", NO_ONE)
 )
 
 
@@ -115,7 +115,7 @@ RELAY = (
     Cage(relay, integers(32, 4), grid=4)
     .bug("the one before that", "wrong flag", RACE)
     .bug("relaxed in the middle", "no acquire", RACE)
-    .bug("waits for itself", "polls for nobody", NO_ONE)
+    .bug("waits for itself", "polls for no one", NO_ONE)
 )
 
 
@@ -157,7 +157,7 @@ ROUNDS = (
     Cage(rounds, integers(32, 1, 96), grid=2, constants={"ROUNDS": 3}, seconds=0.1)
     .bug("no answer", "read too late", "byte .* of 'data' in global memory, and nothing orders it", missed=IN_ORDER)
     .bug("answers too early", "released before the read", "byte .* of 'data' in global memory, and nothing orders it")
-    .bug("both wait", "polls for nobody", NO_ONE)
+    .bug("both wait", "polls for no one", NO_ONE)
 )
 
 

@@ -74,14 +74,14 @@ GRID_BARRIER = (
     .bug("no poll", "no poll", OF_MIDDLE)
     .bug("in place", "read by others", OF_MIDDLE)
     .bug("one less than there are", "counter value", OF_MIDDLE)
-    .bug("one more than there are", "polls for nobody", NO_ONE)
-    .bug("some do not arrive", "polls for nobody", NO_ONE)
+    .bug("one more than there are", "polls for no one", NO_ONE)
+    .bug("some do not arrive", "polls for no one", NO_ONE)
 )
 
 
 @tlx_xdsl.jit
 def reused_barrier(x, count, ROUNDS: tl.constexpr, BUG: tl.constexpr):
-    """The barrier of all is used in each round: its counter goes on, or is set to zero by somebody."""
+    """The barrier of all is used in each round: its counter goes on, or is set to zero by another."""
     pid = tl.program_id(0)
     programs = tl.num_programs(0)
     for r in range(ROUNDS):

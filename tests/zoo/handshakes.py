@@ -10,7 +10,7 @@ from tests.zoo.bugs import Cage
 # pyright: basic
 
 
-VICTIM = "the first line is that of the first blocked task, a victim; the barrier that nobody completes is in a note"
+VICTIM = "the first line is that of the first blocked task, a victim; the barrier that no one completes is in a note"
 
 
 @tlx_xdsl.jit
@@ -76,8 +76,8 @@ def ping_pong(out, ROUNDS: tl.constexpr, BUG: tl.constexpr):
     scratch = tlx.local_alloc((128,), tl.int32, 1)
     with tlx.async_tasks():
         with tlx.async_task("default"):
-            # The first turn is the first replica's: somebody must open its barrier.
-            if BUG != "nobody begins":
+            # The first turn is the first replica's: another must open its barrier.
+            if BUG != "no one begins":
                 tlx.named_barrier_arrive(1, 256)
             if BUG == "both begin":
                 tlx.named_barrier_arrive(2, 256)
@@ -85,13 +85,13 @@ def ping_pong(out, ROUNDS: tl.constexpr, BUG: tl.constexpr):
             me: tl.constexpr = tlx.async_task_replica_id()
             for r in range(ROUNDS):
                 if r == 0 or BUG != "waits once":
-                    tlx.named_barrier_wait(1 + me, 256)  # at: nobody begins, opens its own
+                    tlx.named_barrier_wait(1 + me, 256)  # at: no one begins, opens its own
                 # at: both begin, waits once, opens too early
                 tlx.local_store(scratch[0], tl.full((128,), 1, tl.int32) * r)
                 if BUG == "opens too early":
                     tlx.named_barrier_arrive(2 - me, 256)
                 tl.store(out + (r * 2 + me) * 128 + tl.arange(0, 128), tlx.local_load(scratch[0]))
-                # The last turn of the second replica is followed by nobody's.
+                # The last turn of the second replica is followed by no one's.
                 if BUG == "opens its own":
                     tlx.named_barrier_arrive(1 + me, 256)  # at: opens its own
                 elif BUG == "opens after the last":
@@ -103,7 +103,7 @@ def ping_pong(out, ROUNDS: tl.constexpr, BUG: tl.constexpr):
 
 PING_PONG = (
     Cage(ping_pong, lambda: (zeros(6 * 128, dtype="int32"),), constants={"ROUNDS": 3})
-    .bug("nobody begins", "ping-pong", "deadlock: .*named barrier [12]")
+    .bug("no one begins", "ping-pong", "deadlock: .*named barrier [12]")
     .bug("both begin", "ping-pong", "'scratch.0.', and nothing orders it after")
     .bug("waits once", "ping-pong", "'scratch.0.', and nothing orders it after|twice in one phase of named barrier")
     .bug("opens too early", "ping-pong", "'scratch.0.', and nothing orders it after")
@@ -151,7 +151,7 @@ def order_of_two(src, out, TILES: tl.constexpr, BUG: tl.constexpr):
                 if BUG == "turn not passed on":
                     tlx.barrier_arrive(turn[me])
                 elif BUG != "passed on too early":
-                    # The last one passes on to nobody, which would leave a phase that has begun.
+                    # The last one passes on to no one, which would leave a phase that has begun.
                     tlx.barrier_arrive(turn[1 - me])
             if me == 1:
                 offsets = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]

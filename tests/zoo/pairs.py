@@ -15,7 +15,7 @@ from tests.zoo.bugs import Cage
 NEXT_PHASE = (
     "a read that is not ordered; that bytes came which the phase did not expect, and count for the next, is not said"
 )
-VICTIM = "the first line is that of the first blocked task, a victim; the barrier that nobody completes is in a note"
+VICTIM = "the first line is that of the first blocked task, a victim; the barrier that no one completes is in a note"
 
 
 @tlx_xdsl.jit

@@ -86,7 +86,7 @@ def groups(src, out, sizes, BUG: tl.constexpr):
                     tlx.barrier_expect_bytes(full[slot], 512)
                     tlx.async_descriptor_load(src, ring[slot], [step * 16, 0], full[slot])
                     step += 1
-                if BUG == "tells only of steps":
+                if BUG == "signals steps only":
                     # Who has nothing to load forgets to say that the group is done.
                     tlx.barrier_arrive(ready[g], pred=steps > 0)
                 elif BUG == "one barrier for all":
@@ -112,7 +112,7 @@ def groups(src, out, sizes, BUG: tl.constexpr):
                 if BUG == "one barrier for all":
                     tlx.barrier_wait(ready[0], g & 1)  # at: one barrier for all
                 else:
-                    tlx.barrier_wait(ready[g], 0)  # at: tells only of steps
+                    tlx.barrier_wait(ready[g], 0)  # at: signals steps only
 
 
 def groups_of(*sizes):
@@ -122,7 +122,7 @@ def groups_of(*sizes):
 GROUPS = (
     Cage(groups, groups_of(2, 0, 3))
     .bug("at least one", "zero trips", "'full.[01].'")
-    .bug("tells only of steps", "zero trips", "'ready.1.'", badly_named=VICTIM)
+    .bug("signals steps only", "zero trips", "'ready.1.'", badly_named=VICTIM)
     .bug(
         "one barrier for all",
         "phases overtaken",

@@ -35,7 +35,7 @@ def pipelined(a_desc, b_desc, out, STEPS: tl.constexpr, SLOTS: tl.constexpr, BUG
         with tlx.async_task("default"):
             for k in range(STEPS):
                 slot, phase = tlx.get_bufidx_phase(k, SLOTS)
-                tlx.barrier_wait(empty[slot], phase ^ 1)  # at: slot of nobody
+                tlx.barrier_wait(empty[slot], phase ^ 1)  # at: slot of no one
                 tlx.barrier_expect_bytes(full[slot], (64 + 16) * 16 * 2)
                 # at: frees the slot in flight, waits for too few, frees after the issue
                 tlx.async_descriptor_load(a_desc, a[slot], [0, k * 16], full[slot])
@@ -59,7 +59,7 @@ def pipelined(a_desc, b_desc, out, STEPS: tl.constexpr, SLOTS: tl.constexpr, BUG
                     tlx.barrier_arrive(empty[slot])
                 elif BUG == "right: nothing in flight":
                     tlx.barrier_arrive(empty[slot])
-                elif BUG == "slot of nobody":
+                elif BUG == "slot of no one":
                     # Frees the slot of the step after this one, which is not full yet.
                     tlx.barrier_arrive(empty[(k + 1) % SLOTS], pred=k > 0)
                 elif BUG != "frees after the issue":
@@ -77,7 +77,7 @@ PIPELINED = (
     .bug("frees the slot in flight", "operand in flight", IN_FLIGHT)
     .bug("frees after the issue", "operand in flight", IN_FLIGHT, twin={"BUG": "right: nothing in flight"})
     .bug("waits for too few", "operand in flight", IN_FLIGHT)
-    .bug("slot of nobody", "wrong slot", "'empty.[012].'")
+    .bug("slot of no one", "wrong slot", "'empty.[012].'")
     .bug("not full", "wait missing", "'[ab].0.'.*(read before it is written|nothing orders it after the TMA load)")
     .bug("result in flight", "result in flight", RESULT)
 )
@@ -163,7 +163,7 @@ def copies(x, out, STEPS: tl.constexpr, BUG: tl.constexpr):
             # at: refills what it reads
             tlx.async_load(x + (t + 1) * 512 + offsets, ring[t % 2 if BUG == "refills what it reads" else (t + 1) % 2])
         if BUG != "no group" or t == STEPS - 1:
-            # Empty in the last step, so that the number of groups behind the current one is always 1.
+            # Empty in the last step, so that the number of groups after the current one is always 1.
             tlx.async_load_commit_group()
         if BUG == "waits for the one before":
             tlx.async_load_wait_group(2)

@@ -135,16 +135,16 @@ def three_roles(src, dst, TILES: tl.constexpr, SLOTS: tl.constexpr, BUG: tl.cons
             for t in range(TILES):
                 slot, phase = tlx.get_bufidx_phase(t, SLOTS)
                 tlx.barrier_wait(loaded[slot], phase)
-                if BUG == "tells before it writes":
+                if BUG == "signals before it writes":
                     tlx.barrier_arrive(doubled[slot])
                 # Here or at the store, whichever of the two comes later in this run.
-                # at: third skips the second, tells before it writes
+                # at: third skips the second, signals before it writes
                 tlx.local_store(ring[slot], tlx.local_load(ring[slot]) * 2)
                 if BUG != "no fence" and BUG != "right: fence by the reader":
                     tlx.fence_async_shared()
                 if BUG == "freed by the second":
                     tlx.barrier_arrive(empty[slot])
-                if BUG != "tells before it writes":
+                if BUG != "signals before it writes":
                     tlx.barrier_arrive(doubled[slot])
         with tlx.async_task(num_warps=1):
             for t in range(TILES):
@@ -155,7 +155,7 @@ def three_roles(src, dst, TILES: tl.constexpr, SLOTS: tl.constexpr, BUG: tl.cons
                     tlx.barrier_wait(doubled[slot], phase)
                 if BUG == "right: fence by the reader":
                     tlx.fence_async_shared()
-                # at: third skips the second, tells before it writes, no fence
+                # at: third skips the second, signals before it writes, no fence
                 tlx.async_descriptor_store(dst, ring[slot], [t * 16, 0])
                 tlx.async_descriptor_store_wait(0)
                 if BUG != "freed by the second":
@@ -165,7 +165,7 @@ def three_roles(src, dst, TILES: tl.constexpr, SLOTS: tl.constexpr, BUG: tl.cons
 THREE_ROLES = (
     Cage(three_roles, lambda: (tiles(5), tiles(5)), constants={"TILES": 5, "SLOTS": 2})
     .bug("third skips the second", "wrong barrier", "'ring.0.', and nothing orders it after")
-    .bug("tells before it writes", "early release", "'ring.0.', and nothing orders it after")
+    .bug("signals before it writes", "early release", "'ring.0.', and nothing orders it after")
     .bug(
         "no fence",
         "proxy fence",

@@ -67,12 +67,12 @@ def epilogue_of_two(src, dst, TILES: tl.constexpr, BUG: tl.constexpr):
             for t in range(TILES):
                 values = tl.load(src + t * 256 + offsets)
                 tlx.barrier_wait(stored[0], t & 1 ^ 1)
-                tlx.local_store(stage[0], values)  # at: told before it is read
+                tlx.local_store(stage[0], values)  # at: signalled before it is read
                 if BUG == "fence after the arrival":
                     tlx.barrier_arrive(written[0])
                     tlx.fence_async_shared()
                 else:
-                    if BUG != "fenced by nobody" and BUG != "right: fence by who stores":
+                    if BUG != "fenced by no one" and BUG != "right: fence by who stores":
                         tlx.fence_async_shared()
                     tlx.barrier_arrive(written[0])
         with tlx.async_task(num_warps=1):
@@ -80,9 +80,9 @@ def epilogue_of_two(src, dst, TILES: tl.constexpr, BUG: tl.constexpr):
                 tlx.barrier_wait(written[0], t & 1)
                 if BUG == "right: fence by who stores":
                     tlx.fence_async_shared()
-                # at: fence after the arrival, fenced by nobody, ends in flight
+                # at: fence after the arrival, fenced by no one, ends in flight
                 tlx.async_descriptor_store(dst, stage[0], [t * 16, 0])
-                if BUG == "told before it is read":
+                if BUG == "signalled before it is read":
                     tlx.barrier_arrive(stored[0])
                     tlx.async_descriptor_store_wait(0)
                 elif BUG == "ends in flight":
@@ -95,10 +95,10 @@ def epilogue_of_two(src, dst, TILES: tl.constexpr, BUG: tl.constexpr):
 
 EPILOGUE_OF_TWO = (
     Cage(epilogue_of_two, lambda: (numbers(4 * 256), tiles(4)), constants={"TILES": 4})
-    .bug("told before it is read", "early release", "writes 'stage.0.', and nothing orders it after the TMA store")
+    .bug("signalled before it is read", "early release", "writes 'stage.0.', and nothing orders it after the TMA store")
     .bug("fence after the arrival", "proxy fence", "the TMA store of partition 0 reads 'stage.0.'.*proxy fence")
     .bug(
-        "fenced by nobody",
+        "fenced by no one",
         "proxy fence",
         "the TMA store of partition 0 reads 'stage.0.'.*proxy fence",
         twin={"BUG": "right: fence by who stores"},
@@ -201,7 +201,7 @@ def overlay(src, dst, TILES: tl.constexpr, BUG: tl.constexpr):
                     tlx.local_store(result[me], total)  # at: written in the loop
                 tlx.barrier_arrive(empty[slot])
             if BUG == "own slot only":
-                # Says that this task is done, and waits for nobody else.
+                # Says that this task is done, and waits for no one else.
                 tlx.barrier_arrive(dead[0])
             elif BUG != "not dead":
                 tlx.barrier_arrive(dead[0])

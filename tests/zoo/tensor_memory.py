@@ -10,7 +10,7 @@ from tests.zoo.bugs import Cage
 # pyright: basic
 
 BLACKWELL = {"target": "sm_100a"}
-VICTIM = "the first line is that of the first blocked task, a victim; the barrier that nobody completes is in a note"
+VICTIM = "the first line is that of the first blocked task, a victim; the barrier that no one completes is in a note"
 
 
 def operands(steps, tiles=1):
@@ -43,7 +43,7 @@ def one_tile(a_desc, b_desc, out, STEPS: tl.constexpr, BUG: tl.constexpr):
                 tlx.barrier_wait(empty[0], 0)
             elif BUG != "no wait for the result":
                 tlx.barrier_wait(done[0], 0)  # at: no commit
-            # at: no wait for the result, committed too early, told by the issuer
+            # at: no wait for the result, committed too early, signalled by the issuer
             store(out, tlx.local_load(acc[0]))
         with tlx.async_task(num_warps=1):
             for k in range(STEPS):
@@ -68,7 +68,7 @@ def one_tile(a_desc, b_desc, out, STEPS: tl.constexpr, BUG: tl.constexpr):
                     tlx.async_dot(a[slot], b[slot], acc[0], use_acc=k > 0, mBarriers=[empty[slot]])
                 if BUG == "committed too early" and k == STEPS - 2:
                     tlx.tcgen05_commit(done[0])
-            if BUG == "told by the issuer":
+            if BUG == "signalled by the issuer":
                 tlx.barrier_arrive(done[0])
             elif BUG != "no commit" and BUG != "committed too early" and BUG != "waits for a slot":
                 tlx.tcgen05_commit(done[0])
@@ -86,7 +86,7 @@ ONE_TILE = (
     Cage(one_tile, lambda: operands(4), constants={"STEPS": 4}, options=BLACKWELL)
     .bug("no wait for the result", "commit", EARLY)
     .bug("committed too early", "commit", EARLY)
-    .bug("told by the issuer", "commit", EARLY)
+    .bug("signalled by the issuer", "commit", EARLY)
     .bug("no commit", "commit", "deadlock: the default task waits at 'done.0.'.*lacks 1 of 1 arrivals")
     .bug("waits for a slot", "commit", EARLY)
     .bug("adds to nothing", "use_acc", "'acc.0.*is read before it is written")
@@ -231,14 +231,14 @@ def attention(q_desc, k_desc, out, BLOCKS: tl.constexpr, BUG: tl.constexpr):
             for n in range(BLOCKS):
                 tlx.barrier_wait(s_full[0], n & 1)
                 scores = tlx.local_load(s[0])
-                if BUG == "told before it is stored":
+                if BUG == "signalled before it is stored":
                     tlx.barrier_arrive(p_full[0])
                 if BUG != "not stored":
-                    tlx.local_store(p[0], (scores * 0.125).to(tl.float16))  # at: told before it is stored
+                    tlx.local_store(p[0], (scores * 0.125).to(tl.float16))  # at: signalled before it is stored
                 if BUG == "scores again":
                     scores = tlx.local_load(s[0])  # at: scores again
                 largest = tl.maximum(largest, tl.max(scores, 1))
-                if BUG != "told before it is stored":
+                if BUG != "signalled before it is stored":
                     tlx.barrier_arrive(p_full[0])
             if BUG == "output of before":
                 tlx.barrier_wait(o_full[0], BLOCKS & 1)  # at: output of before
@@ -254,7 +254,7 @@ def attention(q_desc, k_desc, out, BLOCKS: tl.constexpr, BUG: tl.constexpr):
                 tlx.async_dot(q[0], tlx.local_trans(k[0]), s[0], use_acc=False, mBarriers=[s_full[0]])
                 if BUG != "probabilities not waited for":
                     tlx.barrier_wait(p_full[0], n & 1)
-                # at: not stored, probabilities not waited for, told before it is stored, output not waited for
+                # at: not stored, probabilities not waited for, signalled before it is stored, output not waited for
                 tlx.async_dot(p[0], k[0], o[0], use_acc=n > 0, mBarriers=[o_full[0]])
         with tlx.async_task(num_warps=1):
             tlx.barrier_expect_bytes(loaded[0], (128 + 32) * 32 * 2)
@@ -275,7 +275,7 @@ ATTENTION = (
     )
     .bug("not stored", "aliased tensor memory", "'p.0.*(overwritten|read before it is written)")
     .bug("scores again", "aliased tensor memory", "'s.0.*overwritten|'s.0.*read before it is written")
-    .bug("told before it is stored", "early release", "'(s|p|o).0.*(nothing orders it after|overwritten)")
+    .bug("signalled before it is stored", "early release", "'(s|p|o).0.*(nothing orders it after|overwritten)")
     .bug("scores over probabilities", "operand in flight", "writes 's.0.*nothing orders it after the tcgen05.mma")
     .bug("probabilities not waited for", "wait missing", "'p.0.*(nothing orders it after|overwritten)")
     .bug("output not waited for", "commit", "'o.0.*(nothing orders it after|read before it is written)")
