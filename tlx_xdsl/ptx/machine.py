@@ -1,0 +1,220 @@
+"""A launch of a kernel: memory, parameters, special registers, and the waves that run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlx_xdsl.ptx.cohort import LANES, Cohort
+from tlx_xdsl.ptx.global_memory import GlobalMemory
+from tlx_xdsl.ptx.order import NoOrder
+from tlx_xdsl.ptx.program import Program
+from tlx_xdsl.ptx.symbols import VARIABLES
+from tlx_xdsl.ptx.wave import Budget, Wave
+
+MOST_THREADS = 4096
+"""Threads of a wave, as far as that is whole clusters: more gain little, and arrays no longer fit into caches."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a launch may take."""
+
+    blocks: int = 50_000_000
+    """Basic blocks that cohorts run."""
+    seconds: float = 600.0
+
+
+class Machine:
+    """A launch."""
+
+    def __init__(
+        self,
+        program: Program,
+        memory: GlobalMemory,
+        parameters: NDArray[np.uint8],
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        cluster: tuple[int, int, int],
+        shared_bytes: int,
+        *,
+        allows_uninitialized: bool = False,
+        compares: bool = True,
+        most_threads: int = MOST_THREADS,
+    ):
+        self.program = program
+        self.memory = memory
+        self.parameters = Parameters(parameters)
+        self.grid, self.block, self.cluster = grid, block, cluster
+        self.threads = prod(block)
+        self.cluster_size = prod(cluster)
+        self.shared_bytes = shared_bytes
+        self.allows_uninitialized = allows_uninitialized
+        self.compares = compares
+        self.counts = [0] * len(program.blocks)
+        """How often warps have run each block."""
+        self.clock = 0
+        self.others_run = True
+        """True if what all threads of a wave wait for may still come from another wave."""
+        self._most_threads = most_threads
+        self._local: dict[int, GlobalMemory] = {}
+        self._place_variables()
+
+    # Memory ----------------------------------------------------------------------------------------------------------
+
+    def _place_variables(self) -> None:
+        symbols, module = self.program.symbols, self.program.module
+        variables = {each.name: each for each in (*module.variables.values(), *self.program.function.variables)}
+        homes = [(name, home) for name, home in symbols.homes.items() if home.space == "global" and name in variables]
+        for name, home in homes:
+            data = np.zeros(home.size, np.uint8)
+            if (initial := variables[name].data) is not None:
+                data[: len(initial)] = np.frombuffer(initial, np.uint8)
+            for offset, symbol in variables[name].addresses:
+                target = symbols.homes.get(symbol.name)
+                address = 0 if target is None else target.address + symbol.offset
+                data[offset : offset + 8] = np.frombuffer(np.uint64(address).tobytes(), np.uint8)
+            self.memory.add_at(name, data, home.address)
+        assert all(home.address >= VARIABLES for _, home in homes)
+
+    def local_memory(self, wave: Wave) -> GlobalMemory:
+        """The local memory of the threads of a wave."""
+        if (found := self._local.get(id(wave))) is None:
+            found = self._local[id(wave)] = GlobalMemory()
+            size = wave.ctas * wave.padded_threads * self._local_stride
+            found.add_at("local memory", np.zeros(size, np.uint8), 0)
+        return found
+
+    @property
+    def _local_stride(self) -> int:
+        return -(-self.program.symbols.local_bytes // 16) * 16
+
+    def local_start(self, threads: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Where the local memory of threads begins."""
+        return (threads * self._local_stride).astype(np.uint64)
+
+    # Places ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def clusters(self) -> int:
+        """Clusters of the grid."""
+        return prod(self.grid) // self.cluster_size
+
+    def coordinates(self, first: int, count: int) -> NDArray[np.int64]:
+        """The place in the grid of each CTA of `count` clusters, as [CTAs, 3]; CTAs of a cluster follow each other."""
+        along = [size // part for size, part in zip(self.grid, self.cluster, strict=True)]
+        numbers = np.arange(first, first + count)
+        outer = np.stack([numbers % along[0], numbers // along[0] % along[1], numbers // (along[0] * along[1])], 1)
+        ranks = np.arange(self.cluster_size)
+        x, y, _ = self.cluster
+        inner = np.stack([ranks % x, ranks // x % y, ranks // (x * y)], 1)
+        return (outer[:, None] * np.array(self.cluster) + inner[None]).reshape(-1, 3)
+
+    def special(self, cohort: Cohort, name: str) -> NDArray[Any]:
+        """A special register of the threads of a cohort (PTX ISA, "Special Registers")."""
+        bare, _, axis = name.lstrip("%").partition(".")
+        at = "xyz".find(axis) if axis else 0
+        n = cohort.n
+        match bare:
+            case "tid":
+                x, y, _ = self.block
+                values = (cohort.tids % x, cohort.tids // x % y, cohort.tids // (x * y))[at]
+            case "ntid":
+                values = np.full(n, self.block[at])
+            case "ctaid":
+                values = cohort.wave.rows(cohort)[:, at]
+            case "nctaid":
+                values = np.full(n, self.grid[at])
+            case "clusterid":
+                values = cohort.wave.rows(cohort)[:, at] // self.cluster[at]
+            case "nclusterid":
+                values = np.full(n, self.grid[at] // self.cluster[at])
+            case "cluster_ctaid":
+                values = cohort.wave.rows(cohort)[:, at] % self.cluster[at]
+            case "cluster_nctaid":
+                values = np.full(n, self.cluster[at])
+            case "cluster_ctarank":
+                values = cohort.ctas % self.cluster_size
+            case "cluster_nctarank":
+                values = np.full(n, self.cluster_size)
+            case "laneid":
+                values = cohort.lane
+            case "warpid":
+                values = cohort.tids // LANES
+            case "nwarpid":
+                values = np.full(n, -(-self.threads // LANES))
+            case "smid":
+                values = cohort.ctas
+            case "nsmid":
+                values = np.full(n, max(cohort.wave.ctas, 1))
+            case "WARP_SZ":
+                values = np.full(n, LANES)
+            case "dynamic_smem_size" | "total_smem_size":
+                values = np.full(n, self.shared_bytes)
+            case "is_explicit_cluster":
+                values = np.full(n, int(self.cluster_size > 1))
+            case bare if bare.startswith("lanemask"):
+                lane = cohort.lane.astype(np.uint64)
+                one = np.uint64(1) << lane
+                below = one - np.uint64(1)
+                every = np.uint64(0xFFFFFFFF)
+                values = {
+                    "eq": one, "lt": below, "le": below | one, "gt": every & ~(below | one), "ge": every & ~below,
+                }[bare.rpartition("_")[2]]  # fmt: skip
+            case _:
+                # A clock counts turns.
+                values = np.full(n, self.clock)
+        return values.astype(np.uint64 if bare in ("clock64", "globaltimer", "gridid") else np.uint32)
+
+    # The run ---------------------------------------------------------------------------------------------------------
+
+    def make_order(self, wave: Wave) -> Any:
+        """What compares the accesses of a wave."""
+        return NoOrder()
+
+    def ended(self, wave: Wave, cta: int, cohort: Cohort) -> None:
+        """Look at what a CTA leaves, all of whose threads have ended."""
+
+    def run(self, limits: Limits) -> None:
+        """Run all CTAs; clusters side by side as far as they fit into a wave.
+
+        A wave that does not end for long lets others run, which it may wait for.
+        Raises PtxFault for what the kernel does wrong.
+        """
+        budget = Budget(limits.blocks, limits.seconds)
+        per_wave = max(1, self._most_threads // (self.threads * self.cluster_size))
+        firsts = list(range(0, self.clusters, per_wave))
+        running: list[Iterator[bool]] = []
+        while firsts or running:
+            if firsts:
+                first = firsts.pop(0)
+                wave = Wave(self, first, min(per_wave, self.clusters - first))
+                running.append(wave.run(budget))
+            still: list[Iterator[bool]] = []
+            stuck = True
+            for each in running:
+                said = next(each, None)
+                if said is not None:
+                    still.append(each)
+                stuck = stuck and said is True
+            # Where none goes on, the next that is asked reports it.
+            self.others_run = bool(firsts) or not stuck
+            running = still
+
+
+class Parameters:
+    """The parameters of a kernel, as memory."""
+
+    def __init__(self, data: NDArray[np.uint8]):
+        self.data = data
+        self._memory = GlobalMemory()
+        self._memory.add_at("the parameters", data, 0)
+
+    def load(self, addresses: NDArray[np.uint64], item: int, lanes: int) -> NDArray[Any]:
+        """Rows of elements of the parameters."""
+        return self._memory.load(addresses, item, lanes)
