@@ -36,6 +36,10 @@ class SharedMemory:
         self.written: NDArray[np.bool_] = np.zeros(self.stride * wave.ctas, np.bool_)
         self._views = {size: self.bytes.view(f"u{size}") for size in (1, 2, 4, 8)}
 
+        self.rows16 = self.bytes.view(np.uint64).reshape(-1, 2)
+        """The same in units of 16 bytes."""
+        self.marks16 = self.written.reshape(-1, 16)
+
     def places(self, cohort: Cohort, addresses: NDArray[Any], where: Any, size: int, what: str) -> NDArray[np.int64]:
         """The places in `bytes` of accesses of `size` bytes by the threads `where` of a cohort.
 
@@ -107,6 +111,13 @@ class SharedMemory:
             self.written[places] = True
         else:
             self.written.reshape(-1, size)[places >> size.bit_length() - 1] = True
+
+    def check_units(self, units: NDArray[np.int64]) -> None:
+        """Check that something has written all bytes of units of 16.
+
+        Raises Trap, with the first byte that nothing has written.
+        """
+        self.check_written(units * 16, 16)
 
     def gather(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Single bytes.

@@ -14,6 +14,7 @@ from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.ptx.cohort import LANES, Cohort, Meeting, Trap, joined
 from tlx_xdsl.ptx.faults import PtxBudget, PtxDeadlock, PtxFault, describe, fault
 from tlx_xdsl.ptx.flow import EXIT
+from tlx_xdsl.ptx.mbarrier import Mbarrier
 from tlx_xdsl.ptx.named_barriers import ClusterBarrier, NamedBarrier
 from tlx_xdsl.ptx.shared_memory import SharedMemory
 from tlx_xdsl.ptx.symbols import RANK_SHIFT
@@ -57,6 +58,8 @@ class Wave:
         self.order = machine.make_order(self)
         self.named: dict[tuple[int, int], NamedBarrier] = {}
         """The named barriers by CTA and number."""
+        self.mbarriers: dict[int, Mbarrier] = {}
+        """The live mbarriers by their places in the shared memory of the wave."""
         self.cluster_barriers: dict[int, ClusterBarrier] = {}
         self.state: dict[Any, Any] = {}
         """What kinds of instructions keep of their own."""

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.ptx.ops import barriers, control, fences, memory, nothing, warps
+from tlx_xdsl.ptx.ops import (
+    atomics,
+    barriers,
+    clusters,
+    control,
+    copies,
+    fences,
+    matrices,
+    mbarriers,
+    memory,
+    nothing,
+    tensormaps,
+    warps,
+    wgmma,
+)
 from tlx_xdsl.ptx.steps import Builder
 
-BUILDERS: dict[str, Builder] = {
-    name: builder
-    for module in (barriers, control, fences, memory, nothing, warps)
-    for name, builder in module.BUILDERS.items()
-}
+_MODULES = (
+    atomics, barriers, clusters, control, copies, fences, matrices, mbarriers, memory, nothing, tensormaps, warps, wgmma,
+)  # fmt: skip
+BUILDERS: dict[str, Builder] = {name: builder for module in _MODULES for name, builder in module.BUILDERS.items()}
 """The builders by the first part of the operation code."""
