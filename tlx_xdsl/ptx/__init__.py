@@ -4,11 +4,12 @@
 `codegen.py` makes Python of them, and `wave.py` runs the threads of CTAs side by side.
 """
 
-from tlx_xdsl.ptx.faults import PtxBudget as PtxBudget
-from tlx_xdsl.ptx.faults import PtxDeadlock as PtxDeadlock
-from tlx_xdsl.ptx.faults import PtxError as PtxError
-from tlx_xdsl.ptx.faults import PtxFault as PtxFault
-from tlx_xdsl.ptx.faults import PtxRace as PtxRace
-from tlx_xdsl.ptx.launch import PtxRun as PtxRun
-from tlx_xdsl.ptx.launch import run_ptx as run_ptx
+from tlx_xdsl.ptx.faults import (
+    PtxBudget as PtxBudget,
+    PtxDeadlock as PtxDeadlock,
+    PtxError as PtxError,
+    PtxFault as PtxFault,
+    PtxRace as PtxRace,
+)
+from tlx_xdsl.ptx.launch import PtxRun as PtxRun, run_ptx as run_ptx
 from tlx_xdsl.ptx.tensor_map import TensorMap as TensorMap

@@ -26,7 +26,6 @@ from tlx_xdsl.ptx.flow import EXIT, Block
 from tlx_xdsl.ptx.kinds import KINDS, PLAIN, REGISTER_BYTES, Kind
 from tlx_xdsl.ptx.specials import SPECIALS
 from tlx_xdsl.ptx.steps import Step
-from tlx_xdsl.ptx.symbols import PARAM_WINDOW
 from tlx_xdsl.ptx.syntax import Decimal, Function, Instruction, Module, Negated, Number, Operand, Register, Symbol
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class Generator:
         made.end(self._function.instructions[block.last - 1], label)
         source = "\n    ".join(["def block(c, R):", *made.lines])
         names = made.names
-        exec(compile(source, f"<PTX block {block.number}>", "exec"), names)  # noqa: S102
+        exec(compile(source, f"<PTX block {block.number}>", "exec"), names)
         return names["block"]
 
 

@@ -83,6 +83,7 @@ def run_program(
     grid: int | Sequence[int],
     args: Sequence[Any],
     *,
+    names: Sequence[str] | None = None,
     num_warps: int | None = None,
     cluster: Sequence[int] | None = None,
     shared: int | None = None,
@@ -91,7 +92,7 @@ def run_program(
     races: bool = True,
     limits: Limits | None = None,
 ) -> PtxRun:
-    """Run a kernel that was read before, as `run_ptx` does."""
+    """Run a kernel that was read before, as `run_ptx` does; `names` are those of the arguments in reports."""
     if uninitialized not in ("error", "allow"):
         raise InputError(f"uninitialized: expected error or allow, found '{uninitialized}'")
     sizes = _three("grid", grid)
@@ -105,7 +106,7 @@ def run_program(
         scratch_address = memory.add("scratch memory", held)
     else:
         scratch_address = 0
-    parameters = bind(program, args, memory, scratch_address)
+    parameters = bind(program, args, memory, scratch_address, names)
     machine = Machine(
         program, memory, parameters, sizes, block, clusters, _shared(program, shared),
         allows_uninitialized=uninitialized == "allow", compares=races,
@@ -180,13 +181,15 @@ def _shared(program: Program, dynamic: int | None) -> int:
 # Arguments -----------------------------------------------------------------------------------------------------------
 
 
-def bind(program: Program, args: Sequence[Any], memory: GlobalMemory, scratch: int) -> NDArray[np.uint8]:
+def bind(
+    program: Program, args: Sequence[Any], memory: GlobalMemory, scratch: int, given: Sequence[str] | None = None
+) -> NDArray[np.uint8]:
     """The bytes of the parameters.
 
     Raises TypeError for a value that does not fit its parameter, or a wrong number of them.
     """
     parameters = program.function.parameters
-    names = [f"argument {number}" for number in range(1, len(args) + 1)]
+    names = list(given or (f"argument {number}" for number in range(1, len(args) + 1)))
     held = [value.array if isinstance(value, TensorMap) else value for value in args]
     addresses = addresses_of(held, [_name(value, name) for value, name in zip(args, names, strict=True)], memory)
     data = np.zeros(program.symbols.parameter_bytes, np.uint8)

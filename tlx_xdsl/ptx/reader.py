@@ -7,11 +7,9 @@ its line.
 
 from __future__ import annotations
 
-import struct
-
 from tlx_xdsl.ptx.body import read_body
 from tlx_xdsl.ptx.faults import PtxError
-from tlx_xdsl.ptx.syntax import SIZES, Decimal, Function, Module, Number, Parameter, Symbol, Variable
+from tlx_xdsl.ptx.syntax import SIZES, Function, Module, Parameter
 from tlx_xdsl.ptx.tokens import Token, Tokens, tokens_of
 from tlx_xdsl.ptx.variables import LARGEST, SPACES, read_variables
 

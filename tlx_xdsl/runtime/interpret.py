@@ -36,6 +36,7 @@ from tlx_xdsl.interpreter.workers import run_launch, talks
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
 from tlx_xdsl.runtime.host_values import flattened, is_constant, on_host, signature_of, specialized
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options
+from tlx_xdsl.runtime.ptx_stage import PTX, run_ptx_stage
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 from tlx_xdsl.text.parser import parse_module
@@ -118,11 +119,27 @@ def interpret_source(
     types: Mapping[str, Signature] | None = None,
 ) -> Interpretation:
     """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values."""
+    if options.stage == PTX:
+        return _run_final(source, grid, arguments, options, types)
     with collected_diagnostics() as warnings:
         module, values = module_of(source, arguments, options, types)
     names = [name for name, _ in values]
     known = {**defaults_of(source), **arguments}
     return _run(module, source.symbol, _grid(grid, known), [value for _, value in values], names, options, warnings)
+
+
+def _run_final(
+    source: KernelSource,
+    grid: Grid,
+    arguments: Mapping[str, Any],
+    options: Options,
+    types: Mapping[str, Signature] | None,
+) -> Interpretation:
+    """Run the PTX that stock Triton makes of a kernel."""
+    with collected_diagnostics() as warnings:
+        sizes = _grid(grid, {**defaults_of(source), **arguments})
+        done = run_ptx_stage(source, sizes, arguments, options, types)
+    return Interpretation(prod(sizes) // prod(_cluster(options.cluster)), done.instructions, done.seconds, tuple(warnings), 1)
 
 
 def module_of(
