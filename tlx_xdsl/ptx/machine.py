@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.ptx.clocks import Clocks
 from tlx_xdsl.ptx.cohort import LANES, Cohort
 from tlx_xdsl.ptx.global_memory import GlobalMemory
 from tlx_xdsl.ptx.order import NoOrder
@@ -175,7 +176,7 @@ class Machine:
 
     def make_order(self, wave: Wave) -> Any:
         """What compares the accesses of a wave."""
-        return NoOrder()
+        return Clocks(wave) if self.compares else NoOrder()
 
     def ended(self, wave: Wave, cta: int, cohort: Cohort) -> None:
         """Look at what a CTA leaves, all of whose threads have ended."""

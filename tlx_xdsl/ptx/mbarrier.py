@@ -24,6 +24,8 @@ class Mbarrier:
     gathering: Any = None
     """What is known to those who have arrived in the current phase."""
     completed: Any = None
+    made: tuple[int, int] | None = None
+    """The agent and the step that have initialised it."""
 
     def __post_init__(self) -> None:
         self.pending = self.count

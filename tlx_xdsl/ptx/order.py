@@ -12,5 +12,5 @@ class NoOrder:
         return _nothing
 
 
-def _nothing(*_args: Any) -> None:
+def _nothing(*_args: Any, **_named: Any) -> None:
     return None

@@ -243,13 +243,13 @@ def deliver(
 ) -> None:
     """Write bytes to shared memory, of the CTAs of these ranks, and count them at the mbarrier."""
     wave = cohort.wave
-    token = wave.order.issue(cohort, thread, "TMA load")
     for to, at in _places(cohort, thread, target, barrier, ranks):
         cta, first = divmod(to, wave.shared.stride)
         wave.shared.check_range(cta, first, len(data), "load by TMA")
         if first % (128 if len(data) % 128 == 0 and swizzle else UNIT):
             raise Trap(f"misaligned load by TMA: its shared address {first:#x} is no multiple of {128 if swizzle else UNIT}")
         places = cta * (wave.shared.stride // UNIT) + units(first, len(data), swizzle)
+        token = wave.order.issue(cohort, thread, "TMA load", at)
         wave.order.writes(token, places, UNIT)
         wave.shared.rows16[places] = data.view(np.uint64).reshape(-1, 2)
         wave.shared.marks16[places] = True
