@@ -148,6 +148,9 @@ def _extremum(context: Context, modifiers: list[str], types: list[str]) -> Step 
     count = len(context.instruction.operands) - 1
     if kind.dtype.kind in "ui" and not modifiers and kind.lanes == 1 and count == 2:
         return _simple(context, (kind.name,) * 2, kind.name, f"np.{name}imum({{0}},{{1}})")
+    if kind.dtype.kind == "i" and modifiers == ["relu"] and count == 2:
+        code = f"np.maximum(np.{name}imum({{0}},{{1}}),zero)"
+        return _simple(context, (kind.name,) * 2, kind.name, code, zero=kind.dtype.type(0))
     if kind.name not in ("f4", "f2") or not set(modifiers) <= {"NaN", "ftz"}:
         return None
     # f16 of numpy rounds nothing here, but has no fast comparison.

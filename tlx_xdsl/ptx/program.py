@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tlx_xdsl.ptx.codegen import BlockFunction, Generator
 from tlx_xdsl.ptx.faults import PtxError, error_on_line
 from tlx_xdsl.ptx.flow import EXIT, Block, blocks_of, is_branch
+from tlx_xdsl.ptx.inlining import inlined
 from tlx_xdsl.ptx.instructions import build_step
 from tlx_xdsl.ptx.kinds import Kind
 from tlx_xdsl.ptx.steps import Context, Step
@@ -73,7 +74,7 @@ def prepare(module: Module, name: str | None = None) -> Program:
 
     Raises PtxError for an instruction that is not known, at its line.
     """
-    function = entry_of(module, name)
+    function = inlined(module, entry_of(module, name))
     if not function.has_body or not function.instructions:
         raise error_on_line(module, function.line, f"the kernel '{function.name}' has no instructions")
     symbols = place(module, function)

@@ -51,11 +51,14 @@ def place(module: Module, function: Function) -> Symbols:
     ends["param"] = _parameters(found, function.parameters, 0)
     dynamic: list[str] = []
     for variable in (*module.variables.values(), *function.variables):
-        space = "global" if variable.space == "const" else variable.space
+        # Variables in `.param` are the arguments of calls, of each thread its own.
+        space = {"const": "global", "param": "local"}.get(variable.space, variable.space)
+        if (known := found.homes.get(variable.name)) is not None and known.space == space and known.size >= variable.size:
+            continue
         if space == "shared" and not variable.size:
             dynamic.append(variable.name)
             continue
-        start = aligned(ends[space], max(variable.alignment, 16 if space != "param" else 8))
+        start = aligned(ends[space], max(variable.alignment, 16))
         found.homes[variable.name] = Home(space, start, variable.size)
         ends[space] = start + variable.size
     # Dynamic shared memory comes after all that has a size; tiles of TMA want 1024 bytes.

@@ -133,6 +133,9 @@ class Wave:
             if each.pc == chosen.pc and each.meetings == chosen.meetings and (each.ticket is None) == (chosen.ticket is None)
         ]  # fmt: skip
         if len(same) > 1:
+            for each in same:
+                for item in () if each.ticket is None else each.ticket.items:
+                    self.order.acquire(each, item.mask, item.barrier)
             made = joined(same)
             # All of them have passed what they had arrived at.
             made.ticket = None if chosen.ticket is None else Wait(())

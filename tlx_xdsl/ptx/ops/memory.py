@@ -16,7 +16,7 @@ from tlx_xdsl.ptx.cohort import Cohort, Trap
 from tlx_xdsl.ptx.kinds import KINDS, PLAIN, TYPES
 from tlx_xdsl.ptx.steps import Builder, Context, Read, Step, Write
 from tlx_xdsl.ptx.symbols import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
-from tlx_xdsl.ptx.syntax import Register
+from tlx_xdsl.ptx.syntax import Register, Symbol
 
 Mask: TypeAlias = "NDArray[np.bool_] | None"
 _SPACES = ("global", "shared", "param", "const", "local")
@@ -55,6 +55,7 @@ def build_load(context: Context) -> Step:
     space, type_, lanes = _form(context)
     context.expect(2, 3)
     base, offset = context.address(context.operand(1), "u8")
+    space = _home_space(context, base, space)
     writes = _results(context, TYPES[type_], lanes)
     if type_ == "b128":
         raise context.refuse("loads of 128 bits in one register")
@@ -78,6 +79,15 @@ def _wide(context: Context, base: Read) -> Read:
     if isinstance(operand, Register) and KINDS_OF.get(context.function.registers[operand.number][1]) == 4:
         return operand, "u4"
     return operand, "u8"
+
+
+def _home_space(context: Context, base: Read, space: str) -> str:
+    """The state space of an address: arguments of calls are in local memory here."""
+    operand, _ = base
+    if space == "param" and isinstance(operand, Symbol):
+        home = context.symbols.homes.get(operand.name)
+        return "local" if home is not None and home.space == "local" else space
+    return space
 
 
 KINDS_OF = {"b32": 4, "u32": 4, "s32": 4}
@@ -177,6 +187,7 @@ def build_store(context: Context) -> Step:
     space, type_, lanes = _form(context)
     context.expect(2, 3)
     base, offset = context.address(context.operand(0), "u8")
+    space = _home_space(context, base, space)
     kind = KINDS[TYPES[type_]]
     if type_ == "b128" or kind.lanes > 1:
         raise context.refuse("a packed type")
