@@ -103,7 +103,8 @@ class Box:
         start = fields.address + self.corner[0] * fields.element_bytes + low
         for place, at in enumerate(range(len(fields.box) - 1, 0, -1)):
             start += (self.corner[at] + slices[place].start) * fields.strides[at]
-        return tuple(slices), start, (*fields.strides[:0:-1], 1)
+        # Kernels with ragged tensors rely on addresses that wrap around.
+        return tuple(slices), start % (1 << 64), (*fields.strides[:0:-1], 1)
 
     @staticmethod
     def _range(corner: int, box: int, extent: int) -> tuple[int, int]:
