@@ -62,6 +62,8 @@ class Clocks:
         """The steps that were committed by each warp and not waited for, by the kind of operation."""
         self._places: dict[tuple[int, int], list[int]] = {}
         """The instructions of each step of an agent."""
+        self._released: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}
+        """What each warp knew at its last fence, which its relaxed arrivals release."""
         self.shared = Shadow(self, len(wave.shared.bytes), wave.shared.stride)
         self._tensor: Shadow | None = None
 
@@ -172,6 +174,21 @@ class Clocks:
                 writes=True, proxy=False, ordered=False,
             )  # fmt: skip
 
+    def remote_stores(
+        self, cohort: Cohort, chosen: NDArray[np.bool_], places: NDArray[np.int64], size: int, barrier: Any, to: int
+    ) -> None:
+        """Threads issue `st.async`, whose end counts at an mbarrier."""
+        warps = cohort.warp_of[chosen]
+        for warp in np.unique(warps).tolist():
+            agent = self.agent("st.async", warp, to, is_async=False)
+            step = self._begin(cohort, agent)
+            token = Token(np.array([agent]), np.array([step]), np.array([warp]), "st.async")
+            self.shared.access(
+                token.warps, token.agents, token.steps, None, places[warps == warp], size,
+                writes=True, proxy=False, ordered=True,
+            )  # fmt: skip
+            self.complete(token, barrier)
+
     def commit(self, cohort: Cohort, mask: Any, kind: str) -> None:
         """Warps close a group of operations of a kind."""
         for warp in self._issuers(cohort, mask, kind):
@@ -235,6 +252,18 @@ class Clocks:
         self._check_made(cohort, warps, barrier)
         self._release(warps, barrier)
 
+    def fence(self, cohort: Cohort, mask: Any) -> None:
+        """Warps fence: what they know now is released by relaxed operations after it."""
+        for warp in (cohort.warps if mask is None else np.unique(cohort.warp_of[mask])).tolist():
+            self._released[warp] = (self.known[warp].copy(), self.fenced[warp].copy())
+            self.known[warp, warp] += 1
+
+    def arrive_relaxed(self, cohort: Cohort, chosen: NDArray[Any], barrier: Any) -> None:
+        """Threads arrive without releasing more than what a fence has."""
+        for warp in np.unique(cohort.warp_of[chosen]).tolist():
+            if (found := self._released.get(warp)) is not None:
+                self._gather(barrier, *found)
+
     def acquire(self, cohort: Cohort, chosen: NDArray[np.bool_], barrier: Any) -> None:
         """Threads have waited for a barrier."""
         if barrier.completed is None:
@@ -294,10 +323,12 @@ class Clocks:
     ) -> None:
         """A warp reads or writes tensor memory."""
         warp = cohort.warps[row : row + 1]
-        step = self.known[warp, warp]
-        self._note(int(warp[0]), int(step[0]), cohort)
+        agent = self.agent("tcgen05.st" if writes else "tcgen05.ld", int(warp[0]), is_async=False)
+        step = self._begin(cohort, agent)
         places = self._words(cta, *np.broadcast_arrays(lanes, columns))
-        self.tensor.access(warp, warp, step, None, places, 1, writes=writes, proxy=False, ordered=False)
+        self.tensor.access(
+            warp, np.array([agent]), np.array([step]), None, places, 1, writes=writes, proxy=False, ordered=True
+        )
 
     def tensor_issue(self, cohort: Cohort, thread: int, accumulator: Any) -> Token:
         """A thread issues an operation of the tensor core; they follow each other in the order of their issue."""
@@ -322,7 +353,10 @@ class Clocks:
         self._gather(barrier, known, fenced)
 
     def tensor_wait(self, cohort: Cohort, mask: Any, kind: str) -> None:
-        """Loads and stores of tensor memory count as over when they are issued."""
+        """Warps wait for their loads or stores of tensor memory."""
+        for warp in (cohort.warps if mask is None else np.unique(cohort.warp_of[mask])).tolist():
+            if (agent := self._agents.get((f"tcgen05.{kind}", warp, None))) is not None:
+                self.known[warp, agent] = self._steps[agent]
 
     def tensor_fence(self, cohort: Cohort, mask: Any, after: bool) -> None:
         """Order with the tensor core is that of barriers."""
@@ -364,5 +398,3 @@ def _joined(one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int3
     elif len(other) < len(one):
         other = np.pad(other, (0, len(one) - len(other)))
     return np.maximum(one, other)
-
-

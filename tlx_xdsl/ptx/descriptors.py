@@ -48,7 +48,8 @@ def of_tcgen05(descriptor: int) -> Matrix:
     Raises Trap for another form.
     """
     mode = _TCGEN05.get(descriptor >> 61 & 7)
-    if mode is None or descriptor >> 46 & 7 != 1 or descriptor >> 49 & 15:
+    # Without a swizzle the base offset (bits 49 to 51) plays no part.
+    if mode is None or descriptor >> 46 & 7 != 1 or (mode and descriptor >> 49 & 15):
         raise Trap(f"the shared memory descriptor {descriptor:#x} has a form that is not known")
     return Matrix(*_fields(descriptor), mode)
 

@@ -90,7 +90,13 @@ class _Inliner:
             result.labels[label] = len(result.instructions)
 
     def _instruction(
-        self, instruction: Instruction, base: int, names: dict[str, str], end: str | None, called: Place | None, depth: int
+        self,
+        instruction: Instruction,
+        base: int,
+        names: dict[str, str],
+        end: str | None,
+        called: Place | None,
+        depth: int,
     ) -> None:
         result = self.result
         if len(result.instructions) > _MOST_INSTRUCTIONS:
@@ -113,7 +119,9 @@ class _Inliner:
             result.instructions.append(new)
             return
         if depth >= _DEEPEST:
-            raise error_on_line(self._module, instruction.line, f"'{callee.name}' calls itself, or calls are nested deeply")
+            raise error_on_line(
+                self._module, instruction.line, f"'{callee.name}' calls itself, or calls are nested deeply"
+            )
         results, _, arguments = parts
         given = (*zip(callee.results, results, strict=False), *zip(callee.parameters, arguments, strict=False))
         if len(results) != len(callee.results) or len(arguments) != len(callee.parameters):

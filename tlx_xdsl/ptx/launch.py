@@ -190,8 +190,7 @@ def bind(
     """
     parameters = program.function.parameters
     names = list(given or (f"argument {number}" for number in range(1, len(args) + 1)))
-    held = [value.array if isinstance(value, TensorMap) else value for value in args]
-    addresses = addresses_of(held, [_name(value, name) for value, name in zip(args, names, strict=True)], memory)
+    addresses = addresses_of(args, [_name(value, name) for value, name in zip(args, names, strict=True)], memory)
     data = np.zeros(program.symbols.parameter_bytes, np.uint8)
     at = 0
     for value, name, address in zip(args, names, addresses, strict=True):

@@ -10,6 +10,7 @@ from tlx_xdsl.ptx.flow import EXIT, Block, blocks_of, is_branch
 from tlx_xdsl.ptx.inlining import inlined
 from tlx_xdsl.ptx.instructions import build_step
 from tlx_xdsl.ptx.kinds import Kind
+from tlx_xdsl.ptx.registers_in_flight import Misuse, misuses
 from tlx_xdsl.ptx.steps import Context, Step
 from tlx_xdsl.ptx.symbols import Symbols, place
 from tlx_xdsl.ptx.syntax import Function, Module
@@ -28,6 +29,8 @@ class Program:
     blocks: list[Block]
     generator: Generator
     code: list[BlockFunction | None] = field(default_factory=list["BlockFunction | None"])
+    misuses: dict[int, Misuse] = field(default_factory=dict[int, Misuse])
+    """Registers that blocks use too early, which are reported when the block runs."""
 
     def live_in(self, block: int) -> frozenset[int] | set[int]:
         """The registers that may be read from a block on."""
@@ -86,5 +89,6 @@ def prepare(module: Module, name: str | None = None) -> Program:
             steps.append(build_step(Context(module, function, symbols, instruction)))
     blocks = blocks_of(module, function, steps)
     return Program(
-        module, function, symbols, steps, blocks, Generator(module, function, symbols, steps), [None] * len(blocks)
-    )
+        module, function, symbols, steps, blocks, Generator(module, function, symbols, steps), [None] * len(blocks),
+        misuses(function, steps, blocks),
+    )  # fmt: skip

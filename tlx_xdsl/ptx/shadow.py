@@ -145,9 +145,7 @@ class Shadow:
             known = clocks.known[warps[0] if warp_of is None else warp_of, agent]
             if (late := known < steps).any():
                 at = int(np.argmax(late))
-                raise clocks.race(
-                    agent, int(steps[at]), self._where(int(places[at])), "read", writes=True, fence=False
-                )
+                raise clocks.race(agent, int(steps[at]), self._where(int(places[at])), "read", writes=True, fence=False)
 
     def _record(
         self,

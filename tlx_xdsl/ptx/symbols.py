@@ -53,7 +53,11 @@ def place(module: Module, function: Function) -> Symbols:
     for variable in (*module.variables.values(), *function.variables):
         # Variables in `.param` are the arguments of calls, of each thread its own.
         space = {"const": "global", "param": "local"}.get(variable.space, variable.space)
-        if (known := found.homes.get(variable.name)) is not None and known.space == space and known.size >= variable.size:
+        if (
+            (known := found.homes.get(variable.name)) is not None
+            and known.space == space
+            and known.size >= variable.size
+        ):
             continue
         if space == "shared" and not variable.size:
             dynamic.append(variable.name)

@@ -59,6 +59,16 @@ class TensorMap:
         if self.fp4_padded:
             raise InputError("tensor maps of padded fp4 are not known")
 
+    @property
+    def base(self) -> Any:
+        """The array, as a tensor descriptor has it."""
+        return self.array
+
+    @property
+    def block_shape(self) -> tuple[int, ...]:
+        """The box, as a tensor descriptor has it."""
+        return self.box
+
 
 @dataclass(frozen=True, slots=True)
 class Fields:

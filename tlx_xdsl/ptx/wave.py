@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError, internal_error
+from tlx_xdsl.ptx.codegen import BlockFunction
 from tlx_xdsl.ptx.cohort import LANES, Cohort, Meeting, Trap, joined
-from tlx_xdsl.ptx.faults import PtxBudget, PtxDeadlock, PtxFault, describe, fault
+from tlx_xdsl.ptx.faults import PtxBudget, PtxDeadlock, PtxFault, PtxRace, describe, fault
 from tlx_xdsl.ptx.flow import EXIT
 from tlx_xdsl.ptx.mbarrier import Mbarrier
 from tlx_xdsl.ptx.named_barriers import ClusterBarrier, NamedBarrier
@@ -174,7 +175,7 @@ class Wave:
                 if cohort.meetings and cohort.meetings[-1].block == number:
                     self._park(cohort)
                     return
-                function = code[number] or program.function_of(number)
+                function = code[number] or self._first(cohort, number)
                 counts[number] += len(cohort.warps)
                 cohort.pc = function(cohort, cohort.R)
                 if cohort.waiting is not None:
@@ -194,6 +195,19 @@ class Wave:
         except Exception as error:
             wrong = internal_error(error)
             raise self.fault(cohort, wrong.message, wrong.notes) from error
+
+    def _first(self, cohort: Cohort, number: int) -> BlockFunction:
+        """The code of a block that is run for the first time.
+
+        Raises Trap where it uses a register too early, if accesses are compared.
+        """
+        misuse = self.program.misuses.get(number)
+        if misuse is not None and self.machine.compares:
+            cohort.at = misuse.at
+            instructions = self.program.function.instructions
+            where = describe(self.program.module, instructions[misuse.other])
+            raise Trap(misuse.message, (f"the other is at {where}",), PtxRace)
+        return self.program.function_of(number)
 
     def _end(self, cohort: Cohort) -> None:
         self.cohorts.remove(cohort)

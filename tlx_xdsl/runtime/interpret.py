@@ -33,6 +33,7 @@ from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch, talks
+from tlx_xdsl.ptx.launch import PtxRun
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
 from tlx_xdsl.runtime.host_values import flattened, is_constant, on_host, signature_of, specialized
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options
@@ -67,6 +68,8 @@ class Interpretation:
     """Processes that have taken part."""
     communicates: bool = False
     """Whether programs may depend on what others have done: the kernel has atomic operations or `while`."""
+    ptx: PtxRun | None = None
+    """What the run has done at the stage `ptx`, whose `turns` are the instructions that warps have run."""
 
     def _repr_html_(self) -> str:
         from tlx_xdsl.runtime.show.pages import run_page
@@ -139,7 +142,9 @@ def _run_final(
     with collected_diagnostics() as warnings:
         sizes = _grid(grid, {**defaults_of(source), **arguments})
         done = run_ptx_stage(source, sizes, arguments, options, types)
-    return Interpretation(prod(sizes) // prod(_cluster(options.cluster)), done.instructions, done.seconds, tuple(warnings), 1)
+    return Interpretation(
+        prod(sizes) // prod(_cluster(options.cluster)), done.instructions, done.seconds, tuple(warnings), 1, ptx=done
+    )
 
 
 def module_of(

@@ -167,6 +167,8 @@ def _cluster_arrive(releases: bool) -> Callable[..., None]:
                 barrier.arrivals[thread] = barrier.phase + 1
             if releases:
                 cohort.wave.order.release(cohort, chosen, barrier)
+            else:
+                cohort.wave.order.arrive_relaxed(cohort, chosen, barrier)
             barrier.arrived += int(np.count_nonzero(chosen))
             if barrier.arrived == barrier.threads:
                 barrier.arrived = 0

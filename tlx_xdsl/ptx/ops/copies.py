@@ -176,8 +176,9 @@ def _bulk_send(context: Context) -> Step:
         for thread in range(cohort.n) if mask is None else np.flatnonzero(mask).tolist():
             count = int(sizes[thread])
             _check_bytes(int(from_[thread]), int(to[thread]), count)
-            data = collect(cohort, thread, int(from_[thread]), count, 0)
-            deliver(cohort, thread, int(to[thread]), int(at[thread]), data, 0, None)
+            token = cohort.wave.order.issue(cohort, thread, "bulk copy", int(at[thread]))
+            data = collect(cohort, thread, int(from_[thread]), count, 0, token)
+            deliver(cohort, thread, int(to[thread]), int(at[thread]), data, 0, None, token)
 
     return Step((target, source, size, barrier), effect=effect)
 

@@ -33,12 +33,16 @@ def _fence(context: Context) -> Step:
         "gpu",
         "cluster",
     ):
-        return NOTHING
+        return Step(effect=_order)
     raise context.refuse()
 
 
 def _proxy(cohort: Cohort, mask: Mask) -> None:
     cohort.wave.order.proxy_fence(cohort, mask)
+
+
+def _order(cohort: Cohort, mask: Mask) -> None:
+    cohort.wave.order.fence(cohort, mask)
 
 
 BUILDERS: dict[str, Builder] = {"fence": _fence, "membar": _fence}

@@ -26,7 +26,9 @@ def check_whole(cohort: Cohort, mask: Mask) -> None:
 
     Raises Trap.
     """
-    if not cohort.whole or (mask is not None and not (mask.reshape(-1, LANES).all(axis=1) == mask.reshape(-1, LANES).any(axis=1)).all()):
+    if not cohort.whole or (
+        mask is not None and not (mask.reshape(-1, LANES).all(axis=1) == mask.reshape(-1, LANES).any(axis=1)).all()
+    ):
         raise Trap("not all threads of a warp run this instruction together")
 
 
@@ -144,7 +146,14 @@ def _multiply(context: Context) -> Step:
         raise context.refuse()
     m, n, k = (int(each) for each in shape.groups())
     d_type, a_type, b_type, c_type = parts[5:]
-    if d_type not in RESULTS or c_type != d_type or a_type not in ELEMENTS or b_type not in ELEMENTS or n != 8 or m != 16:
+    if (
+        d_type not in RESULTS
+        or c_type != d_type
+        or a_type not in ELEMENTS
+        or b_type not in ELEMENTS
+        or n != 8
+        or m != 16
+    ):
         raise context.refuse()
     a_dtype, b_dtype, result = np.dtype(ELEMENTS[a_type]), np.dtype(ELEMENTS[b_type]), np.dtype(RESULTS[d_type])
     word = max(4, a_dtype.itemsize)

@@ -51,7 +51,9 @@ def barrier_at(cohort: Cohort, place: int) -> Mbarrier:
     found = cohort.wave.mbarriers.get(place)
     if found is None:
         byte = place % cohort.wave.shared.stride - SHARED_START
-        raise Trap(f"there is no mbarrier at byte {byte} of shared memory: none was initialised there, or it was invalidated")
+        raise Trap(
+            f"there is no mbarrier at byte {byte} of shared memory: none was initialised there, or it was invalidated"
+        )
     return found
 
 
@@ -89,13 +91,13 @@ def _build(context: Context) -> Step:
         case "inval", []:
             context.expect(1)
             return _on(context, 0, (), _invalidate)
-        case ("expect_tx" | "complete_tx"), []:
+        case (("expect_tx" | "complete_tx"), []):
             context.expect(2)
             change = 1 if name == "expect_tx" else -1
             return _on(context, 0, (context.value(context.operand(1), "u4"),), _bytes(change))
-        case ("arrive" | "arrive_drop"), [] | ["expect_tx"]:
+        case (("arrive" | "arrive_drop"), [] | ["expect_tx"]):
             return _arrive(context, drops=name == "arrive_drop", expects=bool(rest), releases="relaxed" not in parts)
-        case ("try_wait" | "test_wait"), [] | ["parity"]:
+        case (("try_wait" | "test_wait"), [] | ["parity"]):
             return _wait(context, suspends=name == "try_wait", by_parity=bool(rest))
         case _:
             raise context.refuse()
@@ -168,6 +170,8 @@ def _arrive(context: Context, *, drops: bool, expects: bool, releases: bool) -> 
                 barrier.count -= total
             if releases:
                 cohort.wave.order.arrive(cohort, threads, barrier)
+            else:
+                cohort.wave.order.arrive_relaxed(cohort, threads, barrier)
             barrier.arrive(total)
         return states
 

@@ -50,8 +50,8 @@ def _build(context: Context) -> Step:
             return Step(effect=lambda cohort, mask: cohort.wave.order.tensor_fence(cohort, mask, after))
         case ["commit", group, "mbarrier::arrive::one", *form] if group in _GROUPS:
             return _commit(context, form)
-        case ["cp", group, shape, *form] if group in _GROUPS:
-            return _copy(context, shape, form, pair=group == _GROUPS[1])
+        case ["cp", group, *form] if group in _GROUPS:
+            return _copy(context, form, pair=group == _GROUPS[1])
         case ["mma", group, kind, *form] if group in _GROUPS:
             return build_product(context, kind, form, pair=group == _GROUPS[1])
         case _:
@@ -144,8 +144,10 @@ def _shape(context: Context, form: list[str]) -> tuple[Callable[[int], tuple[NDA
             return (lambda _split: (lane[None, :], np.arange(count)[:, None])), count, packs
         case "16x32bx2":
             return (
-                lambda split: (lane[None, :] % 16, np.arange(count)[:, None] + (lane[None, :] // 16) * split)
-            ), count, packs
+                (lambda split: (lane[None, :] % 16, np.arange(count)[:, None] + (lane[None, :] // 16) * split)),
+                count,
+                packs,
+            )
         case "16x64b":
             # Two rows of a register pair lie 8 lanes apart in threads (Triton's and CUTLASS's 16dp64b).
             return (lambda _split: _of_16(lane, count, 1)), count, packs
@@ -191,7 +193,9 @@ def _where(cohort: Cohort, addresses: NDArray[Any], row: int, offset: int, what:
     lane, column = address >> 16, address & 0xFFFF
     warp = int(cohort.tids[thread]) // LANES % 4
     if not 32 * warp <= lane < 32 * warp + 32 and lane != 0:
-        raise Trap(f"{what} of lane {lane} of tensor memory by a warp that has the lanes {32 * warp} to {32 * warp + 31}")
+        raise Trap(
+            f"{what} of lane {lane} of tensor memory by a warp that has the lanes {32 * warp} to {32 * warp + 31}"
+        )
     return int(cohort.ctas[thread]), max(lane, 32 * warp), column
 
 
@@ -294,8 +298,9 @@ _COPIES = {"128x256b": (128, 32, 1), "128x128b": (128, 16, 1), "32x128b": (32, 1
 """Rows and bytes of each, and how often they are written, for each shape."""
 
 
-def _copy(context: Context, shape: str, form: list[str], *, pair: bool) -> Step:
-    if shape not in _COPIES or form != (["warpx4"] if shape == "32x128b" else []):
+def _copy(context: Context, form: list[str], *, pair: bool) -> Step:
+    shape = next((part for part in form if part in _COPIES), None)
+    if shape is None or sorted(form) != sorted([shape, *(["warpx4"] if shape == "32x128b" else [])]):
         raise context.refuse()
     context.expect(2)
     base, offset = context.address(context.operand(0), "u4")

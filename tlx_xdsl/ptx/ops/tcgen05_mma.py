@@ -54,7 +54,7 @@ _KINDS: dict[tuple[str, ...], _Kind] = {
 _VECTORS = {
     "scale_vec::1X": "1", "scale_vec::2X": "2", "scale_vec::4X": "4", "block32": "", "block16": "4",
 }  # fmt: skip
-_RESULTS: dict[int, Any] = {1: np.float32, 2: np.int32}
+_RESULTS: dict[int, Any] = {0: np.float16, 1: np.float32, 2: np.int32}
 
 
 def build_product(context: Context, kind: str, form: list[str], *, pair: bool) -> Step:
@@ -120,7 +120,12 @@ class _Product:
         self.types = [self._type(form >> at & 7) for at in (7, 10)]
         self.result = np.dtype(np.float32) if kind.scales else self._result(form >> 4 & 3)
         self.target, self.left, self.in_tensor, self.right, self.scales = target, left, in_tensor, right, scales
-        if self.rows not in (64, 128) or not 8 <= self.n <= 256 or form & 0xF or (pair and kind.scales and self.m != 256):
+        if (
+            self.rows not in (64, 128)
+            or not 8 <= self.n <= 256
+            or form & 0xF
+            or (pair and kind.scales and self.m != 256)
+        ):
             raise Trap(f"the instruction descriptor {form:#x} has a form that is not known: M {self.m}, N {self.n}")
         self.token = self.wave.order.tensor_issue(cohort, thread, (target & 0xFFFF, self.m, self.n))
 
@@ -137,7 +142,10 @@ class _Product:
     def run(self, *, adds: bool) -> None:
         """Compute it."""
         b = np.concatenate(
-            [self._shared(cta, self.right, self.n // len(self.ctas), 1, turned=bool(self.form >> 16 & 1)) for cta in self.ctas]
+            [
+                self._shared(cta, self.right, self.n // len(self.ctas), 1, turned=bool(self.form >> 16 & 1))
+                for cta in self.ctas
+            ]
         )
         negative = (self.form >> 13 & 1) != (self.form >> 14 & 1)
         for cta in self.ctas:
@@ -157,9 +165,16 @@ class _Product:
             before = None
             self.wave.order.tensor_moves(self.token, cta, lanes, columns, True)
             if adds:
-                before = memory.read(cta, lanes, columns, "product").view(self.result)
-            product = multiply(left, right.T, before, self.result)
-            memory.write(cta, lanes, columns, np.ascontiguousarray(product).view(np.uint32), "product")
+                before = self._numbers(memory.read(cta, lanes, columns, "product"))
+            product = np.ascontiguousarray(multiply(left, right.T, before, self.result))
+            words = (
+                product.view(np.uint16).astype(np.uint32) if product.dtype.itemsize == 2 else product.view(np.uint32)
+            )
+            memory.write(cta, lanes, columns, words, "product")
+
+    def _numbers(self, words: NDArray[np.uint32]) -> NDArray[Any]:
+        """The elements of D; those of 16 bits have a column each."""
+        return (words.astype(np.uint16) if self.result.itemsize == 2 else words).view(self.result)
 
     def _home(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The lane and the column of each element of D."""

@@ -111,7 +111,9 @@ class Box:
         low = min(max(0, -corner), box)
         return low, max(low, min(box, extent - corner))
 
-    def view(self, cohort: Cohort, what: str, *, whole_units: bool) -> tuple[tuple[slice, ...], NDArray[np.uint8] | None]:
+    def view(
+        self, cohort: Cohort, what: str, *, whole_units: bool
+    ) -> tuple[tuple[slice, ...], NDArray[np.uint8] | None]:
         """The part that is in the tensor, and its bytes in memory; None if there are none.
 
         Raises Trap for bytes that are in no array.
@@ -184,6 +186,7 @@ def build_tensor_copy(context: Context, parts: list[str]) -> Step:
     rest = [part for part in rest if not part.startswith("tile")]
     if not 1 <= rank <= 5 or mode not in ("tile", "tile::gather4", "tile::scatter4"):
         raise context.refuse()
+    rest = [part for part in rest if part not in ("cta_group::1", "cta_group::2")]
     match rest:
         case ["shared::cta" | "shared::cluster", "global", "mbarrier::complete_tx::bytes", *more] if reduction is None:
             return _load(context, rank, mode, more)
@@ -215,7 +218,7 @@ def _boxes(fields: Fields, corner: list[int], rank: int, mode: str) -> list[Box]
 def _load(context: Context, rank: int, mode: str, more: list[str]) -> Step:
     context.expect(3, 4, 5)
     is_multicast = "multicast::cluster" in more
-    if not set(more) <= {"multicast::cluster", "cta_group::1", "cta_group::2"}:
+    if not set(more) <= {"multicast::cluster"}:
         raise context.refuse()
     target, offset = shared_address(context, 0)
     tensor, tensor_offset = context.address(context.operand(1), "u8")
@@ -240,23 +243,35 @@ def _load(context: Context, rank: int, mode: str, more: list[str]) -> Step:
 
 
 def deliver(
-    cohort: Cohort, thread: int, target: int, barrier: int, data: NDArray[np.uint8], swizzle: int, ranks: list[int] | None
+    cohort: Cohort,
+    thread: int,
+    target: int,
+    barrier: int,
+    data: NDArray[np.uint8],
+    swizzle: int,
+    ranks: list[int] | None,
+    token: Any = None,
 ) -> None:
-    """Write bytes to shared memory, of the CTAs of these ranks, and count them at the mbarrier."""
+    """Write bytes to shared memory, of the CTAs of these ranks, and count them at the mbarrier.
+
+    `token` is that of the copy where it was issued before.
+    """
     wave = cohort.wave
     for to, at in _places(cohort, thread, target, barrier, ranks):
         cta, first = divmod(to, wave.shared.stride)
         wave.shared.check_range(cta, first, len(data), "load by TMA")
         if first % (128 if len(data) % 128 == 0 and swizzle else UNIT):
-            raise Trap(f"misaligned load by TMA: its shared address {first:#x} is no multiple of {128 if swizzle else UNIT}")
+            raise Trap(
+                f"misaligned load by TMA: its shared address {first:#x} is no multiple of {128 if swizzle else UNIT}"
+            )
         places = cta * (wave.shared.stride // UNIT) + units(first, len(data), swizzle)
-        token = wave.order.issue(cohort, thread, "TMA load", at)
-        wave.order.writes(token, places, UNIT)
+        own = token or wave.order.issue(cohort, thread, "TMA load", at)
+        wave.order.writes(own, places, UNIT)
         wave.shared.rows16[places] = data.view(np.uint64).reshape(-1, 2)
         wave.shared.marks16[places] = True
         found = barrier_at(cohort, at)
         found.bytes -= len(data)
-        wave.order.complete(token, found)
+        wave.order.complete(own, found)
         found.complete()
 
 
@@ -270,7 +285,9 @@ def _places(cohort: Cohort, thread: int, target: int, barrier: int, ranks: list[
     found: list[tuple[int, int]] = []
     for data_rank, barrier_rank in where:
         if max(data_rank, barrier_rank) >= wave.cluster_size:
-            raise Trap(f"a copy to the CTA of rank {max(data_rank, barrier_rank)}, where a cluster has {wave.cluster_size}")
+            raise Trap(
+                f"a copy to the CTA of rank {max(data_rank, barrier_rank)}, where a cluster has {wave.cluster_size}"
+            )
         found.append(
             (
                 (first + data_rank) * wave.shared.stride + (target & offset),
@@ -300,15 +317,16 @@ def _store(context: Context, rank: int, mode: str, reduction: str | None) -> Ste
     return Step((tensor, source, *coordinates), effect=effect)
 
 
-def collect(cohort: Cohort, thread: int, source: int, size: int, swizzle: int) -> NDArray[np.uint8]:
-    """Bytes of a tile in the shared memory of a thread's own CTA, which a store by TMA reads."""
+def collect(cohort: Cohort, thread: int, source: int, size: int, swizzle: int, token: Any = None) -> NDArray[np.uint8]:
+    """Bytes of a tile in the shared memory of a thread's own CTA, which a store by TMA, or the copy `token`, reads."""
     wave = cohort.wave
     cta, offset = int(cohort.ctas[thread]), source & (1 << RANK_SHIFT) - 1
     wave.shared.check_range(cta, offset, size, "store by TMA")
     if offset % (128 if swizzle else UNIT):
-        raise Trap(f"misaligned store by TMA: its shared address {offset:#x} is no multiple of {128 if swizzle else UNIT}")
+        raise Trap(
+            f"misaligned store by TMA: its shared address {offset:#x} is no multiple of {128 if swizzle else UNIT}"
+        )
     places = cta * (wave.shared.stride // UNIT) + units(offset, size, swizzle)
-    wave.order.reads(wave.order.issue(cohort, thread, "TMA store"), places, UNIT)
+    wave.order.reads(token or wave.order.issue(cohort, thread, "TMA store"), places, UNIT)
     wave.shared.check_units(places)
     return wave.shared.rows16[places].view(np.uint8).ravel()
-

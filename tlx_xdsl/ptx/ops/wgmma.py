@@ -62,7 +62,11 @@ def check_groups(cohort: Cohort, mask: Mask) -> NDArray[np.int64]:
     if mask is not None and not mask.all():
         raise Trap("a guard that not all threads of a warp group agree on")
     warps = cohort.warps
-    if len(warps) % GROUP or (warps[::GROUP] % GROUP).any() or (warps[GROUP - 1 :: GROUP] - warps[::GROUP] != GROUP - 1).any():
+    if (
+        len(warps) % GROUP
+        or (warps[::GROUP] % GROUP).any()
+        or (warps[GROUP - 1 :: GROUP] - warps[::GROUP] != GROUP - 1).any()
+    ):
         raise Trap("not all warps of a warp group run this instruction together")
     return cohort.ctas[:: GROUP * LANES]
 
@@ -142,7 +146,8 @@ def operand_matrix(
     size = dtype.itemsize
     places = np.stack(
         [
-            units(of_wgmma(int(each)), outer, _BYTES_OF_K, k_major=not turned, size=size) + cta * (shared.stride // UNIT)
+            units(of_wgmma(int(each)), outer, _BYTES_OF_K, k_major=not turned, size=size)
+            + cta * (shared.stride // UNIT)
             for each, cta in zip(descriptors, ctas, strict=True)
         ]
     )
