@@ -1,7 +1,7 @@
 """Happens-before of a wave: vector clocks of warps and of asynchronous operations, as matrices.
 
 Each warp is an agent, and so are the operations of one kind that a warp has issued and that report to one thing: its
-`cp.async`, its stores by TMA, its loads by TMA to one mbarrier, the products of its warp group, what it has issued to the
+`cp.async`, its stores by TMA, its loads by TMA to one mbarrier, the products of its warp group, its operations of the
 tensor core. `known[warp]` holds the last step of each agent that is over and visible to the warp; `fenced[warp]`
 the last one that is visible to the async proxy, too (PTX ISA, "Async proxy"). Two accesses to the same byte of which
 one writes must be ordered (Lamport 1978; Mattern 1989), whichever way this run had them.

@@ -1,7 +1,7 @@
 """Threads that are at the same place and run together, as one axis of numpy arrays.
 
-A cohort holds threads of any warps and CTAs of a wave. Where a branch parts them it becomes two; threads of one warp that
-part meet again where all ways from the branch meet. Cohorts that wait at the same place are joined by the scheduler.
+A cohort holds threads of any warps and CTAs of a wave. Where a branch parts them it becomes two; threads of one warp
+that part meet again where all ways from the branch meet. Those that wait at the same place are joined by the scheduler.
 """
 
 from __future__ import annotations

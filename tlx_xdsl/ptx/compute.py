@@ -333,8 +333,8 @@ def _address(context: Context, modifiers: list[str], types: list[str]) -> Step |
 _FAST: dict[str, Form] = {
     "add": _arithmetic, "sub": _arithmetic, "mul": _arithmetic, "and": _logic, "or": _logic, "xor": _logic, "not": _not,
     "shl": _shift, "shr": _shift, "setp": _compare, "selp": _select, "min": _extremum, "max": _extremum, "fma": _fma,
-    "neg": _negate, "abs": _negate, "div": _divide, "mov": _move, "cvt": _convert, "cvta": _address, "ex2": _approximate,
-    **dict.fromkeys(_APPROXIMATE, _approximate),
+    "neg": _negate, "abs": _negate, "div": _divide, "mov": _move, "cvt": _convert, "cvta": _address,
+    "ex2": _approximate, **dict.fromkeys(_APPROXIMATE, _approximate),
 }  # fmt: skip
 
 

@@ -134,7 +134,7 @@ def _reads(instruction: Instruction, step: Step | None) -> list[Register]:
 
 
 def _meetings(blocks: list[Block]) -> None:
-    """Immediate post-dominators (Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001, on the reverse)."""
+    """Immediate post-dominators (Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001, reversed)."""
     order = _postorder_of_reverse(blocks)
     rank = {number: place for place, number in enumerate(order)}
     parent: dict[int, int] = {EXIT: EXIT}

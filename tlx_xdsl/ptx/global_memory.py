@@ -82,7 +82,8 @@ class GlobalMemory:
         if size > 1 and int(np.bitwise_or.reduce(addresses)) & (size - 1):
             wrong = int(addresses[(addresses & np.uint64(size - 1)) != 0][0])
             raise Trap(
-                f"misaligned {what}: the address {wrong:#x}{self._near(wrong)} is {wrong % size} past a multiple of {size}"
+                f"misaligned {what}: the address {wrong:#x}{self._near(wrong)} is {wrong % size} past a multiple of "
+                f"{size}"
             )
         buffer = self.find(low)
         if buffer is not None and high + size <= buffer.end:

@@ -119,58 +119,32 @@ class Machine:
     def special(self, cohort: Cohort, name: str) -> NDArray[Any]:
         """A special register of the threads of a cohort (PTX ISA, "Special Registers")."""
         bare, _, axis = name.lstrip("%").partition(".")
-        at = "xyz".find(axis) if axis else 0
-        n = cohort.n
-        match bare:
-            case "tid":
-                x, y, _ = self.block
-                values = (cohort.tids % x, cohort.tids // x % y, cohort.tids // (x * y))[at]
-            case "ntid":
-                values = np.full(n, self.block[at])
-            case "ctaid":
-                values = cohort.wave.rows(cohort)[:, at]
-            case "nctaid":
-                values = np.full(n, self.grid[at])
-            case "clusterid":
-                values = cohort.wave.rows(cohort)[:, at] // self.cluster[at]
-            case "nclusterid":
-                values = np.full(n, self.grid[at] // self.cluster[at])
-            case "cluster_ctaid":
-                values = cohort.wave.rows(cohort)[:, at] % self.cluster[at]
-            case "cluster_nctaid":
-                values = np.full(n, self.cluster[at])
-            case "cluster_ctarank":
-                values = cohort.ctas % self.cluster_size
-            case "cluster_nctarank":
-                values = np.full(n, self.cluster_size)
-            case "laneid":
-                values = cohort.lane
-            case "warpid":
-                values = cohort.tids // LANES
-            case "nwarpid":
-                values = np.full(n, -(-self.threads // LANES))
-            case "smid":
-                values = cohort.ctas
-            case "nsmid":
-                values = np.full(n, max(cohort.wave.ctas, 1))
-            case "WARP_SZ":
-                values = np.full(n, LANES)
-            case "dynamic_smem_size" | "total_smem_size":
-                values = np.full(n, self.shared_bytes)
-            case "is_explicit_cluster":
-                values = np.full(n, int(self.cluster_size > 1))
-            case bare if bare.startswith("lanemask"):
-                lane = cohort.lane.astype(np.uint64)
-                one = np.uint64(1) << lane
-                below = one - np.uint64(1)
-                every = np.uint64(0xFFFFFFFF)
-                values = {
-                    "eq": one, "lt": below, "le": below | one, "gt": every & ~(below | one), "ge": every & ~below,
-                }[bare.rpartition("_")[2]]  # fmt: skip
-            case _:
-                # A clock counts turns.
-                values = np.full(n, self.clock)
-        return values.astype(np.uint64 if bare in ("clock64", "globaltimer", "gridid") else np.uint32)
+        dtype = np.uint64 if bare in ("clock64", "globaltimer", "gridid") else np.uint32
+        if axis:
+            return self._along(cohort, bare, "xyz".find(axis)).astype(dtype)
+        if bare.startswith("lanemask"):
+            return _lane_mask(cohort, bare.rpartition("_")[2]).astype(dtype)
+        each: dict[str, Any] = {
+            "cluster_ctarank": cohort.ctas % self.cluster_size, "laneid": cohort.lane, "warpid": cohort.tids // LANES,
+            "smid": cohort.ctas, "cluster_nctarank": self.cluster_size, "nwarpid": -(-self.threads // LANES),
+            "nsmid": cohort.wave.ctas, "WARP_SZ": LANES, "dynamic_smem_size": self.shared_bytes,
+            "total_smem_size": self.shared_bytes, "is_explicit_cluster": int(self.cluster_size > 1),
+        }  # fmt: skip
+        # A clock counts turns.
+        return np.broadcast_to(np.asarray(each.get(bare, self.clock)), cohort.n).astype(dtype)
+
+    def _along(self, cohort: Cohort, name: str, at: int) -> NDArray[np.int64]:
+        """A special register that has a value along each axis."""
+        block, cluster, grid = self.block, self.cluster[at], self.grid[at]
+        if name == "tid":
+            x, y, _ = block
+            return (cohort.tids % x, cohort.tids // x % y, cohort.tids // (x * y))[at]
+        places = cohort.wave.rows(cohort)[:, at]
+        each: dict[str, Any] = {
+            "ctaid": places, "clusterid": places // cluster, "cluster_ctaid": places % cluster, "ntid": block[at],
+            "nctaid": grid, "nclusterid": grid // cluster, "cluster_nctaid": cluster,
+        }  # fmt: skip
+        return np.broadcast_to(np.asarray(each[name], np.int64), cohort.n)
 
     # The run ---------------------------------------------------------------------------------------------------------
 
@@ -219,3 +193,10 @@ class Parameters:
     def load(self, addresses: NDArray[np.uint64], item: int, lanes: int) -> NDArray[Any]:
         """Rows of elements of the parameters."""
         return self._memory.load(addresses, item, lanes)
+
+
+def _lane_mask(cohort: Cohort, name: str) -> NDArray[np.uint64]:
+    """The lanes that are equal to a thread's, less, greater, or one of two of these, as bits."""
+    one = np.uint64(1) << cohort.lane.astype(np.uint64)
+    below, every = one - np.uint64(1), np.uint64(0xFFFFFFFF)
+    return {"eq": one, "lt": below, "le": below | one, "gt": every & ~(below | one), "ge": every & ~below}[name]

@@ -13,7 +13,6 @@ from tlx_xdsl.ptx.syntax import SIZES, Function, Module, Parameter
 from tlx_xdsl.ptx.tokens import Token, Tokens, tokens_of
 from tlx_xdsl.ptx.variables import LARGEST, SPACES, read_variables
 
-_LINKING = (".visible", ".extern", ".weak", ".common")
 _NUMBERED = (
     ".reqntid", ".maxntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".reqnctapercluster", ".maxclusterrank",
 )  # fmt: skip
@@ -61,17 +60,14 @@ class _Reader:
             case ".version":
                 module.version = self._tokens.take().text
             case ".target":
-                module.target = self._tokens.word()
-                while self._tokens.accept(","):
-                    self._tokens.word()
+                self._target()
             case ".address_size":
-                if self._tokens.integer() != 64:
-                    raise self._tokens.error("only addresses of 64 bits are known", token.line)
+                self._check_address_size(token.line)
             case ".file":
                 self._file()
             case ".section":
                 self._section()
-            case text if text in _LINKING:
+            case ".visible" | ".extern" | ".weak" | ".common":
                 pass
             case ".entry":
                 self._function(token.line, is_entry=True)
@@ -82,6 +78,15 @@ class _Reader:
                     module.variables[variable.name] = variable
             case text:
                 raise self._tokens.error(f"the directive '{text}' is not known", token.line)
+
+    def _check_address_size(self, line: int) -> None:
+        if self._tokens.integer() != 64:
+            raise self._tokens.error("only addresses of 64 bits are known", line)
+
+    def _target(self) -> None:
+        self._module.target = self._tokens.word()
+        while self._tokens.accept(","):
+            self._tokens.word()
 
     def _file(self) -> None:
         number = self._tokens.integer()

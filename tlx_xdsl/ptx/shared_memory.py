@@ -66,8 +66,8 @@ class SharedMemory:
             if size > 1 and int(np.bitwise_or.reduce(offsets)) & (size - 1):
                 wrong = int(offsets[(offsets & (size - 1)) != 0][0])
                 raise Trap(
-                    f"misaligned {what}: byte {wrong - SHARED_START} of shared memory is {wrong % size} past a multiple "
-                    f"of {size}"
+                    f"misaligned {what}: byte {wrong - SHARED_START} of shared memory is {wrong % size} past a "
+                    f"multiple of {size}"
                 )
         return base + offsets
 

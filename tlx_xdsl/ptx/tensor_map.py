@@ -1,7 +1,7 @@
-"""Tensor maps: what TMA knows of a tensor (PTX ISA, "Tensors", "tensormap.replace"; CUDA driver API, "CUtensorMap").
+"""Tensor maps: what TMA knows of a tensor (PTX ISA, "Tensors", "tensormap.replace"; CUDA driver API, CUtensorMap).
 
-The real layout of the 128 bytes is the driver's secret. Here they are the fields that `tensormap.replace` names, so that
-a kernel that makes tensor maps from 128 zeros fills the same bytes.
+The real layout of the 128 bytes is the driver's secret. Here they are the fields that `tensormap.replace` names, so
+that a kernel that makes tensor maps from 128 zeros fills the same bytes.
 """
 
 from __future__ import annotations

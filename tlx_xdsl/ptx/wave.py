@@ -131,7 +131,8 @@ class Wave:
         chosen = min(ready, key=lambda each: each.turn)
         same = [
             each for each in ready
-            if each.pc == chosen.pc and each.meetings == chosen.meetings and (each.ticket is None) == (chosen.ticket is None)
+            if each.pc == chosen.pc and each.meetings == chosen.meetings
+            and (each.ticket is None) == (chosen.ticket is None)
         ]  # fmt: skip
         if len(same) > 1:
             for each in same:

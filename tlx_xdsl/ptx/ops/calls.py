@@ -1,4 +1,4 @@
-"""Calls of what CUDA's device runtime has: `vprintf` and `__assertfail` (CUDA C++ Programming Guide, "System Calls")."""
+"""Calls of CUDA's device runtime: `vprintf` and `__assertfail` (PTX interoperability guide, "System Calls")."""
 
 from __future__ import annotations
 

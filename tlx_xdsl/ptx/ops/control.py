@@ -54,7 +54,7 @@ class _Pool:
 
 
 def _pools(cohort: Cohort, mask: Mask) -> list[tuple[_Pool, list[int], Any]] | None:
-    """The pool of each CTA, with its warps that run this, and their threads; None where the launch's number is unknown."""
+    """The pool of each CTA, with its warps that run this, and their threads; None where no launch's number is known."""
     if not cohort.whole or (mask is not None and not mask.all()):
         raise Trap("not all threads of a warp run this instruction together")
     wave = cohort.wave

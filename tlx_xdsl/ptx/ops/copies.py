@@ -1,4 +1,4 @@
-"""Asynchronous copies: `cp.async` of threads, and the dispatch to those by TMA (PTX ISA, "cp.async", "cp.async.bulk")."""
+"""Asynchronous copies: `cp.async` of threads, and those of bytes by TMA (PTX ISA, "cp.async", "cp.async.bulk")."""
 
 from __future__ import annotations
 
@@ -10,34 +10,20 @@ import numpy as np
 from tlx_xdsl.ptx.cohort import Cohort, Trap
 from tlx_xdsl.ptx.ops.mbarriers import barrier_at, each, plus, shared_address
 from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.ops.tma import REDUCTIONS, UNIT, build_tensor_copy, collect, deliver
+from tlx_xdsl.ptx.ops.tma import UNIT, build_tensor_copy, collect, deliver
 from tlx_xdsl.ptx.steps import NOTHING, Builder, Context, Step
 from tlx_xdsl.ptx.syntax import Number
 
 
 def _build(context: Context) -> Step:
     parts = list(context.instruction.modifiers)
+    if parts[:2] == ["async", "bulk"] or parts[:3] == ["reduce", "async", "bulk"]:
+        return _build_bulk(context, parts)
     match parts:
-        case ["async", "bulk", "tensor", *rest]:
-            return build_tensor_copy(context, rest)
-        case ["reduce", "async", "bulk", "tensor", *rest]:
-            return build_tensor_copy(context, rest)
-        case ["async", "bulk", "prefetch", *_]:
-            return NOTHING
-        case ["async", "bulk", "commit_group"]:
-            context.expect(0)
-            return Step(effect=lambda cohort, mask: cohort.wave.order.commit(cohort, mask, "TMA store"))
-        case ["async", "bulk", "wait_group"] | ["async", "bulk", "wait_group", "read"]:
-            return Step(effect=_wait_group("TMA store", _count(context)))
-        case ["async", "bulk", *rest]:
-            return _bulk(context, [part for part in rest if part != "L2::cache_hint"], None)
-        case ["reduce", "async", "bulk", *rest]:
-            return _bulk(context, [part for part in rest if part != "L2::cache_hint"], rest)
         case ["async", "mbarrier", "arrive", *rest]:
             return _arrive(context, increments="noinc" not in rest)
         case ["async", "commit_group"]:
-            context.expect(0)
-            return Step(effect=lambda cohort, mask: cohort.wave.order.commit(cohort, mask, "cp.async"))
+            return _commit_group(context, "cp.async")
         case ["async", "wait_group"]:
             return Step(effect=_wait_group("cp.async", _count(context)))
         case ["async", "wait_all"]:
@@ -48,6 +34,27 @@ def _build(context: Context) -> Step:
             return _copy(context)
         case _:
             raise context.refuse()
+
+
+def _build_bulk(context: Context, parts: list[str]) -> Step:
+    match parts:
+        case ["async", "bulk", "tensor", *rest] | ["reduce", "async", "bulk", "tensor", *rest]:
+            return build_tensor_copy(context, rest)
+        case ["async", "bulk", "prefetch", *_]:
+            return NOTHING
+        case ["async", "bulk", "commit_group"]:
+            return _commit_group(context, "TMA store")
+        case ["async", "bulk", "wait_group"] | ["async", "bulk", "wait_group", "read"]:
+            return Step(effect=_wait_group("TMA store", _count(context)))
+        case ["async", "bulk", *rest]:
+            return _bulk(context, [part for part in rest if part != "L2::cache_hint"])
+        case _:
+            raise context.refuse("reductions of plain bytes")
+
+
+def _commit_group(context: Context, kind: str) -> Step:
+    context.expect(0)
+    return Step(effect=lambda cohort, mask: cohort.wave.order.commit(cohort, mask, kind))
 
 
 def _count(context: Context) -> int:
@@ -119,13 +126,7 @@ def _arrive(context: Context, *, increments: bool) -> Step:
 # Bytes in a row ------------------------------------------------------------------------------------------------------
 
 
-def _bulk(context: Context, parts: list[str], reduction: list[str] | None) -> Step:
-    name = None
-    if reduction is not None:
-        name = next((part for part in parts if part in REDUCTIONS), None)
-        if name is None:
-            raise context.refuse("this reduction of plain bytes")
-        raise context.refuse("reductions of plain bytes")
+def _bulk(context: Context, parts: list[str]) -> Step:
     match parts:
         case ["shared::cluster" | "shared::cta", "global", "mbarrier::complete_tx::bytes", *more] if set(more) <= {
             "multicast::cluster"

@@ -22,7 +22,8 @@ from tlx_xdsl.ptx.waits import Item, Wait
 
 _SIZE = 8
 _IGNORED = (
-    "sync", "shared", "shared::cta", "shared::cluster", "b64", "relaxed", "release", "acquire", "cta", "cluster", "gpu", "noComplete",
+    "sync", "shared", "shared::cta", "shared::cluster", "b64", "relaxed", "release", "acquire", "cta", "cluster", "gpu",
+    "noComplete",
 )  # fmt: skip
 
 
@@ -61,10 +62,7 @@ def each(
     cohort: Cohort, mask: Mask, addresses: NDArray[np.int64], *others: NDArray[Any]
 ) -> Iterator[tuple[int, NDArray[np.int64], tuple[NDArray[Any], ...]]]:
     """The places that threads name, with the threads, by their places in the cohort, and their other operands."""
-    if mask is None:
-        chosen = np.arange(cohort.n)
-    else:
-        chosen = np.flatnonzero(mask)
+    chosen = np.arange(cohort.n) if mask is None else np.flatnonzero(mask)
     if not len(chosen):
         return
     where = None if mask is None else mask

@@ -21,8 +21,8 @@ from tlx_xdsl.ptx.syntax import Register, Symbol
 Mask: TypeAlias = "NDArray[np.bool_] | None"
 _SPACES = ("global", "shared", "param", "const", "local")
 _IGNORED = (
-    "weak", "relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys", "nc", "ca", "cg", "cs", "lu",
-    "cv", "wb", "wt", "unified",
+    "weak", "relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys", "nc", "ca", "cg", "cs",
+    "lu", "cv", "wb", "wt", "unified",
 )  # fmt: skip
 _LANES = {"v2": 2, "v4": 4, "v8": 8}
 

@@ -131,7 +131,7 @@ def _free(context: Context) -> Step:
 
 
 def _shape(context: Context, form: list[str]) -> tuple[Callable[[int], tuple[NDArray[Any], NDArray[Any]]], int, bool]:
-    """The lanes and columns of a warp's words, [registers, 32], for a split; the registers; and if halves are packed."""
+    """The lanes and columns of a warp's words, [registers, 32], for a split; the registers; if halves are packed."""
     packs = any(part.endswith("::16b") for part in form)
     form = [part for part in form if not part.endswith("::16b")]
     repeat = _REPEAT.fullmatch(form[1]) if len(form) == 2 else None

@@ -131,8 +131,8 @@ def _check_start(box: Box) -> None:
     byte = box.corner[0] * box.fields.element_bytes
     if byte % UNIT:
         raise Trap(
-            f"a copy by TMA begins at a multiple of 16 bytes, found element {box.corner[0]} of {box.fields.element_bytes} "
-            "bytes"
+            f"a copy by TMA begins at a multiple of 16 bytes, found element {box.corner[0]}, of "
+            f"{box.fields.element_bytes} bytes each"
         )
 
 

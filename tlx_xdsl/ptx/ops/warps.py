@@ -61,8 +61,8 @@ def members(cohort: Cohort, mask: Mask, wanted: NDArray[np.uint32]) -> NDArray[n
     if missing.any() and not _ended(cohort, missing):
         warp, lane = (int(each) for each in np.argwhere(missing)[0])
         raise Trap(
-            f"lane {lane} of warp {int(cohort.warps[warp]) % (cohort.wave.padded_threads // LANES)} is in the member mask, "
-            "and does not run this instruction with the others"
+            f"lane {lane} of warp {int(cohort.warps[warp]) % (cohort.wave.padded_threads // LANES)} is in the member "
+            "mask, and does not run this instruction with the others"
         )
     return named & running
 
@@ -215,7 +215,8 @@ def _elect(context: Context) -> Step:
 
 
 _REDUCTIONS: dict[str, Any] = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
 }  # fmt: skip
 
 

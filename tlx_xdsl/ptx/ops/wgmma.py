@@ -1,7 +1,7 @@
 """Products of warp groups (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate").
 
-A product is computed when it is issued; that its registers and its shared memory belong to it until `wait_group` is what
-the clocks know (`order.py`).
+A product is computed when it is issued. That its shared memory belongs to it until `wait_group` is what the clocks know
+(`clocks.py`), and `registers_in_flight.py` what registers do.
 """
 
 from __future__ import annotations
@@ -93,19 +93,7 @@ def _product(context: Context, shape: str, d_type: str, a_type: str, b_type: str
         raise context.refuse(f"A has {len(a)} registers, not 4")
     b = context.value(operands[2], "u8")
     uses = context.value(operands[3], "b")
-    constants: list[int] = []
-    for operand in operands[4:]:
-        if not isinstance(operand, Number):
-            raise context.refuse("scales and transpositions are constants")
-        constants.append(operand.value)
-    is_float = d_type != "s32"
-    scales, turns = (constants[:2], constants[2:]) if is_float else ([], [])
-    if in_registers:
-        turns = [0, *turns]
-    turn_a, turn_b = (*turns, 0, 0)[:2]
-    if any(scale not in (1, -1) for scale in scales) or any(turn not in (0, 1) for turn in turns):
-        raise context.refuse("a scale is 1 or -1, and a transposition 0 or 1")
-    signs = (*scales, 1, 1)[:2]
+    signs, turn_a, turn_b = _constants(context, in_registers=in_registers, is_float=d_type != "s32")
 
     def effect(cohort: Cohort, mask: Mask, *values: Any) -> Any:
         ctas = check_groups(cohort, mask)
@@ -116,8 +104,8 @@ def _product(context: Context, shape: str, d_type: str, a_type: str, b_type: str
         if in_registers:
             left_matrix = left(first, a_dtype).reshape(len(ctas), 64, k)
         else:
-            left_matrix = operand_matrix(cohort, token, ctas, first[0][::step], 64, a_dtype, turned=bool(turn_a))
-        right_matrix = operand_matrix(cohort, token, ctas, descriptor[::step], n, b_dtype, turned=bool(turn_b))
+            left_matrix = operand_matrix(cohort, token, ctas, first[0][::step], 64, a_dtype, turned=turn_a)
+        right_matrix = operand_matrix(cohort, token, ctas, descriptor[::step], n, b_dtype, turned=turn_b)
         if signs[0] * signs[1] < 0:
             left_matrix = -left_matrix.astype(np.float32)
         before = None
@@ -129,6 +117,22 @@ def _product(context: Context, shape: str, d_type: str, a_type: str, b_type: str
         return to_registers(product.reshape(-1, 16, n))
 
     return Step((*old, *a, b, uses), writes, effect=effect)
+
+
+def _constants(context: Context, *, in_registers: bool, is_float: bool) -> tuple[tuple[int, ...], bool, bool]:
+    """The signs of A and B, and whether they are turned."""
+    constants: list[int] = []
+    for operand in context.instruction.operands[4:]:
+        if not isinstance(operand, Number):
+            raise context.refuse("scales and transpositions are constants")
+        constants.append(operand.value)
+    scales, turns = (constants[:2], constants[2:]) if is_float else ([], [])
+    if in_registers:
+        turns = [0, *turns]
+    if any(scale not in (1, -1) for scale in scales) or any(turn not in (0, 1) for turn in turns):
+        raise context.refuse("a scale is 1 or -1, and a transposition 0 or 1")
+    turn_a, turn_b = (*turns, 0, 0)[:2]
+    return (*scales, 1, 1)[:2], bool(turn_a), bool(turn_b)
 
 
 def operand_matrix(
