@@ -190,6 +190,9 @@ def bind(
     """
     parameters = program.function.parameters
     names = list(given or (f"argument {number}" for number in range(1, len(args) + 1)))
+    for value, name in zip(args, names, strict=True):
+        if np.asanyarray(value).dtype.kind in "OSU" and value is not None and not isinstance(value, TensorMap):
+            raise InputTypeError(f"{name} must be an array or a number, found {type(value).__name__}")
     addresses = addresses_of(args, [_name(value, name) for value, name in zip(args, names, strict=True)], memory)
     data = np.zeros(program.symbols.parameter_bytes, np.uint8)
     at = 0

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 QUANTUM = 512
 """Blocks that a cohort runs before others get a turn."""
-SLICE = 4096
+SLICE = 64
 """Turns of a wave before other waves get one."""
 
 
