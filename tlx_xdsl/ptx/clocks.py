@@ -12,17 +12,16 @@ The threads of a warp count as one: they run together here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.cohort import LANES, Cohort, Trap
+from tlx_xdsl.ptx.cohort import LANES, Cohort
 from tlx_xdsl.ptx.faults import PtxRace, describe
 from tlx_xdsl.ptx.shadow import STEPS, Shadow
-
-if TYPE_CHECKING:
-    from tlx_xdsl.ptx.wave import Wave
+from tlx_xdsl.ptx.surroundings import Surroundings
+from tlx_xdsl.ptx.traps import Trap
 
 _MOST_PLACES = 3
 """Places that a note about an earlier access names."""
@@ -44,7 +43,7 @@ class Token:
 class Clocks:
     """Compares the accesses of a wave to shared and tensor memory."""
 
-    def __init__(self, wave: Wave):
+    def __init__(self, wave: Surroundings):
         self.wave = wave
         self.warps = wave.ctas * wave.padded_threads // LANES
         self._per_cta = wave.padded_threads // LANES

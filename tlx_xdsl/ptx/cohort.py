@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.ptx.flow import EXIT
+from tlx_xdsl.ptx.surroundings import Surroundings
+from tlx_xdsl.ptx.traps import Trap
 from tlx_xdsl.ptx.waits import Wait
-
-if TYPE_CHECKING:
-    from tlx_xdsl.ptx.wave import Wave
 
 LANES = 32
 """Threads of a warp."""
@@ -38,7 +37,7 @@ class Meeting:
 class Cohort:
     """Threads of a wave, by their numbers in rising order, with their registers."""
 
-    def __init__(self, wave: Wave, threads: NDArray[np.int64], registers: list[Any], pc: int):
+    def __init__(self, wave: Surroundings, threads: NDArray[np.int64], registers: list[Any], pc: int):
         self.wave = wave
         self.pc = pc
         """The block that runs next."""
@@ -211,13 +210,3 @@ def joined(cohorts: list[Cohort]) -> Cohort:
     made.turn = min(each.turn for each in cohorts)
     made.at = first.at
     return made
-
-
-class Trap(Exception):
-    """What a kernel does wrong, at the instruction that its cohort is at."""
-
-    def __init__(self, message: str, notes: tuple[str, ...] = (), kind: type[Any] | None = None):
-        super().__init__(message)
-        self.message = message
-        self.notes = notes
-        self.kind = kind

@@ -6,25 +6,34 @@ barrier of all its threads, no byte is looked at.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.ptx.symbols import SHARED_START
 
-if TYPE_CHECKING:
-    from tlx_xdsl.ptx.clocks import Clocks
-
 STEP_BITS = 40
 STEPS = 1 << 30
 _STEP = (1 << STEP_BITS) - 1
 
 
+class Knowledge(Protocol):
+    """What warps know: `clocks.Clocks`."""
+
+    known: NDArray[np.int32]
+    fenced: NDArray[np.int32]
+    is_async: NDArray[np.bool_]
+
+    def race(self, agent: int, step: int, where: str, past: str, *, writes: bool, fence: bool) -> Exception:
+        """The report of two accesses that nothing orders."""
+        ...
+
+
 class Shadow:
     """The accesses to `size` bytes, of which each CTA has `stride`."""
 
-    def __init__(self, clocks: Clocks, size: int, stride: int):
+    def __init__(self, clocks: Knowledge, size: int, stride: int):
         self._clocks = clocks
         self._size, self._stride = size, stride
         self._writes: NDArray[np.int64] = np.zeros(size, np.int64)
@@ -73,7 +82,7 @@ class Shadow:
     def _bytes(places: NDArray[np.int64], size: int) -> NDArray[np.int64]:
         return places[:, None] + np.arange(size)
 
-    def _rows(self, array: NDArray[np.generic], places: NDArray[np.int64], size: int, base: int) -> NDArray[np.generic]:
+    def _rows(self, array: NDArray[Any], places: NDArray[np.int64], size: int, base: int) -> NDArray[Any]:
         """The entries of `size` bytes at each place, as rows."""
         if size == 1:
             return array[places - base][:, None]

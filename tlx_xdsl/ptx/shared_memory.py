@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.cohort import Trap
+from tlx_xdsl.ptx.surroundings import Surroundings
 from tlx_xdsl.ptx.symbols import RANK_SHIFT, SHARED_START, aligned
+from tlx_xdsl.ptx.traps import Trap
 
 if TYPE_CHECKING:
     from tlx_xdsl.ptx.cohort import Cohort
-    from tlx_xdsl.ptx.wave import Wave
 
 OFFSET = (1 << RANK_SHIFT) - 1
 """The bits of an address within a CTA."""
@@ -25,7 +25,7 @@ OFFSET = (1 << RANK_SHIFT) - 1
 class SharedMemory:
     """`size` bytes for each CTA."""
 
-    def __init__(self, wave: Wave, size: int):
+    def __init__(self, wave: Surroundings, size: int):
         self.size = size
         self.end = SHARED_START + size
         """The first offset that is past a CTA's memory."""

@@ -6,15 +6,13 @@ from 32 on; what was not allocated, or not written, may not be read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.cohort import Trap
-
-if TYPE_CHECKING:
-    from tlx_xdsl.ptx.wave import Wave
+from tlx_xdsl.ptx.surroundings import Surroundings
+from tlx_xdsl.ptx.traps import Trap
 
 LANES, COLUMNS = 128, 512
 LEAST = 32
@@ -24,7 +22,7 @@ LEAST = 32
 class TensorMemory:
     """That of all CTAs of a wave."""
 
-    def __init__(self, wave: Wave):
+    def __init__(self, wave: Surroundings):
         self.wave = wave
         self.words: NDArray[np.uint32] = np.zeros((wave.ctas, LANES, COLUMNS), np.uint32)
         self.written: NDArray[np.bool_] = np.zeros((wave.ctas, LANES, COLUMNS), np.bool_)
@@ -92,7 +90,7 @@ class TensorMemory:
         self.written[cta, lanes, columns] = True
 
 
-def memory_of(wave: Wave) -> TensorMemory:
+def memory_of(wave: Surroundings) -> TensorMemory:
     """The tensor memory of a wave, which is made when it is first used."""
     if (found := wave.state.get(TensorMemory)) is None:
         found = wave.state[TensorMemory] = TensorMemory(wave)

@@ -5,24 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.ptx.codegen import BlockFunction
-from tlx_xdsl.ptx.cohort import LANES, Cohort, Meeting, Trap, joined
+from tlx_xdsl.ptx.cohort import LANES, Cohort, Meeting, joined
 from tlx_xdsl.ptx.faults import PtxBudget, PtxDeadlock, PtxFault, PtxRace, describe, fault
 from tlx_xdsl.ptx.flow import EXIT
 from tlx_xdsl.ptx.mbarrier import Mbarrier
 from tlx_xdsl.ptx.named_barriers import ClusterBarrier, NamedBarrier
 from tlx_xdsl.ptx.shared_memory import SharedMemory
+from tlx_xdsl.ptx.surroundings import Launch
 from tlx_xdsl.ptx.symbols import RANK_SHIFT
+from tlx_xdsl.ptx.traps import Trap
 from tlx_xdsl.ptx.waits import Wait
-
-if TYPE_CHECKING:
-    from tlx_xdsl.ptx.machine import Machine
 
 QUANTUM = 512
 """Blocks that a cohort runs before others get a turn."""
@@ -45,7 +44,7 @@ class Budget:
 class Wave:
     """Some whole clusters of a launch, all of whose threads run side by side."""
 
-    def __init__(self, machine: Machine, first_cluster: int, clusters: int):
+    def __init__(self, machine: Launch, first_cluster: int, clusters: int):
         self.machine = machine
         self.program = machine.program
         threads = machine.threads

@@ -77,13 +77,20 @@ def test_an_mbarrier_orders():
     assert out[0] == 42
 
 
+WAIT = "    mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r1], 0;\n    @!%p4 bra wait;"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("{count}", "2", "deadlock: all threads wait"),
         ("bar.sync 0;", "", "there is no mbarrier at byte 0|nothing orders this use"),
         ("@%p1 mbarrier.init.shared::cta.b64 [%r1], {count};", "", "there is no mbarrier at byte 0"),
-        ("    mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r1], 0;\n    @!%p4 bra wait;", "", "nothing has written|nothing orders it"),
+        (
+            "    mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r1], 0;\n    @!%p4 bra wait;",
+            "",
+            "nothing has written|nothing orders it",
+        ),
         ("@%p3 mbarrier.arrive", "mbarrier.arrive", "too many arrivals at the mbarrier at byte 0 of shared memory"),
         ("[%r1], 0;", "[%r1], 1;", "nothing has written|nothing orders it|deadlock"),
     ],

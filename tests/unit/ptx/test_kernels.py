@@ -101,7 +101,7 @@ AMPERE = {
 def test_mistakes_with_cp_async_are_found(mistake):
     a, b = matrices()
     c = np.zeros((128, 64), np.float32)
-    with changed(AMPERE[mistake]), pytest.raises(PtxFault, match="nothing orders it|nothing has written"):
+    with changed(AMPERE[mistake]), pytest.raises(PtxFault, match=r"nothing orders it|nothing has written"):
         interpret(matmul, (2, 1), a, b, c, 128, 64, 160, BLOCK=64, DEPTH=32, stage="ptx", target="sm_80")
 
 

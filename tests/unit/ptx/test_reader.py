@@ -71,6 +71,13 @@ def test_places_of_python_and_assembly():
     assert assembly.place == Place(1, 9, 5, Place(1, 20, 2))
 
 
+def all_code(text):
+    """Make the code of all blocks."""
+    program = prepare(read(text, "file.ptx"))
+    for block in program.blocks:
+        program.function_of(block.number)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -82,7 +89,7 @@ def test_places_of_python_and_assembly():
         ("@%q1 bra nowhere;", "the register '%q1' is not declared"),
         ("add.s32 %r1, %r2, %rd1;", None),
         ("add.s64 %rd1, %rd2, %r1;", "the register '%r1' has 32 bits, this instruction takes 64"),
-        ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r1}, %rd1, %rd2, 1, 1, 1, 0, 0;", "it has 1 results, not 4"),
+        ("ld.global.v2.b32 {%r1}, [%rd1];", "it has 1 results, not 2"),
         (".frob 3;", "the directive '.frob' is not known"),
         ("add.s32 %r1 %r2;", "expected ',' or ';', found '%r2'"),
         ("§;", "PTX has no character '§' here"),
@@ -95,9 +102,7 @@ def test_what_is_not_known_is_named_with_its_line(line, message):
         prepare(read(text))
         return
     with pytest.raises(PtxError) as error:
-        program = prepare(read(text, "file.ptx"))
-        for block in program.blocks:
-            program.function_of(block.number)
+        all_code(text)
     assert message in str(error.value)
     assert str(error.value).startswith(f"file.ptx:{line_of(text, line)}:")
 

@@ -12,11 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.cohort import Cohort, Trap
+from tlx_xdsl.ptx.cohort import Cohort
 from tlx_xdsl.ptx.kinds import KINDS, PLAIN, TYPES
 from tlx_xdsl.ptx.steps import Builder, Context, Read, Step, Write
 from tlx_xdsl.ptx.symbols import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from tlx_xdsl.ptx.syntax import Register, Symbol
+from tlx_xdsl.ptx.traps import Trap
 
 Mask: TypeAlias = "NDArray[np.bool_] | None"
 _SPACES = ("global", "shared", "param", "const", "local")
@@ -24,7 +25,7 @@ _IGNORED = (
     "weak", "relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys", "nc", "ca", "cg", "cs",
     "lu", "cv", "wb", "wt", "unified",
 )  # fmt: skip
-_LANES = {"v2": 2, "v4": 4, "v8": 8}
+LANES = {"v2": 2, "v4": 4, "v8": 8}
 
 
 def space_of(context: Context) -> str:
@@ -41,8 +42,8 @@ def _form(context: Context) -> tuple[str, str, int]:
     for part in context.instruction.modifiers:
         if part in TYPES and part != "pred":
             type_ = part
-        elif part in _LANES:
-            lanes = _LANES[part]
+        elif part in LANES:
+            lanes = LANES[part]
         elif part.split("::")[0] not in (*_SPACES, *_IGNORED, "L1", "L2", "level"):
             raise context.refuse(f"'.{part}' is not known")
     if not type_:
@@ -184,8 +185,6 @@ def from_generic(addresses: NDArray[np.uint64]) -> tuple[str, NDArray[np.uint64]
 
 def build_store(context: Context) -> Step:
     """`st`."""
-    if context.instruction.modifiers[:1] == ("async",):
-        return _build_asynchronous(context)
     space, type_, lanes = _form(context)
     context.expect(2, 3)
     base, offset = context.address(context.operand(0), "u8")
@@ -217,39 +216,4 @@ def _store(space: str, offset: int, item: int, lanes: int) -> Callable[..., Any]
     return run
 
 
-def _build_asynchronous(context: Context) -> Step:
-    """`st.async`: to another CTA's memory, whose mbarrier counts the bytes."""
-    from tlx_xdsl.ptx.ops.mbarriers import barrier_at, each, plus, shared_address
-
-    parts = [part for part in context.instruction.modifiers[1:] if part != "weak"]
-    if parts[:2] != ["shared::cluster", "mbarrier::complete_tx::bytes"] or not 3 <= len(parts) <= 4:
-        raise context.refuse()
-    lanes, type_ = _LANES.get(parts[2], 1), parts[-1]
-    if type_ not in TYPES or len(parts) != 3 + (lanes > 1):
-        raise context.refuse()
-    context.expect(3)
-    kind = KINDS[TYPES[type_]]
-    target, offset = shared_address(context, 0)
-    values = context.values(context.operand(1), PLAIN[kind.size])
-    barrier, barrier_offset = shared_address(context, 2)
-    if len(values) != lanes:
-        raise context.refuse(f"it has {len(values)} values, not {lanes}")
-
-    def effect(cohort: Cohort, mask: Mask, targets: Any, barriers: Any, *held: Any) -> None:
-        rows = held[0] if lanes == 1 else np.stack(held, -1)
-        to = plus(targets, offset)
-        shared, size = cohort.wave.shared, kind.size * lanes
-        for at, threads, _ in each(cohort, mask, plus(barriers, barrier_offset)):
-            chosen = np.zeros(cohort.n, np.bool_)
-            chosen[threads] = True
-            places = shared.places(cohort, to[chosen], chosen, size, "store")
-            found = barrier_at(cohort, at)
-            cohort.wave.order.remote_stores(cohort, chosen, places, size, found, at)
-            shared.store(places, rows[chosen], kind.size, lanes)
-            found.bytes -= size * int(np.count_nonzero(chosen))
-            found.complete()
-
-    return Step((target, barrier, *values), effect=effect)
-
-
-BUILDERS: dict[str, Builder] = {"ld": build_load, "ldu": build_load, "st": build_store}
+BUILDERS: dict[str, Builder] = {"ld": build_load, "ldu": build_load}

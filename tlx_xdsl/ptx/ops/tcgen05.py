@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.cohort import LANES, Cohort, Trap
+from tlx_xdsl.ptx.cohort import LANES, Cohort
 from tlx_xdsl.ptx.descriptors import UNIT, of_tcgen05, units
 from tlx_xdsl.ptx.ops.matrices import check_whole, warps_of
 from tlx_xdsl.ptx.ops.mbarriers import barrier_at, each, plus, shared_address
 from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.ops.tcgen05_mma import build_product
+from tlx_xdsl.ptx.ops.tcgen05_mma import build_product, ctas_of
 from tlx_xdsl.ptx.steps import NOTHING, Builder, Context, Step
 from tlx_xdsl.ptx.symbols import RANK_SHIFT
 from tlx_xdsl.ptx.syntax import Number
 from tlx_xdsl.ptx.tensor_memory import memory_of
+from tlx_xdsl.ptx.traps import Trap
 from tlx_xdsl.ptx.waits import Item, Wait
 
 _GROUPS = ("cta_group::1", "cta_group::2")
@@ -325,19 +326,6 @@ def _copy(context: Context, form: list[str], *, pair: bool) -> Step:
                     memory_of(wave).write(cta, lanes, columns, words, "copy")
 
     return Step((base, descriptor), effect=effect)
-
-
-def ctas_of(cohort: Cohort, thread: int, *, pair: bool) -> list[int]:
-    """The CTA of a thread, or both of its pair, which the even one issues for.
-
-    Raises Trap for the odd one, and where there is no pair.
-    """
-    cta = int(cohort.ctas[thread])
-    if not pair:
-        return [cta]
-    if cohort.wave.cluster_size % 2 or cta % cohort.wave.cluster_size % 2:
-        raise Trap("the even CTA of a pair issues what is for both; here is the odd one, or no pair")
-    return [cta, cta + 1]
 
 
 BUILDERS: dict[str, Builder] = {"tcgen05": _build}

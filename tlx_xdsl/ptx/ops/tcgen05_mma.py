@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.interpreter.matmul import E2M1
-from tlx_xdsl.ptx.cohort import Cohort, Trap
+from tlx_xdsl.ptx.cohort import Cohort
 from tlx_xdsl.ptx.descriptors import UNIT, of_tcgen05, units
 from tlx_xdsl.ptx.ops.memory import Mask
 from tlx_xdsl.ptx.products import multiply
 from tlx_xdsl.ptx.steps import Context, Step
 from tlx_xdsl.ptx.syntax import Address
 from tlx_xdsl.ptx.tensor_memory import memory_of
+from tlx_xdsl.ptx.traps import Trap
 
 BYTES_OF_K = 32
 
@@ -93,6 +94,19 @@ def build_product(context: Context, kind: str, form: list[str], *, pair: bool) -
     return Step((target, left, right, form_word, adds, *(read for read, _ in scales)), effect=effect)
 
 
+def ctas_of(cohort: Cohort, thread: int, *, pair: bool) -> list[int]:
+    """The CTA of a thread, or both of its pair, which the even one issues for.
+
+    Raises Trap for the odd one, and where there is no pair.
+    """
+    cta = int(cohort.ctas[thread])
+    if not pair:
+        return [cta]
+    if cohort.wave.cluster_size % 2 or cta % cohort.wave.cluster_size % 2:
+        raise Trap("the even CTA of a pair issues what is for both; here is the odd one, or no pair")
+    return [cta, cta + 1]
+
+
 class _Product:
     """A product that a thread issues, for its CTA or for a pair."""
 
@@ -110,8 +124,6 @@ class _Product:
         right: int,
         scales: list[int],
     ):
-        from tlx_xdsl.ptx.ops.tcgen05 import ctas_of
-
         self.wave = cohort.wave
         self.kind, self.form = kind, form
         self.ctas = ctas_of(cohort, thread, pair=pair)

@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.cohort import Cohort, Trap
+from tlx_xdsl.ptx.cohort import Cohort
 from tlx_xdsl.ptx.ops.mbarriers import barrier_at, plus, shared_address
 from tlx_xdsl.ptx.ops.memory import Mask
 from tlx_xdsl.ptx.steps import Context, Step
@@ -25,6 +25,7 @@ from tlx_xdsl.ptx.swizzles import swizzled
 from tlx_xdsl.ptx.symbols import PARAM_WINDOW, RANK_SHIFT
 from tlx_xdsl.ptx.syntax import Address, Vector
 from tlx_xdsl.ptx.tensor_map import TENSOR_MAP_BYTES, Fields, decode
+from tlx_xdsl.ptx.traps import Trap
 
 UNIT = 16
 _HINTS = ("L2::cache_hint", "level::cache_hint")

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.cohort import LANES, Cohort, Trap
+from tlx_xdsl.ptx.cohort import LANES, Cohort
 from tlx_xdsl.ptx.kinds import TYPES
 from tlx_xdsl.ptx.ops.memory import Mask
 from tlx_xdsl.ptx.steps import Builder, Context, Step
 from tlx_xdsl.ptx.syntax import Number, Pair
+from tlx_xdsl.ptx.traps import Trap
 
 _LANE = np.arange(LANES, dtype=np.uint32)
 
@@ -55,7 +56,7 @@ def members(cohort: Cohort, mask: Mask, wanted: NDArray[np.uint32]) -> NDArray[n
     named = (rows(cohort, wanted) >> _LANE & np.uint32(1)).astype(np.bool_)
     if cohort.whole and mask is None:
         return named
-    # A thread that is not here has named nobody.
+    # A thread that is not here has named no other.
     named = (rows(cohort, wanted).max(axis=1)[:, None] >> _LANE & np.uint32(1)).astype(np.bool_)
     missing = named & ~running
     if missing.any() and not _ended(cohort, missing):
