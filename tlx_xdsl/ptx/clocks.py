@@ -122,7 +122,7 @@ class Clocks:
             return
         first = int(warps[0])
         own = np.array([first]) if warps[-1] == first else np.unique(warps)
-        steps = self.known[own, own]
+        steps = self.known[own, own].astype(np.int64)
         for warp, step in zip(own.tolist(), steps.tolist(), strict=True):
             self._note(warp, step, cohort)
         self.shared.access(own, own, steps, warps, places, size, writes=writes, proxy=False, ordered=False)
@@ -356,9 +356,6 @@ class Clocks:
         for warp in (cohort.warps if mask is None else np.unique(cohort.warp_of[mask])).tolist():
             if (agent := self._agents.get((f"tcgen05.{kind}", warp, None))) is not None:
                 self.known[warp, agent] = self._steps[agent]
-
-    def tensor_fence(self, cohort: Cohort, mask: Any, after: bool) -> None:
-        """Order with the tensor core is that of barriers."""
 
     # Reports ---------------------------------------------------------------------------------------------------------
 

@@ -47,13 +47,15 @@ def call_parts(instruction: Instruction) -> tuple[tuple[Operand, ...], str, tupl
     """The results, the function and the arguments of a call; None for another form."""
     operands = list(instruction.operands)
     results: tuple[Operand, ...] = ()
-    if operands and isinstance(operands[0], Arguments):
-        results = operands.pop(0).items  # pyright: ignore[reportAttributeAccessIssue]
+    if operands and isinstance(first := operands[0], Arguments):
+        results = first.items
+        del operands[0]
     if not operands or not isinstance(name := operands.pop(0), Symbol):
         return None
     arguments: tuple[Operand, ...] = ()
-    if operands and isinstance(operands[0], Arguments):
-        arguments = operands.pop(0).items  # pyright: ignore[reportAttributeAccessIssue]
+    if operands and isinstance(last := operands[0], Arguments):
+        arguments = last.items
+        del operands[0]
     return None if operands else (results, name.name, arguments)
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -138,7 +138,7 @@ def report(program: Program, counts: Sequence[int], seconds: float) -> PtxRun:
 
 
 def _three(what: str, sizes: int | Sequence[int]) -> tuple[int, int, int]:
-    listed = [sizes] if isinstance(sizes, int | np.integer) else list(sizes)
+    listed: list[Any] = list(sizes) if isinstance(sizes, Sequence) else [sizes]
     if not 1 <= len(listed) <= 3 or not all(isinstance(size, int | np.integer) and size >= 0 for size in listed):
         raise InputError(f"the {what} must be one to three numbers, found {sizes!r}")
     x, y, z = (*map(int, listed), 1, 1)[:3]
@@ -245,18 +245,21 @@ def _bytes_of(value: Any, parameter: Parameter, address: int | None, name: str) 
         raise InputTypeError(f"{name} must be a TensorMap, found {type(value).__name__}")
     if value is None:
         return bytes(parameter.size)
-    if isinstance(value, np.generic) and value.dtype.itemsize == parameter.size:
-        return value.tobytes()
-    if isinstance(value, float | np.floating):
+    if isinstance(value, np.generic):
+        scalar = np.asarray(cast(Any, value))
+        if scalar.itemsize == parameter.size:
+            return scalar.tobytes()
+        value = scalar.item()
+    if isinstance(value, float):
         floats: dict[int, Any] = {2: np.float16, 4: np.float32, 8: np.float64}
         if parameter.type == "bf16":
             return np.array(value, ml_dtypes.bfloat16).tobytes()
         if parameter.size not in floats:
             raise InputTypeError(f"{name} must be an integer, found {value}")
         return np.array(value, floats[parameter.size]).tobytes()
-    if not isinstance(value, int | np.integer | np.bool_):
+    if not isinstance(value, int):
         raise InputTypeError(f"{name} must be an array or a number, found {type(value).__name__}")
     bits = 8 * parameter.size
-    if not -(1 << bits - 1) <= int(value) < 1 << bits:
+    if not -(1 << bits - 1) <= value < 1 << bits:
         raise InputTypeError(f"{name} has {bits} bits, which cannot hold {value}")
-    return (int(value) % (1 << bits)).to_bytes(parameter.size, "little")
+    return (value % (1 << bits)).to_bytes(parameter.size, "little")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -112,7 +112,7 @@ def encode(tensor: TensorMap, address: int) -> bytes:
 
 def decode(raw: bytes) -> Fields | str:
     """The fields of a tensor map, or what is wrong with it."""
-    address, *rest = _FORM.unpack(raw[: _FORM.size])
+    address, *rest = cast("list[int]", _FORM.unpack(raw[: _FORM.size]))
     extents, strides, box, steps = rest[:5], rest[5:9], rest[9:14], rest[14:19]
     number, rank, interleave, swizzle, fill, _ = rest[19:25]
     rank += 1
@@ -120,7 +120,7 @@ def decode(raw: bytes) -> Fields | str:
         return "it was not filled"
     if number >= len(ELEMENT_BYTES) or rank > RANK or interleave or swizzle > 3 or fill > 1:
         return "it has a type, a rank or a mode that is not known"
-    size = ELEMENT_BYTES[number]
+    size: int = ELEMENT_BYTES[number]
     if any(step != 1 for step in steps[:rank]):
         return "it has element strides other than 1"
     if not all(1 <= extent <= 256 for extent in box[:rank]):

@@ -18,7 +18,7 @@ from tlx_xdsl.ptx.ops.memory import Mask, load_rows, space_of, store_rows
 from tlx_xdsl.ptx.steps import Builder, Context, Step
 from tlx_xdsl.ptx.syntax import SINK
 
-Update: TypeAlias = Callable[..., NDArray[Any]]
+Update: TypeAlias = Callable[..., Any]
 _IGNORED = (
     "relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "global", "shared", "shared::cta",
     "shared::cluster", "noftz", "L2::cache_hint", "sc", "async",
@@ -27,11 +27,15 @@ _LANES = {"v2": 2, "v4": 4, "v8": 8}
 
 
 def _increase(old: Any, most: Any) -> Any:
-    return np.where(old >= most, old.dtype.type(0), old + old.dtype.type(1))
+    one = np.ones_like(old)
+    found: Any = np.where(old >= most, old - old, old + one)
+    return found
 
 
 def _decrease(old: Any, most: Any) -> Any:
-    return np.where((old == 0) | (old > most), most, old - old.dtype.type(1))
+    one = np.ones_like(old)
+    found: Any = np.where((old == 0) | (old > most), most, old - one)
+    return found
 
 
 def _swap(old: Any, new: Any) -> Any:
@@ -39,14 +43,15 @@ def _swap(old: Any, new: Any) -> Any:
 
 
 def _compare_and_swap(old: Any, expected: Any, new: Any) -> Any:
-    return np.where(old == expected, new, old)
+    found: Any = np.where(old == expected, new, old)
+    return found
 
 
-_UPDATES: dict[str, Update] = {
-    "add": lambda old, new: old + new, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+_UPDATES: dict[str, Any] = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor, "exch": _swap, "cas": _compare_and_swap, "inc": _increase, "dec": _decrease,
 }  # fmt: skip
-_FLOAT_EXTREMA: dict[str, Update] = {"min": np.fmin, "max": np.fmax}
+_FLOAT_EXTREMA: dict[str, Any] = {"min": np.fmin, "max": np.fmax}
 
 
 def _build(context: Context) -> Step:
@@ -129,7 +134,7 @@ def _apart(addresses: NDArray[Any]) -> list[NDArray[np.int64]]:
         return [np.arange(len(addresses))]
     ranks = np.zeros(len(order), np.int64)
     starts = np.flatnonzero(np.concatenate([[True], ~same]))
-    ranks[order] = np.arange(len(order)) - np.repeat(starts, np.diff([*starts, len(order)]))
+    ranks[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
     return [np.flatnonzero(ranks == rank) for rank in range(int(ranks.max()) + 1)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,8 @@ def _registers(context: Context) -> Step:
         raise context.refuse("a multiple of 8 from 24 to 256 is wanted")
     wanted = count.value
     if parts[0] == "dec":
-        return Step(effect=lambda cohort, mask: _give(cohort, mask, wanted))
-    return Step(effect=lambda cohort, mask: _take(cohort, mask, wanted), suspends=True)
+        return Step(effect=partial(_give, wanted))
+    return Step(effect=partial(_take, wanted), suspends=True)
 
 
 class _Pool:
@@ -74,14 +75,14 @@ def _pools(cohort: Cohort, mask: Mask) -> list[tuple[_Pool, list[int], Any]] | N
     return found
 
 
-def _give(cohort: Cohort, mask: Mask, count: int) -> None:
+def _give(count: int, cohort: Cohort, mask: Mask) -> None:
     for pool, warps, _ in _pools(cohort, mask) or ():
         for warp in warps:
             pool.free += max(pool.held[warp] - count, 0)
             pool.held[warp] = min(pool.held[warp], count)
 
 
-def _take(cohort: Cohort, mask: Mask, count: int) -> Any:
+def _take(count: int, cohort: Cohort, mask: Mask) -> Any:
     items: list[Item] = []
     for pool, warps, chosen in _pools(cohort, mask) or ():
         missing = sum(max(count - pool.held[warp], 0) for warp in warps)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tlx_xdsl.ptx.cohort import Cohort
+from tlx_xdsl.ptx.ops.groups import commit_group, wait_group, waiting
 from tlx_xdsl.ptx.ops.mbarriers import barrier_at, each, plus, shared_address
 from tlx_xdsl.ptx.ops.memory import Mask
 from tlx_xdsl.ptx.ops.tma import UNIT, build_tensor_copy, collect, deliver
@@ -24,11 +24,11 @@ def _build(context: Context) -> Step:
         case ["async", "mbarrier", "arrive", *rest]:
             return _arrive(context, increments="noinc" not in rest)
         case ["async", "commit_group"]:
-            return _commit_group(context, "cp.async")
+            return commit_group(context, "cp.async")
         case ["async", "wait_group"]:
-            return Step(effect=_wait_group("cp.async", _count(context)))
+            return wait_group(context, "cp.async")
         case ["async", "wait_all"]:
-            return Step(effect=_wait_group("cp.async", 0))
+            return Step(effect=waiting("cp.async", 0))
         case ["async", "ca" | "cg", "shared" | "shared::cta", "global", *rest]:
             if any(part.split("::")[0] not in ("L1", "L2") for part in rest):
                 raise context.refuse()
@@ -44,33 +44,13 @@ def _build_bulk(context: Context, parts: list[str]) -> Step:
         case ["async", "bulk", "prefetch", *_]:
             return NOTHING
         case ["async", "bulk", "commit_group"]:
-            return _commit_group(context, "TMA store")
+            return commit_group(context, "TMA store")
         case ["async", "bulk", "wait_group"] | ["async", "bulk", "wait_group", "read"]:
-            return Step(effect=_wait_group("TMA store", _count(context)))
+            return wait_group(context, "TMA store")
         case ["async", "bulk", *rest]:
             return _bulk(context, [part for part in rest if part != "L2::cache_hint"])
         case _:
             raise context.refuse("reductions of plain bytes")
-
-
-def _commit_group(context: Context, kind: str) -> Step:
-    context.expect(0)
-    return Step(effect=lambda cohort, mask: cohort.wave.order.commit(cohort, mask, kind))
-
-
-def _count(context: Context) -> int:
-    context.expect(1)
-    count = context.operand(0)
-    if not isinstance(count, Number):
-        raise context.refuse("the number of groups must be a constant")
-    return count.value
-
-
-def _wait_group(kind: str, count: int) -> Callable[..., None]:
-    def run(cohort: Cohort, mask: Mask) -> None:
-        cohort.wave.order.wait_group(cohort, mask, kind, count)
-
-    return run
 
 
 def _copy(context: Context) -> Step:

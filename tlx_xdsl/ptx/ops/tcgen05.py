@@ -43,12 +43,11 @@ def _build(context: Context) -> Step:
             return _store(context, form)
         case ["wait::ld" | "wait::st", "sync", "aligned"]:
             context.expect(0)
-            kind = parts[0].removeprefix("wait::")
-            return Step(effect=lambda cohort, mask: cohort.wave.order.tensor_wait(cohort, mask, kind))
+            return Step(effect=_waiting(parts[0].removeprefix("wait::")))
         case ["fence::before_thread_sync"] | ["fence::after_thread_sync"]:
             context.expect(0)
-            after = "after" in parts[0]
-            return Step(effect=lambda cohort, mask: cohort.wave.order.tensor_fence(cohort, mask, after))
+            # What orders is the barrier between the two.
+            return NOTHING
         case ["commit", group, "mbarrier::arrive::one", *form] if group in _GROUPS:
             return _commit(context, form)
         case ["cp", group, *form] if group in _GROUPS:
@@ -57,6 +56,13 @@ def _build(context: Context) -> Step:
             return build_product(context, kind, form, pair=group == _GROUPS[1])
         case _:
             raise context.refuse()
+
+
+def _waiting(kind: str) -> Callable[[Cohort, Mask], None]:
+    def run(cohort: Cohort, mask: Mask) -> None:
+        cohort.wave.order.tensor_wait(cohort, mask, kind)
+
+    return run
 
 
 # Allocation ----------------------------------------------------------------------------------------------------------

@@ -91,13 +91,10 @@ def _shuffle(context: Context) -> Step:
         writes = (context.single_result(target.first, "u4"), context.single_result(target.second, "b"))
     else:
         writes = (*context.result(target, "u4"), (None, "b"))
-    fixed = None
-    if isinstance(context.operand(2), Number) and isinstance(context.operand(3), Number):
-        fixed = _sources(
-            mode,
-            np.full((1, LANES), context.operand(2).value, np.uint32),
-            np.full((1, LANES), context.operand(3).value, np.uint32),
-        )  # pyright: ignore
+    by, bounds, fixed = context.operand(2), context.operand(3), None
+    if isinstance(by, Number) and isinstance(bounds, Number):
+        constants = (np.full((1, LANES), each.value % (1 << 32), np.uint32) for each in (by, bounds))
+        fixed = _sources(mode, *constants)
     return Step(reads, writes, effect=_shuffler(mode, fixed))
 
 
@@ -105,22 +102,23 @@ def _sources(
     mode: str, by: NDArray[np.uint32], bounds: NDArray[np.uint32]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The lane that each lane takes its value from, and whether that is within its segment."""
-    by, clamp, segment = (each.astype(np.int64) for each in (by & 31, bounds & 31, bounds >> 8 & 31))
+    distance = (by & 31).astype(np.int64)
+    clamp, segment = (bounds & 31).astype(np.int64), (bounds >> 8 & 31).astype(np.int64)
     lane = np.arange(LANES)
     highest = lane & segment | clamp & ~segment
     lowest = lane & segment
     match mode:
         case "up":
-            source = lane - by
+            source = lane - distance
             inside = source >= highest
         case "down":
-            source = lane + by
+            source = lane + distance
             inside = source <= highest
         case "bfly":
-            source = lane ^ by
+            source = lane ^ distance
             inside = source <= highest
         case _:
-            source = lowest | by & ~segment
+            source = lowest | distance & ~segment
             inside = source <= highest
     return np.where(inside, source, lane), inside
 

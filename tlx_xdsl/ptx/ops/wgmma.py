@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tlx_xdsl.ptx.cohort import LANES, Cohort
 from tlx_xdsl.ptx.descriptors import UNIT, of_wgmma, units
 from tlx_xdsl.ptx.fragments import accumulator, left, to_registers
+from tlx_xdsl.ptx.ops.groups import commit_group, wait_group
 from tlx_xdsl.ptx.ops.matrices import RESULTS, check_whole
 from tlx_xdsl.ptx.ops.memory import Mask
 from tlx_xdsl.ptx.products import ELEMENTS, multiply
@@ -35,15 +36,9 @@ def _build(context: Context) -> Step:
             context.expect(0)
             return Step(effect=_fence)
         case ["commit_group", "sync", "aligned"]:
-            context.expect(0)
-            return Step(effect=lambda cohort, mask: cohort.wave.order.commit(cohort, mask, "wgmma"))
+            return commit_group(context, "wgmma")
         case ["wait_group", "sync", "aligned"]:
-            context.expect(1)
-            count = context.operand(0)
-            if not isinstance(count, Number):
-                raise context.refuse("the number of groups must be a constant")
-            number = count.value
-            return Step(effect=lambda cohort, mask: cohort.wave.order.wait_group(cohort, mask, "wgmma", number))
+            return wait_group(context, "wgmma")
         case ["mma_async", "sync", "aligned", shape, d_type, a_type, b_type, *more] if set(more) <= {"satfinite"}:
             return _product(context, shape, d_type, a_type, b_type)
         case _:
