@@ -127,6 +127,25 @@ def load_parts(desc, pages, head, row, parts, full, empty, phase):
 
 
 @tlx_xdsl.jit
+def queries_of(
+    q_ptr, item, TILES, SPLITS, KV_HEADS, q_batch, q_head, q_row, GROUP, QUERIES, DIM,
+    PIECE: tl.constexpr, PIECES: tl.constexpr,
+):  # fmt: skip
+    """An item's rows of queries, in pieces of columns; zeros where there are none."""
+    tile, _, head, batch = place_of(item, TILES, SPLITS, KV_HEADS)
+    rows = tile * ROWS + tl.arange(0, ROWS)
+    query = rows // GROUP
+    q_heads = (head * GROUP + rows % GROUP).to(tl.int64)
+    at = batch.to(tl.int64) * q_batch + q_heads * q_head + query.to(tl.int64) * q_row
+    pieces = ()
+    for piece in tl.static_range(PIECES):
+        columns = piece * PIECE + tl.arange(0, PIECE)
+        inside = (query < QUERIES)[:, None] & (columns < DIM)[None, :]
+        pieces += (tl.load(q_ptr + at[:, None] + columns[None, :], inside, 0.0),)
+    return pieces
+
+
+@tlx_xdsl.jit
 def hidden(scores, key, length, query, QUERIES, left, CAUSAL: tl.constexpr):
     """The scores, minus infinity for keys that a row does not see; its last query stands at the last key."""
     keys = key + tl.arange(0, scores.shape[1])
@@ -187,6 +206,10 @@ def attention_decode(
             scale = sm_scale * LOG2_E if softcap is None else LOG2_E
             stage = 0
             phase = 0
+            queries = queries_of(
+                q_ptr, tl.program_id(0), TILES, SPLITS, KV_HEADS, q_batch, q_head, q_row, GROUP, QUERIES, DIM,
+                PIECE, PIECES,
+            )  # fmt: skip
             for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
                 tile, split, head, batch = place_of(item, TILES, SPLITS, KV_HEADS)
                 length = length_of(lengths_ptr, batch, KEYS)
@@ -195,12 +218,26 @@ def attention_decode(
                 query = rows // GROUP
                 q_heads = head * GROUP + rows % GROUP
                 is_row = query < QUERIES
-                at = batch.to(tl.int64) * q_batch + q_heads.to(tl.int64) * q_head + query.to(tl.int64) * q_row
                 for piece in tl.static_range(PIECES):
-                    columns = piece * PIECE + tl.arange(0, PIECE)
-                    inside = is_row[:, None] & (columns < DIM)[None, :]
-                    tlx.local_store(as_matrix(q[piece]), tl.load(q_ptr + at[:, None] + columns[None, :], inside, 0.0))
+                    tlx.local_store(as_matrix(q[piece]), queries[piece])
                 tlx.fence_async_shared()
+                # They are there when this item is done. After the last item that one's again, which are not used.
+                following = tl.minimum(item + tl.num_programs(0), ITEMS - 1)
+                queries = queries_of(
+                    q_ptr,
+                    following,
+                    TILES,
+                    SPLITS,
+                    KV_HEADS,
+                    q_batch,
+                    q_head,
+                    q_row,
+                    GROUP,
+                    QUERIES,
+                    DIM,
+                    PIECE,
+                    PIECES,
+                )
                 m = tl.full((ROWS,), float("-inf"), tl.float32)
                 total = tl.zeros((ROWS,), tl.float32)
                 acc = zeros_of(ROWS, V_PIECE, V_PIECES)

@@ -12,9 +12,9 @@ of which each makes those of the row (Chan, Golub, LeVeque, 1979), in the order 
     sum of g (x - m) = sum over ranks of (sum of g d + (m' - m) sum of g)
 
 So a row costs one exchange. It goes by `st.async`, whose bytes complete on a barrier of the CTA that gets them, to one
-of two places in turns. What a thread has read before it starts such a store, the completion does not release (PTX ISA,
-`st.async`), so each CTA also arrives at the barriers of all: who has waited for the sums of a row knows that all have
-read those of the row before, whose place the next ones take.
+of PLACES in turns. Such a completion releases the bytes alone, not what the thread has read before (PTX ISA,
+`st.async`): before places are taken again, the cluster waits for all of its CTAs, once in PLACES rows. An arrival at
+each other CTA for each row would order that, too, but it is a release, which waits for the row's stores.
 
 `norm_rows` has the formulas, says what UNIT is, and adds up the sums that clusters have of dw and db.
 """
@@ -31,6 +31,9 @@ import tlx_xdsl.language.tlx as tlx
 SUMS = tl.constexpr(4)
 """Those that CTAs hand over."""
 
+PLACES = tl.constexpr(8)
+"""Rows whose sums a CTA has place for."""
+
 
 @tlx_xdsl.jit
 def sums_of(mean, squares, products, total):
@@ -41,7 +44,7 @@ def sums_of(mean, squares, products, total):
 
 @tlx_xdsl.jit
 def hand_over(sums, received, complete, place, RANKS: tl.constexpr):
-    """Write a CTA's sums to one of the two places of all CTAs; `received` has RANKS buffers for each place."""
+    """Write a CTA's sums to a place of all CTAs; `received` has RANKS buffers for each place."""
     tlx.barrier_expect_bytes(complete[place], RANKS * SUMS * 4)
     for other in tl.static_range(RANKS):
         mine = received[place * RANKS + tlx.cluster_cta_rank()]
@@ -49,10 +52,10 @@ def hand_over(sums, received, complete, place, RANKS: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def handed_over(received, complete, place, phase, RANKS: tl.constexpr, PLACES: tl.constexpr):
+def handed_over(received, complete, place, phase, RANKS: tl.constexpr, COUNT: tl.constexpr):
     """Wait for the sums of all CTAs: [RANKS, SUMS]."""
     tlx.barrier_wait(complete[place], phase)
-    return tlx.local_load(tlx.local_reinterpret(received, tl.float32, (RANKS, SUMS), num=PLACES)[place])
+    return tlx.local_load(tlx.local_reinterpret(received, tl.float32, (RANKS, SUMS), num=COUNT)[place])
 
 
 @tlx_xdsl.jit
@@ -132,65 +135,51 @@ def norm_backward_cluster_rows(
     columns = rank * BLOCK + tl.arange(0, BLOCK)
     of_row = columns < count
     own = tl.minimum(count - rank * BLOCK, BLOCK)
-    received = tlx.local_alloc((SUMS,), tl.float32, 2 * RANKS)
-    complete = tlx.alloc_barriers(2, arrive_count=RANKS + 1)
-    own_sums = tlx.local_alloc((SUMS,), tl.float32, 1)
-    ready = tlx.alloc_barriers(1)
+    received = tlx.local_alloc((SUMS,), tl.float32, PLACES * RANKS)
+    complete = tlx.alloc_barriers(PLACES)
+    if weight_ptr is not None:
+        weight = tl.load(weight_ptr + columns, of_row, 0.0).to(tl.float32)
+    dweight = tl.zeros((BLOCK,), tl.float32)
+    dbias = tl.zeros((BLOCK,), tl.float32)
+    at = first.to(tl.int64)
+    next_x = tl.load(x_ptr + at * (x_stride * UNIT) + columns, of_row, 0.0)
+    next_dy = tl.load(dout_ptr + at * (dout_stride * UNIT) + columns, of_row, 0.0)
     tlx.cluster_barrier()  # the others run, and their barriers are ready
-
-    with tlx.async_tasks():
-        with tlx.async_task("default"):
-            dweight = tl.zeros((BLOCK,), tl.float32)
-            dbias = tl.zeros((BLOCK,), tl.float32)
-            place = first.to(tl.int64)
-            next_x = tl.load(x_ptr + place * (x_stride * UNIT) + columns, of_row, 0.0)
-            next_dy = tl.load(dout_ptr + place * (dout_stride * UNIT) + columns, of_row, 0.0)
-            turn = 0
-            for row in range(first, ROW_COUNT, clusters):
-                x = next_x.to(tl.float32)
-                dy = next_dy.to(tl.float32)
-                # The last one again where there is none: what it loads is not used.
-                place = tl.minimum(row + clusters, ROW_COUNT - 1).to(tl.int64)
-                next_x = tl.load(x_ptr + place * (x_stride * UNIT) + columns, of_row, 0.0)
-                next_dy = tl.load(dout_ptr + place * (dout_stride * UNIT) + columns, of_row, 0.0)
-                x, own_mean = piece_of(x, of_row, own, CENTRED)
-                g = dy
-                if weight_ptr is not None:
-                    # From the L1 cache: registers do not hold it beside the rest.
-                    g = dy * tl.load(weight_ptr + columns, of_row, 0.0).to(tl.float32)
-                squares, products, total = tl.reduce((x * x, g * x, g), 0, add_three)
-                tlx.local_store(own_sums[0], sums_of(own_mean, squares, products, total))
-                tlx.barrier_arrive(ready[0])
-                sums = handed_over(received, complete, turn % 2, turn // 2 & 1, RANKS, 2)
-                turn += 1
-                mean, squares, apart = mean_and_squares(sums, count, BLOCK, CENTRED)
-                scale = tl.rsqrt(squares / count + eps)
-                products = column(sums, 2)
-                shift = 0.0
-                if CENTRED:
-                    totals = column(sums, 3)
-                    products += apart * totals
-                    shift = tl.sum(totals, 0) / count
-                h = (x + (own_mean - mean)) * scale
-                dx = (g - h * (tl.sum(products, 0) * scale / count) - shift) * scale
-                at = dx_ptr + row.to(tl.int64) * (dx_stride * UNIT) + columns
-                tl.store(at, dx.to(dx_ptr.dtype.element_ty), of_row)
-                if weight_ptr is not None:
-                    dweight += dy * h
-                if WITH_BIAS:
-                    dbias += dy
-            parts = parts_ptr + first.to(tl.int64) * (2 * RANKS * BLOCK) + columns
-            if weight_ptr is not None:
-                tl.store(parts, dweight)
-            if WITH_BIAS:
-                tl.store(parts + RANKS * BLOCK, dbias)
-
-        with tlx.async_task(num_warps=1, registers=24):  # hands the sums over
-            turn = 0
-            for _ in range(first, ROW_COUNT, clusters):
-                tlx.barrier_wait(ready[0], turn & 1)
-                mine = tlx.local_load(own_sums[0])
-                for other in tl.static_range(RANKS):
-                    tlx.barrier_arrive(complete[turn % 2], 1, other)
-                hand_over(mine, received, complete, turn % 2, RANKS)
-                turn += 1
+    turn = 0
+    for row in range(first, ROW_COUNT, clusters):
+        x = next_x.to(tl.float32)
+        dy = next_dy.to(tl.float32)
+        # The last one again where there is none: what it loads is not used.
+        at = tl.minimum(row + clusters, ROW_COUNT - 1).to(tl.int64)
+        next_x = tl.load(x_ptr + at * (x_stride * UNIT) + columns, of_row, 0.0)
+        next_dy = tl.load(dout_ptr + at * (dout_stride * UNIT) + columns, of_row, 0.0)
+        x, own_mean = piece_of(x, of_row, own, CENTRED)
+        g = dy if weight_ptr is None else dy * weight
+        squares, products, total = tl.reduce((x * x, g * x, g), 0, add_three)
+        place = turn % PLACES
+        if place == 0 and turn > 0:
+            tlx.cluster_barrier()  # all have read what lies in the places
+        hand_over(sums_of(own_mean, squares, products, total), received, complete, place, RANKS)
+        sums = handed_over(received, complete, place, turn // PLACES & 1, RANKS, PLACES)
+        turn += 1
+        mean, squares, apart = mean_and_squares(sums, count, BLOCK, CENTRED)
+        scale = tl.rsqrt(squares / count + eps)
+        products = column(sums, 2)
+        shift = 0.0
+        if CENTRED:
+            totals = column(sums, 3)
+            products += apart * totals
+            shift = tl.sum(totals, 0) / count
+        h = (x + (own_mean - mean)) * scale
+        dx = (g - h * (tl.sum(products, 0) * scale / count) - shift) * scale
+        target = dx_ptr + row.to(tl.int64) * (dx_stride * UNIT) + columns
+        tl.store(target, dx.to(dx_ptr.dtype.element_ty), of_row)
+        if weight_ptr is not None:
+            dweight += dy * h
+        if WITH_BIAS:
+            dbias += dy
+    parts = parts_ptr + first.to(tl.int64) * (2 * RANKS * BLOCK) + columns
+    if weight_ptr is not None:
+        tl.store(parts, dweight)
+    if WITH_BIAS:
+        tl.store(parts + RANKS * BLOCK, dbias)

@@ -19,17 +19,20 @@ DTYPES = ("fp16", "bf16", "fp32")
 MAX_COLUMNS = 1 << 20
 """Elements of a row."""
 
-HELD_COLUMNS = 65536
-"""The longest row that registers hold: 64 values for each of 1024 threads."""
+HELD_COLUMNS = 32768
+"""The longest row that a program's registers hold: 32 values for each of 1024 threads."""
 
 HELD_BACKWARD_COLUMNS = 8192
 """The same backward, where the next row and the sums of the weight's gradient are held, too: 16 for each of 512."""
 
-_CLUSTER_BLOCK, _CLUSTER_BACKWARD_BLOCK, _CLUSTER_WARPS = 16384, 8192, 16
-"""Elements of a longer row that a CTA of a cluster has, forward and backward, and its warps."""
+_CLUSTERS = {2: 66, 4: 30, 8: 15}
+"""Clusters of so many CTAs that 132 multiprocessors run at once (`gemm_division` says where from)."""
 
-_RANKS = (2, 4, 8)
-"""CTAs of a cluster."""
+_CLUSTER_BLOCKS = {8192: 8, 32768: 32}
+"""Elements of a longer row that a CTA of a cluster has, and its warps: the first of which 8 hold the row."""
+
+_CLUSTER_BACKWARD_BLOCK, _CLUSTER_BACKWARD_WARPS = 8192, 16
+"""The same backward."""
 
 _LONG_BLOCK, _LONG_WARPS = 8192, 16
 """Elements of a longer row that a program has at a time, and its warps."""
@@ -81,13 +84,14 @@ def norm_launch(name: str, x: Any, weight: Any, bias: Any, out: Any, eps: float,
     sources = {"x_ptr": "x", "weight_ptr": "weight", "bias_ptr": "bias", "out_ptr": "out"}
     aligned = tuple(sources) if unit > 1 else ()
     if rows.columns > HELD_COLUMNS:
-        if ranks := _ranks(rows.columns, _CLUSTER_BLOCK):
-            constants = {"BLOCK": _CLUSTER_BLOCK, "RANKS": ranks, "UNIT": unit, "CENTRED": centred}
-            launch = Launch.of(
-                norm_cluster_rows, (rows.count * ranks,), values, constants, given.device, sources, aligned,
-                num_warps=_CLUSTER_WARPS,
-            )  # fmt: skip
-            return replace(launch, cluster=(ranks, 1, 1))
+        for block, warps in _CLUSTER_BLOCKS.items():
+            if ranks := _ranks(rows.columns, block):
+                constants = {"BLOCK": block, "RANKS": ranks, "UNIT": unit, "CENTRED": centred}
+                launch = Launch.of(
+                    norm_cluster_rows, (rows.count * ranks,), values, constants, given.device, sources, aligned,
+                    num_warps=warps,
+                )  # fmt: skip
+                return replace(launch, cluster=(ranks, 1, 1))
         return Launch.of(
             norm_long_rows,
             (rows.count,),
@@ -183,7 +187,7 @@ def norm_backward_launch(
 
 def _ranks(columns: int, block: int) -> int | None:
     """CTAs of a cluster that has a row, `block` elements each; None for longer ones."""
-    return next((ranks for ranks in _RANKS if ranks * block >= columns), None)
+    return next((ranks for ranks in _CLUSTERS if ranks * block >= columns), None)
 
 
 def _cluster_backward(
@@ -197,7 +201,7 @@ def _cluster_backward(
 ) -> Launches:
     """The launches for rows that clusters of `ranks` CTAs hold: dx with sums of each cluster, and the sums of those."""
     length = ranks * _CLUSTER_BACKWARD_BLOCK
-    clusters = max(1, min(rows.count, multiprocessors(given) * 10 // 11 // ranks))
+    clusters = max(1, min(rows.count, multiprocessors(given) * _CLUSTERS[ranks] // 132))
     parts = empty(given, (clusters * 2 * length,), "fp32")
     main = Launch.of(
         norm_backward_cluster_rows,
@@ -207,7 +211,8 @@ def _cluster_backward(
         given.device,
         _SOURCES,
         (*aligned, "parts_ptr"),
-        num_warps=_CLUSTER_WARPS,
+        maxnreg=_REGISTERS // (_CLUSTER_BACKWARD_WARPS * 32),
+        num_warps=_CLUSTER_BACKWARD_WARPS,
     )
     main = replace(main, cluster=(ranks, 1, 1))
     return Launches((main, *_sums(given, rows, parts, clusters, length, outs)), parts)
@@ -273,7 +278,7 @@ def _sums(given: Operand, rows: Rows, parts: Any, count: int, length: int, outs:
         ("parts_ptr",),
         num_warps=8,
     )
-    return [sums]
+    return [replace(sums, launch_pdl=True)]
 
 
 _SOURCES = {
