@@ -161,7 +161,7 @@ def norm_backward_cluster_rows(
             tlx.cluster_barrier()  # all have read what lies in the places
         hand_over(sums_of(own_mean, squares, products, total), received, complete, place, RANKS)
         sums = handed_over(received, complete, place, turn // PLACES & 1, RANKS, PLACES)
-        turn += 1
+        turn += 1  # noqa: SIM113
         mean, squares, apart = mean_and_squares(sums, count, BLOCK, CENTRED)
         scale = tl.rsqrt(squares / count + eps)
         products = column(sums, 2)
