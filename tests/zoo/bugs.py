@@ -202,7 +202,7 @@ class Cage:
             {**self.constants, **twin, **constants, **self.options},
             self.seconds if seconds is None else seconds,
             "-".join(f"{name}-{value}".replace(" ", "-") for name, value in constants.items())
-            or f"run-{len(self.clean_runs)}",
+            or (f"run-{len(self.clean_runs)}" if self.clean_runs else "run"),
             false_alarm,
         )
         self.clean_runs.append(run)

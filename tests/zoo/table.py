@@ -12,6 +12,8 @@ from tests.zoo import (
     pairs,
     persistent,
     products,
+    right_between_programs,
+    right_in_a_block,
     rings,
     stores,
     tensor_memory,
@@ -30,6 +32,7 @@ _CAGES = {
     "blackwell": _cages(tensor_memory, pairs),
     "global memory": _cages(flags, locks, grids),
     "bounds": _cages(bounds),
+    "right": _cages(right_in_a_block, right_between_programs),
 }
 AREAS: dict[str, list[Bug]] = {area: [bug for cage in cages for bug in cage.bugs] for area, cages in _CAGES.items()}
 """The mistakes of each area."""
