@@ -5,6 +5,7 @@ from typing import Any
 from tests.zoo import (
     bounds,
     clusters,
+    descriptors,
     flags,
     grids,
     handshakes,
@@ -32,6 +33,7 @@ _CAGES = {
     "blackwell": _cages(tensor_memory, pairs),
     "global memory": _cages(flags, locks, grids),
     "bounds": _cages(bounds),
+    "descriptors": _cages(descriptors),
     "right": _cages(right_in_a_block, right_between_programs),
 }
 AREAS: dict[str, list[Bug]] = {area: [bug for cage in cages for bug in cage.bugs] for area, cages in _CAGES.items()}
