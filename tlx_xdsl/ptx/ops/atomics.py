@@ -7,7 +7,7 @@ single operations are taken as program order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,13 @@ _LANES = {"v2": 2, "v4": 4, "v8": 8}
 
 def _increase(old: Any, most: Any) -> Any:
     one = np.ones_like(old)
-    found: Any = np.where(old >= most, old - old, old + one)
+    found = cast(Any, np.where)(old >= most, old - old, old + one)
     return found
 
 
 def _decrease(old: Any, most: Any) -> Any:
     one = np.ones_like(old)
-    found: Any = np.where((old == 0) | (old > most), most, old - one)
+    found = cast(Any, np.where)((old == 0) | (old > most), most, old - one)
     return found
 
 
@@ -43,7 +43,7 @@ def _swap(old: Any, new: Any) -> Any:
 
 
 def _compare_and_swap(old: Any, expected: Any, new: Any) -> Any:
-    found: Any = np.where(old == expected, new, old)
+    found = cast(Any, np.where)(old == expected, new, old)
     return found
 
 
