@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tlx_xdsl.interpreter.matmul import E2M1
 from tlx_xdsl.interpreter.ptx.conversions import CONVERSIONS
 from tlx_xdsl.interpreter.ptx.instructions import INSTRUCTIONS, Compiled, Vectors
 from tlx_xdsl.interpreter.ptx.registers import TYPES as PTX_TYPES
@@ -280,7 +281,22 @@ def _unpacked(part: str) -> Callable[[Array], tuple[Array, ...]]:
 # Conversions ---------------------------------------------------------------------------------------------------------
 
 
+def _pairs_of_e2m1(target: str) -> Callable[[Array], Array]:
+    """`cvt.rn.f16x2.e2m1x2`: two numbers of 4 bits in a byte, the low one first."""
+    dtype = KINDS[TYPES[target]].dtype
+
+    def run(codes: Array) -> Array:
+        return E2M1[np.stack([codes & 15, codes >> 4], -1)].astype(dtype)
+
+    return run
+
+
 def _convert(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
+    if modifiers == ["rn", "e2m1x2"] and types in (["f16x2"], ["bf16x2"]):
+        run = _pairs_of_e2m1(types[0])
+        context.expect(2)
+        reads = (context.value(context.operand(1), "u1"),)
+        return Step(reads, context.result(context.operand(0), TYPES[types[0]]), "run({0})", {"run": run}, arrays=True)
     if len(types) != 2:
         return None
     target, source = types

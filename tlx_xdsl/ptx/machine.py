@@ -63,6 +63,8 @@ class Machine:
         self.others_run = True
         """True if what all threads of a wave wait for may still come from another wave."""
         self._most_threads = most_threads
+        self._waiting: list[int] = []
+        """The clusters that are not launched yet, in order."""
         self._local: dict[int, GlobalMemory] = {}
         self._place_variables()
 
@@ -155,6 +157,12 @@ class Machine:
     def ended(self, wave: Wave, cta: int, cohort: Cohort) -> None:
         """Look at what a CTA leaves, all of whose threads have ended."""
 
+    def take_over(self) -> NDArray[np.int64] | None:
+        """The first CTA of the next cluster that was not launched, which never will be then; None if there is none."""
+        if not self._waiting:
+            return None
+        return self.coordinates(self._waiting.pop(0), 1)[0]
+
     def run(self, limits: Limits) -> None:
         """Run all CTAs; clusters side by side as far as they fit into a wave.
 
@@ -163,12 +171,16 @@ class Machine:
         """
         budget = Budget(limits.blocks, limits.seconds)
         per_wave = max(1, self._most_threads // (self.threads * self.cluster_size))
-        firsts = list(range(0, self.clusters, per_wave))
+        if any(each.name == "clusterlaunchcontrol" for each in self.program.function.instructions):
+            # Some must be left to be taken over.
+            per_wave = 1
+        waiting = self._waiting = list(range(self.clusters))
         running: list[Iterator[bool]] = []
-        while firsts or running:
-            if firsts:
-                first = firsts.pop(0)
-                wave = Wave(self, first, min(per_wave, self.clusters - first))
+        while waiting or running:
+            if waiting:
+                count = min(per_wave, len(waiting))
+                wave = Wave(self, waiting[0], count)
+                del waiting[:count]
                 running.append(wave.run(budget))
             still: list[Iterator[bool]] = []
             stuck = True
@@ -178,7 +190,7 @@ class Machine:
                     still.append(each)
                 stuck = stuck and said is True
             # Where none goes on, the next that is asked reports it.
-            self.others_run = bool(firsts) or not stuck
+            self.others_run = bool(waiting) or not stuck
             running = still
 
 

@@ -36,7 +36,7 @@ MEANINGS: dict[str, Meaning] = {
     "brkpt": Meaning("Miscellaneous: brkpt", "ends the run"),
     "brx": Meaning("Control Flow: brx.idx", "as bra"),
     "call": Meaning("Control Flow: call", "functions of the module, `vprintf`, `__assertfail`"),
-    "clusterlaunchcontrol": Meaning("Parallel Synchronization: clusterlaunchcontrol", "`query_cancel` only"),
+    "clusterlaunchcontrol": Meaning("Parallel Synchronization: clusterlaunchcontrol", "in the order of clusters"),
     "clz": Meaning("Integer: clz", _EXACT),
     "copysign": Meaning("Floating Point: copysign", _EXACT),
     "cos": Meaning("Floating Point: cos", _NEAR),

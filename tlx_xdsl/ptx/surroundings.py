@@ -37,6 +37,10 @@ class Launch(Protocol):
         """A special register of the threads of a cohort."""
         ...
 
+    def take_over(self) -> NDArray[np.int64] | None:
+        """The first CTA of the next cluster that was not launched."""
+        ...
+
     def make_order(self, wave: Any) -> Any:
         """What compares the accesses of a wave."""
         ...

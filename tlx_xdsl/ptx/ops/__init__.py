@@ -10,6 +10,7 @@ from tlx_xdsl.ptx.ops import (
     control,
     copies,
     fences,
+    launch_control,
     matrices,
     mbarriers,
     memory,
@@ -23,8 +24,8 @@ from tlx_xdsl.ptx.ops import (
 from tlx_xdsl.ptx.steps import Builder
 
 _MODULES = (
-    atomics, barriers, calls, clusters, control, copies, fences, matrices, mbarriers, memory, nothing, stores,
-    tcgen05, tensormaps, warps, wgmma,
+    atomics, barriers, calls, clusters, control, copies, fences, launch_control, matrices, mbarriers, memory, nothing,
+    stores, tcgen05, tensormaps, warps, wgmma,
 )  # fmt: skip
 BUILDERS: dict[str, Builder] = {name: builder for module in _MODULES for name, builder in module.BUILDERS.items()}
 """The builders by the first part of the operation code."""

@@ -28,14 +28,12 @@ _LANES = {"v2": 2, "v4": 4, "v8": 8}
 
 def _increase(old: Any, most: Any) -> Any:
     one = np.ones_like(old)
-    found = cast(Any, np.where)(old >= most, old - old, old + one)
-    return found
+    return cast(Any, np.where)(old >= most, old - old, old + one)
 
 
 def _decrease(old: Any, most: Any) -> Any:
     one = np.ones_like(old)
-    found = cast(Any, np.where)((old == 0) | (old > most), most, old - one)
-    return found
+    return cast(Any, np.where)((old == 0) | (old > most), most, old - one)
 
 
 def _swap(old: Any, new: Any) -> Any:
@@ -43,8 +41,7 @@ def _swap(old: Any, new: Any) -> Any:
 
 
 def _compare_and_swap(old: Any, expected: Any, new: Any) -> Any:
-    found = cast(Any, np.where)(old == expected, new, old)
-    return found
+    return cast(Any, np.where)(old == expected, new, old)
 
 
 _UPDATES: dict[str, Any] = {
