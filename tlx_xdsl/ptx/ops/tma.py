@@ -258,8 +258,8 @@ def deliver(
 ) -> None:
     """Write bytes to shared memory, of the CTAs of these ranks, and count them at the mbarrier.
 
-    With `is_pair` that is in the CTA of each pair that is odd or even as the one that the address names. `token` is that
-    of the copy where it was issued before.
+    With `is_pair` that is in the CTA of each pair that is odd or even as the one that the address names. `token` is
+    that of the copy where it was issued before.
     """
     wave = cohort.wave
     for to, at in _places(cohort, thread, target, barrier, ranks, is_pair=is_pair):
