@@ -67,7 +67,7 @@ BITS = Cage(bits, integers(8, 1, 8), grid=6).clean(seconds=0.1)
 
 @tlx_xdsl.jit
 def volatile_with_fences(data, flag, out):
-    """ld.volatile has the memory semantics of ld.relaxed.sys (PTX ISA): with a fence behind it, it acquires."""
+    """ld.volatile has the memory semantics of ld.relaxed.sys (PTX ISA): with a fence after it, it acquires."""
     offsets = tl.arange(0, 32)
     if tl.program_id(0) == 0:
         tl.store(data + offsets, offsets)
@@ -95,7 +95,7 @@ def sums_by_atomics(x, sums, count, out):
     tl.atomic_max(sums + 32 + offsets, values, sem="relaxed")
     if tl.atomic_add(count, 1, sem="acq_rel") == tl.num_programs(0) - 1:
         tl.store(out + offsets, tl.load(sums + offsets) / (1 + tl.load(sums + 32 + offsets)))
-        # For the next launch: nobody is left who reads them.
+        # For the next launch: no one is left who reads them.
         tl.store(sums + offsets, tl.zeros((32,), tl.float32))
         tl.store(sums + 32 + offsets, tl.zeros((32,), tl.float32))
         tl.store(count, 0)

@@ -39,7 +39,7 @@ FIRST_ROUND = Cage(
 
 @tlx_xdsl.jit
 def drained_at_the_end(src, out, TILES: tl.constexpr):
-    """Who stores frees a slot one step late, and the last one not at all: nobody waits for it."""
+    """Who stores frees a slot one step late, and the last one not at all: no one waits for it."""
     ring = tlx.local_alloc((16, 16), tl.float16, 3)
     full, empty = tlx.alloc_barriers(3), tlx.alloc_barriers(3)
     with tlx.async_tasks():
@@ -99,19 +99,19 @@ TWO_KINDS = Cage(
 
 @tlx_xdsl.jit
 def known_by_others(src, out):
-    """The third task waits for nothing that TMA completes: the second one has, and tells it."""
+    """The third task waits for nothing that TMA completes: the second one has, and signals it."""
     tile = tlx.local_alloc((16, 16), tl.float16, 1)
-    full, told = tlx.alloc_barriers(1), tlx.alloc_barriers(1)
+    full, signalled = tlx.alloc_barriers(1), tlx.alloc_barriers(1)
     with tlx.async_tasks():
         with tlx.async_task("default"):
             tlx.barrier_expect_bytes(full[0], 512)
             tlx.async_descriptor_load(src, tile[0], [0, 0], full[0])
         with tlx.async_task(num_warps=1):
             tlx.barrier_wait(full[0], 0)
-            tlx.barrier_arrive(told[0])
+            tlx.barrier_arrive(signalled[0])
         with tlx.async_task(num_warps=4):
             offsets = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
-            tlx.barrier_wait(told[0], 0)
+            tlx.barrier_wait(signalled[0], 0)
             tl.store(out + offsets, tlx.local_load(tile[0]))
 
 
@@ -178,7 +178,7 @@ OPTIONAL = (
 
 @tlx_xdsl.jit
 def accumulators_of_two(a_desc, b_desc, out):
-    """Two products are in flight, of different accumulators; the older one is waited for by the number behind it."""
+    """Two products are in flight, of different accumulators; the older one is waited for by the number after it."""
     a = tlx.local_alloc((64, 16), tl.float16, 2)
     b = tlx.local_alloc((16, 16), tl.float16, 1)
     full = tlx.alloc_barriers(1)
@@ -259,7 +259,7 @@ PASSED = Cage(
 
 @tlx_xdsl.jit
 def one_commit_for_all(x, y, out):
-    """Products of two accumulators; the commit behind them is the only one, and no product waits for another."""
+    """Products of two accumulators; the commit after them is the only one, and no product waits for another."""
     a = tlx.local_alloc((128, 16), tl.float16, 1)
     b = tlx.local_alloc((16, 32), tl.float16, 1)
     acc = tlx.local_alloc((128, 32), tl.float32, 2, tlx.storage_kind.tmem)
