@@ -219,6 +219,7 @@ def _boxes(fields: Fields, corner: list[int], rank: int, mode: str) -> list[Box]
 def _load(context: Context, rank: int, mode: str, more: list[str]) -> Step:
     context.expect(3, 4, 5)
     is_multicast = "multicast::cluster" in more
+    is_pair = "cta_group::2" in context.instruction.modifiers
     if not set(more) <= {"multicast::cluster"}:
         raise context.refuse()
     target, offset = shared_address(context, 0)
@@ -238,7 +239,7 @@ def _load(context: Context, rank: int, mode: str, more: list[str]) -> Step:
                 ranks = [number for number in range(16) if chosen >> number & 1]
             boxes = _boxes(fields, corner, rank, mode)
             data = np.concatenate([load_box(cohort, box).ravel() for box in boxes])
-            deliver(cohort, thread, int(to[thread]), int(at[thread]), data, fields.swizzle, ranks)
+            deliver(cohort, thread, int(to[thread]), int(at[thread]), data, fields.swizzle, ranks, is_pair=is_pair)
 
     return Step((target, tensor, barrier, *coordinates, *masks), effect=effect)
 
@@ -252,13 +253,16 @@ def deliver(
     swizzle: int,
     ranks: list[int] | None,
     token: Any = None,
+    *,
+    is_pair: bool = False,
 ) -> None:
     """Write bytes to shared memory, of the CTAs of these ranks, and count them at the mbarrier.
 
-    `token` is that of the copy where it was issued before.
+    With `is_pair` that is in the CTA of each pair that is odd or even as the one that the address names. `token` is
+    that of the copy where it was issued before.
     """
     wave = cohort.wave
-    for to, at in _places(cohort, thread, target, barrier, ranks):
+    for to, at in _places(cohort, thread, target, barrier, ranks, is_pair=is_pair):
         cta, first = divmod(to, wave.shared.stride)
         wave.shared.check_range(cta, first, len(data), "load by TMA")
         if first % (128 if len(data) % 128 == 0 and swizzle else UNIT):
@@ -276,13 +280,18 @@ def deliver(
         found.complete()
 
 
-def _places(cohort: Cohort, thread: int, target: int, barrier: int, ranks: list[int] | None) -> list[tuple[int, int]]:
+def _places(
+    cohort: Cohort, thread: int, target: int, barrier: int, ranks: list[int] | None, *, is_pair: bool
+) -> list[tuple[int, int]]:
     """The places of the data and of the mbarrier in each CTA that gets them."""
     wave = cohort.wave
     cta = int(cohort.ctas[thread])
     first = cta // wave.cluster_size * wave.cluster_size
     offset = (1 << RANK_SHIFT) - 1
-    where = [(target >> RANK_SHIFT, barrier >> RANK_SHIFT)] if ranks is None else [(rank, rank) for rank in ranks]
+    parity = barrier >> RANK_SHIFT & 1
+    where = [(target >> RANK_SHIFT, barrier >> RANK_SHIFT)]
+    if ranks is not None:
+        where = [(rank, rank & ~1 | parity if is_pair else rank) for rank in ranks]
     found: list[tuple[int, int]] = []
     for data_rank, barrier_rank in where:
         if max(data_rank, barrier_rank) >= wave.cluster_size:
