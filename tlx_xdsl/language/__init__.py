@@ -6,6 +6,8 @@ arguments are what kernels pass: scalars, blocks and compile-time numbers.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tlx_xdsl.language import (
     compile_time,
     composite_types,
@@ -39,6 +41,10 @@ from tlx_xdsl.language.random import *
 from tlx_xdsl.language.reduction import *
 from tlx_xdsl.language.shape import *
 from tlx_xdsl.language.standard import *
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.annotations import constexpr as constexpr
+    from tlx_xdsl.language.objects import tensor as tensor
 
 __all__ = ["extra", "math", "target_info"]
 __all__ += compile_time.__all__
