@@ -26,7 +26,7 @@ from tlx_xdsl.language import (
     standard,
     target_info,
 )
-from tlx_xdsl.language.compile_time import *
+from tlx_xdsl.language.compile_time import constexpr_type as constexpr_type
 from tlx_xdsl.language.composite_types import *
 from tlx_xdsl.language.core import *
 from tlx_xdsl.language.creation import *
@@ -43,8 +43,11 @@ from tlx_xdsl.language.shape import *
 from tlx_xdsl.language.standard import *
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.annotations import constexpr as constexpr
-    from tlx_xdsl.language.objects import tensor as tensor
+    from tlx_xdsl.language.annotations import (  # pyright: ignore[reportMissingModuleSource]
+        constexpr as constexpr,
+    )
+else:
+    from tlx_xdsl.language.compile_time import constexpr
 
 __all__ = ["extra", "math", "target_info"]
 __all__ += compile_time.__all__

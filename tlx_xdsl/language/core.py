@@ -34,9 +34,9 @@ from tlx_xdsl.language.objects import *
 from tlx_xdsl.language.objects import tensor_descriptor_base as tensor_descriptor_base
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.compile_time_types import constexpr as Constant
-    from tlx_xdsl.language.compile_time import constexpr
     from tlx_xdsl.language.arguments import Flag, Int, Text, Value
+    from tlx_xdsl.language.compile_time import constexpr
+    from tlx_xdsl.language.compile_time_types import constexpr as Constant  # pyright: ignore[reportMissingModuleSource]
     from tlx_xdsl.language.objects import tensor
 
 __all__ = ["aggregate_replace", "condition", "num_programs", "program_id", "range", "static_range", "to_tensor"]
@@ -90,40 +90,53 @@ def range(
     loop that stores is divided among them, one that adds up is repeated by each, so that each has the whole sum.
     The hints after it, of Meta's automatic warp specialization, change no result and nothing here.
     """
+    ...
 
 
 @_tl
 def static_range(arg1: Int, arg2: Int | None = None, step: Int | None = None) -> Iterable[Constant]:
     """A range of compile-time integers: the loop is unrolled by the frontend."""
+    ...
 
 
 @_tl
 def condition(arg1: Value, disable_licm: Flag = False) -> bool:
     """The condition of a `while`; `disable_licm` keeps invariant code inside of the loop."""
+    ...
 
 
 @_tl
 def program_id(axis: Int) -> tensor:
     """The index of this program along `axis` (0, 1 or 2) of the grid, an int32."""
+    ...
 
 
 @_tl
 def num_programs(axis: Int) -> tensor:
     """The size of the grid along `axis` (0, 1 or 2), an int32."""
+    ...
 
 
 @_tl
 def to_tensor(x: Value) -> tensor:
     """`x` as a runtime value: a compile-time number becomes a constant."""
+    ...
 
 
 @_tl
-def extern_elementwise(lib_name: Text, lib_path: Text, args: Sequence[Value], arg_type_symbol_dict: dict[Any, Any] | constexpr, is_pure: Flag) -> tensor:
+def extern_elementwise(
+    lib_name: Text,
+    lib_path: Text,
+    args: Sequence[Value],
+    arg_type_symbol_dict: dict[Any, Any] | constexpr,
+    is_pure: Flag,
+) -> tensor:
     """Call a function of a bitcode library on scalars, or on each element of blocks.
 
     `arg_type_symbol_dict` gives, for each tuple of argument types, the symbol and the type of its result; arguments
     are promoted to a common type and shape first. `is_pure` says that the call has no side effect.
     """
+    ...
 
 
 def aggregate_replace(instance: Any, **changes: Any) -> Any:

@@ -45,6 +45,7 @@ def dot(
     `attrs` and `two_ctas` are hints for Meta's compiler, which change no result and nothing here: each CTA of a pair
     multiplies by itself, what `tlx.async_dot(two_ctas=True)` lets the pair do together.
     """
+    ...
 
 
 @_tl
@@ -66,21 +67,25 @@ def dot_scaled(
     Formats are "e2m1", "e4m3", "e5m2", "bf16" and "fp16"; two e2m1 share a byte, along K when `*_k_pack` holds. A scale
     is e8m0 in a uint8; None is 1.
     """
+    ...
 
 
 @_member
 def gather(src: tensor, index: tensor, axis: Int) -> tensor:
     """Pick along `axis`: element i of the result is `src` at `index[i]`."""
+    ...
 
 
 @_member
 def histogram(input: tensor, num_bins: Int, mask: Value | None = None) -> tensor:
     """Count the integers 0 to `num_bins` - 1 in `input`: an int32 block; elements count where `mask` is true."""
+    ...
 
 
 @_tl
 def map_elementwise(scalar_fn: Callable[..., R], *args: Value, pack: Int = 1) -> R:
     """Call the jitted `scalar_fn` for each element of the blocks; with `pack`, for that many elements at once."""
+    ...
 
 
 @overload

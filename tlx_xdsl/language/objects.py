@@ -14,7 +14,7 @@ from tlx_xdsl.language.dtypes import dtype
 if TYPE_CHECKING:
     from tlx_xdsl.language import creation, math, matrix, memory, reduction, shape as shapes, standard
     from tlx_xdsl.language.arguments import Value, Values
-    from tlx_xdsl.language.compile_time_types import constexpr
+    from tlx_xdsl.language.compile_time_types import constexpr  # pyright: ignore[reportMissingModuleSource]
 
 __all__ = ["PropagateNan", "slice", "tensor", "tensor_descriptor", "tuple"]
 
@@ -61,7 +61,11 @@ class tensor:
         __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _binary
         __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = _binary
         __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = _binary
-        __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _comparison  # pyright: ignore
+        __lt__ = __le__ = __gt__ = __ge__ = _comparison
+
+        def __eq__(self, other: Value, /) -> mask: ...  # type: ignore[override]  # pyright: ignore
+        def __ne__(self, other: Value, /) -> mask: ...  # type: ignore[override]  # pyright: ignore
+
         __neg__ = __invert__ = _unary
 
         def __getitem__(self, index: Any, /) -> tensor: ...

@@ -19,6 +19,7 @@ from tlx_xdsl.language.math import cos, log, maximum, sin, sqrt, umulhi, where
 if TYPE_CHECKING:
     from tlx_xdsl.language.arguments import Value
     from tlx_xdsl.language.objects import tensor
+
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
@@ -52,7 +53,9 @@ def _word_of(element: dtype) -> dtype:
 
 
 @library()
-def philox_impl(c0: Value, c1: Value, c2: Value, c3: Value, k0: Value, k1: Value, n_rounds: constexpr = _ROUNDS) -> tuple[tensor, tensor, tensor, tensor]:
+def philox_impl(
+    c0: Value, c1: Value, c2: Value, c3: Value, k0: Value, k1: Value, n_rounds: constexpr = _ROUNDS
+) -> tuple[tensor, tensor, tensor, tensor]:
     """The four words of Philox4x32 for the counter (`c0`, `c1`, `c2`, `c3`) and the key (`k0`, `k1`), low words first.
 
     Words are unsigned integers of 32 bits, or of 64 bits (Philox4x64) when `c0` has 64.
@@ -67,11 +70,13 @@ def philox_impl(c0: Value, c1: Value, c2: Value, c3: Value, k0: Value, k1: Value
         high2, low2 = umulhi(c2, multipliers[1]), c2 * multipliers[1]
         c0, c1, c2, c3 = high2 ^ c1 ^ k0, low2, high0 ^ c3 ^ k1, low0
         k0, k1 = k0 + steps[0], k1 + steps[1]
-    return c0, c1, c2, c3
+    return c0, c1, c2, c3  # pyright: ignore[reportReturnType]
 
 
 @library()
-def philox(seed: Value, c0: Value, c1: Value, c2: Value, c3: Value, n_rounds: constexpr = _ROUNDS) -> tuple[tensor, tensor, tensor, tensor]:
+def philox(
+    seed: Value, c0: Value, c1: Value, c2: Value, c3: Value, n_rounds: constexpr = _ROUNDS
+) -> tuple[tensor, tensor, tensor, tensor]:
     """The four words of `philox_impl` for the key `seed`, an integer of up to 64 bits: its low and its high half.
 
     With 64-bit counters, the key's first word is the seed and the second is 0.

@@ -20,6 +20,7 @@ from tlx_xdsl.language.shape import broadcast_to, expand_dims
 if TYPE_CHECKING:
     from tlx_xdsl.language.arguments import Flag, Int, Value
     from tlx_xdsl.language.objects import tensor
+
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
@@ -59,9 +60,7 @@ def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False) -> An
 
 
 @overload
-def associative_scan(
-    input: tensor, axis: Int, combine_fn: Callable[..., Any], reverse: Flag = False
-) -> tensor: ...
+def associative_scan(input: tensor, axis: Int, combine_fn: Callable[..., Any], reverse: Flag = False) -> tensor: ...
 @overload
 def associative_scan(
     input: Sequence[tensor], axis: Int, combine_fn: Callable[..., Any], reverse: Flag = False
@@ -87,6 +86,7 @@ def _other_axes(rank: int, axis: int) -> tuple[int, ...]:
 @builtin("tl")
 def sums_bfloat16() -> bool:
     """Whether the Triton that is compiled for sums bf16 in bf16, as from 3.9 on; constexpr."""
+    ...
 
 
 @constexpr_function
@@ -176,14 +176,16 @@ def _smaller_and_any(a: tensor, i: tensor, b: tensor, j: tensor) -> tuple[tensor
 
 
 @library()
-def _with_positions(input: tensor, axis: constexpr, combine_fn: Callable[..., Any], keep_dims: Flag) -> tuple[tensor, tensor]:
+def _with_positions(
+    input: tensor, axis: constexpr, combine_fn: Callable[..., Any], keep_dims: Flag
+) -> tuple[tensor, tensor]:
     """Reduce the elements together with their positions along `axis`, as int32."""
     rank: constexpr = len(input.shape)
     assert rank, f"'input' must be a block, found a scalar {input.dtype}"
     assert axis is not None, "positions are counted along one axis: 'axis' can't be None"
     assert is_axis(axis, rank), f"'axis' must be at least {-rank} and less than {rank}, found {axis}"
     position = broadcast_to(positions_along(input.shape[axis], rank, axis), input.shape)
-    return reduce((input, position), axis, combine_fn, keep_dims=keep_dims)
+    return reduce((input, position), axis, combine_fn, keep_dims=keep_dims)  # pyright: ignore[reportReturnType]
 
 
 # --- reductions -----------------------------------------------------------------------------------------------------
@@ -218,7 +220,7 @@ def max(
 ) -> tuple[tensor, tensor]: ...
 @library(member=True)
 def max(
-    input: Any,
+    input: Value,
     axis: Any = None,
     return_indices: constexpr = False,
     return_indices_tie_break_left: constexpr = True,
@@ -255,7 +257,7 @@ def min(
 ) -> tuple[tensor, tensor]: ...
 @library(member=True)
 def min(
-    input: Any,
+    input: Value,
     axis: Any = None,
     return_indices: constexpr = False,
     return_indices_tie_break_left: constexpr = True,

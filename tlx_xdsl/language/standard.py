@@ -18,6 +18,7 @@ from tlx_xdsl.language.shape import broadcast_to, reshape
 if TYPE_CHECKING:
     from tlx_xdsl.language.arguments import Flag, Value
     from tlx_xdsl.language.objects import tensor
+
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
@@ -201,4 +202,4 @@ def swizzle2d(i: Value, j: Value, size_i: Value, size_j: Value, size_g: Value) -
     place = cell % (size_g * size_j)
     first = group * size_g
     height = minimum(size_i - first, size_g)
-    return first + place % height, place // height
+    return first + place % height, place // height  # pyright: ignore[reportReturnType]

@@ -20,6 +20,7 @@ from tlx_xdsl.language.shape import broadcast_to, expand_dims, reshape
 if TYPE_CHECKING:
     from tlx_xdsl.language.arguments import Value
     from tlx_xdsl.language.objects import tensor
+
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
@@ -112,13 +113,17 @@ def _to_mxfp8_32x32_block(data_input: tensor, VEC_SIZE: constexpr, dtype: conste
 
 
 @library()
-def _amax_to_e8m0_and_quantize(data_input: tensor, block_amax: tensor, VEC_SIZE: constexpr, dtype: constexpr) -> tuple[tensor, tensor]:
+def _amax_to_e8m0_and_quantize(
+    data_input: tensor, block_amax: tensor, VEC_SIZE: constexpr, dtype: constexpr
+) -> tuple[tensor, tensor]:
     """The scales of a block in fp32 whose groups have the magnitudes `block_amax`, and the block in `dtype`."""
     return _quantize(_in_groups(data_input, VEC_SIZE), block_amax, dtype)
 
 
 @library()
-def _to_mxfp8_block_with_block_amax(data_input: tensor, block_amax: tensor, VEC_SIZE: constexpr, dtype: constexpr) -> tuple[tensor, tensor]:
+def _to_mxfp8_block_with_block_amax(
+    data_input: tensor, block_amax: tensor, VEC_SIZE: constexpr, dtype: constexpr
+) -> tuple[tensor, tensor]:
     """As `_to_mxfp8_block`, of a block whose groups' magnitudes are known: `block_amax` (rows, columns / VEC_SIZE)."""
     static_assert(VEC_SIZE == 32, "a group of MXFP8 has 32 elements")
     scales, data = _amax_to_e8m0_and_quantize(data_input, block_amax, VEC_SIZE, dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tlx_xdsl.language.core import builtin
 
@@ -33,6 +33,7 @@ def alloc_barriers(num_barriers: Int, arrive_count: Int = 1) -> mbarrier:
     The result is an array: `bars[i]` is one mbarrier, of 8 bytes of shared memory. Each begins in phase 0, and goes on
     to the next phase when one is complete, so that it can be used any number of times.
     """
+    ...
 
 
 @_tlx
@@ -41,6 +42,7 @@ def alloc_warp_barrier(num_barriers: Int, num_warps: Int = 1, num_arrivals: Int 
 
     A phase completes after `num_arrivals` calls of `barrier_arrive` by all of their threads.
     """
+    ...
 
 
 @_tlx
@@ -62,7 +64,9 @@ def barrier_wait(bar: mbarrier, phase: Value, pred: Value | None = None) -> None
 
 
 @_tlx
-def barrier_arrive(bar: mbarrier, arrive_count: Int = 1, remote_cta_rank: Value | None = None, pred: Value | None = None) -> None:
+def barrier_arrive(
+    bar: mbarrier, arrive_count: Int = 1, remote_cta_rank: Value | None = None, pred: Value | None = None
+) -> None:
     """Arrive `arrive_count` times, once per call and not per thread; at the barrier of the CTA `remote_cta_rank`.
 
     What this task has done before is seen by whoever waits for the phase. `pred` says whether it happens.

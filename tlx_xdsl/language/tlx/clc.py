@@ -12,6 +12,7 @@ from tlx_xdsl.language.core import builtin
 
 if TYPE_CHECKING:
     from tlx_xdsl.language.arguments import Flag, Int, Value
+    from tlx_xdsl.language.objects import tensor
     from tlx_xdsl.language.tlx.types import CLCPipelineContext, clc_response, mbarrier
 
 __all__ = ["_alloc_clc_responses", "_clc_issue", "_clc_query", "clc_consumer", "clc_create_context", "clc_producer"]
@@ -22,6 +23,7 @@ _tlx = builtin("tlx")
 @_tlx
 def clc_create_context(num_consumers: Int, num_stages: Int = 1) -> CLCPipelineContext:
     """The barriers and responses for `num_consumers` consumers, counted over all CTAs of the cluster."""
+    ...
 
 
 @_tlx
@@ -50,7 +52,7 @@ def clc_consumer(
     return_3d: Literal[True],
 ) -> tuple[tensor, tensor, tensor]: ...
 @_tlx
-def clc_consumer(context: Any, p_consumer: Any, multi_ctas: bool = True, k: Any = 0, return_3d: bool = False) -> Any:
+def clc_consumer(context: Any, p_consumer: Any, multi_ctas: Any = True, k: Any = 0, return_3d: Any = False) -> Any:
     """Wait for the response in stage `k`: the x coordinate of the CTA to take over, or -1 when there is no more.
 
     With `return_3d` it is the three coordinates. With `multi_ctas` x counts from the CTA's own rank.
@@ -60,6 +62,7 @@ def clc_consumer(context: Any, p_consumer: Any, multi_ctas: bool = True, k: Any 
 @_tlx
 def _alloc_clc_responses(num_responses: Int) -> clc_response:
     """Allocate responses of 16 bytes."""
+    ...
 
 
 @_tlx
@@ -72,5 +75,5 @@ def _clc_query(response: clc_response, return_3d: Literal[False] = False) -> ten
 @overload
 def _clc_query(response: clc_response, return_3d: Literal[True]) -> tuple[tensor, tensor, tensor]: ...
 @_tlx
-def _clc_query(response: Any, return_3d: bool = False) -> Any:
+def _clc_query(response: Any, return_3d: Any = False) -> Any:
     """The x coordinate (or all three) of the cluster in a response, or -1 when there is none."""

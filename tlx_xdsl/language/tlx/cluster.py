@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tlx_xdsl.language.core import builtin
 
@@ -27,11 +27,13 @@ _tlx = builtin("tlx")
 @_tlx
 def cluster_cta_rank() -> tensor:
     """The rank of this CTA, an int32."""
+    ...
 
 
 @_tlx
 def cluster_size_1d() -> tensor:
     """The number of CTAs of the cluster, an int32."""
+    ...
 
 
 @_tlx
@@ -42,6 +44,7 @@ def cluster_barrier() -> None:
 @_tlx
 def remote_view(local_allocated_buffer: B, remote_cta_rank: Value) -> B:
     """The mbarrier at the same place in the CTA `remote_cta_rank`."""
+    ...
 
 
 @_tlx
@@ -55,5 +58,7 @@ def async_remote_shmem_store(dst: buffered_tensor, src: tensor, remote_cta_rank:
 
 
 @_tlx
-def async_remote_shmem_copy(dst: buffered_tensor, src: buffered_tensor, remote_cta_rank: Value, barrier: mbarrier) -> None:
+def async_remote_shmem_copy(
+    dst: buffered_tensor, src: buffered_tensor, remote_cta_rank: Value, barrier: mbarrier
+) -> None:
     """Start to copy the buffer `src` to the place of `dst` in another CTA, completing on that CTA's `barrier`."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tlx_xdsl.language.core import builtin, dtype
+from tlx_xdsl.language.core import builtin
 
 if TYPE_CHECKING:
     from tlx_xdsl.language.arguments import Flag, Int, Shape, Text, Type, Value, Values
@@ -48,16 +48,19 @@ def async_load(
     The result is a token for `async_load_commit_group`. With `bulk` one thread copies `bulk_size` bytes (the whole
     buffer without it) from the pointer `src`, and they complete on `barrier`; there is no token.
     """
+    ...
 
 
 @_tlx
 def async_load_commit_group(tokens: Sequence[async_token] = ()) -> async_token:
     """Close the group of the copies started so far; the result is a token of the group."""
+    ...
 
 
 @_tlx
 def async_load_wait_group(pendings: Int, tokens: Sequence[async_token] = ()) -> async_token:
     """Wait until at most `pendings` groups are in flight; the result is a token for `local_load`."""
+    ...
 
 
 @_tlx
@@ -87,7 +90,11 @@ def async_descriptor_load(
 
 @_tlx
 def async_descriptor_store(
-    desc: tensor_descriptor_base, source: buffered_tensor, offsets: Values, eviction_policy: Text = "", store_reduce: Text = ""
+    desc: tensor_descriptor_base,
+    source: buffered_tensor,
+    offsets: Values,
+    eviction_policy: Text = "",
+    store_reduce: Text = "",
 ) -> None:
     """Copy the buffer `source` to the block at `offsets` (elements) by TMA, clipped to the tensor.
 
@@ -113,13 +120,16 @@ def async_descriptor_prefetch_tensor(
 
 
 @_tlx
-def prefetch(pointer: tensor | tensor_descriptor_base, level: Text = "L2", mask: Value | None = None, tensormap: Flag = False) -> None:
+def prefetch(
+    pointer: tensor | tensor_descriptor_base, level: Text = "L2", mask: Value | None = None, tensormap: Flag = False
+) -> None:
     """Start to bring what `pointer` points at into a cache, "L1" or "L2"; with `tensormap` it is a TMA descriptor."""
 
 
 @_tlx
 def allocate_tensor_descriptor(num: Int) -> tensor_descriptor_ptr:
     """Room in global memory for `num` TMA descriptors of 128 bytes; `ptr[i]` is the i-th."""
+    ...
 
 
 @_tlx
@@ -135,8 +145,12 @@ def make_tensor_descriptor(
 
     Shape and strides are in elements, the last stride is 1. Loads yield `padding_option`, "zero" or "nan", outside.
     """
+    ...
 
 
 @_tlx
-def reinterpret_tensor_descriptor(desc_ptr: tensor_descriptor_ptr, block_shape: Shape, dtype: Type) -> tensor_descriptor_base:
+def reinterpret_tensor_descriptor(
+    desc_ptr: tensor_descriptor_ptr, block_shape: Shape, dtype: Type
+) -> tensor_descriptor_base:
     """The TMA descriptor that lies at `desc_ptr`, which has blocks of `block_shape` elements."""
+    ...

@@ -15,8 +15,8 @@ from tlx_xdsl.language.core import builtin, dtype, unwrapped
 from tlx_xdsl.language.tlx.cute import at_least, is_pair, modes, parse_cute, power_of_two
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.compile_time import constexpr
     from tlx_xdsl.language.arguments import Flag
+    from tlx_xdsl.language.compile_time import constexpr
     from tlx_xdsl.language.objects import tensor
     from tlx_xdsl.language.tlx.types import buffered_tensor
 
@@ -345,16 +345,20 @@ _tlx = builtin("tlx")
 
 
 @_tlx
-def require_layout(x: X, layout: layout_encoding | constexpr, pin: Flag = True, late_address_compute: Flag = False) -> X:
+def require_layout(
+    x: X, layout: layout_encoding | constexpr, pin: Flag = True, late_address_compute: Flag = False
+) -> X:
     """`x` in the given layout, which with `pin` no pass may change.
 
     `late_address_compute` is a hint for AMD GPUs and means nothing here.
     """
+    ...
 
 
 @_tlx
 def release_layout(x: X) -> X:
     """`x` in any layout that the compiler likes again."""
+    ...
 
 
 @_tlx
@@ -363,5 +367,7 @@ def dump_layout(x: tensor | buffered_tensor) -> None:
 
 
 @_tlx
-def assert_same_layout(lhs: tensor | buffered_tensor, rhs: tensor | buffered_tensor | layout_encoding | constexpr) -> None:
+def assert_same_layout(
+    lhs: tensor | buffered_tensor, rhs: tensor | buffered_tensor | layout_encoding | constexpr
+) -> None:
     """Refuse to compile unless the block or buffer `lhs` ends up in the layout of `rhs`, or in the layout `rhs`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from tlx_xdsl.language.core import builtin, dtype, float32
+from tlx_xdsl.language.core import builtin, float32
 
 if TYPE_CHECKING:
     from tlx_xdsl.language.arguments import Flag, Int, Text, Type, Value
@@ -50,11 +50,11 @@ def async_dot(
     acc: Any = None,
     use_acc: Any = None,
     pred: Any = None,
-    mBarriers: Sequence[Any] = (),
-    two_ctas: bool = False,
-    force_async: bool = False,
-    input_precision: str | None = None,
-    out_dtype: dtype = float32,
+    mBarriers: Any = (),
+    two_ctas: Any = False,
+    force_async: Any = False,
+    input_precision: Any = None,
+    out_dtype: Any = float32,
 ) -> Any:
     """Issue acc + A @ B: A of M x K, B of K x N in shared memory. With `use_acc` false the accumulator counts as zero.
 
@@ -104,11 +104,13 @@ def dot_scaled(
     tiles_per_warp: Any = None,
 ) -> tensor:
     """`tl.dot_scaled`, a product of blocks in registers; `tiles_per_warp` is for AMD GPUs."""
+    ...
 
 
 @_tlx
 def async_dot_wait(pendings: Int, inp: tensor) -> tensor:
     """Wait until at most `pendings` wgmma groups are in flight; the result is `inp`, now safe to read."""
+    ...
 
 
 @_tlx

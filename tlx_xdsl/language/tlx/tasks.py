@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.language.core import builtin, hosted
 
@@ -28,6 +28,7 @@ def async_tasks(
     cluster after them. `mbarrier_try_wait_suspend_ns` is a hint without an attribute upstream: it is dropped.
     `warp_specialize` may be True only: a kernel without tasks is one without this statement.
     """
+    ...
 
 
 @hosted("tlx")
@@ -77,3 +78,4 @@ class async_task:
 @_tlx
 def async_task_replica_id() -> int:
     """The number of this copy of a replicated task, a compile-time integer."""
+    ...

@@ -167,7 +167,7 @@ class storage_alias_spec_type_class:
 
 @hosted("tlx")
 def storage_alias_spec(
-    storage: storage_kind = storage_kind.smem, buffer_size_bytes: Int | None = None
+    storage: storage_kind = storage_kind.smem, buffer_size_bytes: int | None = None
 ) -> storage_alias_spec_type_class:
     """Name a region that several allocations share; its `set_buffer_overlap(group)` says how they overlap.
 

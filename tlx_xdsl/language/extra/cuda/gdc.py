@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tlx_xdsl.language.marks import builtin
 
 __all__ = ["gdc_launch_dependents", "gdc_wait"]

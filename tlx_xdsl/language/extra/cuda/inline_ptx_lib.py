@@ -6,7 +6,7 @@ the same numbers on every GPU and in the interpreter; whether it is packed, stoc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tlx_xdsl.language.dtypes import float32
 from tlx_xdsl.language.marks import library

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tlx_xdsl.language.marks import builtin
 
@@ -17,18 +17,22 @@ _cuda = builtin("tl.extra.cuda")
 @_cuda
 def globaltimer() -> tensor:
     """The GPU's clock in nanoseconds, an int64 (PTX `%globaltimer`)."""
+    ...
 
 
 @_cuda
 def smid() -> tensor:
     """The number of the multiprocessor that the program runs on, an int32 (PTX `%smid`)."""
+    ...
 
 
 @_cuda
 def num_threads() -> int:
     """Threads of the program, a constexpr."""
+    ...
 
 
 @_cuda
 def num_warps() -> int:
     """Warps of the program, a constexpr."""
+    ...
