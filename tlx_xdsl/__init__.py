@@ -73,8 +73,17 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'tlx_xdsl' has no attribute '{name}'")
     import importlib
 
+    if name not in _HOMES:
+        # A part of a protocol that the package does not have, such as `__path__`: no name was misspelt.
+        if name.startswith("_"):
+            raise AttributeError(f"module 'tlx_xdsl' has no attribute '{name}'")
+        did_you_mean = importlib.import_module("tlx_xdsl.frontend.suggestions").did_you_mean
+        raise AttributeError(f"module 'tlx_xdsl' has no attribute '{name}'{did_you_mean(name, __all__)}")
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not, and what every module has."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
