@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         constexpr as constexpr,
     )
 else:
-    from tlx_xdsl.language.compile_time import constexpr
+    from tlx_xdsl.language.compile_time import constexpr as constexpr
 
 __all__ = ["extra", "math", "target_info"]
 __all__ += compile_time.__all__

@@ -1,6 +1,6 @@
 """What calls of a kernel take: for `inspect.signature` and `help`, and for type checkers.
 
-A kernel keeps the signature of its function, `Kernel[P, R]`: in another kernel a call returns what the function returns.
+A kernel keeps its function's signature, `Kernel[P, R]`: in another kernel a call returns what the function returns.
 """
 
 from __future__ import annotations
