@@ -84,7 +84,9 @@ def has(tool: str) -> bool:
 
 
 def _tool(name: str) -> str:
-    return shutil.which(name, path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))) or ""
+    return (
+        shutil.which(name, path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))) or ""
+    )
 
 
 def _write(folder: str, files: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tlx_xdsl.language.composite_types import block_type, pointer_type
 from tlx_xdsl.language.dtypes import dtype
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from tlx_xdsl.language.arguments import Value, Values
     from tlx_xdsl.language.compile_time_types import constexpr  # pyright: ignore[reportMissingModuleSource]
 
+    class element_type(dtype):
+        """The element type of a tensor, or the type of a pointer."""
+
+        element_ty: dtype
+        """What a pointer points at; only pointers have it."""
+
+
 __all__ = ["PropagateNan", "slice", "tensor", "tensor_descriptor", "tuple"]
-
-
-element_type: TypeAlias = dtype
-"""`dtype`, where a class has an attribute of this name."""
 
 
 class PropagateNan(Enum):
