@@ -23,7 +23,7 @@ from tlx_xdsl.runtime.interpret_options import Options
 
 needs_pyright = pytest.mark.skipif(not user_code.has("pyright"), reason="pyright is not installed")
 SOURCE = Path(kernels.__file__).read_text(encoding="utf-8")
-EXPECTED = re.compile(r"^(\s*)(\w+).*# -> (.*)$")
+EXPECTED = re.compile(r"^(\s+)(\w+).* = .*# -> (.*)$")
 
 # --- the six kinds of kernel ----------------------------------------------------------------------------------------
 
@@ -103,7 +103,7 @@ def test_a_strict_pyright_knows_all_types_where_parameters_have_one(answers: dic
     for each in answers["asked.py"]:
         if match := re.fullmatch(r'Type of "(\w+)" is "(.*)"', each["message"]):
             revealed[each["range"]["start"]["line"]] = match.groups()
-    assert len(expected) > 40
+    assert len(expected) > 35
     assert revealed == expected
 
 

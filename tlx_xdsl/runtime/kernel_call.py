@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import ParamSpec, TypeVar
 
     from tlx_xdsl.frontend.source import KernelSource
-    from tlx_xdsl.runtime.cpu.options import Target
+    from tlx_xdsl.runtime.launch_options import Target
 
     P = ParamSpec("P", default=...)
     R = TypeVar("R", default=Any, covariant=True)

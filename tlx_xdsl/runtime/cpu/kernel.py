@@ -7,9 +7,10 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.cpu.options import CpuOptions, Target, checked_target, interpreter_arguments
+from tlx_xdsl.runtime.cpu.options import CpuOptions, checked_target, interpreter_arguments
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.kernel_call import P, R
+from tlx_xdsl.runtime.launch_options import Target
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.cpu.launch import CpuLauncher, Grid

@@ -31,7 +31,6 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.cpu.arguments import are_in_cpu_memory
 from tlx_xdsl.runtime.cpu.kernel import CpuKernel
-from tlx_xdsl.runtime.cpu.options import Target
 from tlx_xdsl.runtime.fingerprint import kernel_fingerprint
 from tlx_xdsl.runtime.jit.bound import BoundLaunch
 from tlx_xdsl.runtime.jit.triton_compile import compile_cached
@@ -39,7 +38,7 @@ from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError, with_interpreter
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.kernel_call import Launch
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, Target, cluster_option
 
 
 class TritonKernel(CpuKernel, JITFunction[Any]):
