@@ -73,11 +73,12 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    import importlib
+    import importlib.util
 
     if name not in _HOMES:
-        # A part of a protocol that the package does not have, such as `__path__`: no name was misspelt.
-        if name.startswith("_"):
+        # No name was misspelt: a part of a protocol that the package does not have, or `from tlx_xdsl import runtime`,
+        # which asks here before it imports.
+        if name.startswith("_") or importlib.util.find_spec(f"tlx_xdsl.{name}"):
             raise AttributeError(f"module 'tlx_xdsl' has no attribute '{name}'")
         did_you_mean = importlib.import_module("tlx_xdsl.frontend.suggestions").did_you_mean
         raise AttributeError(f"module 'tlx_xdsl' has no attribute '{name}'{did_you_mean(name, __all__)}")

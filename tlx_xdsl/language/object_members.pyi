@@ -2,6 +2,8 @@
 #
 # A stub: the language's functions take tensors, and are methods of tensors.
 
+from typing import Any
+
 from tlx_xdsl.language import creation, math, matrix, memory, reduction, shape as shapes, standard
 from tlx_xdsl.language.arguments import Value, Values
 from tlx_xdsl.language.objects import mask, tensor
