@@ -7,11 +7,11 @@ import functools
 import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.runtime.kernel_call import LaunchShape, P, R, forwarded
+from tlx_xdsl.runtime.kernel_call import LaunchShape, P, R, Signed, forwarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 
-class Kernel(Generic[P, R]):
+class Kernel(Signed[P, R]):
     """A function that is compiled by tlx_xdsl; `source` is what was written.
 
     Raises TypeError for what is no function.

@@ -9,7 +9,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, TypeVar
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     P = ParamSpec("P", default=...)
     R = TypeVar("R", default=Any, covariant=True)
     F = TypeVar("F", bound=Callable[..., Any])
+
+    class Signed(Generic[P, R]):
+        """Of a function with parameters P and the result R."""
 else:
     # Python 3.13 is the first whose variables have a default, which only type checkers look at.
     from typing import ParamSpec, TypeVar
@@ -27,6 +30,11 @@ else:
     P = ParamSpec("P")
     R = TypeVar("R", covariant=True)
     F = TypeVar("F")
+
+    class Signed:
+        # A stock kernel becomes ours by a change of its class, which Python refuses where Generic is a base.
+        def __class_getitem__(cls, _: Any) -> type:
+            return cls
 
 
 class Launch(Protocol):
