@@ -105,6 +105,9 @@ def shown(diagnostics: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def main() -> int:
     """Check everything, print what is wrong, and return 1 if anything is."""
+    if missing := [tool for tool in ("pyright", "mypy") if not has(tool)]:
+        print(f"error: not installed: {' and '.join(missing)}; the extra `dev` has both", file=sys.stderr)
+        return 1
     files = user_code()
     wrong = [f"pyright: {line}" for line in shown(pyright(files))] + [f"mypy: {line}" for line in mypy(files)]
     print(*wrong, f"{len(files)} files of users: {len(wrong)} errors of pyright and mypy", sep="\n")
