@@ -72,8 +72,9 @@ format: setup ## Format, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-typecheck: setup ## Check types with pyright
+typecheck: setup ## Check the types of the package with pyright, and what users write with pyright and mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/python -m tests.user_code
 
 hooks: setup ## Make git run the checks of .pre-commit-config.yaml before each commit
 	$(BIN)/pre-commit install

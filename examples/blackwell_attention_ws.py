@@ -209,33 +209,33 @@ def attention(
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # correction
-            for group in tl.static_range(NUM_GROUPS):
+            for each in tl.static_range(NUM_GROUPS):
                 # The first product overwrites the output: there is nothing to rescale.
-                tlx.barrier_wait(alpha_full[group], 0)
-                tlx.barrier_arrive(o_ready[group])
+                tlx.barrier_wait(alpha_full[each], 0)
+                tlx.barrier_arrive(o_ready[each])
             for n in range(1, num_blocks):
-                for group in tl.static_range(NUM_GROUPS):
-                    tlx.barrier_wait(alpha_full[group], n & 1)
-                    factor = tlx.local_load(alpha[group])
-                    tlx.barrier_wait(o_full[group], (n - 1) & 1)
+                for each in tl.static_range(NUM_GROUPS):
+                    tlx.barrier_wait(alpha_full[each], n & 1)
+                    factor = tlx.local_load(alpha[each])
+                    tlx.barrier_wait(o_full[each], (n - 1) & 1)
                     for column in tl.static_range(0, HEAD_DIM, COLUMNS):
-                        part = tlx.subslice(o[group], column, COLUMNS)
+                        part = tlx.subslice(o[each], column, COLUMNS)
                         tlx.local_store(part, tlx.local_load(part) * factor)
-                    tlx.barrier_arrive(o_ready[group])
-            for group in tl.static_range(NUM_GROUPS):
-                tlx.barrier_wait(end_full[group], 0)
-                m = tlx.local_load(end_m[group])
-                total = tlx.local_load(end_total[group])
-                first_row = head_row + row + group * GROUP_M
+                    tlx.barrier_arrive(o_ready[each])
+            for each in tl.static_range(NUM_GROUPS):
+                tlx.barrier_wait(end_full[each], 0)
+                m = tlx.local_load(end_m[each])
+                total = tlx.local_load(end_total[each])
+                first_row = head_row + row + each * GROUP_M
                 rows = first_row + tl.arange(0, GROUP_M)
                 tl.store(lse_ptr + rows[:, None], (m + tl.log2(total)) * LN_2)
                 # After the last product Q is dead as well: O leaves from its memory.
-                tlx.barrier_wait(o_full[group], (num_blocks - 1) & 1)
+                tlx.barrier_wait(o_full[each], (num_blocks - 1) & 1)
                 for column in tl.static_range(0, HEAD_DIM, COLUMNS):
-                    part = tlx.local_load(tlx.subslice(o[group], column, COLUMNS)) / total
-                    tlx.local_store(tlx.local_slice(q[group], [0, column], [GROUP_M, COLUMNS]), part.to(dtype))
+                    block = tlx.local_load(tlx.subslice(o[each], column, COLUMNS)) / total
+                    tlx.local_store(tlx.local_slice(q[each], [0, column], [GROUP_M, COLUMNS]), block.to(dtype))
                 tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
-                tlx.async_descriptor_store(o_desc, q[group], [first_row, 0])
+                tlx.async_descriptor_store(o_desc, q[each], [first_row, 0])
             tlx.async_descriptor_store_wait(0)
 
         with tlx.async_task(num_warps=4, replicate=NUM_GROUPS, registers=200):  # softmax

@@ -131,9 +131,9 @@ def attention(
             base = 0
             for turn in range(num_tiles):
                 head_row, row, num_blocks = tile_of(turn, LENGTH, BLOCK_M, BLOCK_N, CAUSAL)
-                for half in tl.static_range(2):
-                    q_row = head_row + row + half * HALF_M
-                    load_block(q_desc, q_row, q[half], q_full[half], q_empty[half], turn & 1, Q_BYTES)
+                for each in tl.static_range(2):
+                    q_row = head_row + row + each * HALF_M
+                    load_block(q_desc, q_row, q[each], q_full[each], q_empty[each], turn & 1, Q_BYTES)
                 for n in range(num_blocks):
                     stage, phase = tlx.get_bufidx_phase(base + n, NUM_STAGES)
                     kv_row = head_row + (num_blocks - 1 - n) * BLOCK_N

@@ -97,9 +97,9 @@ def attention(
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
-            for half in tl.static_range(2):
-                tlx.barrier_expect_bytes(q_full[half], Q_BYTES)
-                tlx.async_descriptor_load(q_desc, q[half], [head_row + row + half * HALF_M, 0], q_full[half])
+            for each in tl.static_range(2):
+                tlx.barrier_expect_bytes(q_full[each], Q_BYTES)
+                tlx.async_descriptor_load(q_desc, q[each], [head_row + row + each * HALF_M, 0], q_full[each])
             for n in range(num_blocks):
                 stage, phase = tlx.get_bufidx_phase(n, NUM_STAGES)
                 kv_row = head_row + (num_blocks - 1 - n) * BLOCK_N

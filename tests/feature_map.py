@@ -43,7 +43,7 @@ WORDS = {
 }
 """Words of features whose own name is a part of many names."""
 
-NO_TOPICS = {"core", "marks", "objects", "amd"}
+NO_TOPICS = {"arguments", "core", "marks", "objects", "amd"}
 """Modules of the language without functions or types of their own that a kernel uses."""
 
 

@@ -73,8 +73,18 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'tlx_xdsl' has no attribute '{name}'")
-    import importlib
+    import importlib.util
 
+    if name not in _HOMES:
+        # No name was misspelt: a part of a protocol that the package does not have, or `from tlx_xdsl import runtime`,
+        # which asks here before it imports.
+        if name.startswith("_") or importlib.util.find_spec(f"tlx_xdsl.{name}"):
+            raise AttributeError(f"module 'tlx_xdsl' has no attribute '{name}'")
+        did_you_mean = importlib.import_module("tlx_xdsl.frontend.suggestions").did_you_mean
+        raise AttributeError(f"module 'tlx_xdsl' has no attribute '{name}'{did_you_mean(name, __all__)}")
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not, and what every module has."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

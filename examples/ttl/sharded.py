@@ -1,14 +1,17 @@
 """A tensor in four shards of 1x2 tiles: each core takes the shard that has its number, whole."""
 
+from typing import Annotated, Any
+
 import numpy as np
 
 import tlx_xdsl.language.ttl as ttl
 
 SHARDS = ttl.sharded(grid=(2, 2), tiles_per_shard=(1, 2))
+TENSOR = ttl.tensor((64, 128), layout=SHARDS)
 
 
 @ttl.kernel(grid=(2, 2))
-def relu(x: ttl.tensor((64, 128), layout=SHARDS), out: ttl.tensor((64, 128), layout=SHARDS)):
+def relu(x: Annotated[Any, TENSOR], out: Annotated[Any, TENSOR]):
     x_cb = ttl.make_circular_buffer_like(x, shape=(1, 2), buffer_factor=1)
     out_cb = ttl.make_circular_buffer_like(out, shape=(1, 2), buffer_factor=1)
     shard = ttl.core(dims=1)

@@ -249,10 +249,17 @@ ALLOWED_CYCLES: set[tuple[str, ...]] = {
 
 
 def import_graph(paths: dict[str, Path]) -> dict[str, set[str]]:
-    """Return the files that each file imports, anywhere in it, by dotted name; `paths` gives the file of each name."""
+    """Return the files that each file imports, anywhere in it, by dotted name; `paths` gives the file of each name.
+
+    Stubs are left out: they describe to type checkers what refers to itself, such as tensors, whose methods are
+    functions of tensors, and are never imported by a program.
+    """
+    stubs = {module_name(path) for path in PACKAGE.rglob("*.pyi")}
 
     def file_of(name: str) -> str:
         while name and name not in paths:
+            if name in stubs:
+                return ""
             name = name.rpartition(".")[0]
         return name
 

@@ -41,7 +41,7 @@ other round is dealt out backwards, so that the sums of the programs are alike.
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
-# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportOptionalMemberAccess=false
 
 import tlx_xdsl
 import tlx_xdsl.language as tl

@@ -45,7 +45,7 @@ there; but it writes a row in units of 16 bytes, past its end where that is none
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
-# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportOptionalSubscript=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportAttributeAccessIssue=false, reportOptionalSubscript=false
 
 import tlx_xdsl
 import tlx_xdsl.language as tl

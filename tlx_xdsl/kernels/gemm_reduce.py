@@ -10,7 +10,7 @@ does is to let it start, so that it waits in place for the end.
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
-# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportAttributeAccessIssue=false
 
 import tlx_xdsl
 import tlx_xdsl.language as tl

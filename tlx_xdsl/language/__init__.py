@@ -6,6 +6,8 @@ arguments are what kernels pass: scalars, blocks and compile-time numbers.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tlx_xdsl.language import (
     compile_time,
     composite_types,
@@ -24,7 +26,7 @@ from tlx_xdsl.language import (
     standard,
     target_info,
 )
-from tlx_xdsl.language.compile_time import *
+from tlx_xdsl.language.compile_time import constexpr_type as constexpr_type
 from tlx_xdsl.language.composite_types import *
 from tlx_xdsl.language.core import *
 from tlx_xdsl.language.creation import *
@@ -39,6 +41,13 @@ from tlx_xdsl.language.random import *
 from tlx_xdsl.language.reduction import *
 from tlx_xdsl.language.shape import *
 from tlx_xdsl.language.standard import *
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.annotations import (  # pyright: ignore[reportMissingModuleSource]
+        constexpr as constexpr,
+    )
+else:
+    from tlx_xdsl.language.compile_time import constexpr as constexpr
 
 __all__ = ["extra", "math", "target_info"]
 __all__ += compile_time.__all__

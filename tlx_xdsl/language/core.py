@@ -5,7 +5,8 @@ As in Triton, every primitive of the language is a name of this module too (`tl.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.language.compile_time import *
 from tlx_xdsl.language.compile_time import (
@@ -32,6 +33,12 @@ from tlx_xdsl.language.marks import (
 from tlx_xdsl.language.objects import *
 from tlx_xdsl.language.objects import tensor_descriptor_base as tensor_descriptor_base
 
+if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Flag, Int, Text, Value
+    from tlx_xdsl.language.compile_time import constexpr
+    from tlx_xdsl.language.compile_time_types import constexpr as Constant  # pyright: ignore[reportMissingModuleSource]
+    from tlx_xdsl.language.objects import tensor
+
 __all__ = ["aggregate_replace", "condition", "num_programs", "program_id", "range", "static_range", "to_tensor"]
 
 _tl = builtin("tl")
@@ -50,29 +57,29 @@ def __getattr__(name: str) -> Any:
 
 @_tl
 def range(
-    arg1: Any,
-    arg2: Any = None,
-    step: Any = None,
-    num_stages: Any = None,
-    loop_unroll_factor: Any = None,
-    disallow_acc_multi_buffer: Any = False,
-    flatten: Any = False,
-    warp_specialize: Any = False,
-    disable_licm: Any = False,
+    arg1: Value,
+    arg2: Value | None = None,
+    step: Value | None = None,
+    num_stages: Int | None = None,
+    loop_unroll_factor: Int | None = None,
+    disallow_acc_multi_buffer: Flag = False,
+    flatten: Flag = False,
+    warp_specialize: Flag = False,
+    disable_licm: Flag = False,
     *,
-    multi_cta: Any = False,
-    data_partition_factor: Any = None,
+    multi_cta: Flag = False,
+    data_partition_factor: Int | None = None,
     list_schedule_pick: Any = None,
     mem_plan_pick: Any = None,
-    merge_epilogue: Any = False,
-    merge_epilogue_to_computation: Any = False,
-    merge_correction: Any = False,
-    separate_epilogue_store: Any = False,
+    merge_epilogue: Flag = False,
+    merge_epilogue_to_computation: Flag = False,
+    merge_correction: Flag = False,
+    separate_epilogue_store: Flag = False,
     tmem_alloc_algo: Any = None,
     smem_alloc_algo: Any = None,
     smem_budget: Any = None,
     smem_circular_reuse: Any = None,
-) -> Any:
+) -> Iterable[tensor]:
     """A loop range as Python's `range`, with hints for the compiler.
 
     `num_stages` is the depth of the software pipeline, `loop_unroll_factor` how often the body is repeated,
@@ -83,40 +90,53 @@ def range(
     loop that stores is divided among them, one that adds up is repeated by each, so that each has the whole sum.
     The hints after it, of Meta's automatic warp specialization, change no result and nothing here.
     """
+    ...
 
 
 @_tl
-def static_range(arg1: Any, arg2: Any = None, step: Any = None) -> Any:
+def static_range(arg1: Int, arg2: Int | None = None, step: Int | None = None) -> Iterable[Constant]:
     """A range of compile-time integers: the loop is unrolled by the frontend."""
+    ...
 
 
 @_tl
-def condition(arg1: Any, disable_licm: Any = False) -> Any:
+def condition(arg1: Value, disable_licm: Flag = False) -> bool:
     """The condition of a `while`; `disable_licm` keeps invariant code inside of the loop."""
+    ...
 
 
 @_tl
-def program_id(axis: Any) -> Any:
+def program_id(axis: Int) -> tensor:
     """The index of this program along `axis` (0, 1 or 2) of the grid, an int32."""
+    ...
 
 
 @_tl
-def num_programs(axis: Any) -> Any:
+def num_programs(axis: Int) -> tensor:
     """The size of the grid along `axis` (0, 1 or 2), an int32."""
+    ...
 
 
 @_tl
-def to_tensor(x: Any) -> Any:
+def to_tensor(x: Value) -> tensor:
     """`x` as a runtime value: a compile-time number becomes a constant."""
+    ...
 
 
 @_tl
-def extern_elementwise(lib_name: Any, lib_path: Any, args: Any, arg_type_symbol_dict: Any, is_pure: Any) -> Any:
+def extern_elementwise(
+    lib_name: Text,
+    lib_path: Text,
+    args: Sequence[Value],
+    arg_type_symbol_dict: dict[Any, Any] | constexpr,
+    is_pure: Flag,
+) -> tensor:
     """Call a function of a bitcode library on scalars, or on each element of blocks.
 
     `arg_type_symbol_dict` gives, for each tuple of argument types, the symbol and the type of its result; arguments
     are promoted to a common type and shape first. `is_pure` says that the call has no side effect.
     """
+    ...
 
 
 def aggregate_replace(instance: Any, **changes: Any) -> Any:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tlx_xdsl.language.marks import builtin
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Flag, Int, Shape, Text, Type, Value
+    from tlx_xdsl.language.dtypes import base_type
+    from tlx_xdsl.language.objects import tensor
 
 __all__ = ["arange", "cast", "cat", "full", "zeros", "zeros_like"]
 
@@ -13,42 +18,51 @@ _member = builtin("tl", member=True)
 
 
 @_tl
-def arange(start: Any, end: Any) -> Any:
+def arange(start: Int, end: Int) -> tensor:
     """The int32 block `start`, ..., `end` - 1; both are constexpr, the length is a power of two."""
+    ...
 
 
 @_tl
-def full(shape: Any, value: Any, dtype: Any) -> Any:
+def full(shape: Shape, value: Value, dtype: Type) -> tensor:
     """A block of `shape` elements of type `dtype` that all hold the scalar `value`."""
+    ...
 
 
 @_tl
-def zeros(shape: Any, dtype: Any) -> Any:
+def zeros(shape: Shape, dtype: Type) -> tensor:
     """A block of `shape` zeros."""
+    ...
 
 
 @_tl
-def zeros_like(input: Any) -> Any:
+def zeros_like(input: Value) -> tensor:
     """Zeros in the shape and type of `input`."""
+    ...
 
 
 @_tl
-def cat(input: Any, other: Any, can_reorder: Any = False, dim: Any = 0) -> Any:
+def cat(input: tensor, other: tensor, can_reorder: Flag = False, dim: Int = 0) -> tensor:
     """Both blocks, of one shape, one after the other along `dim`.
 
     With `can_reorder`, the elements of the two one-dimensional blocks come in any order, which is cheaper.
     """
+    ...
 
 
 @_member
-def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> Any:
+def cast(
+    input: Value, dtype: Type | base_type, fp_downcast_rounding: Text | None = None, bitcast: Flag = False
+) -> tensor:
     """`input` with elements converted to `dtype`, as Triton does: floats to integers towards zero, to int1 by `!= 0`.
 
     `fp_downcast_rounding` ("rtne" or "rtz") is how a float becomes a smaller float; `bitcast` keeps the bits, which
     needs types of one width.
     """
+    ...
 
 
 @_member
-def to(self: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> Any:
+def to(self: Value, dtype: Type | base_type, fp_downcast_rounding: Text | None = None, bitcast: Flag = False) -> tensor:
     """Do `cast`: a method of blocks and scalars only."""
+    ...

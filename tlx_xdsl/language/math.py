@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tlx_xdsl.language.marks import builtin
 from tlx_xdsl.language.objects import PropagateNan
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Flag, Value
+    from tlx_xdsl.language.compile_time import constexpr
+    from tlx_xdsl.language.objects import number, tensor
 
 __all__ = [
     "abs",
@@ -42,138 +47,165 @@ _member = builtin("tl", member=True)
 
 
 @_tl
-def add(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
+def add(x: Value, y: Value, sanitize_overflow: Flag = True) -> tensor:
     """`x + y`; without `sanitize_overflow`, the debug option that checks integer overflow leaves it alone."""
+    ...
 
 
 @_tl
-def sub(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
+def sub(x: Value, y: Value, sanitize_overflow: Flag = True) -> tensor:
     """`x - y`; `sanitize_overflow` as in `add`."""
+    ...
 
 
 @_tl
-def mul(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
+def mul(x: Value, y: Value, sanitize_overflow: Flag = True) -> tensor:
     """`x * y`; `sanitize_overflow` as in `add`."""
+    ...
 
 
 @_tl
-def where(condition: Any, x: Any, y: Any) -> Any:
+def where(condition: Value, x: Value, y: Value) -> tensor:
     """`x` where `condition` holds, else `y`, element by element; both are evaluated."""
+    ...
 
 
 @_tl
-def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE) -> Any:
+def minimum(x: Value, y: Value, propagate_nan: PropagateNan | constexpr = PropagateNan.NONE) -> tensor:
     """The smaller of `x` and `y`, element by element."""
+    ...
 
 
 @_tl
-def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE) -> Any:
+def maximum(x: Value, y: Value, propagate_nan: PropagateNan | constexpr = PropagateNan.NONE) -> tensor:
     """The larger of `x` and `y`, element by element."""
+    ...
 
 
 @_tl
-def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE) -> Any:
+def clamp(x: Value, min: Value, max: Value, propagate_nan: PropagateNan | constexpr = PropagateNan.NONE) -> tensor:
     """`x`, but at least `min` and at most `max`: floats; undefined where `min` > `max`."""
+    ...
 
 
 @_member
-def cdiv(x: Any, div: Any) -> Any:
+def cdiv(x: Value, div: Value) -> number:
     """`x` / `div`, rounded up, for positive integers."""
+    ...
 
 
 @_member
-def logical_and(self: Any, other: Any) -> Any:
+def logical_and(self: Value, other: Value) -> tensor:
     """Say whether both are not zero: a method of runtime values only."""
+    ...
 
 
 @_member
-def logical_or(self: Any, other: Any) -> Any:
+def logical_or(self: Value, other: Value) -> tensor:
     """Say whether one of both is not zero: a method of runtime values only."""
+    ...
 
 
 # --- tl.math ------------------------------------------------------------------------------------------------------
 
 
 @_tl
-def umulhi(x: Any, y: Any) -> Any:
+def umulhi(x: Value, y: Value) -> tensor:
     """The upper half of the product of 32- or 64-bit integers, taken as unsigned."""
+    ...
 
 
 @_member
-def exp(x: Any) -> Any:
+def exp(x: Value) -> tensor:
     """E to the power `x` (float32 or float64, as all functions that follow)."""
+    ...
 
 
 @_member
-def exp2(x: Any) -> Any:
+def exp2(x: Value) -> tensor:
     """2 to the power `x`."""
+    ...
 
 
 @_member
-def log(x: Any) -> Any:
+def log(x: Value) -> tensor:
     """The natural logarithm."""
+    ...
 
 
 @_member
-def log2(x: Any) -> Any:
+def log2(x: Value) -> tensor:
     """The logarithm to base 2."""
+    ...
 
 
 @_member
-def cos(x: Any) -> Any:
+def cos(x: Value) -> tensor:
     """The cosine of `x` radians."""
+    ...
 
 
 @_member
-def sin(x: Any) -> Any:
+def sin(x: Value) -> tensor:
     """The sine of `x` radians."""
+    ...
 
 
 @_member
-def sqrt(x: Any) -> Any:
+def sqrt(x: Value) -> tensor:
     """The square root, fast."""
+    ...
 
 
 @_member
-def sqrt_rn(x: Any) -> Any:
+def sqrt_rn(x: Value) -> tensor:
     """The square root, rounded as IEEE 754 says."""
+    ...
 
 
 @_member
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: Value) -> tensor:
     """1 / the square root."""
+    ...
 
 
 @_member
-def abs(x: Any) -> Any:
+def abs(x: Value) -> tensor:
     """The absolute value of integers and floats."""
+    ...
 
 
 @_tl
-def fdiv(x: Any, y: Any, ieee_rounding: Any = False, approx: Any = False) -> Any:
+def fdiv(x: Value, y: Value, ieee_rounding: Flag = False, approx: Flag = False) -> tensor:
     """`x` / `y` for floats, fast."""
+    ...
 
 
 @_tl
-def div_rn(x: Any, y: Any) -> Any:
+def div_rn(x: Value, y: Value) -> tensor:
     """`x` / `y` for floats, rounded as IEEE 754 says."""
+    ...
 
 
 @_member
-def erf(x: Any) -> Any:
+def erf(x: Value) -> tensor:
     """The error function."""
+    ...
 
 
 @_member
-def floor(x: Any) -> Any:
+def floor(x: Value) -> tensor:
     """The largest integer that is not above `x`, as a float."""
+    ...
 
 
 @_member
-def ceil(x: Any) -> Any:
+def ceil(x: Value) -> tensor:
     """The smallest integer that is not below `x`, as a float."""
+    ...
 
 
 @_tl
-def fma(x: Any, y: Any, z: Any) -> Any:
+def fma(x: Value, y: Value, z: Value) -> tensor:
     """`x * y + z`, rounded once."""
+    ...

@@ -7,9 +7,13 @@ int1; where a mask is false, memory is not touched. `cache_modifier` and `evicti
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.language.marks import builtin, must_use_result
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Axes, Flag, Shape, Text, Value, Values
+    from tlx_xdsl.language.objects import tensor, tensor_descriptor, tensor_descriptor_base
 
 __all__ = [
     "advance",
@@ -43,33 +47,34 @@ _member = builtin("tl", member=True)
 
 @_tl
 def load(
-    pointer: Any,
-    mask: Any = None,
-    other: Any = None,
+    pointer: tensor,
+    mask: Value | None = None,
+    other: Value | None = None,
     *,
-    cache_modifier: Any = "",
-    eviction_policy: Any = "",
-    volatile: Any = False,
-    boundary_check: Any = (),
-    padding_option: Any = "",
-) -> Any:
+    cache_modifier: Text = "",
+    eviction_policy: Text = "",
+    volatile: Flag = False,
+    boundary_check: Axes = (),
+    padding_option: Text = "",
+) -> tensor:
     """Read through a pointer; where `mask` is false the result is `other`, or undefined without it.
 
     Through a block pointer: the dimensions `boundary_check` are checked, and what is outside of the tensor along them
     reads as `padding_option` says: "zero", "nan", or anything.
     """
+    ...
 
 
 @_member
 def store(
-    pointer: Any,
-    value: Any,
-    mask: Any = None,
+    pointer: tensor,
+    value: Value,
+    mask: Value | None = None,
     *,
-    cache_modifier: Any = "",
-    eviction_policy: Any = "",
-    boundary_check: Any = (),
-) -> Any:
+    cache_modifier: Text = "",
+    eviction_policy: Text = "",
+    boundary_check: Axes = (),
+) -> None:
     """Write `value`, converted to the pointer's element type, through a pointer.
 
     Through a block pointer, what is outside of the tensor along the dimensions `boundary_check` is not written.
@@ -77,36 +82,44 @@ def store(
 
 
 @_tl
-def make_block_ptr(base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any) -> Any:
+def make_block_ptr(
+    base: tensor, shape: Values, strides: Values, offsets: Values, block_shape: Shape, order: Shape
+) -> tensor:
     """A block of the tensor at `base`, as a pointer that `advance` moves, and that `load` and `store` take.
 
     `shape`, `strides` and `offsets` are in elements; `order` names the dimensions, fastest first. Triton has this up to
     3.8; newer kernels use tensor descriptors.
     """
+    ...
 
 
 @must_use_result("tl.advance has no side effect: assign what it returns to a name.")
 @_member
-def advance(base: Any, offsets: Any) -> Any:
+def advance(base: tensor, offsets: Values) -> tensor:
     """The block pointer `base`, moved by `offsets` elements."""
+    ...
 
 
 @_tl
-def make_tensor_descriptor(base: Any, shape: Any, strides: Any, block_shape: Any, padding_option: Any = "zero") -> Any:
+def make_tensor_descriptor(
+    base: tensor, shape: Values, strides: Values, block_shape: Shape, padding_option: Text = "zero"
+) -> tensor_descriptor:
     """A TMA descriptor of the tensor at `base`, for blocks of `block_shape` elements.
 
     `strides` are in elements; the last is 1, the others are multiples of 16 bytes. Elements outside of the tensor
     read as zero, or as NaN with the padding option "nan".
     """
+    ...
 
 
 @_tl
-def load_tensor_descriptor(desc: Any, offsets: Any) -> Any:
+def load_tensor_descriptor(desc: tensor_descriptor_base, offsets: Values) -> tensor:
     """The block of a described tensor at `offsets` elements."""
+    ...
 
 
 @_tl
-def store_tensor_descriptor(desc: Any, offsets: Any, value: Any) -> Any:
+def store_tensor_descriptor(desc: tensor_descriptor_base, offsets: Values, value: tensor) -> None:
     """Write a block into a described tensor at `offsets` elements."""
 
 
@@ -116,86 +129,120 @@ def store_tensor_descriptor(desc: Any, offsets: Any, value: Any) -> Any:
 
 
 @_member
-def atomic_add(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+def atomic_add(
+    pointer: tensor, val: Value, mask: Value | None = None, sem: Text | None = None, scope: Text | None = None
+) -> tensor:
     """Add `val` to memory atomically; return the old value. Also for fp16, bf16, fp32 and fp64."""
+    ...
 
 
 @_member
-def atomic_and(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+def atomic_and(
+    pointer: tensor, val: Value, mask: Value | None = None, sem: Text | None = None, scope: Text | None = None
+) -> tensor:
     """Do a bitwise "and" with `val` in memory atomically; return the old value."""
+    ...
 
 
 @_member
-def atomic_or(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+def atomic_or(
+    pointer: tensor, val: Value, mask: Value | None = None, sem: Text | None = None, scope: Text | None = None
+) -> tensor:
     """Do a bitwise "or" with `val` in memory atomically; return the old value."""
+    ...
 
 
 @_member
-def atomic_xor(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+def atomic_xor(
+    pointer: tensor, val: Value, mask: Value | None = None, sem: Text | None = None, scope: Text | None = None
+) -> tensor:
     """Do a bitwise "exclusive or" with `val` in memory atomically; return the old value."""
+    ...
 
 
 @_member
-def atomic_max(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+def atomic_max(
+    pointer: tensor, val: Value, mask: Value | None = None, sem: Text | None = None, scope: Text | None = None
+) -> tensor:
     """Leave the larger of memory and `val` in memory atomically; return the old value. Also for fp32 and fp64."""
+    ...
 
 
 @_member
-def atomic_min(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+def atomic_min(
+    pointer: tensor, val: Value, mask: Value | None = None, sem: Text | None = None, scope: Text | None = None
+) -> tensor:
     """Leave the smaller of memory and `val` in memory atomically; return the old value. Also for fp32 and fp64."""
+    ...
 
 
 @_member
-def atomic_xchg(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+def atomic_xchg(
+    pointer: tensor, val: Value, mask: Value | None = None, sem: Text | None = None, scope: Text | None = None
+) -> tensor:
     """Put `val` into memory atomically; return the old value. Also for fp32 and fp64."""
+    ...
 
 
 @_member
-def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> Any:
+def atomic_cas(pointer: tensor, cmp: Value, val: Value, sem: Text | None = None, scope: Text | None = None) -> tensor:
     """Put `val` into memory where it equals `cmp`, atomically; return the old value. Also for 16 bits and floats."""
+    ...
 
 
 @_member
-def atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+def atomic_load(
+    pointer: tensor, mask: Value | None = None, sem: Text | None = None, scope: Text | None = None
+) -> tensor:
     """Read memory atomically. `sem` is "acquire" (the default) or "relaxed"; elements are of any type."""
+    ...
 
 
 @_member
-def atomic_store(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+def atomic_store(
+    pointer: tensor, val: Value, mask: Value | None = None, sem: Text | None = None, scope: Text | None = None
+) -> None:
     """Write memory atomically. `sem` is "release" (the default) or "relaxed"; elements are of any type."""
 
 
 @_member
-def atomic_poll(pointer: Any, expected_value: Any, sem: Any = None, scope: Any = None, timeout_ns: Any = None) -> Any:
+def atomic_poll(
+    pointer: tensor, expected_value: Any, sem: Any = None, scope: Any = None, timeout_ns: Any = None
+) -> tensor:
     """Read memory until it equals `expected_value`, for `timeout_ns` nanoseconds at most; whether it did, an int1.
 
     `sem` is "acquire" (the default) or "relaxed"; elements are integers of 16, 32 or 64 bits.
     """
+    ...
 
 
 # Hints: what the compiler may take for granted. Each returns its argument.
 
 
 @_tl
-def multiple_of(input: Any, values: Any) -> Any:
+def multiple_of(input: tensor, values: Axes) -> tensor:
     """Promise that along each dimension, runs of contiguous values start at multiples of `values`."""
+    ...
 
 
 @_tl
-def max_contiguous(input: Any, values: Any) -> Any:
+def max_contiguous(input: tensor, values: Axes) -> tensor:
     """Promise that along each dimension, `values` neighbours at a time are contiguous."""
+    ...
 
 
 @_tl
-def max_constancy(input: Any, values: Any) -> Any:
+def max_constancy(input: tensor, values: Axes) -> tensor:
     """Promise that along each dimension, `values` neighbours at a time are equal."""
+    ...
 
 
 @_tl
-def assume(cond: Any) -> Any:
+def assume(cond: Value) -> None:
     """Promise that `cond`, a scalar, holds."""
 
 
 @_tl
-def expect_zero(x: Any, mask: Any) -> Any:
+def expect_zero(x: tensor, mask: Value) -> tensor:
     """`x`, of which it is expected that it is zero where `mask` is true; code for debugging checks that."""
+    ...

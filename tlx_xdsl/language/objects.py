@@ -6,10 +6,26 @@ import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tlx_xdsl.language.composite_types import block_type, pointer_type
 from tlx_xdsl.language.dtypes import dtype
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.compile_time_types import constexpr  # pyright: ignore[reportMissingModuleSource]
+    from tlx_xdsl.language.object_members import (  # pyright: ignore[reportMissingModuleSource]
+        DescriptorMembers,
+        TensorMembers,
+    )
+
+    class element_type(dtype):
+        """The element type of a tensor, or the type of a pointer."""
+
+        element_ty: dtype
+        """What a pointer points at; only pointers have it."""
+else:
+    DescriptorMembers = TensorMembers = object
+
 
 __all__ = ["PropagateNan", "slice", "tensor", "tensor_descriptor", "tuple"]
 
@@ -21,20 +37,20 @@ class PropagateNan(Enum):
     ALL = 0xFFFF
 
 
-class tensor:
+class tensor(TensorMembers):
     """A runtime value of a kernel: a scalar or a block of elements.
 
     There are no instances outside of kernels: the class is for annotations and `isinstance`. Members of the language
     (`x.sum(0)`, `x.to(tl.float16)`) are its attributes.
     """
 
-    type: dtype | pointer_type | block_type
-    """The block's type, or the scalar's."""
-    dtype: dtype | pointer_type
+    type: Any
+    """The block's type (`block_type`), or the scalar's (`dtype` or `pointer_type`)."""
+    dtype: element_type
     """The element type."""
-    shape: tuple
+    shape: builtins.tuple[constexpr, ...]
     """The sizes, in elements; `()` for a scalar."""
-    numel: int
+    numel: constexpr
     """Elements in all."""
     T: tensor
     """The transpose of a matrix."""
@@ -63,10 +79,19 @@ for _name in OPERATORS:
     setattr(tensor, _name, _operator(_name))
 
 
-class tensor_descriptor_base:
+if TYPE_CHECKING:
+
+    class mask(tensor, Any):
+        """The result of a comparison: a tensor of int1, which Python's `min` and `if` take for a bool."""
+
+    class number(tensor, Any):
+        """A tensor, or a number where all operands are known at compile time."""
+
+
+class tensor_descriptor_base(DescriptorMembers):
     """A TMA descriptor, whose shape and strides only its maker knows."""
 
-    dtype: dtype
+    dtype: element_type
     block_type: block_type
     block_shape: list[int]
     """The sizes of a block, in elements."""

@@ -17,6 +17,9 @@ from tlx_xdsl.language.marks import library
 from tlx_xdsl.language.math import cos, log, maximum, sin, sqrt, umulhi, where
 
 if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Value
+    from tlx_xdsl.language.objects import tensor
+
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
@@ -50,7 +53,9 @@ def _word_of(element: dtype) -> dtype:
 
 
 @library()
-def philox_impl(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, n_rounds: constexpr = _ROUNDS) -> Any:
+def philox_impl(
+    c0: Value, c1: Value, c2: Value, c3: Value, k0: Value, k1: Value, n_rounds: constexpr = _ROUNDS
+) -> tuple[tensor, tensor, tensor, tensor]:
     """The four words of Philox4x32 for the counter (`c0`, `c1`, `c2`, `c3`) and the key (`k0`, `k1`), low words first.
 
     Words are unsigned integers of 32 bits, or of 64 bits (Philox4x64) when `c0` has 64.
@@ -65,11 +70,13 @@ def philox_impl(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, n_rounds: 
         high2, low2 = umulhi(c2, multipliers[1]), c2 * multipliers[1]
         c0, c1, c2, c3 = high2 ^ c1 ^ k0, low2, high0 ^ c3 ^ k1, low0
         k0, k1 = k0 + steps[0], k1 + steps[1]
-    return c0, c1, c2, c3
+    return c0, c1, c2, c3  # pyright: ignore[reportReturnType]
 
 
 @library()
-def philox(seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: constexpr = _ROUNDS) -> Any:
+def philox(
+    seed: Value, c0: Value, c1: Value, c2: Value, c3: Value, n_rounds: constexpr = _ROUNDS
+) -> tuple[tensor, tensor, tensor, tensor]:
     """The four words of `philox_impl` for the key `seed`, an integer of up to 64 bits: its low and its high half.
 
     With 64-bit counters, the key's first word is the seed and the second is 0.
@@ -82,7 +89,7 @@ def philox(seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: constexpr = 
 
 
 @library()
-def randint4x(seed: Any, offset: Any, n_rounds: constexpr = _ROUNDS) -> Any:
+def randint4x(seed: Value, offset: Value, n_rounds: constexpr = _ROUNDS) -> tuple[tensor, tensor, tensor, tensor]:
     """Four blocks of random uint32 in the shape of `offset`, which says where in the stream of `seed` they stand."""
     offset = to_tensor(offset)
     assert offset.dtype.is_int(), f"offsets must be integers, found {offset.dtype}"
@@ -94,7 +101,7 @@ def randint4x(seed: Any, offset: Any, n_rounds: constexpr = _ROUNDS) -> Any:
 
 
 @library()
-def randint(seed: Any, offset: Any, n_rounds: constexpr = _ROUNDS) -> Any:
+def randint(seed: Value, offset: Value, n_rounds: constexpr = _ROUNDS) -> tensor:
     """A block of random uint32 in the shape of `offset`: the first of `randint4x`."""
     return randint4x(seed, offset, n_rounds)[0]
 
@@ -112,7 +119,7 @@ def _unit(bits: int) -> float:
 
 
 @library()
-def uint_to_uniform_float(x: Any) -> Any:
+def uint_to_uniform_float(x: tensor) -> tensor:
     """Random integers of 32 or 64 bits as float32, uniform in [0, 1).
 
     The sign bit folds the negative half over the other: every result has two integers, and 0 is one of them.
@@ -124,14 +131,14 @@ def uint_to_uniform_float(x: Any) -> Any:
 
 
 @library()
-def rand4x(seed: Any, offsets: Any, n_rounds: constexpr = _ROUNDS) -> Any:
+def rand4x(seed: Value, offsets: Value, n_rounds: constexpr = _ROUNDS) -> tuple[tensor, tensor, tensor, tensor]:
     """Four blocks of random float32, uniform in [0, 1), from the words of `randint4x`."""
     a, b, c, d = randint4x(seed, offsets, n_rounds)
     return uint_to_uniform_float(a), uint_to_uniform_float(b), uint_to_uniform_float(c), uint_to_uniform_float(d)
 
 
 @library()
-def rand(seed: Any, offset: Any, n_rounds: constexpr = _ROUNDS) -> Any:
+def rand(seed: Value, offset: Value, n_rounds: constexpr = _ROUNDS) -> tensor:
     """A block of random float32, uniform in [0, 1), in the shape of `offset`: the first of `rand4x`."""
     return uint_to_uniform_float(randint(seed, offset, n_rounds))
 
@@ -140,7 +147,7 @@ def rand(seed: Any, offset: Any, n_rounds: constexpr = _ROUNDS) -> Any:
 
 
 @library()
-def pair_uniform_to_normal(u1: Any, u2: Any) -> Any:
+def pair_uniform_to_normal(u1: Value, u2: Value) -> tuple[tensor, tensor]:
     """Two independent standard normal numbers from two uniform ones in [0, 1): the Box-Muller transform (1958).
 
     `u1` counts as 1e-7 at least, since the logarithm of 0 has no value.
@@ -151,7 +158,7 @@ def pair_uniform_to_normal(u1: Any, u2: Any) -> Any:
 
 
 @library()
-def randn4x(seed: Any, offset: Any, n_rounds: constexpr = _ROUNDS) -> Any:
+def randn4x(seed: Value, offset: Value, n_rounds: constexpr = _ROUNDS) -> tuple[tensor, tensor, tensor, tensor]:
     """Four blocks of random float32 of the standard normal distribution, made of the pairs of `rand4x`."""
     u1, u2, u3, u4 = rand4x(seed, offset, n_rounds)
     a, b = pair_uniform_to_normal(u1, u2)
@@ -160,7 +167,7 @@ def randn4x(seed: Any, offset: Any, n_rounds: constexpr = _ROUNDS) -> Any:
 
 
 @library()
-def randn(seed: Any, offset: Any, n_rounds: constexpr = _ROUNDS) -> Any:
+def randn(seed: Value, offset: Value, n_rounds: constexpr = _ROUNDS) -> tensor:
     """A block of random float32 of the standard normal distribution: the first of `randn4x`."""
     words = randint4x(seed, offset, n_rounds)
     return pair_uniform_to_normal(uint_to_uniform_float(words[0]), uint_to_uniform_float(words[1]))[0]

@@ -6,7 +6,8 @@ An axis is constexpr; a negative one counts from the end. The named functions ar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from tlx_xdsl.language.compile_time import constexpr_function
 from tlx_xdsl.language.core import to_tensor
@@ -17,6 +18,9 @@ from tlx_xdsl.language.math import maximum, minimum, where
 from tlx_xdsl.language.shape import broadcast_to, expand_dims
 
 if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Flag, Int, Value
+    from tlx_xdsl.language.objects import tensor
+
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
@@ -39,6 +43,12 @@ __all__ = [
 _member = builtin("tl", member=True)
 
 
+@overload
+def reduce(input: tensor, axis: Int | None, combine_fn: Callable[..., Any], keep_dims: Flag = False) -> tensor: ...
+@overload
+def reduce(
+    input: Sequence[tensor], axis: Int | None, combine_fn: Callable[..., Any], keep_dims: Flag = False
+) -> tuple[tensor, ...]: ...
 @_member
 def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False) -> Any:
     """Combine the elements of a block, or of a tuple of blocks of one shape, along `axis`; None is all of them.
@@ -49,6 +59,12 @@ def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False) -> An
     """
 
 
+@overload
+def associative_scan(input: tensor, axis: Int, combine_fn: Callable[..., Any], reverse: Flag = False) -> tensor: ...
+@overload
+def associative_scan(
+    input: Sequence[tensor], axis: Int, combine_fn: Callable[..., Any], reverse: Flag = False
+) -> tuple[tensor, ...]: ...
 @_member
 def associative_scan(input: Any, axis: Any, combine_fn: Any, reverse: Any = False) -> Any:
     """All partial results of combining elements along `axis`, from its start or, with `reverse`, from its end.
@@ -68,8 +84,9 @@ def _other_axes(rank: int, axis: int) -> tuple[int, ...]:
 
 
 @builtin("tl")
-def sums_bfloat16() -> Any:
+def sums_bfloat16() -> bool:
     """Whether the Triton that is compiled for sums bf16 in bf16, as from 3.9 on; constexpr."""
+    ...
 
 
 @constexpr_function
@@ -99,81 +116,83 @@ def is_axis(axis: Any, rank: int) -> bool:
 
 
 @library()
-def positions_along(size: constexpr, rank: constexpr, axis: constexpr) -> Any:
+def positions_along(size: constexpr, rank: constexpr, axis: constexpr) -> tensor:
     """0, ..., `size` - 1 along dimension `axis` of a block of `rank` dimensions; the others have size 1."""
     return expand_dims(arange(0, size), _other_axes(rank, axis))
 
 
 @library()
-def _add(a: Any, b: Any) -> Any:
+def _add(a: tensor, b: tensor) -> tensor:
     return a + b
 
 
 @library()
-def _multiply(a: Any, b: Any) -> Any:
+def _multiply(a: tensor, b: tensor) -> tensor:
     return a * b
 
 
 @library()
-def _xor(a: Any, b: Any) -> Any:
+def _xor(a: tensor, b: tensor) -> tensor:
     return a ^ b
 
 
 @library()
-def _or(a: Any, b: Any) -> Any:
+def _or(a: tensor, b: tensor) -> tensor:
     return a | b
 
 
 @library()
-def _larger(a: Any, b: Any) -> Any:
+def _larger(a: tensor, b: tensor) -> tensor:
     return maximum(a, b)
 
 
 @library()
-def _smaller(a: Any, b: Any) -> Any:
+def _smaller(a: tensor, b: tensor) -> tensor:
     return minimum(a, b)
 
 
 @library()
-def _larger_and_first(a: Any, i: Any, b: Any, j: Any) -> Any:
+def _larger_and_first(a: tensor, i: tensor, b: tensor, j: tensor) -> tuple[tensor, tensor]:
     keep = (a > b) | ((a == b) & (i < j))
     return where(keep, a, b), where(keep, i, j)
 
 
 @library()
-def _smaller_and_first(a: Any, i: Any, b: Any, j: Any) -> Any:
+def _smaller_and_first(a: tensor, i: tensor, b: tensor, j: tensor) -> tuple[tensor, tensor]:
     keep = (a < b) | ((a == b) & (i < j))
     return where(keep, a, b), where(keep, i, j)
 
 
 @library()
-def _larger_and_any(a: Any, i: Any, b: Any, j: Any) -> Any:
+def _larger_and_any(a: tensor, i: tensor, b: tensor, j: tensor) -> tuple[tensor, tensor]:
     keep = a > b
     return where(keep, a, b), where(keep, i, j)
 
 
 @library()
-def _smaller_and_any(a: Any, i: Any, b: Any, j: Any) -> Any:
+def _smaller_and_any(a: tensor, i: tensor, b: tensor, j: tensor) -> tuple[tensor, tensor]:
     keep = a < b
     return where(keep, a, b), where(keep, i, j)
 
 
 @library()
-def _with_positions(input: Any, axis: constexpr, combine_fn: Any, keep_dims: Any) -> Any:
+def _with_positions(
+    input: tensor, axis: constexpr, combine_fn: Callable[..., Any], keep_dims: Flag
+) -> tuple[tensor, tensor]:
     """Reduce the elements together with their positions along `axis`, as int32."""
     rank: constexpr = len(input.shape)
     assert rank, f"'input' must be a block, found a scalar {input.dtype}"
     assert axis is not None, "positions are counted along one axis: 'axis' can't be None"
     assert is_axis(axis, rank), f"'axis' must be at least {-rank} and less than {rank}, found {axis}"
     position = broadcast_to(positions_along(input.shape[axis], rank, axis), input.shape)
-    return reduce((input, position), axis, combine_fn, keep_dims=keep_dims)
+    return reduce((input, position), axis, combine_fn, keep_dims=keep_dims)  # pyright: ignore[reportReturnType]
 
 
 # --- reductions -----------------------------------------------------------------------------------------------------
 
 
 @library(member=True)
-def sum(input: Any, axis: Any = None, keep_dims: Any = False, dtype: constexpr = None) -> Any:
+def sum(input: Value, axis: Int | None = None, keep_dims: Flag = False, dtype: constexpr = None) -> tensor:
     """The sum of the elements along `axis`, or of all; `keep_dims` keeps the axis, with size 1.
 
     The elements are converted to `dtype` first; without it, integers of less than 32 bits to int32, or to uint32 when
@@ -183,9 +202,25 @@ def sum(input: Any, axis: Any = None, keep_dims: Any = False, dtype: constexpr =
     return reduce(input.to(_summed_type(input.dtype, dtype, sums_bfloat16())), axis, _add, keep_dims=keep_dims)
 
 
+@overload
+def max(
+    input: Value,
+    axis: Int | None = None,
+    return_indices: Literal[False] = False,
+    return_indices_tie_break_left: Flag = True,
+    keep_dims: Flag = False,
+) -> tensor: ...
+@overload
+def max(
+    input: Value,
+    axis: Int | None,
+    return_indices: Literal[True],
+    return_indices_tie_break_left: Flag = True,
+    keep_dims: Flag = False,
+) -> tuple[tensor, tensor]: ...
 @library(member=True)
 def max(
-    input: Any,
+    input: Value,
     axis: Any = None,
     return_indices: constexpr = False,
     return_indices_tie_break_left: constexpr = True,
@@ -204,9 +239,25 @@ def max(
     return reduce(input.to(_compared_type(input.dtype)), axis, _larger, keep_dims=keep_dims)
 
 
+@overload
+def min(
+    input: Value,
+    axis: Int | None = None,
+    return_indices: Literal[False] = False,
+    return_indices_tie_break_left: Flag = True,
+    keep_dims: Flag = False,
+) -> tensor: ...
+@overload
+def min(
+    input: Value,
+    axis: Int | None,
+    return_indices: Literal[True],
+    return_indices_tie_break_left: Flag = True,
+    keep_dims: Flag = False,
+) -> tuple[tensor, tensor]: ...
 @library(member=True)
 def min(
-    input: Any,
+    input: Value,
     axis: Any = None,
     return_indices: constexpr = False,
     return_indices_tie_break_left: constexpr = True,
@@ -221,19 +272,19 @@ def min(
 
 
 @library(member=True)
-def argmax(input: Any, axis: Any, tie_break_left: constexpr = True, keep_dims: Any = False) -> Any:
+def argmax(input: Value, axis: Int | None, tie_break_left: constexpr = True, keep_dims: Flag = False) -> tensor:
     """The position along `axis` of the largest element, an int32: of several the first, or any (faster)."""
     return max(input, axis, True, tie_break_left, keep_dims)[1]
 
 
 @library(member=True)
-def argmin(input: Any, axis: Any, tie_break_left: constexpr = True, keep_dims: Any = False) -> Any:
+def argmin(input: Value, axis: Int | None, tie_break_left: constexpr = True, keep_dims: Flag = False) -> tensor:
     """The position along `axis` of the smallest element, an int32: of several the first, or any (faster)."""
     return min(input, axis, True, tie_break_left, keep_dims)[1]
 
 
 @library(member=True)
-def xor_sum(input: Any, axis: Any = None, keep_dims: Any = False) -> Any:
+def xor_sum(input: Value, axis: Int | None = None, keep_dims: Flag = False) -> tensor:
     """The exclusive or of the integers along `axis`, or of all."""
     input = to_tensor(input)
     assert input.dtype.is_int(), f"'input' must hold integers, found {input.dtype}"
@@ -241,7 +292,7 @@ def xor_sum(input: Any, axis: Any = None, keep_dims: Any = False) -> Any:
 
 
 @library(member=True)
-def reduce_or(input: Any, axis: Any, keep_dims: Any = False) -> Any:
+def reduce_or(input: Value, axis: Int | None, keep_dims: Flag = False) -> tensor:
     """The bitwise or of the integers along `axis`; None is all of them."""
     input = to_tensor(input)
     assert input.dtype.is_int(), f"'input' must hold integers, found {input.dtype}"
@@ -252,14 +303,14 @@ def reduce_or(input: Any, axis: Any, keep_dims: Any = False) -> Any:
 
 
 @library(member=True)
-def cumsum(input: Any, axis: Any = 0, reverse: Any = False, dtype: constexpr = None) -> Any:
+def cumsum(input: Value, axis: Int = 0, reverse: Flag = False, dtype: constexpr = None) -> tensor:
     """The sums of the elements up to each one along `axis`, from its start or its end; `dtype` as for `sum`."""
     input = to_tensor(input)
     return associative_scan(input.to(_summed_type(input.dtype, dtype, sums_bfloat16())), axis, _add, reverse)
 
 
 @library(member=True)
-def cumprod(input: Any, axis: Any = 0, reverse: Any = False, dtype: constexpr = None) -> Any:
+def cumprod(input: Value, axis: Int = 0, reverse: Flag = False, dtype: constexpr = None) -> tensor:
     """The products of the elements up to each one along `axis`, from its start or its end; `dtype` as for `sum`."""
     input = to_tensor(input)
     return associative_scan(input.to(_summed_type(input.dtype, dtype, sums_bfloat16())), axis, _multiply, reverse)

@@ -16,6 +16,9 @@ from tlx_xdsl.language.reduction import is_axis, max, min, positions_along, sum,
 from tlx_xdsl.language.shape import broadcast_to, reshape
 
 if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Flag, Value
+    from tlx_xdsl.language.objects import tensor
+
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
@@ -27,7 +30,7 @@ __all__ = ["bitonic_merge", "flip", "sigmoid", "softmax", "sort", "swizzle2d", "
 
 
 @library(member=True)
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: Value) -> tensor:
     """1 / (1 + exp(-x)) of floats, element by element."""
     return 1 / (1 + exp(-x))
 
@@ -39,7 +42,7 @@ def _warn_of_keep_dims(keep_dims: Any) -> None:
 
 
 @library(member=True)
-def softmax(x: Any, dim: constexpr = None, *, keep_dims: Any = None, ieee_rounding: Any = False) -> Any:
+def softmax(x: Value, dim: constexpr = None, *, keep_dims: Any = None, ieee_rounding: Flag = False) -> tensor:
     """The softmax of a block along `dim`, by default the first: exp(x) divided by its sum, in the shape of `x`.
 
     The largest element is subtracted first, so that nothing overflows; elements of less than 32 bits become float32.
@@ -86,14 +89,14 @@ def _unsigned_bits_of(element: dtype) -> dtype:
 
 
 @library()
-def _bit(x: Any, bit: constexpr) -> Any:
+def _bit(x: tensor, bit: constexpr) -> tensor:
     """Say whether `bit` of the index into a row is set, for each element of `x` in its bitwise shape."""
     rank: constexpr = len(x.shape)
     return positions_along(2, rank, rank - 1 - bit) != 0
 
 
 @library()
-def _compare_and_exchange(x: Any, bit: constexpr, descending: Any) -> Any:
+def _compare_and_exchange(x: tensor, bit: constexpr, descending: Value) -> tensor:
     """Order the two elements of each pair that differs in `bit` of its index.
 
     A pair is exchanged by the exclusive or of both, so that nothing is lost or doubled, NaN included.
@@ -105,7 +108,7 @@ def _compare_and_exchange(x: Any, bit: constexpr, descending: Any) -> Any:
 
 
 @library()
-def _merge(x: Any, bits: constexpr, descending: Any) -> Any:
+def _merge(x: tensor, bits: constexpr, descending: Value) -> tensor:
     """Sort each bitonic run of 2**`bits` elements; `descending` may differ from run to run."""
     for step in static_range(bits):
         x = _compare_and_exchange(x, bits - 1 - step, descending)
@@ -113,7 +116,7 @@ def _merge(x: Any, bits: constexpr, descending: Any) -> Any:
 
 
 @library()
-def _sort_runs(x: Any, bits: constexpr) -> Any:
+def _sort_runs(x: tensor, bits: constexpr) -> tensor:
     """Sort the runs of 2**`bits` elements, by turns ascending and descending: two make a bitonic run."""
     for merged in static_range(1, bits + 1):
         x = _merge(x, merged, _bit(x, merged))
@@ -121,7 +124,7 @@ def _sort_runs(x: Any, bits: constexpr) -> Any:
 
 
 @library()
-def _rows(x: Any, dim: constexpr) -> Any:
+def _rows(x: Value, dim: constexpr) -> tensor:
     """`x`, if its last dimension can be sorted, and is `dim`."""
     x = to_tensor(x)
     rank: constexpr = len(x.shape)
@@ -131,7 +134,7 @@ def _rows(x: Any, dim: constexpr) -> Any:
 
 
 @library(member=True)
-def sort(x: Any, dim: constexpr = None, descending: constexpr = False) -> Any:
+def sort(x: Value, dim: constexpr = None, descending: constexpr = False) -> tensor:
     """The elements of each row of `x` in ascending or `descending` order; `dim` can be the last dimension only.
 
     The order of rows with NaN is undefined, but no element is lost.
@@ -145,7 +148,7 @@ def sort(x: Any, dim: constexpr = None, descending: constexpr = False) -> Any:
 
 
 @library()
-def bitonic_merge(x: Any, dim: constexpr = None, descending: constexpr = False) -> Any:
+def bitonic_merge(x: Value, dim: constexpr = None, descending: constexpr = False) -> tensor:
     """Like `sort`, for rows that are bitonic: ascending first and descending then, or rotated from that."""
     x = _rows(x, dim)
     merged = _merge(reshape(x, _bitwise_shape(x.shape)), _log2(x.shape[-1]), descending != 0)
@@ -153,7 +156,7 @@ def bitonic_merge(x: Any, dim: constexpr = None, descending: constexpr = False) 
 
 
 @library()
-def topk(x: Any, k: constexpr, dim: constexpr = None, descending: constexpr = True) -> Any:
+def topk(x: Value, k: constexpr, dim: constexpr = None, descending: constexpr = True) -> tensor:
     """The `k` largest elements of each row, the largest first; without `descending`, the smallest, ascending.
 
     `k` is a power of two, at most the size of the last dimension, which is the only one that `dim` can be. Elements of
@@ -175,7 +178,7 @@ def topk(x: Any, k: constexpr, dim: constexpr = None, descending: constexpr = Tr
 
 
 @library(member=True)
-def flip(x: Any, dim: constexpr = None) -> Any:
+def flip(x: Value, dim: constexpr = None) -> tensor:
     """`x` in reverse order along `dim`, by default the last dimension."""
     x = to_tensor(x)
     rank: constexpr = len(x.shape)
@@ -188,7 +191,7 @@ def flip(x: Any, dim: constexpr = None) -> Any:
 
 
 @library()
-def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
+def swizzle2d(i: Value, j: Value, size_i: Value, size_j: Value, size_g: Value) -> tuple[tensor, tensor]:
     """The place that the cell (`i`, `j`) of a `size_i` x `size_j` matrix gets when groups of `size_g` rows are
     walked column by column: a tuple of row and column.
 
@@ -199,4 +202,4 @@ def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
     place = cell % (size_g * size_j)
     first = group * size_g
     height = minimum(size_i - first, size_g)
-    return first + place % height, place // height
+    return first + place % height, place // height  # pyright: ignore[reportReturnType]

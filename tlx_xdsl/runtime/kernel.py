@@ -7,18 +7,27 @@ import functools
 import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.runtime.kernel_call import LaunchShape, P, R, Signed, forwarded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+    from typing import Concatenate, ParamSpec, TypeVar, overload
+
     from tlx_xdsl.runtime.check_report import Report
     from tlx_xdsl.runtime.compilation import CompiledText
     from tlx_xdsl.runtime.interpret import Grid, Interpretation
+    from tlx_xdsl.runtime.kernel_call import Launch
+
+    Rest = ParamSpec("Rest")
+    Result = TypeVar("Result")
 
 
-class Kernel:
+class Kernel(Signed[P, R]):
     """A function that is compiled by tlx_xdsl; `source` is what was written.
 
     Raises TypeError for what is no function.
@@ -68,17 +77,72 @@ class Kernel:
         compiled = self.compile(signature, constexprs, **options)
         return compiled.ttir if stage == "ttir" else compiled.ttgir
 
-    def interpret(self, grid: Grid, /, *args: Any, **named: Any) -> Interpretation:
-        """Run the kernel on the CPU, on numpy arrays: see `tlx_xdsl.interpret`."""
-        from tlx_xdsl.runtime.interpret import interpret
+    @forwarded("tlx_xdsl.runtime.interpret")
+    def interpret(
+        self,
+        grid: Grid,
+        /,
+        *args: Any,
+        options: Mapping[str, Any] | None = None,
+        num_warps: int = 4,
+        num_ctas: int = 1,
+        cluster: Sequence[int] = (1, 1, 1),
+        target: str = "sm_90a",
+        stage: str = "frontend",
+        schedule: str = "round-robin",
+        seed: int = 0,
+        unwritten: str = "error",
+        tensor_core_order: str = "ptx",
+        jobs: int | None = None,
+        max_turns: int = 10_000_000,
+        max_operations: int = 1_000_000_000,
+        max_seconds: float = 300.0,
+        trace: str | Path | None = None,
+        reachable: Sequence[Any] = (),
+        descending: bool = False,
+        global_order: bool | None = None,
+        **named: Any,
+    ) -> Interpretation:
+        """Run the kernel on the CPU, on numpy arrays, with all checks: `kernel.interpret(grid, x, y, n, BLOCK=64)`.
 
-        return interpret(self, grid, *args, **named)
+        `grid` is the number of programs, along one to three axes, or a function of the arguments by name. The rest
+        are the kernel's arguments, in order or named, and options, whose meaning `tlx_xdsl.interpret` has.
 
-    def check(self, grid: Grid, /, *args: Any, **named: Any) -> Report:
+        Raises CompilationError for an error in the kernel, and its subclass `Fault` for what it does wrong in the run;
+        TypeError and ValueError for arguments that do not fit.
+        """
+        ...
+
+    @forwarded("tlx_xdsl.runtime.check")
+    def check(
+        self,
+        grid: Grid,
+        /,
+        *args: Any,
+        seconds: float = 10.0,
+        stages: Sequence[str] = ("frontend", "ttgir"),
+        launches: int | None = None,
+        sizes: Mapping[str, int | Iterable[int] | str] | None = None,
+        arguments: Callable[..., Any] | None = None,
+        sweep: bool = True,
+        options: Mapping[str, Any] | None = None,
+        num_warps: int = 4,
+        num_ctas: int = 1,
+        cluster: Sequence[int] = (1, 1, 1),
+        target: str = "sm_90a",
+        unwritten: str = "error",
+        tensor_core_order: str = "ptx",
+        jobs: int | None = None,
+        max_turns: int = 10_000_000,
+        max_operations: int = 1_000_000_000,
+        max_seconds: float = 300.0,
+        reachable: Sequence[Any] = (),
+        descending: bool = False,
+        global_order: bool | None = None,
+        **named: Any,
+    ) -> Report:
         """Run the kernel on the CPU in many orders, and report what is wrong in any: see `tlx_xdsl.check`."""
-        from tlx_xdsl.runtime.check import check
-
-        return check(self, grid, *args, **named)
+        ...
 
     def is_launchable(self) -> bool:
         """Return whether Triton's runtime can take the kernel: it is installed, and the kernel's text is at hand."""
@@ -90,7 +154,7 @@ class Kernel:
             return False
         return all(parameter.name.isidentifier() for parameter in parameters)
 
-    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+    def __getitem__(self, grid: Grid) -> Launch:
         """The kernel on a grid of programs. Refused here: this one was made to be read."""
         raise self._not_launchable()
 
@@ -107,12 +171,27 @@ class Kernel:
         assert self.source.parameters is not None
         return CompilationError(f"the kernel '{self.source.name}' was made to be read only, not to be launched")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse: a kernel is compiled and launched, not called."""
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Refuse: a kernel is compiled and launched. Other kernels call it, and get what its function returns."""
         raise RuntimeError(
             f"the kernel '{self.source.name}' can't be called like a Python function; "
             "its method interpret runs it on the CPU"
         )
+
+    if TYPE_CHECKING:
+        # A method of an aggregate: the frontend passes the instance.
+        @overload
+        def __get__(self, instance: None, owner: Any = None, /) -> Kernel[P, R]: ...
+        @overload
+        def __get__(
+            self: Kernel[Concatenate[Any, Rest], Result], instance: object, owner: Any = None, /
+        ) -> Kernel[Rest, Result]: ...
+        def __get__(self, instance: Any, owner: Any = None, /) -> Any: ...
+
+    @functools.cached_property
+    def launch_shape(self) -> LaunchShape:
+        """What a launch looks like to `inspect.signature`."""
+        return LaunchShape(self.source)
 
     def _repr_html_(self) -> str:
         """The kernel for a notebook: with its IR, where its file says how it is compiled."""
@@ -134,5 +213,11 @@ class Kernel:
             return error_page(source, error)
 
     def __repr__(self) -> str:
-        """Return the kernel's name and file."""
-        return f"<tlx_xdsl.Kernel {self.source.name} of {self.source.filename}>"
+        """Return the kernel's name, its parameters and its file."""
+        try:
+            parameters = ", ".join(
+                f"{each.name}{': constexpr' if each.is_constexpr else ''}" for each in self.source.parameters
+            )
+        except CompilationError:
+            parameters = "..."
+        return f"<tlx_xdsl.Kernel {self.source.name}({parameters}) of {self.source.filename}>"

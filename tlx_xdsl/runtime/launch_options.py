@@ -1,8 +1,13 @@
-"""The launch options of a kernel that stock Triton does not have."""
+"""The launch options of a kernel that stock Triton does not have, and what runs it."""
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Literal, TypeAlias, cast, get_args
+
+Target: TypeAlias = Literal["cpu", "gpu", "interpreter"]
+"""What runs a kernel: machine code of the CPU, a GPU through Triton, or the interpreter with all of its checks."""
+
+TARGETS: tuple[Target, ...] = get_args(Target)
 
 CLUSTER_OPTION = "ctas_per_cga"
 """CTAs of a cluster along x, y and z, each with tensors of its own; the grid counts CTAs."""

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -72,7 +72,7 @@ def _kernels(module: ModuleType) -> dict[str, Kernel]:
 def _kernel(value: object) -> Kernel | None:
     """`value` as a kernel of ours when it is one, or a jitted function of stock Triton's; else None."""
     if isinstance(value, Kernel):
-        return value
+        return cast("Kernel", value)
     source = source_of(value)
     return None if source is None or source.is_library else Kernel(source.fn, noinline=source.noinline)
 

@@ -18,6 +18,9 @@ from tlx_xdsl.language.reduction import max
 from tlx_xdsl.language.shape import broadcast_to, expand_dims, reshape
 
 if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Value
+    from tlx_xdsl.language.objects import tensor
+
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
@@ -36,7 +39,7 @@ __all__ = [
 
 
 @library()
-def _fused_amax_to_e8m0(amax: Any, max_norm_rcp: Any) -> Any:
+def _fused_amax_to_e8m0(amax: tensor, max_norm_rcp: Value) -> tuple[tensor, tensor]:
     """The E8M0 scales (uint32) for groups of magnitude `amax`, and the scales' reciprocals (fp32).
 
     `max_norm_rcp` is the reciprocal of the format's greatest number. The scale is rounded up to a power of two, between
@@ -51,19 +54,19 @@ def _fused_amax_to_e8m0(amax: Any, max_norm_rcp: Any) -> Any:
 
 
 @library()
-def _cvt_e4m3x4_f32(a: Any) -> Any:
+def _cvt_e4m3x4_f32(a: tensor) -> tensor:
     """The nearest e4m3 of fp32, at most 448 in magnitude."""
     return a.to(float8e4nv)
 
 
 @library()
-def _cvt_e5m2x4_f32(a: Any) -> Any:
+def _cvt_e5m2x4_f32(a: tensor) -> tensor:
     """The nearest e5m2 of fp32, at most 57344 in magnitude."""
     return a.to(float8e5)
 
 
 @library()
-def _quantize(groups: Any, amax: Any, dtype: constexpr) -> Any:
+def _quantize(groups: tensor, amax: tensor, dtype: constexpr) -> tuple[tensor, tensor]:
     """Scales (uint8, one for each group) and elements in `dtype` of (rows, groups, elements) in fp32."""
     static_assert(dtype in (float8e4nv, float8e5), "an MXFP8 block has elements of float8e4nv or float8e5")
     exponent, reciprocal = _fused_amax_to_e8m0(amax, 1.0 / 448.0 if dtype == float8e4nv else 1.0 / 57344.0)
@@ -73,21 +76,21 @@ def _quantize(groups: Any, amax: Any, dtype: constexpr) -> Any:
 
 
 @library()
-def _in_groups(data: Any, VEC_SIZE: constexpr) -> Any:
+def _in_groups(data: tensor, VEC_SIZE: constexpr) -> tensor:
     """A block (rows, columns) as (rows, groups, VEC_SIZE)."""
     static_assert(data.shape[1] % VEC_SIZE == 0, "the columns of an MXFP8 block are a multiple of its groups' size")
     return reshape(data, (data.shape[0], data.shape[1] // VEC_SIZE, VEC_SIZE))
 
 
 @library()
-def _compute_scale_and_quantize(data_block: Any, VEC_SIZE: constexpr, dtype: constexpr) -> Any:
+def _compute_scale_and_quantize(data_block: tensor, VEC_SIZE: constexpr, dtype: constexpr) -> tuple[tensor, tensor]:
     """The scales (rows, columns / VEC_SIZE) of a block in fp32, and the block in `dtype`."""
     groups = _in_groups(data_block, VEC_SIZE)
     return _quantize(groups, max(abs(groups), axis=2), dtype)
 
 
 @library()
-def _to_mxfp8_block(data_input: Any, VEC_SIZE: constexpr, dtype: constexpr) -> Any:
+def _to_mxfp8_block(data_input: tensor, VEC_SIZE: constexpr, dtype: constexpr) -> tuple[tensor, tensor]:
     """A block in fp32 as a block in `dtype`, and its scales (rows, columns / VEC_SIZE)."""
     static_assert(VEC_SIZE == 32, "a group of MXFP8 has 32 elements")
     scales, data = _compute_scale_and_quantize(data_input, VEC_SIZE, dtype)
@@ -95,7 +98,7 @@ def _to_mxfp8_block(data_input: Any, VEC_SIZE: constexpr, dtype: constexpr) -> A
 
 
 @library()
-def _to_mxfp8_32x32_block(data_input: Any, VEC_SIZE: constexpr, dtype: constexpr) -> Any:
+def _to_mxfp8_32x32_block(data_input: tensor, VEC_SIZE: constexpr, dtype: constexpr) -> tuple[tensor, tensor]:
     """As `_to_mxfp8_block`, with one scale for each square of 32 rows and 32 columns, which its rows repeat."""
     static_assert(VEC_SIZE == 32, "a group of MXFP8 has 32 elements")
     static_assert(data_input.shape[0] % VEC_SIZE == 0, "the rows of such a block are a multiple of 32")
@@ -110,13 +113,17 @@ def _to_mxfp8_32x32_block(data_input: Any, VEC_SIZE: constexpr, dtype: constexpr
 
 
 @library()
-def _amax_to_e8m0_and_quantize(data_input: Any, block_amax: Any, VEC_SIZE: constexpr, dtype: constexpr) -> Any:
+def _amax_to_e8m0_and_quantize(
+    data_input: tensor, block_amax: tensor, VEC_SIZE: constexpr, dtype: constexpr
+) -> tuple[tensor, tensor]:
     """The scales of a block in fp32 whose groups have the magnitudes `block_amax`, and the block in `dtype`."""
     return _quantize(_in_groups(data_input, VEC_SIZE), block_amax, dtype)
 
 
 @library()
-def _to_mxfp8_block_with_block_amax(data_input: Any, block_amax: Any, VEC_SIZE: constexpr, dtype: constexpr) -> Any:
+def _to_mxfp8_block_with_block_amax(
+    data_input: tensor, block_amax: tensor, VEC_SIZE: constexpr, dtype: constexpr
+) -> tuple[tensor, tensor]:
     """As `_to_mxfp8_block`, of a block whose groups' magnitudes are known: `block_amax` (rows, columns / VEC_SIZE)."""
     static_assert(VEC_SIZE == 32, "a group of MXFP8 has 32 elements")
     scales, data = _amax_to_e8m0_and_quantize(data_input, block_amax, VEC_SIZE, dtype)

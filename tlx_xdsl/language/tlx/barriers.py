@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tlx_xdsl.language.core import builtin
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Int, Text, Value
+    from tlx_xdsl.language.tlx.types import mbarrier
 
 __all__ = [
     "alloc_barriers",
@@ -23,24 +27,26 @@ _tlx = builtin("tlx")
 
 
 @_tlx
-def alloc_barriers(num_barriers: int, arrive_count: int = 1) -> Any:
+def alloc_barriers(num_barriers: Int, arrive_count: Int = 1) -> mbarrier:
     """Allocate and initialise mbarriers whose phases complete after `arrive_count` arrivals.
 
     The result is an array: `bars[i]` is one mbarrier, of 8 bytes of shared memory. Each begins in phase 0, and goes on
     to the next phase when one is complete, so that it can be used any number of times.
     """
+    ...
 
 
 @_tlx
-def alloc_warp_barrier(num_barriers: int, num_warps: int = 1, num_arrivals: int = 1) -> Any:
+def alloc_warp_barrier(num_barriers: Int, num_warps: Int = 1, num_arrivals: Int = 1) -> mbarrier:
     """Allocate mbarriers that `num_warps` warps arrive at without meeting: each thread counts for itself.
 
     A phase completes after `num_arrivals` calls of `barrier_arrive` by all of their threads.
     """
+    ...
 
 
 @_tlx
-def barrier_expect_bytes(bar: Any, size: int, pred: Any = None) -> Any:
+def barrier_expect_bytes(bar: mbarrier, size: Int, pred: Value | None = None) -> None:
     """Arrive once, and make the current phase also wait for `size` bytes of asynchronous copies.
 
     It comes before the copies; `size` is what all of them bring in this phase. `pred` says whether it happens.
@@ -48,7 +54,7 @@ def barrier_expect_bytes(bar: Any, size: int, pred: Any = None) -> Any:
 
 
 @_tlx
-def barrier_wait(bar: Any, phase: Any, pred: Any = None) -> Any:
+def barrier_wait(bar: mbarrier, phase: Value, pred: Value | None = None) -> None:
     """Block until the barrier's phase of parity `phase` (0 or 1) has completed.
 
     Phases count from 0, and the parity of a phase is its lowest bit. In a ring of SLOTS buffers whoever reads slot
@@ -58,7 +64,9 @@ def barrier_wait(bar: Any, phase: Any, pred: Any = None) -> Any:
 
 
 @_tlx
-def barrier_arrive(bar: Any, arrive_count: int = 1, remote_cta_rank: Any = None, pred: Any = None) -> Any:
+def barrier_arrive(
+    bar: mbarrier, arrive_count: Int = 1, remote_cta_rank: Value | None = None, pred: Value | None = None
+) -> None:
     """Arrive `arrive_count` times, once per call and not per thread; at the barrier of the CTA `remote_cta_rank`.
 
     What this task has done before is seen by whoever waits for the phase. `pred` says whether it happens.
@@ -66,27 +74,27 @@ def barrier_arrive(bar: Any, arrive_count: int = 1, remote_cta_rank: Any = None,
 
 
 @_tlx
-def named_barrier_wait(bar: Any, arrive_count: int) -> Any:
+def named_barrier_wait(bar: Value, arrive_count: Int) -> None:
     """Arrive at the named barrier `bar`, 0 to 15, and block until `arrive_count` threads have arrived."""
 
 
 @_tlx
-def named_barrier_arrive(bar: Any, arrive_count: int) -> Any:
+def named_barrier_arrive(bar: Value, arrive_count: Int) -> None:
     """Arrive at the named barrier `bar`, 0 to 15, that `arrive_count` threads take part in, without waiting."""
 
 
 @_tlx
-def fence(scope: str) -> Any:
+def fence(scope: Text) -> None:
     """Make this thread's earlier writes visible: to the GPU ("gpu"), to the system ("sys") or as `fence_async_shared`
     does ("async_shared").
     """
 
 
 @_tlx
-def fence_async_shared() -> Any:
+def fence_async_shared() -> None:
     """Make this thread's shared-memory accesses visible to TMA and the tensor cores (PTX: fence.proxy.async)."""
 
 
 @_tlx
-def fence_mbarrier_init_cluster() -> Any:
+def fence_mbarrier_init_cluster() -> None:
     """Make the initialisation of this CTA's mbarriers visible to the cluster."""

@@ -6,9 +6,14 @@ one that says it is empty. Phases are the parities that `barrier_wait` takes.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tlx_xdsl.language.core import builtin
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Flag, Int, Value
+    from tlx_xdsl.language.objects import tensor
+    from tlx_xdsl.language.tlx.types import CLCPipelineContext, clc_response, mbarrier
 
 __all__ = ["_alloc_clc_responses", "_clc_issue", "_clc_query", "clc_consumer", "clc_create_context", "clc_producer"]
 
@@ -16,20 +21,38 @@ _tlx = builtin("tlx")
 
 
 @_tlx
-def clc_create_context(num_consumers: int, num_stages: int = 1) -> Any:
+def clc_create_context(num_consumers: Int, num_stages: Int = 1) -> CLCPipelineContext:
     """The barriers and responses for `num_consumers` consumers, counted over all CTAs of the cluster."""
+    ...
 
 
 @_tlx
-def clc_producer(context: Any, p_producer: Any, multi_ctas: bool = True, k: Any = 0) -> Any:
+def clc_producer(context: CLCPipelineContext, p_producer: Value, multi_ctas: Flag = True, k: Value = 0) -> None:
     """Wait until stage `k` is empty and ask for the next cluster.
 
     With `multi_ctas` all CTAs of the cluster call it; the one of rank 0 asks, and all get the response.
     """
 
 
+@overload
+def clc_consumer(
+    context: CLCPipelineContext,
+    p_consumer: Value,
+    multi_ctas: Flag = True,
+    k: Value = 0,
+    return_3d: Literal[False] = False,
+) -> tensor: ...
+@overload
+def clc_consumer(
+    context: CLCPipelineContext,
+    p_consumer: Value,
+    multi_ctas: Flag = True,
+    k: Value = 0,
+    *,
+    return_3d: Literal[True],
+) -> tuple[tensor, tensor, tensor]: ...
 @_tlx
-def clc_consumer(context: Any, p_consumer: Any, multi_ctas: bool = True, k: Any = 0, return_3d: bool = False) -> Any:
+def clc_consumer(context: Any, p_consumer: Any, multi_ctas: Any = True, k: Any = 0, return_3d: Any = False) -> Any:
     """Wait for the response in stage `k`: the x coordinate of the CTA to take over, or -1 when there is no more.
 
     With `return_3d` it is the three coordinates. With `multi_ctas` x counts from the CTA's own rank.
@@ -37,15 +60,20 @@ def clc_consumer(context: Any, p_consumer: Any, multi_ctas: bool = True, k: Any 
 
 
 @_tlx
-def _alloc_clc_responses(num_responses: int) -> Any:
+def _alloc_clc_responses(num_responses: Int) -> clc_response:
     """Allocate responses of 16 bytes."""
+    ...
 
 
 @_tlx
-def _clc_issue(response: Any, barrier: Any) -> Any:
+def _clc_issue(response: clc_response, barrier: mbarrier) -> None:
     """Ask for the next cluster: the response arrives in `response`, and its 16 bytes complete on `barrier`."""
 
 
+@overload
+def _clc_query(response: clc_response, return_3d: Literal[False] = False) -> tensor: ...
+@overload
+def _clc_query(response: clc_response, return_3d: Literal[True]) -> tuple[tensor, tensor, tensor]: ...
 @_tlx
-def _clc_query(response: Any, return_3d: bool = False) -> Any:
+def _clc_query(response: Any, return_3d: Any = False) -> Any:
     """The x coordinate (or all three) of the cluster in a response, or -1 when there is none."""

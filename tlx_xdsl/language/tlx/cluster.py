@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tlx_xdsl.language.core import builtin
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Value
+    from tlx_xdsl.language.objects import tensor
+    from tlx_xdsl.language.tlx.types import B, buffered_tensor, mbarrier
 
 __all__ = [
     "async_remote_shmem_copy",
@@ -20,35 +25,40 @@ _tlx = builtin("tlx")
 
 
 @_tlx
-def cluster_cta_rank() -> Any:
+def cluster_cta_rank() -> tensor:
     """The rank of this CTA, an int32."""
+    ...
 
 
 @_tlx
-def cluster_size_1d() -> Any:
+def cluster_size_1d() -> tensor:
     """The number of CTAs of the cluster, an int32."""
+    ...
 
 
 @_tlx
-def cluster_barrier() -> Any:
+def cluster_barrier() -> None:
     """Wait for all threads of the cluster; what they wrote before is visible afterwards."""
 
 
 @_tlx
-def remote_view(local_allocated_buffer: Any, remote_cta_rank: Any) -> Any:
+def remote_view(local_allocated_buffer: B, remote_cta_rank: Value) -> B:
     """The mbarrier at the same place in the CTA `remote_cta_rank`."""
+    ...
 
 
 @_tlx
-def remote_shmem_store(dst: Any, src: Any, remote_cta_rank: Any) -> Any:
+def remote_shmem_store(dst: buffered_tensor, src: tensor, remote_cta_rank: Value) -> None:
     """Write the block `src` to the buffer at the place of `dst` in the CTA `remote_cta_rank`."""
 
 
 @_tlx
-def async_remote_shmem_store(dst: Any, src: Any, remote_cta_rank: Any, barrier: Any) -> Any:
+def async_remote_shmem_store(dst: buffered_tensor, src: tensor, remote_cta_rank: Value, barrier: mbarrier) -> None:
     """Start `remote_shmem_store`; its bytes complete on that CTA's `barrier`."""
 
 
 @_tlx
-def async_remote_shmem_copy(dst: Any, src: Any, remote_cta_rank: Any, barrier: Any) -> Any:
+def async_remote_shmem_copy(
+    dst: buffered_tensor, src: buffered_tensor, remote_cta_rank: Value, barrier: mbarrier
+) -> None:
     """Start to copy the buffer `src` to the place of `dst` in another CTA, completing on that CTA's `barrier`."""

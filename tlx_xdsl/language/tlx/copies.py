@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from tlx_xdsl.language.core import builtin, dtype
+from tlx_xdsl.language.core import builtin
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Flag, Int, Shape, Text, Type, Value, Values
+    from tlx_xdsl.language.objects import tensor, tensor_descriptor, tensor_descriptor_base
+    from tlx_xdsl.language.tlx.types import async_token, buffered_tensor, mbarrier, tensor_descriptor_ptr
 
 __all__ = [
     "allocate_tensor_descriptor",
@@ -27,51 +32,54 @@ _tlx = builtin("tlx")
 
 @_tlx
 def async_load(
-    src: Any,
-    result: Any,
-    mask: Any = None,
-    other: Any = None,
-    cache_modifier: str = "",
-    eviction_policy: str = "",
-    is_volatile: bool = False,
-    bulk: bool = False,
-    bulk_size: Any = None,
-    barrier: Any = None,
-) -> Any:
+    src: tensor,
+    result: buffered_tensor,
+    mask: Value | None = None,
+    other: Value | None = None,
+    cache_modifier: Text = "",
+    eviction_policy: Text = "",
+    is_volatile: Flag = False,
+    bulk: Flag = False,
+    bulk_size: Value | None = None,
+    barrier: mbarrier | None = None,
+) -> async_token:
     """Start to copy what the block of pointers `src` points at to a buffer; where `mask` is false, `other` or zero.
 
     The result is a token for `async_load_commit_group`. With `bulk` one thread copies `bulk_size` bytes (the whole
     buffer without it) from the pointer `src`, and they complete on `barrier`; there is no token.
     """
+    ...
 
 
 @_tlx
-def async_load_commit_group(tokens: Sequence[Any] = ()) -> Any:
+def async_load_commit_group(tokens: Sequence[async_token] = ()) -> async_token:
     """Close the group of the copies started so far; the result is a token of the group."""
+    ...
 
 
 @_tlx
-def async_load_wait_group(pendings: int, tokens: Sequence[Any] = ()) -> Any:
+def async_load_wait_group(pendings: Int, tokens: Sequence[async_token] = ()) -> async_token:
     """Wait until at most `pendings` groups are in flight; the result is a token for `local_load`."""
+    ...
 
 
 @_tlx
-def async_store(dst_global_ptr: Any, src_smem: Any, size: Any) -> Any:
+def async_store(dst_global_ptr: tensor, src_smem: buffered_tensor, size: Value) -> None:
     """Start to copy the first `size` bytes of a buffer to global memory; `async_descriptor_store_wait` waits for it."""
 
 
 @_tlx
 def async_descriptor_load(
-    desc: Any,
-    result: Any,
-    offsets: Sequence[Any],
-    barrier: Any,
-    pred: Any = None,
-    cache_modifier: str = "",
-    eviction_policy: str = "",
-    multicast_targets: Sequence[Any] = (),
-    two_ctas: bool = False,
-) -> Any:
+    desc: tensor_descriptor_base,
+    result: buffered_tensor,
+    offsets: Values,
+    barrier: mbarrier,
+    pred: Value | None = None,
+    cache_modifier: Text = "",
+    eviction_policy: Text = "",
+    multicast_targets: Values = (),
+    two_ctas: Flag = False,
+) -> None:
     """Copy the block at `offsets` (elements) to the buffer `result` by TMA; its bytes complete on `barrier`.
 
     A `barrier_expect_bytes` for them comes before, a `barrier_wait` before the first use. Elements outside the
@@ -82,8 +90,12 @@ def async_descriptor_load(
 
 @_tlx
 def async_descriptor_store(
-    desc: Any, source: Any, offsets: Sequence[Any], eviction_policy: str = "", store_reduce: str = ""
-) -> Any:
+    desc: tensor_descriptor_base,
+    source: buffered_tensor,
+    offsets: Values,
+    eviction_policy: Text = "",
+    store_reduce: Text = "",
+) -> None:
     """Copy the buffer `source` to the block at `offsets` (elements) by TMA, clipped to the tensor.
 
     The buffer may be written again after `async_descriptor_store_wait`, and the kernel may not end before.
@@ -92,7 +104,7 @@ def async_descriptor_store(
 
 
 @_tlx
-def async_descriptor_store_wait(pendings: int, read: bool = True) -> Any:
+def async_descriptor_store_wait(pendings: Int, read: Flag = True) -> None:
     """Wait until at most `pendings` TMA stores of this task are in flight.
 
     What is over then are their reads of the buffers, which may be written again; with `read=False` their writes to
@@ -102,36 +114,43 @@ def async_descriptor_store_wait(pendings: int, read: bool = True) -> Any:
 
 @_tlx
 def async_descriptor_prefetch_tensor(
-    desc: Any, offsets: Sequence[Any], pred: Any = None, eviction_policy: str = ""
-) -> Any:
+    desc: tensor_descriptor_base, offsets: Values, pred: Value | None = None, eviction_policy: Text = ""
+) -> None:
     """Start to bring the block at `offsets` (elements) into the L2 cache."""
 
 
 @_tlx
-def prefetch(pointer: Any, level: str = "L2", mask: Any = None, tensormap: bool = False) -> Any:
+def prefetch(
+    pointer: tensor | tensor_descriptor_base, level: Text = "L2", mask: Value | None = None, tensormap: Flag = False
+) -> None:
     """Start to bring what `pointer` points at into a cache, "L1" or "L2"; with `tensormap` it is a TMA descriptor."""
 
 
 @_tlx
-def allocate_tensor_descriptor(num: int) -> Any:
+def allocate_tensor_descriptor(num: Int) -> tensor_descriptor_ptr:
     """Room in global memory for `num` TMA descriptors of 128 bytes; `ptr[i]` is the i-th."""
+    ...
 
 
 @_tlx
 def make_tensor_descriptor(
-    desc_ptr: Any,
-    base: Any,
-    shape: Sequence[Any],
-    strides: Sequence[Any],
-    block_shape: Sequence[int],
-    padding_option: str = "zero",
-) -> Any:
+    desc_ptr: tensor_descriptor_ptr | None,
+    base: tensor,
+    shape: Values,
+    strides: Values,
+    block_shape: Shape,
+    padding_option: Text = "zero",
+) -> tensor_descriptor:
     """A TMA descriptor of the tensor at `base`, written to `desc_ptr` (to memory of the compiler's, without it).
 
     Shape and strides are in elements, the last stride is 1. Loads yield `padding_option`, "zero" or "nan", outside.
     """
+    ...
 
 
 @_tlx
-def reinterpret_tensor_descriptor(desc_ptr: Any, block_shape: Sequence[int], dtype: dtype) -> Any:
+def reinterpret_tensor_descriptor(
+    desc_ptr: tensor_descriptor_ptr, block_shape: Shape, dtype: Type
+) -> tensor_descriptor_base:
     """The TMA descriptor that lies at `desc_ptr`, which has blocks of `block_shape` elements."""
+    ...

@@ -9,10 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tlx_xdsl.language.core import builtin, dtype, unwrapped
 from tlx_xdsl.language.tlx.cute import at_least, is_pair, modes, parse_cute, power_of_two
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Flag
+    from tlx_xdsl.language.compile_time import constexpr
+    from tlx_xdsl.language.objects import tensor
+    from tlx_xdsl.language.tlx.types import buffered_tensor
 
 __all__ = [
     "DummyRegisterLayoutEncoding",
@@ -333,27 +339,35 @@ class DummyRegisterLayoutEncoding(layout_encoding):
         self.tmem_compatible = bool(unwrapped(tmem_compatible))
 
 
+X = TypeVar("X", "tensor", "buffered_tensor")
+
 _tlx = builtin("tlx")
 
 
 @_tlx
-def require_layout(x: Any, layout: Any, pin: bool = True, late_address_compute: bool = False) -> Any:
+def require_layout(
+    x: X, layout: layout_encoding | constexpr, pin: Flag = True, late_address_compute: Flag = False
+) -> X:
     """`x` in the given layout, which with `pin` no pass may change.
 
     `late_address_compute` is a hint for AMD GPUs and means nothing here.
     """
+    ...
 
 
 @_tlx
-def release_layout(x: Any) -> Any:
+def release_layout(x: X) -> X:
     """`x` in any layout that the compiler likes again."""
+    ...
 
 
 @_tlx
-def dump_layout(x: Any) -> Any:
+def dump_layout(x: tensor | buffered_tensor) -> None:
     """Print the final layout of a block or buffer while compiling."""
 
 
 @_tlx
-def assert_same_layout(lhs: Any, rhs: Any) -> Any:
+def assert_same_layout(
+    lhs: tensor | buffered_tensor, rhs: tensor | buffered_tensor | layout_encoding | constexpr
+) -> None:
     """Refuse to compile unless the block or buffer `lhs` ends up in the layout of `rhs`, or in the layout `rhs`."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from tlx_xdsl.language.core import builtin, dtype
+from tlx_xdsl.language.core import builtin
 from tlx_xdsl.language.tlx.types import storage_kind
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Flag, Int, Shape, Type, Value, Values
+    from tlx_xdsl.language.compile_time import constexpr
+    from tlx_xdsl.language.objects import tensor
+    from tlx_xdsl.language.tlx.layouts import layout_encoding
+    from tlx_xdsl.language.tlx.types import B, async_token, buffered_tensor, storage_alias_spec_type_class
 
 __all__ = [
     "local_alloc",
@@ -29,13 +35,13 @@ _tlx = builtin("tlx")
 
 @_tlx
 def local_alloc(
-    shape: Sequence[int],
-    dtype: dtype,
-    num: int,
-    storage: storage_kind = storage_kind.smem,
-    reuse: Any = None,
-    layout: Any = None,
-) -> Any:
+    shape: Shape,
+    dtype: Type,
+    num: Int,
+    storage: storage_kind | constexpr = storage_kind.smem,
+    reuse: storage_alias_spec_type_class | buffered_tensor | None = None,
+    layout: layout_encoding | constexpr | None = None,
+) -> buffered_tensor:
     """Allocate `num` buffers of `shape` elements; with `reuse` a spec, inside the region that it names.
 
     The result is an array: `buf[i]` is one buffer, which can be loaded, stored, copied, viewed and multiplied. Sizes
@@ -43,58 +49,75 @@ def local_alloc(
     have it. What a buffer holds at first is undefined. Without `layout` the compiler picks the one that TMA, the tensor
     cores or threads want. With `reuse` another allocation, the new one starts at its first byte.
     """
+    ...
 
 
 @_tlx
-def local_view(local_allocated_buffers: Any, buffer_idx: Any) -> Any:
+def local_view(local_allocated_buffers: B, buffer_idx: Value) -> B:
     """Buffer or barrier `buffer_idx`: what `buf[i]` means."""
+    ...
 
 
 @_tlx
-def subslice(local_allocated_buffer: Any, offset: int, size: int) -> Any:
+def subslice(local_allocated_buffer: buffered_tensor, offset: Int, size: Int) -> buffered_tensor:
     """Columns `offset` to `offset + size` of a buffer in tensor memory; no data moves."""
+    ...
 
 
 @_tlx
-def local_slice(buffer: Any, offset: Sequence[Any], shape: Sequence[int]) -> Any:
+def local_slice(buffer: buffered_tensor, offset: Values, shape: Shape) -> buffered_tensor:
     """The part of a buffer that starts at `offset` and has `shape`; no data moves.
 
     Each offset is a multiple of the part's size. In shared memory it may be known at run time only.
     """
+    ...
 
 
 @_tlx
-def local_trans(input: Any, dims: Sequence[int] = (1, 0)) -> Any:
+def local_trans(input: buffered_tensor, dims: Shape = (1, 0)) -> buffered_tensor:
     """The same buffer with its dimensions permuted; no data moves."""
+    ...
 
 
 @_tlx
-def local_reshape(src: Any, shape: Sequence[int]) -> Any:
+def local_reshape(src: buffered_tensor, shape: Shape) -> buffered_tensor:
     """The same elements, in row-major order, under another shape; no data moves."""
+    ...
 
 
 @_tlx
 def local_reinterpret(
-    src: Any, dtype: dtype, shape: Sequence[int] | None = None, layout: Any = None, num: int = 0
-) -> Any:
+    src: buffered_tensor,
+    dtype: Type,
+    shape: Shape | None = None,
+    layout: layout_encoding | constexpr | None = None,
+    num: Int = 0,
+) -> buffered_tensor:
     """The same bytes as elements of another type, shape or layout; no data moves.
 
     With a `shape`, `src` may be a whole array, whose buffers are contiguous. With `num` the result is an array of so
     many buffers of that shape, in shared memory.
     """
+    ...
 
 
 @_tlx
-def local_load(src: Any, token: Any = None, layout: Any = None, relaxed: bool = False) -> Any:
+def local_load(
+    src: buffered_tensor,
+    token: async_token | None = None,
+    layout: layout_encoding | constexpr | None = None,
+    relaxed: Flag = False,
+) -> tensor:
     """Read a buffer into registers, after the copy that `token` stands for, in `layout`.
 
     The result is a block of the buffer's shape and type. Data of TMA copies is there after a `barrier_wait`, data of
     other tasks after a barrier. `relaxed` is a hint for AMD GPUs and means nothing here.
     """
+    ...
 
 
 @_tlx
-def local_store(dst: Any, src: Any) -> Any:
+def local_store(dst: buffered_tensor, src: tensor) -> None:
     """Write a block from registers to a buffer of the same shape and type.
 
     Between this and a TMA copy or an MMA that reads the buffer there must be a `fence_async_shared`.
@@ -102,20 +125,24 @@ def local_store(dst: Any, src: Any) -> Any:
 
 
 @_tlx
-def local_gather(src: Any, indices: Any, axis: int, token: Any = None) -> Any:
+def local_gather(src: buffered_tensor, indices: tensor, axis: Int, token: async_token | None = None) -> tensor:
     """Pick from a buffer along `axis`: for axis 0, `result[i, j] = src[indices[i, j], j]`."""
+    ...
 
 
 @_tlx
-def local_scatter(dst: Any, src: Any, indices: Any, axis: int, token: Any = None) -> Any:
+def local_scatter(
+    dst: buffered_tensor, src: tensor, indices: tensor, axis: Int, token: async_token | None = None
+) -> None:
     """Put a block into a buffer along `axis`: for axis 0, `dst[indices[i, j], j] = src[i, j]`."""
 
 
 @_tlx
-def tmem_copy(src: Any, dst: Any) -> Any:
+def tmem_copy(src: buffered_tensor, dst: buffered_tensor) -> None:
     """Start to copy a buffer in shared memory to one in tensor memory; `tcgen05_commit` signals its end."""
 
 
 @_tlx
-def zeros(shape: Sequence[int], dtype: dtype, layout: Any = None) -> Any:
+def zeros(shape: Shape, dtype: Type, layout: layout_encoding | constexpr | None = None) -> tensor:
     """A block of `shape` zeros, in `layout`."""
+    ...

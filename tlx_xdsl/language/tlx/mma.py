@@ -3,15 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
-from tlx_xdsl.language.core import builtin, dtype, float32
+from tlx_xdsl.language.core import builtin, float32
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Flag, Int, Text, Type, Value
+    from tlx_xdsl.language.objects import tensor
+    from tlx_xdsl.language.tlx.types import buffered_tensor, mbarrier
 
 __all__ = ["async_dot", "async_dot_scaled", "async_dot_wait", "dot_scaled", "tcgen05_commit"]
 
 _tlx = builtin("tlx")
 
 
+@overload
+def async_dot(
+    A: tensor | buffered_tensor,
+    B: buffered_tensor,
+    acc: tensor | None = None,
+    use_acc: Value | None = None,
+    pred: Value | None = None,
+    mBarriers: Sequence[mbarrier] = (),
+    two_ctas: Flag = False,
+    force_async: Flag = False,
+    input_precision: Text | None = None,
+    out_dtype: Type = float32,
+) -> tensor: ...
+@overload
+def async_dot(
+    A: buffered_tensor,
+    B: buffered_tensor,
+    acc: buffered_tensor,
+    use_acc: Value | None = None,
+    pred: Value | None = None,
+    mBarriers: Sequence[mbarrier] = (),
+    two_ctas: Flag = False,
+    force_async: Flag = False,
+    input_precision: Text | None = None,
+    out_dtype: Type = float32,
+) -> None: ...
 @_tlx
 def async_dot(
     A: Any,
@@ -19,11 +50,11 @@ def async_dot(
     acc: Any = None,
     use_acc: Any = None,
     pred: Any = None,
-    mBarriers: Sequence[Any] = (),
-    two_ctas: bool = False,
-    force_async: bool = False,
-    input_precision: str | None = None,
-    out_dtype: dtype = float32,
+    mBarriers: Any = (),
+    two_ctas: Any = False,
+    force_async: Any = False,
+    input_precision: Any = None,
+    out_dtype: Any = float32,
 ) -> Any:
     """Issue acc + A @ B: A of M x K, B of K x N in shared memory. With `use_acc` false the accumulator counts as zero.
 
@@ -37,20 +68,20 @@ def async_dot(
 
 @_tlx
 def async_dot_scaled(
-    A: Any,
-    B: Any,
-    acc: Any,
-    A_scale: Any,
-    A_format: str,
-    B_scale: Any,
-    B_format: str,
-    use_acc: Any = None,
-    pred: Any = None,
-    mBarriers: Sequence[Any] = (),
-    two_ctas: bool = False,
-    force_async: bool = False,
-    out_dtype: dtype = float32,
-) -> Any:
+    A: buffered_tensor,
+    B: buffered_tensor,
+    acc: buffered_tensor,
+    A_scale: buffered_tensor,
+    A_format: Text,
+    B_scale: buffered_tensor,
+    B_format: Text,
+    use_acc: Value | None = None,
+    pred: Value | None = None,
+    mBarriers: Sequence[mbarrier] = (),
+    two_ctas: Flag = False,
+    force_async: Flag = False,
+    out_dtype: Type = float32,
+) -> None:
     """Issue acc + (A * A_scale) @ (B * B_scale) on Blackwell, with the scales in tensor memory.
 
     Formats are "e2m1" (two in a byte), "e4m3" and "e5m2"; M is 128. The rest is as for `async_dot`.
@@ -59,29 +90,31 @@ def async_dot_scaled(
 
 @_tlx
 def dot_scaled(
-    lhs: Any,
-    lhs_scale: Any,
-    lhs_format: Any,
-    rhs: Any,
-    rhs_scale: Any,
-    rhs_format: Any,
-    acc: Any = None,
-    fast_math: Any = False,
-    lhs_k_pack: Any = True,
-    rhs_k_pack: Any = True,
-    out_dtype: Any = float32,
+    lhs: tensor,
+    lhs_scale: Value | None,
+    lhs_format: Text,
+    rhs: tensor,
+    rhs_scale: Value | None,
+    rhs_format: Text,
+    acc: Value | None = None,
+    fast_math: Flag = False,
+    lhs_k_pack: Flag = True,
+    rhs_k_pack: Flag = True,
+    out_dtype: Type = float32,
     tiles_per_warp: Any = None,
-) -> Any:
+) -> tensor:
     """`tl.dot_scaled`, a product of blocks in registers; `tiles_per_warp` is for AMD GPUs."""
+    ...
 
 
 @_tlx
-def async_dot_wait(pendings: int, inp: Any) -> Any:
+def async_dot_wait(pendings: Int, inp: tensor) -> tensor:
     """Wait until at most `pendings` wgmma groups are in flight; the result is `inp`, now safe to read."""
+    ...
 
 
 @_tlx
-def tcgen05_commit(mBarrier: Any, two_ctas: bool = False) -> Any:
+def tcgen05_commit(mBarrier: mbarrier, two_ctas: Flag = False) -> None:
     """Let an mbarrier track all tcgen05 operations that this thread has issued so far.
 
     With `two_ctas` the even CTA of a pair does so for both.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.language.core import builtin, hosted
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Flag, Int
 
 __all__ = ["async_task", "async_task_replica_id", "async_tasks"]
 
@@ -13,17 +17,18 @@ _tlx = builtin("tlx")
 
 @_tlx
 def async_tasks(
-    exclusive: bool = False,
-    no_ending_cluster_sync: bool = False,
-    mbarrier_try_wait_suspend_ns: int | None = None,
-    warp_specialize: bool = True,
-) -> Any:
+    exclusive: Flag = False,
+    no_ending_cluster_sync: Flag = False,
+    mbarrier_try_wait_suspend_ns: Int | None = None,
+    warp_specialize: Flag = True,
+) -> AbstractContextManager[None]:
     """`with tlx.async_tasks():` holds the tasks of a warp-specialised kernel, which run at the same time.
 
     `exclusive` promises that there are no others in the kernel, `no_ending_cluster_sync` leaves out the wait for the
     cluster after them. `mbarrier_try_wait_suspend_ns` is a hint without an attribute upstream: it is dropped.
     `warp_specialize` may be True only: a kernel without tasks is one without this statement.
     """
+    ...
 
 
 @hosted("tlx")
@@ -40,11 +45,11 @@ class async_task:
     def __init__(
         self,
         task: Any = None,
-        num_warps: int | None = None,
-        num_regs: int | None = None,
-        registers: int | None = None,
-        replicate: int = 1,
-        warp_group_start_id: int | None = None,
+        num_warps: Int | None = None,
+        num_regs: Int | None = None,
+        registers: Int | None = None,
+        replicate: Int = 1,
+        warp_group_start_id: Int | None = None,
     ):
         if num_regs is not None and registers is not None:
             raise ValueError("'num_regs' and 'registers' mean the same: give one of them")
@@ -57,6 +62,13 @@ class async_task:
             name = "num_regs" if registers is None else "registers"
             raise ValueError(f"'{name}' must be divisible by 8, found {self.num_regs}")
 
+    def __enter__(self) -> None:
+        """Begin the code of the task. Raises RuntimeError outside of a kernel."""
+        raise RuntimeError("tlx.async_task has a meaning only inside a kernel compiled by tlx_xdsl.jit")
+
+    def __exit__(self, *error: object) -> None:
+        """End the code of the task."""
+
     @property
     def is_default(self) -> bool:
         """Return whether it is the task on the kernel's own warps."""
@@ -64,5 +76,6 @@ class async_task:
 
 
 @_tlx
-def async_task_replica_id() -> Any:
+def async_task_replica_id() -> int:
     """The number of this copy of a replicated task, a compile-time integer."""
+    ...

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tlx_xdsl.language.core import dtype, hosted, int64, unwrapped
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Int, Value
 
 __all__ = [
     "CLCPipelineContext",
@@ -33,6 +36,14 @@ __all__ = [
     "tensor_descriptor_ptr",
     "tensor_descriptor_ptr_type",
 ]
+
+
+B = TypeVar("B", "buffered_tensor", "mbarrier", "clc_response")
+"""What is an array of buffers, barriers or responses, and one of them."""
+
+
+def _no_index(name: str) -> NoReturn:
+    raise RuntimeError(f"the index of a {name} has a meaning only inside a kernel compiled by tlx_xdsl.jit")
 
 
 class storage_kind(Enum):
@@ -197,7 +208,7 @@ class reuse_group:
     buffered_tensor nor a reuse_group.
     """
 
-    def __init__(self, *args: Any, group_type: reuse_group_type = reuse_group_type.shared, group_size: int = 1):
+    def __init__(self, *args: Any, group_type: reuse_group_type = reuse_group_type.shared, group_size: Int = 1):
         members = tuple(unwrapped(arg) for arg in args)
         self._group_type, self._group_size = checked_group(len(members), group_type, group_size)
         for member in members:
@@ -397,6 +408,10 @@ class buffered_tensor:
         """The shape of one buffer, in elements."""
         return self._type.shape
 
+    def __getitem__(self, index: Value) -> buffered_tensor:
+        """Buffer `index` of the array. Raises RuntimeError outside of a kernel."""
+        _no_index("buffered_tensor")
+
 
 @dataclass(eq=False, repr=False)
 class mbarrier:
@@ -408,6 +423,10 @@ class mbarrier:
     storage: storage_kind = storage_kind.smem
     is_warp_barrier: bool = False
 
+    def __getitem__(self, index: Value) -> mbarrier:
+        """Barrier `index` of the array. Raises RuntimeError outside of a kernel."""
+        _no_index("mbarrier")
+
 
 @dataclass(eq=False, repr=False)
 class clc_response:
@@ -416,6 +435,10 @@ class clc_response:
     handle: Any
     num: int
     layout: Any = None
+
+    def __getitem__(self, index: Value) -> clc_response:
+        """Response `index` of the array. Raises RuntimeError outside of a kernel."""
+        _no_index("clc_response")
 
 
 @dataclass(eq=False, repr=False)
@@ -441,3 +464,7 @@ class tensor_descriptor_ptr:
     handle: Any
     num: int
     descriptor_size: int = 128
+
+    def __getitem__(self, index: Value) -> tensor_descriptor_ptr:
+        """Room for one descriptor. Raises RuntimeError outside of a kernel."""
+        _no_index("tensor_descriptor_ptr")

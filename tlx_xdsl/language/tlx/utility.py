@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tlx_xdsl.language.core import builtin, constexpr_function, dtype, float32, library
+from tlx_xdsl.language.core import builtin, constexpr_function, float32, library
 from tlx_xdsl.language.debug import static_assert
 from tlx_xdsl.language.matrix import inline_asm_elementwise
 
 if TYPE_CHECKING:
+    from tlx_xdsl.language.arguments import Int, Type, Value
+    from tlx_xdsl.language.objects import element_type, tensor, tensor_descriptor_base
+    from tlx_xdsl.language.tlx.types import buffered_tensor
+
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
@@ -34,25 +38,28 @@ _tlx = builtin("tlx")
 
 
 @_tlx
-def thread_id(axis: int) -> Any:
+def thread_id(axis: Int) -> tensor:
     """The index of this thread in its block along `axis` (0, 1 or 2), an int32."""
+    ...
 
 
 @_tlx
-def clock64() -> Any:
+def clock64() -> tensor:
     """The cycle counter of the multiprocessor, an int64."""
+    ...
 
 
 @_tlx
-def stoch_round(src: Any, dst_ty: dtype, rand_bits: Any) -> Any:
+def stoch_round(src: tensor, dst_ty: Type, rand_bits: tensor) -> tensor:
     """Round an fp32 block to fp16, bf16 or an 8-bit float, up or down at random so that the mean stays (Blackwell).
 
     `rand_bits` is a block of the same shape with 32 random bits for each element.
     """
+    ...
 
 
 @_tlx
-def vote_ballot_sync(mask: Any, pred: Any) -> Any:
+def vote_ballot_sync(mask: Value, pred: Value) -> tensor:
     """A bit for each thread of the warp in `mask`: whether its `pred` holds.
 
     Of a block, a thread votes with whether any element that it holds is true, and the result is a block of the same
@@ -60,31 +67,37 @@ def vote_ballot_sync(mask: Any, pred: Any) -> Any:
     rely on no more than that an element's bits are not 0 where it is true. `mask` must name all threads: PTX leaves
     undefined the vote of one that it leaves out ("vote.sync").
     """
+    ...
 
 
 @_tlx
-def dtype_of(v: Any) -> Any:
+def dtype_of(v: tensor | buffered_tensor | tensor_descriptor_base) -> element_type:
     """The element type of a tensor, buffer or descriptor."""
+    ...
 
 
 @_tlx
-def size_of(dtype: dtype) -> Any:
+def size_of(dtype: Type) -> int:
     """Bytes of one element of `dtype`."""
+    ...
 
 
 @_tlx
-def get_fp8_format_name(dtype: dtype) -> Any:
+def get_fp8_format_name(dtype: Type) -> str:
     """The name that `async_dot_scaled` has for an 8-bit float: "e4m3" or "e5m2"."""
+    ...
 
 
 @_tlx
-def get_bufidx_phase(accum_cnt: Any, NUM_BUFFERS: int) -> Any:
+def get_bufidx_phase(accum_cnt: Value, NUM_BUFFERS: Int) -> tuple[tensor, tensor]:
     """The buffer and the parity of step `accum_cnt` through a ring: (accum_cnt % N, (accum_cnt // N) & 1)."""
+    ...
 
 
 @_tlx
-def assume_uniform(value: Any) -> Any:
+def assume_uniform(value: tensor) -> tensor:
     """`value`, which is the same in all threads of a warp; NVIDIA's compiler finds that out itself."""
+    ...
 
 
 _REDUX = {
@@ -97,12 +110,12 @@ _REDUX = {
 
 
 @constexpr_function
-def _redux(op: str) -> str | None:
+def _redux(op: str) -> Any:
     return _REDUX.get(op)
 
 
 @library()
-def warp_redux(x: Any, op: constexpr) -> Any:
+def warp_redux(x: tensor, op: constexpr) -> tensor:
     """The greatest or least of what the 32 threads of a warp hold at an element's place, in each of them (Blackwell).
 
     `x` is fp32; `op` is "max", "min", "abs_max" or "abs_min", the latter two of magnitudes. Which elements meet is the

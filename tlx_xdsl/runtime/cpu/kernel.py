@@ -7,14 +7,17 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.cpu.options import CpuOptions, Target, checked_target, interpreter_arguments
+from tlx_xdsl.runtime.cpu.options import CpuOptions, checked_target, interpreter_arguments
 from tlx_xdsl.runtime.kernel import Kernel
+from tlx_xdsl.runtime.kernel_call import P, R
+from tlx_xdsl.runtime.launch_options import Target
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.cpu.launch import CpuLauncher, Grid
+    from tlx_xdsl.runtime.kernel_call import Launch
 
 
-class CpuKernel(Kernel):
+class CpuKernel(Kernel[P, R]):
     """A kernel of tlx_xdsl: `kernel[grid](*args, **constexprs_and_options)` runs it on arrays in the CPU's memory.
 
     Arrays are numpy's, or tensors of torch. Options of launches on GPUs (`num_warps`, ...) change nothing.
@@ -63,9 +66,11 @@ class CpuKernel(Kernel):
             notes=("pip install 'tlx-xdsl[nvidia]' (Linux only); on arrays in the CPU's memory it runs without",),
         )
 
-    def __getitem__(self, grid: Grid) -> Callable[..., Any]:
+    def __getitem__(self, grid: Grid) -> Launch:
         """The kernel on a grid of programs: one to three numbers, or a function of the arguments by name."""
-        return partial(self._launch_on, grid)
+        launch = partial(self._launch_on, grid)
+        setattr(launch, "__wrapped__", self.launch_shape)  # noqa: B010
+        return launch
 
     def _launch_on(self, grid: Grid, /, *args: Any, **kwargs: Any) -> Any:
         if self.target or "target" in kwargs:

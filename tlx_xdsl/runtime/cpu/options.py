@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS
-
-Target: TypeAlias = Literal["cpu", "gpu", "interpreter"]
-"""What runs a kernel: machine code of the CPU, a GPU through Triton, or the interpreter with all of its checks."""
-
-TARGETS: tuple[Target, ...] = get_args(Target)
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS, TARGETS, Target
 
 IGNORED = HINTS | {
     CLUSTER_OPTION,

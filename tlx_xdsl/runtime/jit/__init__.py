@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Mapping
+from functools import partial
 from typing import Any, overload
 
 from tlx_xdsl.runtime.cpu.kernel import CpuKernel
-from tlx_xdsl.runtime.cpu.options import Target
 from tlx_xdsl.runtime.kernel import Kernel
+from tlx_xdsl.runtime.kernel_call import P, R
+from tlx_xdsl.runtime.launch_options import Target
 
 
 class _Reading:
@@ -33,7 +35,7 @@ def without_launching() -> Generator[None]:
 
 
 @overload
-def jit(fn: Callable[..., Any]) -> Kernel: ...
+def jit(fn: Callable[P, R]) -> Kernel[P, R]: ...
 
 
 @overload
@@ -48,7 +50,7 @@ def jit(
     noinline: bool | None = None,
     target: Target | None = None,
     checks: bool = False,
-) -> Callable[[Callable[..., Any]], Kernel]: ...
+) -> Callable[[Callable[P, R]], Kernel[P, R]]: ...
 
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
@@ -67,7 +69,7 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Kernel | Callab
     if unknown is not None:
         raise TypeError(f"tlx_xdsl.jit has no option '{unknown}': expected one of {', '.join(_OPTIONS)}")
     if fn is None:
-        return lambda fn: _kernel(fn, options)
+        return partial(_kernel, options=options)
     return _kernel(fn, options)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from functools import wraps
 from math import prod
 from typing import Any, NamedTuple, cast
 
@@ -30,14 +31,14 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.cpu.arguments import are_in_cpu_memory
 from tlx_xdsl.runtime.cpu.kernel import CpuKernel
-from tlx_xdsl.runtime.cpu.options import Target
 from tlx_xdsl.runtime.fingerprint import kernel_fingerprint
 from tlx_xdsl.runtime.jit.bound import BoundLaunch
 from tlx_xdsl.runtime.jit.triton_compile import compile_cached
 from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError, with_interpreter_face
 from tlx_xdsl.runtime.kernel import Kernel
+from tlx_xdsl.runtime.kernel_call import Launch
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, Target, cluster_option
 
 
 class TritonKernel(CpuKernel, JITFunction[Any]):
@@ -118,7 +119,8 @@ class TritonKernel(CpuKernel, JITFunction[Any]):
         if name != "compile":
             super().__setattr__(name, value)
 
-    def compile(self, *args: Any, **kwargs: Any) -> Any:
+    @wraps(Kernel.compile)
+    def compile(self, *args: Any, **kwargs: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Compile to text, as `Kernel.compile`; asked by Triton's runtime, to a binary through its cache."""
         if args and isinstance(args[0], ASTSource):
             return compile_cached(*args, **kwargs)
@@ -226,7 +228,7 @@ class TritonKernel(CpuKernel, JITFunction[Any]):
         except CompilationError as error:
             raise with_interpreter_face(error) from error
 
-    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+    def __getitem__(self, grid: Any) -> Launch:
         """The kernel on a grid of CTAs: one to three numbers, or a function of the arguments by name."""
 
         def launch(*args: Any, **kwargs: Any) -> Any:
@@ -244,6 +246,7 @@ class TritonKernel(CpuKernel, JITFunction[Any]):
                         raise
             return self.run_there(*args, grid=grid, warmup=False, **kwargs)
 
+        setattr(launch, "__wrapped__", self.launch_shape)  # noqa: B010
         return launch
 
     def bind(

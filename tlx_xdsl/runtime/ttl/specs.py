@@ -20,13 +20,17 @@ def parameters(kernel: Kernel) -> tuple[str, ...]:
 
 
 def annotated(kernel: Kernel) -> Mapping[str, TensorSpec]:
-    """The tensors that the kernel's own annotations describe, such as `a: ttl.tensor((64, 96), layout=ttl.tiled)`."""
+    """The tensors that the kernel's own annotations describe, such as `a: ttl.tensor((64, 96), layout=ttl.tiled)`.
+
+    Type checkers refuse a call there: `a: Annotated[Any, ttl.tensor((64, 96))]` says the same.
+    """
     try:
         found = inspect.get_annotations(kernel.fn, eval_str=True)
     except (NameError, SyntaxError, AttributeError):
         # An annotation for another tool, such as a type checker.
         return {}
-    return {name: value for name, value in found.items() if isinstance(value, TensorSpec)}
+    said = {name: (value, *getattr(value, "__metadata__", ())) for name, value in found.items()}
+    return {name: each for name, values in said.items() for each in values if isinstance(each, TensorSpec)}
 
 
 def specs_of(kernel: Kernel, arrays: Sequence[Any]) -> tuple[Spec, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tlx_xdsl.language.marks import builtin
 
 __all__ = ["gdc_launch_dependents", "gdc_wait"]
@@ -12,10 +10,10 @@ _cuda = builtin("tl.extra.cuda")
 
 
 @_cuda
-def gdc_wait() -> Any:
+def gdc_wait() -> None:
     """Wait until the kernels that this one depends on have finished (PTX `griddepcontrol.wait`)."""
 
 
 @_cuda
-def gdc_launch_dependents() -> Any:
+def gdc_launch_dependents() -> None:
     """Let the kernels that depend on this one start (PTX `griddepcontrol.launch_dependents`)."""

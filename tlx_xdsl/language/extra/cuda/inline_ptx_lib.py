@@ -6,41 +6,44 @@ the same numbers on every GPU and in the interpreter; whether it is packed, stoc
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tlx_xdsl.language.dtypes import float32
 from tlx_xdsl.language.marks import library
 from tlx_xdsl.language.math import fma
 from tlx_xdsl.language.matrix import inline_asm_elementwise
 
+if TYPE_CHECKING:
+    from tlx_xdsl.language.objects import tensor
+
 __all__ = ["_fma_f32x2", "_mul_f32x2", "_reduce_fadd2", "_sub_f32x2", "tanh_approx_fp32"]
 
 
 @library()
-def _mul_f32x2(a: Any, b: Any) -> Any:
+def _mul_f32x2(a: tensor, b: tensor) -> tensor:
     """The product a * b of fp32."""
     return a * b
 
 
 @library()
-def _sub_f32x2(a: Any, b: Any) -> Any:
+def _sub_f32x2(a: tensor, b: tensor) -> tensor:
     """The difference a - b of fp32."""
     return a - b
 
 
 @library()
-def _fma_f32x2(a: Any, b: Any, c: Any) -> Any:
+def _fma_f32x2(a: tensor, b: tensor, c: tensor) -> tensor:
     """The sum a * b + c of fp32, rounded once."""
     return fma(a, b, c)
 
 
 @library()
-def _reduce_fadd2(p0a: Any, p1a: Any, p0b: Any, p1b: Any) -> Any:
+def _reduce_fadd2(p0a: tensor, p1a: tensor, p0b: tensor, p1b: tensor) -> tuple[tensor, tensor]:
     """The sums of two reductions side by side: (p0a + p0b, p1a + p1b); for `tl.reduce` of a pair."""
     return p0a + p0b, p1a + p1b
 
 
 @library()
-def tanh_approx_fp32(x: Any) -> Any:
+def tanh_approx_fp32(x: tensor) -> tensor:
     """tanh(x) of fp32 with a relative error of about 2**-11 (PTX `tanh.approx.f32`)."""
     return inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=float32, is_pure=True, pack=1)

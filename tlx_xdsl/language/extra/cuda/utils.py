@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tlx_xdsl.language.marks import builtin
+
+if TYPE_CHECKING:
+    from tlx_xdsl.language.objects import tensor
 
 __all__ = ["globaltimer", "num_threads", "num_warps", "smid"]
 
@@ -12,20 +15,24 @@ _cuda = builtin("tl.extra.cuda")
 
 
 @_cuda
-def globaltimer() -> Any:
+def globaltimer() -> tensor:
     """The GPU's clock in nanoseconds, an int64 (PTX `%globaltimer`)."""
+    ...
 
 
 @_cuda
-def smid() -> Any:
+def smid() -> tensor:
     """The number of the multiprocessor that the program runs on, an int32 (PTX `%smid`)."""
+    ...
 
 
 @_cuda
-def num_threads() -> Any:
+def num_threads() -> int:
     """Threads of the program, a constexpr."""
+    ...
 
 
 @_cuda
-def num_warps() -> Any:
+def num_warps() -> int:
     """Warps of the program, a constexpr."""
+    ...

@@ -1,0 +1,37 @@
+"""What calls of the language take, as names for signatures. `constexpr` is what is known when a kernel is compiled.
+
+They are for people and type checkers: the frontend checks arguments itself, with errors that name the kernel's line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from tlx_xdsl.language.compile_time import constexpr
+from tlx_xdsl.language.dtypes import dtype
+from tlx_xdsl.language.objects import tensor
+
+Value: TypeAlias = tensor | constexpr | int | float
+"""A block or scalar, or a number, which becomes a constant."""
+
+Int: TypeAlias = int | constexpr
+"""An integer that is known at compile time."""
+
+Flag: TypeAlias = bool | constexpr
+"""Yes or no, known at compile time."""
+
+Text: TypeAlias = str | constexpr
+"""A word that is known at compile time."""
+
+Type: TypeAlias = dtype | constexpr
+"""An element type."""
+
+Shape: TypeAlias = Sequence[int | constexpr] | constexpr
+"""Sizes that are known at compile time, in elements."""
+
+Axes: TypeAlias = int | Sequence[int | constexpr] | constexpr
+"""A dimension, or several."""
+
+Values: TypeAlias = Sequence[tensor | constexpr | int]
+"""Offsets, sizes or strides that may be known at run time only."""
