@@ -29,9 +29,9 @@ read and written once. *cool* is a burst of 5 launches after 100 ms of rest, wit
 L2 cache emptied before each: kernels at full clock. *hot*, in brackets, is sustained load at the clock that the power
 limit leaves, where differences below 5 % are noise. Candidates take turns, round by round; a rate is of the median of
 {cool} (cool) or {hot} (hot) rounds. The ratio is the median over the rounds of our rate over that of the library, of
-the fastest where several are named: above 1 we are faster. Inputs are random, outputs were NaN before, and everything was compared with float32 references before
-it was timed. Which configuration runs is a rule that is committed (`tlx_xdsl/kernels/*_config.py`): nothing is tuned
-in the run.
+the fastest where several are named: above 1 we are faster. Inputs are random, outputs were NaN before, and everything
+was compared with references in float32 or float64 before it was timed. Which configuration runs is a rule that is
+committed (`tlx_xdsl/kernels/`): nothing is tuned in the run.
 """
 
 

@@ -79,7 +79,7 @@ def test_plot_without_a_library(benchmark, tmp_path, monkeypatch):
     path = report.plot([a_record()], tmp_path / "images" / "performance.png")
     assert path == tmp_path / "images" / "performance.svg"
     texts = [each.text for each in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
-    assert {"GEMM", "cuBLAS", "tlx_xdsl", "a < b"} <= set(texts)
+    assert {"GEMM, TFLOP/s", "cuBLAS", "tlx_xdsl", "a < b"} <= set(texts)
     assert report.plot([a_record(cases={})], tmp_path / "none.png") is None
 
 
