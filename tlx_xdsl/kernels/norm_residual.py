@@ -17,8 +17,8 @@ from tlx_xdsl.kernels.plans import Prepared
 def rms_norm_residual(x: Any, residual: Any, weight: Any = None, *, eps: float = 1e-6) -> tuple[Any, Any]:
     """Return (y, h): h = x + residual, rounded to their type, and y = `rms_norm(h, weight)`.
 
-    `x` and `residual` are of one type and shape; the rest is as for `rms_norm`, whose result this is bit for bit. torch's
-    tensors have gradients: that of h is added to what comes through y before both are rounded.
+    `x` and `residual` are of one type and shape; the rest is as for `rms_norm`, whose result this is bit for bit.
+    torch's tensors have gradients: that of h is added to what comes through y before both are rounded.
 
     Raises TypeError for other types, ValueError for other shapes and strides, and rows of more than 1048576 elements.
     """
