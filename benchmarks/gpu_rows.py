@@ -17,7 +17,7 @@ from tests.unit.kernels import gpu_checks
 from tests.unit.kernels.gpu_checks import Check
 from tlx_xdsl.kernels.cross_entropy import cross_entropy, cross_entropy_backward
 from tlx_xdsl.kernels.layernorm import layer_norm_launch
-from tlx_xdsl.kernels.norms import norm_backward_launch
+from tlx_xdsl.kernels.norms import norm_backward_launch, norm_launch
 from tlx_xdsl.kernels.rmsnorm import rms_norm_launch
 from tlx_xdsl.kernels.softmax import softmax_backward_launch, softmax_launch
 
@@ -43,14 +43,14 @@ Tensors = list[torch.Tensor]
 class Problem(NamedTuple):
     """A function of rows on one set of inputs, forward or backward.
 
-    theirs: torch's function of `inputs`; what is differentiated where `grads` is the gradient of its result.
+    theirs: torch's function of `inputs`; what is differentiated where `grads` are the gradients of its results.
     ours: prepares the launch that writes `outs`.
     outs: our results, NaN before; to be compared with those of `theirs` in float64.
     """
 
-    theirs: Callable[..., torch.Tensor]
+    theirs: Callable[..., Any]
     inputs: Tensors
-    grad: torch.Tensor | None
+    grads: Tensors | None
     ours: Callable[[], Launch]
     outs: Tensors
 
@@ -90,7 +90,32 @@ def _norm(centred: bool, backward: bool) -> Make:
                 return layer_norm_launch(x, *factors, outs[0], eps=EPS).bind()
             return rms_norm_launch(x, *factors, outs[0], eps=EPS).bind()
 
-        return Problem(theirs, [x, *factors], dout if backward else None, ours, outs)
+        return Problem(theirs, [x, *factors], [dout] if backward else None, ours, outs)
+
+    return make
+
+
+def _residual(backward: bool) -> Make:
+    def make(rows: int, columns: int, device: str) -> Problem:
+        x, residual, dout, dh = (_random(rows, columns, device=device, seed=seed) for seed in range(4))
+        weight = _random(columns, device=device, seed=4)
+
+        def theirs(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            h = x + residual
+            return functional.rms_norm(h, (columns,), weight, EPS), h
+
+        out, second = _unwritten(x), _unwritten(weight if backward else x)
+
+        def ours() -> Launch:
+            if backward:
+                grads = (dout, out, second, None)
+                return norm_backward_launch(x + residual, weight, *grads, eps=EPS, centred=False, dh=dh).bind()
+            return norm_launch(
+                "rms_norm_residual", x, weight, None, out, EPS, centred=False, residual=residual, h=second
+            ).bind()
+
+        outs = [out, out, second] if backward else [out, second]
+        return Problem(theirs, [x, residual, weight], [dout, dh] if backward else None, ours, outs)
 
     return make
 
@@ -104,7 +129,7 @@ def _softmax(backward: bool) -> Make:
         def ours() -> Launch:
             return (softmax_backward_launch(y, dout, *outs) if backward else softmax_launch(x, *outs)).bind()
 
-        return Problem(lambda x: x.softmax(-1), [x], dout if backward else None, ours, outs)
+        return Problem(lambda x: x.softmax(-1), [x], [dout] if backward else None, ours, outs)
 
     return make
 
@@ -128,7 +153,7 @@ def _cross_entropy(backward: bool) -> Make:
         def theirs(x: torch.Tensor) -> torch.Tensor:
             return functional.cross_entropy(x, target)
 
-        return Problem(theirs, [x], dloss if backward else None, ours, outs)
+        return Problem(theirs, [x], [dloss] if backward else None, ours, outs)
 
     return make
 
@@ -139,6 +164,10 @@ OPERATORS = {
     "layer-norm": Operator("layer_norm", _norm(True, False), 2, FORWARD_TARGET, SHAPES + LONG_SHAPES),
     "layer-norm-backward": Operator(
         "layer_norm, gradients", _norm(True, True), 3, BACKWARD_TARGET, SHAPES + LONG_SHAPES
+    ),
+    "rms-norm-residual": Operator("rms_norm_residual", _residual(False), 4, FORWARD_TARGET, SHAPES + LONG_SHAPES),
+    "rms-norm-residual-backward": Operator(
+        "rms_norm_residual, gradients", _residual(True), 4, BACKWARD_TARGET, SHAPES + LONG_SHAPES
     ),
     "softmax": Operator("softmax", _softmax(False), 2, FORWARD_TARGET, SHAPES + LONG_SHAPES),
     "softmax-backward": Operator("softmax, gradient", _softmax(True), 3, BACKWARD_TARGET, SHAPES + LONG_SHAPES),
@@ -199,8 +228,8 @@ def _case(shape: tuple[int, int], operator: Operator, dry: bool, screen: bool) -
     return Case(f"{rows} x {columns}", 0, COPY, target, make, traffic=traffic)
 
 
-def _launch_of(fn: Callable[..., torch.Tensor], problem: Problem) -> Launch:
-    if problem.grad is None:
+def _launch_of(fn: Callable[..., Any], problem: Problem) -> Launch:
+    if problem.grads is None:
         return lambda: fn(*problem.inputs)
     inputs = [each.detach().requires_grad_() for each in problem.inputs]
     # Compiled gradients would take the memory of what was saved, which another round needs.
@@ -208,16 +237,16 @@ def _launch_of(fn: Callable[..., torch.Tensor], problem: Problem) -> Launch:
 
     settings.donated_buffer = False
     out = fn(*inputs)
-    return lambda: torch.autograd.grad(out, inputs, problem.grad, retain_graph=True)
+    return lambda: torch.autograd.grad(out, inputs, problem.grads, retain_graph=True)
 
 
 def _check(problem: Problem, label: str) -> Check:
     """Compare all results with torch's in float64; the worst of them."""
-    inputs = [each.detach().double().requires_grad_(problem.grad is not None) for each in problem.inputs]
+    inputs = [each.detach().double().requires_grad_(problem.grads is not None) for each in problem.inputs]
     out = problem.theirs(*inputs)
-    expected: Any = [out]
-    if problem.grad is not None:
-        expected = torch.autograd.grad(out, inputs, problem.grad.double())
+    expected: Any = out if isinstance(out, tuple) else [out]
+    if problem.grads is not None:
+        expected = torch.autograd.grad(out, inputs, [each.double() for each in problem.grads])
     errors = [_error(found, wanted) for found, wanted in zip(problem.outs, expected, strict=True)]
     # A NaN is no maximum.
     worst = max(errors, key=lambda error: error if error == error else float("inf"))

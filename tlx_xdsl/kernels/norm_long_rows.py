@@ -1,8 +1,9 @@
 """Normalised rows that registers do not hold, forward and backward: `norm_rows` for any length, block by block.
 
-A program has a row, which it reads several times, from the L2 cache after the first. Backward, it also writes the row's
-mean and scale, with which a second kernel adds up the gradients of weight and bias: its programs have some columns of
-some rows each. The sum with a residual is written first, and read again like any row. `norm_rows` has the formulas, says what UNIT is, and adds up what the programs have.
+A program has a row, which it reads several times, from the L2 cache after the first. The sum with a residual is written
+first, and read again like any row. Backward, a program also writes the row's mean and scale, with which a second kernel
+adds up the gradients of weight and bias: its programs have some columns of some rows each. `norm_rows` has the
+formulas, says what UNIT is, and adds up what the programs have.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
