@@ -34,7 +34,8 @@ FAMILIES = (
     "gemm-fp16", "attention-128-fp16", "attention-64-fp16", "attention-backward-bf16",
     "gemm-bf16", "attention-128-bf16", "attention-64-bf16", "decode",
     "rows-rms-norm", "rows-rms-norm-backward", "rows-layer-norm", "rows-layer-norm-backward",
-    "rows-rms-norm-residual", "rows-rms-norm-residual-backward", "rows-softmax", "rows-softmax-backward", "rows-cross-entropy", "rows-cross-entropy-backward",
+    "rows-rms-norm-residual", "rows-rms-norm-residual-backward",
+    "rows-softmax", "rows-softmax-backward", "rows-cross-entropy", "rows-cross-entropy-backward",
 )  # fmt: skip
 """In the order in which they run: of the first seven the ones with targets first."""
 

@@ -214,7 +214,9 @@ def test_gradients_of_norms_with_a_residual(through, used):
     def gradients(fn):
         fresh = [each.clone().requires_grad_() for each in (x, residual, weight, bias)]
         y, h = fn(*fresh)
-        sum((out * out.detach() * factor).sum() for out, factor in zip((y, h), factors) if factor).backward()
+        sum(
+            (out * out.detach() * factor).sum() for out, factor in zip((y, h), factors, strict=True) if factor
+        ).backward()
         return y, h, *(each.grad for each in fresh)
 
     for ours, theirs in ((of_rms, rms), (of_layer, layer)):
