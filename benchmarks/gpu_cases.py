@@ -36,7 +36,8 @@ class Case:
     `make` gives a function that prepares the launch of each candidate, by name; `target` is the ratio to `peer` that we
     want to reach, and `config` what our kernel runs with, which `make` may set. The other function of `make` compares
     what our kernel has written; or, with checks by name, what several have, even without ours where `checks_all` says
-    so. `facts` are for the report.
+    so. `facts` are for the report. Where memory is the limit, `traffic` has the bytes that each candidate moves, rates
+    are in GB/s, and `flops` play no part. `peer` may be several, with commas: the fastest of them counts.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Case:
     config: str = ""
     checks_all: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
+    traffic: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass

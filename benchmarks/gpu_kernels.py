@@ -1,10 +1,10 @@
-"""Our kernels against cuBLAS, cuDNN, FlashAttention and plain Triton on a Hopper GPU: checks first, then speed.
+"""Our kernels against cuBLAS, cuDNN, FlashAttention, torch and plain Triton on a Hopper GPU: checks first, then speed.
 
     make bench-gpu                                     (writes docs/performance.md and docs/images/performance.*)
-    python benchmarks/gpu_kernels.py [--families gemm-fp16,...] [--budget 590] [--out DIR]
+    python benchmarks/gpu_kernels.py [--families gemm-fp16,rows,...] [--budget 1150] [--out DIR]
     python benchmarks/gpu_kernels.py --dry             (no GPU: small problems in the interpreter, made-up times)
     python benchmarks/gpu_kernels.py --screen          (our configurations against each other, not the rivals)
-    python benchmarks/gpu_kernels.py --render FILE     (page and plot from the figures of an earlier run)
+    python benchmarks/gpu_kernels.py --render FILE...  (page and plot from the figures of earlier runs)
 
 Each family runs in a process of its own. Where one dies, because a kernel hung or faulted, another one goes on without
 what was running, so that the rest of the family, and the other families, are not lost. Needs torch and Triton; run it
@@ -32,9 +32,12 @@ import gpu_report
 
 FAMILIES = (
     "gemm-fp16", "attention-128-fp16", "attention-64-fp16", "attention-backward-bf16",
-    "gemm-bf16", "attention-128-bf16", "attention-64-bf16",
+    "gemm-bf16", "attention-128-bf16", "attention-64-bf16", "decode",
+    "rows-rms-norm", "rows-rms-norm-backward", "rows-layer-norm", "rows-layer-norm-backward",
+    "rows-rms-norm-residual", "rows-rms-norm-residual-backward",
+    "rows-softmax", "rows-softmax-backward", "rows-cross-entropy", "rows-cross-entropy-backward",
 )  # fmt: skip
-"""In the order in which they run: the ones with targets first."""
+"""In the order in which they run: of the first seven the ones with targets first."""
 
 FAMILY_LIMIT_S = 170.0
 """Seconds after which a family's process is ended: twice what it needs."""
@@ -42,13 +45,15 @@ FAMILY_LIMIT_S = 170.0
 RESTARTS, MORE_RESTARTS = 2, 8
 """How often a family goes on after its process has died; that of another program, which may try more kernels."""
 
-BUDGET_S = 590.0
+BUDGET_S = 1150.0
 """Seconds for all families."""
 
 
 def child(args: argparse.Namespace) -> int:
     """Run one family in this process."""
     import gpu_backward
+    import gpu_decode
+    import gpu_rows
     import gpu_run
     import torch
     from gpu_cases import families
@@ -56,7 +61,9 @@ def child(args: argparse.Namespace) -> int:
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     timer = (gpu_run.DryTimer if args.dry else gpu_run.GpuTimer)(args.rounds)
-    known = families(dry=args.dry, screen=args.screen) | gpu_backward.families(dry=args.dry, screen=args.screen)
+    known = families(dry=args.dry, screen=args.screen)
+    for each in (gpu_backward, gpu_decode, gpu_rows):
+        known |= each.families(dry=args.dry, screen=args.screen)
     family = known[args.family]
     return 0 if gpu_run.run_family(family, args.result, timer, args.only) else 1
 
@@ -110,6 +117,29 @@ def write_results(records: list[dict[str, Any]], folder: Path, date: str) -> Non
     print(gpu_report.page(records, date, shown))
 
 
+def merged(files: list[Path]) -> tuple[list[dict[str, Any]], str]:
+    """The families of several runs in the order of FAMILIES, of each its last record, and the last run's date."""
+    runs = [json.loads(file.read_text()) for file in files]
+    known = {record["family"]: record for run in runs for record in run["families"]}
+    return sorted(known.values(), key=lambda record: FAMILIES.index(record["family"])), runs[-1]["date"]
+
+
+def selected(names: str) -> list[str]:
+    """The families that are named, with commas; what stands before a `-` names all that begin with it.
+
+    Raises ValueError for what names none.
+    """
+    found: list[str] = []
+    for name in names.split(","):
+        these = [each for each in FAMILIES if each == name or each.startswith(f"{name}-")]
+        # `rows-softmax` is one, although `rows-softmax-backward` begins with it.
+        these = [name] if name in FAMILIES else these
+        if not these:
+            raise ValueError(f"unknown family {name!r}, expected some of {', '.join(FAMILIES)}")
+        found += [each for each in these if each not in found]
+    return found
+
+
 def failures(records: list[dict[str, Any]]) -> int:
     """How many families did not finish, or have a check that does not hold."""
     return sum(not record.get("finished") or not all(check["ok"] for check in record["checks"]) for record in records)
@@ -120,12 +150,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dry", action="store_true", help="no GPU: small problems, made-up times")
     parser.add_argument("--screen", action="store_true", help="our configurations against each other")
-    parser.add_argument("--families", default=",".join(FAMILIES), help="which ones, with commas between them")
+    parser.add_argument(
+        "--families", default=",".join(FAMILIES), help="which ones, with commas; `rows` are all of rows-..."
+    )
     parser.add_argument("--only", default="", help="only problems with this in their names")
     parser.add_argument("--rounds", type=int, default=7, help="cool rounds")
     parser.add_argument("--budget", type=float, default=BUDGET_S, help="seconds for everything")
     parser.add_argument("--out", type=Path, help="folder for performance.md, .json and images/ (default: docs/)")
-    parser.add_argument("--render", type=Path, metavar="FILE", help="write page and plot from a performance.json")
+    parser.add_argument(
+        "--render", type=Path, nargs="+", metavar="FILE", help="write page and plot from performance.json of some runs"
+    )
     parser.add_argument("--family", help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -136,12 +170,13 @@ def main() -> None:
     # A dry run and a comparison of our own configurations are no figures for the documentation.
     folder = args.out or (scratch / "out" if args.dry or args.screen else ROOT / "docs")
     if args.render:
-        known = json.loads(args.render.read_text())
-        write_results(known["families"], folder, known["date"])
+        records, date = merged(args.render)
+        write_results(records, folder, date)
         return
-    names = args.families.split(",")
-    if unknown := [name for name in names if name not in FAMILIES]:
-        parser.error(f"unknown families {', '.join(unknown)}, expected some of {', '.join(FAMILIES)}")
+    try:
+        names = selected(args.families)
+    except ValueError as error:
+        parser.error(str(error))
     options = [*(["--dry"] if args.dry else []), *(["--screen"] if args.screen else [])]
     options += ["--rounds", str(args.rounds), "--only", args.only]
     started = time.monotonic()

@@ -13,7 +13,8 @@ OURS = "tlx_xdsl"
 
 COLOURS = {
     "cuBLAS": "#9aa5b1", "cuDNN": "#9aa5b1", "FlashAttention": "#c9b18a", "Triton": "#8fb5d9", OURS: "#c2410c",
-    f"{OURS}, deterministic": "#e8a06f",
+    f"{OURS}, deterministic": "#e8a06f", "copy": "#d5dae0", "torch": "#c9b18a", "torch.compile": "#8fb5d9",
+    f"{OURS}, pages of 64": "#e8a06f", f"{OURS}, pages of 16": "#f3cba8",
 }  # fmt: skip
 """Of the bars; ours stands out."""
 
@@ -23,27 +24,43 @@ INTRODUCTION = """\
 Written by `benchmarks/gpu_kernels.py` (`make bench-gpu`) on {date}; do not edit.
 {device}, Triton {triton}, torch {torch} (CUDA {cuda}, cuDNN {cudnn}).
 
-TFLOP/s; a causal mask counts half of the operations. *cool* is a burst of 5 launches after 100 ms of rest, with the
+TFLOP/s, or GB/s where memory is the limit; a causal mask counts half of the operations, and of memory what has to be
+read and written once. *cool* is a burst of 5 launches after 100 ms of rest, with the
 L2 cache emptied before each: kernels at full clock. *hot*, in brackets, is sustained load at the clock that the power
 limit leaves, where differences below 5 % are noise. Candidates take turns, round by round; a rate is of the median of
-{cool} (cool) or {hot} (hot) rounds. The ratio is the median over the rounds of the library's time over ours: above 1
-we are faster. Inputs are random, outputs were NaN before, and everything was compared with float32 references before
-it was timed. Which configuration runs is a rule that is committed (`tlx_xdsl/kernels/*_config.py`): nothing is tuned
-in the run.
+{cool} (cool) or {hot} (hot) rounds. The ratio is the median over the rounds of our rate over that of the library, of
+the fastest where several are named: above 1 we are faster. Inputs are random, outputs were NaN before, and everything
+was compared with references in float32 or float64 before it was timed. Which configuration runs is a rule that is
+committed (`tlx_xdsl/kernels/`): nothing is tuned in the run.
 """
 
 
 def rates(case: Mapping[str, Any], regime: str) -> dict[str, float]:
-    """TFLOP/s of each candidate."""
-    return {name: case["flops"] / median(times) * 1e-9 for name, times in case[regime]["times"].items()}
+    """Each candidate's rate, in the case's `unit`."""
+    scale = 1e-6 if case.get("traffic") else 1e-9
+    return {name: _work(case, name) / median(times) * scale for name, times in case[regime]["times"].items()}
+
+
+def _work(case: Mapping[str, Any], candidate: str) -> float:
+    """Bytes, or operations, of one launch."""
+    traffic: Mapping[str, float] = case.get("traffic") or {}
+    return traffic[candidate] if traffic else case["flops"]
+
+
+def unit(record: Mapping[str, Any]) -> str:
+    """In what a family's rates are."""
+    return "GB/s" if any(case.get("traffic") for case in record["cases"].values()) else "TFLOP/s"
 
 
 def ratio(case: Mapping[str, Any], regime: str) -> float | None:
-    """The median over the rounds of the library's time over ours; None where one of them is missing."""
+    """The median over the rounds of our rate over that of the fastest peer; None where either is missing."""
     times = case[regime]["times"]
-    if OURS not in times or case["peer"] not in times:
+    peers = [name for name in case["peer"].split(", ") if name in times]
+    if OURS not in times or not peers:
         return None
-    return median(peer / ours for peer, ours in zip(times[case["peer"]], times[OURS], strict=True))
+    speeds = {name: [_work(case, name) / each for each in times[name]] for name in (OURS, *peers)}
+    fastest = [max(each) for each in zip(*(speeds[name] for name in peers), strict=True)]
+    return median(ours / peer for ours, peer in zip(speeds[OURS], fastest, strict=True))
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -71,8 +88,11 @@ def candidates(record: Mapping[str, Any]) -> list[str]:
 def table(record: Mapping[str, Any]) -> str:
     """A family's table, what is missing in it, and its failed checks."""
     names = candidates(record)
-    lines = [f"## {record.get('title', record['family'])}", ""]
-    lines.append(f"| problem | {' | '.join(names)} | ratio | wanted | clock, MHz | {OURS} runs |")
+    peers = dict.fromkeys(case["peer"] for case in record["cases"].values())
+    lines = [f"## {record.get('title', record['family'])}, {unit(record)}", ""]
+    lines.append(
+        f"| problem | {' | '.join(names)} | ratio to {' or '.join(peers)} | wanted | clock, MHz | {OURS} runs |"
+    )
     lines.append("|---|" + "---|" * (len(names) + 4))
     notes: list[str] = []
     ratios: list[float] = []
@@ -150,7 +170,7 @@ def _matplotlib(records: Sequence[Mapping[str, Any]], path: Path) -> None:
         # Many names side by side would run into each other in one line.
         names_below = [name.replace(" x ", " x\n") if len(record["cases"]) > 5 else name for name in record["cases"]]
         axis.set_xticks(range(len(names_below)), names_below, fontsize=7)
-        axis.set_ylabel("TFLOP/s")
+        axis.set_ylabel(unit(record))
         axis.set_title(record.get("title", record["family"]), fontsize=9)
         axis.set_ylim(top=axis.get_ylim()[1] * 1.2)
         axis.legend(fontsize=7, loc="upper center", ncols=len(names), frameon=False)
@@ -180,7 +200,7 @@ def _chart(record: Mapping[str, Any], top: int) -> list[str]:
     names = candidates(record)
     highest = max((rate for case in record["cases"].values() for rate in rates(case, "cool").values()), default=1.0)
     bottom = top + CHART_HEIGHT
-    parts = [_text(LEFT, top - 20, record.get("title", record["family"]), 12)]
+    parts = [_text(LEFT, top - 20, f"{record.get('title', record['family'])}, {unit(record)}", 12)]
     for at, name in enumerate(names):
         left = LEFT + 300 + 100 * at
         parts.append(f'<rect x="{left}" y="{top - 28}" width="9" height="9" fill="{COLOURS.get(name, "#888")}"/>')

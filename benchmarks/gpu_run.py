@@ -178,7 +178,8 @@ def _end_if_faulted(timer: GpuTimer | DryTimer) -> None:
 
 def _entry(case: Case) -> dict[str, Any]:
     return {
-        "flops": case.flops, "peer": case.peer, "target": case.target, "config": case.config, "facts": case.facts
+        "flops": case.flops, "peer": case.peer, "target": case.target, "config": case.config, "facts": case.facts,
+        "traffic": case.traffic,
     }  # fmt: skip
 
 

@@ -91,7 +91,8 @@ def piece_of(x, of_row, own, CENTRED: tl.constexpr):
 
 @tlx_xdsl.jit
 def norm_cluster_rows(
-    x_ptr, weight_ptr, bias_ptr, out_ptr, x_stride, out_stride, COLUMNS, eps,
+    x_ptr, residual_ptr, weight_ptr, bias_ptr, h_ptr, out_ptr, x_stride, residual_stride, h_stride, out_stride,
+    COLUMNS, eps,
     BLOCK: tl.constexpr, RANKS: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr,
 ):  # fmt: skip
     """One row for each cluster."""
@@ -103,6 +104,11 @@ def norm_cluster_rows(
     received = tlx.local_alloc((SUMS,), tl.float32, RANKS)
     complete = tlx.alloc_barriers(1)
     x = tl.load(x_ptr + row * (x_stride * UNIT) + columns, of_row, 0.0).to(tl.float32)
+    if residual_ptr is not None:
+        residual = tl.load(residual_ptr + row * (residual_stride * UNIT) + columns, of_row, 0.0)
+        h = (x + residual.to(tl.float32)).to(h_ptr.dtype.element_ty)
+        tl.store(h_ptr + row * (h_stride * UNIT) + columns, h, of_row)
+        x = h.to(tl.float32)
     x, own_mean = piece_of(x, of_row, tl.minimum(count - rank * BLOCK, BLOCK), CENTRED)
     tlx.cluster_barrier()  # the others run, and their barriers are ready
     hand_over(sums_of(own_mean, tl.sum(x * x, 0), 0.0, 0.0), received, complete, 0, RANKS)
@@ -124,7 +130,8 @@ def add_three(one, two, three, other_one, other_two, other_three):
 
 @tlx_xdsl.jit
 def norm_backward_cluster_rows(
-    x_ptr, weight_ptr, dout_ptr, dx_ptr, parts_ptr, x_stride, dout_stride, dx_stride, ROW_COUNT, COLUMNS, eps,
+    x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, parts_ptr, x_stride, dout_stride, dh_stride, dx_stride,
+    ROW_COUNT, COLUMNS, eps,
     BLOCK: tl.constexpr, RANKS: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr,
 ):  # fmt: skip
     """dx, and this cluster's sums of dw and db: `parts_ptr` has RANKS * BLOCK of each for each cluster."""
@@ -172,6 +179,9 @@ def norm_backward_cluster_rows(
             shift = tl.sum(totals, 0) / count
         h = (x + (own_mean - mean)) * scale
         dx = (g - h * (tl.sum(products, 0) * scale / count) - shift) * scale
+        if dh_ptr is not None:
+            place_of_dh = dh_ptr + row.to(tl.int64) * (dh_stride * UNIT) + columns
+            dx += tl.load(place_of_dh, of_row, 0.0).to(tl.float32)
         target = dx_ptr + row.to(tl.int64) * (dx_stride * UNIT) + columns
         tl.store(target, dx.to(dx_ptr.dtype.element_ty), of_row)
         if weight_ptr is not None:

@@ -1,8 +1,9 @@
 """Normalised rows that registers do not hold, forward and backward: `norm_rows` for any length, block by block.
 
-A program has a row, which it reads several times, from the L2 cache after the first. Backward, it also writes the row's
-mean and scale, with which a second kernel adds up the gradients of weight and bias: its programs have some columns of
-some rows each. `norm_rows` has the formulas, says what UNIT is, and adds up what the programs have.
+A program has a row, which it reads several times, from the L2 cache after the first. The sum with a residual is written
+first, and read again like any row. Backward, a program also writes the row's mean and scale, with which a second kernel
+adds up the gradients of weight and bias: its programs have some columns of some rows each. `norm_rows` has the
+formulas, says what UNIT is, and adds up what the programs have.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -35,7 +36,8 @@ def mean_and_scale(row_ptr, count, eps, BLOCK: tl.constexpr, CENTRED: tl.constex
 
 @tlx_xdsl.jit
 def norm_long_rows(
-    x_ptr, weight_ptr, bias_ptr, out_ptr, x_stride, out_stride, COLUMNS, eps,
+    x_ptr, residual_ptr, weight_ptr, bias_ptr, h_ptr, out_ptr, x_stride, residual_stride, h_stride, out_stride,
+    COLUMNS, eps,
     BLOCK: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr,
 ):  # fmt: skip
     """One row for each program."""
@@ -44,6 +46,17 @@ def norm_long_rows(
     row = tl.program_id(0).to(tl.int64)
     x_ptr += row * (x_stride * UNIT)
     out_ptr += row * (out_stride * UNIT)
+    if residual_ptr is not None:
+        residual_ptr += row * (residual_stride * UNIT)
+        h_ptr += row * (h_stride * UNIT)
+        for first in range(0, count, BLOCK):
+            at = first + columns
+            inside = at < count
+            x = tl.load(x_ptr + at, inside, 0.0).to(tl.float32)
+            h = x + tl.load(residual_ptr + at, inside, 0.0).to(tl.float32)
+            tl.store(h_ptr + at, h.to(h_ptr.dtype.element_ty), inside)
+        tl.debug_barrier()  # which threads read an element may differ from which wrote it
+        x_ptr = h_ptr
     mean, scale = mean_and_scale(x_ptr, count, eps, BLOCK, CENTRED)
     for first in range(0, count, BLOCK):
         at = first + columns
@@ -58,7 +71,7 @@ def norm_long_rows(
 
 @tlx_xdsl.jit
 def norm_backward_long_rows(
-    x_ptr, weight_ptr, dout_ptr, dx_ptr, stats_ptr, x_stride, dout_stride, dx_stride, COLUMNS, eps,
+    x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, stats_ptr, x_stride, dout_stride, dh_stride, dx_stride, COLUMNS, eps,
     BLOCK: tl.constexpr, UNIT: tl.constexpr, CENTRED: tl.constexpr,
 ):  # fmt: skip
     """One row of dx for each program; `stats_ptr` gets its mean and scale."""
@@ -69,6 +82,8 @@ def norm_backward_long_rows(
     x_ptr += row * (x_stride * UNIT)
     dout_ptr += row * (dout_stride * UNIT)
     dx_ptr += row * (dx_stride * UNIT)
+    if dh_ptr is not None:
+        dh_ptr += row * (dh_stride * UNIT)
     mean, scale = mean_and_scale(x_ptr, count, eps, BLOCK, CENTRED)
     tl.store(stats_ptr + number * 2, mean)
     tl.store(stats_ptr + number * 2 + 1, scale)
@@ -91,7 +106,10 @@ def norm_backward_long_rows(
         if weight_ptr is not None:
             g = g * tl.load(weight_ptr + at, inside, 0.0).to(tl.float32)
         h = (tl.load(x_ptr + at, inside, 0.0).to(tl.float32) - mean) * scale
-        tl.store(dx_ptr + at, ((g - h * product - shift) * scale).to(dx_ptr.dtype.element_ty), inside)
+        dx = (g - h * product - shift) * scale
+        if dh_ptr is not None:
+            dx += tl.load(dh_ptr + at, inside, 0.0).to(tl.float32)
+        tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), inside)
 
 
 @tlx_xdsl.jit

@@ -7,6 +7,9 @@ s = 1 / sqrt(mean((x - m)^2) + eps):
     dx = s (g - h mean(g h) - mean(g)),  g = dy w     (without mean(g) for the root mean square)
     dw = sum of dy h over rows,  db = sum of dy
 
+With a residual, x is the sum of two rows, rounded to their type and written; backward, what is added to dx is the
+gradient `dh` that the sum has from elsewhere.
+
 Rows are read once, in f32 from then on. UNIT is 8 where all rows begin at multiples of 16 bytes and are multiples of 8
 elements long and apart: lengths and strides are counted in units, and as the compiler sees that, it moves 16 bytes at a
 time. Else it is 1.
@@ -27,7 +30,8 @@ import tlx_xdsl.language as tl
 
 @tlx_xdsl.jit
 def norm_rows(
-    x_ptr, weight_ptr, bias_ptr, out_ptr, x_stride, out_stride, ROW_COUNT, COLUMNS, eps,
+    x_ptr, residual_ptr, weight_ptr, bias_ptr, h_ptr, out_ptr, x_stride, residual_stride, h_stride, out_stride,
+    ROW_COUNT, COLUMNS, eps,
     BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr, CENTRED: tl.constexpr,
 ):  # fmt: skip
     """ROWS rows for each program. EVEN says that a row has BLOCK elements, CENTRED that means are subtracted."""
@@ -39,6 +43,11 @@ def norm_rows(
         inside = inside & (columns < count)[None, :]
     at = rows.to(tl.int64)[:, None]
     x = tl.load(x_ptr + at * (x_stride * UNIT) + columns[None, :], inside, 0.0).to(tl.float32)
+    if residual_ptr is not None:
+        residual = tl.load(residual_ptr + at * (residual_stride * UNIT) + columns[None, :], inside, 0.0)
+        h = (x + residual.to(tl.float32)).to(h_ptr.dtype.element_ty)
+        tl.store(h_ptr + at * (h_stride * UNIT) + columns[None, :], h, inside)
+        x = h.to(tl.float32)
     if CENTRED:
         x = x - (tl.sum(x, 1) / count)[:, None]
         if not EVEN:
@@ -54,7 +63,8 @@ def norm_rows(
 
 @tlx_xdsl.jit
 def norm_backward_rows(
-    x_ptr, weight_ptr, dout_ptr, dx_ptr, parts_ptr, x_stride, dout_stride, dx_stride, ROW_COUNT, COLUMNS, eps,
+    x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, parts_ptr, x_stride, dout_stride, dh_stride, dx_stride,
+    ROW_COUNT, COLUMNS, eps,
     BLOCK: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr, CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr,
 ):  # fmt: skip
     """dx, and this program's sums of dw and db: `parts_ptr` has BLOCK of each for each program."""
@@ -76,6 +86,8 @@ def norm_backward_rows(
         place = tl.minimum(row + tl.num_programs(0), ROW_COUNT - 1).to(tl.int64)
         next_x = tl.load(x_ptr + place * (x_stride * UNIT) + columns, of_row, None if EVEN else 0.0)
         next_dy = tl.load(dout_ptr + place * (dout_stride * UNIT) + columns, of_row, None if EVEN else 0.0)
+        if dh_ptr is not None:
+            dh = tl.load(dh_ptr + row.to(tl.int64) * (dh_stride * UNIT) + columns, of_row, None if EVEN else 0.0)
         if CENTRED:
             x = x - tl.sum(x, 0) / count
             if not EVEN:
@@ -87,7 +99,10 @@ def norm_backward_rows(
         if CENTRED:
             dx = dx - tl.sum(g, 0) / count
         at = dx_ptr + row.to(tl.int64) * (dx_stride * UNIT) + columns
-        tl.store(at, (dx * scale).to(dx_ptr.dtype.element_ty), of_row)
+        dx = dx * scale
+        if dh_ptr is not None:
+            dx += dh.to(tl.float32)
+        tl.store(at, dx.to(dx_ptr.dtype.element_ty), of_row)
         if weight_ptr is not None:
             dweight += dy * h
         if WITH_BIAS:

@@ -59,20 +59,39 @@ _PART_COLUMNS, _PART_ROWS = 32, 128
 """The block of sums that a program adds up at a time."""
 
 
-def norm_launch(name: str, x: Any, weight: Any, bias: Any, out: Any, eps: float, *, centred: bool) -> Launch:
+def norm_launch(
+    name: str,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    out: Any,
+    eps: float,
+    *,
+    centred: bool,
+    residual: Any = None,
+    h: Any = None,
+) -> Launch:
     """The launch of `layer_norm`, or without `centred` of `rms_norm`, called `name`; no extent may be 0.
 
-    Raises as those do.
+    With a `residual`, what is normalised is its sum with `x`, which `h` gets. Raises as those do.
     """
     given, result = operand(name, "x", x), operand(name, "out", out)
     factors = _factors(name, weight, bias)
-    check_types((given, *factors, result), DTYPES)
-    check_shape(result, given.shape, "that of 'x'")
+    sums = [] if residual is None else [operand(name, "residual", residual), operand(name, "h", h)]
+    check_types((given, *sums, *factors, result), DTYPES)
+    for each in (*sums, result):
+        check_shape(each, given.shape, "that of 'x'")
     rows, target = rows_of(given), rows_of(result)
     _check_rows(given, rows, factors)
-    unit = unit_of((given, result, *factors), (rows, target))
+    of_sums = [rows_of(each) for each in sums]
+    unit = unit_of((given, *sums, result, *factors), (rows, *of_sums, target))
+    residual_stride, h_stride = [each.distance // unit for each in of_sums] or (None, None)
     values = {
         "x_ptr": x,
+        "residual_ptr": residual,
+        "h_ptr": h,
+        "residual_stride": residual_stride,
+        "h_stride": h_stride,
         "weight_ptr": weight,
         "bias_ptr": bias,
         "out_ptr": out,
@@ -81,7 +100,7 @@ def norm_launch(name: str, x: Any, weight: Any, bias: Any, out: Any, eps: float,
         "COLUMNS": rows.columns // unit,
         "eps": float(eps),
     }
-    sources = {"x_ptr": "x", "weight_ptr": "weight", "bias_ptr": "bias", "out_ptr": "out"}
+    sources = {f"{each}_ptr": each for each in ("x", "residual", "weight", "bias", "h", "out")}
     aligned = tuple(sources) if unit > 1 else ()
     if rows.columns > HELD_COLUMNS:
         for block, warps in _CLUSTER_BLOCKS.items():
@@ -123,36 +142,41 @@ def norm_launch(name: str, x: Any, weight: Any, bias: Any, out: Any, eps: float,
 
 
 def norm_backward(
-    x: Any, weight: Any, dout: Any, *, eps: float, centred: bool, with_bias: bool = False
+    x: Any, weight: Any, dout: Any, *, eps: float, centred: bool, with_bias: bool = False, dh: Any = None
 ) -> tuple[Any, Any, Any]:
     """Return the gradients (dx, dweight, dbias) of `layer_norm`, or without `centred` of `rms_norm`.
 
-    `dout` is the gradient of the result; dweight is None without `weight`, dbias unless it is asked for.
+    `dout` is the gradient of the result; dweight is None without `weight`, dbias unless it is asked for. `dh`, of x's
+    shape, is added to dx before that is rounded: the gradient that x has from elsewhere, as the sum with a residual.
 
     Raises TypeError for other types, ValueError for other shapes and strides, and rows of more than 1048576 elements.
     """
-    return NORM_BACKWARD((x, weight, dout, None, None, None), (eps, centred, with_bias))
+    return NORM_BACKWARD((x, weight, dout, dh, None, None, None), (eps, centred, with_bias))
 
 
 _NAME = "norm_backward"
 
 
 def norm_backward_launch(
-    x: Any, weight: Any, dout: Any, dx: Any, dweight: Any, dbias: Any, *, eps: float, centred: bool
+    x: Any, weight: Any, dout: Any, dx: Any, dweight: Any, dbias: Any, *, eps: float, centred: bool, dh: Any = None
 ) -> Launches:
     """The launches of `norm_backward`; no extent may be 0. Raises as it does."""
     given, grad, result = (operand(_NAME, *each) for each in (("x", x), ("dout", dout), ("dx", dx)))
     factors = _factors(_NAME, weight, None)
-    check_types((given, grad, result, *factors), DTYPES)
-    for each in (grad, result):
+    added = [] if dh is None else [operand(_NAME, "dh", dh)]
+    check_types((given, grad, *added, result, *factors), DTYPES)
+    for each in (grad, *added, result):
         check_shape(each, given.shape, "that of 'x'")
     rows, of_grad, of_result = (rows_of(each) for each in (given, grad, result))
     _check_rows(given, rows, factors)
-    unit = unit_of((given, grad, result, *factors), (rows, of_grad, of_result))
+    of_added = [rows_of(each) for each in added]
+    unit = unit_of((given, grad, *added, result, *factors), (rows, of_grad, *of_added, of_result))
     values = {
         "x_ptr": x,
         "weight_ptr": weight,
         "dout_ptr": dout,
+        "dh_ptr": dh,
+        "dh_stride": of_added[0].distance // unit if of_added else None,
         "dx_ptr": dx,
         "x_stride": rows.distance // unit,
         "dout_stride": of_grad.distance // unit,
@@ -162,7 +186,7 @@ def norm_backward_launch(
     }
     constants = {"UNIT": unit, "CENTRED": centred}
     outs = {"dweight": dweight, "dbias": dbias}
-    aligned = ("x_ptr", "weight_ptr", "dout_ptr", "dx_ptr") if unit > 1 else ()
+    aligned = ("x_ptr", "weight_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if unit > 1 else ()
     if rows.columns > HELD_BACKWARD_COLUMNS:
         if ranks := _ranks(rows.columns, _CLUSTER_BACKWARD_BLOCK):
             return _cluster_backward(given, rows, ranks, values, constants, outs, aligned)
@@ -282,13 +306,13 @@ def _sums(given: Operand, rows: Rows, parts: Any, count: int, length: int, outs:
 
 
 _SOURCES = {
-    "x_ptr": "x", "weight_ptr": "weight", "dout_ptr": "dout", "dx_ptr": "dx", "parts_ptr": WORKSPACE,
+    "x_ptr": "x", "weight_ptr": "weight", "dout_ptr": "dout", "dh_ptr": "dh", "dx_ptr": "dx", "parts_ptr": WORKSPACE,
     "stats_ptr": WORKSPACE, "dweight_ptr": "dweight", "dbias_ptr": "dbias",
 }  # fmt: skip
 
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
-    x, weight, dout, *_ = tensors
+    x, weight, dout, dh, *_ = tensors
     eps, centred, with_bias = options
     given = operand(_NAME, "x", x)
     check_types((given,), DTYPES)
@@ -296,17 +320,17 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     dx = empty(given, given.shape)
     dweight = None if weight is None else empty(given, columns)
     dbias = empty(given, columns) if with_bias else None
-    named = {"x": x, "weight": weight, "dout": dout, "dx": dx, "dweight": dweight, "dbias": dbias}
+    named = {"x": x, "weight": weight, "dout": dout, "dh": dh, "dx": dx, "dweight": dweight, "dbias": dbias}
     if 0 in given.shape:
         for each in (dweight, dbias):
             if each is not None:
                 each[...] = 0
         return Prepared(named)
-    launches = norm_backward_launch(x, weight, dout, dx, dweight, dbias, eps=eps, centred=centred)
+    launches = norm_backward_launch(x, weight, dout, dx, dweight, dbias, eps=eps, centred=centred, dh=dh)
     return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
 
 
-NORM_BACKWARD = PlannedFunction(_NAME, _prepare, results=slice(3, 6), operator=operator_rows.NORM_BACKWARD)
+NORM_BACKWARD = PlannedFunction(_NAME, _prepare, results=slice(4, 7), operator=operator_rows.NORM_BACKWARD)
 
 
 def _factors(name: str, weight: Any, bias: Any) -> list[Operand]:

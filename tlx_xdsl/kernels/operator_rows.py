@@ -25,7 +25,7 @@ def _define_softmax(run: Run) -> None:
 
     def backward(ctx: Any, grad: Any) -> Any:
         (y,) = ctx.saved_tensors
-        return MADE["softmax_backward"](y, _by_rows(grad))
+        return MADE["softmax_backward"](y, by_rows(grad))
 
     define("softmax", "(Tensor x) -> Tensor", softmax, _like, gradient=(setup, backward))
     define_out("softmax", "(Tensor x, Tensor(a!) out) -> ()", softmax)
@@ -64,7 +64,7 @@ def _define_layer_norm(run: Run) -> None:
 
     def backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
         x, weight = ctx.saved_tensors
-        dx, dweight, dbias = MADE["norm_backward"](x, weight, _by_rows(grad), ctx.eps, True, ctx.with_bias)
+        dx, dweight, dbias = MADE["norm_backward"](x, weight, by_rows(grad), ctx.eps, True, ctx.with_bias)
         return dx, None if weight is None else dweight, dbias if ctx.with_bias else None, None
 
     given = "Tensor x, Tensor? weight, Tensor? bias, float eps"
@@ -92,7 +92,7 @@ def _define_rms_norm(run: Run) -> None:
 
     def backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
         x, weight = ctx.saved_tensors
-        dx, dweight, _ = MADE["norm_backward"](x, weight, _by_rows(grad), ctx.eps, False, False)
+        dx, dweight, _ = MADE["norm_backward"](x, weight, by_rows(grad), ctx.eps, False, False)
         return dx, None if weight is None else dweight, None
 
     given = "Tensor x, Tensor? weight, float eps"
@@ -101,23 +101,25 @@ def _define_rms_norm(run: Run) -> None:
 
 
 def _norm_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
-    x, weight, dout, *_ = tensors
+    x, weight, dout, dh, *_ = tensors
     eps, centred, with_bias = options
-    dx, dweight, dbias = MADE["norm_backward"](x, weight, dout, eps, centred, with_bias)
+    dx, dweight, dbias = MADE["norm_backward"](x, weight, dout, eps, centred, with_bias, dh)
     return dx, None if weight is None else dweight, dbias if with_bias else None
 
 
 def _define_norm_backward(run: Run) -> None:
-    def norm_backward(x: Any, weight: Any, dout: Any, eps: float, centred: bool, with_bias: bool) -> Any:
-        dx, *others = run((x, weight, dout, None, None, None), (eps, centred, with_bias))
+    def norm_backward(
+        x: Any, weight: Any, dout: Any, eps: float, centred: bool, with_bias: bool, dh: Any = None
+    ) -> Any:
+        dx, *others = run((x, weight, dout, dh, None, None, None), (eps, centred, with_bias))
         return dx, *(x.new_empty(0) if each is None else each for each in others)
 
-    def fake(x: Any, weight: Any, dout: Any, eps: float, centred: bool, with_bias: bool) -> Any:
+    def fake(x: Any, weight: Any, dout: Any, eps: float, centred: bool, with_bias: bool, dh: Any = None) -> Any:
         columns = x.shape[-1]
         dweight = x.new_empty(0 if weight is None else columns)
         return x.new_empty(x.shape), dweight, x.new_empty(columns if with_bias else 0)
 
-    schema = "(Tensor x, Tensor? weight, Tensor dout, float eps, bool centred, bool with_bias)"
+    schema = "(Tensor x, Tensor? weight, Tensor dout, float eps, bool centred, bool with_bias, Tensor? dh=None)"
     define("norm_backward", f"{schema} -> (Tensor, Tensor, Tensor)", norm_backward, fake)
 
 
@@ -125,7 +127,7 @@ def _like(x: Any, *rest: Any) -> Any:
     return x.new_empty(x.shape)
 
 
-def _by_rows(grad: Any) -> Any:
+def by_rows(grad: Any) -> Any:
     """A gradient whose rows are contiguous: that of a sum has one element only, repeated."""
     return grad.contiguous()
 

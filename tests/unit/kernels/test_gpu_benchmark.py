@@ -79,8 +79,52 @@ def test_plot_without_a_library(benchmark, tmp_path, monkeypatch):
     path = report.plot([a_record()], tmp_path / "images" / "performance.png")
     assert path == tmp_path / "images" / "performance.svg"
     texts = [each.text for each in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
-    assert {"GEMM", "cuBLAS", "tlx_xdsl", "a < b"} <= set(texts)
+    assert {"GEMM, TFLOP/s", "cuBLAS", "tlx_xdsl", "a < b"} <= set(texts)
     assert report.plot([a_record(cases={})], tmp_path / "none.png") is None
+
+
+def in_bytes(times, peer="copy"):
+    """A case of rows, where candidates move different numbers of bytes."""
+    regime = {"times": times, "clocks": [1980]}
+    traffic = {"copy": 2e9, "torch": 8e8, "tlx_xdsl": 3e9}
+    return a_case([], []) | {"peer": peer, "traffic": traffic, "cool": regime, "hot": regime}
+
+
+def test_rates_of_memory(benchmark):
+    """A candidate's rate is of what it moves itself, and so is the ratio."""
+    _, report = benchmark
+    case = in_bytes({"copy": [0.5, 0.5], "torch": [1.0, 0.1], "tlx_xdsl": [1.0, 1.0]})
+    assert report.rates(case, "cool") == pytest.approx({"copy": 4000, "torch": 800 / 0.55, "tlx_xdsl": 3000})
+    assert report.ratio(case, "cool") == 0.75
+    # The faster of both in each round.
+    assert report.ratio(case | {"peer": "copy, torch"}, "cool") == pytest.approx((0.75 + 0.375) / 2)
+    assert report.ratio(case | {"peer": "torch, missing"}, "cool") == pytest.approx((3.75 + 0.375) / 2)
+    assert report.ratio(case | {"peer": "missing"}, "cool") is None
+    page = report.page([a_record(title="Rows", cases={"8 x 4": case})], "today", None)
+    assert "## Rows, GB/s" in page
+    assert "| ratio to copy | wanted |" in page
+    assert "| 8 x 4 | 4000 (4000) | 1455 (1455) | 3000 (3000) | **0.750** (0.750) | 1.00 |" in page
+    assert "Rows, GB/s" in report.svg([a_record(title="Rows", cases={"8 x 4": case})])
+
+
+def test_families_by_their_first_word(benchmark):
+    kernels, _ = benchmark
+    assert kernels.selected("gemm,decode,gemm-fp16") == ["gemm-fp16", "gemm-bf16", "decode"]
+    assert kernels.selected("rows-softmax") == ["rows-softmax"]
+    assert len(kernels.selected("rows")) == 10
+    with pytest.raises(ValueError, match="unknown family 'row', expected some of gemm-fp16"):
+        kernels.selected("row")
+
+
+def test_pages_of_several_runs(benchmark, tmp_path):
+    kernels, _ = benchmark
+    files = [tmp_path / "one.json", tmp_path / "two.json"]
+    for file, names in zip(files, (("decode", "gemm-fp16"), ("decode",)), strict=True):
+        families = [a_record(family=name, title=file.stem) for name in names]
+        file.write_text(json.dumps({"date": file.stem, "families": families}))
+    records, date = kernels.merged(files)
+    assert [(each["family"], each["title"]) for each in records] == [("gemm-fp16", "one"), ("decode", "two")]
+    assert date == "two"
 
 
 def child(tmp_path, body):
@@ -139,8 +183,12 @@ def test_no_time_left(benchmark, tmp_path):
 def test_dry_run(tmp_path):
     """Everything but the GPU: kernels in the interpreter, rivals compiled or on the CPU, made-up times."""
     families = (
-        ["gemm-fp16", "attention-64-fp16", "attention-backward-bf16"] if volume.is_full() else ["attention-64-fp16"]
-    )
+        [
+            "gemm-fp16", "attention-64-fp16", "attention-backward-bf16", "decode",
+            "rows-rms-norm", "rows-layer-norm-backward", "rows-softmax-backward",
+        ]
+        if volume.is_full() else ["attention-64-fp16", "rows-layer-norm-backward"]
+    )  # fmt: skip
     command = [sys.executable, str(BENCHMARKS / "gpu_kernels.py"), "--dry", "--only", "4096", "--rounds", "2"]
     done = subprocess.run(
         [*command, "--families", ",".join(families), "--out", str(tmp_path)],

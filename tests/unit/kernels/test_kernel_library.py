@@ -9,6 +9,7 @@ from tlx_xdsl.kernels.epilogues import add_relu
 from tlx_xdsl.kernels.gemm import gemm
 from tlx_xdsl.kernels.gemm_config import TINY, Choice
 from tlx_xdsl.kernels.layernorm import layer_norm
+from tlx_xdsl.kernels.norm_residual import layer_norm_residual, rms_norm_residual
 from tlx_xdsl.kernels.operators import as_text, found_at, from_text, place_of
 from tlx_xdsl.kernels.rope import rope
 from tlx_xdsl.kernels.softmax import softmax
@@ -75,6 +76,9 @@ def operators():
         "swiglu_backward": (x, x.clone(), x.clone()),
         "rope": (q, torch.ones(70, 32), torch.ones(70, 32), True, False),
         "softmax_out": (x, x.clone()),
+        "rms_norm_residual": (*(random(3, 40).requires_grad_() for _ in range(2)), random(40).requires_grad_(), 1e-5),
+        "layer_norm_residual": (random(3, 40).requires_grad_(), x, None, random(40).requires_grad_(), 1e-5),
+        "norm_backward": (x, random(40), x.clone(), 1e-5, True, True, x.clone()),
         "layer_norm": (x, random(40), None, 1e-5),
         "layer_norm_out": (x, None, random(40), 1e-5, x.clone()),
         "attention_forward": (q, q.clone(), q.clone(), True, None, ""),
@@ -185,6 +189,42 @@ def test_gradients_of_swiglu_and_rope(through):
     ]
     for found, expected in pairs:
         assert all(close(one, other) for one, other in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("through", [lambda fn: fn, compiled], ids=["eager", "compiled"])
+@pytest.mark.parametrize("used", ["both", "result", "sum"])
+def test_gradients_of_norms_with_a_residual(through, used):
+    """Where one of the results is not used, it has no gradient."""
+    functional = torch.nn.functional
+    x, residual, weight, bias = random(5, 40), random(5, 3, 40)[:, 0], random(40), random(2, 40)[0]
+    factors = {"both": (1, 2), "result": (1, 0), "sum": (0, 2)}[used]
+
+    def of_rms(x, residual, weight, bias):
+        return rms_norm_residual(x, residual, weight, eps=1e-5)
+
+    def of_layer(x, residual, weight, bias):
+        return layer_norm_residual(x, residual, weight, bias, eps=1e-5)
+
+    def rms(x, residual, weight, bias):
+        return functional.rms_norm(x + residual, (40,), weight, 1e-5), x + residual
+
+    def layer(x, residual, weight, bias):
+        return functional.layer_norm(x + residual, (40,), weight, bias, 1e-5), x + residual
+
+    def gradients(fn):
+        fresh = [each.clone().requires_grad_() for each in (x, residual, weight, bias)]
+        y, h = fn(*fresh)
+        sum(
+            (out * out.detach() * factor).sum() for out, factor in zip((y, h), factors, strict=True) if factor
+        ).backward()
+        return y, h, *(each.grad for each in fresh)
+
+    for ours, theirs in ((of_rms, rms), (of_layer, layer)):
+        for found, expected in zip(gradients(through(ours)), gradients(theirs), strict=True):
+            if expected is None:
+                assert found is None or not found.any()
+            else:
+                assert torch.allclose(found.float(), expected.float(), rtol=4e-3, atol=2e-2)
 
 
 def test_what_has_no_gradient_says_so():
