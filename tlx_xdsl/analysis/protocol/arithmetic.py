@@ -1,0 +1,274 @@
+"""What the operations of a kernel compute, as values of `values.py`.
+
+Numbers are taken as those of mathematics: they do not wrap around, and what is divided is not negative. A proof says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tlx_xdsl.analysis.integers.functions import apply
+from tlx_xdsl.analysis.integers.transfer import Domain, bits_of, transfer
+from tlx_xdsl.analysis.protocol.code import UnprovedError, attribute_text
+from tlx_xdsl.analysis.protocol.facts import Facts
+from tlx_xdsl.analysis.protocol.values import Value, Values, View, add, parts_of, scale
+from tlx_xdsl.dialects import arith, tlx, tt, ttg
+from tlx_xdsl.dialects.base.effects import Kind, accesses_of
+from tlx_xdsl.dialects.ttg.types import memdesc_type
+
+Known = Value | View | None
+"""What an SSA value is: an integer, a view, or None for what is not followed."""
+
+_BITS = {"and": "both", "or": "either", "xor": "unequal"}
+
+
+class Arithmetic(Domain[Value]):
+    """The transfer functions, with the facts of one path."""
+
+    def __init__(self, values: Values):
+        self.values = values
+        self.facts: Facts | None = None
+
+    def constant(self, op: Operation, numbers: Sequence[int], bits: int) -> Value | None:
+        """A number."""
+        return numbers[0] if len(set(numbers)) == 1 else None
+
+    def program_id(self, op: tt.GetProgramIdOp) -> Value | None:
+        """An atom that all tasks share."""
+        return self.values.of("program", op.axis.value.data)
+
+    def num_programs(self, op: tt.GetNumProgramsOp) -> Value | None:
+        """An atom that all tasks share."""
+        return self.values.of("programs", op.axis.value.data)
+
+    def binary(self, op: Operation, function: str, left: Value, right: Value, *, signed: bool) -> Value | None:
+        """Sums as they are; quotients and remainders by a number so that their own remainders are known."""
+        if isinstance(left, int) and isinstance(right, int) and function not in ("add", "sub", "mul", "shl"):
+            return int(apply(function, [left, right]))
+        if bits_of(op.results[0]) == 1 and function in _BITS:
+            return self.values.of(_BITS[function], left, right)
+        match function, right:
+            case "add", _:
+                return add(left, right)
+            case "sub", _:
+                return add(left, right, -1)
+            case "mul", int():
+                return scale(left, right)
+            case "mul", _ if isinstance(left, int):
+                return scale(right, left)
+            case "mul", _:
+                return self.values.of("product", *sorted((left, right), key=_order))
+            case "shl", int():
+                return scale(left, 1 << right)
+            case ("truncdiv" | "floordiv"), int() if right > 0:
+                return self.quotient(left, right)
+            case ("truncmod" | "mod"), int() if right > 0:
+                return self.remainder(left, right)
+            case "shr", int():
+                return self.quotient(left, 1 << right)
+            case "and", int() if right & (right + 1) == 0:
+                return self.remainder(left, right + 1)
+            case "xor", 1 if self._is_bit(left):
+                return add(1, left, -1)
+            case ("min" | "max"), _ if left == right:
+                return left
+            case _:
+                return self.elementwise(op, [left, right])
+
+    def _is_bit(self, value: Value) -> bool:
+        atoms = parts_of(value)
+        if len(atoms) != 1 or atoms[0][0].kind != "remainder" or atoms[0][0].arguments[1] != 2:
+            return False
+        return (value, atoms[0][1]) in ((self.values.of("remainder", *atoms[0][0].arguments), 1),) or (
+            value == add(1, self.values.of("remainder", *atoms[0][0].arguments), -1)
+        )
+
+    def remainder(self, value: Value, divisor: int) -> Value:
+        """The remainder, as a number where that is known."""
+        assert self.facts is not None
+        known = self.facts.remainder(value, divisor, split=False)
+        return self.values.of("remainder", value, divisor) if known is None else known
+
+    def quotient(self, value: Value, divisor: int) -> Value:
+        """The quotient: a number and that of what is a multiple of the divisor."""
+        assert self.facts is not None
+        if isinstance(value, int):
+            return value // divisor
+        rest = add(0, value)
+        assert not isinstance(rest, int)
+        atoms = add(value, rest.constant, -1)
+        known = self.facts.remainder(atoms, divisor, split=False)
+        if known is None:
+            return self.values.of("quotient", value, divisor)
+        whole = self.values.of("quotient", add(atoms, known, -1), divisor)
+        return add(whole, (known + rest.constant) // divisor)
+
+    def compare(self, op: Operation, sign: str, left: Value, right: Value, *, signed: bool) -> Value | None:
+        """A bit, as a number where it is known."""
+        less, equal = (lambda a, b: ("less", a, b)), (lambda a, b: ("equal", *sorted((a, b), key=_order)))
+        made, inverted = {
+            "<": (less(left, right), False),
+            ">": (less(right, left), False),
+            "<=": (less(right, left), True),
+            ">=": (less(left, right), True),
+            "==": (equal(left, right), False),
+            "!=": (equal(left, right), True),
+        }[sign]
+        bit = self.values.of(*made)
+        return self._decided(add(1, bit, -1) if inverted else bit)
+
+    def _decided(self, bit: Value) -> Value:
+        assert self.facts is not None
+        known = truth(self.facts, bit, split=False)
+        return bit if known is None else int(known)
+
+    def select(self, op: arith.SelectOp, condition: Value, left: Value, right: Value) -> Value | None:
+        """One of two, as far as the condition is known."""
+        assert self.facts is not None
+        known = truth(self.facts, condition, split=False)
+        if known is not None:
+            return left if known else right
+        return left if left == right else self.values.of("select", condition, left, right)
+
+    def extend(self, op: Operation, value: Value, *, signed: bool) -> Value | None:
+        """The same number; a bit that is set is -1 where it has a sign."""
+        return scale(value, -1) if signed and bits_of(op.operands[0]) == 1 else value
+
+    def truncate(self, op: Operation, value: Value) -> Value | None:
+        """The same number, which fits; or its last bit."""
+        return self.remainder(value, 2) if bits_of(op.results[0]) == 1 else value
+
+    def elementwise(self, op: Operation, operands: Sequence[Value]) -> Value | None:
+        """An unknown function of the operands."""
+        return self.values.of("function", attribute_text(op), tuple(operands))
+
+    def add_pointer(self, op: tt.AddPtrOp, pointer: Value, offset: Value) -> Value | None:
+        """An unknown address."""
+        return self.elementwise(op, [pointer, offset])
+
+
+def _order(value: Value) -> tuple[int, ...]:
+    return (0,) if isinstance(value, int) else (1, value.constant, *(atom.number for atom, _ in value.parts))
+
+
+def truth(facts: Facts, bit: Value, *, split: bool = True) -> bool | None:
+    """Whether a bit is set, which may be one less another."""
+    if isinstance(bit, int):
+        return bool(bit)
+    if bit.constant == 1 and len(bit.parts) == 1 and bit.parts[0][1] == -1:
+        known = facts.truth(add(1, bit, -1), split=split)
+        return None if known is None else not known
+    return facts.truth(bit, split=split)
+
+
+def compute(arithmetic: Arithmetic, op: Operation, known: Mapping[SSAValue, Any]) -> Known:
+    """What an operation gives.
+
+    Raises UnprovedError where nothing is known of it.
+    """
+    operands = [known.get(value) for value in op.operands]
+    if all(isinstance(each, int | tuple) for each in operands) and (
+        found := transfer(arithmetic, op, [each for each in operands if isinstance(each, int | tuple)])
+    ) is not None:  # fmt: skip
+        return found
+    accesses = accesses_of(op)
+    only_reads = accesses is not None and all(access.kind is Kind.READ for access in accesses)
+    if not only_reads or any(each is None for each in operands) or any(isinstance(each, View) for each in operands):
+        raise UnprovedError(op, "what this gives is not followed, and the synchronisation depends on it")
+    return arithmetic.values.of("function", attribute_text(op), tuple(operands))
+
+
+def function_of(arithmetic: Arithmetic, op: Operation, known: Mapping[SSAValue, Any]) -> list[Value]:
+    """The results of an operation with regions that computes: unknown functions of the values that it uses.
+
+    Equal texts give equal numbers. Raises UnprovedError where it uses what is not followed.
+    """
+    numbers: dict[SSAValue, int] = {}
+
+    def named(value: SSAValue) -> Any:
+        if value in numbers:
+            return ("inner", numbers[value])
+        found = known.get(value)
+        if found is None or isinstance(found, View):
+            owner = value.owner
+            if isinstance(owner, Block) or not _is_constant(owner):
+                raise UnprovedError(op, "what this gives is not followed, and the synchronisation depends on it")
+            return attribute_text(owner)
+        return found
+
+    def describe(each: Operation) -> Any:
+        operands = tuple(named(value) for value in each.operands)
+        for result in each.results:
+            numbers[result] = len(numbers)
+        inner: list[Any] = []
+        for region in each.regions:
+            for block in region.blocks:
+                for argument in block.args:
+                    numbers[argument] = len(numbers)
+                inner.append(tuple(describe(child) for child in block.ops))
+        accesses = accesses_of(each)
+        if each.successors or accesses is None or any(access.kind is not Kind.READ for access in accesses):
+            raise UnprovedError(op, "what this gives is not followed, and the synchronisation depends on it")
+        return (attribute_text(each), operands, tuple(inner))
+
+    text = describe(op)
+    return [arithmetic.values.of("function", text, number) for number in range(len(op.results))]
+
+
+def _is_constant(op: Operation) -> bool:
+    return not op.operands and not op.regions and accesses_of(op) == ()
+
+
+# Views ---------------------------------------------------------------------------------------------------------------
+
+
+def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
+    """The view that an operation makes of another one.
+
+    Raises UnprovedError where the number of the buffer is not known.
+    """
+    base = known.get(op.operands[0])
+    if not isinstance(base, View):
+        raise UnprovedError(op, "which buffer this is a view of is not known")
+    shape = memdesc_type(op.results[0].type).shape
+    match op:
+        case ttg.MemDescIndexOp():
+            index = known.get(op.operands[1])
+            number = facts.number(index) if isinstance(index, int | tuple) else None
+            if number is None:
+                raise UnprovedError(op, "which of the buffers this is, is not known")
+            if base.slot is not None or base.box is not None:
+                return View(base.allocation, base.slot, base.box, is_exact=False)
+            count = memdesc_type(op.operands[0].type).shape[0]
+            if not 0 <= number < count:
+                raise UnprovedError(op, f"buffer {number} of {count} is taken")
+            return View(base.allocation, number, tuple((0, size) for size in shape), tuple(range(len(shape))))
+        case ttg.MemDescSubsliceOp() if base.box is not None and len(base.axes) == len(shape):
+            box = list(base.box)
+            for axis, offset, size in zip(base.axes, op.offsets.get_values(), shape, strict=True):
+                box[axis] = (box[axis][0] + int(offset), size)
+            return View(base.allocation, base.slot, tuple(box), base.axes, base.is_exact)
+        case tlx.MemDescDynamicSubsliceOp() if base.box is not None and len(base.axes) == len(shape):
+            box = list(base.box)
+            for axis, value, size in zip(base.axes, op.operands[1:], shape, strict=True):
+                offset = known.get(value)
+                number = facts.number(offset) if isinstance(offset, int | tuple) else None
+                if number is None:
+                    return View(base.allocation, base.slot, base.box, base.axes, is_exact=False)
+                box[axis] = (box[axis][0] + number, size)
+            return View(base.allocation, base.slot, tuple(box), base.axes, base.is_exact)
+        case ttg.MemDescTransOp() if base.box is not None and base.axes:
+            axes = tuple(base.axes[int(dim)] for dim in op.order.get_values())
+            return View(base.allocation, base.slot, base.box, axes, base.is_exact)
+        case _:
+            # The bytes in another order: a part of it may be any.
+            return View(base.allocation, base.slot, base.box, (), is_exact=base.is_exact and _is_as_large(op))
+
+
+def _is_as_large(op: Operation) -> bool:
+    before, after = (memdesc_type(value.type) for value in (op.operands[0], op.results[0]))
+    return prod(before.shape) * before.element_bits == prod(after.shape) * after.element_bits
