@@ -123,13 +123,13 @@ class Arithmetic(Domain[Value]):
 
     def _decided(self, bit: Value) -> Value:
         assert self.facts is not None
-        known = truth(self.facts, bit, split=False)
+        known = self.facts.truth(bit, split=False)
         return bit if known is None else int(known)
 
     def select(self, op: arith.SelectOp, condition: Value, left: Value, right: Value) -> Value | None:
         """One of two, as far as the condition is known."""
         assert self.facts is not None
-        known = truth(self.facts, condition, split=False)
+        known = self.facts.truth(condition, split=False)
         if known is not None:
             return left if known else right
         return left if left == right else self.values.of("select", condition, left, right)
@@ -153,16 +153,6 @@ class Arithmetic(Domain[Value]):
 
 def _order(value: Value) -> tuple[int, ...]:
     return (0,) if isinstance(value, int) else (1, value.constant, *(atom.number for atom, _ in value.parts))
-
-
-def truth(facts: Facts, bit: Value, *, split: bool = True) -> bool | None:
-    """Whether a bit is set, which may be one less another."""
-    if isinstance(bit, int):
-        return bool(bit)
-    if bit.constant == 1 and len(bit.parts) == 1 and bit.parts[0][1] == -1:
-        known = facts.truth(add(1, bit, -1), split=split)
-        return None if known is None else not known
-    return facts.truth(bit, split=split)
 
 
 def compute(arithmetic: Arithmetic, op: Operation, known: Mapping[SSAValue, Any]) -> Known:

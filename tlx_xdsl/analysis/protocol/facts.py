@@ -147,7 +147,7 @@ class Facts:
                     chosen = self._chosen(atom, split=True)
                     each = None if chosen is None else self.number(chosen)
                 case "less" | "equal" | "both" | "either" | "unequal":
-                    each = int(self.truth(Sum(0, ((atom, 1),))))
+                    each = int(bool(self.truth(Sum(0, ((atom, 1),)))))
                 case _:
                     low, high = self._bounds(((atom, 1),))
                     each = int(low) if low == high else None
@@ -181,10 +181,13 @@ class Facts:
 
     # Comparisons -----------------------------------------------------------------------------------------------------
 
-    def truth(self, value: Value, *, split: bool = True) -> bool:
-        """Whether a bit is set: splits the path where that is not known; without `split` it is None then."""
+    def truth(self, value: Value, *, split: bool = True) -> bool | None:
+        """Whether a bit is set, which may be one less another: splits the path where that is not known, or is None."""
         if isinstance(value, int):
             return bool(value)
+        if value.constant == 1 and len(value.parts) == 1 and value.parts[0][1] == -1:
+            inverted = self.truth(add(1, value, -1), split=split)
+            return None if inverted is None else not inverted
         atom = only_atom(value)
         result: bool | None
         match atom.kind if atom is not None else "":
@@ -206,7 +209,7 @@ class Facts:
                 result = None if chosen is None else self.truth(chosen, split=split)
             case _:
                 result = self.positive(value, split=split)
-        return result  # pyright: ignore[reportReturnType]
+        return result
 
     def _combined(self, atom: Atom, split: bool) -> bool | None:
         left, right = (self.truth(each, split=split) for each in atom.arguments)
