@@ -129,6 +129,8 @@ def arrive_named(barrier: Named, task: Task, op: Operation, number: int, expecte
     barrier.events += (event,)
     join(barrier.gathering, task.release())
     if barrier.arrived == expected:
-        barrier.arrived, barrier.threads, barrier.parity = 0, 0, barrier.parity ^ 1
+        barrier.arrived = barrier.threads = 0
         barrier.before, barrier.events = barrier.events, ()
-        barrier.completed, barrier.gathering = barrier.gathering, {}
+        completed, barrier.gathering = barrier.gathering, {}
+        barrier.passed.update(dict.fromkeys(barrier.waiting, completed))
+        barrier.waiting = frozenset()

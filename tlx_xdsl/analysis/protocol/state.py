@@ -74,7 +74,7 @@ class Task:
     """The loops that it has been in, by origin: how often."""
     has_started: bool = False
     named: int | None = None
-    """The phase of the named barrier at which it has arrived and waits."""
+    """The named barrier at which it has arrived and waits."""
 
     @property
     def has_ended(self) -> bool:
@@ -141,16 +141,17 @@ class Named:
 
     threads: int = 0
     arrived: int = 0
-    parity: int = 0
-    """Of the number of its phases: no task can wait while it changes twice, as arrivals are ordered."""
+    waiting: frozenset[int] = frozenset()
+    """The tasks that wait for the current phase."""
+    passed: dict[int, Clock] = field(default_factory=dict[int, Clock])
+    """For tasks whose phase is complete, and that have not gone on yet, what they acquire."""
     events: tuple[Event, ...] = ()
     before: tuple[Event, ...] = ()
     gathering: Clock = field(default_factory=Clock)
-    completed: Clock = field(default_factory=Clock)
 
     def copy(self) -> Named:
         """The same, to be changed."""
-        return replace(self, gathering=self.gathering.copy(), completed=self.completed.copy())
+        return replace(self, gathering=self.gathering.copy(), passed=self.passed.copy())
 
 
 @dataclass(frozen=True)
