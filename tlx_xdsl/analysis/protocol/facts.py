@@ -229,7 +229,7 @@ class Facts:
             value = value if number is None else number
         if isinstance(value, int):
             return value > 0
-        parts, divisor, limit = _normalised(value)
+        parts, divisor, limit = normalised(value)
         low, high = self._bounds(parts)
         # The sum times `divisor` is more than `limit`: the sum is at least `least`; or at most `most`, if it is below.
         if divisor > 0:
@@ -275,7 +275,7 @@ class Facts:
             return UNBOUNDED
         if not kept:
             return 0, 0
-        rest, divisor, _ = _normalised(Sum(0, kept))
+        rest, divisor, _ = normalised(Sum(0, kept))
         low, high = self.bounds.get(rest, UNBOUNDED)
         return (low * divisor, high * divisor) if divisor > 0 else (high * divisor, low * divisor)
 
@@ -284,7 +284,7 @@ def _exact(bound: float) -> float:
     return bound if bound in (inf, -inf) else int(bound)
 
 
-def _normalised(value: Sum) -> tuple[tuple[Part, ...], int, int]:
+def normalised(value: Sum) -> tuple[tuple[Part, ...], int, int]:
     """The atoms with coefficients that have no common divisor, the divisor, which has the first one's sign, and the
     number that atoms times divisor must exceed for the value to be positive."""
     divisor = gcd(*(factor for _, factor in value.parts))

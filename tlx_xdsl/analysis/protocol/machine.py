@@ -73,8 +73,10 @@ class Machine:
             step = task.code.steps[task.at]
             if isinstance(step, Test) and began:
                 return True
+            waited = task.named
             if not self.step(state, task, step):
-                return began
+                # To arrive at a named barrier is something, although the task waits there.
+                return began or task.named != waited
             began = True
         return began
 
