@@ -62,12 +62,16 @@ class Demands:
         match op:
             case upstream.RemSIOp() | upstream.RemUIOp() if (divisor := constant(op.rhs)) is not None and divisor > 0:
                 self._ask(op.lhs, divisor)
+                self._ask(op.rhs, EXACT)
             case upstream.DivSIOp() | upstream.DivUIOp() if (divisor := constant(op.rhs)) is not None and divisor > 0:
                 self._ask(op.lhs, modulus * divisor)
+                self._ask(op.rhs, EXACT)
             case upstream.ShRSIOp() | upstream.ShRUIOp() if (bits := constant(op.rhs)) is not None and bits >= 0:
                 self._ask(op.lhs, modulus << bits)
+                self._ask(op.rhs, EXACT)
             case upstream.AndIOp() if (mask := constant(op.rhs)) is not None and mask & (mask + 1) == 0 < mask:
                 self._ask(op.lhs, mask + 1)
+                self._ask(op.rhs, EXACT)
             case arith.SelectOp():
                 self._ask(op.cond, EXACT)
                 self._ask(op.lhs, modulus)
