@@ -15,7 +15,7 @@ from tlx_xdsl.analysis.integers.functions import apply
 from tlx_xdsl.analysis.integers.transfer import Domain, bits_of, transfer
 from tlx_xdsl.analysis.protocol.code import UnprovedError, attribute_text
 from tlx_xdsl.analysis.protocol.facts import Facts
-from tlx_xdsl.analysis.protocol.values import Value, Values, View, add, parts_of, scale
+from tlx_xdsl.analysis.protocol.values import Sum, Value, Values, View, add, only_atom, order, parts_of, scale
 from tlx_xdsl.dialects import arith, tlx, tt, ttg
 from tlx_xdsl.dialects.base.effects import Kind, accesses_of
 from tlx_xdsl.dialects.ttg.types import memdesc_type
@@ -61,13 +61,17 @@ class Arithmetic(Domain[Value]):
             case "mul", _ if isinstance(left, int):
                 return scale(right, left)
             case "mul", _:
-                return self.values.of("product", *sorted((left, right), key=_order))
+                return self.values.of("product", *sorted((left, right), key=order))
             case "shl", int():
                 return scale(left, 1 << right)
             case ("truncdiv" | "floordiv"), int() if right > 0:
                 return self.quotient(left, right)
+            case ("truncdiv" | "floordiv"), Sum() if (split := _multiple(left, right)) is not None:
+                return add(split[0], self._rest(op, function, split[1], right))
             case ("truncmod" | "mod"), int() if right > 0:
                 return self.remainder(left, right)
+            case ("truncmod" | "mod"), Sum() if (split := _multiple(left, right)) is not None:
+                return self._rest(op, function, split[1], right)
             case "shr", int():
                 return self.quotient(left, 1 << right)
             case "and", int() if right & (right + 1) == 0:
@@ -78,6 +82,15 @@ class Arithmetic(Domain[Value]):
                 return left
             case _:
                 return self.elementwise(op, [left, right])
+
+    def _rest(self, op: Operation, function: str, rest: Value, divisor: Value) -> Value:
+        """The quotient or the remainder of what is left: a program's index is below the number of programs."""
+        atoms = only_atom(rest), only_atom(divisor)
+        kinds = [atom and (atom.kind, *atom.arguments) for atom in atoms]
+        is_less = rest == 0 or (kinds[1] is not None and kinds[0] == ("program", *kinds[1][1:]))
+        if is_less and (kinds[1] is None or kinds[1][0] == "programs"):
+            return 0 if function.endswith("div") else rest
+        return self.elementwise(op, [rest, divisor])
 
     def _is_bit(self, value: Value) -> bool:
         atoms = parts_of(value)
@@ -109,7 +122,7 @@ class Arithmetic(Domain[Value]):
 
     def compare(self, op: Operation, sign: str, left: Value, right: Value, *, signed: bool) -> Value | None:
         """A bit, as a number where it is known."""
-        less, equal = (lambda a, b: ("less", a, b)), (lambda a, b: ("equal", *sorted((a, b), key=_order)))
+        less, equal = (lambda a, b: ("less", a, b)), (lambda a, b: ("equal", *sorted((a, b), key=order)))
         made, inverted = {
             "<": (less(left, right), False),
             ">": (less(right, left), False),
@@ -151,8 +164,13 @@ class Arithmetic(Domain[Value]):
         return self.elementwise(op, [pointer, offset])
 
 
-def _order(value: Value) -> tuple[int, ...]:
-    return (0,) if isinstance(value, int) else (1, value.constant, *(atom.number for atom, _ in value.parts))
+def _multiple(value: Value, divisor: Value) -> tuple[Value, Value] | None:
+    """What the divisor is multiplied by in a part of a value, and the rest of it."""
+    for atom, factor in parts_of(value):
+        if atom.kind == "product" and divisor in atom.arguments:
+            left, right = atom.arguments
+            return scale(right if left == divisor else left, factor), add(value, Sum(0, ((atom, 1),)), -factor)
+    return None
 
 
 def compute(arithmetic: Arithmetic, op: Operation, known: Mapping[SSAValue, Any]) -> Known:

@@ -91,8 +91,9 @@ class Facts:
                 return 0
             case "quotient":
                 value, divisor = atom.arguments
-                whole = self.remainder(value, modulus * divisor, split=split)
-                return None if whole is None else whole // divisor
+                # What a quotient is of is no question: its own remainders have fewer answers.
+                whole = self.remainder(value, modulus * divisor, split=False)
+                return self._known_remainder(atom, modulus, split) if whole is None else whole // divisor
             case "remainder":
                 value, divisor = atom.arguments
                 part = self.remainder(value, divisor, split=split)

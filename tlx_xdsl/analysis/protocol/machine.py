@@ -35,7 +35,19 @@ from tlx_xdsl.analysis.protocol.code import (
 from tlx_xdsl.analysis.protocol.demand import Demands, is_view
 from tlx_xdsl.analysis.protocol.facts import LongerPeriodError
 from tlx_xdsl.analysis.protocol.state import Agent, Barrier, Clock, Event, Named, State, Task, Turn, join
-from tlx_xdsl.analysis.protocol.values import Atom, Sum, Value, Values, View, add, constant_of, parts_of, scale, total
+from tlx_xdsl.analysis.protocol.values import (
+    Atom,
+    Sum,
+    Value,
+    Values,
+    View,
+    add,
+    constant_of,
+    order,
+    parts_of,
+    scale,
+    total,
+)
 from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.base.effects import Group, Kind, OperandAccess, Space, Sync, accesses_of, effects_of
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
@@ -225,7 +237,9 @@ class Machine:
 
     def product(self, left: Value, right: Value) -> Value:
         """The product of two values."""
-        return scale(right, left) if isinstance(left, int) else self.values.of("product", left, right)
+        if isinstance(left, int):
+            return scale(right, left)
+        return self.values.of("product", *sorted((left, right), key=order))
 
     # Tasks -----------------------------------------------------------------------------------------------------------
 

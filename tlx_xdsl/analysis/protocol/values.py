@@ -7,7 +7,7 @@ number, whatever it is: that is how loops of several tasks are known to turn equ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -124,6 +124,11 @@ def constant_of(value: Value) -> int:
     return value if isinstance(value, int) else value.constant
 
 
+def order(value: Value) -> tuple[int, ...]:
+    """A key to sort by."""
+    return (0, value) if isinstance(value, int) else (1, value.constant, *(atom.number for atom, _ in value.parts))
+
+
 def only_atom(value: Value) -> Atom | None:
     """The atom that a value is; None for others."""
     return value.parts[0][0] if isinstance(value, Sum) and value.constant == 0 and _is_one(value.parts) else None
@@ -161,7 +166,3 @@ class View:
     is_exact: bool = True
     """False if it may be less than that."""
 
-
-def joined(names: Iterable[str]) -> str:
-    """Names in a sentence."""
-    return ", ".join(names)
