@@ -91,16 +91,17 @@ class Facts:
                 return 0
             case "quotient":
                 value, divisor = atom.arguments
-                # What a quotient is of is no question: its own remainders have fewer answers.
-                whole = self.remainder(value, modulus * divisor, split=False)
+                # Where it is the same in all turns, its own remainders have fewer answers than those of what it is of.
+                whole = self.remainder(value, modulus * divisor, split=split and bool(atom.origins))
                 return self._known_remainder(atom, modulus, split) if whole is None else whole // divisor
             case "remainder":
                 value, divisor = atom.arguments
                 part = self.remainder(value, divisor, split=split)
                 return None if part is None else part % modulus
             case "product":
-                numbers = [self.remainder(value, modulus, split=split) for value in atom.arguments]
-                left, right = numbers
+                if 0 in [self.remainder(value, modulus, split=False) for value in atom.arguments]:
+                    return 0
+                left, right = [self.remainder(value, modulus, split=split) for value in atom.arguments]
                 return None if left is None or right is None else left * right % modulus
             case "select":
                 chosen = self._chosen(atom, split)

@@ -33,10 +33,11 @@ from tlx_xdsl.analysis.protocol.code import (
     UnprovedError,
 )
 from tlx_xdsl.analysis.protocol.demand import Demands, is_view
-from tlx_xdsl.analysis.protocol.facts import LongerPeriodError
+from tlx_xdsl.analysis.protocol.facts import LongerPeriodError, normalised
 from tlx_xdsl.analysis.protocol.state import Agent, Barrier, Clock, Event, Named, State, Task, Turn, join
 from tlx_xdsl.analysis.protocol.values import (
     Atom,
+    Part,
     Sum,
     Value,
     Values,
@@ -44,6 +45,7 @@ from tlx_xdsl.analysis.protocol.values import (
     add,
     constant_of,
     order,
+    origins_of,
     parts_of,
     scale,
     total,
@@ -66,6 +68,8 @@ class Machine:
         self.allocations = allocations
         self.numbers = {each.op: number for number, each in enumerate(allocations)}
         self.demands = demands
+        self.limits: dict[tuple[Part, ...], Operation] = {}
+        """The loops that turn if these atoms are more than a number."""
         self.most_pending = max(
             (
                 step.op.pendings.value.data
@@ -198,8 +202,13 @@ class Machine:
         else:
             base, stride, limit, by = lower, by, self.values.of("turns", lower, upper, by), 1
         origin = None
-        if not isinstance(limit, int):
+        if isinstance(limit, Sum):
             state.facts.split_early(limit)
+            if not origins_of(limit):
+                # Whether it turns at all is the same question each time, how often is asked anew.
+                turns = Sum(limit.constant - at, limit.parts)
+                self.limits.setdefault(normalised(turns)[0], op)
+                state.facts.positive(turns)
             origin = self.origin(state, task, op, limit)
             if state.facts.questions.period % by:
                 raise LongerPeriodError(by)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, lcm
 from typing import Literal
@@ -28,7 +28,7 @@ from tlx_xdsl.analysis.protocol.facts import EarlierSplitError, Facts, LongerPer
 from tlx_xdsl.analysis.protocol.machine import Machine
 from tlx_xdsl.analysis.protocol.quotient import reduce
 from tlx_xdsl.analysis.protocol.state import State, Task
-from tlx_xdsl.analysis.protocol.values import Value, total
+from tlx_xdsl.analysis.protocol.values import Part, Value, total
 from tlx_xdsl.dialects import tlx, tt, ttng
 from tlx_xdsl.dialects.base.effects import Kind, accesses_of
 from tlx_xdsl.dialects.base.operation import num_warps_of
@@ -54,6 +54,15 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Requirement:
+    """A loop must turn at least once: what goes wrong where it does not."""
+
+    loop: str
+    """Its place."""
+    otherwise: Diagnostic
+
+
+@dataclass(frozen=True)
 class Proof:
     """What was found of the protocol of a kernel."""
 
@@ -68,6 +77,8 @@ class Proof:
     conditions: tuple[Condition, ...] = ()
     """Of a path on which something goes wrong: what unknown numbers are there."""
     tasks: int = 1
+    required: tuple[Requirement, ...] = ()
+    """What the proof is for only."""
 
     def __bool__(self) -> bool:
         """True where all is proved."""
@@ -100,19 +111,30 @@ def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float) -> Proof:
     search: _Search | None = None
     answer: Answer = "proved"
     reason: Diagnostic | None = None
+    required: dict[tuple[Part, ...], Requirement] = {}
     try:
         search = _Search(module, function, began + seconds)
-        search.run()
+        while (broken := search.broken(required)) is not None:
+            diagnostic = _broken(broken)
+            idle = [(parts, loop) for parts, loop in search.idle_loops() if parts not in required]
+            if not idle:
+                answer, reason = "refuted", diagnostic
+                break
+            # Whoever launches it with a loop that does not turn is not to expect much: the others are to be sure.
+            for parts, loop in idle:
+                required[parts] = Requirement(_place(loop), diagnostic)
     except UnprovedError as error:
         answer, reason = "unproved", _diagnostic(error.op, error.reason)
-    except BrokenError as error:
-        notes = [f"{what} at {_place(op)}" for what, op in error.notes]
-        answer, reason = "refuted", _diagnostic(error.op, error.message, notes)
     conditions = () if search is None or answer != "refuted" else search.conditions()
     return Proof(
         function.sym_name.data, answer, reason, 0 if search is None else search.states, time.perf_counter() - began,
         tuple(_constant_loops(function)), conditions, 1 if search is None else len(search.codes),
+        tuple(required.values()),
     )  # fmt: skip
+
+
+def _broken(error: BrokenError) -> Diagnostic:
+    return _diagnostic(error.op, error.message, [f"{what} at {_place(op)}" for what, op in error.notes])
 
 
 def _diagnostic(op: Operation, message: str, notes: Sequence[str] = ()) -> Diagnostic:
@@ -163,15 +185,18 @@ class _Search:
         self.machine = Machine(codes, allocations, demands)
         self.demands = demands
 
-    def run(self) -> None:
-        """Search all states.
+    def broken(self, required: Iterable[tuple[Part, ...]]) -> BrokenError | None:
+        """What goes wrong in a state where these sums are positive; None if nothing does.
 
-        Raises BrokenError and UnprovedError for what stops it.
+        Raises UnprovedError for what stops the search.
         """
         questions = Questions()
         while True:
             try:
-                return self.search(questions)
+                self.search(questions, required)
+                return None
+            except BrokenError as error:
+                return error
             except LongerPeriodError as error:
                 questions = replace(questions, period=lcm(questions.period, error.modulus))
             except EarlierSplitError as error:
@@ -179,9 +204,16 @@ class _Search:
             if questions.period > MOST_PERIOD:
                 raise UnprovedError(self.function, f"the turns repeat after more than {MOST_PERIOD} only")
 
-    def search(self, questions: Questions) -> None:
+    def idle_loops(self) -> list[tuple[tuple[Part, ...], Operation]]:
+        """The loops that do not turn at all where something went wrong."""
+        assert self.failed is not None
+        known = self.failed.facts.bounds
+        return [(parts, loop) for parts, loop in self.machine.limits.items() if known.get(parts, (0, 1))[1] <= 0]
+
+    def search(self, questions: Questions, required: Iterable[tuple[Part, ...]]) -> None:
         """Search all states with these questions."""
         first = self.first(questions)
+        first.facts.bounds.update((parts, (1, inf)) for parts in required)
         seen: set[Hashable] = {self.reduced(first)}
         todo = deque([first])
         while todo:
