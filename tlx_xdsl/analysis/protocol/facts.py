@@ -35,6 +35,15 @@ class EarlierSplitError(Exception):
         self.modulus = modulus
 
 
+class EarlierQuestionError(Exception):
+    """The search must begin again, and ask whether a sum is at least a number before a loop depends on it."""
+
+    def __init__(self, parts: tuple[Part, ...], least: int):
+        super().__init__(parts, least)
+        self.parts = parts
+        self.least = least
+
+
 class SplitError(Exception):
     """What was asked is not known: the path goes on once with each of the `answers`."""
 
@@ -51,6 +60,8 @@ class Questions:
     """Turns of loops are counted modulo this."""
     moduli: dict[Atom, int] = field(default_factory=dict[Atom, int])
     """The remainders that are asked for, by atom."""
+    least: dict[tuple[Part, ...], frozenset[int]] = field(default_factory=dict[tuple[Part, ...], frozenset[int]])
+    """The numbers with which sums are compared that are the same in all turns."""
 
 
 @dataclass
@@ -128,8 +139,11 @@ class Facts:
             answers.append(answer)
         raise SplitError(answers)
 
-    def split_early(self, value: Value) -> None:
-        """Split the path by the remainders of all atoms of a value that are asked for somewhere."""
+    def split_early(self, value: Sum) -> None:
+        """Split the path by all that is asked for somewhere of a value, and of its atoms' remainders."""
+        parts, _, _ = normalised(value)
+        for least in sorted(self.questions.least.get(parts, ())):
+            self.positive(Sum(1 - least, parts))
         for atom, _ in parts_of(value):
             if (modulus := self.questions.moduli.get(atom)) is not None:
                 self._known_remainder(atom, modulus, split=True)
@@ -246,6 +260,10 @@ class Facts:
             yes, no = (low, most), (most + 1, high)
         if not split:
             return None
+        if not any(atom.origins for atom, _ in parts):
+            edge = int(no[1] + 1 if divisor > 0 else no[0])
+            if edge not in self.questions.least.get(parts, ()):
+                raise EarlierQuestionError(parts, edge)
         answers: list[Facts] = []
         for bounds in (yes, no):
             answer = self.copy()
@@ -256,8 +274,8 @@ class Facts:
     def _bounds(self, parts: tuple[Part, ...]) -> Bounds:
         """What is known of a sum, by its remainder, too."""
         low, high = self.bounds.get(parts, UNBOUNDED)
-        if parts not in self.bounds:
-            low, high = self._inherited(parts)
+        least, most = self._inherited(parts)
+        low, high = max(low, least), min(high, most)
         modulus = 0
         for atom, _ in parts:
             known = self.questions.period if atom.kind == "origin" else self.remainders.get(atom, (1, 0))[0]

@@ -24,7 +24,7 @@ from tlx_xdsl.analysis.protocol.barriers import BrokenError
 from tlx_xdsl.analysis.protocol.buffers import Allocation, name_of, shared_places
 from tlx_xdsl.analysis.protocol.code import Code, UnprovedError, codes_of, roots_of
 from tlx_xdsl.analysis.protocol.demand import Demands, constant, is_followed
-from tlx_xdsl.analysis.protocol.facts import EarlierSplitError, Facts, LongerPeriodError, Questions, SplitError
+from tlx_xdsl.analysis.protocol.facts import EarlierQuestionError, EarlierSplitError, Facts, LongerPeriodError, Questions, SplitError
 from tlx_xdsl.analysis.protocol.machine import Machine
 from tlx_xdsl.analysis.protocol.quotient import reduce
 from tlx_xdsl.analysis.protocol.state import State, Task
@@ -201,6 +201,9 @@ class _Search:
                 questions = replace(questions, period=lcm(questions.period, error.modulus))
             except EarlierSplitError as error:
                 questions = replace(questions, moduli={**questions.moduli, error.atom: error.modulus})
+            except EarlierQuestionError as error:
+                least = questions.least.get(error.parts, frozenset()) | {error.least}
+                questions = replace(questions, least={**questions.least, error.parts: least})
             if questions.period > MOST_PERIOD:
                 raise UnprovedError(self.function, f"the turns repeat after more than {MOST_PERIOD} only")
 
@@ -242,27 +245,28 @@ class _Search:
         return State(Facts(questions), tasks)
 
     def followers(self, state: State) -> list[State]:
-        """The states after the next turn of a task: several where the path splits, none at the end.
+        """The states where the path splits next, none at the end.
 
         Raises BrokenError for a deadlock, too.
         """
-        if all(task.has_ended or not task.has_started for task in state.tasks):
+        before, after = state, state.copy()
+        while True:
+            try:
+                if not any(self.machine.turn(after, task) for task in after.tasks):
+                    break
+            except SplitError as error:
+                answers: list[State] = []
+                for facts in error.answers:
+                    answer = before.copy()
+                    answer.facts = facts
+                    answers.append(answer)
+                return answers
+            except BrokenError:
+                self.failed = after
+                raise
+            before = after.copy()
+        if all(task.has_ended or not task.has_started for task in after.tasks):
             return []
-        after = state.copy()
-        try:
-            for task in after.tasks:
-                if self.machine.turn(after, task):
-                    return [after]
-        except SplitError as error:
-            answers: list[State] = []
-            for facts in error.answers:
-                answer = state.copy()
-                answer.facts = facts
-                answers.append(answer)
-            return answers
-        except BrokenError:
-            self.failed = after
-            raise
         self.failed = after
         raise self.deadlock(after)
 
