@@ -44,6 +44,14 @@ class EarlierQuestionError(Exception):
         self.least = least
 
 
+class NewLimitError(Exception):
+    """The search must begin again: a loop goes up to a value with these atoms."""
+
+    def __init__(self, atoms: frozenset[Atom]):
+        super().__init__(atoms)
+        self.atoms = atoms
+
+
 class SplitError(Exception):
     """What was asked is not known: the path goes on once with each of the `answers`."""
 
@@ -62,6 +70,8 @@ class Questions:
     """The remainders that are asked for, by atom."""
     least: dict[tuple[Part, ...], frozenset[int]] = field(default_factory=dict[tuple[Part, ...], frozenset[int]])
     """The numbers with which sums are compared that are the same in all turns."""
+    limits: frozenset[Atom] = frozenset()
+    """The atoms of what loops go up to."""
 
 
 @dataclass
@@ -102,8 +112,9 @@ class Facts:
                 return 0
             case "quotient":
                 value, divisor = atom.arguments
-                # Where it is the same in all turns, its own remainders have fewer answers than those of what it is of.
-                whole = self.remainder(value, modulus * divisor, split=split and bool(atom.origins))
+                # If it says nothing of turns, its own remainders have fewer answers than those of what it is of.
+                of_turns = bool(atom.origins) or any(each in self.questions.limits for each, _ in parts_of(value))
+                whole = self.remainder(value, modulus * divisor, split=split and of_turns)
                 return self._known_remainder(atom, modulus, split) if whole is None else whole // divisor
             case "remainder":
                 value, divisor = atom.arguments
@@ -142,6 +153,9 @@ class Facts:
     def split_early(self, value: Sum) -> None:
         """Split the path by all that is asked for somewhere of a value, and of its atoms' remainders."""
         parts, _, _ = normalised(value)
+        atoms = frozenset(atom for atom, _ in parts)
+        if not atoms <= self.questions.limits:
+            raise NewLimitError(atoms)
         for least in sorted(self.questions.least.get(parts, ())):
             self.positive(Sum(1 - least, parts))
         for atom, _ in parts_of(value):

@@ -24,7 +24,7 @@ from tlx_xdsl.analysis.protocol.barriers import BrokenError
 from tlx_xdsl.analysis.protocol.buffers import Allocation, name_of, shared_places
 from tlx_xdsl.analysis.protocol.code import Code, UnprovedError, codes_of, roots_of
 from tlx_xdsl.analysis.protocol.demand import Demands, constant, is_followed
-from tlx_xdsl.analysis.protocol.facts import EarlierQuestionError, EarlierSplitError, Facts, LongerPeriodError, Questions, SplitError
+from tlx_xdsl.analysis.protocol.facts import EarlierQuestionError, EarlierSplitError, Facts, LongerPeriodError, NewLimitError, Questions, SplitError
 from tlx_xdsl.analysis.protocol.machine import Machine
 from tlx_xdsl.analysis.protocol.quotient import reduce
 from tlx_xdsl.analysis.protocol.state import State, Task
@@ -201,6 +201,8 @@ class _Search:
                 questions = replace(questions, period=lcm(questions.period, error.modulus))
             except EarlierSplitError as error:
                 questions = replace(questions, moduli={**questions.moduli, error.atom: error.modulus})
+            except NewLimitError as error:
+                questions = replace(questions, limits=questions.limits | error.atoms)
             except EarlierQuestionError as error:
                 least = questions.least.get(error.parts, frozenset()) | {error.least}
                 questions = replace(questions, least={**questions.least, error.parts: least})
