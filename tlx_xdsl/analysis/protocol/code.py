@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -348,6 +348,7 @@ def name_of(value: SSAValue) -> str:
     return value.name_hint or "buffer"
 
 
+@cache
 def attribute_text(op: Operation) -> tuple[str, ...]:
     """What an operation computes, besides of its operands."""
     return op.name, *(f"{name}={value}" for name, value in sorted(op.properties.items())), *(

@@ -51,7 +51,7 @@ from tlx_xdsl.analysis.protocol.values import (
     total,
 )
 from tlx_xdsl.dialects import tlx, ttg, ttng
-from tlx_xdsl.dialects.base.effects import Group, Kind, OperandAccess, Space, Sync, accesses_of, effects_of
+from tlx_xdsl.dialects.base.effects import Effects, Group, Kind, OperandAccess, Space, Sync, accesses_of, effects_of
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 
@@ -68,6 +68,7 @@ class Machine:
         self.allocations = allocations
         self.numbers = {each.op: number for number, each in enumerate(allocations)}
         self.demands = demands
+        self._effects: dict[Operation, tuple[Effects, tuple[OperandAccess, ...] | None]] = {}
         self.limits: dict[tuple[Part, ...], Operation] = {}
         """The loops that turn if these atoms are more than a number."""
         self.most_pending = max(
@@ -385,7 +386,7 @@ class Machine:
 
     def access(self, state: State, task: Task, op: Operation) -> None:
         """Accesses to buffers, by the task or by what it starts."""
-        effects, accesses = effects_of(op), accesses_of(op)
+        effects, accesses = self.effects_of(op)
         if accesses is None:
             raise UnprovedError(op, f"what '{op.name}' does to shared memory and barriers is not known")
         if effects.sync & Sync.CLUSTER or any(_is_of_cluster(access) for access in accesses):
@@ -418,6 +419,12 @@ class Machine:
                 write(state, self.allocations, where, event, knows)
         if isinstance(end, str):
             self.complete(state, task, op, end, touched, event)
+
+    def effects_of(self, op: Operation) -> tuple[Effects, tuple[OperandAccess, ...] | None]:
+        """The effects of an operation, which are looked up once."""
+        if (found := self._effects.get(op)) is None:
+            found = self._effects[op] = effects_of(op), accesses_of(op)
+        return found
 
     def agent_of(self, task: Task, op: Operation, end: str | Group) -> Agent:
         """The agent of what reports its end in that way."""

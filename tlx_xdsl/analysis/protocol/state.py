@@ -6,7 +6,7 @@ over. An agent is a task (its accesses, and its marks: what it did at barriers) 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from xdsl.dialects import scf
@@ -93,9 +93,10 @@ class Task:
 
     def copy(self) -> Task:
         """The same, to be changed."""
-        return replace(
-            self, known=self.known.copy(), clock=self.clock.copy(), issued=self.issued.copy(), left=self.left.copy()
-        )
+        return Task(
+            self.code, self.number, self.at, self.known.copy(), self.turns, self.clock.copy(), self.step,
+            self.issued.copy(), self.groups, self.left.copy(), self.has_started, self.named,
+        )  # fmt: skip
 
     def event(self, agent: Agent, op: Operation) -> Event:
         """What it does now."""
@@ -132,7 +133,10 @@ class Barrier:
 
     def copy(self) -> Barrier:
         """The same, to be changed."""
-        return replace(self, gathering=self.gathering.copy(), completed=self.completed.copy())
+        return Barrier(
+            self.name, self.op, self.count, self.pending, self.bytes, self.parity, self.arrived, self.before,
+            self.earlier, self.passed, self.gathering.copy(), self.completed,
+        )  # fmt: skip
 
 
 @dataclass
@@ -151,7 +155,10 @@ class Named:
 
     def copy(self) -> Named:
         """The same, to be changed."""
-        return replace(self, gathering=self.gathering.copy(), passed=self.passed.copy())
+        return Named(
+            self.threads, self.arrived, self.waiting, self.passed.copy(), self.events, self.before,
+            self.gathering.copy(),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
