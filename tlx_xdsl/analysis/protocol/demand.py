@@ -73,9 +73,10 @@ class Demands:
                 self._ask(op.lhs, mask + 1)
                 self._ask(op.rhs, EXACT)
             case arith.SelectOp():
-                self._ask(op.cond, EXACT)
-                self._ask(op.lhs, modulus)
-                self._ask(op.rhs, modulus)
+                condition, *choices = op.operands
+                self._ask(condition, EXACT)
+                for choice in choices:
+                    self._ask(choice, modulus)
             case _ if isinstance(op, _PASSING):
                 for operand in op.operands:
                     self._ask(operand, modulus)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from math import gcd, inf, lcm
 from typing import TypeAlias
 
+from xdsl.ir import Operation
+
 from tlx_xdsl.analysis.protocol.values import Atom, Part, Sum, Value, add, constant_of, only_atom, parts_of
 
 Bounds: TypeAlias = tuple[float, float]
@@ -24,6 +26,14 @@ class LongerPeriodError(Exception):
     def __init__(self, modulus: int):
         super().__init__(modulus)
         self.modulus = modulus
+
+
+class TooNearError(Exception):
+    """The search must begin again, and forget turns later: a task entered a loop whose first turns were forgotten."""
+
+    def __init__(self, op: Operation):
+        super().__init__(op)
+        self.op = op
 
 
 class EarlierSplitError(Exception):
@@ -66,6 +76,8 @@ class Questions:
 
     period: int = 2
     """Turns of loops are counted modulo this."""
+    reach: int = 0
+    """Turns that are not forgotten: one task may be ahead of another by so many."""
     moduli: dict[Atom, int] = field(default_factory=dict[Atom, int])
     """The remainders that are asked for, by atom."""
     least: dict[tuple[Part, ...], frozenset[int]] = field(default_factory=dict[tuple[Part, ...], frozenset[int]])

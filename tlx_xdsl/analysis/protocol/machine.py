@@ -33,7 +33,7 @@ from tlx_xdsl.analysis.protocol.code import (
     UnprovedError,
 )
 from tlx_xdsl.analysis.protocol.demand import Demands, is_view
-from tlx_xdsl.analysis.protocol.facts import LongerPeriodError, normalised
+from tlx_xdsl.analysis.protocol.facts import LongerPeriodError, TooNearError, normalised
 from tlx_xdsl.analysis.protocol.state import Agent, Barrier, Clock, Event, Named, State, Task, Turn, join
 from tlx_xdsl.analysis.protocol.values import (
     Atom,
@@ -222,7 +222,7 @@ class Machine:
         while (origin := self.values.atom("origin", limit, around, number)) in task.left:
             number += 1
         if origin in state.shifted:
-            raise UnprovedError(op, "how far the other tasks are ahead when one enters this loop is not bounded")
+            raise TooNearError(op)
         if number and (first := self.values.atom("origin", limit, around, 0)) in state.shifted:
             raise UnprovedError(op, f"this is the second loop that turns as often, after many turns ({first.kind})")
         state.facts.bounds.setdefault(((origin, 1),), (0, 0))

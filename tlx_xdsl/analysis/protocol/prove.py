@@ -24,7 +24,7 @@ from tlx_xdsl.analysis.protocol.barriers import BrokenError
 from tlx_xdsl.analysis.protocol.buffers import Allocation, name_of, shared_places
 from tlx_xdsl.analysis.protocol.code import Code, UnprovedError, codes_of, roots_of
 from tlx_xdsl.analysis.protocol.demand import Demands, constant, is_followed
-from tlx_xdsl.analysis.protocol.facts import EarlierQuestionError, EarlierSplitError, Facts, LongerPeriodError, NewLimitError, Questions, SplitError
+from tlx_xdsl.analysis.protocol.facts import EarlierQuestionError, EarlierSplitError, Facts, LongerPeriodError, NewLimitError, Questions, SplitError, TooNearError
 from tlx_xdsl.analysis.protocol.machine import Machine
 from tlx_xdsl.analysis.protocol.quotient import reduce
 from tlx_xdsl.analysis.protocol.state import State, Task
@@ -39,6 +39,8 @@ MOST_STATES = 60_000
 """States that are searched at most."""
 MOST_PERIOD = 1 << 10
 """The longest period of turns: a product of the lengths of all rings that one counter serves, times two."""
+MOST_REACH = 28
+"""Turns of a loop by which one task may be ahead of another that is to come."""
 SECONDS = 60.0
 
 Answer = Literal["proved", "refuted", "unproved"]
@@ -199,6 +201,10 @@ class _Search:
                 return error
             except LongerPeriodError as error:
                 questions = replace(questions, period=lcm(questions.period, error.modulus))
+            except TooNearError as error:
+                if questions.reach >= MOST_REACH:
+                    raise UnprovedError(error.op, "how far other tasks are ahead when one comes here is not bounded")
+                questions = replace(questions, reach=2 * questions.reach + 4)
             except EarlierSplitError as error:
                 questions = replace(questions, moduli={**questions.moduli, error.atom: error.modulus})
             except NewLimitError as error:
@@ -217,6 +223,8 @@ class _Search:
 
     def search(self, questions: Questions, required: Iterable[tuple[Part, ...]]) -> None:
         """Search all states with these questions."""
+        import os
+        if os.environ.get("DBG"): print("search", self.states, questions.period, questions.reach, len(questions.moduli), list(questions.moduli.values()), len(questions.limits), questions.least.values(), time.perf_counter())
         first = self.first(questions)
         first.facts.bounds.update((parts, (1, inf)) for parts in required)
         seen: set[Hashable] = {self.reduced(first)}

@@ -42,8 +42,9 @@ def _moves(state: State) -> dict[Atom, int]:
         for turn in task.turns:
             if turn.origin is not None:
                 least[turn.origin] = min(least.get(turn.origin, turn.at), turn.at)
-    period = state.facts.questions.period
-    return {origin: at - at % period for origin, at in least.items() if at >= period}
+    period, reach = state.facts.questions.period, state.facts.questions.reach
+    over = {origin: at - reach for origin, at in least.items()}
+    return {origin: turns - turns % period for origin, turns in over.items() if turns >= period}
 
 
 def _move(state: State, values: Values, moves: Mapping[Atom, int]) -> None:
