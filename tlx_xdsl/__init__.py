@@ -12,6 +12,8 @@ from tlx_xdsl.version import __version__
 
 if TYPE_CHECKING:
     from tlx_xdsl.language.core import constexpr_function
+    from tlx_xdsl.ptx.launch import run_ptx
+    from tlx_xdsl.ptx.tensor_map import TensorMap
     from tlx_xdsl.runtime.check import check
     from tlx_xdsl.runtime.cpu.pool import cpu_threads, set_cpu_threads
     from tlx_xdsl.runtime.interpret import Interpretation, interpret, interpret_text
@@ -30,6 +32,7 @@ __all__ = [
     "Kernel",
     "Step",
     "TensorDescriptor",
+    "TensorMap",
     "__version__",
     "autotune",
     "check",
@@ -40,6 +43,7 @@ __all__ = [
     "interpret",
     "interpret_text",
     "jit",
+    "run_ptx",
     "set_cpu_threads",
     "show",
     "uninitialized",
@@ -51,6 +55,7 @@ _HOMES = {
     "Kernel": "tlx_xdsl.runtime.kernel",
     "Step": "tlx_xdsl.runtime.steps",
     "TensorDescriptor": "tlx_xdsl.runtime.launch.tensor_descriptor",
+    "TensorMap": "tlx_xdsl.ptx.tensor_map",
     "autotune": "tlx_xdsl.runtime.jit.tuning",
     "check": "tlx_xdsl.runtime.check",
     "constexpr_function": "tlx_xdsl.language.core",
@@ -60,6 +65,7 @@ _HOMES = {
     "interpret": "tlx_xdsl.runtime.interpret",
     "interpret_text": "tlx_xdsl.runtime.interpret",
     "jit": "tlx_xdsl.runtime.jit",
+    "run_ptx": "tlx_xdsl.ptx.launch",
     "set_cpu_threads": "tlx_xdsl.runtime.cpu.pool",
     "show": "tlx_xdsl.runtime.show.pages",
     "uninitialized": "tlx_xdsl.runtime.uninitialized",

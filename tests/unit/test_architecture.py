@@ -39,6 +39,7 @@ LAYERS = {
     "frontend": 4,
     "decompile": 5,
     "interpreter": 5,
+    "ptx": 5,
     "backend": 5,
     "backend.cpu": 5,
     "runtime": 6,
@@ -53,7 +54,13 @@ LAYERS = {
 ALONE = {"language", "backend"}
 """Packages that import nothing of ours but the lowest layer: users' kernels and the worker start with them."""
 
-EXTRA = {("frontend", "language"), ("compat", "runtime"), ("torch", "runtime"), ("backend.cpu", "backend")}
+EXTRA = {
+    ("ptx", "interpreter"),
+    ("frontend", "language"),
+    ("compat", "runtime"),
+    ("torch", "runtime"),
+    ("backend.cpu", "backend"),
+}
 """Imports between packages of the same layer that are intended; an inner package loads the outer one's `__init__`."""
 
 ALIASES = {

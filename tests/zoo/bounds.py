@@ -135,9 +135,10 @@ def scattered(x, bins, out, BUG: tl.constexpr):
         tl.atomic_add(out + target, values, sem="relaxed")
 
 
-SCATTERED = Cage(scattered, lambda: (*floats(64)(), numbers(64, dtype="int32"), zeros(8, dtype="float32")), grid=2)
-SCATTERED = SCATTERED.bug("adds of the block", "scope", "of 'out' in global memory, and nothing orders it after").bug(
-    "load and add and store", "not atomic", "of 'out' in global memory, and nothing orders it"
+SCATTERED = (
+    Cage(scattered, lambda: (*floats(64)(), numbers(64, dtype="int32"), zeros(8, dtype="float32")), grid=2)
+    .bug("load and add and store", "duplicate address", "of 'out' in global memory, and nothing orders it after")
+    .bug("adds of the block", "scope", "of 'out' in global memory, and nothing orders it after")
 )
 
 

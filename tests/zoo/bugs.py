@@ -71,11 +71,7 @@ class Bug:
 
     def _check(self, chosen: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
         settings = {**self.constants, **chosen, **self.options}
-        try:
-            report = tlx_xdsl.check(self.kernel, self.grid, *self.arguments(), seconds=self.seconds, **settings)
-        except CompilationError as error:
-            return (Diagnostic("error", error.message, error.location, error.notes),)
-        return tuple(finding.diagnostic for finding in report.findings)
+        return _findings(self.kernel, self.grid, self.arguments, self.seconds, settings)
 
     def lines(self) -> set[int]:
         """The lines that the report must point at, one of them."""
@@ -100,6 +96,39 @@ class Bug:
         return is_there and re.search(self.cause, finding.message) is not None
 
 
+@dataclass(frozen=True, eq=False)
+class Clean:
+    """A run of a kernel without mistakes, at sizes of its own."""
+
+    kernel: Any
+    grid: Grid
+    arguments: Arguments
+    settings: Mapping[str, Any]
+    seconds: float
+    label: str
+    false_alarm: str
+    """What the checker says of it, where it is wrong."""
+
+    @property
+    def name(self) -> str:
+        """The name of kernel and sizes."""
+        return f"{self.kernel.source.name}-{self.label}"
+
+    def check(self) -> tuple[Diagnostic, ...]:
+        """What the checker says of it."""
+        return _findings(self.kernel, self.grid, self.arguments, self.seconds, self.settings)
+
+
+def _findings(
+    kernel: Any, grid: Grid, arguments: Arguments, seconds: float, settings: Mapping[str, Any]
+) -> tuple[Diagnostic, ...]:
+    try:
+        report = tlx_xdsl.check(kernel, grid, *arguments(), seconds=seconds, **settings)
+    except CompilationError as error:
+        return (Diagnostic("error", error.message, error.location, error.notes),)
+    return tuple(finding.diagnostic for finding in report.findings)
+
+
 def _marks(line: str) -> list[str]:
     _, mark, names = line.rstrip().partition("# at: ")
     return [name.strip() for name in names.split(",")] if mark else []
@@ -117,6 +146,7 @@ class Cage:
     seconds: float = 0.0
     """For more orders than the first one of each stage, for mistakes that need another one."""
     bugs: list[Bug] = field(default_factory=list)
+    clean_runs: list[Clean] = field(default_factory=list)
 
     def bug(
         self,
@@ -151,6 +181,31 @@ class Cage:
                 false_alarm,
             )
         )
+        return self
+
+    def clean(
+        self,
+        *,
+        false_alarm: str = "",
+        grid: Grid | None = None,
+        arguments: Arguments | None = None,
+        seconds: float | None = None,
+        **constants: Any,
+    ) -> Cage:
+        """Add sizes, or ways to be right, at which the kernel is clean, too."""
+        parameters = inspect.signature(self.kernel.source.fn).parameters
+        twin = {"BUG": ""} if "BUG" in parameters else {}
+        run = Clean(
+            self.kernel,
+            self.grid if grid is None else grid,
+            self.arguments if arguments is None else arguments,
+            {**self.constants, **twin, **constants, **self.options},
+            self.seconds if seconds is None else seconds,
+            "-".join(f"{name}-{value}".replace(" ", "-") for name, value in constants.items())
+            or (f"run-{len(self.clean_runs)}" if self.clean_runs else "run"),
+            false_alarm,
+        )
+        self.clean_runs.append(run)
         return self
 
 

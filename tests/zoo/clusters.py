@@ -94,6 +94,11 @@ MULTICAST = (
     .bug(
         "both the same half", "multicast mask", "writes 'ring.0..* of CTA .', and nothing orders it after the TMA load"
     )
+    .clean(TILES=0)
+    .clean(TILES=1)
+    .clean(SLOTS=1)
+    .clean(SLOTS=3)
+    .clean(seconds=0.3)
 )
 
 
@@ -153,6 +158,9 @@ EXCHANGE = (
     .bug("arrives at home", "DSMEM unwritten", "'box.0..*(read before it is written|nothing orders it after)")
     .bug("does not wait", "DSMEM unwritten", "'box.0..*(read before it is written|nothing orders it after)")
     .bug("ends early", "peer exits early", MAY_HAVE_ENDED)
+    .clean(TURNS=0)
+    .clean(TURNS=1)
+    .clean(seconds=0.2)
 )
 
 

@@ -116,6 +116,7 @@ RELAY = (
     .bug("the one before that", "wrong flag", RACE)
     .bug("relaxed in the middle", "no acquire", RACE)
     .bug("waits for itself", "polls for no one", NO_ONE)
+    .clean(grid=1)
 )
 
 
@@ -158,6 +159,8 @@ ROUNDS = (
     .bug("no answer", "read too late", "byte .* of 'data' in global memory, and nothing orders it", missed=IN_ORDER)
     .bug("answers too early", "released before the read", "byte .* of 'data' in global memory, and nothing orders it")
     .bug("both wait", "polls for no one", NO_ONE)
+    .clean(ROUNDS=0)
+    .clean(ROUNDS=1)
 )
 
 

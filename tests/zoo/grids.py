@@ -76,6 +76,9 @@ GRID_BARRIER = (
     .bug("one less than there are", "counter value", OF_MIDDLE)
     .bug("one more than there are", "polls for no one", NO_ONE)
     .bug("some do not arrive", "polls for no one", NO_ONE)
+    .clean(grid=1)
+    .clean(grid=2)
+    .clean(seconds=0.2)
 )
 
 
@@ -121,6 +124,7 @@ REUSED_BARRIER = (
         missed=RUNS_AHEAD,
     )
     .bug("the last one resets", "counter not reset", NO_ONE)
+    .clean(ROUNDS=1)
 )
 
 
@@ -252,6 +256,8 @@ QUEUE = (
         twin={"BUG": "right: atomic sums"},
         missed=IN_ORDER,
     )
+    .clean(ITEMS=0)
+    .clean(ITEMS=1)
 )
 
 

@@ -67,6 +67,9 @@ HAND_OVER = (
     .bug("not filled", "named barrier: wait missing", "'note.0.'.*(read before it is written|nothing orders it after)")
     .bug("not emptied", "named barrier: wait missing", "'note.0.', and nothing orders it after")
     .bug("emptied too early", "early release", "'note.0.', and nothing orders it after")
+    .clean(STEPS=0)
+    .clean(STEPS=1)
+    .clean(seconds=0.2)
 )
 
 
@@ -109,6 +112,8 @@ PING_PONG = (
     .bug("opens too early", "ping-pong", "'scratch.0.', and nothing orders it after")
     .bug("opens its own", "ping-pong", "named barrier [12]")
     .bug("opens after the last", "ping-pong", "named barrier 1 ends with 128 of 256 threads arrived")
+    .clean(ROUNDS=1)
+    .clean(seconds=0.2)
 )
 
 
@@ -164,6 +169,8 @@ ORDER_OF_TWO = (
     .bug("passed on too early", "early release", "'total.0.', and nothing orders it after")
     .bug("turn not passed on", "ping-pong", "'turn.[01].'")
     .bug("own parity of step", "parity", "wait for phase -1 of 'turn.0.' before phase 0 completes")
+    .clean(TILES=2)
+    .clean(seconds=0.2)
 )
 
 

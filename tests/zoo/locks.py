@@ -62,6 +62,8 @@ SPIN_LOCK = (
     .bug("released elsewhere", "polls for no one", "deadlock: .*polls global memory in a loop")
     .bug("takes what is taken", "lock not exclusive", RACE, missed=IN_ORDER)
     .bug("looks and then takes", "lock not exclusive", RACE, missed=IN_ORDER)
+    .clean(grid=1)
+    .clean(seconds=0.2)
 )
 
 
@@ -111,6 +113,8 @@ SEMAPHORE = (
     .bug("begins with one", "polls for no one", NO_ONE)
     .bug("gives two", "semaphore value", NO_ONE)
     .bug("not the last", "semaphore value", NO_ONE)
+    .clean(grid=1)
+    .clean(seconds=0.2)
 )
 
 

@@ -90,6 +90,7 @@ PAIR = (
     .bug("bytes of one", "remote bytes", "bytes more arrive on 'full.0.*too few")
     .bug("both expect", "remote bytes", "too many arrivals on 'full.0. of CTA 1'")
     .bug("bytes at home", "remote bytes", "'full.0.* of CTA 0'.*lacks 4096 bytes", badly_named=VICTIM)
+    .clean(STEPS=1)
 )
 
 

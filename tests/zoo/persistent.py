@@ -62,8 +62,21 @@ WALKS = (
     .bug("consumer restarts", "phase restart", "'(full|empty).[01].'")
     .bug("both restart", "phase restart", "'(full|empty).[01].'", badly_named=VICTIM)
     .bug("consumer one step ahead", "phase restart", "'(full|empty|ring).[01].'")
-    .bug("counts other tiles", "phase restart", "'(full|empty).[01].'", grid=2, badly_named=VICTIM)
+    .bug(
+        "counts other tiles",
+        "phase restart",
+        "'(full|empty).[01].'",
+        grid=2,
+        badly_named=f"{VICTIM}; 100 orders later it is",
+    )
     .bug("result in use", "store wait", "writes 'result.0.', and nothing orders it after the TMA store")
+    .clean(STEPS=1)
+    .clean(STEPS=2)
+    .clean(TILES=0)
+    .clean(TILES=1)
+    .clean(grid=2)
+    .clean(grid=3)
+    .clean(seconds=0.2)
 )
 
 
@@ -130,6 +143,9 @@ GROUPS = (
         badly_named=VICTIM,
     )
     .bug("last slot again", "zero trips", "'ring.[01].'", arguments=groups_of(0, 2, 3))
+    .clean(arguments=groups_of(0, 0, 0))
+    .clean(arguments=groups_of(1, 1, 1))
+    .clean(arguments=groups_of(6, 0, 0))
 )
 
 

@@ -80,6 +80,10 @@ PIPELINED = (
     .bug("slot of no one", "wrong slot", "'empty.[012].'")
     .bug("not full", "wait missing", "'[ab].0.'.*(read before it is written|nothing orders it after the TMA load)")
     .bug("result in flight", "result in flight", RESULT)
+    .clean(STEPS=0)
+    .clean(STEPS=1)
+    .clean(SLOTS=2)
+    .clean(seconds=0.2)
 )
 
 
@@ -181,6 +185,8 @@ COPIES = (
     .bug("waits for the one before", "group count", UNORDERED)
     .bug("no group", "group count", UNORDERED)
     .bug("refills what it reads", "early release", "writes 'ring.[01].'.*|reads 'ring.[01].', and nothing orders it")
+    .clean(STEPS=1)
+    .clean(STEPS=2)
 )
 
 

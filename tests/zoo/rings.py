@@ -73,6 +73,12 @@ COPY_RING = (
     .bug("full counts two", "count", "deadlock: .*'full.0.'.*lacks 1 of 2 arrivals", badly_named=VICTIM)
     .bug("empty counts two", "count", "deadlock: .*'empty.0.'.*lacks 1 of 2 arrivals")
     .bug("loads one less", "trip count", "deadlock: .* waits at 'full.0.'.*lacks 1 of 1 arrivals")
+    .clean(TILES=0)
+    .clean(TILES=1)
+    .clean(SLOTS=1)
+    .clean(SLOTS=3)
+    .clean(SLOTS=8)
+    .clean(seconds=0.2)
 )
 
 
@@ -114,6 +120,9 @@ SHARED_SLOTS = (
     .bug("counts three", "count", "deadlock: .*'empty.0.'.*lacks 1 of 3 arrivals")
     .bug("one arrives", "arrival missing", "deadlock: .*'empty.0.'.*lacks 1 of 2 arrivals")
     .bug("twice by the first", "early release", "writes 'ring.0.', and nothing orders it after partition 1")
+    .clean(TILES=1)
+    .clean(SLOTS=1)
+    .clean(SLOTS=4)
 )
 
 
@@ -173,6 +182,10 @@ THREE_ROLES = (
         twin={"BUG": "right: fence by the reader"},
     )
     .bug("freed by the second", "early release", "writes 'ring.0.', and nothing orders it after the TMA store")
+    .clean(SLOTS=1)
+    .clean(SLOTS=3)
+    .clean(TILES=0)
+    .clean(seconds=0.2)
 )
 
 CAGES = (COPY_RING, SHARED_SLOTS, THREE_ROLES)

@@ -9,7 +9,7 @@ import sys
 import time
 
 from tests.zoo.bugs import Bug
-from tests.zoo.table import AREAS
+from tests.zoo.table import AREAS, CLEAN
 
 
 def differences(bug: Bug, *, everything: bool, full: bool) -> list[str]:
@@ -35,6 +35,12 @@ def main(wanted: str, **how: bool) -> None:
     for bug in (each for bugs in AREAS.values() for each in bugs if wanted in f"{each.module}/{each.name}"):
         for line in differences(bug, **how):
             print(line)
+    for run in (each for each in CLEAN if wanted in f"/{each.name}"):
+        found = run.check()
+        if bool(found) != bool(run.false_alarm):
+            print(f"{run.name}: {'a false alarm' if found else 'no false alarm any more'}")
+            for each in found:
+                print(f"    {each if how['full'] else str(each).splitlines()[0]}")
     print(f"{time.perf_counter() - began:.1f} s")
 
 

@@ -53,6 +53,9 @@ STAGED = (
     .bug("no fence", "proxy fence", FENCE)
     .bug("fence before the write", "proxy fence", FENCE)
     .bug("gpu fence", "proxy fence", FENCE)
+    .clean(TILES=0)
+    .clean(TILES=1)
+    .clean(TILES=3)
 )
 
 
@@ -104,6 +107,8 @@ EPILOGUE_OF_TWO = (
         twin={"BUG": "right: fence by who stores"},
     )
     .bug("ends in flight", "store wait at the end", "partition 0 ends without waiting for 1 of its TMA stores")
+    .clean(TILES=1)
+    .clean(seconds=0.2)
 )
 
 
@@ -217,6 +222,9 @@ OVERLAY = (
     .bug("not dead", "storage aliasing", "'(result|ring)...'.*(nothing orders it after|overwritten)")
     .bug("own slot only", "storage aliasing", "'(result|ring)...'.*(nothing orders it after|overwritten)")
     .bug("written in the loop", "storage aliasing", "'(result|ring)...'.*(nothing orders it after|overwritten)")
+    .clean(TILES=0)
+    .clean(TILES=1)
+    .clean(seconds=0.2)
 )
 
 CAGES = (STAGED, EPILOGUE_OF_TWO, SUMS, REWRITTEN, OVERLAY)

@@ -1,8 +1,11 @@
 """The whole zoo, by areas."""
 
+from typing import Any
+
 from tests.zoo import (
     bounds,
     clusters,
+    descriptors,
     flags,
     grids,
     handshakes,
@@ -10,24 +13,30 @@ from tests.zoo import (
     pairs,
     persistent,
     products,
+    right_between_programs,
+    right_in_a_block,
     rings,
     stores,
     tensor_memory,
     transactions,
 )
-from tests.zoo.bugs import Bug, Cage
+from tests.zoo.bugs import Bug, Cage, Clean
 
 
-def _bugs(*modules: object) -> list[Bug]:
-    cages: list[Cage] = [cage for module in modules for cage in module.CAGES]  # pyright: ignore
-    return [bug for cage in cages for bug in cage.bugs]
+def _cages(*modules: Any) -> list[Cage]:
+    return [cage for module in modules for cage in module.CAGES]
 
 
-AREAS = {
-    "hopper": _bugs(rings, transactions, stores, products, handshakes, persistent),
-    "clusters": _bugs(clusters),
-    "blackwell": _bugs(tensor_memory, pairs),
-    "global memory": _bugs(flags, locks, grids),
-    "bounds": _bugs(bounds),
+_CAGES = {
+    "hopper": _cages(rings, transactions, stores, products, handshakes, persistent),
+    "clusters": _cages(clusters),
+    "blackwell": _cages(tensor_memory, pairs),
+    "global memory": _cages(flags, locks, grids),
+    "bounds": _cages(bounds),
+    "descriptors": _cages(descriptors),
+    "right": _cages(right_in_a_block, right_between_programs),
 }
-"""The bugs of each area."""
+AREAS: dict[str, list[Bug]] = {area: [bug for cage in cages for bug in cage.bugs] for area, cages in _CAGES.items()}
+"""The mistakes of each area."""
+CLEAN: list[Clean] = [run for cages in _CAGES.values() for cage in cages for run in cage.clean_runs]
+"""Runs without mistakes, beside the twins."""

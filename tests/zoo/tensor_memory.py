@@ -99,6 +99,8 @@ ONE_TILE = (
         "'[ab].0.*(read before it is written|nothing orders it after the TMA load)",
         twin={"BUG": "right: commit frees"},
     )
+    .clean(STEPS=1)
+    .clean(STEPS=3)
 )
 
 
@@ -160,6 +162,10 @@ MANY_TILES = (
     .bug("empty without flip", "parity", "'acc_empty.0.'.*lacks 1 of 1 arrivals", badly_named=VICTIM)
     .bug("phase by tile", "parity", "'acc_(full|empty).[01].'")
     .bug("adds to the tile before", "use_acc", "'acc.1.*read before it is written", constants={"TILES": 2})
+    .clean(TILES=1)
+    .clean(DEPTH=1)
+    .clean(DEPTH=3)
+    .clean(TILES=0)
 )
 
 
@@ -280,6 +286,8 @@ ATTENTION = (
     .bug("probabilities not waited for", "wait missing", "'p.0.*(nothing orders it after|overwritten)")
     .bug("output not waited for", "commit", "'o.0.*(nothing orders it after|read before it is written)")
     .bug("output of before", "parity", "'o_full.0.|'o.0.*nothing orders it after the tcgen05.mma")
+    .clean(BLOCKS=1)
+    .clean(BLOCKS=2)
 )
 
 CAGES = (ONE_TILE, MANY_TILES, OPERANDS_OF_THREADS, ATTENTION)

@@ -72,6 +72,9 @@ TWO_OPERANDS = (
     .bug("twice", "count", "too many arrivals on 'full.0.'")
     .bug("arrives instead", "bytes not expected", "bytes.*'full.0.'|'full.0.'.*not expected", badly_named=NEXT_PHASE)
     .bug("none", "bytes not expected", "'full.0.'.*not expected", badly_named=VICTIM)
+    .clean(STEPS=0)
+    .clean(STEPS=1)
+    .clean(seconds=0.2)
 )
 
 
@@ -105,6 +108,7 @@ RAGGED = (
     Cage(ragged, lambda: (described(numbers(24, 16), 16, 16), zeros(24 * 16), 24))
     .bug("no copy of the last", "copy missing", "deadlock: partition 0 waits at 'full.1.'.*lacks 512 bytes")
     .bug("bytes inside only", "too few bytes", "256 bytes more arrive on 'full.1.'.*too few")
+    .clean(arguments=lambda: (described(numbers(32, 16), 16, 16), zeros(32 * 16), 32))
 )
 
 

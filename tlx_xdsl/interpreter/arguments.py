@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,7 @@ def bind(function: Function, values: Sequence[Any], names: Sequence[str], memory
     the arguments after it that hold its shape (i32) and strides (i64), where the function has them.
     Raises TypeError for a value that does not fit its argument, and ValueError for a wrong number of them.
     """
-    ranges = [_range_of(value, name) for value, name in zip(values, names, strict=True)]
-    addresses = _place(ranges, memory)
+    addresses = addresses_of(values, names, memory)
     types = list(function.function_type.inputs.data)
     types = types[: len(types) - coordinates_of(function)]
     result: list[Any] = []
@@ -60,6 +59,24 @@ def bind(function: Function, values: Sequence[Any], names: Sequence[str], memory
             result.extend(np.int32(extent) for extent in value.shape)
             result.extend(np.int64(stride) for stride in value.strides)
     return result
+
+
+class Addressed(Protocol):
+    """Memory that gives bytes addresses."""
+
+    def add(
+        self, name: str, data: NDArray[np.uint8], *, skew: int = 0, written: NDArray[np.uint8] | None = None
+    ) -> int:
+        """Give bytes an address, `skew` past a multiple of the alignment; they are written in place."""
+        ...
+
+
+def addresses_of(values: Sequence[Any], names: Sequence[str], memory: Addressed) -> list[int | None]:
+    """Give the arrays and tensor descriptors among `values` addresses in `memory`; others have none.
+
+    Arrays that share bytes share them there, too. Raises TypeError for an array that runs backwards, or is read-only.
+    """
+    return _place([_range_of(value, name) for value, name in zip(values, names, strict=True)], memory)
 
 
 def reach(arrays: Sequence[NDArray[Any]], memory: GlobalMemory) -> None:
@@ -161,7 +178,7 @@ ALIGNED = 16
 """Bytes that a signature may promise that a pointer is a multiple of."""
 
 
-def _place(ranges: Sequence[_Range | None], memory: GlobalMemory) -> list[int | None]:
+def _place(ranges: Sequence[_Range | None], memory: Addressed) -> list[int | None]:
     """The address of each range; those that share memory share it in the kernel, too."""
     merged = _merged(ranges)
     # Aligned as they are here: the signature says so.

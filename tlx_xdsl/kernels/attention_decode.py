@@ -24,7 +24,7 @@ from tlx_xdsl.kernels.attention_operands import (
 )
 from tlx_xdsl.kernels.attention_options import read_options
 from tlx_xdsl.kernels.launching import Launch, Launches, check_hopper, multiprocessors
-from tlx_xdsl.kernels.operands import Operand, check_places, check_shape, check_types, empty, operand
+from tlx_xdsl.kernels.operands import UNIT, Operand, check_places, check_shape, check_types, empty, is_aligned, operand
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import WORKSPACE, Prepared
 
@@ -240,7 +240,9 @@ def _launches(
     splits = splits or splits_for(batch * kv_heads * tiles, -(-length // blocks.keys), programs)
     items, rows = batch * kv_heads * tiles * splits, batch * heads * count
     sums = empty(queries, (splits * rows * (v_dim + 2),), "fp32") if splits > 1 else None
-    out_strides = {"out_batch": result.strides[0], "out_head": result.strides[1], "out_row": result.strides[2]}
+    unit = _unit(queries, result)
+    aligned = ("q_ptr", "out_ptr", "sums_ptr") if unit > 1 else ()
+    out_strides = {f"out_{name}": stride // unit for name, stride in zip(_STRIDES, result.strides, strict=False)}
     arguments = {
         "q_ptr": q,
         "k_desc": described_heads(operand(_NAME, "k", k), part, pieces.elements),
@@ -250,9 +252,7 @@ def _launches(
         "lengths_ptr": lengths,
         "table_ptr": pages,
         "sm_scale": factor,
-        "q_batch": queries.strides[0],
-        "q_head": queries.strides[1],
-        "q_row": queries.strides[2],
+        **{f"q_{name}": stride // unit for name, stride in zip(_STRIDES, queries.strides, strict=False)},
         **out_strides,
         "ITEMS": items,
         "TILES": tiles,
@@ -262,8 +262,8 @@ def _launches(
         "QUERIES": count,
         "KEYS": length,
         "TOTAL_ROWS": rows,
-        "DIM": dim,
-        "V_DIM": v_dim,
+        "DIM": dim // unit,
+        "V_DIM": v_dim // unit,
         "left": left,
         "softcap": softcap,
     }
@@ -278,6 +278,7 @@ def _launches(
         "DIRECT": splits == 1,
         "PAGE": page,
         "PART": part,
+        "UNIT": unit,
     }
     device = queries.device
     first = Launch.of(
@@ -287,6 +288,7 @@ def _launches(
         constexprs,
         device,
         _SOURCES,
+        aligned,
         maxnreg=MAX_REGISTERS[blocks.resident],
     )
     if sums is None:
@@ -298,12 +300,21 @@ def _launches(
         "TOTAL_ROWS": rows,
         "HEADS": heads,
         "QUERIES": count,
-        "V_DIM": v_dim,
+        "V_DIM": v_dim // unit,
         **out_strides,
     }
-    constexprs = {"COUNT": 1 << (splits - 1).bit_length(), "WIDTH": 1 << (v_dim - 1).bit_length()}
-    second = Launch(merge, (rows,), arguments, constexprs, device, sources=_SOURCES, launch_pdl=True)
+    constexprs = {"COUNT": 1 << (splits - 1).bit_length(), "WIDTH": 1 << (v_dim - 1).bit_length(), "UNIT": unit}
+    second = Launch(merge, (rows,), arguments, constexprs, device, sources=_SOURCES, launch_pdl=True, aligned=aligned)
     return Launches((first, second), sums)
+
+
+_STRIDES = ("batch", "head", "row")
+
+
+def _unit(queries: Operand, result: Operand) -> int:
+    """UNIT where all rows of both are multiples of it long and apart, and begin at multiples of 16 bytes; else 1."""
+    numbers = (*queries.strides[:3], *result.strides[:3], queries.shape[3], result.shape[3])
+    return UNIT if all(each % UNIT == 0 for each in numbers) and is_aligned(queries) and is_aligned(result) else 1
 
 
 _SOURCES = {

@@ -156,9 +156,12 @@ def attention_decode(
     ITEMS, TILES, SPLITS, KV_HEADS, GROUP, QUERIES, KEYS, TOTAL_ROWS, DIM, V_DIM, left, softcap,
     BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PIECE: tl.constexpr, PIECES: tl.constexpr,
     V_PIECE: tl.constexpr, V_PIECES: tl.constexpr, CAUSAL: tl.constexpr, DIRECT: tl.constexpr,
-    PAGE: tl.constexpr, PART: tl.constexpr,
+    PAGE: tl.constexpr, PART: tl.constexpr, UNIT: tl.constexpr,
 ):  # fmt: skip
-    """The kernel; see the top of the file. `DIRECT`: there is one split. Without a table, PART is BLOCK_N."""
+    """The kernel; see the top of the file. `DIRECT`: there is one split. Without a table, PART is BLOCK_N.
+
+    Strides of queries and results and the head dims are counted in UNIT elements: 16 bytes move at a time if UNIT is 8.
+    """
     dtype: tl.constexpr = tlx.dtype_of(k_desc)
     q = tlx.local_alloc((1, 1, ROWS, PIECE), dtype, PIECES)
     k = tlx.local_alloc((1, 1, BLOCK_N, PIECE), dtype, NUM_STAGES * PIECES)
@@ -196,9 +199,10 @@ def attention_decode(
                 q_heads = head * GROUP + rows % GROUP
                 is_row = query < QUERIES
                 at = batch.to(tl.int64) * q_batch + q_heads.to(tl.int64) * q_head + query.to(tl.int64) * q_row
+                at = at * UNIT
                 for piece in tl.static_range(PIECES):
                     columns = piece * PIECE + tl.arange(0, PIECE)
-                    inside = is_row[:, None] & (columns < DIM)[None, :]
+                    inside = is_row[:, None] & (columns < DIM * UNIT)[None, :]
                     tlx.local_store(as_matrix(q[piece]), tl.load(q_ptr + at[:, None] + columns[None, :], inside, 0.0))
                 tlx.fence_async_shared()
                 m = tl.full((ROWS,), float("-inf"), tl.float32)
@@ -227,19 +231,19 @@ def attention_decode(
                     m, total, factor = normalised(m, total, None, True)
                     acc = times(acc, factor)
                     at = batch.to(tl.int64) * out_batch + q_heads.to(tl.int64) * out_head
-                    at += query.to(tl.int64) * out_row
+                    at = (at + query.to(tl.int64) * out_row) * UNIT
                     for piece in tl.static_range(V_PIECES):
                         columns = piece * V_PIECE + tl.arange(0, V_PIECE)
-                        inside = is_row[:, None] & (columns < V_DIM)[None, :]
+                        inside = is_row[:, None] & (columns < V_DIM * UNIT)[None, :]
                         tl.store(out_ptr + at[:, None] + columns[None, :], acc[piece].to(dtype), inside)
                 else:
                     row = (batch * KV_HEADS * GROUP + q_heads) * QUERIES + query
                     slot = split.to(tl.int64) * TOTAL_ROWS + row
                     for piece in tl.static_range(V_PIECES):
                         columns = piece * V_PIECE + tl.arange(0, V_PIECE)
-                        inside = is_row[:, None] & (columns < V_DIM)[None, :]
-                        tl.store(sums_ptr + slot[:, None] * V_DIM + columns[None, :], acc[piece], inside)
-                    maxima = sums_ptr + SPLITS.to(tl.int64) * TOTAL_ROWS * V_DIM
+                        inside = is_row[:, None] & (columns < V_DIM * UNIT)[None, :]
+                        tl.store(sums_ptr + slot[:, None] * (V_DIM * UNIT) + columns[None, :], acc[piece], inside)
+                    maxima = sums_ptr + SPLITS.to(tl.int64) * TOTAL_ROWS * (V_DIM * UNIT)
                     tl.store(maxima + slot, m, is_row)
                     tl.store(maxima + SPLITS.to(tl.int64) * TOTAL_ROWS + slot, total, is_row)
 
@@ -247,7 +251,7 @@ def attention_decode(
 @tlx_xdsl.jit
 def merge(
     sums_ptr, out_ptr, SPLITS, TOTAL_ROWS, HEADS, QUERIES, V_DIM, out_batch, out_head, out_row,
-    COUNT: tl.constexpr, WIDTH: tl.constexpr,
+    COUNT: tl.constexpr, WIDTH: tl.constexpr, UNIT: tl.constexpr,
 ):  # fmt: skip
     """The result of one row of all: COUNT is a power of two for the splits, WIDTH for the columns."""
     row = tl.program_id(0)
@@ -256,14 +260,14 @@ def merge(
     slot = split.to(tl.int64) * TOTAL_ROWS + row
     is_split = split < SPLITS
     tl.extra.cuda.gdc_wait()  # the programs of this launch are there before the other one has ended
-    maxima = sums_ptr + SPLITS.to(tl.int64) * TOTAL_ROWS * V_DIM
+    maxima = sums_ptr + SPLITS.to(tl.int64) * TOTAL_ROWS * (V_DIM * UNIT)
     m = tl.load(maxima + slot, is_split, float("-inf"))
     totals = tl.load(maxima + SPLITS.to(tl.int64) * TOTAL_ROWS + slot, is_split, 0.0)
     weights = tl.math.exp2(m - subtracted(tl.max(m, 0), True))
-    inside = is_split[:, None] & (columns < V_DIM)[None, :]
-    sums = tl.load(sums_ptr + slot[:, None] * V_DIM + columns[None, :], inside, 0.0)
+    inside = is_split[:, None] & (columns < V_DIM * UNIT)[None, :]
+    sums = tl.load(sums_ptr + slot[:, None] * (V_DIM * UNIT) + columns[None, :], inside, 0.0)
     total = tl.sum(totals * weights, 0)
     result = tl.sum(sums * weights[:, None], 0) * tl.where(total == 0.0, 0.0, 1.0 / total)
     at = (row // (HEADS * QUERIES)).to(tl.int64) * out_batch
     at += (row // QUERIES % HEADS).to(tl.int64) * out_head + (row % QUERIES).to(tl.int64) * out_row
-    tl.store(out_ptr + at + columns, result.to(out_ptr.dtype.element_ty), columns < V_DIM)
+    tl.store(out_ptr + at * UNIT + columns, result.to(out_ptr.dtype.element_ty), columns < V_DIM * UNIT)

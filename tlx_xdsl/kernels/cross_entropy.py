@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -89,7 +90,8 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
             "ROW_COUNT": prod(classes.shape), "ignore_index": ignore_index,
         }  # fmt: skip
         sources = {"loss_ptr": WORKSPACE, "target_ptr": "target", "total_ptr": "loss", "scale_ptr": "scale"}
-        launches.append(Launch.of(add_losses, (1,), values, {"BLOCK": _SUM_BLOCK}, given.device, sources, num_warps=16))
+        sum_ = Launch.of(add_losses, (1,), values, {"BLOCK": _SUM_BLOCK}, given.device, sources, num_warps=16)
+        launches.append(replace(sum_, launch_pdl=True))
         named[WORKSPACE] = workspace
     return Prepared(named, tuple(launches))
 

@@ -111,6 +111,7 @@ def add_parts(
     columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < COLUMNS
     total = tl.zeros((ROWS, BLOCK), tl.float32)
+    tl.extra.cuda.gdc_wait()  # the programs of this launch are there before the other one has ended
     for first in range(0, PARTS, ROWS):
         rows = first + tl.arange(0, ROWS)
         at = parts_ptr + (rows * 2 + which).to(tl.int64)[:, None] * LENGTH + columns[None, :]

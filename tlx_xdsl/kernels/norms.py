@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tlx_xdsl.kernels import operator_rows
 from tlx_xdsl.kernels.launching import Launch, Launches, multiprocessors
+from tlx_xdsl.kernels.norm_cluster_rows import norm_backward_cluster_rows, norm_cluster_rows
 from tlx_xdsl.kernels.norm_long_rows import norm_backward_long_rows, norm_long_rows, norm_weight_parts
 from tlx_xdsl.kernels.norm_rows import add_parts, norm_backward_rows, norm_rows
 from tlx_xdsl.kernels.operands import Operand, Rows, check_shape, check_types, empty, operand, rows_of, unit_of
@@ -17,11 +19,20 @@ DTYPES = ("fp16", "bf16", "fp32")
 MAX_COLUMNS = 1 << 20
 """Elements of a row."""
 
-HELD_COLUMNS = 65536
-"""The longest row that registers hold: 64 values for each of 1024 threads."""
+HELD_COLUMNS = 32768
+"""The longest row that a program's registers hold: 32 values for each of 1024 threads."""
 
 HELD_BACKWARD_COLUMNS = 8192
 """The same backward, where the next row and the sums of the weight's gradient are held, too: 16 for each of 512."""
+
+_CLUSTERS = {2: 66, 4: 30, 8: 15}
+"""Clusters of so many CTAs that 132 multiprocessors run at once (`gemm_division` says where from)."""
+
+_CLUSTER_BLOCKS = {8192: 8, 32768: 32}
+"""Elements of a longer row that a CTA of a cluster has, and its warps: the first of which 8 hold the row."""
+
+_CLUSTER_BACKWARD_BLOCK, _CLUSTER_BACKWARD_WARPS = 8192, 16
+"""The same backward."""
 
 _LONG_BLOCK, _LONG_WARPS = 8192, 16
 """Elements of a longer row that a program has at a time, and its warps."""
@@ -73,6 +84,14 @@ def norm_launch(name: str, x: Any, weight: Any, bias: Any, out: Any, eps: float,
     sources = {"x_ptr": "x", "weight_ptr": "weight", "bias_ptr": "bias", "out_ptr": "out"}
     aligned = tuple(sources) if unit > 1 else ()
     if rows.columns > HELD_COLUMNS:
+        for block, warps in _CLUSTER_BLOCKS.items():
+            if ranks := _ranks(rows.columns, block):
+                constants = {"BLOCK": block, "RANKS": ranks, "UNIT": unit, "CENTRED": centred}
+                launch = Launch.of(
+                    norm_cluster_rows, (rows.count * ranks,), values, constants, given.device, sources, aligned,
+                    num_warps=warps,
+                )  # fmt: skip
+                return replace(launch, cluster=(ranks, 1, 1))
         return Launch.of(
             norm_long_rows,
             (rows.count,),
@@ -145,6 +164,8 @@ def norm_backward_launch(
     outs = {"dweight": dweight, "dbias": dbias}
     aligned = ("x_ptr", "weight_ptr", "dout_ptr", "dx_ptr") if unit > 1 else ()
     if rows.columns > HELD_BACKWARD_COLUMNS:
+        if ranks := _ranks(rows.columns, _CLUSTER_BACKWARD_BLOCK):
+            return _cluster_backward(given, rows, ranks, values, constants, outs, aligned)
         return _long_backward(given, rows, values, constants, outs, aligned)
     warps = min(max(rows.block // _BACKWARD_ELEMENTS, 4), 32)
     resident = _SHORT_WARPS if rows.block <= _SHORT else _BACKWARD_WARPS
@@ -162,6 +183,39 @@ def norm_backward_launch(
         num_warps=warps,
     )
     return Launches((main, *_sums(given, rows, parts, programs, rows.block, outs)), parts)
+
+
+def _ranks(columns: int, block: int) -> int | None:
+    """CTAs of a cluster that has a row, `block` elements each; None for longer ones."""
+    return next((ranks for ranks in _CLUSTERS if ranks * block >= columns), None)
+
+
+def _cluster_backward(
+    given: Operand,
+    rows: Rows,
+    ranks: int,
+    values: dict[str, Any],
+    constants: dict[str, Any],
+    outs: dict[str, Any],
+    aligned: tuple[str, ...],
+) -> Launches:
+    """The launches for rows that clusters of `ranks` CTAs hold: dx with sums of each cluster, and the sums of those."""
+    length = ranks * _CLUSTER_BACKWARD_BLOCK
+    clusters = max(1, min(rows.count, multiprocessors(given) * _CLUSTERS[ranks] // 132))
+    parts = empty(given, (clusters * 2 * length,), "fp32")
+    main = Launch.of(
+        norm_backward_cluster_rows,
+        (clusters * ranks,),
+        {**values, "parts_ptr": parts, "ROW_COUNT": rows.count},
+        {**constants, "BLOCK": _CLUSTER_BACKWARD_BLOCK, "RANKS": ranks, "WITH_BIAS": outs["dbias"] is not None},
+        given.device,
+        _SOURCES,
+        (*aligned, "parts_ptr"),
+        maxnreg=_REGISTERS // (_CLUSTER_BACKWARD_WARPS * 32),
+        num_warps=_CLUSTER_BACKWARD_WARPS,
+    )
+    main = replace(main, cluster=(ranks, 1, 1))
+    return Launches((main, *_sums(given, rows, parts, clusters, length, outs)), parts)
 
 
 def _long_backward(
@@ -224,7 +278,7 @@ def _sums(given: Operand, rows: Rows, parts: Any, count: int, length: int, outs:
         ("parts_ptr",),
         num_warps=8,
     )
-    return [sums]
+    return [replace(sums, launch_pdl=True)]
 
 
 _SOURCES = {

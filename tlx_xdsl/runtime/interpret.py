@@ -33,9 +33,11 @@ from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch, talks
+from tlx_xdsl.ptx.launch import PtxRun
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
 from tlx_xdsl.runtime.host_values import flattened, is_constant, on_host, signature_of, specialized
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options
+from tlx_xdsl.runtime.ptx_stage import PTX, run_ptx_stage
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 from tlx_xdsl.text.parser import parse_module
@@ -66,6 +68,8 @@ class Interpretation:
     """Processes that have taken part."""
     communicates: bool = False
     """Whether programs may depend on what others have done: the kernel has atomic operations or `while`."""
+    ptx: PtxRun | None = None
+    """What the run has done at the stage `ptx`, whose `turns` are the instructions that warps have run."""
 
     def _repr_html_(self) -> str:
         from tlx_xdsl.runtime.show.pages import run_page
@@ -118,11 +122,29 @@ def interpret_source(
     types: Mapping[str, Signature] | None = None,
 ) -> Interpretation:
     """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values."""
+    if options.stage == PTX:
+        return _run_final(source, grid, arguments, options, types)
     with collected_diagnostics() as warnings:
         module, values = module_of(source, arguments, options, types)
     names = [name for name, _ in values]
     known = {**defaults_of(source), **arguments}
     return _run(module, source.symbol, _grid(grid, known), [value for _, value in values], names, options, warnings)
+
+
+def _run_final(
+    source: KernelSource,
+    grid: Grid,
+    arguments: Mapping[str, Any],
+    options: Options,
+    types: Mapping[str, Signature] | None,
+) -> Interpretation:
+    """Run the PTX that stock Triton makes of a kernel."""
+    with collected_diagnostics() as warnings:
+        sizes = _grid(grid, {**defaults_of(source), **arguments})
+        done = run_ptx_stage(source, sizes, arguments, options, types)
+    return Interpretation(
+        prod(sizes) // prod(_cluster(options.cluster)), done.instructions, done.seconds, tuple(warnings), 1, ptx=done
+    )
 
 
 def module_of(

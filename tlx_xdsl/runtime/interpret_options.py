@@ -34,7 +34,8 @@ class Options:
     """Thread blocks of a cluster along x, y and z; where a module says it, that counts unless this does."""
     target: str = "sm_90a"
     stage: str = FRONTEND
-    """`frontend`, `aliased`, `ttgir`, or the name of the last pass of the pipeline that is to run."""
+    """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, or `ptx`: the final PTX
+    of stock Triton."""
     schedule: str = "round-robin"
     """`round-robin`, `random` or `adversarial`."""
     seed: int = 0

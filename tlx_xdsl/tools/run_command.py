@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import linecache
 import sys
 from collections.abc import Mapping
 from math import prod
@@ -17,6 +18,7 @@ from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
 from tlx_xdsl.interpreter.launch import MAX_TURNS
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.interpreter.scheduler import POLICIES
+from tlx_xdsl.ptx.launch import PtxRun
 from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.interpret import (
@@ -55,7 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--check", **repeated, metavar="NAME=EXPR", help="what an array must hold, over the arrays from before the run"
     )
     parser.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
-    parser.add_argument("--stage", default="frontend", help="frontend (default), aliased, ttgir or the name of a pass")
+    parser.add_argument("--stage", default="frontend", help="frontend (default), aliased, ttgir, a pass, or ptx")
+    parser.add_argument(
+        "--profile", action="store_true", help="with --stage ptx: which lines and operations the instructions are of"
+    )
     parser.add_argument("--schedule", choices=POLICIES, default=POLICIES[0], help="who goes on when several can")
     parser.add_argument("--seed", type=int, default=0, help="of the schedule and of random numbers (0)")
     parser.add_argument(
@@ -143,6 +148,19 @@ def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
     )
 
 
+_SHOWN = 10
+"""Lines and operations of a profile."""
+
+
+def print_profile(run: PtxRun) -> None:
+    """Print the operations and the lines that most instructions are of."""
+    for opcode, count in sorted(run.counts.items(), key=lambda item: -item[1])[:_SHOWN]:
+        print(f"{count:>12,} {100 * count / run.instructions:5.1f} %  {opcode}")
+    for (path, line), count in sorted(run.lines.items(), key=lambda item: -item[1])[:_SHOWN]:
+        source = linecache.getline(path, line).strip()
+        print(f"{count:>12,} {100 * count / run.instructions:5.1f} %  {Path(path).name}:{line}: {source}")
+
+
 class _Run:
     """The arrays of a run, and the report on them."""
 
@@ -185,8 +203,16 @@ class _Run:
         jobs = f", {result.jobs} processes" if result.jobs > 1 else ""
         print(
             f"{result.clusters} {what}{'' if result.clusters == 1 else 's'} in {result.seconds:.2f} s: "
-            f"{result.turns:,} turns, {self._args.schedule}, seed {self._args.seed}{jobs}"
+            + (
+                f"{result.turns:,} turns, {self._args.schedule}, seed {self._args.seed}{jobs}"
+                if result.ptx is None
+                else f"{result.turns:,} instructions of warps"
+            )
         )
+        if self._args.profile:
+            if result.ptx is None:
+                raise CompilationError("--profile: only with --stage ptx")
+            print_profile(result.ptx)
         for name, path in self._saved.items():
             np.save(path, self._arrays[name])
         for name, expression in self._expected.items():

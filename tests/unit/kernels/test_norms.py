@@ -7,6 +7,8 @@ import pytest
 from tests.unit import volume
 from tests.unit.kernels.references import poisoned
 from tests.unit.kernels.test_compiled import compiled
+from tlx_xdsl.interpreter.scheduler import POLICIES
+from tlx_xdsl.kernels import norms
 from tlx_xdsl.kernels.layernorm import layer_norm, layer_norm_launch
 from tlx_xdsl.kernels.norms import norm_backward, norm_backward_launch
 from tlx_xdsl.kernels.rmsnorm import rms_norm, rms_norm_launch
@@ -80,9 +82,56 @@ def test_gradients(centred, shape, dtype, tolerance):
         assert error(dx, gradients(x, None, dout, 1e-3, centred)[0]) < 2 * tolerance
 
 
+def in_small_pieces(monkeypatch):
+    """Let clusters hold rows of up to 1024 elements, 128 for each CTA."""
+    for name, value in {
+        "HELD_COLUMNS": 64, "HELD_BACKWARD_COLUMNS": 64, "_CLUSTER_BLOCKS": {128: 4},
+        "_CLUSTER_BACKWARD_BLOCK": 128, "_CLUSTER_BACKWARD_WARPS": 4,
+    }.items():  # fmt: skip
+        monkeypatch.setattr(norms, name, value)
+
+
+@pytest.mark.parametrize("columns", [136, 200, 256, 512, 1000, 1024, 3 * 128 + 1])
+@pytest.mark.parametrize("centred", [False, True])
+def test_rows_that_clusters_hold(monkeypatch, centred, columns):
+    in_small_pieces(monkeypatch)
+    # Each cluster has more rows than there are places for sums.
+    x, dout, weight = values((70, columns)), values((70, columns), seed=2), values(columns, seed=1)
+    x += 30  # the mean is far from 0: squares of what is not centred would lose the variance
+    expected, _ = normalised(x.astype(np.float64), 1e-5, centred)
+    assert error((layer_norm if centred else rms_norm)(x, eps=1e-5), expected) < 3e-6
+    found = norm_backward(x, weight, dout, eps=1e-5, centred=centred, with_bias=True)
+    for each, wanted in zip(found, gradients(x, weight, dout, 1e-5, centred), strict=True):
+        assert error(each, wanted) < 2e-5
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
+def test_clusters_in_any_order(monkeypatch, schedule):
+    in_small_pieces(monkeypatch)
+    x, dout, weight = values((60, 1000)), values((60, 1000), seed=2), values(1000, seed=1)
+    dx, dweight, dbias = np.empty_like(x), np.empty_like(weight), np.empty_like(weight)
+    launches = norm_backward_launch(x, weight, dout, dx, dweight, dbias, eps=1e-5, centred=True)
+    launches.interpret(schedule=schedule)
+    for each, wanted in zip((dx, dweight, dbias), gradients(x, weight, dout, 1e-5, True), strict=True):
+        assert error(each, wanted) < 2e-6
+
+
+@pytest.mark.backend
+def test_clusters_compiled():
+    """A CTA's registers are all that a multiprocessor has; a few bytes of what is used once in a row are spilled."""
+    kind = np.dtype(ml_dtypes.bfloat16)
+    x, weight = np.empty((4, 65536), kind), np.empty(65536, kind)
+    backward = norm_backward_launch(x, weight, x, x.copy(), weight.copy(), weight.copy(), eps=1e-5, centred=True)
+    resources = compiled(backward.parts[0]).resources
+    assert resources.registers == 128
+    assert resources.spill_store_bytes <= 48
+    assert compiled(layer_norm_launch(x, weight, weight, x.copy())).resources.spill_store_bytes == 0
+
+
 @pytest.mark.parametrize("columns", [70000, 65544, 9000] if volume.is_full() else [65544, 9000])
 @pytest.mark.parametrize("centred", [False, True])
-def test_rows_that_registers_do_not_hold(centred, columns):
+def test_rows_that_registers_do_not_hold(monkeypatch, centred, columns):
+    monkeypatch.setattr(norms, "_CLUSTERS", {})
     x, dout, weight = values((19, columns)), values((19, columns), seed=2), values(columns, seed=1)
     expected, _ = normalised(x.astype(np.float64), 1e-5, centred)
     assert error((layer_norm if centred else rms_norm)(x, eps=1e-5), expected) < 1e-6

@@ -245,8 +245,8 @@ def test_plain_kernels_at_every_stage(stage):
 
 
 def test_the_stages_are_those_of_the_pipeline():
-    with pytest.raises(ValueError, match="unknown stage 'ptx' of a plain Triton kernel, expected frontend, aliased"):
-        negate.interpret(1, np.ones(1, np.float32), stage="ptx")
+    with pytest.raises(ValueError, match="unknown stage 'sass' of a plain Triton kernel, expected frontend, aliased"):
+        negate.interpret(1, np.ones(1, np.float32), stage="sass")
     signature = {name: "tensordesc<fp16[64, 64]>" for name in ("src", "dst")}
     module = frontend_module(copy.source, Specialization(signature, {"TILE": 64}))
     assert passes_until("frontend", module) == ()

@@ -320,7 +320,10 @@ def test_ir_from_a_file(tmp_path, capsys, emit):
             "--check: 'a_desc@c' can't be computed: no name 'c', the names are ",
         ),
         (["--grid", "1", "--check", "c_desc=b_desc"], "--check c_desc: the expression has the shape [136, 264]"),
-        (["--grid", "1", "--stage", "ptx"], "unknown stage 'ptx', expected frontend, aliased, ttgir, tlx-check-target"),
+        (
+            ["--grid", "1", "--stage", "sass"],
+            "unknown stage 'sass', expected frontend, aliased, ttgir, tlx-check-target",
+        ),
         (["--grid", "1", "--jobs", "0"], "jobs must be at least 1, found 0"),
         (["--grid", "1", "--arg", "M=randn[4]"], "'M' must be a number, found ndarray"),
         (["--grid", "1", "--arg", "M=5000000000"], "'M' is an i32, which cannot hold 5000000000"),

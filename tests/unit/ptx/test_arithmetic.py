@@ -1,0 +1,108 @@
+"""Instructions that compute, against numpy and exact arithmetic."""
+
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tests.unit.ptx.snippets import each_thread
+from tlx_xdsl.ptx.floats import fma
+
+WORDS = arrays(np.uint32, 32, elements=st.integers(0, 2**32 - 1))
+
+
+@settings(max_examples=10, deadline=None)
+@given(WORDS, WORDS)
+def test_integers(a, b):
+    signed = a.view(np.int32), b.view(np.int32)
+    cases = {
+        "add.s32": a + b, "sub.u32": a - b, "mul.lo.s32": a * b, "xor.b32": a ^ b,
+        "max.s32": np.maximum(*signed).view(np.uint32), "min.u32": np.minimum(a, b),
+        "mul.hi.u32": (a.astype(np.uint64) * b >> np.uint64(32)).astype(np.uint32),
+    }  # fmt: skip
+    for opcode, expected in cases.items():
+        np.testing.assert_array_equal(each_thread(f"    {opcode} %r1, %r10, %r11;", a, b), expected, opcode)
+    less = each_thread("    setp.lt.s32 %p1, %r10, %r11;\n    selp.b32 %r1, 1, 0, %p1;", a, b)
+    np.testing.assert_array_equal(less, (signed[0] < signed[1]).astype(np.uint32))
+
+
+def test_shifts_by_more_than_the_width():
+    a, by = np.full(32, 0x80000001, np.uint32), np.arange(20, 52, dtype=np.uint32)
+    left = each_thread("    shl.b32 %r1, %r10, %r11;", a, by)
+    right = each_thread("    shr.s32 %r1, %r10, %r11;", a, by)
+    assert left[by >= 32].any() == 0
+    assert (right[by >= 31] == 0xFFFFFFFF).all()
+
+
+def exact_fma(a: float, b: float, c: float) -> np.float32:
+    """One rounding to nearest even, from the exact value."""
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    near = np.float32(float(exact))
+    around = [np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf))]
+    gaps = [(abs(Fraction(float(each)) - exact), int(each.view(np.uint32)) & 1, each) for each in around]
+    return min(gaps, key=lambda gap: gap[:2])[2]
+
+
+FINITE = st.floats(-(2.0**40), 2.0**40, width=32)
+
+
+@settings(max_examples=200, deadline=None)
+@given(FINITE, FINITE, FINITE)
+def test_fma_rounds_once(a, b, c):
+    found = fma(*(np.array([each], np.float32) for each in (a, b, c)))[0]
+    expected = exact_fma(a, b, c)
+    assert found == expected
+
+
+def test_fma_where_f64_makes_a_tie():
+    """1 + 2**-24 is a tie of f32; what decides it is below the last bit of f64."""
+    a = np.array([1 + 2**-12], np.float32)
+    c = np.array([-(2.0**-60)], np.float32)
+    found = fma(a, a, c)[0]
+    assert found == exact_fma(float(a[0]), float(a[0]), float(c[0]))
+
+
+def test_flushing():
+    tiny = np.full(32, 1e-40, np.float32)
+    kept = each_thread("    add.rn.f32 %r1, %r10, %r10;", tiny, dtype=np.float32)
+    flushed = each_thread("    add.rn.ftz.f32 %r1, %r10, %r10;", tiny, dtype=np.float32)
+    assert (kept == np.float32(2) * tiny).all()
+    assert (flushed == 0).all()
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+def test_halves(name):
+    dtype = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}[name]
+    high, low = np.linspace(-3, 3, 32, dtype=np.float32), np.linspace(60000, 1e-9, 32, dtype=np.float32)
+    found = each_thread(f"    cvt.rn.{name}x2.f32 %r1, %r10, %r11;", high, low).view(dtype).reshape(-1, 2)
+    np.testing.assert_array_equal(found[:, 0], low.astype(dtype))
+    np.testing.assert_array_equal(found[:, 1], high.astype(dtype))
+
+
+@pytest.mark.parametrize(
+    ("opcode", "function", "error"),
+    [
+        ("ex2.approx.ftz.f32", np.exp2, 2**-22),
+        ("lg2.approx.f32", np.log2, 2**-21),
+        ("rcp.approx.ftz.f32", np.reciprocal, 2**-22),
+        ("rsqrt.approx.f32", lambda x: 1 / np.sqrt(x), 2**-22),
+        ("sqrt.rn.f32", np.sqrt, 2**-24),
+        ("tanh.approx.f32", np.tanh, 2**-11),
+    ],
+)
+def test_approximations_are_within_their_error(opcode, function, error):
+    x = np.linspace(0.5, 20, 32, dtype=np.float32)
+    found = each_thread(f"    {opcode} %r1, %r10;", x, dtype=np.float32)
+    np.testing.assert_allclose(found, function(x.astype(np.float64)), rtol=error)
+
+
+def test_a_guard_keeps_what_was_there():
+    body = """
+    mov.b32 %r1, 7;
+    setp.gt.u32 %p1, %r0, 15;
+    @%p1 add.s32 %r1, %r0, 100;"""
+    expected = np.where(np.arange(32) > 15, np.arange(32) + 100, 7)
+    np.testing.assert_array_equal(each_thread(body), expected)

@@ -1,0 +1,134 @@
+"""Kernels from the final PTX of stock Triton: the numbers of numpy, and of the interpreter."""
+
+import numpy as np
+import pytest
+
+from tests.gallery.synchronisation.example_runs import CASES
+from tests.unit import volume
+from tests.unit.ptx.compiled import add, changed, compiled_once, histogram, instead, matmul, matrices, softmax, without
+from tlx_xdsl.ptx import PtxFault
+from tlx_xdsl.runtime import ptx_stage
+from tlx_xdsl.runtime.interpret import interpret
+from tlx_xdsl.tools.tlx import main
+
+pytestmark = pytest.mark.backend
+
+SHORT = ["ws-gemm-small-tiles", "ws-attention-causal", "blackwell-gemm-ragged"]
+
+
+@pytest.fixture(autouse=True)
+def _compile_once(monkeypatch):
+    monkeypatch.setattr(ptx_stage, "compiled", compiled_once)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a"])
+def test_vectors(target):
+    x, y = np.random.default_rng(0).standard_normal((2, 3000)).astype(np.float32)
+    out = np.full(3000, np.nan, np.float32)
+    result = interpret(add, 3, x.copy(), y.copy(), out, 3000, BLOCK=1024, stage="ptx", target=target)
+    np.testing.assert_array_equal(out, x + y)
+    assert result.ptx is not None
+    assert any(opcode.startswith("ld.global") for opcode in result.ptx.counts)
+
+
+def test_rows():
+    x = np.random.default_rng(0).standard_normal((5, 700)).astype(np.float32)
+    out, same = np.zeros_like(x), np.zeros_like(x)
+    interpret(softmax, 5, x, out, 700, 700, BLOCK=1024, stage="ptx")
+    interpret(softmax, 5, x, same, 700, 700, BLOCK=1024)
+    power = np.exp(x - x.max(1, keepdims=True).astype(np.float64))
+    np.testing.assert_allclose(out, power / power.sum(1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(out, same, rtol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a"])
+def test_products(target):
+    """`mma.sync` with `ldmatrix` and `cp.async`, wgmma, and tcgen05."""
+    a, b = matrices()
+    c = np.full((128, 64), np.nan, np.float32)
+    interpret(matmul, (2, 1), a, b, c, 128, 64, 160, BLOCK=64, DEPTH=32, stage="ptx", target=target)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
+
+
+def test_atomics_and_scans():
+    x = np.random.default_rng(0).integers(0, 100, 100).astype(np.int32)
+    counts = np.zeros(120, np.int32)
+    interpret(histogram, 1, x, counts, 100, BLOCK=128, stage="ptx")
+    np.testing.assert_array_equal(counts[:8], np.bincount(x % 8, minlength=8))
+    np.testing.assert_array_equal(counts[8:108], np.cumsum(x))
+
+
+@pytest.mark.parametrize("name", CASES if volume.is_full() else SHORT)
+def test_example(name):
+    """All examples: those of Hopper and of Blackwell."""
+    result = CASES[name]().run(stage="ptx")
+    assert result.turns > 1000
+
+
+# What is wrong in the PTX ---------------------------------------------------------------------------------------------
+
+GEMM = {
+    "a fence": without(r"fence\.proxy\.async[^;]*;"),
+    "a wait for loads": without(r"mbarrier\.try_wait[^;]*;\s*@!complete bra\.uni waitLoop;", 1),
+    "the expected bytes": without(r"@%p\d+ mbarrier\.arrive\.expect_tx[^;]*;"),
+    "fewer bytes": instead(r"(arrive\.expect_tx[^;]*, )\d+;", r"\g<1>1024;"),
+    "an initialisation": without(r"@%p\d+ mbarrier\.init[^;]*;"),
+    "one arrival more": instead(r"(mbarrier\.init[^;]*, )1;", r"\g<1>2;"),
+    "a load": without(r"@%p\d+ cp\.async\.bulk\.tensor\.2d\.shared[^;]*;"),
+    "an arrival": without(r"@%p\d+ mbarrier\.arrive\.shared[^;]*;"),
+    "a wait for products": without(r"wgmma\.wait_group\.sync\.aligned 0;", -1),
+    "a fence of registers": without(r"wgmma\.fence\.sync\.aligned;"),
+    "a barrier of tasks": without(r"barrier\.sync \t1;"),
+    "registers given back": without(r"setmaxnreg\.dec[^;]*;"),
+}
+
+
+@pytest.mark.parametrize("mistake", GEMM)
+def test_mistakes_in_a_gemm_are_found(mistake):
+    with changed(GEMM[mistake]), pytest.raises((PtxFault, AssertionError)) as error:
+        CASES["ws-gemm-small-tiles"]().run(stage="ptx", max_seconds=20)
+    assert mistake != "a fence" or "without a proxy fence in between" in str(error.value)
+
+
+AMPERE = {
+    "a wait for copies": without(r"cp\.async\.wait_group[^;]*;"),
+    "a barrier": without(r"bar\.sync[^;]*;"),
+    "a commit": without(r"cp\.async\.commit_group;", -1),
+}
+
+
+@pytest.mark.parametrize("mistake", AMPERE)
+def test_mistakes_with_cp_async_are_found(mistake):
+    a, b = matrices()
+    c = np.zeros((128, 64), np.float32)
+    with changed(AMPERE[mistake]), pytest.raises(PtxFault, match=r"nothing orders it|nothing has written"):
+        interpret(matmul, (2, 1), a, b, c, 128, 64, 160, BLOCK=64, DEPTH=32, stage="ptx", target="sm_80")
+
+
+BLACKWELL = {
+    "a commit": without(r"@%p\d+ tcgen05\.commit[^;]*;"),
+    "a wait": without(r"mbarrier\.try_wait[^;]*;\s*@!complete bra\.uni waitLoop;", 0),
+    "a fence": without(r"fence\.proxy\.async[^;]*;", -1),
+    "the allocation": without(r"@%p\d+ tcgen05\.alloc[^;]*;"),
+    "a bit of a descriptor": instead(r"(tcgen05\.mma[^;]*, %rd\d+, %rd\d+, )%r\d+,", r"\g<1>%r0,"),
+}
+
+
+@pytest.mark.parametrize("mistake", BLACKWELL)
+def test_mistakes_on_blackwell_are_found(mistake):
+    with changed(BLACKWELL[mistake]), pytest.raises((PtxFault, AssertionError)):
+        CASES["blackwell-gemm-ragged"]().run(stage="ptx", max_seconds=20)
+
+
+def test_the_command(tmp_path, capsys):
+    file = tmp_path / "twice.py"
+    file.write_text(
+        "import tlx_xdsl\nimport tlx_xdsl.language as tl\n\n\n@tlx_xdsl.jit\ndef twice(x, out):\n"
+        "    i = tl.arange(0, 64)\n    tl.store(out + i, 2 * tl.load(x + i))\n"
+    )
+    arguments = ["--grid", "1", "--arg", "x=randn:fp32[64]", "--arg", "out=nan:fp32[64]", "--check", "out=2*x"]
+    assert main(["run", f"{file}:twice", "--stage", "ptx", "--profile", *arguments]) == 0
+    said = capsys.readouterr().out
+    assert "instructions of warps" in said
+    assert "twice.py:8: tl.store(out + i, 2 * tl.load(x + i))" in said
+    assert "out = 2*x: largest error 0.0e+00" in said

@@ -1,0 +1,396 @@
+"""Happens-before of a wave: vector clocks of warps and of asynchronous operations, as matrices.
+
+Each warp is an agent, and so are the operations of one kind that a warp has issued and that report to one thing: its
+`cp.async`, its stores by TMA, its loads by TMA to one mbarrier, the products of its warp group, its operations of the
+tensor core. `known[warp]` holds the last step of each agent that is over and visible to the warp; `fenced[warp]`
+the last one that is visible to the async proxy, too (PTX ISA, "Async proxy"). Two accesses to the same byte of which
+one writes must be ordered (Lamport 1978; Mattern 1989), whichever way this run had them.
+
+The threads of a warp count as one: they run together here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlx_xdsl.ptx.cohort import LANES, Cohort
+from tlx_xdsl.ptx.faults import PtxRace, describe
+from tlx_xdsl.ptx.shadow import STEPS, Shadow
+from tlx_xdsl.ptx.surroundings import Surroundings
+from tlx_xdsl.ptx.traps import Trap
+
+_MOST_PLACES = 3
+"""Places that a note about an earlier access names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """An asynchronous operation, or those of all warp groups of a cohort."""
+
+    agents: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    warps: NDArray[np.int64]
+    """The warp that has issued each."""
+    what: str
+    ordered_with_itself: bool = False
+    """True if each comes after those that its agent has had before."""
+
+
+class Clocks:
+    """Compares the accesses of a wave to shared and tensor memory."""
+
+    def __init__(self, wave: Surroundings):
+        self.wave = wave
+        self.warps = wave.ctas * wave.padded_threads // LANES
+        self._per_cta = wave.padded_threads // LANES
+        self.known: NDArray[np.int32] = np.zeros((self.warps, self.warps), np.int32)
+        self.fenced: NDArray[np.int32] = np.zeros((self.warps, self.warps), np.int32)
+        every = np.arange(self.warps)
+        self.known[every, every] = 1
+        self._steps: dict[int, int] = {}
+        """The last step of each asynchronous agent."""
+        self._agents: dict[tuple[Any, ...], int] = {}
+        self.names: dict[int, str] = {}
+        self.is_async: NDArray[np.bool_] = np.zeros(self.warps, np.bool_)
+        """Whether an agent is of the async proxy."""
+        self._groups: dict[tuple[str, int], list[int]] = {}
+        """The steps that were committed by each warp and not waited for, by the kind of operation."""
+        self._places: dict[tuple[int, int], list[int]] = {}
+        """The instructions of each step of an agent."""
+        self._released: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}
+        """What each warp knew at its last fence, which its relaxed arrivals release."""
+        self.shared = Shadow(self, len(wave.shared.bytes), wave.shared.stride)
+        self._tensor: Shadow | None = None
+
+    # Agents ----------------------------------------------------------------------------------------------------------
+
+    def agent(self, kind: str, warp: int, to: Any = None, *, is_async: bool = True) -> int:
+        """The agent of operations of a kind, of a warp, that report to one thing."""
+        key = (kind, warp, to)
+        if (found := self._agents.get(key)) is None:
+            found = self._agents[key] = self.warps + len(self._agents)
+            self.names[found] = f"{kind} of warp {warp % self._per_cta}"
+            if found >= self.known.shape[1]:
+                more = max(found, 64)
+                self.known = np.pad(self.known, ((0, 0), (0, more)))
+                self.fenced = np.pad(self.fenced, ((0, 0), (0, more)))
+                self.is_async = np.pad(self.is_async, (0, more))
+            self.is_async[found] = is_async
+            self._steps[found] = 0
+        return found
+
+    def _note(self, agent: int, step: int, cohort: Cohort) -> None:
+        found = self._places.setdefault((agent, step), [])
+        if cohort.at not in found and len(found) < 8 * _MOST_PLACES:
+            found.append(cohort.at)
+
+    def _begin(self, cohort: Cohort, agent: int) -> int:
+        step = self._steps[agent] = self._steps[agent] + 1
+        self._note(agent, step, cohort)
+        return step
+
+    # Accesses of threads ---------------------------------------------------------------------------------------------
+
+    def load(self, cohort: Cohort, mask: Any, places: NDArray[np.int64], size: int) -> None:
+        """Threads read `size` bytes at each place."""
+        self._threads(cohort, cohort.warp_of if mask is None else cohort.warp_of[mask], places, size, writes=False)
+
+    def store(self, cohort: Cohort, mask: Any, places: NDArray[np.int64], size: int) -> None:
+        """Threads write `size` bytes at each place."""
+        self._threads(cohort, cohort.warp_of if mask is None else cohort.warp_of[mask], places, size, writes=True)
+
+    def rows_read(self, cohort: Cohort, mask: Any, places: NDArray[np.int64], rows: int, size: int) -> None:
+        """Each warp reads so many rows."""
+        self._threads(cohort, np.repeat(self._running(cohort, mask), rows), places, size, writes=False)
+
+    def rows_written(self, cohort: Cohort, mask: Any, places: NDArray[np.int64], rows: int, size: int) -> None:
+        """Each warp writes so many rows."""
+        self._threads(cohort, np.repeat(self._running(cohort, mask), rows), places, size, writes=True)
+
+    @staticmethod
+    def _running(cohort: Cohort, mask: Any) -> NDArray[np.int64]:
+        return cohort.warps if mask is None else cohort.warps[mask.reshape(-1, LANES)[:, 0]]
+
+    def _threads(
+        self, cohort: Cohort, warps: NDArray[np.int64], places: NDArray[np.int64], size: int, *, writes: bool
+    ) -> None:
+        if not len(places):
+            return
+        first = int(warps[0])
+        own = np.array([first]) if warps[-1] == first else np.unique(warps)
+        steps = self.known[own, own].astype(np.int64)
+        for warp, step in zip(own.tolist(), steps.tolist(), strict=True):
+            self._note(warp, step, cohort)
+        self.shared.access(own, own, steps, warps, places, size, writes=writes, proxy=False, ordered=False)
+
+    # Asynchronous operations -----------------------------------------------------------------------------------------
+
+    def issue(self, cohort: Cohort, thread: int, kind: str, to: Any = None) -> Token:
+        """A thread issues an operation of the async proxy."""
+        warp = int(cohort.warp_of[thread])
+        agent = self.agent(kind, warp, to)
+        step = self._begin(cohort, agent)
+        return Token(np.array([agent]), np.array([step]), np.array([warp]), kind)
+
+    def issue_groups(self, cohort: Cohort, kind: str) -> Token:
+        """Each warp group of a cohort issues an operation."""
+        warps = cohort.warps[::4]
+        agents = np.array([self.agent(kind, int(warp)) for warp in warps])
+        steps = np.array([self._begin(cohort, int(agent)) for agent in agents])
+        return Token(agents, steps, warps, kind)
+
+    def reads(self, token: Token, units: NDArray[np.int64], size: int) -> None:
+        """An operation reads units of 16 bytes."""
+        self.groups_read(token, units.reshape(1, -1), size)
+
+    def groups_read(self, token: Token, units: NDArray[np.int64], size: int) -> None:
+        """Each operation of a token reads a row of units."""
+        self._units(token, units, size, writes=False)
+
+    def writes(self, token: Token, units: NDArray[np.int64], size: int) -> None:
+        """An operation writes units of 16 bytes."""
+        self._units(token, units.reshape(1, -1), size, writes=True)
+
+    def _units(self, token: Token, units: NDArray[np.int64], size: int, *, writes: bool) -> None:
+        for agent, step, warp, row in zip(token.agents, token.steps, token.warps, units, strict=True):
+            self.shared.access(
+                np.array([warp]), np.array([agent]), np.array([step]), None, row * size, size,
+                writes=writes, proxy=True, ordered=token.ordered_with_itself,
+            )  # fmt: skip
+
+    def copy(self, cohort: Cohort, threads: NDArray[np.int64], places: NDArray[np.int64], size: int) -> None:
+        """Threads issue `cp.async`, of the generic proxy."""
+        warps = cohort.warp_of[threads]
+        for warp in np.unique(warps).tolist():
+            agent = self.agent("cp.async", warp, is_async=False)
+            step = self._begin(cohort, agent)
+            self.shared.access(
+                np.array([warp]), np.array([agent]), np.array([step]), None, places[warps == warp], size,
+                writes=True, proxy=False, ordered=False,
+            )  # fmt: skip
+
+    def remote_stores(
+        self, cohort: Cohort, chosen: NDArray[np.bool_], places: NDArray[np.int64], size: int, barrier: Any, to: int
+    ) -> None:
+        """Threads issue `st.async`, whose end counts at an mbarrier."""
+        warps = cohort.warp_of[chosen]
+        for warp in np.unique(warps).tolist():
+            agent = self.agent("st.async", warp, to, is_async=False)
+            step = self._begin(cohort, agent)
+            token = Token(np.array([agent]), np.array([step]), np.array([warp]), "st.async")
+            self.shared.access(
+                token.warps, token.agents, token.steps, None, places[warps == warp], size,
+                writes=True, proxy=False, ordered=True,
+            )  # fmt: skip
+            self.complete(token, barrier)
+
+    def commit(self, cohort: Cohort, mask: Any, kind: str) -> None:
+        """Warps close a group of operations of a kind."""
+        for warp in self._issuers(cohort, mask, kind):
+            agent = self._agents.get((kind, warp, None))
+            self._groups.setdefault((kind, warp), []).append(0 if agent is None else self._steps[agent])
+
+    def wait_group(self, cohort: Cohort, mask: Any, kind: str, count: int) -> None:
+        """Warps wait for all but the last groups of operations of a kind."""
+        for warp in self._issuers(cohort, mask, kind):
+            groups = self._groups.get((kind, warp), [])
+            done = groups[: len(groups) - count] if count else groups
+            agent = self._agents.get((kind, warp, None))
+            if not done or agent is None:
+                continue
+            self._groups[kind, warp] = groups[len(done) :]
+            waiting = slice(warp, warp + 4) if kind == "wgmma" else slice(warp, warp + 1)
+            self.known[waiting, agent] = np.maximum(self.known[waiting, agent], done[-1])
+            if self.is_async[agent]:
+                self.fenced[waiting, agent] = np.maximum(self.fenced[waiting, agent], done[-1])
+
+    def _issuers(self, cohort: Cohort, mask: Any, kind: str) -> list[int]:
+        warps = cohort.warps if mask is None else np.unique(cohort.warp_of[mask])
+        return [warp for warp in warps.tolist() if kind != "wgmma" or warp % 4 == 0]
+
+    def complete(self, token: Token, barrier: Any) -> None:
+        """The end of an operation counts at an mbarrier."""
+        warp = int(token.warps[0])
+        known, fenced = self.known[warp].copy(), self.fenced[warp].copy()
+        known[token.agents], fenced[token.agents] = token.steps, token.steps
+        self._gather(barrier, known, fenced)
+
+    def copies_arrive(self, cohort: Cohort, threads: NDArray[np.int64], barrier: Any) -> None:
+        """The end of the `cp.async` of threads so far counts at an mbarrier."""
+        for warp in np.unique(cohort.warp_of[threads]).tolist():
+            known = self.known[warp].copy()
+            if (agent := self._agents.get(("cp.async", warp, None))) is not None:
+                known[agent] = self._steps[agent]
+            self._gather(barrier, known, self.fenced[warp])
+
+    # Order -----------------------------------------------------------------------------------------------------------
+
+    def _gather(self, barrier: Any, known: NDArray[np.int32], fenced: NDArray[np.int32]) -> None:
+        if barrier.gathering is None:
+            barrier.gathering = (known.copy(), fenced.copy())
+            return
+        barrier.gathering = (_joined(barrier.gathering[0], known), _joined(barrier.gathering[1], fenced))
+
+    def _release(self, warps: NDArray[np.int64], barrier: Any) -> None:
+        self._gather(barrier, self.known[warps].max(axis=0), self.fenced[warps].max(axis=0))
+        self.known[warps, warps] += 1
+        if int(self.known[warps, warps].max()) >= STEPS:
+            raise Trap(f"a warp has arrived more than {STEPS} times: run without comparing accesses (races=False)")
+
+    def release(self, cohort: Cohort, chosen: NDArray[np.bool_], barrier: Any) -> None:
+        """Threads arrive at a barrier."""
+        self._release(np.unique(cohort.warp_of[chosen]), barrier)
+
+    def arrive(self, cohort: Cohort, threads: NDArray[np.int64], barrier: Any) -> None:
+        """Threads arrive at an mbarrier."""
+        warps = np.unique(cohort.warp_of[threads])
+        self._check_made(cohort, warps, barrier)
+        self._release(warps, barrier)
+
+    def fence(self, cohort: Cohort, mask: Any) -> None:
+        """Warps fence: what they know now is released by relaxed operations after it."""
+        for warp in (cohort.warps if mask is None else np.unique(cohort.warp_of[mask])).tolist():
+            self._released[warp] = (self.known[warp].copy(), self.fenced[warp].copy())
+            self.known[warp, warp] += 1
+
+    def arrive_relaxed(self, cohort: Cohort, chosen: NDArray[Any], barrier: Any) -> None:
+        """Threads arrive without releasing more than what a fence has."""
+        for warp in np.unique(cohort.warp_of[chosen]).tolist():
+            if (found := self._released.get(warp)) is not None:
+                self._gather(barrier, *found)
+
+    def acquire(self, cohort: Cohort, chosen: NDArray[np.bool_], barrier: Any) -> None:
+        """Threads have waited for a barrier."""
+        if barrier.completed is None:
+            return
+        warps = np.unique(cohort.warp_of[chosen])
+        known, fenced = barrier.completed
+        count = len(known)
+        self.known[warps, :count] = np.maximum(self.known[warps, :count], known)
+        self.fenced[warps, :count] = np.maximum(self.fenced[warps, :count], fenced)
+
+    def pass_wait(self, cohort: Cohort, chosen: NDArray[np.bool_], barrier: Any) -> None:
+        """Threads have waited for an mbarrier."""
+        self._check_made(cohort, np.unique(cohort.warp_of[chosen]), barrier)
+        self.acquire(cohort, chosen, barrier)
+
+    def initialise(self, cohort: Cohort, threads: NDArray[np.int64], place: int) -> None:
+        """A thread makes an mbarrier, or ends it."""
+        warp = int(cohort.warp_of[threads[0]])
+        self.store(cohort, np.isin(np.arange(cohort.n), threads[:1]), np.array([place]), 8)
+        if (barrier := self.wave.mbarriers.get(place)) is not None:
+            barrier.made = (warp, int(self.known[warp, warp]))
+
+    def _check_made(self, cohort: Cohort, warps: NDArray[np.int64], barrier: Any) -> None:
+        if barrier.made is None:
+            return
+        agent, step = barrier.made
+        if (self.known[warps, agent] < step).any():
+            raise Trap(
+                f"nothing orders this use of {barrier.name} after its initialisation",
+                (f"initialised at {self.places(agent, step)}",),
+                PtxRace,
+            )
+
+    def proxy_fence(self, cohort: Cohort, mask: Any) -> None:
+        """What warps know becomes visible to the async proxy."""
+        warps = cohort.warps if mask is None else np.unique(cohort.warp_of[mask])
+        self.fenced[warps] = self.known[warps]
+
+    def warp_sync(self, cohort: Cohort, named: Any) -> None:
+        """The threads of a warp count as one."""
+
+    # Tensor memory ---------------------------------------------------------------------------------------------------
+
+    @property
+    def tensor(self) -> Shadow:
+        """What is known of accesses to tensor memory, whose bytes are its words."""
+        if self._tensor is None:
+            self._tensor = Shadow(self, self.wave.ctas << 16, 1 << 16)
+        return self._tensor
+
+    @staticmethod
+    def _words(cta: int, lanes: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
+        return ((cta << 16) + (lanes << 9) + columns).ravel()
+
+    def tensor_access(
+        self, cohort: Cohort, row: int, cta: int, lanes: NDArray[np.int64], columns: NDArray[np.int64], writes: bool
+    ) -> None:
+        """A warp reads or writes tensor memory."""
+        warp = cohort.warps[row : row + 1]
+        agent = self.agent("tcgen05.st" if writes else "tcgen05.ld", int(warp[0]), is_async=False)
+        step = self._begin(cohort, agent)
+        places = self._words(cta, *np.broadcast_arrays(lanes, columns))
+        self.tensor.access(
+            warp, np.array([agent]), np.array([step]), None, places, 1, writes=writes, proxy=False, ordered=True
+        )
+
+    def tensor_issue(self, cohort: Cohort, thread: int, accumulator: Any) -> Token:
+        """A thread issues an operation of the tensor core; they follow each other in the order of their issue."""
+        token = self.issue(cohort, thread, "tcgen05 operation")
+        return Token(token.agents, token.steps, token.warps, token.what, ordered_with_itself=True)
+
+    def tensor_moves(
+        self, token: Token, cta: int, lanes: NDArray[np.int64], columns: NDArray[np.int64], writes: bool
+    ) -> None:
+        """An operation of the tensor core reads or writes tensor memory, which has no proxies."""
+        places = self._words(cta, *np.broadcast_arrays(lanes, columns))
+        self.tensor.access(
+            token.warps, token.agents, token.steps, None, places, 1, writes=writes, proxy=False, ordered=True
+        )
+
+    def tensor_commit(self, cohort: Cohort, thread: int, barrier: Any) -> None:
+        """The end of all that a thread has issued to the tensor core counts at an mbarrier."""
+        warp = int(cohort.warp_of[thread])
+        known, fenced = self.known[warp].copy(), self.fenced[warp].copy()
+        if (agent := self._agents.get(("tcgen05 operation", warp, None))) is not None:
+            known[agent] = fenced[agent] = self._steps[agent]
+        self._gather(barrier, known, fenced)
+
+    def tensor_wait(self, cohort: Cohort, mask: Any, kind: str) -> None:
+        """Warps wait for their loads or stores of tensor memory."""
+        for warp in (cohort.warps if mask is None else np.unique(cohort.warp_of[mask])).tolist():
+            if (agent := self._agents.get((f"tcgen05.{kind}", warp, None))) is not None:
+                self.known[warp, agent] = self._steps[agent]
+
+    # Reports ---------------------------------------------------------------------------------------------------------
+
+    def places(self, agent: int, step: int) -> str:
+        """Where a step of an agent stands."""
+        found = self._places.get((agent, step), [])
+        module, instructions = self.wave.program.module, self.wave.program.function.instructions
+        shown = "; ".join(describe(module, instructions[at]) for at in found[:_MOST_PLACES])
+        return shown or "an unknown place"
+
+    def name(self, agent: int) -> str:
+        """The name of an agent in reports."""
+        return self.names.get(agent) or f"warp {agent % self._per_cta}"
+
+    def race(self, agent: int, step: int, where: str, past: str, *, writes: bool, fence: bool) -> Trap:
+        """The report of two accesses that nothing orders."""
+        verb = "writes" if writes else "reads"
+        other = self.name(agent)
+        note = f"{past} by the {other}" if agent >= self.warps else f"{past} by {other}"
+        if fence:
+            return Trap(
+                f"the async proxy {verb} {where}, {note} without a proxy fence in between",
+                (f"{past} at {self.places(agent, step)}", "fence.proxy.async must come after that, before a barrier"),
+                PtxRace,
+            )
+        return Trap(
+            f"this {verb} {where}, and nothing orders it after what was {note}",
+            (f"{past} at {self.places(agent, step)}",),
+            PtxRace,
+        )
+
+
+def _joined(one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
+    if len(one) < len(other):
+        one = np.pad(one, (0, len(other) - len(one)))
+    elif len(other) < len(one):
+        other = np.pad(other, (0, len(one) - len(other)))
+    return np.maximum(one, other)

@@ -1,0 +1,89 @@
+"""Arithmetic on f32 as PTX has it, on numpy arrays (PTX ISA, "Floating Point Instructions").
+
+`add`, `sub`, `mul` and `div.rn` of numpy round to nearest even, as `.rn` does, and keep subnormal numbers; `.ftz` makes
+them zeros of their sign. Approximate functions are numpy's, whose error is smaller than the one that PTX allows:
+
+    ex2.approx.f32    2 ulp            rcp.approx.f32     1 ulp
+    lg2.approx.f32    2**-22 abs.      rsqrt.approx.f32   2**-22.9 rel.
+    sin, cos.approx   2**-20.5 abs.    tanh.approx.f32    2**-11 rel.
+    div.full, .approx 2 ulp            sqrt.approx.f32    2**-23 rel.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.directed_rounding import fused_multiply_add
+
+F4 = np.dtype(np.float32)
+_TINY = np.float32(np.finfo(np.float32).smallest_normal)
+_TIE = np.int64(1 << 28)
+_BELOW = np.int64((1 << 29) - 1)
+
+
+def flush(values: Array) -> Array:
+    """Subnormal numbers become zeros of their sign (`.ftz`)."""
+    small = np.abs(values) < _TINY
+    return np.where(small, np.copysign(np.float32(0), values), values) if np.count_nonzero(small) else values
+
+
+def fma(a: Array, b: Array, c: Array) -> Array:
+    """`a * b + c` with one rounding to nearest.
+
+    The product is exact in f64, and rounding the sum to f64 first does no harm, unless that makes a tie between two f32
+    of it, or the result is subnormal: then it is computed with rounding to odd.
+    """
+    total = np.asarray(a, np.float64) * b + c
+    low = total.view(np.int64) & _BELOW
+    doubtful = (low == _TIE) | (np.abs(total) < _TINY) & (total != 0)
+    if np.count_nonzero(doubtful):
+        return fused_multiply_add(np.asarray(a), np.asarray(b), np.asarray(c), F4)
+    return total.astype(np.float32)
+
+
+def saturate(values: Array) -> Array:
+    """Into 0 to 1; NaN is 0 (`.sat`)."""
+    clipped = np.clip(values, values.dtype.type(0), values.dtype.type(1))
+    return np.where(np.isnan(values), values.dtype.type(0), clipped)
+
+
+def exp2(values: Array) -> Array:
+    """`ex2.approx.f32`."""
+    return np.exp2(values)
+
+
+def exp2_flushed(values: Array) -> Array:
+    """`ex2.approx.ftz.f32`: what would be subnormal is 0."""
+    result = np.exp2(values)
+    return np.where(result < _TINY, np.float32(0), result) if np.count_nonzero(result < _TINY) else result
+
+
+def log2(values: Array) -> Array:
+    """`lg2.approx.f32`."""
+    return np.log2(values.astype(np.float64)).astype(np.float32)
+
+
+def reciprocal(values: Array) -> Array:
+    """`rcp`."""
+    return np.float32(1) / values
+
+
+def reciprocal_root(values: Array) -> Array:
+    """`rsqrt.approx`."""
+    return (1 / np.sqrt(values.astype(np.float64))).astype(values.dtype)
+
+
+def sine(values: Array) -> Array:
+    """`sin.approx.f32`."""
+    return np.sin(values.astype(np.float64)).astype(np.float32)
+
+
+def cosine(values: Array) -> Array:
+    """`cos.approx.f32`."""
+    return np.cos(values.astype(np.float64)).astype(np.float32)
+
+
+def tangent(values: Array) -> Array:
+    """`tanh.approx.f32`."""
+    return np.tanh(values.astype(np.float64)).astype(np.float32)

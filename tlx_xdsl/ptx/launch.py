@@ -1,0 +1,265 @@
+"""Run a kernel from its PTX: arguments to parameters, and the launch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from tlx_xdsl.errors import InputError, InputTypeError
+from tlx_xdsl.interpreter.arguments import addresses_of
+from tlx_xdsl.interpreter.blas import one_thread
+from tlx_xdsl.ptx.global_memory import GlobalMemory
+from tlx_xdsl.ptx.machine import Limits, Machine
+from tlx_xdsl.ptx.program import Program, prepare
+from tlx_xdsl.ptx.reader import read
+from tlx_xdsl.ptx.syntax import Parameter
+from tlx_xdsl.ptx.tensor_map import TENSOR_MAP_BYTES, TensorMap, encode
+from tlx_xdsl.targets import target_named
+
+MOST_SHARED = 227 * 1024
+"""Bytes of shared memory where no target says it."""
+
+
+@dataclass(frozen=True)
+class PtxRun:
+    """What a run of PTX has done."""
+
+    instructions: int
+    """Instructions that warps have run."""
+    seconds: float
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Instructions that warps have run, by operation code."""
+    lines: Mapping[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
+    """Instructions that warps have run, by file and line of the Python source."""
+
+
+def run_ptx(
+    text: str,
+    grid: int | Sequence[int],
+    args: Sequence[Any],
+    *,
+    kernel: str | None = None,
+    num_warps: int | None = None,
+    cluster: Sequence[int] | None = None,
+    shared: int | None = None,
+    scratch: int = 0,
+    filename: str = "<ptx>",
+    uninitialized: str = "error",
+    races: bool = True,
+    max_seconds: float = 600.0,
+    max_blocks: int = 50_000_000,
+) -> PtxRun:
+    """Run a kernel of PTX on numpy arrays, which are written in place.
+
+    `args` are the values of the kernel's parameters in order: numpy arrays (or what numpy takes without a copy) for
+    pointers, numbers, and `TensorMap`s for parameters of 128 bytes, which stand for the shape and the strides after
+    them, too, where the kernel has them. The two scratch pointers that Triton adds need no values.
+
+    `grid` counts CTAs along x, y and z. `num_warps` and `cluster` are needed where the PTX does not say them
+    (`.reqntid`, `.reqnctapercluster`). `shared` is the dynamic shared memory in bytes (all that the target has), and
+    `scratch` the bytes of global scratch memory of each CTA. With `uninitialized="allow"`, shared memory that nothing
+    has written may be read. `races=False` compares no accesses.
+
+    Raises PtxError for PTX that is not known, at its line; PtxFault for what the kernel does wrong while it runs, at
+    its line of Python or of PTX; PtxDeadlock, PtxRace and PtxBudget, which are PtxFaults; TypeError and ValueError for
+    arguments that do not fit.
+    """
+    program = prepare(read(text, filename), kernel)
+    return run_program(
+        program, grid, args, num_warps=num_warps, cluster=cluster, shared=shared, scratch=scratch,
+        uninitialized=uninitialized, races=races, limits=Limits(max_blocks, max_seconds),
+    )  # fmt: skip
+
+
+def run_program(
+    program: Program,
+    grid: int | Sequence[int],
+    args: Sequence[Any],
+    *,
+    names: Sequence[str] | None = None,
+    num_warps: int | None = None,
+    cluster: Sequence[int] | None = None,
+    shared: int | None = None,
+    scratch: int = 0,
+    uninitialized: str = "error",
+    races: bool = True,
+    limits: Limits | None = None,
+) -> PtxRun:
+    """Run a kernel that was read before, as `run_ptx` does; `names` are those of the arguments in reports."""
+    if uninitialized not in ("error", "allow"):
+        raise InputError(f"uninitialized: expected error or allow, found '{uninitialized}'")
+    sizes = _three("grid", grid)
+    block = _block(program, num_warps)
+    clusters = _cluster(program, cluster)
+    if any(size % part for size, part in zip(sizes, clusters, strict=True)):
+        raise InputError(f"the grid {sizes} is no multiple of the cluster {clusters}")
+    memory = GlobalMemory()
+    if scratch:
+        held = np.zeros(scratch * prod(sizes), np.uint8)
+        scratch_address = memory.add("scratch memory", held)
+    else:
+        scratch_address = 0
+    parameters = bind(program, args, memory, scratch_address, names)
+    machine = Machine(
+        program, memory, parameters, sizes, block, clusters, _shared(program, shared),
+        allows_uninitialized=uninitialized == "allow", compares=races,
+    )  # fmt: skip
+    before = time.perf_counter()
+    with one_thread():
+        machine.run(limits or Limits())
+    return report(program, machine.counts, time.perf_counter() - before)
+
+
+def report(program: Program, counts: Sequence[int], seconds: float) -> PtxRun:
+    """Say what was run, from how often each block was."""
+    opcodes: dict[str, int] = {}
+    lines: dict[tuple[str, int], int] = {}
+    total = 0
+    for block, count in zip(program.blocks, counts, strict=True):
+        if not count:
+            continue
+        for instruction in program.function.instructions[block.first : block.last]:
+            opcodes[instruction.opcode] = opcodes.get(instruction.opcode, 0) + count
+            if (place := instruction.place) is not None and place.file in program.module.files:
+                key = program.module.files[place.file], place.line
+                lines[key] = lines.get(key, 0) + count
+        total += count * (block.last - block.first)
+    return PtxRun(total, seconds, opcodes, lines)
+
+
+# What surrounds a launch ---------------------------------------------------------------------------------------------
+
+
+def _three(what: str, sizes: int | Sequence[int]) -> tuple[int, int, int]:
+    listed: list[Any] = list(sizes) if isinstance(sizes, Sequence) else [sizes]
+    if not 1 <= len(listed) <= 3 or not all(isinstance(size, int | np.integer) and size >= 0 for size in listed):
+        raise InputError(f"the {what} must be one to three numbers, found {sizes!r}")
+    x, y, z = (*map(int, listed), 1, 1)[:3]
+    return x, y, z
+
+
+def _block(program: Program, num_warps: int | None) -> tuple[int, int, int]:
+    said = program.function.directives.get("reqntid")
+    if said is not None:
+        x, y, z = (*said, 1, 1)[:3]
+    elif num_warps is not None:
+        x, y, z = 32 * num_warps, 1, 1
+    elif (most := program.function.directives.get("maxntid")) is not None:
+        x, y, z = (*most, 1, 1)[:3]
+    else:
+        raise InputError("the PTX does not say how many threads a CTA has: give num_warps")
+    if not 1 <= x * y * z <= 1024:
+        raise InputError(f"a CTA has 1 to 1024 threads, found {x * y * z}")
+    return x, y, z
+
+
+def _cluster(program: Program, cluster: Sequence[int] | None) -> tuple[int, int, int]:
+    said = program.function.directives.get("reqnctapercluster")
+    sizes = _three("cluster", cluster if cluster is not None else said if said is not None else 1)
+    if not 1 <= prod(sizes) <= 16:
+        raise InputError(f"a cluster has 1 to 16 CTAs, found {prod(sizes)}")
+    return sizes
+
+
+def _shared(program: Program, dynamic: int | None) -> int:
+    if dynamic is None:
+        try:
+            most = target_named(program.module.target).shared_bytes
+        except ValueError:
+            most = MOST_SHARED
+        return max(most, program.symbols.shared_bytes)
+    return program.symbols.shared_bytes + dynamic
+
+
+# Arguments -----------------------------------------------------------------------------------------------------------
+
+
+def bind(
+    program: Program, args: Sequence[Any], memory: GlobalMemory, scratch: int, given: Sequence[str] | None = None
+) -> NDArray[np.uint8]:
+    """The bytes of the parameters.
+
+    Raises TypeError for a value that does not fit its parameter, or a wrong number of them.
+    """
+    parameters = program.function.parameters
+    names = list(given or (f"argument {number}" for number in range(1, len(args) + 1)))
+    for value, name in zip(args, names, strict=True):
+        if np.asanyarray(value).dtype.kind in "OSU" and value is not None and not isinstance(value, TensorMap):
+            raise InputTypeError(f"{name} must be an array or a number, found {type(value).__name__}")
+    addresses = addresses_of(args, [_name(value, name) for value, name in zip(args, names, strict=True)], memory)
+    data = np.zeros(program.symbols.parameter_bytes, np.uint8)
+    at = 0
+    for value, name, address in zip(args, names, addresses, strict=True):
+        if at >= len(parameters):
+            raise InputTypeError(f"'{program.function.name}' takes fewer arguments than {len(args)}")
+        if isinstance(value, TensorMap):
+            assert address is not None
+            _put(program, data, parameters[at], encode(value, address), name)
+            at = _extents(program, data, at + 1, value, len(parameters) - at - 1)
+            continue
+        _put(program, data, parameters[at], _bytes_of(value, parameters[at], address, name), name)
+        at += 1
+    missing = len(parameters) - at
+    if missing > 2 or any(parameter.size != 8 for parameter in parameters[at:]):
+        raise InputTypeError(f"'{program.function.name}' takes {len(parameters)} parameters, found values for {at}")
+    if missing == 2 and scratch:
+        _put(program, data, parameters[at], np.uint64(scratch).tobytes(), "scratch")
+    return data
+
+
+def _name(value: Any, name: str) -> str:
+    return value.name or name if isinstance(value, TensorMap) else getattr(value, "name", None) or name
+
+
+def _put(program: Program, data: NDArray[np.uint8], parameter: Parameter, raw: bytes, name: str) -> None:
+    if len(raw) != parameter.size:
+        raise InputTypeError(f"{name} has {len(raw)} bytes, the parameter '{parameter.name}' has {parameter.size}")
+    start = program.symbols.homes[parameter.name].address
+    data[start : start + len(raw)] = np.frombuffer(raw, np.uint8)
+
+
+def _extents(program: Program, data: NDArray[np.uint8], at: int, value: TensorMap, left: int) -> int:
+    """The shape and the strides after a tensor map, where the kernel has them."""
+    rank, parameters = len(value.shape), program.function.parameters
+    sizes = [parameter.size for parameter in parameters[at : at + 2 * rank]]
+    if left < 2 * rank or sizes != [4] * rank + [8] * rank:
+        return at
+    for place, extent in enumerate(value.shape):
+        _put(program, data, parameters[at + place], np.int32(extent).tobytes(), "a shape")
+    for place, stride in enumerate(value.strides):
+        _put(program, data, parameters[at + rank + place], np.int64(stride).tobytes(), "a stride")
+    return at + 2 * rank
+
+
+def _bytes_of(value: Any, parameter: Parameter, address: int | None, name: str) -> bytes:
+    if address is not None:
+        return np.uint64(address).tobytes()
+    if parameter.size == TENSOR_MAP_BYTES:
+        raise InputTypeError(f"{name} must be a TensorMap, found {type(value).__name__}")
+    if value is None:
+        return bytes(parameter.size)
+    if isinstance(value, np.generic):
+        scalar = np.asarray(cast(Any, value))
+        if scalar.itemsize == parameter.size:
+            return scalar.tobytes()
+        value = scalar.item()
+    if isinstance(value, float):
+        floats: dict[int, Any] = {2: np.float16, 4: np.float32, 8: np.float64}
+        if parameter.type == "bf16":
+            return np.array(value, ml_dtypes.bfloat16).tobytes()
+        if parameter.size not in floats:
+            raise InputTypeError(f"{name} must be an integer, found {value}")
+        return np.array(value, floats[parameter.size]).tobytes()
+    if not isinstance(value, int):
+        raise InputTypeError(f"{name} must be an array or a number, found {type(value).__name__}")
+    bits = 8 * parameter.size
+    if not -(1 << bits - 1) <= value < 1 << bits:
+        raise InputTypeError(f"{name} has {bits} bits, which cannot hold {value}")
+    return (value % (1 << bits)).to_bytes(parameter.size, "little")

@@ -1,0 +1,31 @@
+"""Instructions with effects: what makes a step of each, by its name."""
+
+from __future__ import annotations
+
+from tlx_xdsl.ptx.ops import (
+    atomics,
+    barriers,
+    calls,
+    clusters,
+    control,
+    copies,
+    fences,
+    launch_control,
+    matrices,
+    mbarriers,
+    memory,
+    nothing,
+    stores,
+    tcgen05,
+    tensormaps,
+    warps,
+    wgmma,
+)
+from tlx_xdsl.ptx.steps import Builder
+
+_MODULES = (
+    atomics, barriers, calls, clusters, control, copies, fences, launch_control, matrices, mbarriers, memory, nothing,
+    stores, tcgen05, tensormaps, warps, wgmma,
+)  # fmt: skip
+BUILDERS: dict[str, Builder] = {name: builder for module in _MODULES for name, builder in module.BUILDERS.items()}
+"""The builders by the first part of the operation code."""

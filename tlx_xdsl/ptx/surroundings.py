@@ -1,0 +1,92 @@
+"""What threads have around them: their wave and their launch, as cohorts and instructions see them.
+
+The classes are `wave.Wave` and `machine.Machine`; that they are named here only keeps imports in one direction.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Launch(Protocol):
+    """A launch of a kernel."""
+
+    program: Any
+    memory: Any
+    """Global memory."""
+    parameters: Any
+    threads: int
+    """Threads of a CTA."""
+    cluster_size: int
+    shared_bytes: int
+    counts: list[int]
+    """How often warps have run each block."""
+    clock: int
+    compares: bool
+    allows_uninitialized: bool
+    others_run: bool
+
+    def coordinates(self, first: int, count: int) -> NDArray[np.int64]:
+        """The place in the grid of each CTA of some clusters."""
+        ...
+
+    def special(self, cohort: Any, name: str) -> NDArray[Any]:
+        """A special register of the threads of a cohort."""
+        ...
+
+    def take_over(self) -> NDArray[np.int64] | None:
+        """The first CTA of the next cluster that was not launched."""
+        ...
+
+    def make_order(self, wave: Any) -> Any:
+        """What compares the accesses of a wave."""
+        ...
+
+    def ended(self, wave: Any, cta: int, cohort: Any) -> None:
+        """Look at what a CTA leaves, all of whose threads have ended."""
+        ...
+
+    def local_memory(self, wave: Any) -> Any:
+        """The local memory of the threads of a wave."""
+        ...
+
+    def local_start(self, threads: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Where the local memory of threads begins."""
+        ...
+
+
+class Surroundings(Protocol):
+    """The wave of a cohort."""
+
+    program: Any
+    machine: Launch
+    shared: Any
+    order: Any
+    named: dict[tuple[int, int], Any]
+    mbarriers: dict[int, Any]
+    cluster_barriers: dict[int, Any]
+    state: dict[Any, Any]
+    cohorts: list[Any]
+    alive: NDArray[np.int64]
+    padded_threads: int
+    cluster_size: int
+    ctas: int
+
+    def special(self, cohort: Any, name: str) -> NDArray[Any]:
+        """A special register of the threads of a cohort."""
+        ...
+
+    def shared_address(self, cohort: Any, offset: int) -> NDArray[np.uint32]:
+        """The shared address of a byte of each thread's own CTA."""
+        ...
+
+    def rows(self, cohort: Any) -> NDArray[np.int64]:
+        """The place in the grid of each thread's CTA."""
+        ...
+
+    def everyone(self) -> list[Any]:
+        """The cohorts of all threads that have not ended."""
+        ...
