@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tlx_xdsl.analysis.protocol.prove import Proof
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.check_sizes import Sizes, listed, shown
 from tlx_xdsl.text.diagnostics import Diagnostic
@@ -68,6 +69,31 @@ class Refusal:
 
 
 @dataclass(frozen=True)
+class ProofAt:
+    """What was proved of the kernel that some sizes give."""
+
+    sizes: Sizes
+    proof: Proof
+
+    def __str__(self) -> str:
+        """Return the answer, and what it rests on or fails at."""
+        proof = self.proof
+        which = f"'{proof.kernel}'{f' at {shown(self.sizes)}' if self.sizes else ''}"
+        spent = f"{proof.states} states, {proof.seconds:.1f} s"
+        if proof.reason is not None:
+            reason = replace(proof.reason, severity="remark", message=f"{_ANSWERS[proof.answer]}: {proof.reason.message}")
+            return f"{reason}\n{which} is {_ANSWERS[proof.answer]} ({spent})"
+        lines = [f"{which} is proved for all trip counts ({spent})"]
+        lines += [f"  with the constant number of turns of a loop, {each}" for each in proof.constants]
+        for each in proof.required:
+            lines.append(f"  where the loop at {each.loop} turns at least once; else: {each.otherwise.message}")
+        return "\n".join(lines)
+
+
+_ANSWERS = {"refuted": "refuted", "unproved": "not proved"}
+
+
+@dataclass(frozen=True)
 class Report:
     """The result of a check."""
 
@@ -83,6 +109,8 @@ class Report:
     """Sizes that were left out."""
     left: tuple[Sizes, ...] = ()
     """Sizes that were not run for want of time."""
+    proofs: tuple[ProofAt, ...] = ()
+    """Where they were asked for: one for each kernel that the sizes give."""
 
     def __bool__(self) -> bool:
         """True where nothing was found; remarks do not count."""
@@ -90,7 +118,7 @@ class Report:
 
     def __str__(self) -> str:
         """Return all findings and remarks, the sizes, and a line that sums up."""
-        return "\n".join([*map(str, self.findings), *map(str, self.remarks), *self.sizes(), self.summary])
+        return "\n".join([*map(str, self.findings), *map(str, self.remarks), *self.sizes(), *map(str, self.proofs), self.summary])
 
     def sizes(self) -> list[str]:
         """Lines that say which sizes were run, which were refused and why, and which remain."""
@@ -115,6 +143,9 @@ class Report:
         if self.remarks:
             found += f", {_count(self.remarks, 'remark')}"
         orders = f"{self.runs} run{'' if self.runs == 1 else 's'}"
+        if self.proofs:
+            answers = [each.proof.answer for each in self.proofs]
+            found += "".join(f", {answers.count(each)} {_ANSWERS.get(each, each)}" for each in dict.fromkeys(answers))
         return f"{orders} at {' and '.join(self.stages)} in {self.seconds:.1f} s: {found}"
 
 

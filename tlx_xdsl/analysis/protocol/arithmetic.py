@@ -1,6 +1,7 @@
 """What the operations of a kernel compute, as values of `values.py`.
 
-Numbers are taken as those of mathematics: they do not wrap around, and what is divided is not negative. A proof says so.
+Numbers are taken as those of mathematics: they do not wrap around, which a proof says. A quotient of what may be negative
+is an unknown function of it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.analysis.integers.functions import apply
@@ -17,7 +19,7 @@ from tlx_xdsl.analysis.protocol.code import UnprovedError, attribute_text
 from tlx_xdsl.analysis.protocol.facts import Facts
 from tlx_xdsl.analysis.protocol.values import Sum, Value, Values, View, add, only_atom, order, parts_of, scale
 from tlx_xdsl.dialects import arith, tlx, tt, ttg
-from tlx_xdsl.dialects.base.effects import Kind, accesses_of
+from tlx_xdsl.dialects.base.effects import accesses_of, is_set
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 
 Known = Value | View | None
@@ -51,6 +53,8 @@ class Arithmetic(Domain[Value]):
             return int(apply(function, [left, right]))
         if bits_of(op.results[0]) == 1 and function in _BITS:
             return self.values.of(_BITS[function], left, right)
+        if not self._is_exact(function, left, signed):
+            return self.elementwise(op, [left, right])
         match function, right:
             case "add", _:
                 return add(left, right)
@@ -82,6 +86,13 @@ class Arithmetic(Domain[Value]):
                 return left
             case _:
                 return self.elementwise(op, [left, right])
+
+    def _is_exact(self, function: str, left: Value, signed: bool) -> bool:
+        """Whether a quotient is rounded down, as here, and a remainder is not negative."""
+        is_rounded_down = function not in ("truncdiv", "truncmod", "floordiv", "mod", "shr")
+        is_signed_floor = signed and function in ("floordiv", "mod", "shr")
+        assert self.facts is not None
+        return is_rounded_down or is_signed_floor or self.facts.is_natural(left)
 
     def _rest(self, op: Operation, function: str, rest: Value, divisor: Value) -> Value:
         """The quotient or the remainder of what is left: a program's index is below the number of programs."""
@@ -122,6 +133,9 @@ class Arithmetic(Domain[Value]):
 
     def compare(self, op: Operation, sign: str, left: Value, right: Value, *, signed: bool) -> Value | None:
         """A bit, as a number where it is known."""
+        assert self.facts is not None
+        if not signed and sign not in ("==", "!=") and not all(map(self.facts.is_natural, (left, right))):
+            return self.elementwise(op, [left, right])
         less, equal = (lambda a, b: ("less", a, b)), (lambda a, b: ("equal", *sorted((a, b), key=order)))
         made, inverted = {
             "<": (less(left, right), False),
@@ -173,6 +187,25 @@ def _multiple(value: Value, divisor: Value) -> tuple[Value, Value] | None:
     return None
 
 
+_OF_SCALARS = (
+    tt.LoadOp, tt.AddPtrOp, tt.IntToPtrOp, tt.PtrToIntOp, tt.BitcastOp, tt.GetProgramIdOp, tt.GetNumProgramsOp,
+)  # fmt: skip
+_OF_BLOCKS = (
+    scf.ForOp, scf.IfOp, scf.YieldOp, tt.SplatOp, tt.MakeRangeOp, tt.ExpandDimsOp, tt.BroadcastOp, tt.ReduceOp,
+    tt.ReduceReturnOp,
+)  # fmt: skip
+
+
+def is_uniform(op: Operation) -> bool:
+    """Whether all threads of all tasks get the same from an operation, at any time, if they give it the same.
+
+    Arithmetic does, and so do loads, as long as what they read does not change; the index of a thread does not.
+    """
+    if isinstance(op, _OF_SCALARS):
+        return not is_set(op, "isVolatile")
+    return op.name.startswith(("arith.", "math.")) and not op.regions and accesses_of(op) == ()
+
+
 def compute(arithmetic: Arithmetic, op: Operation, known: Mapping[SSAValue, Any]) -> Known:
     """What an operation gives.
 
@@ -183,9 +216,7 @@ def compute(arithmetic: Arithmetic, op: Operation, known: Mapping[SSAValue, Any]
         found := transfer(arithmetic, op, [each for each in operands if isinstance(each, int | tuple)])
     ) is not None:  # fmt: skip
         return found
-    accesses = accesses_of(op)
-    only_reads = accesses is not None and all(access.kind is Kind.READ for access in accesses)
-    if not only_reads or any(each is None for each in operands) or any(isinstance(each, View) for each in operands):
+    if not is_uniform(op) or any(each is None for each in operands) or any(isinstance(each, View) for each in operands):
         raise UnprovedError(op, "what this gives is not followed, and the synchronisation depends on it")
     return arithmetic.values.of("function", attribute_text(op), tuple(operands))
 
@@ -218,8 +249,7 @@ def function_of(arithmetic: Arithmetic, op: Operation, known: Mapping[SSAValue, 
                 for argument in block.args:
                     numbers[argument] = len(numbers)
                 inner.append(tuple(describe(child) for child in block.ops))
-        accesses = accesses_of(each)
-        if each.successors or accesses is None or any(access.kind is not Kind.READ for access in accesses):
+        if each.successors or not (is_uniform(each) or isinstance(each, _OF_BLOCKS)):
             raise UnprovedError(op, "what this gives is not followed, and the synchronisation depends on it")
         return (attribute_text(each), operands, tuple(inner))
 
@@ -232,6 +262,13 @@ def _is_constant(op: Operation) -> bool:
 
 
 # Views ---------------------------------------------------------------------------------------------------------------
+
+
+_OF_BYTES = (
+    ttg.MemDescSubsliceOp, tlx.MemDescDynamicSubsliceOp, ttg.MemDescTransOp, ttg.MemDescReshapeOp,
+    ttg.MemDescReinterpretOp,
+)  # fmt: skip
+"""Views of one buffer, of which all is in it."""
 
 
 def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
@@ -272,6 +309,8 @@ def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
         case ttg.MemDescTransOp() if base.box is not None and base.axes:
             axes = tuple(base.axes[int(dim)] for dim in op.order.get_values())
             return View(base.allocation, base.slot, base.box, axes, base.is_exact)
+        case _ if base.slot is None or not isinstance(op, _OF_BYTES):
+            raise UnprovedError(op, f"which part of '{op.operands[0].name_hint or 'the buffer'}' this is, is not known")
         case _:
             # The bytes in another order: a part of it may be any.
             return View(base.allocation, base.slot, base.box, (), is_exact=base.is_exact and _is_as_large(op))

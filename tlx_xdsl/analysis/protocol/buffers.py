@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -58,6 +59,8 @@ def read(state: State, allocations: Sequence[Allocation], view: View, event: Eve
             _check(allocations, view, other, uses.write, event, knows, "reads", "written")
     if not is_written:
         raise BrokenError(event.op, f"'{name_of(allocations, view)}' is read before it is written")
+    if not _is_written(state, view):
+        raise UnprovedError(event.op, f"not all of '{name_of(allocations, view)}' is known to be written")
     uses = state.buffers.get(view, Uses())
     reads = (*(each for each in uses.reads if each.agent != event.agent), event)
     state.buffers[view] = Uses(uses.write, reads)
@@ -94,6 +97,37 @@ def _check(
         f"this {verb} '{name_of(allocations, view)}', and nothing orders it after what has {past} it",
         [(past, before.op)],
     )
+
+
+def _is_written(state: State, view: View) -> bool:
+    """Whether all of a view is written."""
+    written = [other for other, uses in state.buffers.items() if uses.write is not None and other.is_exact]
+    if any(_covers(other, view) for other in written):
+        return True
+    if view.box is None:
+        return False
+    rest = [view.box]
+    for other in written:
+        if (other.allocation, other.slot) == (view.allocation, view.slot) and other.box is not None:
+            rest = [piece for box in rest for piece in _without(box, other.box)]
+    return not rest
+
+
+Box: TypeAlias = tuple[tuple[int, int], ...]
+
+
+def _without(box: Box, cut: Box) -> list[Box]:
+    """The parts of a box that are not in another one."""
+    pieces: list[Box] = []
+    rest = box
+    for axis, ((start, count), (first, more)) in enumerate(zip(box, cut, strict=True)):
+        low, high = max(start, first), min(start + count, first + more)
+        if low >= high:
+            return [box]
+        outside = ((start, low - start), (high, start + count - high))
+        pieces += [(*rest[:axis], each, *rest[axis + 1 :]) for each in outside if each[1]]
+        rest = (*rest[:axis], (low, high - low), *rest[axis + 1 :])
+    return pieces
 
 
 def _covers(view: View, other: View) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -286,6 +286,11 @@ class _Builder:
         elif op.regions:
             if matters:
                 code.steps.append(Function(op))
+        elif any(Kind.ALLOC in access.kind for access in accesses_of(op) or ()):
+            if matters and any(is_followed(result) for result in op.results):
+                code.steps.append(Compute(op))
+            if acts(op):
+                code.steps.append(Act(op))
         elif acts(op):
             code.steps.append(Act(op))
             if matters and not is_view(op) and any(is_followed(result) for result in op.results):
@@ -348,7 +353,6 @@ def name_of(value: SSAValue) -> str:
     return value.name_hint or "buffer"
 
 
-@cache
 def attribute_text(op: Operation) -> tuple[str, ...]:
     """What an operation computes, besides of its operands."""
     return op.name, *(f"{name}={value}" for name, value in sorted(op.properties.items())), *(

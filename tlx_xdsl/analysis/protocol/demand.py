@@ -77,7 +77,7 @@ class Demands:
                 self._ask(condition, EXACT)
                 for choice in choices:
                     self._ask(choice, modulus)
-            case _ if isinstance(op, _PASSING):
+            case _ if isinstance(op, _PASSING) and not _may_turn_negative(op):
                 for operand in op.operands:
                     self._ask(operand, modulus)
             case scf.ForOp() | scf.IfOp():
@@ -86,6 +86,17 @@ class Demands:
             case _:
                 for operand in op.operands:
                     self._ask(operand, EXACT)
+
+
+def _may_turn_negative(op: Operation) -> bool:
+    """Whether the result may be negative where the remainders of the operands say otherwise; or is a bit of them."""
+    match op:
+        case upstream.SubiOp():
+            return constant(op.rhs) is None
+        case upstream.MuliOp():
+            return any((number := constant(each)) is not None and number < 0 for each in op.operands)
+        case _:
+            return bits_of(op.results[0]) == 1
 
 
 def constant(value: SSAValue) -> int | None:

@@ -223,6 +223,34 @@ class Facts:
 
     # Comparisons -----------------------------------------------------------------------------------------------------
 
+    def is_natural(self, value: Value) -> bool:
+        """Whether a value is known not to be negative where no integer argument of the kernel is."""
+        value = self.simplified(value)
+        if isinstance(value, int):
+            return value >= 0
+        least: float = value.constant
+        for atom, factor in value.parts:
+            low, high = self._bounds(((atom, 1),))
+            low = max(low, 0) if self._is_natural(atom) else low
+            least += factor * (low if factor > 0 else high)
+        if least >= 0:
+            return True
+        return bool(self.positive(add(value, 1), split=False))
+
+    def _is_natural(self, atom: Atom) -> bool:
+        match atom.kind:
+            case "quotient":
+                return self.is_natural(atom.arguments[0])
+            case "product":
+                return all(map(self.is_natural, atom.arguments))
+            case "select":
+                return all(map(self.is_natural, atom.arguments[1:]))
+            case "function":
+                return False
+            case _:
+                # Arguments, ids of programs, turns of loops, remainders and bits.
+                return True
+
     def truth(self, value: Value, *, split: bool = True) -> bool | None:
         """Whether a bit is set, which may be one less another: splits the path where that is not known, or is None."""
         if isinstance(value, int):

@@ -158,6 +158,9 @@ class Machine:
         if modulus == 0 or not isinstance(value, int | tuple):
             return value
         number: Value = value  # pyright: ignore[reportAssignmentType, reportUnknownVariableType]
+        assert self.arithmetic.facts is not None
+        if not self.arithmetic.facts.is_natural(number):
+            return number
         parts = {atom: factor % modulus for atom, factor in parts_of(number) if atom.kind != "origin"}
         # An origin is a multiple of the period, and the period of the modulus.
         if any(atom.kind == "origin" for atom, _ in parts_of(number)):
@@ -261,6 +264,8 @@ class Machine:
         for other in state.tasks[1:]:
             for block in blocks:
                 if self.codes[block] is other.code:
+                    if other.has_started:
+                        raise UnprovedError(op, "these tasks are started more than once")
                     captured = zip(block.args, partitions.explicit_captures, strict=True)
                     other.known = {inner: task.known.get(outer) for inner, outer in captured}
                     other.clock = released.copy()
@@ -286,10 +291,12 @@ class Machine:
                 return self.wait_named(state, task, op)
             case ttng.InitBarrierOp():
                 where = self.view(task, op, op.alloc)
+                if (where.allocation, where.slot) in state.barriers or any(each.has_started for each in state.tasks[1:]):
+                    raise UnprovedError(op, "a barrier is initialised again, or while tasks run")
                 name = name_of(self.allocations, where)
                 count = op.count.value.data
                 state.barriers[where.allocation, where.slot] = Barrier(name, op, count, count)
-            case ttng.InvalBarrierOp():
+            case ttng.InvalBarrierOp() if not any(each.has_started for each in state.tasks if each is not task):
                 where = self.view(task, op, op.alloc)
                 state.barriers.pop((where.allocation, where.slot), None)
             case ttng.BarrierExpectOp() if op.from_cta is None:
@@ -382,7 +389,7 @@ class Machine:
         count = op.num.value.data
         if len(task.groups) > count:
             join(task.clock, {self.queue(task, "copy"): task.groups[len(task.groups) - count - 1]})
-        task.groups = task.groups[len(task.groups) - count :] if count else ()
+        task.groups = task.groups[max(len(task.groups) - count, 0) :]
 
     def access(self, state: State, task: Task, op: Operation) -> None:
         """Accesses to buffers, by the task or by what it starts."""
@@ -393,12 +400,14 @@ class Machine:
             raise UnprovedError(op, "this concerns other CTAs of the cluster, whose tasks are not followed")
         if any(access.space is Space.TENSOR for access in accesses):
             raise UnprovedError(op, "accesses to tensor memory are not followed")
-        if any(access.kind & Kind.ARRIVE for access in accesses):
-            raise UnprovedError(op, f"how '{op.name}' arrives is not followed")
+        end = effects.completes_on
+        if effects.sync & Sync.NAMED or any(access.kind & ~_MEMORY_OR_END for access in accesses):
+            raise UnprovedError(op, f"how '{op.name}' synchronises is not followed")
+        if end is not None and not isinstance(op, _FOLLOWED):
+            raise UnprovedError(op, f"how the end of '{op.name}' is known is not followed")
         predicate = getattr(op, "pred", None)
         if predicate is not None and not self.truth(state, task, op, predicate):
             return
-        end = effects.completes_on
         knows = task.clock.copy()
         if end is None:
             agent, event = None, task.event(task.accesses, op)
@@ -448,6 +457,12 @@ class Machine:
 
 
 _MEMORY = Kind.READ | Kind.WRITE
+_MEMORY_OR_END = _MEMORY | Kind.ATOMIC | Kind.ALLOC | Kind.FREE | Kind.PREFETCH | Kind.COMPLETE
+_FOLLOWED = (
+    ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp, ttng.AsyncTMACopyLocalToGlobalOp, ttng.AsyncTMAReduceOp,
+    ttng.AsyncTMAScatterOp, ttng.WarpGroupDotOp, ttg.AsyncCopyGlobalToLocalOp,
+)  # fmt: skip
+"""Asynchronous operations of which each is one group, or completes all bytes that it writes."""
 
 
 def _is_of_cluster(access: OperandAccess) -> bool:

@@ -28,10 +28,10 @@ from tlx_xdsl.analysis.protocol.facts import EarlierQuestionError, EarlierSplitE
 from tlx_xdsl.analysis.protocol.machine import Machine
 from tlx_xdsl.analysis.protocol.quotient import reduce
 from tlx_xdsl.analysis.protocol.state import State, Task
-from tlx_xdsl.analysis.protocol.values import Part, Value, total
+from tlx_xdsl.analysis.protocol.values import Part
 from tlx_xdsl.dialects import tlx, tt, ttng
 from tlx_xdsl.dialects.base.effects import Kind, accesses_of
-from tlx_xdsl.dialects.base.operation import num_warps_of
+from tlx_xdsl.dialects.base.operation import num_ctas_of, num_warps_of
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.text.diagnostics import Diagnostic, error_at, source_location
 
@@ -44,15 +44,6 @@ MOST_REACH = 28
 SECONDS = 60.0
 
 Answer = Literal["proved", "refuted", "unproved"]
-
-
-@dataclass(frozen=True)
-class Condition:
-    """Bounds of an unknown number on a path."""
-
-    value: Value
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -76,8 +67,8 @@ class Proof:
     seconds: float
     constants: tuple[str, ...] = ()
     """The loops with a constant number of turns: the proof is for that number."""
-    conditions: tuple[Condition, ...] = ()
-    """Of a path on which something goes wrong: what unknown numbers are there."""
+    steps: tuple[int, ...] = ()
+    """What numbers are divided by that say how often loops turn: a turn more is so much more."""
     tasks: int = 1
     required: tuple[Requirement, ...] = ()
     """What the proof is for only."""
@@ -88,7 +79,7 @@ class Proof:
 
 
 ASSUMPTIONS = (
-    "indices do not wrap around in their integer type, and those that are divided are not negative",
+    "integer arguments are not negative, and indices do not wrap around in their integer type",
     "global memory from which bounds are read does not change meanwhile",
 )
 """What a proof assumes."""
@@ -116,26 +107,29 @@ def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float) -> Proof:
     required: dict[tuple[Part, ...], Requirement] = {}
     try:
         search = _Search(module, function, began + seconds)
+        if (num_ctas_of(function) or 1) > 1:
+            raise UnprovedError(function, "the tasks of several CTAs are not followed")
         while (broken := search.broken(required)) is not None:
-            diagnostic = _broken(broken)
+            diagnostic = _described(broken)
             idle = [(parts, loop) for parts, loop in search.idle_loops() if parts not in required]
             if not idle:
-                answer, reason = "refuted", diagnostic
+                answer, reason = "refuted" if isinstance(broken, BrokenError) else "unproved", diagnostic
                 break
             # Whoever launches it with a loop that does not turn is not to expect much: the others are to be sure.
             for parts, loop in idle:
                 required[parts] = Requirement(_place(loop), diagnostic)
     except UnprovedError as error:
-        answer, reason = "unproved", _diagnostic(error.op, error.reason)
-    conditions = () if search is None or answer != "refuted" else search.conditions()
+        answer, reason = "unproved", _described(error)
     return Proof(
         function.sym_name.data, answer, reason, 0 if search is None else search.states, time.perf_counter() - began,
-        tuple(_constant_loops(function)), conditions, 1 if search is None else len(search.codes),
+        tuple(_constant_loops(function)), () if search is None else search.steps(), 1 if search is None else len(search.codes),
         tuple(required.values()),
     )  # fmt: skip
 
 
-def _broken(error: BrokenError) -> Diagnostic:
+def _described(error: BrokenError | UnprovedError) -> Diagnostic:
+    if isinstance(error, UnprovedError):
+        return _diagnostic(error.op, error.reason)
     return _diagnostic(error.op, error.message, [f"{what} at {_place(op)}" for what, op in error.notes])
 
 
@@ -187,23 +181,20 @@ class _Search:
         self.machine = Machine(codes, allocations, demands)
         self.demands = demands
 
-    def broken(self, required: Iterable[tuple[Part, ...]]) -> BrokenError | None:
-        """What goes wrong in a state where these sums are positive; None if nothing does.
-
-        Raises UnprovedError for what stops the search.
-        """
+    def broken(self, required: Iterable[tuple[Part, ...]]) -> BrokenError | UnprovedError | None:
+        """What goes wrong, or stops the search, where these sums are positive; None if nothing does."""
         questions = Questions()
         while True:
             try:
                 self.search(questions, required)
                 return None
-            except BrokenError as error:
+            except (BrokenError, UnprovedError) as error:
                 return error
             except LongerPeriodError as error:
                 questions = replace(questions, period=lcm(questions.period, error.modulus))
             except TooNearError as error:
                 if questions.reach >= MOST_REACH:
-                    raise UnprovedError(error.op, "how far other tasks are ahead when one comes here is not bounded")
+                    return UnprovedError(error.op, "how far other tasks are ahead when one comes here is not bounded")
                 questions = replace(questions, reach=2 * questions.reach + 4)
             except EarlierSplitError as error:
                 questions = replace(questions, moduli={**questions.moduli, error.atom: error.modulus})
@@ -213,18 +204,23 @@ class _Search:
                 least = questions.least.get(error.parts, frozenset()) | {error.least}
                 questions = replace(questions, least={**questions.least, error.parts: least})
             if questions.period > MOST_PERIOD:
-                raise UnprovedError(self.function, f"the turns repeat after more than {MOST_PERIOD} only")
+                return UnprovedError(self.function, f"the turns repeat after more than {MOST_PERIOD} only")
 
     def idle_loops(self) -> list[tuple[tuple[Part, ...], Operation]]:
         """The loops that do not turn at all where something went wrong."""
-        assert self.failed is not None
+        if self.failed is None:
+            return []
         known = self.failed.facts.bounds
         return [(parts, loop) for parts, loop in self.machine.limits.items() if known.get(parts, (0, 1))[1] <= 0]
 
+    def steps(self) -> tuple[int, ...]:
+        """The divisors in the numbers of turns."""
+        atoms = [atom for parts in self.machine.limits for atom, _ in parts]
+        return tuple(sorted({atom.arguments[1] for atom in atoms if atom.kind == "quotient"}))
+
     def search(self, questions: Questions, required: Iterable[tuple[Part, ...]]) -> None:
         """Search all states with these questions."""
-        import os
-        if os.environ.get("DBG"): print("search", self.states, questions.period, questions.reach, len(questions.moduli), list(questions.moduli.values()), len(questions.limits), questions.least.values(), time.perf_counter())
+        self.failed = None
         first = self.first(questions)
         first.facts.bounds.update((parts, (1, inf)) for parts in required)
         seen: set[Hashable] = {self.reduced(first)}
@@ -232,8 +228,7 @@ class _Search:
         while todo:
             state = todo.popleft()
             self.states = len(seen)
-            if self.states > MOST_STATES or time.perf_counter() > self.until:
-                raise UnprovedError(self.busiest(state), f"no end after {self.states} states: tasks may run apart here")
+            self.spend(state)
             for each in self.followers(state):
                 key = self.reduced(each)
                 if key not in seen:
@@ -271,9 +266,10 @@ class _Search:
                     answer.facts = facts
                     answers.append(answer)
                 return answers
-            except BrokenError:
+            except (BrokenError, UnprovedError):
                 self.failed = after
                 raise
+            self.spend(after)
             before = after.copy()
         if all(task.has_ended or not task.has_started for task in after.tasks):
             return []
@@ -301,18 +297,12 @@ class _Search:
         (op, message), *others = waits
         return BrokenError(op, f"deadlock: {message}", [(f"and {more}", each) for each, more in others])
 
+    def spend(self, state: State) -> None:
+        """Raises UnprovedError where time is up."""
+        if self.states > MOST_STATES or time.perf_counter() > self.until:
+            raise UnprovedError(self.busiest(state), f"no end after {self.states} states: tasks may run apart here")
+
     def busiest(self, state: State) -> Operation:
         """The loop in which a task has done most turns."""
         turns = [turn for task in state.tasks for turn in task.turns]
         return max(turns, key=lambda turn: turn.at).loop if turns else self.function
-
-    def conditions(self) -> tuple[Condition, ...]:
-        """What is assumed where something went wrong, but of loops that have just begun nothing."""
-        if self.failed is None:
-            return ()
-        found: list[Condition] = []
-        for parts, (low, high) in self.failed.facts.bounds.items():
-            kept = {atom: factor for atom, factor in parts if atom.kind != "origin"}
-            if kept and (low, high) != (-inf, inf):
-                found.append(Condition(total(0, kept), low, high))
-        return tuple(found)

@@ -136,7 +136,7 @@ def _is_beyond(task: Task, origin: Atom, at: int) -> bool:
     for turn in task.turns:
         if turn.origin is origin:
             return turn.at > at
-    return origin in task.left or not task.has_started or not task.code.loops_after(task.at)
+    return origin in task.left or not task.code.loops_after(task.at)
 
 
 # Clocks --------------------------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def _rank(state: State, most_pending: int) -> None:
     for task in state.tasks:
         task.clock = ranked(task.clock)
         task.step = places[_counter(task.marks)][task.step]
-        task.groups = tuple(places[agent][step] for agent in task.issued for step in task.groups if agent[2] == "copy")
+        task.groups = tuple(places[agent][step] for agent in task.issued for step in task.groups if agent[2] == "copy" and step)
         task.issued = {agent: places[agent][issued] for agent, issued in task.issued.items()}
     for barrier in state.barriers.values():
         barrier.arrived, barrier.before = events(barrier.arrived), events(barrier.before)

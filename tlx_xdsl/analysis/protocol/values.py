@@ -7,7 +7,7 @@ number, whatever it is: that is how loops of several tasks are known to turn equ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -136,19 +136,6 @@ def only_atom(value: Value) -> Atom | None:
 
 def _is_one(parts: tuple[Part, ...]) -> bool:
     return len(parts) == 1 and parts[0][1] == 1
-
-
-def evaluate(value: Any, number_of: Callable[[Atom], int | None]) -> int | None:
-    """The number that a value is where atoms are those numbers; None where one is not known."""
-    if isinstance(value, int):
-        return value
-    result = value.constant
-    for atom, factor in value.parts:
-        number = number_of(atom)
-        if number is None:
-            return None
-        result += factor * number
-    return result
 
 
 @dataclass(frozen=True)
