@@ -269,7 +269,7 @@ class _Builder:
                 self.operation(code, op)
 
     def operation(self, code: Code, op: Operation) -> None:
-        matters = any(result in self.demands for result in op.results)
+        matters = any(is_followed(result) and result in self.demands for result in op.results)
         inside = bool(op.regions) and any(acts(each) for region in op.regions for each in region.walk())
         if isinstance(op, WarpSpecializeOp):
             self.tasks(code, op)
@@ -287,13 +287,13 @@ class _Builder:
             if matters:
                 code.steps.append(Function(op))
         elif any(Kind.ALLOC in access.kind for access in accesses_of(op) or ()):
-            if matters and any(is_followed(result) for result in op.results):
+            if matters:
                 code.steps.append(Compute(op))
             if acts(op):
                 code.steps.append(Act(op))
         elif acts(op):
             code.steps.append(Act(op))
-            if matters and not is_view(op) and any(is_followed(result) for result in op.results):
+            if matters and not is_view(op):
                 code.steps.append(Compute(op))
         elif matters:
             code.steps.append(Compute(op))
