@@ -75,15 +75,22 @@ class ProofAt:
     sizes: Sizes
     proof: Proof
 
+    @property
+    def answer(self) -> str:
+        """The answer in two words."""
+        if self.proof.answer == "proved":
+            return "proved on conditions" if self.proof.required else "proved"
+        return _ANSWERS[self.proof.answer]
+
     def __str__(self) -> str:
         """Return the answer, and what it rests on or fails at."""
         proof = self.proof
         which = f"'{proof.kernel}'{f' at {shown(self.sizes)}' if self.sizes else ''}"
         spent = f"{proof.states} states, {proof.seconds:.1f} s"
         if proof.reason is not None:
-            reason = replace(proof.reason, severity="remark", message=f"{_ANSWERS[proof.answer]}: {proof.reason.message}")
-            return f"{reason}\n{which} is {_ANSWERS[proof.answer]} ({spent})"
-        lines = [f"{which} is proved for all trip counts ({spent})"]
+            reason = replace(proof.reason, severity="remark", message=f"{self.answer}: {proof.reason.message}")
+            return f"{reason}\nthe synchronisation of {which} is {self.answer} ({spent})"
+        lines = [f"the synchronisation of {which} is proved for all trip counts ({spent})"]
         lines += [f"  with the constant number of turns of a loop, {each}" for each in proof.constants]
         for each in proof.required:
             lines.append(f"  where the loop at {each.loop} turns at least once; else: {each.otherwise.message}")
@@ -144,8 +151,8 @@ class Report:
             found += f", {_count(self.remarks, 'remark')}"
         orders = f"{self.runs} run{'' if self.runs == 1 else 's'}"
         if self.proofs:
-            answers = [each.proof.answer for each in self.proofs]
-            found += "".join(f", {answers.count(each)} {_ANSWERS.get(each, each)}" for each in dict.fromkeys(answers))
+            answers = [each.answer for each in self.proofs]
+            found += "".join(f", {answers.count(each)} {each}" for each in dict.fromkeys(answers))
         return f"{orders} at {' and '.join(self.stages)} in {self.seconds:.1f} s: {found}"
 
 

@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tlx_xdsl.analysis.protocol.demand import Demands, is_followed, is_view
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base.effects import Kind, Space, Sync, accesses_of, effects_of
+from tlx_xdsl.dialects.base.effects import Kind, Space, Sync, accesses_of, effects_of, global_access, is_set
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 
@@ -241,17 +241,30 @@ def _decides(op: Operation, value: SSAValue) -> bool:
             return False
 
 
+def global_signal(function: tt.FuncOp) -> Operation | None:
+    """The first operation through which programs, or tasks, may wait for each other in global memory."""
+    for op in function.walk():
+        is_loop = isinstance(op, scf.WhileOp)
+        if is_loop or (global_access(op, Kind.ATOMIC) is not None and not op.name.startswith("ttng.")) or _is_volatile(op):
+            return op
+    return None
+
+
+def _is_volatile(op: Operation) -> bool:
+    return isinstance(op, tt.LoadOp) and is_set(op, "isVolatile")
+
+
 def codes_of(function: tt.FuncOp, demands: Demands, warps: int) -> dict[Block, Code]:
     """The codes of a kernel's tasks, by their first blocks; the default task's comes first."""
     builder = _Builder(demands)
     main = Code("the default task", warps)
-    block = _only_block(function, function.body)
+    block = only_block(function, function.body)
     builder.codes[block] = main
     builder.block(main, block)
     return builder.codes
 
 
-def _only_block(op: Operation, region: Region) -> Block:
+def only_block(op: Operation, region: Region) -> Block:
     if len(region.blocks) != 1:
         raise UnprovedError(op, "control flow within a region is not followed")
     return region.block
@@ -324,7 +337,7 @@ class _Builder:
         jump.to = len(code.steps)
 
     def case(self, code: Code, op: Operation, region: Region) -> None:
-        block = _only_block(op, region)
+        block = only_block(op, region)
         self.block(code, block)
         if block.last_op is not None:
             self.assign(code, op, op.results, block.last_op.operands)
@@ -338,10 +351,10 @@ class _Builder:
         code.steps.append(Start(op))
         for number, (region, warps) in enumerate(zip(op.partitions.partition_regions, op.num_warps, strict=True)):
             partition = Code(f"partition {number}", warps)
-            block = _only_block(op, region)
+            block = only_block(op, region)
             self.codes[block] = partition
             self.block(partition, block)
-        block = _only_block(op, op.default_region)
+        block = only_block(op, op.default_region)
         self.block(code, block)
         code.steps.append(Join(op))
         if block.last_op is not None:

@@ -22,7 +22,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.analysis.protocol.barriers import BrokenError
 from tlx_xdsl.analysis.protocol.buffers import Allocation, name_of, shared_places
-from tlx_xdsl.analysis.protocol.code import Code, UnprovedError, codes_of, roots_of
+from tlx_xdsl.analysis.protocol.code import Code, UnprovedError, codes_of, global_signal, only_block, roots_of
 from tlx_xdsl.analysis.protocol.demand import Demands, constant, is_followed
 from tlx_xdsl.analysis.protocol.facts import EarlierQuestionError, EarlierSplitError, Facts, LongerPeriodError, NewLimitError, Questions, SplitError, TooNearError
 from tlx_xdsl.analysis.protocol.machine import Machine
@@ -175,6 +175,9 @@ class _Search:
             if allocated and isinstance(op.results[0].type, MemDescType):
                 region, spans = places.get(op, (None, ()))
                 allocations.append(Allocation(op, op.results[0].name_hint or "buffer", region, spans))
+        only_block(self.function, self.function.body)
+        if (signal := global_signal(self.function)) is not None:
+            raise UnprovedError(signal, "waiting for what happens in global memory is not followed")
         demands = Demands(self.function, roots_of(self.function))
         codes = codes_of(self.function, demands, num_warps_of(self.function.body.block.first_op or self.function) or 4)
         self.codes = list(codes.values())
