@@ -98,7 +98,9 @@ def check(
     limits = Limits(seconds, stages, launches)
     report = explore(scopes, settings, limits)
     if prove:
-        report = with_proofs(report, scopes, settings, limits, lambda at: any_values(source, bound(at), settings), scope)
+        report = with_proofs(
+            report, scopes, settings, limits, lambda at: any_values(source, bound(at), settings), scope
+        )
     return report
 
 

@@ -90,7 +90,7 @@ class ProofAt:
         if proof.reason is not None:
             reason = replace(proof.reason, severity="remark", message=f"{self.answer}: {proof.reason.message}")
             return f"{reason}\nthe synchronisation of {which} is {self.answer} ({spent})"
-        lines = [f"the synchronisation of {which} is proved for all trip counts ({spent})"]
+        lines = [f"the synchronisation of {which} in shared memory is proved for all trip counts ({spent})"]
         lines += [f"  with the constant number of turns of a loop, {each}" for each in proof.constants]
         for each in proof.required:
             lines.append(f"  where the loop at {each.loop} turns at least once; else: {each.otherwise.message}")
@@ -125,7 +125,9 @@ class Report:
 
     def __str__(self) -> str:
         """Return all findings and remarks, the sizes, and a line that sums up."""
-        return "\n".join([*map(str, self.findings), *map(str, self.remarks), *self.sizes(), *map(str, self.proofs), self.summary])
+        return "\n".join(
+            [*map(str, self.findings), *map(str, self.remarks), *self.sizes(), *map(str, self.proofs), self.summary]
+        )
 
     def sizes(self) -> list[str]:
         """Lines that say which sizes were run, which were refused and why, and which remain."""

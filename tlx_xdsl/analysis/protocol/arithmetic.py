@@ -68,13 +68,13 @@ class Arithmetic(Domain[Value]):
                 return self.values.of("product", *sorted((left, right), key=order))
             case "shl", int():
                 return scale(left, 1 << right)
-            case ("truncdiv" | "floordiv"), int() if right > 0:
+            case (("truncdiv" | "floordiv"), int()) if right > 0:
                 return self.quotient(left, right)
-            case ("truncdiv" | "floordiv"), Sum() if (split := _multiple(left, right)) is not None:
+            case (("truncdiv" | "floordiv"), Sum()) if (split := _multiple(left, right)) is not None:
                 return add(split[0], self._rest(op, function, split[1], right))
-            case ("truncmod" | "mod"), int() if right > 0:
+            case (("truncmod" | "mod"), int()) if right > 0:
                 return self.remainder(left, right)
-            case ("truncmod" | "mod"), Sum() if (split := _multiple(left, right)) is not None:
+            case (("truncmod" | "mod"), Sum()) if (split := _multiple(left, right)) is not None:
                 return self._rest(op, function, split[1], right)
             case "shr", int():
                 return self.quotient(left, 1 << right)
@@ -82,7 +82,7 @@ class Arithmetic(Domain[Value]):
                 return self.remainder(left, right + 1)
             case "xor", 1 if self._is_bit(left):
                 return add(1, left, -1)
-            case ("min" | "max"), _ if left == right:
+            case (("min" | "max"), _) if left == right:
                 return left
             case _:
                 return self.elementwise(op, [left, right])

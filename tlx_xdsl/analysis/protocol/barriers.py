@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.protocol.state import Barrier, Clock, Event, Named, Task, join
+from tlx_xdsl.analysis.protocol.state import Barrier, Clock, Event, Named, State, Task, join
 
 
 class BrokenError(Exception):
@@ -96,6 +96,19 @@ def passes(barrier: Barrier, task: Task, op: Operation, parity: int) -> bool:
     barrier.passed = (*(each for each in barrier.passed if each.agent != event.agent), event)
     join(task.clock, barrier.completed)
     return True
+
+
+def unfinished(state: State) -> BrokenError | None:
+    """What the kernel leaves undone at its end: arrivals that no one waits for, operations that are in flight."""
+    for number, named in state.named.items():
+        if named.arrived:
+            message = f"named barrier {number} ends with {named.arrived} of {named.threads} threads arrived"
+            return BrokenError(named.events[-1].op, message)
+    for uses in state.buffers.values():
+        for event in (*uses.reads, *([uses.write] if uses.write is not None else ())):
+            if event.agent[0] == "queue" and not any(event.is_known_to(task.clock) for task in state.tasks):
+                return BrokenError(event.op, "nothing waits for the end of this before the kernel ends")
+    return None
 
 
 def arrive_named(barrier: Named, task: Task, op: Operation, number: int, expected: int) -> None:

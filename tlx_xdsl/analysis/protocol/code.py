@@ -245,7 +245,11 @@ def global_signal(function: tt.FuncOp) -> Operation | None:
     """The first operation through which programs, or tasks, may wait for each other in global memory."""
     for op in function.walk():
         is_loop = isinstance(op, scf.WhileOp)
-        if is_loop or (global_access(op, Kind.ATOMIC) is not None and not op.name.startswith("ttng.")) or _is_volatile(op):
+        if (
+            is_loop
+            or (global_access(op, Kind.ATOMIC) is not None and not op.name.startswith("ttng."))
+            or _is_volatile(op)
+        ):
             return op
     return None
 
@@ -368,7 +372,8 @@ def name_of(value: SSAValue) -> str:
 
 def attribute_text(op: Operation) -> tuple[str, ...]:
     """What an operation computes, besides of its operands."""
-    return op.name, *(f"{name}={value}" for name, value in sorted(op.properties.items())), *(
-        str(result.type) for result in op.results
+    return (
+        op.name,
+        *(f"{name}={value}" for name, value in sorted(op.properties.items())),
+        *(str(result.type) for result in op.results),
     )
-

@@ -360,7 +360,8 @@ def _exact(bound: float) -> float:
 
 def normalised(value: Sum) -> tuple[tuple[Part, ...], int, int]:
     """The atoms with coefficients that have no common divisor, the divisor, which has the first one's sign, and the
-    number that atoms times divisor must exceed for the value to be positive."""
+    number that atoms times divisor must exceed for the value to be positive.
+    """
     divisor = gcd(*(factor for _, factor in value.parts))
     if value.parts[0][1] < 0:
         divisor = -divisor

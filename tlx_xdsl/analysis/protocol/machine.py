@@ -291,7 +291,9 @@ class Machine:
                 return self.wait_named(state, task, op)
             case ttng.InitBarrierOp():
                 where = self.view(task, op, op.alloc)
-                if (where.allocation, where.slot) in state.barriers or any(each.has_started for each in state.tasks[1:]):
+                if (where.allocation, where.slot) in state.barriers or any(
+                    each.has_started for each in state.tasks[1:]
+                ):
                     raise UnprovedError(op, "a barrier is initialised again, or while tasks run")
                 name = name_of(self.allocations, where)
                 count = op.count.value.data

@@ -20,11 +20,20 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.protocol.barriers import BrokenError
+from tlx_xdsl.analysis.protocol.barriers import BrokenError, unfinished
 from tlx_xdsl.analysis.protocol.buffers import Allocation, name_of, shared_places
 from tlx_xdsl.analysis.protocol.code import Code, UnprovedError, codes_of, global_signal, only_block, roots_of
 from tlx_xdsl.analysis.protocol.demand import Demands, constant, is_followed
-from tlx_xdsl.analysis.protocol.facts import EarlierQuestionError, EarlierSplitError, Facts, LongerPeriodError, NewLimitError, Questions, SplitError, TooNearError
+from tlx_xdsl.analysis.protocol.facts import (
+    EarlierQuestionError,
+    EarlierSplitError,
+    Facts,
+    LongerPeriodError,
+    NewLimitError,
+    Questions,
+    SplitError,
+    TooNearError,
+)
 from tlx_xdsl.analysis.protocol.machine import Machine
 from tlx_xdsl.analysis.protocol.quotient import reduce
 from tlx_xdsl.analysis.protocol.state import State, Task
@@ -274,10 +283,13 @@ class _Search:
                 raise
             self.spend(after)
             before = after.copy()
-        if all(task.has_ended or not task.has_started for task in after.tasks):
-            return []
         self.failed = after
-        raise self.deadlock(after)
+        if not all(task.has_ended or not task.has_started for task in after.tasks):
+            raise self.deadlock(after)
+        if (broken := unfinished(after)) is not None:
+            raise broken
+        self.failed = None
+        return []
 
     def deadlock(self, state: State) -> BrokenError:
         """The report of a state in which no task goes on: first a wait whose barrier lacks the least."""

@@ -176,7 +176,9 @@ def _rank(state: State, most_pending: int) -> None:
     for task in state.tasks:
         task.clock = ranked(task.clock)
         task.step = places[_counter(task.marks)][task.step]
-        task.groups = tuple(places[agent][step] for agent in task.issued for step in task.groups if agent[2] == "copy" and step)
+        task.groups = tuple(
+            places[agent][step] for agent in task.issued for step in task.groups if agent[2] == "copy" and step
+        )
         task.issued = {agent: places[agent][issued] for agent, issued in task.issued.items()}
     for barrier in state.barriers.values():
         barrier.arrived, barrier.before = events(barrier.arrived), events(barrier.before)

@@ -43,7 +43,8 @@ def join(clock: Clock, other: Clock) -> None:
 @dataclass(frozen=True)
 class Turn:
     """A loop that a task is in, and the number of the turn: the induction variable is `base + stride * (origin + at)`,
-    and it goes on while `origin + at` is below `limit`."""
+    and it goes on while `origin + at` is below `limit`.
+    """
 
     loop: scf.ForOp
     origin: Atom | None

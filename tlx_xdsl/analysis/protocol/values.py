@@ -152,4 +152,3 @@ class View:
     """For each dimension of the view that of the buffer."""
     is_exact: bool = True
     """False if it may be less than that."""
-
