@@ -76,6 +76,11 @@ class ProofAt:
     proof: Proof
 
     @property
+    def _turns(self) -> str:
+        constants = self.proof.constants
+        return f"these numbers of turns: {', '.join(constants)}" if constants else "all trip counts"
+
+    @property
     def answer(self) -> str:
         """The answer in two words."""
         if self.proof.answer == "proved":
@@ -90,8 +95,7 @@ class ProofAt:
         if proof.reason is not None:
             reason = replace(proof.reason, severity="remark", message=f"{self.answer}: {proof.reason.message}")
             return f"{reason}\nthe synchronisation of {which} is {self.answer} ({spent})"
-        lines = [f"the synchronisation of {which} in shared memory is proved for all trip counts ({spent})"]
-        lines += [f"  with the constant number of turns of a loop, {each}" for each in proof.constants]
+        lines = [f"the synchronisation of {which} in shared memory is proved for {self._turns} ({spent})"]
         for each in proof.required:
             lines.append(f"  where the loop at {each.loop} turns at least once; else: {each.otherwise.message}")
         return "\n".join(lines)

@@ -1,7 +1,7 @@
 """What the operations of a kernel compute, as values of `values.py`.
 
-Numbers are taken as those of mathematics: they do not wrap around, which a proof says. A quotient of what may be negative
-is an unknown function of it.
+Numbers are taken as those of mathematics: they do not wrap around, which a proof says. A quotient of what may be
+negative is an unknown function of it.
 """
 
 from __future__ import annotations
@@ -136,14 +136,14 @@ class Arithmetic(Domain[Value]):
         assert self.facts is not None
         if not signed and sign not in ("==", "!=") and not all(map(self.facts.is_natural, (left, right))):
             return self.elementwise(op, [left, right])
-        less, equal = (lambda a, b: ("less", a, b)), (lambda a, b: ("equal", *sorted((a, b), key=order)))
+        first, second = sorted((left, right), key=order)
         made, inverted = {
-            "<": (less(left, right), False),
-            ">": (less(right, left), False),
-            "<=": (less(right, left), True),
-            ">=": (less(left, right), True),
-            "==": (equal(left, right), False),
-            "!=": (equal(left, right), True),
+            "<": (("less", left, right), False),
+            ">": (("less", right, left), False),
+            "<=": (("less", right, left), True),
+            ">=": (("less", left, right), True),
+            "==": (("equal", first, second), False),
+            "!=": (("equal", first, second), True),
         }[sign]
         bit = self.values.of(*made)
         return self._decided(add(1, bit, -1) if inverted else bit)
@@ -212,8 +212,8 @@ def compute(arithmetic: Arithmetic, op: Operation, known: Mapping[SSAValue, Any]
     Raises UnprovedError where nothing is known of it.
     """
     operands = [known.get(value) for value in op.operands]
-    if all(isinstance(each, int | tuple) for each in operands) and (
-        found := transfer(arithmetic, op, [each for each in operands if isinstance(each, int | tuple)])
+    if all(isinstance(each, int | Sum) for each in operands) and (
+        found := transfer(arithmetic, op, [each for each in operands if isinstance(each, int | Sum)])
     ) is not None:  # fmt: skip
         return found
     if not is_uniform(op) or any(each is None for each in operands) or any(isinstance(each, View) for each in operands):
@@ -283,7 +283,7 @@ def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
     match op:
         case ttg.MemDescIndexOp():
             index = known.get(op.operands[1])
-            number = facts.number(index) if isinstance(index, int | tuple) else None
+            number = facts.number(index) if isinstance(index, int | Sum) else None
             if number is None:
                 raise UnprovedError(op, "which of the buffers this is, is not known")
             if base.slot is not None or base.box is not None:
@@ -301,7 +301,7 @@ def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
             box = list(base.box)
             for axis, value, size in zip(base.axes, op.operands[1:], shape, strict=True):
                 offset = known.get(value)
-                number = facts.number(offset) if isinstance(offset, int | tuple) else None
+                number = facts.number(offset) if isinstance(offset, int | Sum) else None
                 if number is None:
                     return View(base.allocation, base.slot, base.box, base.axes, is_exact=False)
                 box[axis] = (box[axis][0] + number, size)

@@ -196,7 +196,7 @@ def free_values(op: Operation) -> Iterator[SSAValue]:
 
 def acts(op: Operation) -> bool:
     """Whether an operation does something that other tasks may see in this thread block, or whose end must be known."""
-    if isinstance(op, WAITS) or isinstance(op, ttng.InvalBarrierOp):
+    if isinstance(op, (*WAITS, ttng.InvalBarrierOp)):
         return True
     effects = effects_of(op)
     if effects.accesses is None:

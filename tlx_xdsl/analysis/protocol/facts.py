@@ -321,7 +321,7 @@ class Facts:
         answers: list[Facts] = []
         for bounds in (yes, no):
             answer = self.copy()
-            answer.bounds[parts] = tuple(map(_exact, bounds))
+            answer.bounds[parts] = (_exact(bounds[0]), _exact(bounds[1]))
             answers.append(answer)
         raise SplitError(answers)
 

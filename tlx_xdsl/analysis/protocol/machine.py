@@ -155,7 +155,7 @@ class Machine:
     def kept(self, target: SSAValue, value: object) -> object:
         """What is passed on of a value: its remainder, where no more is asked for."""
         modulus = self.demands.moduli.get(target, 0)
-        if modulus == 0 or not isinstance(value, int | tuple):
+        if modulus == 0 or not isinstance(value, int | Sum):
             return value
         number: Value = value  # pyright: ignore[reportAssignmentType, reportUnknownVariableType]
         assert self.arithmetic.facts is not None
@@ -173,7 +173,7 @@ class Machine:
     def number(self, state: State, task: Task, op: Operation, value: SSAValue) -> int:
         """The number that a value is."""
         found = task.known.get(value)
-        number = state.facts.number(found) if isinstance(found, int | tuple) else None
+        number = state.facts.number(found) if isinstance(found, int | Sum) else None
         if number is None:
             raise UnprovedError(op, "this depends on a number that is not known before the kernel runs")
         return number
@@ -183,18 +183,18 @@ class Machine:
         if value is None:
             return True
         found = task.known.get(value)
-        if not isinstance(found, int | tuple):
+        if not isinstance(found, int | Sum):
             raise UnprovedError(op, "this depends on a condition that is not known before the kernel runs")
-        return bool(state.facts.truth(found))  # pyright: ignore[reportArgumentType]
+        return bool(state.facts.truth(found))
 
     # Loops -----------------------------------------------------------------------------------------------------------
 
     def enter(self, state: State, task: Task, op: scf.ForOp) -> None:
         """Note the bounds of a loop: turns are counted from an origin that all tasks share, in which it is the same."""
         bounds = [task.known.get(value) for value in (op.lb, op.ub, op.step)]
-        if not all(isinstance(each, int | tuple) for each in bounds):
+        if not all(isinstance(each, int | Sum) for each in bounds):
             raise UnprovedError(op, "the bounds of this loop are not known before the kernel runs")
-        lower, upper, by = (state.facts.simplified(each) for each in bounds)  # pyright: ignore[reportArgumentType]
+        lower, upper, by = (state.facts.simplified(each) for each in bounds)
         base: Value = 0
         stride: Value = 1
         at = 0

@@ -131,8 +131,8 @@ def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float) -> Proof:
         answer, reason = "unproved", _described(error)
     return Proof(
         function.sym_name.data, answer, reason, 0 if search is None else search.states, time.perf_counter() - began,
-        tuple(_constant_loops(function)), () if search is None else search.steps(), 1 if search is None else len(search.codes),
-        tuple(required.values()),
+        tuple(_constant_loops(function)), () if search is None else search.steps(),
+        1 if search is None else len(search.codes), tuple(required.values()),
     )  # fmt: skip
 
 

@@ -14,6 +14,8 @@ from functools import cache
 from math import inf
 from typing import Any
 
+from xdsl.ir import SSAValue
+
 from tlx_xdsl.analysis.protocol.facts import Bounds, normalised
 from tlx_xdsl.analysis.protocol.state import Agent, Clock, Event, State, Task, Uses
 from tlx_xdsl.analysis.protocol.values import Atom, Sum, Values
@@ -22,7 +24,7 @@ from tlx_xdsl.analysis.protocol.values import Atom, Sum, Values
 def reduce(state: State, values: Values, most_pending: int) -> Hashable:
     """Bring a state to its smallest form, and return what it is equal to others by."""
     for task in state.tasks:
-        live = task.code.live[task.at] if task.has_started else frozenset()
+        live = task.code.live[task.at] if task.has_started else frozenset[SSAValue]()
         task.known = {value: known for value, known in task.known.items() if value in live and known is not None}
     moves = _moves(state)
     if moves:
