@@ -81,12 +81,12 @@ def test_a_proof_and_what_refutes_it(tmp_path, capsys):
     source = Path(__file__).parents[1] / "analysis" / "protocol" / "kernels.py"
     given = ["--grid", 1, "--size", "T=1", "--arg", "SLOTS=2", "--seconds", 0.1, "--prove"]
     given += ["--arg", "src=desc(ones:fp32[max(T,1)*16,16],[16,16])", "--arg", "dst=zeros:fp32[max(T,1)*256]"]
-    assert run(f"{source}:ring", *given, "--arg", "BUG=none") == 0
+    assert run(f"{source}:ring", *given, "--arg", "BUG='none'") == 0
     printed = capsys.readouterr().out
     assert "the synchronisation of 'ring' at T=1 in shared memory is proved for all trip counts" in printed
     assert printed.rstrip().endswith(", 1 proved")
     # With one turn it runs.
-    assert run(f"{source}:ring", *given, "--arg", "BUG=no arrival") == 1
+    assert run(f"{source}:ring", *given, "--arg", "BUG='no arrival'") == 1
     printed = capsys.readouterr().out
     assert "error: deadlock" in printed
     assert "--size T=3" in printed

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.analysis.integers.functions import apply
@@ -68,10 +67,21 @@ class Arithmetic(Domain[Value]):
                 return self.values.of("product", *sorted((left, right), key=order))
             case "shl", int():
                 return scale(left, 1 << right)
+            case "xor", 1 if self._is_bit(left):
+                return add(1, left, -1)
+            case (("min" | "max"), _) if left == right:
+                return left
+            case _:
+                return self._divided(op, function, left, right)
+
+    def _divided(self, op: Operation, function: str, left: Value, right: Value) -> Value | None:
+        """A quotient or a remainder; an unknown function else."""
+        match function, right:
             case (("truncdiv" | "floordiv"), int()) if right > 0:
                 return self.quotient(left, right)
             case (("truncdiv" | "floordiv"), Sum()) if (split := _multiple(left, right)) is not None:
-                return add(split[0], self._rest(op, function, split[1], right))
+                rest = self._rest(op, function, split[1], right)
+                return None if rest is None else add(split[0], rest)
             case (("truncmod" | "mod"), int()) if right > 0:
                 return self.remainder(left, right)
             case (("truncmod" | "mod"), Sum()) if (split := _multiple(left, right)) is not None:
@@ -80,10 +90,6 @@ class Arithmetic(Domain[Value]):
                 return self.quotient(left, 1 << right)
             case "and", int() if right & (right + 1) == 0:
                 return self.remainder(left, right + 1)
-            case "xor", 1 if self._is_bit(left):
-                return add(1, left, -1)
-            case (("min" | "max"), _) if left == right:
-                return left
             case _:
                 return self.elementwise(op, [left, right])
 
@@ -94,7 +100,7 @@ class Arithmetic(Domain[Value]):
         assert self.facts is not None
         return is_rounded_down or is_signed_floor or self.facts.is_natural(left)
 
-    def _rest(self, op: Operation, function: str, rest: Value, divisor: Value) -> Value:
+    def _rest(self, op: Operation, function: str, rest: Value, divisor: Value) -> Value | None:
         """The quotient or the remainder of what is left: a program's index is below the number of programs."""
         atoms = only_atom(rest), only_atom(divisor)
         kinds = [atom and (atom.kind, *atom.arguments) for atom in atoms]
@@ -187,23 +193,21 @@ def _multiple(value: Value, divisor: Value) -> tuple[Value, Value] | None:
     return None
 
 
-_OF_SCALARS = (
-    tt.LoadOp, tt.AddPtrOp, tt.IntToPtrOp, tt.PtrToIntOp, tt.BitcastOp, tt.GetProgramIdOp, tt.GetNumProgramsOp,
-)  # fmt: skip
-_OF_BLOCKS = (
-    scf.ForOp, scf.IfOp, scf.YieldOp, tt.SplatOp, tt.MakeRangeOp, tt.ExpandDimsOp, tt.BroadcastOp, tt.ReduceOp,
-    tt.ReduceReturnOp,
-)  # fmt: skip
-
-
 def is_uniform(op: Operation) -> bool:
     """Whether all threads of all tasks get the same from an operation, at any time, if they give it the same.
 
     Arithmetic does, and so do loads, as long as what they read does not change; the index of a thread does not.
     """
-    if isinstance(op, _OF_SCALARS):
+    if isinstance(op, tt.LoadOp):
         return not is_set(op, "isVolatile")
-    return op.name.startswith(("arith.", "math.")) and not op.regions and accesses_of(op) == ()
+    is_arithmetic = op.name.startswith(("arith.", "math.")) or isinstance(op, tt.AddPtrOp)
+    return is_arithmetic and not op.regions and accesses_of(op) == ()
+
+
+def _is_function(op: Operation) -> bool:
+    """Whether the same holds for an operation and what is in it, if it holds for that."""
+    is_program = isinstance(op, tt.GetProgramIdOp | tt.GetNumProgramsOp)
+    return is_program or op.name.startswith("scf.") or is_uniform(op)
 
 
 def compute(arithmetic: Arithmetic, op: Operation, known: Mapping[SSAValue, Any]) -> Known:
@@ -249,7 +253,7 @@ def function_of(arithmetic: Arithmetic, op: Operation, known: Mapping[SSAValue, 
                 for argument in block.args:
                     numbers[argument] = len(numbers)
                 inner.append(tuple(describe(child) for child in block.ops))
-        if each.successors or not (is_uniform(each) or isinstance(each, _OF_BLOCKS)):
+        if each.successors or not _is_function(each):
             raise UnprovedError(op, "what this gives is not followed, and the synchronisation depends on it")
         return (attribute_text(each), operands, tuple(inner))
 
@@ -262,13 +266,6 @@ def _is_constant(op: Operation) -> bool:
 
 
 # Views ---------------------------------------------------------------------------------------------------------------
-
-
-_OF_BYTES = (
-    ttg.MemDescSubsliceOp, tlx.MemDescDynamicSubsliceOp, ttg.MemDescTransOp, ttg.MemDescReshapeOp,
-    ttg.MemDescReinterpretOp,
-)  # fmt: skip
-"""Views of one buffer, of which all is in it."""
 
 
 def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
@@ -292,12 +289,29 @@ def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
             if not 0 <= number < count:
                 raise UnprovedError(op, f"buffer {number} of {count} is taken")
             return View(base.allocation, number, tuple((0, size) for size in shape), tuple(range(len(shape))))
-        case ttg.MemDescSubsliceOp() if base.box is not None and len(base.axes) == len(shape):
+        case ttg.MemDescTransOp() if base.box is not None and base.axes:
+            axes = tuple(base.axes[int(dim)] for dim in op.order.get_values())
+            return View(base.allocation, base.slot, base.box, axes, base.is_exact)
+        case ttg.MemDescReshapeOp() | ttg.MemDescReinterpretOp() if base.slot is not None:
+            # The bytes in another order: a part of it may be any.
+            return View(base.allocation, base.slot, base.box, (), is_exact=base.is_exact and _is_as_large(op))
+        case _ if base.box is not None and len(base.axes) == len(shape):
+            return _part(op, base, known, facts)
+        case _:
+            raise UnprovedError(op, f"which part of '{op.operands[0].name_hint or 'the buffer'}' this is, is not known")
+
+
+def _part(op: Operation, base: View, known: Mapping[SSAValue, Any], facts: Facts) -> View:
+    """A part of a buffer whose dimensions are known."""
+    assert base.box is not None
+    shape = memdesc_type(op.results[0].type).shape
+    match op:
+        case ttg.MemDescSubsliceOp():
             box = list(base.box)
             for axis, offset, size in zip(base.axes, op.offsets.get_values(), shape, strict=True):
                 box[axis] = (box[axis][0] + int(offset), size)
             return View(base.allocation, base.slot, tuple(box), base.axes, base.is_exact)
-        case tlx.MemDescDynamicSubsliceOp() if base.box is not None and len(base.axes) == len(shape):
+        case tlx.MemDescDynamicSubsliceOp():
             box = list(base.box)
             for axis, value, size in zip(base.axes, op.operands[1:], shape, strict=True):
                 offset = known.get(value)
@@ -306,14 +320,8 @@ def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
                     return View(base.allocation, base.slot, base.box, base.axes, is_exact=False)
                 box[axis] = (box[axis][0] + number, size)
             return View(base.allocation, base.slot, tuple(box), base.axes, base.is_exact)
-        case ttg.MemDescTransOp() if base.box is not None and base.axes:
-            axes = tuple(base.axes[int(dim)] for dim in op.order.get_values())
-            return View(base.allocation, base.slot, base.box, axes, base.is_exact)
-        case _ if base.slot is None or not isinstance(op, _OF_BYTES):
-            raise UnprovedError(op, f"which part of '{op.operands[0].name_hint or 'the buffer'}' this is, is not known")
         case _:
-            # The bytes in another order: a part of it may be any.
-            return View(base.allocation, base.slot, base.box, (), is_exact=base.is_exact and _is_as_large(op))
+            raise UnprovedError(op, f"which part of the buffer '{op.name}' gives is not known")
 
 
 def _is_as_large(op: Operation) -> bool:

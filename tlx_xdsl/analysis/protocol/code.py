@@ -14,15 +14,10 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tlx_xdsl.analysis.protocol.demand import Demands, is_followed, is_view
-from tlx_xdsl.dialects import tlx, tt, ttg, ttng
+from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.effects import Kind, Space, Sync, accesses_of, effects_of, global_access, is_set
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
-
-WAITS = (
-    ttng.WarpGroupDotWaitOp, ttng.AsyncTMAStoreWaitOp, ttg.AsyncWaitOp, ttg.AsyncCommitGroupOp,
-)  # fmt: skip
-"""What waits for asynchronous operations, or counts them, without an mbarrier."""
 
 
 class UnprovedError(Exception):
@@ -196,12 +191,10 @@ def free_values(op: Operation) -> Iterator[SSAValue]:
 
 def acts(op: Operation) -> bool:
     """Whether an operation does something that other tasks may see in this thread block, or whose end must be known."""
-    if isinstance(op, (*WAITS, ttng.InvalBarrierOp)):
-        return True
     effects = effects_of(op)
     if effects.accesses is None:
         return not op.regions
-    if effects.sync & (Sync.NAMED | Sync.CLUSTER) or effects.completes_on is not None:
+    if effects.sync & (Sync.NAMED | Sync.CLUSTER | Sync.ORDERED) or effects.completes_on is not None:
         return True
     return any(
         access.space is not Space.GLOBAL and access.kind & ~(Kind.ALLOC | Kind.FREE | Kind.PREFETCH)
@@ -228,17 +221,7 @@ def _decides(op: Operation, value: SSAValue) -> bool:
     """Whether an operand of what acts decides what it does: buffers, parities, predicates; not coordinates."""
     if isinstance(value.type, MemDescType):
         return True
-    match op:
-        case ttng.WaitBarrierOp():
-            return value is op.phase or value is op.pred
-        case ttng.BarrierExpectOp() | ttng.ArriveBarrierOp() | tlx.ArrivePerThreadOp():
-            return value is op.pred
-        case tlx.NamedBarrierWaitOp() | tlx.NamedBarrierArriveOp():
-            return value is op.id
-        case ttng.AsyncTMACopyGlobalToLocalOp() | ttng.AsyncTMAGatherOp():
-            return value is op.pred
-        case _:
-            return False
+    return any(value is getattr(op, name, None) for name in ("phase", "pred", "id"))
 
 
 def global_signal(function: tt.FuncOp) -> Operation | None:
@@ -303,17 +286,18 @@ class _Builder:
         elif op.regions:
             if matters:
                 code.steps.append(Function(op))
-        elif any(Kind.ALLOC in access.kind for access in accesses_of(op) or ()):
-            if matters:
-                code.steps.append(Compute(op))
-            if acts(op):
-                code.steps.append(Act(op))
-        elif acts(op):
-            code.steps.append(Act(op))
-            if matters and not is_view(op):
-                code.steps.append(Compute(op))
-        elif matters:
+        else:
+            self.simple(code, op, matters)
+
+    def simple(self, code: Code, op: Operation, matters: bool) -> None:
+        """An operation without regions: what it does, and what it gives; an allocation first gives a buffer."""
+        allocates = any(Kind.ALLOC in access.kind for access in accesses_of(op) or ())
+        if matters and (allocates or not acts(op)):
             code.steps.append(Compute(op))
+        if acts(op):
+            code.steps.append(Act(op))
+            if matters and not allocates and not is_view(op):
+                code.steps.append(Compute(op))
 
     def loop(self, code: Code, op: scf.ForOp) -> None:
         block = op.body.block

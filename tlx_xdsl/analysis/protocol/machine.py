@@ -51,7 +51,17 @@ from tlx_xdsl.analysis.protocol.values import (
     total,
 )
 from tlx_xdsl.dialects import tlx, ttg, ttng
-from tlx_xdsl.dialects.base.effects import Effects, Group, Kind, OperandAccess, Space, Sync, accesses_of, effects_of
+from tlx_xdsl.dialects.base.effects import (
+    TMA,
+    Effects,
+    Group,
+    Kind,
+    OperandAccess,
+    Space,
+    Sync,
+    accesses_of,
+    effects_of,
+)
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 
@@ -110,18 +120,11 @@ class Machine:
                 task.known.update(
                     [(target, self.kept(target, task.known.get(source))) for target, source in step.pairs]
                 )
-            case Jump():
-                next_ = step.to
-            case Branch():
-                assert step.condition is not None
-                if not self.truth(state, task, step.op, step.condition):
-                    next_ = step.to
             case Enter():
                 assert isinstance(step.op, scf.ForOp)
                 self.enter(state, task, step.op)
-            case Test():
-                if not self.goes_on(state, task):
-                    next_ = step.to
+            case Jump() | Branch() | Test():
+                next_ = self.next(state, task, step)
             case Advance():
                 turn = task.turns[-1]
                 task.turns = (*task.turns[:-1], replace(turn, at=turn.at + turn.by))
@@ -138,6 +141,16 @@ class Machine:
                 raise AssertionError(step)
         task.at = next_
         return True
+
+    def next(self, state: State, task: Task, step: Jump | Branch | Test) -> int:
+        """Where a task goes on."""
+        match step:
+            case Jump():
+                return step.to
+            case Branch():
+                return task.at + 1 if self.truth(state, task, step.op, step.condition) else step.to
+            case Test():
+                return task.at + 1 if self.goes_on(state, task) else step.to
 
     # Values ----------------------------------------------------------------------------------------------------------
 
@@ -191,8 +204,9 @@ class Machine:
 
     def enter(self, state: State, task: Task, op: scf.ForOp) -> None:
         """Note the bounds of a loop: turns are counted from an origin that all tasks share, in which it is the same."""
-        bounds = [task.known.get(value) for value in (op.lb, op.ub, op.step)]
-        if not all(isinstance(each, int | Sum) for each in bounds):
+        known = [task.known.get(value) for value in (op.lb, op.ub, op.step)]
+        bounds = [each for each in known if isinstance(each, int | Sum)]
+        if len(bounds) < len(known):
             raise UnprovedError(op, "the bounds of this loop are not known before the kernel runs")
         lower, upper, by = (state.facts.simplified(each) for each in bounds)
         base: Value = 0
@@ -301,6 +315,21 @@ class Machine:
             case ttng.InvalBarrierOp() if not any(each.has_started for each in state.tasks if each is not task):
                 where = self.view(task, op, op.alloc)
                 state.barriers.pop((where.allocation, where.slot), None)
+            case ttng.WarpGroupDotWaitOp():
+                self.observe(task, "wgmma", op.pendings.value.data)
+            case ttng.AsyncTMAStoreWaitOp():
+                self.observe(task, "store", op.pendings.value.data)
+            case ttg.AsyncCommitGroupOp():
+                task.groups = (*task.groups, task.issued.get(self.queue(task, "copy"), 0))
+            case ttg.AsyncWaitOp():
+                self.wait_for_copies(task, op)
+            case _:
+                self.arrival(state, task, op)
+        return True
+
+    def arrival(self, state: State, task: Task, op: Operation) -> None:
+        """Arrive at a barrier; else access buffers."""
+        match op:
             case ttng.BarrierExpectOp() if op.from_cta is None:
                 if self.truth(state, task, op, op.pred):
                     barrier = self.barrier(state, task, op, op.alloc)
@@ -316,17 +345,8 @@ class Machine:
                 number = self.number(state, task, op, op.id)
                 barrier_ = state.named.setdefault(number, Named())
                 arrive_named(barrier_, task, op, number, op.threads.value.data)
-            case ttng.WarpGroupDotWaitOp():
-                self.observe(task, "wgmma", op.pendings.value.data)
-            case ttng.AsyncTMAStoreWaitOp():
-                self.observe(task, "store", op.pendings.value.data)
-            case ttg.AsyncCommitGroupOp():
-                task.groups = (*task.groups, task.issued.get(self.queue(task, "copy"), 0))
-            case ttg.AsyncWaitOp():
-                self.wait_for_copies(task, op)
             case _:
                 self.access(state, task, op)
-        return True
 
     def view(self, task: Task, op: Operation, value: SSAValue) -> View:
         """The buffers that an operand is."""
@@ -396,20 +416,11 @@ class Machine:
     def access(self, state: State, task: Task, op: Operation) -> None:
         """Accesses to buffers, by the task or by what it starts."""
         effects, accesses = self.effects_of(op)
-        if accesses is None:
-            raise UnprovedError(op, f"what '{op.name}' does to shared memory and barriers is not known")
-        if effects.sync & Sync.CLUSTER or any(_is_of_cluster(access) for access in accesses):
-            raise UnprovedError(op, "this concerns other CTAs of the cluster, whose tasks are not followed")
-        if any(access.space is Space.TENSOR for access in accesses):
-            raise UnprovedError(op, "accesses to tensor memory are not followed")
-        end = effects.completes_on
-        if effects.sync & Sync.NAMED or any(access.kind & ~_MEMORY_OR_END for access in accesses):
-            raise UnprovedError(op, f"how '{op.name}' synchronises is not followed")
-        if end is not None and not isinstance(op, _FOLLOWED):
-            raise UnprovedError(op, f"how the end of '{op.name}' is known is not followed")
+        accesses = _followed(op, effects, accesses)
         predicate = getattr(op, "pred", None)
         if predicate is not None and not self.truth(state, task, op, predicate):
             return
+        end = effects.completes_on
         knows = task.clock.copy()
         if end is None:
             agent, event = None, task.event(task.accesses, op)
@@ -460,11 +471,22 @@ class Machine:
 
 _MEMORY = Kind.READ | Kind.WRITE
 _MEMORY_OR_END = _MEMORY | Kind.ATOMIC | Kind.ALLOC | Kind.FREE | Kind.PREFETCH | Kind.COMPLETE
-_FOLLOWED = (
-    ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp, ttng.AsyncTMACopyLocalToGlobalOp, ttng.AsyncTMAReduceOp,
-    ttng.AsyncTMAScatterOp, ttng.WarpGroupDotOp, ttg.AsyncCopyGlobalToLocalOp,
-)  # fmt: skip
-"""Asynchronous operations of which each is one group, or completes all bytes that it writes."""
+
+
+def _followed(op: Operation, effects: Effects, accesses: tuple[OperandAccess, ...] | None) -> tuple[OperandAccess, ...]:
+    """The accesses. Raises UnprovedError for those that are not followed."""
+    if accesses is None:
+        raise UnprovedError(op, f"what '{op.name}' does to shared memory and barriers is not known")
+    if effects.sync & Sync.CLUSTER or any(_is_of_cluster(access) for access in accesses):
+        raise UnprovedError(op, "this concerns other CTAs of the cluster, whose tasks are not followed")
+    if any(access.space is Space.TENSOR for access in accesses):
+        raise UnprovedError(op, "accesses to tensor memory are not followed")
+    end = effects.completes_on
+    if effects.sync & Sync.NAMED or any(access.kind & ~_MEMORY_OR_END for access in accesses):
+        raise UnprovedError(op, f"how '{op.name}' synchronises is not followed")
+    if end is not None and effects.by is not TMA and end not in (Group.CP_ASYNC, Group.WGMMA):
+        raise UnprovedError(op, f"how the end of '{op.name}' is known is not followed")
+    return accesses
 
 
 def _is_of_cluster(access: OperandAccess) -> bool:

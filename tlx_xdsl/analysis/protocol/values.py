@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 Part: TypeAlias = "tuple[Atom, int]"
 
@@ -24,7 +24,7 @@ class Atom:
         self.arguments = arguments
         self.number = number
         own = frozenset([self]) if kind == "origin" else frozenset[Atom]()
-        self.origins: frozenset[Atom] = own.union(*map(origins_of, arguments))
+        self.origins: frozenset[Atom] = own | origins_of(arguments)
         """The origins of loops that it depends on."""
 
     def __repr__(self) -> str:
@@ -46,7 +46,10 @@ def origins_of(value: Any) -> frozenset[Atom]:
     if isinstance(value, Sum):
         return frozenset[Atom]().union(*(atom.origins for atom, _ in value.parts))
     if isinstance(value, tuple):
-        return frozenset[Atom]().union(*map(origins_of, value))
+        found = frozenset[Atom]()
+        for each in cast("tuple[Any, ...]", value):
+            found |= origins_of(each)
+        return found
     return frozenset()
 
 
@@ -81,7 +84,7 @@ class Values:
                 known = made[value] = total(constant, parts)
             return known
         if isinstance(value, tuple):
-            return tuple(self.moved(each, moves, made) for each in value)
+            return tuple(self.moved(each, moves, made) for each in cast("tuple[Any, ...]", value))
         return value
 
     def moved_atom(self, atom: Atom, moves: Mapping[Atom, int], made: dict[Any, Any]) -> Atom:

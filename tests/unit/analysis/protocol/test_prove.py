@@ -17,6 +17,8 @@ from tlx_xdsl.runtime.interpret_options import Options
 from tlx_xdsl.tools.loading import load_kernel
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
+# pyright: basic
+
 RING_BUGS = ("no wait for empty", "no wait for full", "no arrival", "phase", "bytes", "depth", "count")
 
 
@@ -93,8 +95,8 @@ def test_named_barriers():
 def test_what_is_not_followed_is_not_proved(kernel, arguments, message):
     found = proof(kernel, **arguments)
     assert not found
-    assert message in found.reason.message
-    assert found.reason.location is not None
+    assert message in str(found.reason)
+    assert "kernels.py:" in str(found.reason)
 
 
 EASY = ["hopper_gemm_ws.py:matmul", "hopper_gemm_pipelined.py:matmul", "ampere_gemm_pipelined.py:matmul",
