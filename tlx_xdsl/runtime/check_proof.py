@@ -18,8 +18,8 @@ from tlx_xdsl.runtime.interpret_options import Options
 
 MOST_TURNS = 8
 """Turns of each loop up to which a run is looked for that shows what is refuted."""
-MOST_REPLAYS = 200
-"""Sizes at which it is looked for."""
+REPLAY_SECONDS = 10.0
+"""Time for these runs."""
 
 
 def with_proofs(
@@ -67,18 +67,23 @@ def _replayed(
     steps = sorted({turns * step for step in (1, *proof.steps) for turns in range(MOST_TURNS + 1)})
     tried = [case.sizes for case in report.cases]
     wanted = [dict(zip(sizes, each, strict=True)) for each in product(steps, repeat=len(sizes))]
-    scopes = [scope_at(each) for each in wanted if each not in tried][:MOST_REPLAYS]
-    if not sizes or not scopes:
-        return report
-    try:
-        more = explore(scopes, settings, limits)
-    except (CompilationError, InputError, InputTypeError, InputOverflowError):
-        # No size is right for the kernel.
-        return report
-    return replace(
-        report, findings=(*report.findings, *more.findings), runs=report.runs + more.runs,
-        seconds=report.seconds + more.seconds, cases=(*report.cases, *more.cases),
-    )  # fmt: skip
+    scopes = [scope_at(each) for each in sorted(wanted, key=lambda each: sum(each.values())) if each not in tried]
+    until = time.perf_counter() + REPLAY_SECONDS
+    for scope in scopes if sizes else ():
+        if time.perf_counter() > until:
+            break
+        try:
+            more = explore([scope], settings, replace(limits, seconds=0.0))
+        except (CompilationError, InputError, InputTypeError, InputOverflowError):
+            # The size is not right for the kernel.
+            continue
+        report = replace(
+            report, findings=(*report.findings, *more.findings), runs=report.runs + more.runs,
+            seconds=report.seconds + more.seconds, cases=(*report.cases, *more.cases),
+        )  # fmt: skip
+        if _shows(more):
+            break
+    return report
 
 
 def _unconfirmed(proof: Proof) -> Proof:

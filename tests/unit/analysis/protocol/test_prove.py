@@ -1,5 +1,6 @@
 """Proofs of synchronisation for all trip counts: what is right is proved, and no mistake is."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +110,26 @@ LONG = ["hopper_attention_pingpong.py:attention", "hopper_gemm_persistent_cooper
 def test_examples_are_proved(name):
     found = example(name)
     assert found.answer == "proved", str(found.reason)
+
+
+SYNCHRONISES = re.compile(r"(\s+)tlx\.(barrier_\w+|named_barrier_\w+|async_\w*wait\w*)\(")
+MUTANTS = [
+    (name, number)
+    for name in (*EASY, LONG[0])
+    for number, line in enumerate((EXAMPLES / name.partition(":")[0]).read_text().splitlines())
+    if SYNCHRONISES.match(line)
+]
+
+
+@pytest.mark.parametrize(("name", "number"), MUTANTS if volume.is_full() else MUTANTS[::5])
+def test_no_line_of_an_example_is_redundant(name, number, tmp_path):
+    """Each wait and each arrival is needed: without it the proof fails, also where the loops turn."""
+    file, _, kernel = name.partition(":")
+    lines = (EXAMPLES / file).read_text().splitlines()
+    lines[number] = SYNCHRONISES.match(lines[number])[1] + "pass"
+    (tmp_path / file).write_text("\n".join(lines) + "\n")
+    found = example(f"{tmp_path / file}:{kernel}")
+    assert found.answer == "refuted", found
 
 
 def test_what_a_proof_is_for_only():
