@@ -48,6 +48,12 @@ def test_the_interpreter_s_page():
     Path("ring.py").write_text(ring.replace(" ^ 1)", ")"))
     assert command == again
     assert printed(command) == deadlock
+    counted = ring.replace("TILES: tl.constexpr", "TILES").replace('"TILES": 5, ', "")
+    Path("counted.py").write_text(counted.replace('"signature": {', '"signature": {"TILES": "i32", '))
+    (proof,) = [each for each in blocks("docs/interpreter.md", "text") if "--prove" in each]
+    command, _, shown = proof.partition("\n")
+    expected = shown.split("\n")[1].partition(" (")[0]
+    assert expected in printed(f"{command.removeprefix('$ tlx ')} --seconds 0.1")
     # The lines that the text names.
     lines = ring.splitlines()
     assert "empty[t % SLOTS], (t" in lines[13]

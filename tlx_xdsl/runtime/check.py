@@ -9,13 +9,15 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.check_explore import Limits, explore
+from tlx_xdsl.runtime.check_proof import with_proofs
 from tlx_xdsl.runtime.check_report import Report
 from tlx_xdsl.runtime.check_sizes import SMALL, Launchable, Scope, Sizes, combinations, small_values, values_of
-from tlx_xdsl.runtime.host_values import flattened, is_constant, is_descriptor
+from tlx_xdsl.runtime.host_values import flattened, is_constant, is_descriptor, signature_of
 from tlx_xdsl.runtime.interpret import Grid, Interpretation, interpret_source, module_of, source_of_kernel
 from tlx_xdsl.runtime.interpret_options import FRONTEND, TTGIR, Options
 
@@ -39,6 +41,7 @@ def check(
     sizes: Mapping[str, int | Iterable[int] | str] | None = None,
     arguments: Callable[..., Any] | None = None,
     sweep: bool = True,
+    prove: bool = False,
     options: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> Report:
@@ -58,6 +61,8 @@ def check(
 
         assert tlx_xdsl.check(kernel, grid, *arguments)
         assert tlx_xdsl.check(kernel, 1, sizes={"T": "small"}, arguments=lambda T: (np.ones(T * 64), T))
+
+    With `prove` the report has a proof for all trip counts, too, or why there is none (`Report.proofs`).
 
     Raises CompilationError for a kernel that does not compile; TypeError and ValueError for arguments that do not fit.
     """
@@ -85,8 +90,31 @@ def check(
         once = {name: max(numbers.get(name, (1,))) for name in wanted}
         small = small_values(module_of(source, bound(once), settings)[0])
         numbers = {name: numbers.get(name, small) for name in wanted}
-    scopes = [Scope(at, lambda at=at: launchable(at)) for at in combinations(numbers, sweep=sweep)]
-    return explore(scopes, settings, Limits(seconds, stages, launches))
+
+    def scope(at: Sizes) -> Scope:
+        return Scope(at, lambda: launchable(at))
+
+    scopes = [*map(scope, combinations(numbers, sweep=sweep))]
+    limits = Limits(seconds, stages, launches)
+    report = explore(scopes, settings, limits)
+    if prove:
+        report = with_proofs(
+            report, scopes, settings, limits, lambda at: any_values(source, bound(at), settings), scope
+        )
+    return report
+
+
+def any_values(source: KernelSource, arguments: Mapping[str, Any], options: Options) -> ModuleOp:
+    """The kernel for arguments of these types, whatever their values: neither 1 nor multiples of 16 are special.
+
+    Raises CompilationError for a kernel that does not compile.
+    """
+    types = {
+        parameter.name: signature_of(parameter.name, arguments[parameter.name])
+        for parameter in source.parameters
+        if parameter.name in arguments and not (parameter.is_constexpr or is_constant(arguments[parameter.name]))
+    }
+    return module_of(source, arguments, options, types)[0]
 
 
 def _bound(

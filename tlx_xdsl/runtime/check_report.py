@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tlx_xdsl.analysis.protocol.prove import Proof
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.check_sizes import Sizes, listed, shown
 from tlx_xdsl.text.diagnostics import Diagnostic
@@ -68,6 +69,42 @@ class Refusal:
 
 
 @dataclass(frozen=True)
+class ProofAt:
+    """What was proved of the kernel that some sizes give."""
+
+    sizes: Sizes
+    proof: Proof
+
+    @property
+    def _turns(self) -> str:
+        constants = self.proof.constants
+        return f"these numbers of turns: {', '.join(constants)}" if constants else "all trip counts"
+
+    @property
+    def answer(self) -> str:
+        """The answer in two words."""
+        if self.proof.answer == "proved":
+            return "proved on conditions" if self.proof.required else "proved"
+        return _ANSWERS[self.proof.answer]
+
+    def __str__(self) -> str:
+        """Return the answer, and what it rests on or fails at."""
+        proof = self.proof
+        which = f"'{proof.kernel}'{f' at {shown(self.sizes)}' if self.sizes else ''}"
+        spent = f"{proof.states} states, {proof.seconds:.1f} s"
+        if proof.reason is not None:
+            reason = replace(proof.reason, severity="remark", message=f"{self.answer}: {proof.reason.message}")
+            return f"{reason}\nthe synchronisation of {which} is {self.answer} ({spent})"
+        lines = [f"the synchronisation of {which} in shared memory is proved for {self._turns} ({spent})"]
+        for each in proof.required:
+            lines.append(f"  where the loop at {each.loop} turns at least once; else: {each.otherwise.message}")
+        return "\n".join(lines)
+
+
+_ANSWERS = {"refuted": "refuted", "unproved": "not proved"}
+
+
+@dataclass(frozen=True)
 class Report:
     """The result of a check."""
 
@@ -83,6 +120,8 @@ class Report:
     """Sizes that were left out."""
     left: tuple[Sizes, ...] = ()
     """Sizes that were not run for want of time."""
+    proofs: tuple[ProofAt, ...] = ()
+    """Where they were asked for: one for each kernel that the sizes give."""
 
     def __bool__(self) -> bool:
         """True where nothing was found; remarks do not count."""
@@ -90,7 +129,9 @@ class Report:
 
     def __str__(self) -> str:
         """Return all findings and remarks, the sizes, and a line that sums up."""
-        return "\n".join([*map(str, self.findings), *map(str, self.remarks), *self.sizes(), self.summary])
+        return "\n".join(
+            [*map(str, self.findings), *map(str, self.remarks), *self.sizes(), *map(str, self.proofs), self.summary]
+        )
 
     def sizes(self) -> list[str]:
         """Lines that say which sizes were run, which were refused and why, and which remain."""
@@ -115,6 +156,9 @@ class Report:
         if self.remarks:
             found += f", {_count(self.remarks, 'remark')}"
         orders = f"{self.runs} run{'' if self.runs == 1 else 's'}"
+        if self.proofs:
+            answers = [each.answer for each in self.proofs]
+            found += "".join(f", {answers.count(each)} {each}" for each in dict.fromkeys(answers))
         return f"{orders} at {' and '.join(self.stages)} in {self.seconds:.1f} s: {found}"
 
 

@@ -6,9 +6,12 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from xdsl.dialects.builtin import ModuleOp
+
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.check import SECONDS, STAGES, arrays_of
+from tlx_xdsl.runtime.check import SECONDS, STAGES, any_values, arrays_of
 from tlx_xdsl.runtime.check_explore import Limits, explore
+from tlx_xdsl.runtime.check_proof import with_proofs
 from tlx_xdsl.runtime.check_sizes import Launchable, Scope, Sizes, combinations, small_values
 from tlx_xdsl.runtime.interpret import Interpretation, interpret_source, module_of
 from tlx_xdsl.runtime.interpret_options import Options
@@ -27,6 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sweep", action=argparse.BooleanOptionalAction, default=True,
         help="run all values of --size, or with --no-sweep the first ones alone",
+    )  # fmt: skip
+    parser.add_argument(
+        "--prove", action="store_true",
+        help="prove the synchronisation of the tasks for all trip counts, too, or say which line stops the proof",
     )  # fmt: skip
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"time for all sizes and orders ({SECONDS:g})")
     parser.add_argument("--stages", default=",".join(STAGES), help=f"stages of the pipeline ({','.join(STAGES)})")
@@ -63,9 +70,18 @@ def run(args: argparse.Namespace) -> int:
         return small_values(module_of(found.source, found.arguments, Options(**found.launch), found.types)[0])
 
     texts = assignments(args.size, "--size")
-    scopes = [
-        Scope(at, lambda at=at: launchable(at)) for at in combinations(size_ranges(texts, rings), sweep=args.sweep)
-    ]
-    report = explore(scopes, settings, Limits(args.seconds, stages, args.launches))
+
+    def scope(at: Sizes) -> Scope:
+        return Scope(at, lambda: launchable(at))
+
+    def module(at: Sizes) -> ModuleOp:
+        found = read_launch(args, kernel, defaults, at)
+        return any_values(found.source, found.arguments, Options(**found.launch))
+
+    scopes = [*map(scope, combinations(size_ranges(texts, rings), sweep=args.sweep))]
+    limits = Limits(args.seconds, stages, args.launches)
+    report = explore(scopes, settings, limits)
+    if args.prove:
+        report = with_proofs(report, scopes, settings, limits, module, scope)
     print(FORMATS[args.format](report, args.kernel))
     return 0 if report else 1

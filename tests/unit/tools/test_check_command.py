@@ -77,6 +77,36 @@ def test_what_only_some_orders_show():
     assert report.findings[0].options["schedule"] != "round-robin"
 
 
+COMPILE = """
+TLX_COMPILE = {
+    "ring": {
+        "signature": {"src": "tensordesc<fp32[16, 16]>", "dst": "*fp32", "T": "i32"},
+        "constexprs": {"SLOTS": 2, "BUG": "none"},
+    }
+}
+"""
+
+
+def test_a_proof_and_what_refutes_it(tmp_path, capsys):
+    path = tmp_path / "ring.py"
+    text = (Path(__file__).parents[1] / "analysis" / "protocol" / "kernels.py").read_text() + COMPILE
+    given = ["--grid", 1, "--size", "T=1", "--seconds", 0.1, "--prove"]
+    given += ["--arg", "src=ones[max(T,1)*16,16]", "--arg", "dst=zeros[max(T,1)*256]"]
+    path.write_text(text)
+    assert run(f"{path}:ring", *given) == 0
+    printed = capsys.readouterr().out
+    assert "the synchronisation of 'ring' at T=1 in shared memory is proved for all trip counts" in printed
+    assert printed.rstrip().endswith(", 1 proved")
+    # With one turn it runs.
+    path.write_text(text.replace('"BUG": "none"', '"BUG": "no arrival"'))
+    assert run(f"{path}:ring", *given) == 1
+    printed = capsys.readouterr().out
+    assert "error: deadlock" in printed
+    assert "--size T=3" in printed
+    assert "error: refuted: deadlock: " in printed or "remark: refuted: deadlock: " in printed
+    assert printed.rstrip().endswith(", 1 refuted")
+
+
 def test_orders_take_turns():
     found = [next_ for next_, _ in zip(orders(("frontend", "ttgir")), range(10), strict=False)]
     assert len({tuple(each.items()) for each in found}) == 10

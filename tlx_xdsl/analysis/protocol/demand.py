@@ -1,0 +1,122 @@
+"""Which values the synchronisation of a kernel depends on, and modulo which number.
+
+A counter of which only the remainder by the length of a ring is used may be kept as that remainder: so a path through
+a loop that carries it comes back to where it was. Asked for are the bounds of loops, conditions, parities and the
+numbers of buffers; from there demands go up to operands, around loops and out of captures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import lcm
+
+from xdsl.dialects import arith as upstream, scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.analysis.integers.transfer import bits_of
+from tlx_xdsl.dialects import arith, tt
+from tlx_xdsl.dialects.base.views import view_of
+from tlx_xdsl.dialects.regions import edges, incoming
+from tlx_xdsl.dialects.ttg.types import MemDescType
+
+EXACT = 0
+"""The modulus of values that must be known as they are."""
+
+_PASSING = (
+    upstream.AddiOp, upstream.SubiOp, upstream.MuliOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp,
+    upstream.IndexCastOp,
+)  # fmt: skip
+"""The remainder of what they compute follows from those of the operands."""
+
+
+class Demands:
+    """The modulus of each value that is asked for; values that are not in it do not matter."""
+
+    def __init__(self, root: Operation, roots: Iterable[SSAValue]):
+        self.moduli: dict[SSAValue, int] = {}
+        self._sources = _sources(root)
+        self._todo: list[SSAValue] = []
+        for value in roots:
+            self._ask(value, EXACT)
+        while self._todo:
+            value = self._todo.pop()
+            modulus = self.moduli[value]
+            for source in self._sources.get(value, ()):
+                self._ask(source, modulus)
+            if isinstance(value.owner, Operation):
+                self._ask_operands(value.owner, modulus)
+
+    def __contains__(self, value: SSAValue) -> bool:
+        """Whether a value matters."""
+        return value in self.moduli
+
+    def _ask(self, value: SSAValue, modulus: int) -> None:
+        known = self.moduli.get(value)
+        new = modulus if known is None else lcm(known, modulus)
+        if new != known:
+            self.moduli[value] = new
+            self._todo.append(value)
+
+    def _ask_operands(self, op: Operation, modulus: int) -> None:
+        match op:
+            case upstream.RemSIOp() | upstream.RemUIOp() if (divisor := constant(op.rhs)) is not None and divisor > 0:
+                self._ask(op.lhs, divisor)
+                self._ask(op.rhs, EXACT)
+            case upstream.DivSIOp() | upstream.DivUIOp() if (divisor := constant(op.rhs)) is not None and divisor > 0:
+                self._ask(op.lhs, modulus * divisor)
+                self._ask(op.rhs, EXACT)
+            case upstream.ShRSIOp() | upstream.ShRUIOp() if (bits := constant(op.rhs)) is not None and bits >= 0:
+                self._ask(op.lhs, modulus << bits)
+                self._ask(op.rhs, EXACT)
+            case upstream.AndIOp() if (mask := constant(op.rhs)) is not None and mask & (mask + 1) == 0 < mask:
+                self._ask(op.lhs, mask + 1)
+                self._ask(op.rhs, EXACT)
+            case arith.SelectOp():
+                condition, *choices = op.operands
+                self._ask(condition, EXACT)
+                for choice in choices:
+                    self._ask(choice, modulus)
+            case _ if isinstance(op, _PASSING) and not _may_turn_negative(op):
+                for operand in op.operands:
+                    self._ask(operand, modulus)
+            case scf.ForOp() | scf.IfOp():
+                # Bounds and conditions are roots, if the operation is in the code at all.
+                pass
+            case _:
+                for operand in op.operands:
+                    self._ask(operand, EXACT)
+
+
+def _may_turn_negative(op: Operation) -> bool:
+    """Whether the result may be negative where the remainders of the operands say otherwise; or is a bit of them."""
+    match op:
+        case upstream.SubiOp():
+            return constant(op.rhs) is None
+        case upstream.MuliOp():
+            return any((number := constant(each)) is not None and number < 0 for each in op.operands)
+        case _:
+            return bits_of(op.results[0]) == 1
+
+
+def constant(value: SSAValue) -> int | None:
+    """The number that a value is; None for others."""
+    owner = value.owner
+    if isinstance(owner, upstream.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def _sources(root: Operation) -> Mapping[SSAValue, list[SSAValue]]:
+    """The values that control flow passes on as each argument of a block and result of an operation with regions."""
+    return incoming(edge for op in root.walk() for edge in edges(op) or ())
+
+
+def is_followed(value: SSAValue) -> bool:
+    """Whether values of that type are followed: integers, buffers and pointers that lead to integers."""
+    return isinstance(value.type, MemDescType | tt.PointerType) or bits_of(value) is not None
+
+
+def is_view(op: Operation) -> bool:
+    """Whether an operation makes a view of a buffer."""
+    return view_of(op) is not None

@@ -1,0 +1,323 @@
+"""The proof: a search through all states of a thread block's tasks, up to how many turns of loops are over.
+
+One schedule is searched, in which each task goes on until it waits. What arrives, waits and accesses is checked against
+everything that is not ordered before it, so what one schedule does without fault all schedules do: they are the same
+partial order. Where the path depends on numbers that are not known, such as the bounds of loops, it splits; equal
+expressions in several tasks have equal numbers. Turns of loops are counted from the slowest task on, modulo a period,
+so that the states are finite in number where the tasks do not run apart.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf, lcm
+from typing import Literal
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tlx_xdsl.analysis.protocol.barriers import BrokenError, unfinished
+from tlx_xdsl.analysis.protocol.buffers import Allocation, name_of, shared_places
+from tlx_xdsl.analysis.protocol.code import Code, UnprovedError, codes_of, global_signal, only_block, roots_of
+from tlx_xdsl.analysis.protocol.demand import Demands, constant, is_followed
+from tlx_xdsl.analysis.protocol.facts import (
+    EarlierQuestionError,
+    EarlierSplitError,
+    Facts,
+    LongerPeriodError,
+    NewLimitError,
+    Questions,
+    SplitError,
+    TooNearError,
+)
+from tlx_xdsl.analysis.protocol.machine import Machine
+from tlx_xdsl.analysis.protocol.quotient import reduce
+from tlx_xdsl.analysis.protocol.state import State, Task
+from tlx_xdsl.analysis.protocol.values import Part
+from tlx_xdsl.dialects import tlx, tt, ttng
+from tlx_xdsl.dialects.base.effects import Kind, accesses_of
+from tlx_xdsl.dialects.base.operation import num_ctas_of, num_warps_of
+from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.text.diagnostics import Diagnostic, error_at, source_location
+
+MOST_STATES = 60_000
+"""States that are searched at most."""
+MOST_PERIOD = 1 << 10
+"""The longest period of turns: a product of the lengths of all rings that one counter serves, times two."""
+MOST_REACH = 28
+"""Turns of a loop by which one task may be ahead of another that is to come."""
+SECONDS = 60.0
+
+Answer = Literal["proved", "refuted", "unproved"]
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A loop must turn at least once: what goes wrong where it does not."""
+
+    loop: str
+    """Its place."""
+    otherwise: Diagnostic
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What was found of the protocol of a kernel."""
+
+    kernel: str
+    answer: Answer
+    reason: Diagnostic | None
+    """What goes wrong, or the line that stops the proof; None where all is proved."""
+    states: int
+    seconds: float
+    constants: tuple[str, ...] = ()
+    """The loops with a constant number of turns: the proof is for that number."""
+    steps: tuple[int, ...] = ()
+    """What numbers are divided by that say how often loops turn: a turn more is so much more."""
+    tasks: int = 1
+    required: tuple[Requirement, ...] = ()
+    """What the proof is for only."""
+
+    def __bool__(self) -> bool:
+        """True where all is proved."""
+        return self.answer == "proved"
+
+
+ASSUMPTIONS = (
+    "integer arguments are not negative, and indices do not wrap around in their integer type",
+    "global memory from which bounds are read does not change meanwhile",
+)
+"""What a proof assumes."""
+
+
+def prove(module: ModuleOp, *, seconds: float = SECONDS) -> list[Proof]:
+    """Prove the synchronisation of each kernel of a module: one `Proof` each, in which every failure has its line.
+
+    Proved is, for all values of arguments and all grids: no schedule of the tasks deadlocks, no buffer is read before
+    it is written or written while it is read or written, no phase of a barrier gets too many or too few arrivals or
+    bytes, and each wait is for one phase in all schedules. Not looked at are proxies, other CTAs and global memory.
+    """
+    return [
+        _prove(module, op, seconds)
+        for op in module.walk()
+        if isinstance(op, tt.FuncOp) and op.is_kernel and op.body.blocks
+    ]
+
+
+def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float) -> Proof:
+    began = time.perf_counter()
+    search: _Search | None = None
+    answer: Answer = "proved"
+    reason: Diagnostic | None = None
+    required: dict[tuple[Part, ...], Requirement] = {}
+    try:
+        search = _Search(module, function, began + seconds)
+        if (num_ctas_of(function) or 1) > 1:
+            raise UnprovedError(function, "the tasks of several CTAs are not followed")
+        while (broken := search.broken(required)) is not None:
+            diagnostic = _described(broken)
+            idle = [(parts, loop) for parts, loop in search.idle_loops() if parts not in required]
+            if not idle:
+                answer, reason = "refuted" if isinstance(broken, BrokenError) else "unproved", diagnostic
+                break
+            # Whoever launches it with a loop that does not turn is not to expect much: the others are to be sure.
+            for parts, loop in idle:
+                required[parts] = Requirement(_place(loop), diagnostic)
+    except UnprovedError as error:
+        answer, reason = "unproved", _described(error)
+    return Proof(
+        function.sym_name.data, answer, reason, 0 if search is None else search.states, time.perf_counter() - began,
+        tuple(_constant_loops(function)), () if search is None else search.steps(),
+        1 if search is None else len(search.codes), tuple(required.values()),
+    )  # fmt: skip
+
+
+def _described(error: BrokenError | UnprovedError) -> Diagnostic:
+    if isinstance(error, UnprovedError):
+        return _diagnostic(error.op, error.reason)
+    return _diagnostic(error.op, error.message, [f"{what} at {_place(op)}" for what, op in error.notes])
+
+
+def _diagnostic(op: Operation, message: str, notes: Sequence[str] = ()) -> Diagnostic:
+    error = error_at(op, message, notes)
+    return Diagnostic("error", error.message, error.location, error.notes)
+
+
+def _place(op: Operation) -> str:
+    found = source_location(op.location)
+    return f"'{op.name}'" if found is None else str(found)
+
+
+def _constant_loops(function: tt.FuncOp) -> list[str]:
+    """The loops whose number of turns is a constant, and in which something synchronises."""
+    found: list[str] = []
+    for op in function.walk():
+        if isinstance(op, scf.ForOp) and any(isinstance(each, ttng.WaitBarrierOp) for each in op.body.walk()):
+            numbers = [constant(value) for value in (op.lb, op.ub, op.step)]
+            match numbers:
+                case [int(low), int(high), int(by)] if by > 0:
+                    found.append(f"{len(range(low, high, by))} at {_place(op)}")
+                case _:
+                    pass
+    return found
+
+
+@dataclass
+class _Search:
+    module: ModuleOp
+    function: tt.FuncOp
+    until: float
+    states: int = 0
+    failed: State | None = None
+    """The state in which something went wrong."""
+    codes: list[Code] = field(default_factory=list[Code])
+
+    def __post_init__(self) -> None:
+        places = shared_places(self.module)
+        allocations: list[Allocation] = []
+        for op in self.function.walk():
+            allocated = [each for each in accesses_of(op) or () if Kind.ALLOC in each.kind]
+            if allocated and isinstance(op.results[0].type, MemDescType):
+                region, spans = places.get(op, (None, ()))
+                allocations.append(Allocation(op, op.results[0].name_hint or "buffer", region, spans))
+        only_block(self.function, self.function.body)
+        if (signal := global_signal(self.function)) is not None:
+            raise UnprovedError(signal, "waiting for what happens in global memory is not followed")
+        demands = Demands(self.function, roots_of(self.function))
+        codes = codes_of(self.function, demands, num_warps_of(self.function.body.block.first_op or self.function) or 4)
+        self.codes = list(codes.values())
+        self.machine = Machine(codes, allocations, demands)
+        self.demands = demands
+
+    def broken(self, required: Iterable[tuple[Part, ...]]) -> BrokenError | UnprovedError | None:
+        """What goes wrong, or stops the search, where these sums are positive; None if nothing does."""
+        questions = Questions()
+        while True:
+            try:
+                self.search(questions, required)
+                return None
+            except (BrokenError, UnprovedError) as error:
+                return error
+            except LongerPeriodError as error:
+                questions = replace(questions, period=lcm(questions.period, error.modulus))
+            except TooNearError as error:
+                if questions.reach >= MOST_REACH:
+                    return UnprovedError(error.op, "how far other tasks are ahead when one comes here is not bounded")
+                questions = replace(questions, reach=2 * questions.reach + 4)
+            except EarlierSplitError as error:
+                questions = replace(questions, moduli={**questions.moduli, error.atom: error.modulus})
+            except NewLimitError as error:
+                questions = replace(questions, limits=questions.limits | error.atoms)
+            except EarlierQuestionError as error:
+                least = questions.least.get(error.parts, frozenset()) | {error.least}
+                questions = replace(questions, least={**questions.least, error.parts: least})
+            if questions.period > MOST_PERIOD:
+                return UnprovedError(self.function, f"the turns repeat after more than {MOST_PERIOD} only")
+
+    def idle_loops(self) -> list[tuple[tuple[Part, ...], Operation]]:
+        """The loops that do not turn at all where something went wrong."""
+        if self.failed is None:
+            return []
+        known = self.failed.facts.bounds
+        return [(parts, loop) for parts, loop in self.machine.limits.items() if known.get(parts, (0, 1))[1] <= 0]
+
+    def steps(self) -> tuple[int, ...]:
+        """The divisors in the numbers of turns."""
+        atoms = [atom for parts in self.machine.limits for atom, _ in parts]
+        return tuple(sorted({atom.arguments[1] for atom in atoms if atom.kind == "quotient"}))
+
+    def search(self, questions: Questions, required: Iterable[tuple[Part, ...]]) -> None:
+        """Search all states with these questions."""
+        self.failed = None
+        first = self.first(questions)
+        first.facts.bounds.update((parts, (1, inf)) for parts in required)
+        seen: set[Hashable] = {self.reduced(first)}
+        todo = deque([first])
+        while todo:
+            state = todo.popleft()
+            self.states = len(seen)
+            self.spend(state)
+            for each in self.followers(state):
+                key = self.reduced(each)
+                if key not in seen:
+                    seen.add(key)
+                    todo.append(each)
+
+    def reduced(self, state: State) -> Hashable:
+        """Bring a state to its smallest form."""
+        return reduce(state, self.machine.values, self.machine.most_pending)
+
+    def first(self, questions: Questions) -> State:
+        """The state before the kernel."""
+        tasks = [Task(code, number) for number, code in enumerate(self.codes)]
+        tasks[0].has_started = True
+        block = self.function.body.block
+        for number, argument in enumerate(block.args):
+            if is_followed(argument) and argument in self.demands:
+                tasks[0].known[argument] = self.machine.values.of("argument", number)
+        return State(Facts(questions), tasks)
+
+    def followers(self, state: State) -> list[State]:
+        """The states where the path splits next, none at the end.
+
+        Raises BrokenError for a deadlock, too.
+        """
+        before, after = state, state.copy()
+        while True:
+            try:
+                if not any(self.machine.turn(after, task) for task in after.tasks):
+                    break
+            except SplitError as error:
+                answers: list[State] = []
+                for facts in error.answers:
+                    answer = before.copy()
+                    answer.facts = facts
+                    answers.append(answer)
+                return answers
+            except (BrokenError, UnprovedError):
+                self.failed = after
+                raise
+            self.spend(after)
+            before = after.copy()
+        self.failed = after
+        if not all(task.has_ended or not task.has_started for task in after.tasks):
+            raise self.deadlock(after)
+        if (broken := unfinished(after)) is not None:
+            raise broken
+        self.failed = None
+        return []
+
+    def deadlock(self, state: State) -> BrokenError:
+        """The report of a state in which no task goes on: first a wait whose barrier lacks the least."""
+        waits: list[tuple[Operation, str]] = []
+        for task in state.tasks:
+            if not task.has_started or task.has_ended:
+                continue
+            op = task.code.steps[task.at].op
+            if isinstance(op, ttng.WaitBarrierOp):
+                where = self.machine.view(task, op, op.alloc)
+                barrier = state.barriers[where.allocation, where.slot]
+                lacks = [f"{barrier.pending} of {barrier.count} arrivals"] if barrier.pending else []
+                lacks += [f"{barrier.bytes} bytes"] if barrier.bytes > 0 else []
+                name = name_of(self.machine.allocations, where)
+                waits.append((op, f"{task.code.name} waits at '{name}', which lacks {' and '.join(lacks)}"))
+            elif isinstance(op, tlx.NamedBarrierWaitOp):
+                waits.append((op, f"{task.code.name} waits at named barrier {task.named}"))
+        if not waits:
+            return BrokenError(self.function, "deadlock")
+        (op, message), *others = waits
+        return BrokenError(op, f"deadlock: {message}", [(f"and {more}", each) for each, more in others])
+
+    def spend(self, state: State) -> None:
+        """Raises UnprovedError where time is up."""
+        if self.states > MOST_STATES or time.perf_counter() > self.until:
+            raise UnprovedError(self.busiest(state), f"no end after {self.states} states: tasks may run apart here")
+
+    def busiest(self, state: State) -> Operation:
+        """The loop in which a task has done most turns."""
+        turns = [turn for task in state.tasks for turn in task.turns]
+        return max(turns, key=lambda turn: turn.at).loop if turns else self.function
