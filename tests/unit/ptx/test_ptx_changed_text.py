@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit import volume
 from tests.unit.ptx.snippets import kernel
-from tests.unit.ptx.test_faults import MBARRIER
-from tests.unit.ptx.test_threads import REVERSE, SHARED
+from tests.unit.ptx.test_ptx_faults import MBARRIER
+from tests.unit.ptx.test_ptx_threads import REVERSE, SHARED
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 from tlx_xdsl.ptx import run_ptx
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.unit.ptx.snippets import kernel, line_of
-from tests.unit.ptx.test_threads import REVERSE, SHARED
+from tests.unit.ptx.test_ptx_threads import REVERSE, SHARED
 from tlx_xdsl.ptx import PtxFault, PtxRace, run_ptx
 
 
