@@ -1,8 +1,15 @@
-"""Products of tensor cores (PTX ISA, "mma", "wgmma.mma_async", "tcgen05.mma").
+"""Products of tensor cores (PTX ISA, "mma", "wgmma.mma_async", "tcgen05.mma"), bit for bit those of an H200.
 
-PTX promises that products are exact and sums have at least the precision of the accumulator, in any order. Here the
-products along K of an instruction are added in f32 (f16 accumulators too), in the order of numpy's matrix product, and
-the accumulator after that; integers are exact.
+PTX leaves the sums of products to the hardware ("at least single precision", in any order). What an H200 computes was
+measured (2026-11-24; `wgmma` and `mma.sync`), and is the same for all products of one instruction, K = 32 bytes:
+
+1. E is the largest of the sums of the exponents of a[m, k] and b[k, n] over K, zeros left out, and the exponent of c.
+2. Each exact product, and c, is truncated towards zero to a multiple of 2**(E - 25); of 2**(E - 13) for 8-bit elements.
+3. These are added exactly, and the sum is rounded towards zero to f32, of 8-bit elements to 13 bits of fraction first;
+   an accumulator of f16 is rounded to nearest even.
+
+Fifth-generation tensor cores (`tcgen05.mma`) are taken to do the same, which was not measured. Integers are exact, and
+f64 is numpy's.
 """
 
 from __future__ import annotations
@@ -21,9 +28,23 @@ ELEMENTS: dict[str, Any] = {
 }  # fmt: skip
 """The types of A and B."""
 
+_BITS = 25
+_BITS_OF_FP8 = 13
+_NO_EXPONENT = -10000
+_SAFE = 90
+"""Where all exponents E are smaller in magnitude, products and their scaling are exact in f32."""
+_LOWEST = -300
+"""Below every exponent of a product or of an f32."""
+_BLOCK = 1 << 14
+"""Elements of the result that are computed together: their arrays fit into the L2 cache."""
+_NAN = np.uint32(0x7FFFFFFF).view(np.float32)
+
 
 def multiply(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any] | None, result: np.dtype[Any]) -> NDArray[Any]:
-    """`a @ b + c` of matrices or of stacks of them; f32 elements are tf32, whose low bits play no part."""
+    """`a @ b + c` of one instruction: [..., M, K], [..., K, N], [..., M, N].
+
+    f32 elements are tf32, whose low bits play no part.
+    """
     if result.kind == "i":
         exact = np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
         total = exact if c is None else exact + c
@@ -31,11 +52,100 @@ def multiply(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any] | None, result: n
     if result == np.float64:
         product = np.matmul(a, b)
         return product if c is None else product + c
-    product = np.matmul(_single(a), _single(b))
-    if c is not None:
-        product += c
-    return product.astype(result) if result != np.float32 else product
+    bits = _BITS_OF_FP8 if a.dtype.itemsize == 1 else _BITS
+    left, right = _single(a), _single(b)
+    special = not (np.isfinite(left).all() and np.isfinite(right).all() and (c is None or np.isfinite(c).all()))
+    if not special:
+        return _aligned(left, right, c, result, bits)
+    with np.errstate(invalid="ignore"):
+        plain = np.matmul(left.astype(np.float64), right.astype(np.float64))
+        plain = plain if c is None else plain + c
+    found = _aligned(_finite(left), _finite(right), None if c is None else _finite(c), result, bits)
+    infinite = np.where(np.isnan(plain), _NAN if result == np.float32 else np.float16(np.nan), plain.astype(result))
+    return np.where(np.isfinite(plain), found, infinite)
 
 
-def _single(values: NDArray[Any]) -> NDArray[Any]:
+def _single(values: NDArray[Any]) -> NDArray[np.float32]:
     return truncate_tf32(values) if values.dtype == np.float32 else values.astype(np.float32)
+
+
+def _finite(values: NDArray[Any]) -> NDArray[Any]:
+    return np.where(np.isfinite(values), values, values.dtype.type(0))
+
+
+def _exponents(values: NDArray[Any]) -> NDArray[np.int16]:
+    """The exponents of finite numbers, of 1.0 it is 0; far below all others for zeros."""
+    found = np.frexp(values)[1].astype(np.int16)
+    found -= 1
+    found[values == 0] = _NO_EXPONENT
+    return found
+
+
+def _aligned(
+    a: NDArray[np.float32], b: NDArray[np.float32], c: NDArray[Any] | None, result: np.dtype[Any], bits: int
+) -> NDArray[Any]:
+    """The products and `c`, finite, truncated to a common exponent and added."""
+    m, n = a.shape[-2], b.shape[-1]
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    out = np.empty((*batch, m, n), result)
+    # Along K first: what one step of the loop takes lies together.
+    a_t, b_t = np.moveaxis(a, -1, 0), np.moveaxis(b, -2, 0)
+    of_a, of_b = np.ascontiguousarray(_exponents(a_t)), np.ascontiguousarray(_exponents(b_t))
+    a_t, b_t = np.ascontiguousarray(a_t), np.ascontiguousarray(b_t)
+    rows = max(1, _BLOCK // (n * max(1, int(np.prod(batch)))))
+    for start in range(0, m, rows):
+        part = slice(start, start + rows)
+        old = None if c is None else c[..., part, :]
+        out[..., part, :] = _block(a_t[..., part], b_t, of_a[..., part], of_b, old, result, bits)
+    return out
+
+
+def _block(
+    a: NDArray[np.float32],
+    b: NDArray[np.float32],
+    of_a: NDArray[np.int16],
+    of_b: NDArray[np.int16],
+    c: NDArray[Any] | None,
+    result: np.dtype[Any],
+    bits: int,
+) -> NDArray[Any]:
+    """Some rows: `a` is [K, ..., rows], `b` [K, ..., N]."""
+    common = of_a[0][..., :, None] + of_b[0][..., None, :]
+    room = np.empty_like(common)
+    for k in range(1, len(a)):
+        np.add(of_a[k][..., :, None], of_b[k][..., None, :], out=room)
+        np.maximum(common, room, out=common)
+    highest_product = common.max(initial=_NO_EXPONENT)
+    if c is not None:
+        np.maximum(common, _exponents(c), out=common)
+    is_safe = highest_product < _SAFE and common.min(initial=0) > -_SAFE
+    np.maximum(common, -_SAFE if is_safe else _LOWEST, out=common)
+    is_safe = is_safe or bool(((common == _LOWEST) | (common > -_SAFE)).all() and highest_product < _SAFE)
+    scale = _power(bits - common.astype(np.int64))
+    total = np.zeros(common.shape, np.float64) if c is None else np.trunc(c * scale)
+    work = np.float32 if is_safe else np.float64
+    factor = np.where(common == _LOWEST, 0, scale).astype(work)
+    product = np.empty(common.shape, work)
+    for k in range(len(a)):
+        np.multiply(a[k][..., :, None], b[k][..., None, :], out=product, dtype=work)
+        np.multiply(product, factor, out=product)
+        np.trunc(product, out=product)
+        np.add(total, product, out=total)
+    total /= scale
+    if result != np.float32:
+        return total.astype(result)
+    if bits == _BITS_OF_FP8:
+        total = (total.view(np.int64) & ~np.int64((1 << (52 - _BITS_OF_FP8)) - 1)).view(np.float64)
+    return _toward_zero(total)
+
+
+def _power(exponents: NDArray[np.int64]) -> NDArray[np.float64]:
+    return ((exponents + 1023) << 52).view(np.float64)
+
+
+def _toward_zero(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        nearest = values.astype(np.float32)
+    bits = nearest.view(np.int32)
+    bits -= np.abs(nearest) > np.abs(values)
+    return nearest

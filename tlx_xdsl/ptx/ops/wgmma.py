@@ -103,7 +103,7 @@ def _product(context: Context, shape: str, d_type: str, a_type: str, b_type: str
             left_matrix = operand_matrix(cohort, token, ctas, first[0][::step], 64, a_dtype, turned=turn_a)
         right_matrix = operand_matrix(cohort, token, ctas, descriptor[::step], n, b_dtype, turned=turn_b)
         if signs[0] * signs[1] < 0:
-            left_matrix = -left_matrix.astype(np.float32)
+            left_matrix = -left_matrix
         before = None
         if use.any():
             before = accumulator(registers, result).reshape(len(ctas), 64, n)
