@@ -129,15 +129,16 @@ def _moved(address: int, buffers: list[Any], memories: list[int]) -> int | None:
     return None
 
 
-def run(device: Device, case: dict[str, Any]) -> list[bytes]:
-    """The bytes of each output: from its first element to the end of its last."""
+def run(device: Device, case: dict[str, Any]) -> list[bytes | None]:
+    """The bytes of each output, from its first element to the end of its last; None for one that is as it was."""
     memories = [device.copy_in(data) for data in case["memories"]]
     for launch in case["launches"]:
         device.launch(launch, memories)
-    found = []
+    found: list[bytes | None] = []
     for number, place, itemsize, shape, strides in case["outputs"]:
         span = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) + itemsize
-        found.append(device.copy_out(memories[number] + place, span))
+        data = device.copy_out(memories[number] + place, span)
+        found.append(None if data == case["memories"][number][place : place + span] else data)
     for memory in memories:
         device.free(memory)
     return found
