@@ -43,13 +43,13 @@ def _exp2(values: Array) -> Array:
 
 
 def _reciprocal(values: Array) -> Array:
-    scale = _divisor_scale(values, is_full=True)
+    scale = _divisor_scale(values, is_full=True, is_flushed=False)
     return mufu.reciprocal(values * scale) * scale
 
 
-def _divisor_scale(divisor: Array, *, is_full: bool) -> Array:
+def _divisor_scale(divisor: Array, *, is_full: bool, is_flushed: bool) -> Array:
     magnitude = np.abs(divisor)
-    scale = np.where(magnitude < _TINY, _UP, np.float32(1))
+    scale = np.where(magnitude < (0 if is_flushed else _TINY), _UP, np.float32(1))
     return np.where(magnitude > _LARGE, _DOWN, scale) if is_full else scale
 
 
@@ -63,24 +63,23 @@ FUNCTIONS: dict[str, tuple[Function, Function]] = {
 """The approximate functions of f32 without and with `.ftz`, by the name of their instruction."""
 
 
-def divide(dividend: Array, divisor: Array) -> Array:
-    """`div.approx.f32`."""
-    scale = _divisor_scale(divisor, is_full=False)
-    return mufu.reciprocal(divisor * scale) * (dividend * scale)
+def quotient_factors(dividend: Array, divisor: Array, *, is_full: bool, is_flushed: bool) -> tuple[Array, Array]:
+    """What `div.full.f32` or `div.approx.f32` multiplies: a multiple of the dividend, and a reciprocal."""
+    if is_flushed:
+        dividend, divisor = flush(dividend), flush(divisor)
+    if is_full or not is_flushed:
+        scale = _divisor_scale(divisor, is_full=is_full, is_flushed=is_flushed)
+        dividend, divisor = dividend * scale, divisor * scale
+    if is_flushed:
+        dividend = flush(dividend)
+    return dividend, mufu.reciprocal(divisor)
 
 
-def divide_full(dividend: Array, divisor: Array) -> Array:
-    """`div.full.f32`."""
-    scale = _divisor_scale(divisor, is_full=True)
-    return mufu.reciprocal(divisor * scale) * (dividend * scale)
+def division(*, is_full: bool, is_flushed: bool) -> Callable[[Array, Array], Array]:
+    """`div.full.f32` or `div.approx.f32`."""
 
+    def divide(dividend: Array, divisor: Array) -> Array:
+        first, second = quotient_factors(dividend, divisor, is_full=is_full, is_flushed=is_flushed)
+        return flush(first * second) if is_flushed else first * second
 
-def divide_flushed(dividend: Array, divisor: Array) -> Array:
-    """`div.approx.ftz.f32`."""
-    return flush(mufu.reciprocal(divisor) * flush(dividend))
-
-
-def divide_full_flushed(dividend: Array, divisor: Array) -> Array:
-    """`div.full.ftz.f32`."""
-    scale = np.where(np.abs(divisor) > _LARGE, _DOWN, np.float32(1))
-    return flush(mufu.reciprocal(flush(divisor) * scale) * flush(flush(dividend) * scale))
+    return divide

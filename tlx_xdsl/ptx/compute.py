@@ -17,7 +17,7 @@ from tlx_xdsl.interpreter.ptx.instructions import INSTRUCTIONS, Compiled, Vector
 from tlx_xdsl.interpreter.ptx.registers import TYPES as PTX_TYPES
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.directed_rounding import rounded
-from tlx_xdsl.ptx import approximate, carries, floats
+from tlx_xdsl.ptx import approximate, carries, contraction, floats
 from tlx_xdsl.ptx.approximate import FUNCTIONS
 from tlx_xdsl.ptx.kinds import KINDS, PLAIN, TYPES
 from tlx_xdsl.ptx.steps import Context, Step
@@ -50,6 +50,8 @@ _INFIX = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 
 def _arithmetic(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
     """`add`, `sub` and `mul` that wrap around, or round to nearest."""
+    if (product := context.instruction.product) is not None:
+        return contraction.build(context, product)
     name = context.instruction.name
     if len(types) != 1:
         return None
@@ -223,12 +225,6 @@ def _function(context: Context, modifiers: list[str], types: list[str]) -> Step 
     return _simple(context, ("f4",), "f4", code, function=function, flush=floats.flush) if function else None
 
 
-_QUOTIENTS = {
-    ("approx", False): approximate.divide, ("approx", True): approximate.divide_flushed,
-    ("full", False): approximate.divide_full, ("full", True): approximate.divide_full_flushed,
-}  # fmt: skip
-
-
 def _divide(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
     is_flushed = "ftz" in modifiers
     mode = [part for part in modifiers if part != "ftz"]
@@ -240,7 +236,8 @@ def _divide(context: Context, modifiers: list[str], types: list[str]) -> Step | 
         return _simple(context, (kind, kind), kind, code, flush=floats.flush)
     if kind != "f4":
         return None
-    return _simple(context, (kind, kind), kind, "divide({0},{1})", divide=_QUOTIENTS[mode[0], is_flushed])
+    divide = approximate.division(is_full=mode == ["full"], is_flushed=is_flushed)
+    return _simple(context, (kind, kind), kind, "divide({0},{1})", divide=divide)
 
 
 # Moves ---------------------------------------------------------------------------------------------------------------

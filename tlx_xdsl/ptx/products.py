@@ -4,6 +4,7 @@ PTX leaves the sums of products to the hardware ("at least single precision", in
 measured (2026-11-24; `wgmma` and `mma.sync`), and is the same for all products of one instruction, K = 32 bytes:
 
 1. E is the largest of the sums of the exponents of a[m, k] and b[k, n] over K, zeros left out, and the exponent of c.
+   A subnormal number has the lowest exponent of its type.
 2. Each exact product, and c, is truncated towards zero to a multiple of 2**(E - 25); of 2**(E - 13) for 8-bit elements.
 3. These are added exactly, and the sum is rounded towards zero to f32, of 8-bit elements to 13 bits of fraction first;
    an accumulator of f16 is rounded to nearest even.
@@ -90,10 +91,11 @@ def _finite(values: NDArray[Any]) -> NDArray[Any]:
     return np.where(np.isfinite(values), values, values.dtype.type(0))
 
 
-def _exponents(values: NDArray[Any]) -> NDArray[np.int16]:
-    """The exponents of finite numbers, of 1.0 it is 0; far below all others for zeros."""
+def _exponents(values: NDArray[Any], lowest: int) -> NDArray[np.int16]:
+    """The exponents of finite numbers, of 1.0 it is 0; that of the type for subnormal ones; far below for zeros."""
     found: NDArray[np.int16] = np.frexp(values)[1].astype(np.int16)
     found -= 1
+    np.maximum(found, lowest, out=found)
     found[values == 0] = _NO_EXPONENT
     return found
 
@@ -107,7 +109,7 @@ def _aligned(
     out = np.empty((*batch, m, n), result)
     # Along K first: what one step of the loop takes lies together.
     a, b = (np.ascontiguousarray(np.moveaxis(each, axis, 0)) for each, axis in ((a, -1), (b, -2)))
-    of_a, of_b = (np.maximum(_exponents(each), np.where(each != 0, low, _NO_EXPONENT)) for each, low in ((a, lowest), (b, lowest)))
+    of_a, of_b = _exponents(a, lowest), _exponents(b, lowest)
     rows = max(1, _BLOCK // (n * max(1, prod(batch))))
     for start in range(0, m, rows):
         part = slice(start, start + rows)
@@ -126,7 +128,7 @@ def _common(of_a: NDArray[np.int16], of_b: NDArray[np.int16], c: NDArray[Any] | 
         np.add(of_a[k][..., :, None], of_b[k][..., None, :], out=room)
         np.maximum(common, room, out=common)
     if c is not None:
-        np.maximum(common, _exponents(c), out=common)
+        np.maximum(common, _exponents(c, int(ml_dtypes.finfo(c.dtype).minexp)), out=common)
     return np.maximum(common, _LOWEST, out=common)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tlx_xdsl.ptx.codegen import BlockFunction, Generator
+from tlx_xdsl.ptx.contraction import contract
 from tlx_xdsl.ptx.faults import PtxError, error_on_line
 from tlx_xdsl.ptx.flow import EXIT, Block, blocks_of, is_branch
 from tlx_xdsl.ptx.inlining import inlined
@@ -80,6 +81,7 @@ def prepare(module: Module, name: str | None = None) -> Program:
     function = inlined(module, entry_of(module, name))
     if not function.has_body or not function.instructions:
         raise error_on_line(module, function.line, f"the kernel '{function.name}' has no instructions")
+    contract(function)
     symbols = place(module, function)
     steps: list[Step | None] = []
     for instruction in function.instructions:

@@ -1,0 +1,142 @@
+"""Products that ptxas contracts with an addition into one fused operation (PTX ISA, "add", "mul": no rounding mode).
+
+`mul` and `add` without a rounding mode may be fused, and ptxas does so where the product has no other use: what LLVM
+has left are mostly divisions, `div.full` and `div.approx`, whose last step is a product with the reciprocal. Only pairs
+in one basic block are looked for. The product stays, and the addition gets it as `Instruction.product`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.ptx.approximate import quotient_factors
+from tlx_xdsl.ptx.floats import flush, fma
+from tlx_xdsl.ptx.flow import is_branch
+from tlx_xdsl.ptx.steps import Context, Step
+from tlx_xdsl.ptx.syntax import (
+    Address,
+    Arguments,
+    Function,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Vector,
+)
+
+_SUMS = {f"{name}{ftz}.f32": ftz for name in ("add", "sub") for ftz in ("", ".ftz")}
+_PRODUCTS = {f"{name}{ftz}.f32": ftz for name in ("mul", "div.full", "div.approx") for ftz in ("", ".ftz")}
+
+
+def contract(function: Function) -> None:
+    """Mark the additions of a kernel that have a product in them."""
+    if not any(each.opcode in _PRODUCTS for each in function.instructions):
+        return
+    uses = Counter(register for each in function.instructions for register in _registers_of(each))
+    starts = set(function.labels.values())
+    products: dict[Register, Instruction] = {}
+    for number, instruction in enumerate(function.instructions):
+        if number in starts:
+            products.clear()
+        if instruction.opcode in _SUMS and instruction.guard is None:
+            function.instructions[number] = instruction = _fused(instruction, products)
+        _forget(instruction, products)
+        if is_branch(instruction):
+            products.clear()
+        elif instruction.opcode in _PRODUCTS and instruction.guard is None:
+            target = instruction.operands[0]
+            # One place that writes it, and one that reads it.
+            if isinstance(target, Register) and uses[target] == 2 and target not in instruction.operands[1:]:
+                products[target] = instruction
+
+
+def _fused(instruction: Instruction, products: dict[Register, Instruction]) -> Instruction:
+    for operand in instruction.operands[1:]:
+        product = products.get(operand) if isinstance(operand, Register) else None
+        if product is not None and _PRODUCTS[product.opcode] == _SUMS[instruction.opcode]:
+            return replace(instruction, product=product)
+    return instruction
+
+
+def _forget(instruction: Instruction, products: dict[Register, Instruction]) -> None:
+    """Products of registers that an instruction writes cannot be computed after it."""
+    if not products or not instruction.operands:
+        return
+    written = set(_registers(instruction.operands[0]))
+    for target, product in list(products.items()):
+        if not written.isdisjoint(_registers_of(product)):
+            del products[target]
+
+
+# The fused operation -------------------------------------------------------------------------------------------------
+
+
+def build(context: Context, product: Instruction) -> Step:
+    """The step of an addition with a product in it: one rounding."""
+    total = context.instruction
+    target = product.operands[0]
+    is_first = total.operands[1] == target
+    rest = total.operands[2 if is_first else 1]
+    a, b = product.operands[1:]
+    reads = tuple((operand, "f4") for operand in (a, b, rest))
+    run = _fused_step(product.opcode, total.name == "sub", is_first=is_first)
+    return Step(reads, context.result(total.operands[0], "f4"), "run({0},{1},{2})", {"run": run}, arrays=True)
+
+
+def _fused_step(opcode: str, is_difference: bool, *, is_first: bool) -> Callable[[Array, Array, Array], Array]:
+    sign = np.float32(-1 if is_difference and not is_first else 1)
+    negates = is_difference and is_first
+    is_flushed = "ftz" in opcode
+    factors = _factors(opcode)
+
+    def run(a: Array, b: Array, c: Array) -> Array:
+        a, b = factors(a, b)
+        if is_flushed:
+            return flush(fma(sign * flush(a), flush(b), flush(-c if negates else c)))
+        return fma(sign * a, b, -c if negates else c)
+
+    return run
+
+
+def _factors(opcode: str) -> Callable[[Array, Array], tuple[Array, Array]]:
+    """The factors of a product, or of the last step of a division."""
+    if opcode.startswith("mul"):
+        return lambda a, b: (a, b)
+    is_full, is_flushed = "full" in opcode, "ftz" in opcode
+    return lambda dividend, divisor: quotient_factors(dividend, divisor, is_full=is_full, is_flushed=is_flushed)
+
+
+# Registers -----------------------------------------------------------------------------------------------------------
+
+
+def _registers_of(instruction: Instruction) -> Iterator[Register]:
+    if instruction.guard is not None:
+        yield instruction.guard
+    for operand in instruction.operands:
+        yield from _registers(operand)
+
+
+def _registers(operand: Operand) -> Iterator[Register]:
+    match operand:
+        case Register():
+            yield operand
+        case Vector(items=items) | Arguments(items=items):
+            for item in items:
+                yield from _registers(item)
+        case Pair(first=first, second=second):
+            yield from _registers(first)
+            yield from _registers(second)
+        case Negated(register=register):
+            yield register
+        case Address(base=base, parts=parts):
+            yield from _registers(base)
+            for part in parts:
+                yield from _registers(part)
+        case _:
+            pass
