@@ -1,8 +1,8 @@
 """Products that ptxas contracts with an addition into one fused operation (PTX ISA, "add", "mul": no rounding mode).
 
-`mul` and `add` without a rounding mode may be fused, and ptxas does so where the product has no other use: what LLVM
-has left are mostly divisions, `div.full` and `div.approx`, whose last step is a product with the reciprocal. Only pairs
-in one basic block are looked for. The product stays, and the addition gets it as `Instruction.product`.
+`mul` and `add` without a rounding mode may be fused, and ptxas does so where a product is only added: what LLVM has
+left are mostly divisions, `div.full` and `div.approx`, whose last step is a product with the reciprocal. Only pairs in
+one basic block are looked for. The product stays, and the addition gets it as `Instruction.product`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -36,42 +37,50 @@ _PRODUCTS = {f"{name}{ftz}.f32": ftz for name in ("mul", "div.full", "div.approx
 
 def contract(function: Function) -> None:
     """Mark the additions of a kernel that have a product in them."""
-    if not any(each.opcode in _PRODUCTS for each in function.instructions):
+    instructions = function.instructions
+    if not any(each.opcode in _PRODUCTS for each in instructions):
         return
-    uses = Counter(register for each in function.instructions for register in _registers_of(each))
+    uses = Counter(register for each in instructions for register in _registers_of(each))
+    for product, sums in _pairs(function):
+        # The product is written at one place, and only these additions read it.
+        if uses[_target(product)] == 1 + len(sums):
+            for number in sums:
+                # Of two products the first is fused.
+                if instructions[number].product is None:
+                    instructions[number] = replace(instructions[number], product=product)
+
+
+def _pairs(function: Function) -> list[tuple[Instruction, list[int]]]:
+    """Products, and the additions after them in the same block that read them, while their operands are as they were."""
+    found: list[tuple[Instruction, list[int]]] = []
+    held: dict[Register, tuple[Instruction, list[int]]] = {}
     starts = set(function.labels.values())
-    products: dict[Register, Instruction] = {}
     for number, instruction in enumerate(function.instructions):
         if number in starts:
-            products.clear()
+            held.clear()
         if instruction.opcode in _SUMS and instruction.guard is None:
-            function.instructions[number] = instruction = _fused(instruction, products)
-        _forget(instruction, products)
+            for operand in set(instruction.operands[1:]):
+                if isinstance(operand, Register) and operand in held:
+                    product, sums = held[operand]
+                    if _PRODUCTS[product.opcode] == _SUMS[instruction.opcode]:
+                        sums.append(number)
+        if held and instruction.operands:
+            written = set(_registers(instruction.operands[0]))
+            for target, (product, _) in list(held.items()):
+                if not written.isdisjoint(_registers_of(product)):
+                    del held[target]
         if is_branch(instruction):
-            products.clear()
+            held.clear()
         elif instruction.opcode in _PRODUCTS and instruction.guard is None:
-            target = instruction.operands[0]
-            # One place that writes it, and one that reads it.
-            if isinstance(target, Register) and uses[target] == 2 and target not in instruction.operands[1:]:
-                products[target] = instruction
+            target = _target(instruction)
+            if isinstance(target, Register) and target not in instruction.operands[1:]:
+                found.append((instruction, []))
+                held[target] = found[-1]
+    return found
 
 
-def _fused(instruction: Instruction, products: dict[Register, Instruction]) -> Instruction:
-    for operand in instruction.operands[1:]:
-        product = products.get(operand) if isinstance(operand, Register) else None
-        if product is not None and _PRODUCTS[product.opcode] == _SUMS[instruction.opcode]:
-            return replace(instruction, product=product)
-    return instruction
-
-
-def _forget(instruction: Instruction, products: dict[Register, Instruction]) -> None:
-    """Products of registers that an instruction writes cannot be computed after it."""
-    if not products or not instruction.operands:
-        return
-    written = set(_registers(instruction.operands[0]))
-    for target, product in list(products.items()):
-        if not written.isdisjoint(_registers_of(product)):
-            del products[target]
+def _target(product: Instruction) -> Any:
+    return product.operands[0]
 
 
 # The fused operation -------------------------------------------------------------------------------------------------
