@@ -2,7 +2,7 @@
 
 `mul` and `add` without a rounding mode may be fused, and ptxas does so where a product is only added: what LLVM has
 left are mostly divisions, `div.full` and `div.approx`, whose last step is a product with the reciprocal. Only pairs in
-one basic block are looked for. The product stays, and the addition gets it as `Instruction.product`.
+one basic block are looked for, and with no guarded instruction between them: ptxas does not see beyond. The product stays, and the addition gets it as `Instruction.product`.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def _pairs(function: Function) -> list[tuple[Instruction, list[int]]]:
     held: dict[Register, tuple[Instruction, list[int]]] = {}
     starts = set(function.labels.values())
     for number, instruction in enumerate(function.instructions):
-        if number in starts:
+        if number in starts or instruction.guard is not None:
             held.clear()
-        if instruction.opcode in _SUMS and instruction.guard is None:
+        if instruction.opcode in _SUMS:
             for operand in set(instruction.operands[1:]):
                 if isinstance(operand, Register) and operand in held:
                     product, sums = held[operand]

@@ -4,7 +4,7 @@ PTX leaves the sums of products to the hardware ("at least single precision", in
 measured (2026-11-24; `wgmma` and `mma.sync`), and is the same for all products of one instruction, K = 32 bytes:
 
 1. E is the largest of the sums of the exponents of a[m, k] and b[k, n] over K, zeros left out, and the exponent of c.
-   A subnormal number has the lowest exponent of its type.
+   A subnormal number has the lowest exponent of its type, and E is at least -133.
 2. Each exact product, and c, is truncated towards zero to a multiple of 2**(E - 25); of 2**(E - 13) for 8-bit elements.
 3. These are added exactly, and the sum is rounded towards zero to f32, of 8-bit elements to 13 bits of fraction first;
    an accumulator of f16 is rounded to nearest even.
@@ -35,8 +35,10 @@ _BITS_OF_FP8 = 13
 _NO_EXPONENT = -10000
 _SAFE = 90
 """Where all exponents E are smaller in magnitude, f32 will do for products and their scaling."""
-_LOWEST = -300
-"""Below every exponent of a product or of an f32."""
+_LOWEST = -133
+"""The lowest E; -134 and -135 would give the same results in all cases that were measured."""
+_ALL_ZERO = -300
+"""Stands for E where there is none; below every exponent of a product or of an f32."""
 _BLOCK = 1 << 14
 """Elements of the result that are computed together: their arrays fit into the L2 cache."""
 _NAN = np.uint32(0x7FFFFFFF).view(np.float32)
@@ -121,7 +123,7 @@ def _aligned(
 
 
 def _common(of_a: NDArray[np.int16], of_b: NDArray[np.int16], c: NDArray[Any] | None) -> NDArray[np.int16]:
-    """E of each element of the result, [..., rows, N]; `_LOWEST` where all is zero."""
+    """E of each element of the result, [..., rows, N]; `_ALL_ZERO` where all is zero."""
     common = of_a[0][..., :, None] + of_b[0][..., None, :]
     room = np.empty_like(common)
     for k in range(1, len(of_a)):
@@ -129,7 +131,7 @@ def _common(of_a: NDArray[np.int16], of_b: NDArray[np.int16], c: NDArray[Any] | 
         np.maximum(common, room, out=common)
     if c is not None:
         np.maximum(common, _exponents(c, int(ml_dtypes.finfo(c.dtype).minexp)), out=common)
-    return np.maximum(common, _LOWEST, out=common)
+    return np.where(common > _ALL_ZERO, np.maximum(common, _LOWEST), np.int16(_ALL_ZERO))
 
 
 def _sum(
@@ -144,9 +146,9 @@ def _sum(
     total = np.zeros(common.shape, np.float64) if c is None else np.trunc(c * scale)
     # Products of 11 bits by 11 are exact in f32, and so is scaling by a power of 2; the exponents fit, too, if none of
     # E is extreme: what is too small for f32 then is truncated to 0 anyway.
-    is_extreme = ((common <= -_SAFE) & (common != _LOWEST)) | (common >= _SAFE)
+    is_extreme = ((common <= -_SAFE) & (common != _ALL_ZERO)) | (common >= _SAFE)
     work = np.float64 if is_extreme.any() else np.float32
-    factor = np.where(common == _LOWEST, 0, scale).astype(work)
+    factor = np.where(common == _ALL_ZERO, 0, scale).astype(work)
     product = np.empty(common.shape, work)
     for k in range(len(a)):
         np.multiply(a[k][..., :, None], b[k][..., None, :], out=product, dtype=work)

@@ -18,12 +18,13 @@ class Meaning(NamedTuple):
 _EXACT = "exact"
 _ROUNDED = "every rounding mode, `.ftz`, `.sat`"
 _NEAR = "numpy's function, closer than PTX asks for"
+_BITS = "an H200's bits"
 _HINT = "nothing: a hint"
 
 MEANINGS: dict[str, Meaning] = {
     "abs": Meaning("Integer, Floating Point: abs", _EXACT),
     "activemask": Meaning("Parallel Synchronization: activemask", "the threads that run together"),
-    "add": Meaning("Integer, Floating Point: add", f"wraps; {_ROUNDED}"),
+    "add": Meaning("Integer, Floating Point: add", f"wraps; {_ROUNDED}; fused with a product where ptxas does"),
     "addc": Meaning("Extended-Precision Integer: addc", "exact; `.cc` of this and others leaves a carry"),
     "and": Meaning("Logic and Shift: and", _EXACT),
     "applypriority": Meaning("Data Movement: applypriority", _HINT),
@@ -45,9 +46,9 @@ MEANINGS: dict[str, Meaning] = {
     "cvt": Meaning("Data Movement: cvt", "all types to fp8, nearest, towards zero, at random, `.satfinite`, `.relu`"),
     "cvta": Meaning("Data Movement: cvta", "windows of generic addresses"),
     "discard": Meaning("Data Movement: discard", _HINT),
-    "div": Meaning("Integer, Floating Point: div", "exact, and rounded to nearest where it may be approximate"),
+    "div": Meaning("Integer, Floating Point: div", f"exact, rounded to nearest; `.full` and `.approx` {_BITS}"),
     "elect": Meaning("Parallel Synchronization: elect.sync", "the lowest lane"),
-    "ex2": Meaning("Floating Point: ex2", _NEAR),
+    "ex2": Meaning("Floating Point: ex2", _BITS),
     "exit": Meaning("Control Flow: exit", _EXACT),
     "fence": Meaning("Parallel Synchronization: fence", "proxies, and what relaxed arrivals release"),
     "fma": Meaning("Floating Point: fma", "one rounding to nearest"),
@@ -57,7 +58,7 @@ MEANINGS: dict[str, Meaning] = {
     "ld": Meaning("Data Movement: ld", "all state spaces; checked; orders and scopes of single loads are not modelled"),
     "ldmatrix": Meaning("Matrix: ldmatrix", "m8n8 of 16 bits"),
     "ldu": Meaning("Data Movement: ldu", "as ld"),
-    "lg2": Meaning("Floating Point: lg2", _NEAR),
+    "lg2": Meaning("Floating Point: lg2", _BITS),
     "lop3": Meaning("Logic and Shift: lop3", _EXACT),
     "mad": Meaning("Integer, Floating Point: mad", _EXACT),
     "madc": Meaning("Extended-Precision Integer: madc", _EXACT),
@@ -67,7 +68,7 @@ MEANINGS: dict[str, Meaning] = {
     "mbarrier": Meaning("Parallel Synchronization: mbarrier", "phases, arrivals, bytes; `try_wait` waits to the end"),
     "membar": Meaning("Parallel Synchronization: membar", "as fence"),
     "min": Meaning("Integer, Floating Point: min", "as max"),
-    "mma": Meaning("Matrix: mma.sync", "m16n8; sums in f32 or i32"),
+    "mma": Meaning("Matrix: mma.sync", f"m16n8; {_BITS}"),
     "mov": Meaning("Data Movement: mov", "parts of registers, too"),
     "movmatrix": Meaning("Matrix: movmatrix", _EXACT),
     "mul": Meaning("Integer, Floating Point: mul", f"`.lo`, `.hi`, `.wide`; {_ROUNDED}"),
@@ -80,12 +81,12 @@ MEANINGS: dict[str, Meaning] = {
     "prefetch": Meaning("Data Movement: prefetch", _HINT),
     "prefetchu": Meaning("Data Movement: prefetchu", _HINT),
     "prmt": Meaning("Data Movement: prmt", "the general mode"),
-    "rcp": Meaning("Floating Point: rcp", _NEAR),
+    "rcp": Meaning("Floating Point: rcp", f"rounded to nearest; `.approx` {_BITS}"),
     "red": Meaning("Parallel Synchronization: red", "as atom"),
     "redux": Meaning("Parallel Synchronization: redux.sync", _EXACT),
     "rem": Meaning("Integer: rem", _EXACT),
     "ret": Meaning("Control Flow: ret", _EXACT),
-    "rsqrt": Meaning("Floating Point: rsqrt", _NEAR),
+    "rsqrt": Meaning("Floating Point: rsqrt", _BITS),
     "selp": Meaning("Comparison and Selection: selp", _EXACT),
     "setmaxnreg": Meaning("Miscellaneous: setmaxnreg", "the registers of a CTA, where `.maxnreg` says how many"),
     "setp": Meaning("Comparison and Selection: setp", "ordered and unordered, joined with a predicate"),
@@ -94,10 +95,10 @@ MEANINGS: dict[str, Meaning] = {
     "shl": Meaning("Logic and Shift: shl", _EXACT),
     "shr": Meaning("Logic and Shift: shr", _EXACT),
     "sin": Meaning("Floating Point: sin", _NEAR),
-    "sqrt": Meaning("Floating Point: sqrt", "rounded to nearest"),
+    "sqrt": Meaning("Floating Point: sqrt", f"rounded to nearest; `.approx` {_BITS}"),
     "st": Meaning("Data Movement: st, st.async", "as ld"),
     "stmatrix": Meaning("Matrix: stmatrix", "m8n8 of 16 bits"),
-    "sub": Meaning("Integer, Floating Point: sub", f"wraps; {_ROUNDED}"),
+    "sub": Meaning("Integer, Floating Point: sub", f"wraps; {_ROUNDED}; fused with a product where ptxas does"),
     "subc": Meaning("Extended-Precision Integer: subc", _EXACT),
     "tanh": Meaning("Floating Point: tanh", _NEAR),
     "tcgen05": Meaning("TensorCore 5th Generation", "alloc, ld, st, mma with scales, cp, commit, fences, pairs"),
@@ -105,7 +106,7 @@ MEANINGS: dict[str, Meaning] = {
     "testp": Meaning("Floating Point: testp", _EXACT),
     "trap": Meaning("Miscellaneous: trap", "ends the run"),
     "vote": Meaning("Parallel Synchronization: vote.sync", _EXACT),
-    "wgmma": Meaning("Asynchronous Warpgroup Level Matrix", "at issue; sums in f32; registers and groups are checked"),
+    "wgmma": Meaning("Asynchronous Warpgroup Level Matrix", f"at issue; {_BITS}; registers and groups are checked"),
     "xor": Meaning("Logic and Shift: xor", _EXACT),
 }
 """By the first part of the operation code."""
