@@ -2,7 +2,8 @@
 
 `mul` and `add` without a rounding mode may be fused, and ptxas does so where a product is only added: what LLVM has
 left are mostly divisions, `div.full` and `div.approx`, whose last step is a product with the reciprocal. Only pairs in
-one basic block are looked for, and with no guarded instruction between them: ptxas does not see beyond. The product stays, and the addition gets it as `Instruction.product`.
+one basic block are looked for, and with no guarded instruction between them: ptxas does not see beyond. The product
+stays, and the addition gets it as `Instruction.product`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,6 +35,8 @@ from tlx_xdsl.ptx.syntax import (
 _SUMS = {f"{name}{ftz}.f32": ftz for name in ("add", "sub") for ftz in ("", ".ftz")}
 _PRODUCTS = {f"{name}{ftz}.f32": ftz for name in ("mul", "div.full", "div.approx") for ftz in ("", ".ftz")}
 
+_Pair: TypeAlias = tuple[Instruction, list[int]]
+
 
 def contract(function: Function) -> None:
     """Mark the additions of a kernel that have a product in them."""
@@ -50,25 +53,17 @@ def contract(function: Function) -> None:
                     instructions[number] = replace(instructions[number], product=product)
 
 
-def _pairs(function: Function) -> list[tuple[Instruction, list[int]]]:
-    """Products, and the additions after them in the same block that read them, while their operands are as they were."""
-    found: list[tuple[Instruction, list[int]]] = []
-    held: dict[Register, tuple[Instruction, list[int]]] = {}
+def _pairs(function: Function) -> list[_Pair]:
+    """Products, and the additions after them in the same block that read them while their operands are as they were."""
+    found: list[_Pair] = []
+    held: dict[Register, _Pair] = {}
     starts = set(function.labels.values())
     for number, instruction in enumerate(function.instructions):
         if number in starts or instruction.guard is not None:
             held.clear()
         if instruction.opcode in _SUMS:
-            for operand in set(instruction.operands[1:]):
-                if isinstance(operand, Register) and operand in held:
-                    product, sums = held[operand]
-                    if _PRODUCTS[product.opcode] == _SUMS[instruction.opcode]:
-                        sums.append(number)
-        if held and instruction.operands:
-            written = set(_registers(instruction.operands[0]))
-            for target, (product, _) in list(held.items()):
-                if not written.isdisjoint(_registers_of(product)):
-                    del held[target]
+            _add_to_pairs(number, instruction, held)
+        _forget_written(instruction, held)
         if is_branch(instruction):
             held.clear()
         elif instruction.opcode in _PRODUCTS and instruction.guard is None:
@@ -77,6 +72,22 @@ def _pairs(function: Function) -> list[tuple[Instruction, list[int]]]:
                 found.append((instruction, []))
                 held[target] = found[-1]
     return found
+
+
+def _add_to_pairs(number: int, addition: Instruction, held: dict[Register, _Pair]) -> None:
+    for operand in set(addition.operands[1:]):
+        pair = held.get(operand) if isinstance(operand, Register) else None
+        if pair is not None and _PRODUCTS[pair[0].opcode] == _SUMS[addition.opcode]:
+            pair[1].append(number)
+
+
+def _forget_written(instruction: Instruction, held: dict[Register, _Pair]) -> None:
+    if not held or not instruction.operands:
+        return
+    written = set(_registers(instruction.operands[0]))
+    for target, (product, _) in list(held.items()):
+        if not written.isdisjoint(_registers_of(product)):
+            del held[target]
 
 
 def _target(product: Instruction) -> Any:

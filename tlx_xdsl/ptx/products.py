@@ -16,7 +16,7 @@ f64 is numpy's.
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -57,7 +57,7 @@ def multiply(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any] | None, result: n
         product = np.matmul(a, b)
         return product if c is None else product + c
     bits = _BITS_OF_FP8 if a.dtype.itemsize == 1 else _BITS
-    lowest = int(ml_dtypes.finfo(a.dtype).minexp)
+    lowest = _lowest_exponent(a.dtype)
     left, right = _single(a), _single(b)
     special = not (np.isfinite(left).all() and np.isfinite(right).all() and (c is None or np.isfinite(c).all()))
     if not special:
@@ -75,7 +75,7 @@ def multiply_as_f16(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], result: n
 
     The first has the elements of the low halves of registers: 0 and 1 of each four along K.
     """
-    places = np.arange(a.shape[-1]).reshape(-1, 4)
+    places: NDArray[np.int64] = np.arange(a.shape[-1], dtype=np.int64).reshape(-1, 4)
     total: NDArray[Any] | None = None
     for half in (places[:, :2].ravel(), places[:, 2:].ravel()):
         left, right = a[..., half].astype(np.float16), b[..., half, :].astype(np.float16)
@@ -93,6 +93,11 @@ def _finite(values: NDArray[Any]) -> NDArray[Any]:
     return np.where(np.isfinite(values), values, values.dtype.type(0))
 
 
+def _lowest_exponent(dtype: np.dtype[Any]) -> int:
+    """That of the smallest normal number."""
+    return int(cast(Any, ml_dtypes.finfo)(dtype).minexp)
+
+
 def _exponents(values: NDArray[Any], lowest: int) -> NDArray[np.int16]:
     """The exponents of finite numbers, of 1.0 it is 0; that of the type for subnormal ones; far below for zeros."""
     found: NDArray[np.int16] = np.frexp(values)[1].astype(np.int16)
@@ -103,7 +108,12 @@ def _exponents(values: NDArray[Any], lowest: int) -> NDArray[np.int16]:
 
 
 def _aligned(
-    a: NDArray[np.float32], b: NDArray[np.float32], c: NDArray[Any] | None, result: np.dtype[Any], bits: int, lowest: int
+    a: NDArray[np.float32],
+    b: NDArray[np.float32],
+    c: NDArray[Any] | None,
+    result: np.dtype[Any],
+    bits: int,
+    lowest: int,
 ) -> NDArray[Any]:
     """The products and `c`, finite, truncated to a common exponent and added; some rows of the result at a time."""
     m, n = a.shape[-2], b.shape[-1]
@@ -130,7 +140,7 @@ def _common(of_a: NDArray[np.int16], of_b: NDArray[np.int16], c: NDArray[Any] | 
         np.add(of_a[k][..., :, None], of_b[k][..., None, :], out=room)
         np.maximum(common, room, out=common)
     if c is not None:
-        np.maximum(common, _exponents(c, int(ml_dtypes.finfo(c.dtype).minexp)), out=common)
+        np.maximum(common, _exponents(c, _lowest_exponent(c.dtype)), out=common)
     return np.where(common > _ALL_ZERO, np.maximum(common, _LOWEST), np.int16(_ALL_ZERO))
 
 

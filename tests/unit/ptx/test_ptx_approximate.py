@@ -70,9 +70,7 @@ def test_sums_of_whole_ranges(form, number, part):
 def test_quotients_of_any_bits(form):
     is_full, is_flushed = QUOTIENTS[form]
     numbers = np.arange(1 << 14, dtype=np.uint64)
-    a, b = (
-        (mixed(numbers + np.uint64(k * RANGE)) >> np.uint64(32)).astype(np.uint32).view(np.float32) for k in (2, 3)
-    )
+    a, b = ((mixed(numbers + np.uint64(k * RANGE)) >> np.uint64(32)).astype(np.uint32).view(np.float32) for k in (2, 3))
     with np.errstate(all="ignore"):
         found = bits_of(division(is_full=is_full, is_flushed=is_flushed)(a, b))
         total = (found.astype(np.uint64) * (mixed(numbers) | np.uint64(1))).sum(dtype=np.uint64)

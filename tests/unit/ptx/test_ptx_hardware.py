@@ -28,7 +28,9 @@ def test_products_of_mma_have_the_bits_of_the_gpu(name):
 
 
 @pytest.mark.backend
-@pytest.mark.parametrize("name", [name for name in RESULTS.cases if name not in PRODUCTS] if volume.is_full() else SHORT)
+@pytest.mark.parametrize(
+    "name", [name for name in RESULTS.cases if name not in PRODUCTS] if volume.is_full() else SHORT
+)
 def test_kernels_have_the_bits_of_the_gpu(name):
     """Of a case that differed when the results were kept, the first elements are compared."""
     expected = RESULTS.cases[name]

@@ -73,7 +73,7 @@ def run(case: Case) -> Done:
     return Done(outputs, texts, sum(each.instructions for each in runs), sum(each.seconds for each in runs))
 
 
-# Kernels of stock Triton -----------------------------------------------------------------------------------------------
+# Kernels of stock Triton ----------------------------------------------------------------------------------------------
 
 
 def launch_stock(
@@ -260,7 +260,6 @@ def _with_memories(name: str, raws: list[_Raw], outputs: Sequence[np.ndarray], t
 
 def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
-
 
 
 @contextmanager
