@@ -16,6 +16,8 @@ EXTRAS ?= dev,nvidia
 # More arguments for the tools, as in `make test-unit PYTEST_ARGS='-k storage -x'`.
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+PACKAGES_ARGS ?=
+RELEASE_ARGS ?=
 LIT_ARGS ?=
 # Processes that run the unit tests: one for each core, or none but pytest's own where there is a GPU. With 0 a
 # debugger works.
@@ -31,7 +33,7 @@ TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-filecheck test-unit test-backend test-all lint format typecheck hooks
-.PHONY: docs docs-serve size bench bench-cpu bench-gpu bench-gemm table build clean distclean
+.PHONY: docs docs-serve size bench bench-cpu bench-gpu bench-gemm table packages release clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -124,9 +126,11 @@ bench-gpu: setup ## Measure launches, and our kernels against their rivals; writ
 bench-gemm: setup ## Measure GEMMs of many shapes, in 8 bits, in groups, with epilogues, and calls; figures into build/gemm (needs a Hopper GPU and torch)
 	$(BIN)/python benchmarks/gemm_report.py --out build/gemm $(BENCH_ARGS)
 
-build: setup ## Build wheel and source distribution into dist/
-	rm -rf dist
-	$(BIN)/pyproject-build
+packages: setup ## Build wheel and source distribution into dist/, check them and install them in clean environments
+	$(BIN)/python -m release.packages $(PACKAGES_ARGS)
+
+release: setup ## Say whether the version can be released; with RELEASE_ARGS=--tag also tag it (CONTRIBUTING.md)
+	$(BIN)/python -m release $(RELEASE_ARGS)
 
 clean: ## Remove build products and caches
 	rm -rf build dist .hypothesis .pytest_cache .ruff_cache

@@ -21,7 +21,7 @@ COLOURS = {
 INTRODUCTION = """\
 # Speed on the GPU
 
-Written by `benchmarks/gpu_kernels.py` (`make bench-gpu`) on {date}; do not edit.
+Measured on {date}; `make bench-gpu` (`benchmarks/gpu_kernels.py`) measures, and writes this page.
 {device}, Triton {triton}, torch {torch} (CUDA {cuda}, cuDNN {cudnn}).
 
 TFLOP/s, or GB/s where memory is the limit; a causal mask counts half of the operations, and of memory what has to be
@@ -90,10 +90,8 @@ def table(record: Mapping[str, Any]) -> str:
     names = candidates(record)
     peers = dict.fromkeys(case["peer"] for case in record["cases"].values())
     lines = [f"## {record.get('title', record['family'])}, {unit(record)}", ""]
-    lines.append(
-        f"| problem | {' | '.join(names)} | ratio to {' or '.join(peers)} | wanted | clock, MHz | {OURS} runs |"
-    )
-    lines.append("|---|" + "---|" * (len(names) + 4))
+    lines.append(f"| problem | {' | '.join(names)} | ratio to {' or '.join(peers)} | clock, MHz | {OURS} runs |")
+    lines.append("|---|" + "---|" * (len(names) + 3))
     notes: list[str] = []
     ratios: list[float] = []
     for name, case in record["cases"].items():
@@ -103,9 +101,8 @@ def table(record: Mapping[str, Any]) -> str:
         if found is not None:
             ratios.append(found)
         shown = "-" if found is None or sustained is None else f"**{found:.3f}** ({sustained:.3f})"
-        wanted = "" if case["target"] is None else f"{case['target']:.2f}"
         clock = f"{clocks(case, 'cool')} ({clocks(case, 'hot')})"
-        lines.append(f"| {name} | {' | '.join(cells)} | {shown} | {wanted} | {clock} | {case['config']} |")
+        lines.append(f"| {name} | {' | '.join(cells)} | {shown} | {clock} | {case['config']} |")
         notes += [f"- {name}: {each}: {why}" for each, why in case["errors"].items()]
     if ratios:
         notes.insert(0, f"- Geometric mean of the ratios, cool: {geometric_mean(ratios):.3f}.")
