@@ -1,8 +1,9 @@
 """Make a release: `make release` says what it would do, `make release RELEASE_ARGS=--tag` does it.
 
-Refuses a tree with changes, a version that has no dated entry in CHANGELOG.md, one that is tagged already, and a wheel of more
-than 2 MB. It builds, checks and tries the packages (release/packages.py), and tags the commit `v` + version with the entry as its message.
-Uploading stays a command of its own, which is printed at the end: it can't be taken back.
+Refuses a tree with changes, a version that has no dated entry in CHANGELOG.md, one that is tagged already, and a wheel
+of more than 2 MB. It builds, checks and tries the packages (release/packages.py), and tags the commit `v` + version,
+with the entry as its message. Uploading stays a command of its own, which is printed at the end, since nothing can
+take it back.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from release import packages
 from tlx_xdsl.version import __version__
@@ -22,7 +22,7 @@ ROOT = packages.ROOT
 
 
 def changelog_entry(changelog: str, version: str) -> tuple[str, str] | None:
-    """What stands beside a version in its heading, `2027-01-31` or `unreleased`, and the text below it; None without."""
+    """What stands beside a version in its heading, a date or `unreleased`, and the text below it; None without."""
     found = re.search(rf"^## {re.escape(version)} - (\S+)\n(.*?)(?=^## |\Z)", changelog, re.DOTALL | re.MULTILINE)
     return (found[1], found[2].strip()) if found else None
 

@@ -3,7 +3,7 @@
     python -m release.figures            (exit status 1 where a sentence says something else)
     python -m release.figures --write    (writes the figures into the sentences)
 
-A sentence marks each of its figures: `<!-- figure: gemm-fp16 -->0.91 to 1.14<!-- end -->`. The names are those of FIGURES.
+A sentence marks each of its figures: `<!-- figure: gemm-fp16 -->0.91 to 1.14<!-- end -->`, with names of FIGURES.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What the packages say of themselves that depends on the project's public address: URLs, and the README's links.
 
 A hook of hatchling, which loads this file alone. The address stands once, in pyproject.toml under
-`[tool.hatch.metadata.hooks.custom]`. A package index shows the README away from the repository, where a relative link is dead:
-each becomes an address at the tag of the version, or its text where there is no address.
+`[tool.hatch.metadata.hooks.custom]`. A package index shows the README away from the repository, where a relative link
+is dead: each becomes an address at the tag of the version, or its text where there is no address.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python -m release.packages                   (`make packages`: what CI runs; packages into dist/)
     python -m release.packages --without-triton  (skip the installation that downloads stock Triton)
 
-The wheel must hold the package's files as git has them and nothing else; both packages must be what a package index takes
-(twine), and a stranger's first commands must work with them, away from the sources. A wheel that is larger than a release
-may be is a warning here: `make release` refuses it.
+The wheel must hold the package's files as git has them and nothing else; both packages must be what a package index
+takes (twine), and a stranger's first commands must work with them, away from the sources. A wheel that is larger than a
+release may be is a warning here: `make release` refuses it.
 """
 
 from __future__ import annotations
