@@ -149,13 +149,18 @@ def plot(records: Sequence[Mapping[str, Any]], path: Path) -> Path | None:
     return path
 
 
+CROWDED = 24
+"""Bars of a chart above which their labels are upright, since side by side they would run into each other."""
+
+
 def _matplotlib(records: Sequence[Mapping[str, Any]], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(len(records), 1, figsize=(10, 3.2 * len(records)), squeeze=False)
+    # As wide as the text of the site, with letters that can be read there.
+    figure, axes = pyplot.subplots(len(records), 1, figsize=(8, 3 * len(records)), squeeze=False)
     for (axis,), record in zip(axes, records, strict=True):
         names = candidates(record)
         width = 0.8 / len(names)
@@ -163,16 +168,18 @@ def _matplotlib(records: Sequence[Mapping[str, Any]], path: Path) -> None:
             values = [rates(case, "cool").get(name, 0.0) for case in record["cases"].values()]
             places = [place + (at - (len(names) - 1) / 2) * width for place in range(len(values))]
             bars = axis.bar(places, values, width, label=name, color=COLOURS.get(name))
-            axis.bar_label(bars, [f"{value:.0f}" if value else "" for value in values], fontsize=6)
+            crowded = len(names) * len(record["cases"]) > CROWDED
+            labels = [f"{value:.0f}" if value else "" for value in values]
+            axis.bar_label(bars, labels, fontsize=7, rotation=90 if crowded else 0, padding=2)
         # Many names side by side would run into each other in one line.
         names_below = [name.replace(" x ", " x\n") if len(record["cases"]) > 5 else name for name in record["cases"]]
         axis.set_xticks(range(len(names_below)), names_below, fontsize=7)
         axis.set_ylabel(unit(record))
         axis.set_title(record.get("title", record["family"]), fontsize=9)
-        axis.set_ylim(top=axis.get_ylim()[1] * 1.2)
+        axis.set_ylim(top=axis.get_ylim()[1] * 1.25)
         axis.legend(fontsize=7, loc="upper center", ncols=len(names), frameon=False)
     figure.tight_layout()
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=150)
     pyplot.close(figure)
 
 

@@ -61,15 +61,16 @@ def _(add, judged, np):
 
 @app.cell
 def _(mo):
-    mo.accordion(
-        {
-            "Hint": mo.md("`at < n` is a block of booleans: true where an element exists."),
-            "Why a mask?": mo.md(
-                "`n` need not be a multiple of `BLOCK`. What lies beyond the end of an array is other memory or "
-                "none: a GPU reads rubbish or faults, the interpreter names the element."
-            ),
-        }
-    )
+    mo.md("""
+    /// details | Hint
+    `at < n` is a block of booleans: true where an element exists.
+    ///
+
+    /// details | Why a mask?
+    `n` need not be a multiple of `BLOCK`. What lies beyond the end of an array is other memory or none: a GPU
+    reads rubbish or faults, the interpreter names the element.
+    ///
+    """)
     return
 
 

@@ -63,15 +63,16 @@ def _(judged, np, softmax):
 
 @app.cell
 def _(mo):
-    mo.accordion(
-        {
-            "Hint": mo.md("Subtract the maximum of the row: all powers are then at most 1, and one of them is 1."),
-            "NaN?": mo.md(
-                "Masked elements without `other=` are NaN here, and whatever was in the register on a GPU. Which "
-                "value leaves both a maximum and a sum of powers as they are?"
-            ),
-        }
-    )
+    mo.md("""
+    /// details | Hint
+    Subtract the maximum of the row: all powers are then at most 1, and one of them is 1.
+    ///
+
+    /// details | NaN?
+    Masked elements without `other=` are NaN here, and whatever was in the register on a GPU. Which value leaves
+    both a maximum and a sum of powers as they are?
+    ///
+    """)
     return
 
 

@@ -65,15 +65,16 @@ def _(judged, matmul, np):
 
 @app.cell
 def _(mo):
-    mo.accordion(
-        {
-            "Hint": mo.md("`inner` is the only thing that differs from step to step: `k + tl.arange(0, TILE)`."),
-            "Why float32?": mo.md(
-                "A sum of 48 products in float16 loses digits with each addition. The tensor cores multiply "
-                "16-bit numbers and add in 32 bits at the same speed."
-            ),
-        }
-    )
+    mo.md("""
+    /// details | Hint
+    `inner` is the only thing that differs from step to step: `k + tl.arange(0, TILE)`.
+    ///
+
+    /// details | Why float32?
+    A sum of 48 products in float16 loses digits with each addition. The tensor cores multiply 16-bit numbers
+    and add in 32 bits at the same speed.
+    ///
+    """)
     return
 
 

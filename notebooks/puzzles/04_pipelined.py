@@ -69,18 +69,17 @@ def _(judged, np, pipelined):
 
 @app.cell
 def _(mo):
-    mo.accordion(
-        {
-            "Hint": mo.md(
-                "At the top of step `t`, `STAGES - 1 + t` groups have been committed, one for each tile from 0 "
-                "on. Which of them may still be in flight, if tile `t` must not be?"
-            ),
-            "Is 0 right?": mo.md(
-                "It is, and it is a pipeline no more: each step then waits for all copies, also for those that "
-                "were started a moment ago."
-            ),
-        }
-    )
+    mo.md("""
+    /// details | Hint
+    At the top of step `t`, `STAGES - 1 + t` groups have been committed, one for each tile from 0 on. Which of
+    them may still be in flight, if tile `t` must not be?
+    ///
+
+    /// details | Is 0 right?
+    It is, and it is a pipeline no more: each step then waits for all copies, also for those that were started a
+    moment ago.
+    ///
+    """)
     return
 
 

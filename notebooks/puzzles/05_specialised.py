@@ -75,21 +75,20 @@ def _(judged, np, specialised, tlx_xdsl):
 
 @app.cell
 def _(mo):
-    mo.accordion(
-        {
-            "Hint": mo.md(
-                "Begin with the arrival at `empty[0]`, which ends the deadlock; the check then says what is still "
-                "missing."
-            ),
-            "Why a fence?": mo.md(
-                "Threads write shared memory through the generic proxy, TMA reads it through the async proxy. "
-                "`fence_async_shared` puts the writes in order before the copy."
-            ),
-            "Why wait for the store?": mo.md(
-                "The copy reads the buffer while the task goes on. Only when it has read it may the next tile come."
-            ),
-        }
-    )
+    mo.md("""
+    /// details | Hint
+    Begin with the arrival at `empty[0]`, which ends the deadlock; the check then says what is still missing.
+    ///
+
+    /// details | Why a fence?
+    Threads write shared memory through the generic proxy, TMA reads it through the async proxy.
+    `fence_async_shared` puts the writes in order before the copy.
+    ///
+
+    /// details | Why wait for the store?
+    The copy reads the buffer while the task goes on. Only when it has read it may the next tile come.
+    ///
+    """)
     return
 
 

@@ -72,18 +72,17 @@ def _(deadlock, judged, np, tlx_xdsl):
 
 @app.cell
 def _(mo):
-    mo.accordion(
-        {
-            "Hint": mo.md(
-                "Both tasks wait in the first step. A ring begins with empty buffers: which of the two waits must "
-                "pass at once?"
-            ),
-            "Phases": mo.md(
-                "A barrier that has completed no phase is in phase 0. A wait for parity 1 then passes, as if the "
-                "phase before it had been completed."
-            ),
-        }
-    )
+    mo.md("""
+    /// details | Hint
+    Both tasks wait in the first step. A ring begins with empty buffers: which of the two waits must pass at
+    once?
+    ///
+
+    /// details | Phases
+    A barrier that has completed no phase is in phase 0. A wait for parity 1 then passes, as if the phase before
+    it had been completed.
+    ///
+    """)
     return
 
 

@@ -73,15 +73,16 @@ def _(judged, np, race, tlx_xdsl):
 
 @app.cell
 def _(mo):
-    mo.accordion(
-        {
-            "Hint 1": mo.md("TMA reads what the threads have written: puzzle 5 has the fence for it."),
-            "Hint 2": mo.md(
-                "`barrier_arrive(empty[stage])` says that the buffer is free. Is it, while "
-                "`async_descriptor_store` is in flight?"
-            ),
-        }
-    )
+    mo.md("""
+    /// details | Hint 1
+    TMA reads what the threads have written: puzzle 5 has the fence for it.
+    ///
+
+    /// details | Hint 2
+    `barrier_arrive(empty[stage])` says that the buffer is free. Is it, while `async_descriptor_store` is in
+    flight?
+    ///
+    """)
     return
 
 

@@ -82,15 +82,16 @@ def _(aliased, judged, np, tlx_xdsl):
 
 @app.cell
 def _(mo):
-    mo.accordion(
-        {
-            "Hint": mo.md(
-                "`reuse_group(...)` relates, `set_buffer_overlap` says for which region. Each allocation stands "
-                "in the tree once."
-            ),
-            "See it": mo.md("`tlx map FILE.py:KERNEL` shows who has which bytes."),
-        }
-    )
+    mo.md("""
+    /// details | Hint
+    `reuse_group(...)` relates, `set_buffer_overlap` says for which region. Each allocation stands in the tree
+    once.
+    ///
+
+    /// details | See it
+    `tlx map FILE.py:KERNEL` shows who has which bytes.
+    ///
+    """)
     return
 
 

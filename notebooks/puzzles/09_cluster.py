@@ -71,15 +71,16 @@ def _(cluster, judged, np):
 
 @app.cell
 def _(mo):
-    mo.accordion(
-        {
-            "Hint": mo.md("Both lines name `there[0]`, which is each CTA's own barrier; the first phase has parity 0."),
-            "Why `cluster_barrier`?": mo.md(
-                "A CTA's barrier must be initialised before another CTA reaches it. `fence_mbarrier_init_cluster` "
-                "and `cluster_barrier` say so."
-            ),
-        }
-    )
+    mo.md("""
+    /// details | Hint
+    Both lines name `there[0]`, which is each CTA's own barrier; the first phase has parity 0.
+    ///
+
+    /// details | Why `cluster_barrier`?
+    A CTA's barrier must be initialised before another CTA reaches it. `fence_mbarrier_init_cluster` and
+    `cluster_barrier` say so.
+    ///
+    """)
     return
 
 

@@ -91,14 +91,15 @@ def _(attention, judged, np, tlx_xdsl):
 
 @app.cell
 def _(mo):
-    mo.accordion(
-        {
-            "Hint": mo.md(
-                "`rescale = tl.exp(highest - higher)`, one number for each row. `acc` has two axes: `rescale[:, None]`."
-            ),
-            "The first block": mo.md("`highest` is -inf then, so the factor is 0, and it meets sums that are 0."),
-        }
-    )
+    mo.md("""
+    /// details | Hint
+    `rescale = tl.exp(highest - higher)`, one number for each row. `acc` has two axes: `rescale[:, None]`.
+    ///
+
+    /// details | The first block
+    `highest` is -inf then, so the factor is 0, and it meets sums that are 0.
+    ///
+    """)
     return
 
 
