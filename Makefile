@@ -40,14 +40,20 @@ help: ## List the targets
 
 setup: $(INSTALLED) ## Create the environment .venv (variables: VENV, TRITON_VERSION, PYTHON, EXTRAS)
 
+# A command that says nothing for long, with a sign of life every 4 s: $(call ticking,COMMAND).
+ticking = ( s=0; while sleep 4 >/dev/null; do s=$$((s + 4)); echo "  ... $$s s"; done ) & \
+	ticker=$$!; trap "kill $$ticker" EXIT; $(1)
+
 $(INSTALLED): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	@echo "An environment in $(VENV), with $(EXTRAS) $(TRITON_PIN): some 100 packages, 1 to 3 minutes"
+	@$(call ticking,$(PYTHON) -m venv $(VENV))
 	rm -f $(VENV)/.installed-triton-*
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]' $(TRITON_PIN)
+	@$(call ticking,$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off \
+		-e '.[$(EXTRAS)]' $(TRITON_PIN))
 	touch $@
 
 demo: setup ## Compile the Hopper GEMM to PTX and cubin in build/ and print the report (no GPU needed)
-	$(BIN)/tlx compile examples/hopper_gemm_ws.py:matmul --target sm_90a -o build/
+	@$(call ticking,$(BIN)/tlx compile examples/hopper_gemm_ws.py:matmul --target sm_90a -o build/)
 
 test: test-filecheck test-unit ## All tests that need no GPU: what CI runs
 
