@@ -4,8 +4,8 @@
 
 Clones the repository (this one by default) to an empty folder, does what the README says there, and compares what it
 says with what happens: `make demo` to a cubin, the README's own kernel to a cubin and to a run, its deadlock, and the
-deadlock fixed. Run by hand: it needs a package index, and minutes. Exit status 1 where a step fails, says something else
-or takes longer than the limits below.
+deadlock fixed. Run by hand: it needs a package index, and minutes. Exit status 1 where a step fails, says something
+else or takes longer than the limits below.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import argparse
 import os
 import re
 import resource
-import selectors
 import subprocess
 import sys
 import tempfile
@@ -55,15 +54,12 @@ def run(name: str, command: Sequence[str], folder: Path, marks: Sequence[str] = 
     process = subprocess.Popen(
         command, cwd=folder, env=clean, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
-    assert process.stdout is not None
     last = start
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while selector.select():
-            part = os.read(process.stdout.fileno(), 1 << 16)
+    with process.stdout as stream:
+        while True:
+            part = os.read(stream.fileno(), 1 << 16)
             now = time.monotonic()
-            step.silence = max(step.silence, now - last)
-            last = now
+            step.silence, last = max(step.silence, now - last), now
             if not part:
                 break
             text = part.decode(errors="replace")

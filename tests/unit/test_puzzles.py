@@ -3,6 +3,8 @@
 import ast
 import importlib.util
 import inspect
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +12,8 @@ import pytest
 
 pytest.importorskip("marimo", reason="the puzzles are marimo notebooks")
 
-FOLDER = Path(__file__).parents[2] / "notebooks" / "puzzles"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "notebooks" / "puzzles"
 PUZZLES = {
     "01_add": ("add", "load out of bounds"),
     "02_softmax": ("softmax", "y[0, 0] is 537.275, expected 1.5808e-41. Wrong are"),
@@ -107,3 +110,37 @@ def test_another_mistake_is_found(name, old, new, said, solutions, tmp_path):
     found = verdict(name, **{kernel: changed(solutions, tmp_path, kernel, (old, new))})
     assert not found
     assert said in str(found)
+
+
+AS_IN_A_BROWSER = """
+import os, sys, threading, time
+
+def refuse(*_): raise RuntimeError("can't start new thread")
+
+threading.Thread.start = refuse
+del time.thread_time, os.fork
+for name in ("resource", "triton"):
+    sys.modules[name] = None
+sys.platform = "emscripten"
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import solutions
+import tlx_xdsl
+from tlx_xdsl.runtime.answers import judged
+
+tile = tlx_xdsl.TensorDescriptor.from_tensor
+src = np.random.default_rng(0).standard_normal((5 * 16, 16)).astype(np.float16)
+dst = np.empty_like(src)
+expected = {"dst": (dst, src + 1)}
+print(judged(solutions.race, 1, tile(src, [16, 16]), tile(dst, [16, 16]), 5, TILE=16, STAGES=2, expected=expected))
+"""
+
+
+def test_a_kernel_runs_where_there_are_no_threads_no_processes_and_no_clock_of_a_thread():
+    """As for Python in a browser (Pyodide)."""
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", AS_IN_A_BROWSER, str(FOLDER)],
+        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.stdout.startswith("right: "), done.stderr

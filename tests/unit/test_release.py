@@ -2,12 +2,15 @@
 
 import importlib.util
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from release import figures, packages
+from release import __main__ as make_release, figures, packages, stranger
 from release.__main__ import changelog_entry, obstacles
 from tests.versions import NEWEST, OLDEST, SUPPORTED, release as minor
 from tlx_xdsl.version import __version__
@@ -160,3 +163,81 @@ def test_the_page_about_versions_names_the_supported_ones():
     assert cap in project
     (xdsl,) = set(re.findall(r'"(xdsl>=[\d.,<]+)"', project))
     assert f"`{xdsl}`" in page
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A repository with what a release reads, and packages that are made at once."""
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    for name in ("user.name", "user.email"):
+        monkeypatch.setenv(f"GIT_CONFIG_KEY_{('user.name', 'user.email').index(name)}", name)
+        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{('user.name', 'user.email').index(name)}", "nobody@host.example")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "2")
+    (tmp_path / "CHANGELOG.md").write_text(f"## {__version__} - 2027-01-31\n\n### New\n\n- All.\n")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    wheel = tmp_path.parent / "small.whl"
+    wheel.write_bytes(b"0")
+    monkeypatch.setattr(make_release, "ROOT", tmp_path)
+    monkeypatch.setattr(packages, "make", lambda *_, **__: wheel)
+    return tmp_path, wheel
+
+
+def tags(folder):
+    shown = subprocess.run(
+        ["git", "tag", "-n9"], cwd=folder, check=True, capture_output=True, text=True
+    )  # fmt: skip
+    return shown.stdout
+
+
+def test_a_release_is_tagged_only_when_asked_for(repository, capsys):
+    folder, _ = repository
+    assert make_release.main([]) == 0
+    assert "can be released" in capsys.readouterr().out
+    assert tags(folder) == ""
+    assert make_release.main(["--tag"]) == 0
+    assert tags(folder).startswith(f"v{__version__}")
+    assert "### New" in tags(folder)
+    assert make_release.main(["--tag"]) == 1
+    assert f"error: the tag v{__version__} exists" in capsys.readouterr().err
+
+
+def test_a_large_wheel_and_a_changed_tree_are_not_released(repository, capsys):
+    folder, wheel = repository
+    wheel.write_bytes(b"0" * 2_000_001)
+    assert make_release.main(["--tag"]) == 1
+    assert "error: small.whl: expected at most 2,000,000 bytes, found 2,000,001" in capsys.readouterr().err
+    wheel.write_bytes(b"0")
+    (folder / "new").write_text("x")
+    assert make_release.main(["--tag"]) == 1
+    assert "error: the tree has changes, the first is '?? new'" in capsys.readouterr().err
+    assert tags(folder) == ""
+
+
+def test_a_package_that_fails_its_check_is_an_error(repository, monkeypatch, capsys):
+    def refused(*_, **__):
+        raise packages.PackageError("x.whl: tests/a.py does not belong into a wheel")
+
+    monkeypatch.setattr(packages, "make", refused)
+    assert make_release.main([]) == 1
+    assert capsys.readouterr().err == "error: x.whl: tests/a.py does not belong into a wheel\n"
+
+
+def test_the_stranger_s_clock_sees_silence(tmp_path):
+    code = "import time; print('begun', flush=True); time.sleep(0.4); print('done')"
+    step = stranger.run("a step", [sys.executable, "-c", code], tmp_path, ["begun", "never"])
+    assert step.status == 0
+    assert step.output == "begun\ndone\n"
+    assert 0.35 < step.silence <= step.seconds
+    assert list(step.marks) == ["begun"]
+
+
+def test_set_up_says_that_it_goes_on():
+    """Nothing is quiet for minutes: what makes an environment runs beside a clock that prints."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for command in ("-m venv", "-m pip install"):
+        (line,) = re.findall(rf"^\t.*{re.escape(command)}.*$", makefile, re.MULTILINE)
+        assert "$(call ticking," in line
+        assert "--quiet" not in line
