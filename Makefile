@@ -26,7 +26,9 @@ WORKERS ?= auto
 BIN := $(VENV)/bin
 # A file's tests share what they compile, so they stay in one process. It has one core; numpy need not ask for more.
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
-INSTALLED := $(VENV)/.installed-triton-$(TRITON_VERSION)
+comma := ,
+# What the environment has: more extras may be added to it, and another Triton takes the place of this one.
+INSTALLED := $(VENV)/.installed-triton-$(TRITON_VERSION)-$(subst $(comma),-,$(EXTRAS))
 # Triton exists for Linux only; elsewhere we work without it.
 TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
 
@@ -45,14 +47,15 @@ ticking = ( s=0; while sleep 4 >/dev/null; do s=$$((s + 4)); echo "  ... $$s s";
 	ticker=$$!; trap "kill $$ticker" EXIT; $(1)
 
 $(INSTALLED): pyproject.toml
-	@echo "An environment in $(VENV), with $(EXTRAS) $(TRITON_PIN): some 100 packages, 1 to 3 minutes"
+	@echo "An environment in $(VENV), with $(EXTRAS) $(TRITON_PIN): $(if $(findstring dev,$(EXTRAS)),some 100,8 or more) packages"
 	@$(call ticking,$(PYTHON) -m venv $(VENV))
-	rm -f $(VENV)/.installed-triton-*
+	rm -f $(filter-out $(VENV)/.installed-triton-$(TRITON_VERSION)-%,$(wildcard $(VENV)/.installed-triton-*))
 	@$(call ticking,$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off \
 		-e '.[$(EXTRAS)]' $(TRITON_PIN))
 	touch $@
 
-demo: setup ## Compile the Hopper GEMM to PTX and cubin in build/ and print the report (no GPU needed)
+demo: ## Compile the Hopper GEMM to PTX and cubin in build/ and print the report (no GPU and none of the tools needed)
+	@$(if $(wildcard $(INSTALLED)),,$(MAKE) --no-print-directory setup EXTRAS=nvidia)
 	@$(call ticking,$(BIN)/tlx compile examples/hopper_gemm_ws.py:matmul --target sm_90a -o build/)
 
 test: test-filecheck test-unit ## All tests that need no GPU: what CI runs
@@ -132,10 +135,14 @@ bench-gpu: setup ## Measure launches, and our kernels against their rivals; writ
 bench-gemm: setup ## Measure GEMMs of many shapes, in 8 bits, in groups, with epilogues, and calls; figures into build/gemm (needs a Hopper GPU and torch)
 	$(BIN)/python benchmarks/gemm_report.py --out build/gemm $(BENCH_ARGS)
 
-packages: setup ## Build wheel and source distribution into dist/, check them and install them in clean environments
+$(VENV)/.installed-release: pyproject.toml | setup
+	@$(call ticking,$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -e '.[release]')
+	touch $@
+
+packages: $(VENV)/.installed-release ## Build wheel and source distribution into dist/, check them and install them in clean environments
 	$(BIN)/python -m release.packages $(PACKAGES_ARGS)
 
-release: setup ## Say whether the version can be released; with RELEASE_ARGS=--tag also tag it (CONTRIBUTING.md)
+release: $(VENV)/.installed-release ## Say whether the version can be released; with RELEASE_ARGS=--tag also tag it (CONTRIBUTING.md)
 	$(BIN)/python -m release $(RELEASE_ARGS)
 
 clean: ## Remove build products and caches
