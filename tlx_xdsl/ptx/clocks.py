@@ -103,6 +103,11 @@ class Clocks:
         """Threads write `size` bytes at each place."""
         self._threads(cohort, cohort.warp_of if mask is None else cohort.warp_of[mask], places, size, writes=True)
 
+    def update(self, cohort: Cohort, mask: Any, places: NDArray[np.int64], size: int) -> None:
+        """Threads read and write `size` bytes at each place by atomic operations."""
+        warps = cohort.warp_of if mask is None else cohort.warp_of[mask]
+        self._threads(cohort, warps, places, size, writes=True, atomic=True)
+
     def rows_read(self, cohort: Cohort, mask: Any, places: NDArray[np.int64], rows: int, size: int) -> None:
         """Each warp reads so many rows."""
         self._threads(cohort, np.repeat(self._running(cohort, mask), rows), places, size, writes=False)
@@ -116,7 +121,14 @@ class Clocks:
         return cohort.warps if mask is None else cohort.warps[mask.reshape(-1, LANES)[:, 0]]
 
     def _threads(
-        self, cohort: Cohort, warps: NDArray[np.int64], places: NDArray[np.int64], size: int, *, writes: bool
+        self,
+        cohort: Cohort,
+        warps: NDArray[np.int64],
+        places: NDArray[np.int64],
+        size: int,
+        *,
+        writes: bool,
+        atomic: bool = False,
     ) -> None:
         if not len(places):
             return
@@ -125,7 +137,9 @@ class Clocks:
         steps = self.known[own, own].astype(np.int64)
         for warp, step in zip(own.tolist(), steps.tolist(), strict=True):
             self._note(warp, step, cohort)
-        self.shared.access(own, own, steps, warps, places, size, writes=writes, proxy=False, ordered=False)
+        self.shared.access(
+            own, own, steps, warps, places, size, writes=writes, proxy=False, ordered=False, atomic=atomic
+        )
 
     # Asynchronous operations -----------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from tlx_xdsl.ptx.cohort import LANES, Cohort
 from tlx_xdsl.ptx.fragments import accumulator, left, right, to_registers
 from tlx_xdsl.ptx.ops.mbarriers import plus, shared_address
 from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.products import ELEMENTS, multiply
+from tlx_xdsl.ptx.products import ELEMENTS, multiply, multiply_as_f16
 from tlx_xdsl.ptx.steps import Builder, Context, Read, Step
 from tlx_xdsl.ptx.syntax import Vector
 from tlx_xdsl.ptx.traps import Trap
@@ -173,11 +173,13 @@ def _multiply(context: Context) -> Step:
     b = operands(context, 2, kind, chunks)
     c = operands(context, 3, d_kind, d_count)
 
+    product = multiply_as_f16 if result.kind == "f" and a_dtype.itemsize == 1 else multiply
+
     def effect(cohort: Cohort, mask: Mask, *registers: Any) -> Any:
         check_whole(cohort, mask)
         first, second = registers[: len(a)], registers[len(a) : len(a) + len(b)]
         old = accumulator(registers[len(a) + len(b) :], result)
-        return to_registers(multiply(left(first, a_dtype), right(second, b_dtype), old, result))
+        return to_registers(product(left(first, a_dtype), right(second, b_dtype), old, result))
 
     return Step((*a, *b, *c), writes, effect=effect)
 
