@@ -41,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write {name: outcome, reason, seconds} to this file")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for each case")
     mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--ptx", dest="mode", action="store_const", const="ptx", help="run the final PTX on the CPU")
     mode.add_argument("--gpu", dest="mode", action="store_const", const="launch", help="launch on the device")
     mode.add_argument("--compile", dest="mode", action="store_const", const="compile", help="compile, run nothing")
     parser.add_argument("--case", help=argparse.SUPPRESS)
@@ -83,7 +84,7 @@ def _isolated(options: argparse.Namespace, name: str) -> dict[str, Any]:
     return {**json.loads(last), "seconds": seconds}
 
 
-_FLAGS = {"interpret": (), "compile": ("--compile",), "launch": ("--gpu",)}
+_FLAGS = {"interpret": (), "ptx": ("--ptx",), "compile": ("--compile",), "launch": ("--gpu",)}
 
 
 def _run(root: Path, name: str, target: str, mode: str) -> dict[str, Any]:

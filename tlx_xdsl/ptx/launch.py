@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import InputError, InputTypeError
-from tlx_xdsl.interpreter.arguments import addresses_of
+from tlx_xdsl.interpreter.arguments import addresses_of, reach
 from tlx_xdsl.interpreter.blas import one_thread
 from tlx_xdsl.ptx.global_memory import GlobalMemory
 from tlx_xdsl.ptx.machine import Limits, Machine
@@ -84,6 +84,7 @@ def run_program(
     args: Sequence[Any],
     *,
     names: Sequence[str] | None = None,
+    reachable: Sequence[Any] = (),
     num_warps: int | None = None,
     cluster: Sequence[int] | None = None,
     shared: int | None = None,
@@ -92,7 +93,11 @@ def run_program(
     races: bool = True,
     limits: Limits | None = None,
 ) -> PtxRun:
-    """Run a kernel that was read before, as `run_ptx` does; `names` are those of the arguments in reports."""
+    """Run a kernel that was read before, as `run_ptx` does; `names` are those of the arguments in reports.
+
+    `reachable` are arrays that the kernel reaches by pointers that it loads, at the addresses that they have in this
+    process.
+    """
     if uninitialized not in ("error", "allow"):
         raise InputError(f"uninitialized: expected error or allow, found '{uninitialized}'")
     sizes = _three("grid", grid)
@@ -106,6 +111,7 @@ def run_program(
         scratch_address = memory.add("scratch memory", held)
     else:
         scratch_address = 0
+    reach(reachable, memory)
     parameters = bind(program, args, memory, scratch_address, names)
     machine = Machine(
         program, memory, parameters, sizes, block, clusters, _shared(program, shared),
