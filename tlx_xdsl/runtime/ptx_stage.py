@@ -81,6 +81,7 @@ def run_ptx_stage(
         scratch=facts.global_scratch_size,
         reachable=[on_host("reachable", value) for value in options.reachable],
         uninitialized="allow" if options.unwritten == "warn" else "error",
+        profile=options.profile,
         limits=Limits(seconds=options.max_seconds),
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import linecache
 import sys
 from collections.abc import Mapping
 from math import prod
@@ -18,7 +17,6 @@ from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
 from tlx_xdsl.interpreter.launch import MAX_TURNS
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.ptx.launch import PtxRun
 from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.interpret import (
@@ -34,6 +32,7 @@ from tlx_xdsl.tools.expressions import grid_sizes
 from tlx_xdsl.tools.kernel_options import launch_options
 from tlx_xdsl.tools.launch_arguments import VALUES, add_launch_arguments, numbers_of, read_kernel, sizes_of
 from tlx_xdsl.tools.loading import MLIR_SUFFIXES, assignments, load_ir
+from tlx_xdsl.tools.ptx_profile import print_profile
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 
 _EPILOG = f"""\
@@ -59,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
     parser.add_argument("--stage", default="frontend", help="frontend (default), aliased, ttgir, a pass, or ptx")
     parser.add_argument(
-        "--profile", action="store_true", help="with --stage ptx: which lines and operations the instructions are of"
+        "--profile", action="store_true", help="with --stage ptx: what lines take: instructions, memory, waits"
     )
     parser.add_argument("--schedule", choices=POLICIES, default=POLICIES[0], help="who goes on when several can")
     parser.add_argument("--seed", type=int, default=0, help="of the schedule and of random numbers (0)")
@@ -145,20 +144,8 @@ def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
         max_operations=args.max_operations,
         max_seconds=args.max_seconds,
         trace=args.trace,
+        profile=args.profile,
     )
-
-
-_SHOWN = 10
-"""Lines and operations of a profile."""
-
-
-def print_profile(run: PtxRun) -> None:
-    """Print the operations and the lines that most instructions are of."""
-    for opcode, count in sorted(run.counts.items(), key=lambda item: -item[1])[:_SHOWN]:
-        print(f"{count:>12,} {100 * count / run.instructions:5.1f} %  {opcode}")
-    for (path, line), count in sorted(run.lines.items(), key=lambda item: -item[1])[:_SHOWN]:
-        source = linecache.getline(path, line).strip()
-        print(f"{count:>12,} {100 * count / run.instructions:5.1f} %  {Path(path).name}:{line}: {source}")
 
 
 class _Run:

@@ -113,7 +113,7 @@ def _run(
             parts = [np.ascontiguousarray(each[sorted_]).view(dtype) for each in operands]
             new = np.ascontiguousarray(update(np.ascontiguousarray(held).view(dtype), *parts).astype(dtype)).view(plain)
             rows = new.reshape(-1, lanes) if lanes > 1 else new.reshape(-1)
-            store_rows(cohort, where, space, addresses[sorted_], offset, rows, size, lanes)
+            store_rows(cohort, where, space, addresses[sorted_], offset, rows, size, lanes, counts=False)
         if not returns:
             return None
         return old[:, 0] if lanes == 1 else tuple(np.ascontiguousarray(old.T))

@@ -199,6 +199,7 @@ def _wait(context: Context, *, suspends: bool, by_parity: bool) -> Step:
             if barrier.passed(phase):
                 cohort.wave.order.pass_wait(cohort, here, barrier)
             else:
+                cohort.wave.machine.traffic.wait(cohort, here)
                 result &= ~here
         return result
 
