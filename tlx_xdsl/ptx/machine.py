@@ -160,6 +160,7 @@ class Machine:
 
     def ended(self, wave: Wave, cta: int, cohort: Cohort) -> None:
         """Look at what a CTA leaves, all of whose threads have ended."""
+        wave.order.ended(cta)
 
     def take_over(self) -> NDArray[np.int64] | None:
         """The first CTA of the next cluster that was not launched, which never will be then; None if there is none."""
