@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--cpu", action="store_true", help="run kernels as machine code of the CPU; needs no GPU")
     mode.add_argument("--interpret", action="store_true", help="run kernels in the interpreter; needs no GPU")
+    mode.add_argument("--ptx", action="store_true", help="run kernels' final PTX on the CPU; needs no GPU")
     mode.add_argument("--compile-only", action="store_true", help="compile kernels and run none; needs no GPU")
     parser.add_argument("--target", default="sm_90a", metavar="SM", help="GPU to assume without one (sm_90a)")
     parser.add_argument("script", metavar="SCRIPT.py")
@@ -54,9 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _mode(parsed: argparse.Namespace) -> Mode:
-    if parsed.cpu:
-        return "cpu"
-    return "interpret" if parsed.interpret else "compile" if parsed.compile_only else "launch"
+    if parsed.compile_only:
+        return "compile"
+    return "cpu" if parsed.cpu else "interpret" if parsed.interpret else "ptx" if parsed.ptx else "launch"
 
 
 def _run(script: Path, arguments: Sequence[str]) -> None:

@@ -59,6 +59,8 @@ class InterpretedKernel(TritonKernel):
     __getitem__ = KernelInterface.__getitem__
     gpu = "sm_90a"
     """The GPU that it is written for."""
+    stage = TTGIR
+    """What of it runs: the module after our passes, or the final PTX."""
 
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         """Run all programs on the CPU; a warm-up compiles.
@@ -98,14 +100,14 @@ class InterpretedLaunch(Launched):
         self.interpretation = interpretation
 
 
-def interpreted(target: str) -> Callable[..., Any]:
-    """A decorator with the arguments of `triton.jit` that makes kernels for the interpreter."""
+def interpreted(target: str, stage: str = TTGIR) -> Callable[..., Any]:
+    """A decorator with the arguments of `triton.jit` that makes kernels for the interpreter, or for the PTX machine."""
 
     def jit(fn: Any = None, **options: Any) -> Any:
         if fn is None:
             return functools.partial(jit, **options)
         kernel = InterpretedKernel(fn, **options)
-        kernel.gpu = target
+        kernel.gpu, kernel.stage = target, stage
         return kernel
 
     return jit
@@ -122,7 +124,7 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
     # As compiled: our passes have put in the fences and barriers of clusters that scripts leave to the compiler.
     # Scripts for Meta's TLX are known to run on GPUs: what the hardware keeps beyond PTX's promises they may rely on.
     options: dict[str, Any] = {
-        "target": kernel.gpu, "stage": TTGIR, "unwritten": "warn", "tensor_core_order": "issue",
+        "target": kernel.gpu, "stage": kernel.stage, "unwritten": "warn", "tensor_core_order": "issue",
     }  # fmt: skip
     options |= {name: launch[name] for name in ("num_warps", "num_ctas") if launch.get(name) is not None}
     cluster = launch.get(CLUSTER_OPTION)

@@ -15,6 +15,10 @@ class Fault(CompilationError):
     """A kernel did something wrong while it ran: located like every error, at the line that did it."""
 
 
+class Unsupported(Fault):
+    """The interpreter can't run something, which says nothing about the kernel."""
+
+
 class Race(Fault):
     """Two accesses to the same bytes that nothing orders."""
 

@@ -19,7 +19,7 @@ from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.interpreter.descriptor import Descriptor
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
@@ -96,7 +96,7 @@ def tensormap_create(task: Task, op: ttng.TensormapCreateOp, place: np.int64, ad
     if kind not in _ELEMENT_BYTES:
         raise fault_at(op, f"no tensor descriptor has elements of type number {kind}")
     if any(step != 1 for step in numbers[3 * rank - 1 :]):
-        raise fault_at(op, "the interpreter can't run TMA copies that skip elements")
+        raise fault_at(op, "the interpreter can't run TMA copies that skip elements", kind=Unsupported)
     made = _Map(_ELEMENT_BYTES[kind], fill, int(address), sizes, strides, box)
     made.write(op, task.global_memory, int(place), is_fenced=False)
 
