@@ -1,4 +1,4 @@
-"""`python -m tlx_xdsl.compat script.py ...`: run a script that was written for Meta's TLX, as it is."""
+"""`python -m tlx_xdsl.compat script.py ...`: run a script that was written for Meta's TLX, or for Triton, as it is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import runpy
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from tlx_xdsl.compat import NEEDS_TRITON, install, uninstall
@@ -26,25 +27,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--cpu", action="store_true", help="run kernels as machine code of the CPU; needs no GPU")
     mode.add_argument("--interpret", action="store_true", help="run kernels in the interpreter; needs no GPU")
+    mode.add_argument(
+        "--check", action="store_true", help="check each launch as `tlx check` does, then interpret it; needs no GPU"
+    )
     mode.add_argument("--compile-only", action="store_true", help="compile kernels and run none; needs no GPU")
     parser.add_argument("--target", default="sm_90a", metavar="SM", help="GPU to assume without one (sm_90a)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="time to check each launch (2), with --check")
+    parser.add_argument("-m", dest="module", action="store_true", help="run a module, such as pytest, as Python does")
     parser.add_argument("script", metavar="SCRIPT.py")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...")
     parsed = parser.parse_args(arguments)
-    script = Path(parsed.script)
+    if parsed.seconds is not None and not parsed.check:
+        parser.error("--seconds is for --check")
     try:
-        if not script.is_file():
+        if parsed.module and not _is_module(parsed.script):
+            raise CompilationError(f"no module named '{parsed.script}'")
+        if not parsed.module and not Path(parsed.script).is_file():
             raise CompilationError("no such file", SourceLocation(parsed.script, 0))
         try:
-            install(
-                mode=_mode(parsed),
-                target=parsed.target,
-            )
+            install(mode=_mode(parsed), target=parsed.target)
         except ModuleNotFoundError as error:
             raise CompilationError(str(error), notes=(NEEDS_TRITON,)) from error
         except InputError as error:
             raise CompilationError(str(error)) from error
-        _run(script, parsed.arguments)
+        if parsed.check:
+            return _checked(parsed)
+        _run(parsed)
     except CompilationError as error:
         print(error, file=sys.stderr)
         return 1
@@ -53,19 +61,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _checked(parsed: argparse.Namespace) -> int:
+    """Run with each launch checked; the exit status is 1 where something was found."""
+    from tlx_xdsl.compat.checked import RECORD, CheckedKernel
+
+    CheckedKernel.seconds = parsed.seconds or CheckedKernel.seconds
+    try:
+        _run(parsed)
+    except CompilationError as error:
+        # A fault that stops the script was reported as a finding; any other error was not.
+        if not RECORD.found:
+            print(error, file=sys.stderr)
+        return 1
+    finally:
+        print(RECORD.summary, file=sys.stderr)
+    return int(bool(RECORD.found))
+
+
 def _mode(parsed: argparse.Namespace) -> Mode:
     if parsed.cpu:
         return "cpu"
+    if parsed.check:
+        return "check"
     return "interpret" if parsed.interpret else "compile" if parsed.compile_only else "launch"
 
 
-def _run(script: Path, arguments: Sequence[str]) -> None:
-    before = sys.argv, list(sys.path)
-    sys.argv = [str(script), *arguments]
-    # As for `python script.py`, what lies beside the script can be imported.
-    sys.path.insert(0, str(script.resolve().parent))
+def _is_module(name: str) -> bool:
     try:
-        runpy.run_path(str(script), run_name="__main__")
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        # A package that it would be in is missing.
+        return False
+
+
+def _run(parsed: argparse.Namespace) -> None:
+    before = sys.argv, list(sys.path)
+    sys.argv = [parsed.script, *parsed.arguments]
+    try:
+        if parsed.module:
+            runpy.run_module(parsed.script, run_name="__main__", alter_sys=True)
+        else:
+            # As for `python script.py`, what lies beside the script can be imported.
+            sys.path.insert(0, str(Path(parsed.script).resolve().parent))
+            runpy.run_path(parsed.script, run_name="__main__")
     finally:
         sys.argv, sys.path[:] = before
 

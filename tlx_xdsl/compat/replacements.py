@@ -75,6 +75,10 @@ def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
         jit = natively
     elif mode == "interpret" or (mode == "launch" and knobs.runtime.interpret):
         jit = interpreted(target)
+    elif mode == "check":
+        from tlx_xdsl.compat.checked import CheckedKernel
+
+        jit = interpreted(target, CheckedKernel)
     elif mode == "read":
         jit = stock.jit
     elif mode == "compile":
