@@ -77,7 +77,11 @@ def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
     elif mode == "interpret" or (mode == "launch" and knobs.runtime.interpret):
         jit = interpreted(target)
     elif mode == "ptx":
-        jit = interpreted(target, PTX)
+        jit = interpreted(target, stage=PTX)
+    elif mode == "check":
+        from tlx_xdsl.compat.checked import CheckedKernel
+
+        jit = interpreted(target, CheckedKernel)
     elif mode == "read":
         jit = stock.jit
     elif mode == "compile":

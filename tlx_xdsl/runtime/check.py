@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.check_explore import Limits, explore
 from tlx_xdsl.runtime.check_proof import with_proofs
@@ -157,8 +158,26 @@ def _grid_at(grid: Grid, sizes: Sizes) -> Grid:
     return lambda known: grid({**sizes, **known})
 
 
+def check_launch(
+    source: KernelSource,
+    grid: Grid,
+    arguments: Mapping[str, Any],
+    settings: Options,
+    limits: Limits,
+    types: Mapping[str, Signature] | None = None,
+) -> Report:
+    """Check one launch, on arguments by name; `types` are as for `interpret_source`. Raises as `check` does."""
+
+    def run(order: Mapping[str, Any]) -> Interpretation:
+        return interpret_source(source, grid, arguments, replace(settings, **order), types)
+
+    reached = {f"reachable[{at}]": each for at, each in enumerate(settings.reachable)}
+    arrays = arrays_of({**arguments, **reached})
+    return explore([Scope({}, lambda: Launchable(run, arrays))], settings, limits)
+
+
 def arrays_of(arguments: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """The arrays among the arguments, also those of descriptors and in tuples."""
+    """The arrays among the arguments, also those of descriptors and in tuples; other libraries' tensors as arrays."""
     values = [item for name, value in arguments.items() if not is_constant(value) for item in flattened(name, value)]
     found = {name: value.base if is_descriptor(value) else value for name, value in values}
     return {name: each for name, each in found.items() if isinstance(each, np.ndarray)}
