@@ -13,16 +13,15 @@ from tlx_xdsl.interpreter.budget import Budget
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import OVER, Queue, TensorCore, Transfer
-from tlx_xdsl.interpreter.faults import fault_at, location_of
+from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.global_order import GlobalOrder, OrderedMemory
 from tlx_xdsl.interpreter.grid import Unlaunched
-from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
+from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier, Passage
 from tlx_xdsl.interpreter.memory import Memory, Placement, View
 from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.interpreter.registry import Coroutine, Waiting
 from tlx_xdsl.interpreter.unwritten import UninitializedReadPolicy
-from tlx_xdsl.interpreter.users import lines
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.targets import Target
 
@@ -95,8 +94,8 @@ class Task:
     op: Operation | None = None
     """The operation that it is at: others have had their turn before it, or inside."""
     ended: bool = False
-    passed: tuple[Operation, Mbarrier] | None = None
-    """The mbarrier that it has waited at last, and the operation."""
+    passed: Passage | None = None
+    """Its last wait at an mbarrier or a named barrier."""
     turns: int = 0
     """The number of turns that it has had."""
     queues: dict[str, Queue] = field(default_factory=dict[str, Queue])
@@ -153,14 +152,6 @@ class Task:
     def label(self) -> str:
         """Its name, with its thread block where there are several."""
         return self.name if len(self.cluster.blocks) == 1 else f"{self.name} of CTA {self.block.rank}"
-
-    def story(self) -> list[str]:
-        """Return what it has waited for last, for the report of a race."""
-        if self.passed is None:
-            return [f"{self.label} has waited at no mbarrier so far"]
-        op, barrier = self.passed
-        story = [f"{self.label} has last waited at '{barrier.name}', at {location_of(op)}; that phase had got:"]
-        return story + [f"    {line}" for line in lines([arrival.op for arrival in barrier.before])]
 
     # Knowledge -------------------------------------------------------------------------------------------------------
 
@@ -263,7 +254,9 @@ class Task:
 
     def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None]) -> Transfer:
         """Start an asynchronous operation."""
-        return self.cluster.issue(queue, op, finish, self.clock.only(self.cluster.passed_on))
+        transfer = self.cluster.issue(queue, op, finish, self.clock.only(self.cluster.passed_on))
+        transfer.issuer = self
+        return transfer
 
     def wait_for(self, queue: Queue, number: int, op: Operation) -> Coroutine:
         """Wait until the transfers of a queue up to `number` are complete, and acquire that."""

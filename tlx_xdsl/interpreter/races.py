@@ -190,4 +190,5 @@ def _race(before: Actor, now: Actor, name: str, verb: str, past: str) -> Race:
         notes.append(f"a barrier must order them: {before.what} arrives at it after that line, this one waits for it")
     race = fault_at(now.op, message, notes, Race)
     assert isinstance(race, Race)
+    race.before = before
     return race

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from tlx_xdsl.errors import InputError
+from tlx_xdsl.interpreter.causes import explained
 from tlx_xdsl.interpreter.deadlock import deadlock
 from tlx_xdsl.interpreter.engine import Transfer
-from tlx_xdsl.interpreter.faults import Race, fault_at
+from tlx_xdsl.interpreter.faults import Race, UninitializedRead, fault_at
 from tlx_xdsl.interpreter.machine import Cluster, Task
 
 PATIENCE = 1000
@@ -154,7 +155,12 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[bool]:
 
 def _complete(cluster: Cluster, transfer: Transfer) -> None:
     """Let an asynchronous operation take effect."""
-    transfer.complete()
+    try:
+        transfer.complete()
+    except (Race, UninitializedRead) as fault:
+        if transfer.issuer is None:
+            raise
+        raise explained(fault, transfer.issuer) from None
     if not transfer.queue.pending:
         del cluster.busy[transfer.queue]
     if cluster.observer is not None:
@@ -168,9 +174,8 @@ def _give_turn(task: Task) -> None:
     assert task.coroutine is not None
     try:
         task.waiting = next(task.coroutine)
-    except Race as race:
-        race.notes = (*race.notes, *task.story())
-        raise
+    except (Race, UninitializedRead) as fault:
+        raise explained(fault, task) from None
     except StopIteration:
         task.cluster.tasks.remove(task)
         task.ended = True
