@@ -12,8 +12,10 @@ memory consistency model (PTX ISA, "Memory Consistency Model") that is:
 * a fence of scope `gpu` and more makes a release of the atomic operations after it, and an acquire of those before it;
 * a bulk store (`cp.async.bulk`, "async-group completion") has written when its task has waited for it without `.read`.
 
-A thread block is in order with itself where its tasks are (mbarriers, named barriers); threads of one task are. Nothing
-is said here of the async proxy in global memory.
+* what threads or cp.async have written is visible to TMA and bulk copies (the async proxy) only after a proxy fence for
+global memory: by who has written, after it, or by who reads, after the acquire ("Proxies", "fence.proxy.async").
+
+A thread block is in order with itself where its tasks are (mbarriers, named barriers); threads of one task are.
 
 Elements are as wide as the narrowest access so far to their array. Sets of reads are lists that share their ends: as
 much memory as there are different ones.
@@ -73,6 +75,15 @@ class Access:
         if Strength.WEAK in (self.strength, other.strength):
             return True
         return Strength.CTA in (self.strength, other.strength) and self.program != other.program
+
+    def needs_fence(self, other: Access, clock: Clock) -> bool:
+        """Return whether this is a write of the generic proxy, which the async proxy of `other` need not see yet.
+
+        `clock` says what is ordered before `other`.
+        """
+        if self.reads_only or self.actor.is_async or not other.actor.is_async:
+            return False
+        return clock.fenced_global.get(self.actor.agent, 0) < self.actor.step
 
 
 @dataclass(slots=True)
@@ -203,17 +214,54 @@ class GlobalOrder:
                 number, rest = self._sets[rest] if is_set else (rest, 0)
                 before = self._accesses[number]
                 assert before is not None
-                if clock.knows(*_step(before)) or not before.excludes(now) or (before.reads_only and now.reads_only):
+                if before.reads_only and now.reads_only:
                     continue
-                raise self._race(before, now, buffer, int(np.flatnonzero(chosen == each)[0]), index)
+                if clock.knows(*_step(before)):
+                    if not before.needs_fence(now, clock):
+                        continue
+                    report = _unfenced
+                elif before.excludes(now):
+                    report = _race
+                else:
+                    continue
+                at = int(np.flatnonzero(chosen == each)[0])
+                element = (index.start + at) if isinstance(index, slice) else int(index[at])
+                shadow = self._shadows[buffer.start]
+                where = f"byte {element * shadow.size} of '{buffer.name}' in global memory"
+                starts_later = before.program[::-1] > now.program[::-1]
+                if report is _race and before.reads_only and starts_later and not shadow.writes[element]:
+                    raise _too_early(before, now, where)
+                raise report(before, now, where)
 
-    def _race(self, before: Access, now: Access, buffer: Buffer, at: int, index: Index) -> Fault:
-        element = (index.start + at) if isinstance(index, slice) else int(index[at])
-        byte = element * self._shadows[buffer.start].size
-        verb, past = ("reads" if now.reads_only else "writes"), ("read" if before.reads_only else "written")
-        where = f"byte {byte} of '{buffer.name}' in global memory"
-        message = f"{now.who} {verb} {where}, and nothing orders it after {before.who}, by which it is {past}"
-        return fault_at(now.actor.op, message, [f"{past} at {location_of(before.actor.op)}", *_remedy(before, now)])
+
+def _race(before: Access, now: Access, where: str) -> Fault:
+    verb, past = ("reads" if now.reads_only else "writes"), ("read" if before.reads_only else "written")
+    message = f"{now.who} {verb} {where}, and nothing orders it after {before.who}, by which it is {past}"
+    return fault_at(now.actor.op, message, [f"{past} at {location_of(before.actor.op)}", *_remedy(before, now)])
+
+
+def _too_early(before: Access, now: Access, where: str) -> Fault:
+    """The race of a read with the first write, by a program that starts earlier: most likely the read is too early."""
+    message = f"{before.who} reads {where}, and nothing orders it after {now.who}, by which it is written"
+    notes = (
+        f"written at {location_of(now.actor.op)}, later in this run",
+        *_remedy(now, before),
+        "if it is to read what was there before the launch, the write must be ordered after it instead",
+    )
+    return fault_at(before.actor.op, message, notes)
+
+
+def _unfenced(before: Access, now: Access, where: str) -> Fault:
+    verb = "reads" if now.reads_only else "writes"
+    message = (
+        f"{now.who} {verb} {where}, which {before.who} has written without a proxy fence in between: the write need not "
+        "be visible to the async proxy"
+    )
+    notes = (
+        f"written at {location_of(before.actor.op)}",
+        'tlx.fence("async_global") must come in between: after that line, or before this one and after the acquire',
+    )
+    return fault_at(now.actor.op, message, notes)
 
 
 def _different(numbers: NDArray[np.int32]) -> list[int]:

@@ -197,9 +197,9 @@ class Task:
         """Acquire what others have released."""
         self.clock.join(clock)
 
-    def fence(self) -> None:
+    def fence(self, *, in_shared: bool = True, in_global: bool = False) -> None:
         """Make all that is known visible to the async proxy; what this task writes from now on is not in it."""
-        self.clock.fence()
+        self.clock.fence(in_shared=in_shared, in_global=in_global)
         self._step()
 
     def _step(self) -> None:

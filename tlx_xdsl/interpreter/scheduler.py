@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from tlx_xdsl.dialects.base.effects import Kind, Space, accesses_of
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.causes import explained
 from tlx_xdsl.interpreter.deadlock import deadlock
@@ -108,11 +109,15 @@ SPINS = 256
 asynchronous operation has ended."""
 
 
-def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[bool]:
+_PAUSES = 0.5
+"""Of the atomic operations at which others may go on, those at which they do in a schedule with a seed."""
+
+
+def run(cluster: Cluster, policy: Policy, max_turns: int, *, pauses: bool = False) -> Iterator[bool]:
     """Run all tasks of a cluster to their end, and then what outlives them.
 
     Lets other clusters go on when it does nothing but spin (gives False), and when it can't go on until one of them
-    writes something (gives True).
+    writes something (gives True). If it `pauses`, also before each atomic operation on global memory (gives False).
 
     Raises Fault for what they do wrong, Deadlock when none can go on, and Fault when they take more than `max_turns`.
     """
@@ -143,7 +148,8 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[bool]:
             observer.ran(chosen)
         if chosen.waiting is not None:
             spins = spins + 1 if chosen.waiting.spins else 0
-        if spins > SPINS:
+        is_pause = pauses and _communicates(chosen) and (cluster.chance is None or cluster.chance.random() < _PAUSES)
+        if spins > SPINS or is_pause:
             spins = 0
             yield False
     while transfers := [transfer for queue in cluster.busy if queue.outlives for transfer in queue.ready]:
@@ -151,6 +157,16 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[bool]:
         assert isinstance(chosen, Transfer)
         cluster.time += 1
         _complete(cluster, chosen)
+
+
+def _communicates(task: Task) -> bool:
+    """Whether a task that has given its turn back looks at what other programs do, or is about to."""
+    if task.waiting is not None:
+        return task.waiting.spins
+    op = task.op
+    return not task.ended and op is not None and any(
+        Kind.ATOMIC in access.kind and access.space is Space.GLOBAL for access in accesses_of(op) or ()
+    )  # fmt: skip
 
 
 def _complete(cluster: Cluster, transfer: Transfer) -> None:

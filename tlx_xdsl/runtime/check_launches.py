@@ -73,6 +73,15 @@ def launched(
     before, first = arrays.state(), _launch(run, options, 1)
     yield from first.seen
     known = {each.key for each in first.seen}
+    if first.ended and first.communicates and first.clusters > 1:
+        after = arrays.state()
+        arrays.restore(before)
+        for each in _launch(run, {**options, "overlapping": True}, 1).seen:
+            if each.key not in known:
+                known.add(each.key)
+                notes = (*each.diagnostic.notes, "programs ran side by side (tlx run --overlapping)")
+                yield replace(each, diagnostic=replace(each.diagnostic, notes=notes))
+        arrays.restore(after)
     wanted = launches if launches is not None else 2 if first.communicates else 1
     last = first
     for number in range(2, wanted + 1):

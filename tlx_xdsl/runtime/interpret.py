@@ -361,7 +361,10 @@ def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[
     # What is written is noted in this process's memory.
     has_uninitialized = any(buffer.written is not None for buffer in launch.memory)
     jobs = 1 if options.reachable or launch.order is not None or has_uninitialized else options.jobs
-    settings = Settings(options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds)
+    settings = Settings(
+        options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds,
+        options.overlapping,
+    )  # fmt: skip
     if options.trace is None:
         return run_launch(launch, firsts, settings, jobs)
     trace = Trace(launch.plan.function.sym_name.data)

@@ -100,6 +100,7 @@ class Kernel(Signed[P, R]):
         trace: str | Path | None = None,
         reachable: Sequence[Any] = (),
         descending: bool = False,
+        overlapping: bool = False,
         global_order: bool | None = None,
         **named: Any,
     ) -> Interpretation:
@@ -138,6 +139,7 @@ class Kernel(Signed[P, R]):
         max_seconds: float = 300.0,
         reachable: Sequence[Any] = (),
         descending: bool = False,
+        overlapping: bool = False,
         global_order: bool | None = None,
         **named: Any,
     ) -> Report:

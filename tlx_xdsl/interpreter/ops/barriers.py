@@ -227,10 +227,17 @@ def named_barrier_arrive(task: Task, op: tlx.NamedBarrierArriveOp, number: np.in
 # Fences --------------------------------------------------------------------------------------------------------------
 
 
-@effect(ttng.FenceAsyncSharedOp, nvvm.FenceProxyOp)
+@effect(ttng.FenceAsyncSharedOp)
 def fence_async_shared(_op: Operation) -> Unary:
-    """Make everything that happens before the fence visible to the async proxy."""
+    """Make everything that happens before the fence visible to the async proxy in shared memory."""
     return lambda task: task.fence()
+
+
+@effect(nvvm.FenceProxyOp)
+def fence_proxy(op: nvvm.FenceProxyOp) -> Unary:
+    """The same in the memory that the fence names; those of other proxies order nothing that is followed here."""
+    in_shared, in_global = op.orders_shared, op.orders_global
+    return lambda task: task.fence(in_shared=in_shared, in_global=in_global)
 
 
 @effect(tlx.FenceOp)
