@@ -128,7 +128,9 @@ def cause_of(task: Task, cluster: Cluster) -> Cause:
         return Cause(Rank.WAITS if waiting is not None and waiting.spins else Rank.TASKS)
     if waiting.named is not None:
         others = named_barrier_users(waiting.op, waiting.named)
-        return _absence([task_of(op) for op in others], task, cluster, "no other line arrives at it") or Cause(Rank.WAITS)
+        return _absence([task_of(op) for op in others], task, cluster, "no other line arrives at it") or Cause(
+            Rank.WAITS
+        )
     assert waiting.barrier is not None
     barrier = waiting.barrier.memory.barriers.get(waiting.barrier.address)
     if barrier is None:
@@ -137,7 +139,9 @@ def cause_of(task: Task, cluster: Cluster) -> Cause:
         return Cause(Rank.BYTES)
     if barrier.bytes > 0 and not barrier.pending:
         came = barrier.expected - barrier.bytes
-        return Cause(Rank.BYTES, f": it expects {barrier.expected} bytes, {came} have come, and no other copy is in flight")
+        return Cause(
+            Rank.BYTES, f": it expects {barrier.expected} bytes, {came} have come, and no other copy is in flight"
+        )
     by = [task_of(op) for op in arrivals(barrier.allocation)]
     return (
         _absence(by, task, cluster, "no line arrives at it")

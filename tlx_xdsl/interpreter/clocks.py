@@ -49,6 +49,11 @@ class Clock:
         if self.fenced.get(agent, 0) < step:
             self.fenced[agent] = step
 
+    def see(self, agent: int, step: int) -> None:
+        """The same of what it has written through the generic proxy."""
+        if self.seen.get(agent, 0) < step:
+            self.seen[agent] = step
+
     def only(self, agents: Container[int]) -> Clock:
         """Return what is known of some agents."""
         return Clock(*({agent: row[agent] for agent in row if agent in agents} for row in self._rows))

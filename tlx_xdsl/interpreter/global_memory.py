@@ -110,15 +110,18 @@ class GlobalMemory:
         Raises Fault for an address outside of all buffers, or one that is not aligned.
         """
         if mask is None:
-            buffer, index = self._reach(op, addresses, dtype, "load")
-            if buffer is not None:
-                return buffer.bytes[: len(buffer.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)[index]
-            return self._scattered(op, np.asarray(addresses), dtype)
+            return self._loaded(op, addresses, dtype)
         result = np.array(np.broadcast_to(other, np.shape(addresses)), dtype)
         chosen = np.broadcast_to(mask, result.shape)
         if chosen.any():
-            result[chosen] = self.load(op, np.asarray(addresses)[chosen], dtype, None, other)
+            result[chosen] = self._loaded(op, np.asarray(addresses)[chosen], dtype)
         return result
+
+    def _loaded(self, op: Operation, addresses: Array, dtype: np.dtype[Any]) -> Array:
+        buffer, index = self._reach(op, addresses, dtype, "load")
+        if buffer is not None:
+            return buffer.bytes[: len(buffer.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)[index]
+        return self._scattered(op, np.asarray(addresses), dtype)
 
     def store(self, op: Operation, addresses: Array, values: Array, dtype: np.dtype[Any], mask: Array | None) -> None:
         """Write `values` where `mask` holds.
@@ -184,10 +187,13 @@ class GlobalMemory:
         assert buffer.written is not None
         held = buffer.written[: len(buffer.written) // size * size].reshape(-1, size)
         flat = np.ravel(index)
+        if verb.endswith(READING):
+            self.uninitialized.read.add(buffer.name)
         if verb.endswith(READING) and not (found := held[flat]).all():
             first = int(flat[np.flatnonzero(~found.all(1))[0]]) * size
             self.uninitialized.check(op, buffer.name, found, first)
         if not verb.endswith("load"):
+            self.uninitialized.writers[buffer.name] = op
             held[flat] = 1
 
     def _reach(

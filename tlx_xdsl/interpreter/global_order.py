@@ -31,12 +31,14 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.base.effects import Kind, accesses_of, is_set
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base.effects import TENSORMAP, Kind, accesses_of, effects_of, is_set
 from tlx_xdsl.dialects.tt.enums import MemSyncScope
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
 from tlx_xdsl.interpreter.global_memory import ALIGNMENT, Buffer, GlobalMemory, offsets_of
 from tlx_xdsl.interpreter.races import Actor
+from tlx_xdsl.interpreter.within_task import conflicts, may_be_unordered, place_key
 from tlx_xdsl.numerics.arrays import Array
 
 AGENTS = 1 << 20
@@ -81,7 +83,7 @@ class Access:
 
         `clock` says what is ordered before `other`.
         """
-        if self.reads_only or self.actor.is_async or not other.actor.is_async:
+        if self.reads_only or self.actor.is_async or not other.actor.is_async or _writes_descriptor(self):
             return False
         return clock.fenced_global.get(self.actor.agent, 0) < self.actor.step
 
@@ -95,6 +97,10 @@ class _Shadow:
     writes: NDArray[np.int32]
     reads: NDArray[np.int32]
     atomics: NDArray[np.int32]
+    written_as: NDArray[np.int64] | None = None
+    """The place in its tensor of what threads have written last, from 1, where that is kept (`within_task`); 0 is none."""
+    read_as: NDArray[np.int64] | None = None
+    """The same of what they have read last, since the last write."""
 
     @classmethod
     def of(cls, size: int, count: int) -> _Shadow:
@@ -106,6 +112,8 @@ class _Shadow:
         parts = self.size // size
         self.size = size
         self.writes, self.reads, self.atomics = (np.repeat(x, parts) for x in (self.writes, self.reads, self.atomics))
+        # What is written in one piece and read in parts is no longer the same element.
+        self.written_as = self.read_as = None
 
 
 @dataclass
@@ -126,6 +134,7 @@ class GlobalOrder:
     _shadows: dict[int, _Shadow] = field(default_factory=dict[int, _Shadow])
     """By the address of the buffer."""
     _strengths: dict[Operation, Strength] = field(default_factory=dict[Operation, Strength])
+    _shapes: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
     _clusters: int = 0
 
     def first_agent(self) -> int:
@@ -133,28 +142,91 @@ class GlobalOrder:
         self._clusters += 1
         return self._clusters * AGENTS
 
-    def note(self, memory: OrderedMemory, op: Operation, buffer: Buffer, index: Index, size: int, kind: str) -> None:
+    def note(
+        self,
+        memory: OrderedMemory,
+        op: Operation,
+        buffer: Buffer,
+        index: Index,
+        size: int,
+        kind: str,
+        places: NDArray[np.int64] | None = None,
+    ) -> None:
         """Note an access to elements of `size` bytes of a buffer: a `read`, a `write` or an `update`.
 
+        `places` says which elements of their tensor they are, for what threads access by an operation of their own.
         Raises Fault for a race.
         """
         shadow, index = self._elements(buffer, index, size)
         now = self._access(memory, op, kind)
         number = self._number(now)
+        self._note_order(shadow, index, number, now, memory.clock, buffer, kind)
+        if places is not None or shadow.written_as is not None or shadow.read_as is not None:
+            self._note_places(shadow, index, now, buffer, kind, places if shadow.size == size else None)
+
+    def place_key(self, shape: tuple[int, ...]) -> int:
+        """What the places of elements in tensors of that shape begin with."""
+        return place_key(shape, self._shapes)
+
+    def _note_places(
+        self,
+        shadow: _Shadow,
+        index: Index,
+        now: Access,
+        buffer: Buffer,
+        kind: str,
+        places: NDArray[np.int64] | None,
+    ) -> None:
+        """Keep which elements of their tensors threads have accessed.
+
+        Raises Fault where two threads of a task have accessed one address, and need not have met in between.
+        """
+        for held, past in ((shadow.written_as, "written"), (shadow.read_as, "read")):
+            if held is None or places is None or (kind == "read" == past[:4]):
+                continue
+            different = np.flatnonzero((held[index] != places) & (held[index] != 0))
+            if not len(different):
+                continue
+            numbers = (shadow.writes if past == "written" else shadow.reads)[index][different]
+            for each in _different(numbers):
+                before = self._accesses[each if past == "written" else self._sets[each][0]]
+                if before is None or before.actor.agent != now.actor.agent:
+                    continue
+                if may_be_unordered(before.actor.op, now.actor.op):
+                    at = int(different[np.flatnonzero(numbers == each)[0]])
+                    element = (index.start + at) if isinstance(index, slice) else int(index[at])
+                    where = f"byte {element * shadow.size} of '{buffer.name}' in global memory"
+                    raise _of_other_threads(before, now, where, past)
+        if kind == "read":
+            if places is not None:
+                if shadow.read_as is None:
+                    shadow.read_as = np.zeros(len(shadow.writes), np.int64)
+                shadow.read_as[index] = places
+            return
+        if places is not None and shadow.written_as is None:
+            shadow.written_as = np.zeros(len(shadow.writes), np.int64)
+        if shadow.written_as is not None:
+            shadow.written_as[index] = 0 if places is None else places
+        if shadow.read_as is not None:
+            shadow.read_as[index] = 0
+
+    def _note_order(
+        self, shadow: _Shadow, index: Index, number: int, now: Access, clock: Clock, buffer: Buffer, kind: str
+    ) -> None:
         if kind != "read" and now.strength is Strength.WEAK:
             for before in (shadow.writes, shadow.reads, shadow.atomics):
-                self._check(before, index, now, memory.clock, buffer, is_set=before is not shadow.writes)
+                self._check(before, index, now, clock, buffer, is_set=before is not shadow.writes)
             shadow.writes[index] = number
             shadow.reads[index] = shadow.atomics[index] = 0
             return
-        self._check(shadow.writes, index, now, memory.clock, buffer, is_set=False)
+        self._check(shadow.writes, index, now, clock, buffer, is_set=False)
         mine, others = (shadow.reads, shadow.atomics) if kind == "read" else (shadow.atomics, shadow.reads)
-        self._check(others, index, now, memory.clock, buffer, is_set=True)
+        self._check(others, index, now, clock, buffer, is_set=True)
         if kind != "read":
-            self._check(mine, index, now, memory.clock, buffer, is_set=True)
+            self._check(mine, index, now, clock, buffer, is_set=True)
         held = mine[index]
         for each in _different(held):
-            grown = self._grow(each, number, now, memory.clock)
+            grown = self._grow(each, number, now, clock)
             if grown != each:
                 held[held == each] = grown
         mine[index] = held
@@ -228,6 +300,8 @@ class GlobalOrder:
                 element = (index.start + at) if isinstance(index, slice) else int(index[at])
                 shadow = self._shadows[buffer.start]
                 where = f"byte {element * shadow.size} of '{buffer.name}' in global memory"
+                if _writes_descriptor(before) or _writes_descriptor(now):
+                    where += ", which holds a tensor descriptor"
                 starts_later = before.program[::-1] > now.program[::-1]
                 if report is _race and before.reads_only and starts_later and not shadow.writes[element]:
                     raise _too_early(before, now, where)
@@ -251,6 +325,18 @@ def _too_early(before: Access, now: Access, where: str) -> Fault:
     return fault_at(before.actor.op, message, notes)
 
 
+def _of_other_threads(before: Access, now: Access, where: str, past: str) -> Fault:
+    verb = "reads" if now.reads_only else "writes"
+    message = (
+        f"a thread of {now.who} {verb} {where}, and nothing orders it after another one, by which it is {past}"
+    )  # fmt: skip
+    notes = (
+        f"{past} at {location_of(before.actor.op)}, as another element of its tensor, which another thread may have",
+        "tl.debug_barrier() between the two lets all threads of the task meet",
+    )
+    return fault_at(now.actor.op, message, notes)
+
+
 def _unfenced(before: Access, now: Access, where: str) -> Fault:
     verb = "reads" if now.reads_only else "writes"
     message = (
@@ -269,6 +355,11 @@ def _different(numbers: NDArray[np.int32]) -> list[int]:
     if len(numbers) and (numbers == numbers[0]).all():
         return [int(numbers[0])]
     return np.unique(numbers).tolist()
+
+
+def _writes_descriptor(access: Access) -> bool:
+    """Whether it is of the proxy of tensor descriptors, which has fences of its own (`ops/tensormaps.py`)."""
+    return effects_of(access.actor.op).by is TENSORMAP
 
 
 def _step(access: Access) -> tuple[int, int]:
@@ -356,15 +447,63 @@ class OrderedMemory(GlobalMemory):
     def load(self, op: Operation, addresses: Array, dtype: np.dtype[Any], mask: Array | None, other: Array) -> Array:
         """As `GlobalMemory.load`; raises Fault for a race, too."""
         result = super().load(op, addresses, dtype, mask, other)
-        if mask is None:  # with one this is called again
-            self._note(op, addresses, dtype.itemsize, "read")
+        chosen = _chosen(addresses, mask)
+        self._note(op, np.ravel(addresses)[chosen], dtype.itemsize, "read", self._places(op, addresses, chosen))
         return result
 
     def store(self, op: Operation, addresses: Array, values: Array, dtype: np.dtype[Any], mask: Array | None) -> None:
         """As `GlobalMemory.store`; raises Fault for a race, too."""
         super().store(op, addresses, values, dtype, mask)
-        reached = addresses if mask is None else np.asarray(addresses)[np.broadcast_to(mask, np.shape(addresses))]
-        self._note(op, reached, dtype.itemsize, "write")
+        chosen = _chosen(addresses, mask)
+        reached = np.ravel(addresses)[chosen]
+        if len(reached) > 1 and strength_of(op) is Strength.WEAK:
+            self._check_once(op, addresses, values, dtype, chosen)
+        self._note(op, reached, dtype.itemsize, "write", self._places(op, addresses, chosen))
+
+    def _check_once(
+        self, op: Operation, addresses: Array, values: Array, dtype: np.dtype[Any], chosen: slice | NDArray[np.int64]
+    ) -> None:
+        """Check that what was stored is there: not where two elements of one store have one address.
+
+        Raises Fault for those with different values.
+        """
+        reached = np.ravel(addresses)[chosen]
+        given = np.ascontiguousarray(np.broadcast_to(values, np.shape(addresses)).astype(dtype, copy=False)).ravel()[
+            chosen
+        ]
+        held = np.ascontiguousarray(self._loaded_again(op, reached, dtype))
+        bits = np.dtype(f"V{dtype.itemsize}") if dtype.itemsize not in (1, 2, 4, 8) else np.dtype(f"u{dtype.itemsize}")
+        lost = np.flatnonzero(given.view(bits) != held.view(bits))
+        if not len(lost):
+            return
+        first = int(lost[0])
+        second = int(np.flatnonzero(reached == reached[first])[-1])
+        buffer = self.find(int(reached[first]))
+        assert buffer is not None
+        numbers = np.arange(np.size(addresses))[chosen]
+        elements = [[int(i) for i in np.unravel_index(numbers[at], np.shape(addresses))] for at in (first, second)]
+        raise fault_at(
+            op,
+            f"'{buffer.name}' in global memory is written twice at byte {int(reached[first]) - buffer.start} by one store: "
+            f"its elements {elements[0]} and {elements[1]} have different values, and either may stay",
+            ("give each element an address of its own, mask all but one of them, or use an atomic operation",),
+        )
+
+    def _loaded_again(self, op: Operation, addresses: Array, dtype: np.dtype[Any]) -> Array:
+        """What is in memory, without a note of it."""
+        buffer = self.find(int(addresses[0]))
+        assert buffer is not None
+        if int(addresses.min()) < buffer.start or int(addresses.max()) + dtype.itemsize > buffer.end:
+            return self._scattered(op, addresses, dtype)
+        whole = buffer.bytes[: len(buffer.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)
+        return whole[(addresses - np.int64(buffer.start)) // dtype.itemsize]
+
+    def _places(self, op: Operation, addresses: Array, chosen: slice | NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Which elements of their tensor are accessed; None where the threads of the task meet before it matters."""
+        if self._issued is not None or not isinstance(op, tt.LoadOp | tt.StoreOp) or not conflicts(op):
+            return None
+        first = self._order.place_key(np.shape(addresses)) + 1
+        return np.arange(first, first + np.size(addresses))[chosen]
 
     def bytes_at(self, op: Operation, address: int, size: int, verb: str) -> NDArray[np.uint8]:
         """As `GlobalMemory.bytes_at`; raises Fault for a race, too."""
@@ -388,15 +527,23 @@ class OrderedMemory(GlobalMemory):
         self._order.note(self, op, buffer, offsets // unit, unit, _kind_of(verb))
         return found
 
-    def _note(self, op: Operation, addresses: Array, size: int, kind: str) -> None:
-        flat = np.ravel(addresses)
+    def _note(
+        self, op: Operation, flat: NDArray[np.int64], size: int, kind: str, places: NDArray[np.int64] | None
+    ) -> None:
         while len(flat):
             buffer = self.find(int(flat[0]))
             assert buffer is not None
             relative = flat - np.int64(buffer.start)
             inside = (relative >= 0) & (relative < len(buffer.bytes))
-            self._order.note(self, op, buffer, relative[inside] // size, size, kind)
+            mine = None if places is None else places[inside]
+            self._order.note(self, op, buffer, relative[inside] // size, size, kind, mine)
             flat = flat[~inside]
+            places = None if places is None else places[~inside]
+
+
+def _chosen(addresses: Array, mask: Array | None) -> slice | NDArray[np.int64]:
+    """Which of the elements, in row-major order, a mask leaves."""
+    return slice(None) if mask is None else np.flatnonzero(np.broadcast_to(mask, np.shape(addresses)))
 
 
 def _kind_of(verb: str) -> str:

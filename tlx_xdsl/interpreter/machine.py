@@ -70,6 +70,8 @@ class Launch:
     """The GPU that it is for, which says how many programs are resident at once."""
     order: GlobalOrder | None = None
     """The accesses of all programs to global memory, where they are checked against each other."""
+    fences_copies: bool = False
+    """True if what cp.async writes needs a proxy fence before TMA and tensor cores read it."""
     in_issue_order: bool = False
     """True if all that one task issues to a tensor core of Blackwell counts as ordered (`tensor_core`)."""
 
@@ -258,8 +260,11 @@ class Task:
         transfer.issuer = self
         return transfer
 
-    def wait_for(self, queue: Queue, number: int, op: Operation) -> Coroutine:
-        """Wait until the transfers of a queue up to `number` are complete, and acquire that."""
+    def wait_for(self, queue: Queue, number: int, op: Operation, *, is_generic: bool = False) -> Coroutine:
+        """Wait until the transfers of a queue up to `number` are complete, and acquire that.
+
+        What they have written through the generic proxy (`is_generic`) needs a proxy fence.
+        """
         yield Waiting(
             op,
             lambda: queue.done >= number,
@@ -267,7 +272,7 @@ class Task:
         )
         queue.waited = max(queue.waited, number)
         queue.wait = op
-        self.clock.observe(queue.agent, number)
+        (self.clock.see if is_generic else self.clock.observe)(queue.agent, number)
 
 
 class ThreadBlock:

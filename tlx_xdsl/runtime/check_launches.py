@@ -147,7 +147,7 @@ def _launch(run: Run, options: Mapping[str, Any], number: int) -> _Launch:
         message = f"deadlock: {fault.message.removeprefix('deadlock: ')}" if is_deadlock else fault.message
         found = Diagnostic("error", message, fault.location, fault.notes)
         return _Launch((Seen(found, "deadlock" if is_deadlock else "fault", number),), ended=False)
-    warnings = [each for each in result.warnings if each.severity == "warning"]
+    warnings = [each for each in (*result.warnings, *result.unfilled) if each.severity == "warning"]
     return _Launch(
         tuple(Seen(each, "warning", number) for each in warnings), True, result.communicates, result.clusters
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import prod
 from pathlib import Path
@@ -35,7 +35,7 @@ from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch, talks
 from tlx_xdsl.ptx.launch import PtxRun
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
-from tlx_xdsl.runtime.host_values import flattened, is_constant, on_host, signature_of, specialized
+from tlx_xdsl.runtime.host_values import flattened, is_constant, is_descriptor, on_host, signature_of, specialized
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options
 from tlx_xdsl.runtime.ptx_stage import PTX, run_ptx_stage
 from tlx_xdsl.targets import target_named
@@ -66,6 +66,8 @@ class Interpretation:
     """Warnings of what the kernel has left unfinished, and of passes; each thing once, as the first program said it."""
     jobs: int
     """Processes that have taken part."""
+    unfilled: tuple[Diagnostic, ...] = ()
+    """What is left uninitialized of arrays that were declared so, and that the kernel only writes (`tlx check`)."""
     communicates: bool = False
     """Whether programs may depend on what others have done: the kernel has atomic operations or `while`."""
     ptx: PtxRun | None = None
@@ -313,7 +315,9 @@ def _run(
             firsts = clusters(launch)[::-1] if options.descending else clusters(launch)
             before = time.perf_counter()
             turns, jobs = _traced(launch, firsts, options)
-            result = Interpretation(len(firsts), turns, time.perf_counter() - before, (), jobs, talks(module))
+            seconds = time.perf_counter() - before
+            unfilled = _unfilled(launch.memory, zip(names, values, strict=True))
+            result = Interpretation(len(firsts), turns, seconds, (), jobs, unfilled, talks(module))
         except CompilationError as error:
             result = error
     # Each thing once, as the first program has said it.
@@ -324,6 +328,13 @@ def _run(
     for each in warnings:
         report_again(each)
     raise result
+
+
+def _unfilled(memory: GlobalMemory, values: Iterable[tuple[str, Any]]) -> tuple[Diagnostic, ...]:
+    """What a kernel has left uninitialized of the arrays among `values` that are its results."""
+    arrays = [(name, value.base if is_descriptor(value) else value) for name, value in values]
+    found = [memory.uninitialized.unfilled(name, array) for name, array in arrays]
+    return tuple(Diagnostic("warning", each.message, each.location, each.notes) for each in found if each is not None)
 
 
 def _prepared(
@@ -352,7 +363,7 @@ def _prepared(
         plan, memory, grid, sizes, arguments,
         target=target_named(options.target),
         order=GlobalOrder() if wanted else None,
-        warns_of_unwritten=options.unwritten == "warn", in_issue_order=options.tensor_core_order == "issue",
+        warns_of_unwritten=options.unwritten == "warn", fences_copies=bool(options.copy_fences), in_issue_order=options.tensor_core_order == "issue",
     )  # fmt: skip
 
 
