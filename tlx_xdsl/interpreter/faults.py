@@ -26,6 +26,13 @@ class Race(Fault):
     """Who has made the earlier access, where one buffer is accessed twice."""
 
 
+class OutOfBounds(Fault):
+    """An access to global memory outside of all arrays."""
+
+    op: Operation | None = None
+    """What makes it."""
+
+
 class UninitializedRead(Fault):
     """A read of shared or tensor memory that was not written, or that another buffer has overwritten."""
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.faults import Fault, fault_at
+from tlx_xdsl.interpreter.faults import Fault, OutOfBounds, fault_at
 from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.interpreter.uninitialized import UninitializedReads
 from tlx_xdsl.numerics.arrays import Array, poison
@@ -240,13 +240,14 @@ class GlobalMemory:
     def _outside(self, op: Operation, address: int, size: int, verb: str, count: str) -> Fault:
         at = bisect_right(self._starts, address + GAP // 2) - 1
         if at < 0:
-            return fault_at(op, f"{verb} out of bounds at address {address:#x}, where there is no array{count}")
+            return _out_of_bounds(op, f"{verb} out of bounds at address {address:#x}, where there is no array{count}")
         buffer = self._buffers[at]
         if address < buffer.start:
             where = f"{buffer.start - address} bytes before '{buffer.name}'"
         else:
             where = f"byte {address - buffer.start} of '{buffer.name}'"
-        return fault_at(op, f"{verb} out of bounds: {size} bytes at {where}, which has {len(buffer.bytes)}{count}")
+        held = len(buffer.bytes)
+        return _out_of_bounds(op, f"{verb} out of bounds: {size} bytes at {where}, which has {held}{count}")
 
     def _scattered(self, op: Operation, addresses: Array, dtype: np.dtype[Any]) -> Array:
         result = poison(addresses.shape, dtype)
@@ -257,6 +258,13 @@ class GlobalMemory:
                 count = len(buffer.bytes) // dtype.itemsize * dtype.itemsize
                 result[inside] = buffer.bytes[:count].view(dtype)[index]
         return result
+
+
+def _out_of_bounds(op: Operation, message: str) -> Fault:
+    fault = fault_at(op, message, (), OutOfBounds)
+    assert isinstance(fault, OutOfBounds)
+    fault.op = op
+    return fault
 
 
 def offsets_of(first: int, counts: list[int], strides: list[int], size: int) -> NDArray[np.int64]:

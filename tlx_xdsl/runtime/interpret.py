@@ -25,6 +25,7 @@ from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.arguments import bind, reach
 from tlx_xdsl.interpreter.code import Function
+from tlx_xdsl.interpreter.faults import OutOfBounds
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.global_order import GlobalOrder
 from tlx_xdsl.interpreter.grid import First
@@ -34,6 +35,7 @@ from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch, talks
 from tlx_xdsl.ptx.launch import PtxRun
+from tlx_xdsl.runtime.check_addresses import facts_of, with_wrap
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
 from tlx_xdsl.runtime.host_values import flattened, is_constant, is_descriptor, on_host, signature_of, specialized
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options
@@ -130,7 +132,7 @@ def interpret_source(
         module, values = module_of(source, arguments, options, types)
     names = [name for name, _ in values]
     known = {**defaults_of(source), **arguments}
-    return _run(module, source.symbol, _grid(grid, known), [value for _, value in values], names, options, warnings)
+    return _run(module, source.symbol, grid_of(grid, known), [value for _, value in values], names, options, warnings)
 
 
 def _run_final(
@@ -142,7 +144,7 @@ def _run_final(
 ) -> Interpretation:
     """Run the PTX that stock Triton makes of a kernel."""
     with collected_diagnostics() as warnings:
-        sizes = _grid(grid, {**defaults_of(source), **arguments})
+        sizes = grid_of(grid, {**defaults_of(source), **arguments})
         done = run_ptx_stage(source, sizes, arguments, options, types)
     return Interpretation(
         prod(sizes) // prod(_cluster(options.cluster)), done.instructions, done.seconds, tuple(warnings), 1, ptx=done
@@ -225,7 +227,7 @@ def interpret_module(
     values = [value for name, item in zip(names, args, strict=True) for _, value in flattened(name, item)]
     given = dict(zip(names, args, strict=True))
     set_cluster(module, _cluster(options.cluster))
-    return _run(module, kernel.sym_name.data, _grid(grid, given), values, names, options, [])
+    return _run(module, kernel.sym_name.data, grid_of(grid, given), values, names, options, [])
 
 
 def argument_types(kernel: Function) -> dict[str, Attribute]:
@@ -279,7 +281,7 @@ def source_of_kernel(kernel: Any) -> KernelSource:
     raise InputTypeError(f"expected a kernel decorated with tlx_xdsl.jit, found {type(kernel).__name__}")
 
 
-def _grid(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
+def grid_of(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
     """Three sizes; those that are not given are 1.
 
     Raises ValueError for what is no grid.
@@ -318,6 +320,8 @@ def _run(
             seconds = time.perf_counter() - before
             unfilled = _unfilled(launch.memory, zip(names, values, strict=True))
             result = Interpretation(len(firsts), turns, seconds, (), jobs, unfilled, talks(module))
+        except OutOfBounds as fault:
+            result = with_wrap(fault, module, facts_of(grid, dict(zip(names, values, strict=True))))
         except CompilationError as error:
             result = error
     # Each thing once, as the first program has said it.
