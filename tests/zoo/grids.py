@@ -88,6 +88,7 @@ def reused_barrier(x, count, ROUNDS: tl.constexpr, BUG: tl.constexpr):
     pid = tl.program_id(0)
     programs = tl.num_programs(0)
     for r in range(ROUNDS):
+        # at: same target each round
         value = tl.load(x + (r % 2) * 4 + pid)
         tl.store(x + ((r + 1) % 2) * 4 + (pid + 1) % programs, value)  # at: same target each round
         number = tl.atomic_add(count, 1, sem="acq_rel")

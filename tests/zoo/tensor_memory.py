@@ -195,10 +195,10 @@ def operands_of_threads(x, y, out, BUG: tl.constexpr):
     tlx.local_store(a[0], tl.load(x + 2048 + rows))
     tlx.async_dot(a[0], b[0], acc[1], use_acc=False, mBarriers=[done[1]])
     if BUG == "waits for the other":
-        tlx.barrier_wait(done[0], 0)
+        tlx.barrier_wait(done[0], 0)  # at: waits for the other
     else:
         tlx.barrier_wait(done[1], 0)
-    total += tlx.local_load(acc[1])  # at: waits for the other
+    total += tlx.local_load(acc[1])
     if BUG == "waits for the other":
         tlx.barrier_wait(done[1], 0)
     store(out, total)
@@ -213,7 +213,7 @@ OPERANDS_OF_THREADS = (
     .bug("no fence", "proxy fence", "the tcgen05.mma .*reads 'b.0.*without a proxy fence")
     .bug("not done", "commit", EARLY)
     .bug("operand in use", "operand in flight", "writes 'a.0.*nothing orders it after the tcgen05.mma")
-    .bug("waits for the other", "wrong barrier", "'acc.1.*(read before it is written|nothing orders it after)")
+    .bug("waits for the other", "wrong barrier", "waits at 'done.0.' for parity 0 twice in a row")
 )
 
 

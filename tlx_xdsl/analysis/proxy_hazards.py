@@ -7,10 +7,10 @@ before the release that others acquire, or that of the task which starts the asy
 A forward analysis follows two facts through every task: which buffers the task has written since its last fence, and
 whether it has had a fence since its last acquire. A fence is missing
 
-- before an asynchronous operation on a buffer that its own task has written since its last fence; `cp.async` writes when
-  the task waits for it;
-- before an asynchronous operation, without a fence after the acquire, on a buffer whose `cp.async` arrives at an mbarrier
-  by itself: no fence of the writer comes in between;
+- before an asynchronous operation on a buffer that its own task has written since its last fence; `cp.async` writes
+  when the task waits for it;
+- before an asynchronous operation, without a fence after the acquire, on a buffer whose `cp.async` arrives at an
+  mbarrier by itself: no fence of the writer comes in between;
 - before a release (an arrival, a named barrier, a flag in global memory, the begin and the end of tasks), when a buffer
   that was written since is accessed asynchronously by another task that has had no fence of its own after its acquires.
 

@@ -11,6 +11,10 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import ttng
+from tlx_xdsl.dialects.base.effects import THREADS, effects_of
 from tlx_xdsl.interpreter.engine import Queue
 from tlx_xdsl.interpreter.faults import Fault, Race, fault_at, location_of
 from tlx_xdsl.interpreter.machine import Cluster, Task
@@ -107,9 +111,11 @@ class Rank(IntEnum):
     """Its task counts phases otherwise than the barrier does."""
     SKIPPED = 4
     """Another task has gone on without its arrival."""
-    WAITS = 5
+    FIRST_ROUND = 5
+    """It is for a slot to be free that no task has filled yet."""
+    WAITS = 6
     """Nothing speaks for it."""
-    TASKS = 6
+    TASKS = 7
     """It is for the end of other tasks."""
 
 
@@ -142,12 +148,14 @@ def cause_of(task: Task, cluster: Cluster) -> Cause:
         return Cause(
             Rank.BYTES, f": it expects {barrier.expected} bytes, {came} have come, and no other copy is in flight"
         )
-    by = [task_of(op) for op in arrivals(barrier.allocation)]
+    ops = arrivals(barrier.allocation)
+    by = [task_of(op) for op in ops]
     return (
         _absence(by, task, cluster, "no line arrives at it")
         or (Cause(Rank.IN_PART) if barrier.is_armed else None)
         or _miscount(task, barrier, waiting.parity)
         or _skipped(by, barrier, cluster)
+        or _first_round(task, barrier, ops)
         or Cause(Rank.WAITS)
     )
 
@@ -168,7 +176,10 @@ def _absence(by: Sequence[str], task: Task, cluster: Cluster, without: str) -> C
 
 def _miscount(task: Task, barrier: Mbarrier, parity: int) -> Cause | None:
     """The task has passed more waits than there are phases, or fewer, or waits for a parity again."""
-    count, first, last = barrier.waits.get(task.mark, (0, 0 if parity == 0 else barrier.phase, -1))
+    count, first, last = barrier.waits.get(task.mark, (0, 0, -1))
+    if not count and parity and barrier.phase:
+        text = ", and it is the first one of this task here: before phase 0 is complete, such a wait passes at once"
+        return Cause(Rank.MISCOUNTED, text)
     if count and last & 1 == parity:
         text = f", and its wait before was for parity {parity}, too: the tasks count phases differently"
         return Cause(Rank.MISCOUNTED, text)
@@ -190,6 +201,19 @@ def _skipped(by: Sequence[str], barrier: Mbarrier, cluster: Cluster) -> Cause | 
                 text = f", and {other.label}, which arrives there, has waited at '{where}' {times} for {arrived}"
                 return Cause(Rank.SKIPPED, text)
     return None
+
+
+def _first_round(task: Task, barrier: Mbarrier, ops: Sequence[Operation]) -> Cause | None:
+    """The task waits for the first phase of a barrier that threads arrive at, of which no data reports its end."""
+    if barrier.phase or task.mark in barrier.waits or any(map(_brings_data, ops)):
+        return None
+    return Cause(Rank.FIRST_ROUND, ", the first one: where nothing is to be waited for yet, it takes parity 1")
+
+
+def _brings_data(op: Operation) -> bool:
+    """Whether what arrives says that an asynchronous operation is over, or will be."""
+    expects = isinstance(op, ttng.BarrierExpectOp)
+    return expects or effects_of(op).by is not THREADS or effects_of(op).ends is not None
 
 
 def _waits_of(task: Task, barrier: Mbarrier) -> Iterator[tuple[int, str]]:

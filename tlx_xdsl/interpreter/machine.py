@@ -15,10 +15,11 @@ from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import OVER, Queue, TensorCore, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.global_order import GlobalOrder, OrderedMemory
+from tlx_xdsl.interpreter.global_order import GlobalOrder
 from tlx_xdsl.interpreter.grid import Unlaunched
 from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier, Passage
 from tlx_xdsl.interpreter.memory import Memory, Placement, View
+from tlx_xdsl.interpreter.ordered_memory import OrderedMemory
 from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.interpreter.registry import Coroutine, Waiting
 from tlx_xdsl.interpreter.unwritten import UninitializedReadPolicy

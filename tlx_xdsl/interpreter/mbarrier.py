@@ -261,7 +261,9 @@ class NamedBarrier:
     completed: Clock = field(default_factory=Clock)
     ops: dict[int, Operation] = field(default_factory=dict[int, Operation])
     """The arrivals of the current phase, by agent."""
-    before: tuple[Operation, ...] = ()
+    steps: list[Arrival] = field(default_factory=list["Arrival"])
+    """The same with what clocks know of them."""
+    before: tuple[Arrival, ...] = ()
     """The arrivals of the phase before."""
 
     @property
@@ -298,6 +300,15 @@ class NamedBarrier:
                 "threads have arrived, and the others are still to come",
                 [*self.history(), *self.others(op)],
             )
+        for other in self.before:
+            if not clock.knows(other.agent, other.step):
+                raise fault_at(
+                    op,
+                    f"nothing orders this arrival at named barrier {self.number} after its phase before: it may count for "
+                    "that phase, in which the task arrives twice then",
+                    (f"that phase is completed by what arrives at {location_of(other.op)}, too", *self.history()),
+                    Race,
+                )
         self.threads = expected
         self.arrived += threads
         if self.arrived > expected:
@@ -307,11 +318,13 @@ class NamedBarrier:
                 self.history(),
             )
         self.ops[agent] = op
+        self.steps.append(Arrival(agent, clock.seen.get(agent, 0), op))
         self.gathering.join(clock)
         if self.arrived == expected:
             self.arrived = 0
             self.phase += 1
-            self.before = tuple(self.ops.values())
+            self.before = tuple(self.steps)
+            self.steps.clear()
             self.ops.clear()
             self.completed, self.gathering = self.gathering, Clock()
 

@@ -171,7 +171,7 @@ class View:
     start: tuple[int, ...] = ()
     """The index of the first element in the tile that the view is a part of; empty for a whole tile."""
     seen_as: NDArray[np.int64] | None = None
-    """Byte of each element of the view that this one reinterprets, where both have the same elements in another order."""
+    """Byte of each element of the view that this one reinterprets, where that has the same ones in another order."""
     _at: NDArray[np.int64] | None = None
     _bytes: NDArray[np.int64] | None = None
     _footprint: Footprint | None = None

@@ -13,9 +13,12 @@ operations are sure to have the same thread at an address only where it is the s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import takewhile
 
+import numpy as np
+from numpy.typing import NDArray
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation
 from xdsl.traits import IsTerminator
@@ -72,12 +75,13 @@ def _ways(first: Operation, second: Operation) -> Iterator[list[Operation]]:
 
 def _places(op: Operation) -> Iterator[tuple[Block, Operation]]:
     """The blocks around an operation, innermost first, each with the operation in it that holds this one."""
-    here: Operation | None = op
-    while here is not None and (block := here.parent_block()) is not None:
+    here = op
+    while (block := here.parent_block()) is not None:
         yield block, here
-        here = block.parent_op()
-        if not isinstance(here, _BODIES):
+        above = block.parent_op()
+        if not isinstance(above, _BODIES):
             return
+        here = above
 
 
 def _rest(op: Operation, top: Operation) -> Iterable[Operation]:
@@ -104,6 +108,42 @@ def _meets(op: Operation) -> bool:
     if any(as_tensor(value.type) is not None for value in (*op.operands, *op.results)):
         return not stays_in_threads(op)
     return bool(sync_of(op) or accesses_of(op)) and not isinstance(op, tt.LoadOp | tt.StoreOp)
+
+
+@dataclass(slots=True)
+class Places:
+    """For each element of an array the one of a tensor, from 1, that threads have accessed there last; 0 is none."""
+
+    written: NDArray[np.int64] | None = None
+    read: NDArray[np.int64] | None = None
+    """Since the last write."""
+
+    def conflicts(
+        self, index: slice | NDArray[np.int64], places: NDArray[np.int64], *, reads_only: bool
+    ) -> Iterator[tuple[str, NDArray[np.int64]]]:
+        """Which of some elements were accessed before as others of a tensor, and how: `written` or `read`."""
+        for past, held in (("written", self.written), ("read", None if reads_only else self.read)):
+            if held is not None:
+                found = held[index]
+                different = np.flatnonzero((found != places) & (found != 0))
+                if len(different):
+                    yield past, different
+
+    def keep(
+        self, index: slice | NDArray[np.int64], places: NDArray[np.int64] | None, count: int, *, reads_only: bool
+    ) -> None:
+        """Note an access to elements of an array of `count`; without `places` it is not one of single threads."""
+        if reads_only:
+            if places is not None:
+                self.read = np.zeros(count, np.int64) if self.read is None else self.read
+                self.read[index] = places
+            return
+        if places is not None and self.written is None:
+            self.written = np.zeros(count, np.int64)
+        if self.written is not None:
+            self.written[index] = 0 if places is None else places
+        if self.read is not None:
+            self.read[index] = 0
 
 
 def place_key(shape: Sequence[int], shapes: dict[tuple[int, ...], int]) -> int:

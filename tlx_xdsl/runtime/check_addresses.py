@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.addresses.model import DescriptorFacts, LaunchFacts
@@ -17,7 +18,7 @@ from tlx_xdsl.addresses.wrapping import wrap_at, wraps
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.faults import OutOfBounds
-from tlx_xdsl.runtime.host_values import is_constant, is_descriptor
+from tlx_xdsl.runtime.host_values import is_descriptor
 from tlx_xdsl.text.diagnostics import Diagnostic, source_location
 
 
@@ -27,7 +28,7 @@ def facts_of(grid: tuple[int, int, int], values: Mapping[str, Any]) -> LaunchFac
     for name, value in values.items():
         if is_descriptor(value):
             numbers[name] = DescriptorFacts(tuple(map(int, value.shape)), tuple(map(int, value.strides)))
-        elif isinstance(value, int | np.integer) and not isinstance(value, bool):
+        elif _is_number(value):
             numbers[name] = int(value)
     return LaunchFacts(grid, numbers)
 
@@ -39,9 +40,10 @@ def wrap_remark(module: ModuleOp, facts: LaunchFacts) -> Diagnostic | None:
         return None
     first, *others = found
     size = first.access.element_size << 31
+    limits = " or ".join(first.limits)
     message = (
-        f"the offsets of '{first.access.base_name}' wrap around in 32 bits from {' or '.join(first.limits)} on, with the "
-        "other numbers as they are here"
+        f"the offsets of '{first.access.base_name}' wrap around in 32 bits from {limits} on, with the other numbers as "
+        "they are here"
     )
     notes = [
         f"as long as {first.condition} they do not: an array of 2^31 elements has {size / 1e9:.1f} GB",
@@ -112,9 +114,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _array(value: Any) -> Any:
-    array = value.base if is_descriptor(value) else value
-    return array if isinstance(array, np.ndarray) and not is_constant(value) else None
+def _array(value: Any) -> NDArray[Any] | None:
+    array: Any = value.base if is_descriptor(value) else value
+    return cast(NDArray[Any], array) if isinstance(array, np.ndarray) else None
 
 
 def _cut(value: Any, size: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -19,7 +19,7 @@ from xdsl.passes import ModulePass
 from tlx_xdsl.dialects.func import assume_program_arguments
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
+from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, SourceLocation
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
@@ -27,7 +27,7 @@ from tlx_xdsl.interpreter.arguments import bind, reach
 from tlx_xdsl.interpreter.code import Function
 from tlx_xdsl.interpreter.faults import OutOfBounds
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.global_order import GlobalOrder
+from tlx_xdsl.interpreter.global_order import GlobalOrder, last_writers
 from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, clusters
 from tlx_xdsl.interpreter.machine import Launch
@@ -70,6 +70,8 @@ class Interpretation:
     """Processes that have taken part."""
     unfilled: tuple[Diagnostic, ...] = ()
     """What is left uninitialized of arrays that were declared so, and that the kernel only writes (`tlx check`)."""
+    writers: Mapping[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
+    """Where each array was written last, in a launch whose accesses to global memory are compared."""
     communicates: bool = False
     """Whether programs may depend on what others have done: the kernel has atomic operations or `while`."""
     ptx: PtxRun | None = None
@@ -91,7 +93,7 @@ class Interpretation:
 MOST_ALONG_AN_AXIS = (1 << 31) - 1
 """Programs along an axis (CUDA C++ Programming Guide, "Technical Specifications", the x axis)."""
 
-_OPTIONS = {field.name for field in fields(Options)}
+_OPTIONS = {each.name for each in fields(Options)}
 
 
 def interpret(
@@ -319,7 +321,8 @@ def _run(
             turns, jobs = _traced(launch, firsts, options)
             seconds = time.perf_counter() - before
             unfilled = _unfilled(launch.memory, zip(names, values, strict=True))
-            result = Interpretation(len(firsts), turns, seconds, (), jobs, unfilled, talks(module))
+            writers = {} if launch.order is None else last_writers(launch.order, launch.memory)
+            result = Interpretation(len(firsts), turns, seconds, (), jobs, unfilled, writers, talks(module))
         except OutOfBounds as fault:
             result = with_wrap(fault, module, facts_of(grid, dict(zip(names, values, strict=True))))
         except CompilationError as error:
@@ -367,7 +370,9 @@ def _prepared(
         plan, memory, grid, sizes, arguments,
         target=target_named(options.target),
         order=GlobalOrder() if wanted else None,
-        warns_of_unwritten=options.unwritten == "warn", fences_copies=bool(options.copy_fences), in_issue_order=options.tensor_core_order == "issue",
+        warns_of_unwritten=options.unwritten == "warn",
+        fences_copies=bool(options.copy_fences),
+        in_issue_order=options.tensor_core_order == "issue",
     )  # fmt: skip
 
 

@@ -69,8 +69,8 @@ class Options:
     side by side mostly start in rising order."""
 
     copy_fences: bool | None = None
-    """Whether what `cp.async` writes needs a proxy fence before TMA or a tensor core reads it, as PTX has it. `check` asks
-    for it; runs do not, since Triton 3.6 to 3.8 put none into their own kernels."""
+    """Whether what `cp.async` writes needs a proxy fence before TMA or a tensor core reads it, as PTX has it. `check`
+    asks for it; runs do not, since Triton 3.6 to 3.8 put none into their own kernels."""
 
     overlapping: bool = False
     """Whether programs run side by side, as many as are resident, and take turns at their atomic operations. Else one

@@ -207,7 +207,7 @@ def named_sync(task: Task, op: Operation, number: int, threads: int) -> Coroutin
         ),
         named=number,
     )
-    task.passed = Passage(op, barrier.name, arrivals=barrier.before)
+    task.passed = Passage(op, barrier.name, arrivals=tuple(arrival.op for arrival in barrier.before))
     task.acquire(barrier.completed)
 
 

@@ -1,7 +1,7 @@
 """Asynchronous copies by the threads themselves (PTX ISA, "cp.async").
 
-They write through the generic proxy, so that TMA and the tensor cores need a proxy fence. Triton 3.6 to 3.8 put none into
-their own kernels, only 3.9 does: it is asked for by `tlx check` alone (`Launch.fences_copies`).
+They write through the generic proxy, so that TMA and the tensor cores need a proxy fence. Triton 3.6 to 3.8 put none
+into their own kernels, only 3.9 does: it is asked for by `tlx check` alone (`Launch.fences_copies`).
 """
 
 from __future__ import annotations
