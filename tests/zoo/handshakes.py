@@ -10,9 +10,6 @@ from tests.zoo.bugs import Cage
 # pyright: basic
 
 
-VICTIM = "the first line is that of the first blocked task, a victim; the barrier that no one completes is in a note"
-
-
 @tlx_xdsl.jit
 def hand_over(x, out, STEPS: tl.constexpr, BUG: tl.constexpr):
     """Two tasks of 128 threads pass a buffer to and fro by two named barriers."""
@@ -53,13 +50,11 @@ HAND_OVER = (
         "other number",
         "named barrier: number",
         "partition 0 waits at named barrier 1, at which 128",
-        badly_named=VICTIM,
     )
     .bug(
         "never filled",
         "named barrier: arrival missing",
         "partition 0 waits at named barrier 1",
-        badly_named=VICTIM,
     )
     .bug("never emptied", "named barrier: arrival missing", "default task waits at named barrier 2, at which 128 of")
     .bug(

@@ -10,7 +10,6 @@ from tests.zoo.bugs import Cage
 # pyright: basic
 
 BLACKWELL = {"target": "sm_100a"}
-VICTIM = "the first line is that of the first blocked task, a victim; the barrier that no one completes is in a note"
 
 
 def operands(steps, tiles=1):
@@ -91,7 +90,7 @@ ONE_TILE = (
     .bug("waits for a slot", "commit", EARLY)
     .bug("adds to nothing", "use_acc", "'acc.0.*is read before it is written")
     .bug("frees by itself", "operand in flight", "writes 'a.0.*nothing orders it after the tcgen05.mma")
-    .bug("never frees", "arrival missing", "deadlock: .*'empty.0.'.*lacks 1 of 1", badly_named=VICTIM)
+    .bug("never frees", "arrival missing", "deadlock: .*'empty.0.'.*lacks 1 of 1")
     .bug("other slot", "wrong slot", "'empty.[01].'")
     .bug(
         "not full",
@@ -158,8 +157,8 @@ MANY_TILES = (
     .bug(
         "emptied before it is read", "accumulator in use", "writes 'acc.[01].*nothing orders it after the default task"
     )
-    .bug("never emptied", "arrival missing", "'acc_empty.0.'.*lacks 1 of 1 arrivals", badly_named=VICTIM)
-    .bug("empty without flip", "parity", "'acc_empty.0.'.*lacks 1 of 1 arrivals", badly_named=VICTIM)
+    .bug("never emptied", "arrival missing", "'acc_empty.0.'.*lacks 1 of 1 arrivals")
+    .bug("empty without flip", "parity", "'acc_empty.0.'.*lacks 1 of 1 arrivals")
     .bug("phase by tile", "parity", "'acc_(full|empty).[01].'")
     .bug("adds to the tile before", "use_acc", "'acc.1.*read before it is written", constants={"TILES": 2})
     .clean(TILES=1)
