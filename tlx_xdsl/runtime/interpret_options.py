@@ -71,6 +71,14 @@ class Options:
     """Whether programs with higher numbers start earlier. No order is promised, but those that do not fit on the GPU
     side by side mostly start in rising order."""
 
+    copy_fences: bool | None = None
+    """Whether what `cp.async` writes needs a proxy fence before TMA or a tensor core reads it, as PTX has it. `check`
+    asks for it; runs do not, since Triton 3.6 to 3.8 put none into their own kernels."""
+
+    overlapping: bool = False
+    """Whether programs run side by side, as many as are resident, and take turns at their atomic operations. Else one
+    runs until it waits for another."""
+
     global_order: bool | None = None
     """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
     a race. The run then takes place in this process alone. By default they are where programs may wait for each other,

@@ -83,6 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--descending", action="store_true", help="start programs with the last one: no order of programs is promised"
     )  # fmt: skip
+    parser.add_argument(
+        "--overlapping", action="store_true", help="run programs side by side, by turns at atomic operations"
+    )
     parser.add_argument("--jobs", type=int, help="processes (all cores, where that is worth it)")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for chrome://tracing or ui.perfetto.dev")
     parser.add_argument("--max-turns", type=int, default=MAX_TURNS, help=f"turns that a cluster may take ({MAX_TURNS})")
@@ -150,6 +153,7 @@ def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
         unwritten=args.unwritten,
         global_order=args.global_order,
         descending=args.descending,
+        overlapping=args.overlapping,
         tensor_core_order=args.tensor_core_order,
         jobs=args.jobs,
         max_turns=args.max_turns,
