@@ -34,6 +34,7 @@ from tlx_xdsl.dialects.tt.enums import MemSyncScope
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
 from tlx_xdsl.interpreter.global_memory import ALIGNMENT, Buffer, GlobalMemory, offsets_of
+from tlx_xdsl.interpreter.orders.touches import Touch, global_touch
 from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.numerics.arrays import Array
 
@@ -105,6 +106,8 @@ class GlobalOrder:
         default_factory=dict[tuple[int, tuple[int, int, int] | None], Clock]
     )
     """For each address, and program where the scope is that, what those knew who have released something there."""
+    touches: list[Touch] | None = None
+    """Where a step is to note what it touches that others may touch in another order."""
     _accesses: list[Access | None] = field(default_factory=lambda: [None])
     _numbers: dict[tuple[int, int, Operation, bool], int] = field(
         default_factory=dict[tuple[int, int, Operation, bool], int]
@@ -122,13 +125,21 @@ class GlobalOrder:
         self._clusters += 1
         return self._clusters * AGENTS
 
+    def touch(self, touch: Touch) -> None:
+        """Note what a step touches, where someone asks for it."""
+        if self.touches is not None:
+            self.touches.append(touch)
+
     def note(self, memory: OrderedMemory, op: Operation, buffer: Buffer, index: Index, size: int, kind: str) -> None:
         """Note an access to elements of `size` bytes of a buffer: a `read`, a `write` or an `update`.
 
         Raises Fault for a race.
         """
-        shadow, index = self._elements(buffer, index, size)
         now = self._access(memory, op, kind)
+        is_any = isinstance(index, slice) or len(index)
+        if is_any and self.touches is not None and now.strength is not Strength.WEAK:
+            self.touches.append(global_touch(op, buffer.name, index, size, reads=now.reads_only))
+        shadow, index = self._elements(buffer, index, size)
         number = self._number(now)
         if kind != "read" and now.strength is Strength.WEAK:
             for before in (shadow.writes, shadow.reads, shadow.atomics):

@@ -27,7 +27,7 @@ SECONDS = 10.0
 STAGES = (FRONTEND, TTGIR)
 """What the frontend makes, where lines are closest to the source, and what stock Triton gets."""
 
-_OPTIONS = {field.name for field in fields(Options)} - {"stage", "schedule", "seed", "trace"}
+_OPTIONS = {field.name for field in fields(Options)} - {"stage", "schedule", "seed", "order", "trace"}
 
 
 def check(
@@ -45,7 +45,9 @@ def check(
     options: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> Report:
-    """Run a kernel on arguments as `interpret` does, in as many orders as `seconds` allow, and report what is wrong.
+    """Run a kernel on arguments as `interpret` does, in all orders that make a difference, and report what is wrong.
+
+    It takes at most `seconds`, and one run at each stage; the report says whether orders are left out.
 
     Faults, races and deadlocks count, and warnings of what is left unfinished. Programs' accesses to global memory are
     compared, unless `global_order=False` says not to. Arrays are as before afterwards. `named` may have options of

@@ -8,13 +8,15 @@ as it was before the first launch, the later launch does not go wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
+from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.runtime.interpret import Interpretation
 from tlx_xdsl.text.diagnostics import Diagnostic
 
@@ -62,23 +64,43 @@ class Arrays:
             self._arrays[name][...] = held
 
 
+@dataclass
+class FirstLaunches:
+    """The first launches so far, with the same arguments at one stage."""
+
+    orders: Orders = field(default_factory=Orders)
+    left: set[bytes] = field(default_factory=set[bytes])
+    """What they have left in the arrays, each as a digest."""
+
+
 def launched(
-    run: Run, arrays: Arrays, options: Mapping[str, Any], launches: int | None, *, thorough: bool = False
+    run: Run,
+    arrays: Arrays,
+    options: Mapping[str, Any],
+    launches: int | None,
+    firsts: FirstLaunches,
+    *,
+    is_first: bool,
 ) -> Iterator[Seen]:
     """What that many launches do wrong, one after the other; by default two where programs communicate, else one.
 
-    After a fault there is no other launch. With `thorough`, what the second launch does not write is asked for, too.
-    Arrays are left in any state.
+    If it `is_first`, the first one has no order but that of its schedule, and what the second launch does not write is
+    asked for, too; else it is in the order that `firsts` has begun. Where an earlier one has left the same, or there is
+    a fault, there is no other launch. Arrays are left in any state.
     """
-    before, first = arrays.state(), _launch(run, options, 1)
+    before, first = arrays.state(), _launch(run, options if is_first else {**options, "order": firsts.orders}, 1)
     yield from first.seen
     known = {each.key for each in first.seen}
     wanted = launches if launches is not None else 2 if first.communicates else 1
+    if first.communicates and options.get("global_order") is False:
+        firsts.orders.unexplored = "accesses of programs to global memory are not compared"
     last = first
     for number in range(2, wanted + 1):
         if not last.ended:
             return
         left = arrays.state()
+        if number == 2 and _is_known(left, firsts.left):
+            return
         last = _launch(run, options, number)
         after = arrays.state()
         seen = [(each, options) for each in last.seen]
@@ -92,8 +114,19 @@ def launched(
                 known.add(each.key)
                 yield _explained(run, arrays, how, before, left, each)
         arrays.restore(after)
-    if thorough and wanted > 1 and not known:
+    if is_first and wanted > 1 and not known:
         yield from _unwritten(run, arrays, options, before)
+
+
+def _is_known(state: Mapping[str, NDArray[Any]], known: set[bytes]) -> bool:
+    """Return whether arrays were left so before; note it."""
+    digest = sha256()
+    for each in state.values():
+        digest.update(np.ascontiguousarray(each).tobytes())
+    found = digest.digest()
+    is_known = found in known
+    known.add(found)
+    return is_known
 
 
 def _unwritten(

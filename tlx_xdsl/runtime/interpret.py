@@ -29,7 +29,8 @@ from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.global_order import GlobalOrder
 from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, clusters
-from tlx_xdsl.interpreter.machine import Launch
+from tlx_xdsl.interpreter.machine import Launch, Observer
+from tlx_xdsl.interpreter.orders.launch import run_in_order
 from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch, talks
@@ -341,7 +342,7 @@ def _prepared(
     memory.uninitialized.only_warns = options.unwritten == "warn"
     wanted = options.global_order
     if wanted is None:
-        wanted = options.jobs in (None, 1) and talks(module)
+        wanted = options.order is not None or (options.jobs in (None, 1) and talks(module))
     sizes = _cluster(options.cluster)
     if prod(sizes) == 1:
         # Text may say it, which a pass has had from the options once.
@@ -362,11 +363,18 @@ def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[
     has_uninitialized = any(buffer.written is not None for buffer in launch.memory)
     jobs = 1 if options.reachable or launch.order is not None or has_uninitialized else options.jobs
     settings = Settings(options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds)
+
+
+    def run(observer: Observer | None) -> tuple[int, int]:
+        if options.order is not None and launch.order is not None:
+            return run_in_order(launch, firsts, settings, options.order, observer), 1
+        return run_launch(launch, firsts, settings, jobs, observer)
+
     if options.trace is None:
-        return run_launch(launch, firsts, settings, jobs)
+        return run(None)
     trace = Trace(launch.plan.function.sym_name.data)
     try:
-        return run_launch(launch, firsts, settings, jobs, trace)
+        return run(trace)
     finally:
         # A trace is of most use when the run ends in a fault.
         trace.write(Path(options.trace))
