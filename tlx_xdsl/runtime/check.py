@@ -16,9 +16,9 @@ from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.check_explore import Limits, explore
 from tlx_xdsl.runtime.check_proof import with_proofs
 from tlx_xdsl.runtime.check_report import Report
-from tlx_xdsl.runtime.check_sizes import SMALL, Launchable, Scope, Sizes, combinations, small_values, values_of
+from tlx_xdsl.runtime.check_sizes import SMALL, Launchable, Sizes, Subject, combinations, small_values, values_of
 from tlx_xdsl.runtime.host_values import flattened, is_constant, is_descriptor, signature_of
-from tlx_xdsl.runtime.interpret import Grid, Interpretation, interpret_source, module_of, source_of_kernel
+from tlx_xdsl.runtime.interpret import Change, Grid, Interpretation, interpret_source, module_of, source_of_kernel
 from tlx_xdsl.runtime.interpret_options import FRONTEND, TTGIR, Options
 
 SECONDS = 10.0
@@ -68,6 +68,25 @@ def check(
 
     Raises CompilationError for a kernel that does not compile; TypeError and ValueError for arguments that do not fit.
     """
+    subject = subject_of(kernel, grid, args, named, sizes or {}, arguments, sweep=sweep, options=options)
+    limits = Limits(seconds, stages, launches)
+    scopes = subject.scopes()
+    report = explore(scopes, subject.settings, limits)
+    return with_proofs(report, scopes, subject.settings, limits, subject.module, subject.scope) if prove else report
+
+
+def subject_of(
+    kernel: Any,
+    grid: Grid,
+    args: Sequence[Any],
+    named: Mapping[str, Any],
+    sizes: Mapping[str, int | Iterable[int] | str],
+    arguments: Callable[..., Any] | None,
+    *,
+    sweep: bool,
+    options: Mapping[str, Any] | None,
+) -> Subject:
+    """What is launched, from the arguments of `check`; raises as that does."""
     source = source_of_kernel(kernel)
     parameters = source.signature.parameters
     chosen = {name: value for name, value in named.items() if name in _OPTIONS and name not in parameters}
@@ -77,33 +96,23 @@ def check(
     def bound(at: Sizes) -> dict[str, Any]:
         return _bound(source, args, given, arguments, at)
 
-    def launchable(at: Sizes) -> Launchable:
+    def launchable(at: Sizes, change: Change | None) -> Launchable:
         values = bound(at)
         over = _grid_at(grid, at)
 
         def run(order: Mapping[str, Any]) -> Interpretation:
-            return interpret_source(source, over, values, replace(settings, **order))
+            return interpret_source(source, over, values, replace(settings, **order), change=change)
 
         return Launchable(run, arrays_of(values))
 
-    wanted = sizes or {}
-    numbers = {name: values_of(name, each) for name, each in wanted.items() if each != SMALL}
-    if len(numbers) < len(wanted):
-        once = {name: max(numbers.get(name, (1,))) for name in wanted}
+    numbers = {name: values_of(name, each) for name, each in sizes.items() if each != SMALL}
+    if len(numbers) < len(sizes):
+        once = {name: max(numbers.get(name, (1,))) for name in sizes}
         small = small_values(module_of(source, bound(once), settings)[0])
-        numbers = {name: numbers.get(name, small) for name in wanted}
-
-    def scope(at: Sizes) -> Scope:
-        return Scope(at, lambda: launchable(at))
-
-    scopes = [*map(scope, combinations(numbers, sweep=sweep))]
-    limits = Limits(seconds, stages, launches)
-    report = explore(scopes, settings, limits)
-    if prove:
-        report = with_proofs(
-            report, scopes, settings, limits, lambda at: any_values(source, bound(at), settings), scope
-        )
-    return report
+        numbers = {name: numbers.get(name, small) for name in sizes}
+    return Subject(
+        combinations(numbers, sweep=sweep), settings, launchable, lambda at: any_values(source, bound(at), settings)
+    )
 
 
 def any_values(source: KernelSource, arguments: Mapping[str, Any], options: Options) -> ModuleOp:

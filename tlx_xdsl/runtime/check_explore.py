@@ -24,6 +24,10 @@ class Limits:
     stages: Sequence[str]
     launches: int | None = None
     """Launches in a row on the same arrays; by default two where programs communicate, else one."""
+    stops: bool = False
+    """Whether the first finding ends it."""
+    every: bool = False
+    """Whether all sizes are run, whatever it takes: the time is for the orders after the first one."""
 
 
 def explore(scopes: Sequence[Scope], settings: Options, limits: Limits) -> Report:
@@ -67,10 +71,11 @@ class _Exploration:
         stages = self.limits.stages
         with Progress(len(self.scopes), "sizes") as progress:
             for number in range(len(self.scopes)):
-                if self.cases and self._is_over(0.5):
+                if self.cases and (self._has_found or (not self.limits.every and self._is_over(0.5))):
                     break
                 for stage in stages:
-                    self._run(number, stage, is_first=True)
+                    if not self._has_found:
+                        self._run(number, stage, is_first=True)
                 self.tried += 1
                 progress.advance()
         if len(self.refused) == len(self.scopes):
@@ -78,11 +83,15 @@ class _Exploration:
         with Progress(1, "orders") as progress:
             while left := [key for key, each in self.launches.items() if not each.orders.is_over]:
                 for number, stage in left:
-                    if self._is_over(1.0):
+                    if self._is_over(1.0) or self._has_found:
                         return self._summed_up()
                     self._run(number, stage)
                     progress.advance(sum(each.orders.known for each in self.launches.values()))
         return self._summed_up()
+
+    @property
+    def _has_found(self) -> bool:
+        return self.limits.stops and bool(self.found)
 
     def _is_over(self, share: float) -> bool:
         return time.perf_counter() - self.began > self.limits.seconds * share

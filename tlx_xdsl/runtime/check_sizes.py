@@ -20,6 +20,8 @@ from tlx_xdsl.dialects.base.effects import Kind, accesses_of
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.runtime.check_launches import Run
+from tlx_xdsl.runtime.interpret import Change
+from tlx_xdsl.runtime.interpret_options import Options
 
 Sizes: TypeAlias = Mapping[str, int]
 """The value of each named size."""
@@ -45,6 +47,27 @@ class Scope:
 
     sizes: Sizes
     make: Callable[[], Launchable]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a check launches: a kernel at some sizes."""
+
+    sizes: Sequence[Sizes]
+    """The smallest ones first."""
+    settings: Options
+    launchable: Callable[[Sizes, Change | None], Launchable]
+    """The launch at some sizes, of what the frontend makes of the kernel or of a change of it."""
+    module: Callable[[Sizes], ModuleOp]
+    """The kernel for arguments of these types, whatever their values."""
+
+    def scope(self, at: Sizes, change: Change | None = None) -> Scope:
+        """The launch at some sizes."""
+        return Scope(at, lambda: self.launchable(at, change))
+
+    def scopes(self, change: Change | None = None) -> list[Scope]:
+        """The launches at all sizes."""
+        return [self.scope(at, change) for at in self.sizes]
 
 
 def shown(sizes: Sizes) -> str:

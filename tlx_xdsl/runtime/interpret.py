@@ -52,6 +52,9 @@ from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
 Grid: TypeAlias = "int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]"
 """Programs along x, y and z, or a function that computes them from the kernel's arguments."""
 
+Change: TypeAlias = Callable[[ModuleOp], None]
+"""Changes a module in place."""
+
 
 @dataclass(frozen=True)
 class Interpretation:
@@ -121,12 +124,18 @@ def interpret_source(
     arguments: Mapping[str, Any],
     options: Options,
     types: Mapping[str, Signature] | None = None,
+    change: Change | None = None,
 ) -> Interpretation:
-    """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values."""
+    """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values.
+
+    `change` changes what the frontend has made.
+    """
     if options.stage == PTX:
         return _run_final(source, grid, arguments, options, types)
     with collected_diagnostics() as warnings:
         module, values = module_of(source, arguments, options, types)
+        if change is not None:
+            change(module)
     names = [name for name, _ in values]
     known = {**defaults_of(source), **arguments}
     return _run(module, source.symbol, _grid(grid, known), [value for _, value in values], names, options, warnings)

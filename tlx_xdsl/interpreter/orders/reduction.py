@@ -168,7 +168,9 @@ class Orders:
             return True
         agent = node.chosen
         if self._depth >= self._fresh:
-            poll = _Node(node.enabled, {}, agent, set(), [], node.default, node.polling, touches, self._closed(agent, known))
+            poll = _Node(
+                node.enabled, {}, agent, set(), [], node.default, node.polling, touches, self._closed(agent, known)
+            )
             self._look_for_races(self._depth, poll)
         self._failed.append(agent)
         node.tried.append(agent)
