@@ -373,7 +373,6 @@ def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[
     jobs = 1 if options.reachable or launch.order is not None or has_uninitialized else options.jobs
     settings = Settings(options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds)
 
-
     def run(observer: Observer | None) -> tuple[int, int]:
         if options.order is not None and launch.order is not None:
             return run_in_order(launch, firsts, settings, options.order, observer), 1

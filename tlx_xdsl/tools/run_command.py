@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
 from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
 from tlx_xdsl.interpreter.launch import MAX_TURNS
-from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.interpreter.orders.reduction import Orders
+from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.ptx.launch import PtxRun
 from tlx_xdsl.runtime.defaults import KernelDefaults

@@ -208,18 +208,22 @@ class Orders:
                 continue
             other = self._nodes[earlier]
             if depend(other.touches, node.touches):
-                if node.chosen not in other.tried and node.chosen not in other.polling:
-                    self._reverse(earlier, number, node.chosen, before)
+                self._reverse(earlier, number, node, before)
                 before |= 1 << earlier | other.before
         node.before = before
 
-    def _reverse(self, earlier: int, number: int, agent: str, causes: int) -> None:
-        """Let the step `number` of an agent, which comes after `causes`, come before an earlier one.
+    def _reverse(self, earlier: int, number: int, later: _Node, causes: int) -> None:
+        """Let the step `number`, which comes after `causes`, come before an earlier one.
 
         All that is not after that one may come before it, too.
         """
-        node = self._nodes[earlier]
+        node, agent = self._nodes[earlier], later.chosen
         between = [each for each in range(earlier + 1, number) if not self._nodes[each].before >> earlier & 1]
+        is_next = self._last.get(agent, -1) < earlier
+        if is_next and (agent in node.tried or agent in node.polling):
+            # It has polled in vain there, which is no other where nothing that matters comes between.
+            if not any(depend(self._nodes[each].touches, later.touches) for each in between):
+                return
         passed, firsts = 0, list[str]()
         for each in between:
             if not self._nodes[each].before & passed:
