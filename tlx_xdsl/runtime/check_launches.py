@@ -92,8 +92,6 @@ def launched(
     yield from first.seen
     known = {each.key for each in first.seen}
     wanted = launches if launches is not None else 2 if first.communicates else 1
-    if first.communicates and options.get("global_order") is False:
-        firsts.orders.unexplored = "accesses of programs to global memory are not compared"
     last = first
     for number in range(2, wanted + 1):
         if not last.ended:

@@ -374,8 +374,10 @@ def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[
     settings = Settings(options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds)
 
     def run(observer: Observer | None) -> tuple[int, int]:
-        if options.order is not None and launch.order is not None:
-            return run_in_order(launch, firsts, settings, options.order, observer), 1
+        if options.order is not None:
+            if launch.order is not None:
+                return run_in_order(launch, firsts, settings, options.order, observer), 1
+            options.order.unexplored = "accesses of programs to global memory are not compared"
         return run_launch(launch, firsts, settings, jobs, observer)
 
     if options.trace is None:
