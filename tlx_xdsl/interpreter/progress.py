@@ -40,9 +40,10 @@ class Progress:
             self._stream.write(f"\r{' ' * self._shown}\r")
             self._stream.flush()
 
-    def advance(self) -> None:
-        """One more is done."""
+    def advance(self, total: int | None = None) -> None:
+        """One more is done, of `total` where that is known better now."""
         self._done += 1
+        self._total = max(total or self._total, self._done)
         now = time.monotonic()
         if now >= self._due:
             self._due = now + _INTERVAL

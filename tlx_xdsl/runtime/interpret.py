@@ -30,7 +30,8 @@ from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.global_order import GlobalOrder, last_writers
 from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, clusters
-from tlx_xdsl.interpreter.machine import Launch
+from tlx_xdsl.interpreter.machine import Launch, Observer
+from tlx_xdsl.interpreter.orders.launch import run_in_order
 from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch, talks
@@ -52,6 +53,9 @@ from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
 
 Grid: TypeAlias = "int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]"
 """Programs along x, y and z, or a function that computes them from the kernel's arguments."""
+
+Change: TypeAlias = Callable[[ModuleOp], None]
+"""Changes a module in place."""
 
 
 @dataclass(frozen=True)
@@ -126,12 +130,18 @@ def interpret_source(
     arguments: Mapping[str, Any],
     options: Options,
     types: Mapping[str, Signature] | None = None,
+    change: Change | None = None,
 ) -> Interpretation:
-    """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values."""
+    """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values.
+
+    `change` changes what the frontend has made.
+    """
     if options.stage == PTX:
         return _run_final(source, grid, arguments, options, types)
     with collected_diagnostics() as warnings:
         module, values = module_of(source, arguments, options, types)
+        if change is not None:
+            change(module)
     names = [name for name, _ in values]
     known = {**defaults_of(source), **arguments}
     return _run(module, source.symbol, grid_of(grid, known), [value for _, value in values], names, options, warnings)
@@ -359,7 +369,7 @@ def _prepared(
     memory.uninitialized.only_warns = options.unwritten == "warn"
     wanted = options.global_order
     if wanted is None:
-        wanted = options.jobs in (None, 1) and talks(module)
+        wanted = options.order is not None or (options.jobs in (None, 1) and talks(module))
     sizes = _cluster(options.cluster)
     if prod(sizes) == 1:
         # Text may say it, which a pass has had from the options once.
@@ -385,11 +395,19 @@ def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[
         options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds,
         options.overlapping,
     )  # fmt: skip
+
+    def run(observer: Observer | None) -> tuple[int, int]:
+        if options.order is not None:
+            if launch.order is not None:
+                return run_in_order(launch, firsts, settings, options.order, observer), 1
+            options.order.unexplored = "accesses of programs to global memory are not compared"
+        return run_launch(launch, firsts, settings, jobs, observer)
+
     if options.trace is None:
-        return run_launch(launch, firsts, settings, jobs)
+        return run(None)
     trace = Trace(launch.plan.function.sym_name.data)
     try:
-        return run_launch(launch, firsts, settings, jobs, trace)
+        return run(trace)
     finally:
         # A trace is of most use when the run ends in a fault.
         trace.write(Path(options.trace))

@@ -10,6 +10,7 @@ from typing import Any
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
 from tlx_xdsl.interpreter.launch import MAX_TURNS
+from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.interpreter.scheduler import POLICIES
 
 FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
@@ -40,6 +41,9 @@ class Options:
     """`round-robin`, `random` or `adversarial`."""
     seed: int = 0
     """Of the schedule."""
+    order: Orders | None = None
+    """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
+    by side then, in this process alone, and what makes no difference is done as the schedule has it."""
     unwritten: str = UNWRITTEN[0]
     """The result of a read of uninitialized memory: an `error`, or `warn`: a warning, and NaN. In global memory that is
     what an array of `tlx_xdsl.uninitialized` has until something writes it."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
 from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
 from tlx_xdsl.interpreter.launch import MAX_TURNS
+from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.numerics.difference import tolerance_of, wide
@@ -69,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--schedule", choices=POLICIES, default=POLICIES[0], help="who goes on when several can")
     parser.add_argument("--seed", type=int, default=0, help="of the schedule and of random numbers (0)")
+    parser.add_argument(
+        "--order", metavar="STEP:WHO,...", help="who goes on where that makes a difference, as tlx check reports it"
+    )
     parser.add_argument(
         "--unwritten", choices=UNWRITTEN, default=UNWRITTEN[0], help="reads of uninitialized memory (error)"
     )
@@ -149,6 +153,7 @@ def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
         **launch,
         stage=args.stage,
         schedule=args.schedule,
+        order=None if args.order is None else Orders(args.order),
         seed=args.seed,
         unwritten=args.unwritten,
         global_order=args.global_order,
