@@ -35,6 +35,7 @@ FAMILIES = (
     "gemm-bf16", "attention-128-bf16", "attention-64-bf16", "decode",
     "rows-rms-norm", "rows-rms-norm-backward", "rows-layer-norm", "rows-layer-norm-backward",
     "rows-rms-norm-residual", "rows-rms-norm-residual-backward",
+    "rows-layer-norm-residual", "rows-layer-norm-residual-backward",
     "rows-softmax", "rows-softmax-backward", "rows-cross-entropy", "rows-cross-entropy-backward",
 )  # fmt: skip
 """In the order in which they run: of the first seven the ones with targets first."""

@@ -6,7 +6,7 @@ With x a row of C logits, t its class, s the smoothing and l = log(sum(exp(x))):
     dx = dloss (exp(x - l) - (1 - s) [column is t] - s / C)
 
 The logits are read once forward, and once backward where dx is written; rows have any length. `norm_rows` says what
-UNIT is.
+UNIT is. The program that is the last to have the loss of its row adds them up, in the order of the rows.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -18,13 +18,20 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 from tlx_xdsl.kernels.softmax_rows import maximum_and_sum
 
+ROWS_DONE = tl.constexpr(1 << 32)
+"""What a row that is done adds to the counter, beside 1 if it counts: a launch has fewer rows."""
+
 
 @tlx_xdsl.jit
 def cross_entropy_rows(
-    x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, COLUMNS, ignore_index, smoothing,
-    GROUPS: tl.constexpr, UNIT: tl.constexpr, IS_SMOOTHED: tl.constexpr,
+    x_ptr, target_ptr, loss_ptr, lse_ptr, total_ptr, scale_ptr, counter_ptr, x_stride, COLUMNS, ignore_index, smoothing,
+    GROUPS: tl.constexpr, UNIT: tl.constexpr, IS_SMOOTHED: tl.constexpr, SUM_BLOCK: tl.constexpr,
+    IS_MEAN: tl.constexpr,
 ):  # fmt: skip
-    """The loss of one row for each program, and l. A class that the row does not have makes the loss no number."""
+    """The loss of one row for each program, and l. A class that the row does not have makes the loss no number.
+
+    With `total_ptr` their sum, too, or their mean, and then at `scale_ptr` 1 over the rows that count.
+    """
     row = tl.program_id(0)
     count = COLUMNS * UNIT
     x_ptr += row.to(tl.int64) * (x_stride * UNIT)
@@ -36,11 +43,28 @@ def cross_entropy_rows(
     else:
         top, total = maximum_and_sum(x_ptr, count, GROUPS)
     lse = top + tl.log(total)
-    tl.store(lse_ptr + row, lse)
+    if lse_ptr is not None:
+        tl.store(lse_ptr + row, lse)
     loss = lse - of_target
     if IS_SMOOTHED:
         loss = (1.0 - smoothing) * loss + smoothing * (lse - mean)
-    tl.store(loss_ptr + row, tl.where(target == ignore_index, 0.0, loss))
+    is_counted = target != ignore_index
+    tl.store(loss_ptr + row, tl.where(is_counted, loss, 0.0))
+    if total_ptr is not None:
+        before = count_row(counter_ptr, is_counted)
+        if before // ROWS_DONE == tl.num_programs(0) - 1:
+            tl.store(counter_ptr, 0)
+            rows = (before % ROWS_DONE + is_counted).to(tl.float32)
+            add_losses(loss_ptr, total_ptr, scale_ptr, rows, SUM_BLOCK, IS_MEAN)
+
+
+@tlx_xdsl.jit
+def count_row(counter_ptr, is_counted):
+    """What was counted before this row: ROWS_DONE for each that is done, and 1 for each that counts.
+
+    Releases the loss of this row, and acquires those of the others.
+    """
+    return tl.atomic_add(counter_ptr, ROWS_DONE + is_counted.to(tl.int64), sem="acq_rel")
 
 
 @tlx_xdsl.jit
@@ -64,23 +88,18 @@ def maximum_sum_and_mean(row_ptr, count, GROUPS: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def add_losses(loss_ptr, target_ptr, total_ptr, scale_ptr, ROW_COUNT, ignore_index, BLOCK: tl.constexpr):
-    """Add up the losses of rows in one program; with `scale_ptr` their mean, and there 1 over the rows that count."""
+def add_losses(loss_ptr, total_ptr, scale_ptr, rows, BLOCK: tl.constexpr, IS_MEAN: tl.constexpr):
+    """Add up the losses of all programs; `rows` are those that count."""
     places = tl.arange(0, BLOCK)
     losses = tl.zeros((BLOCK,), tl.float32)
-    counted = tl.zeros((BLOCK,), tl.float32)
-    tl.extra.cuda.gdc_wait()  # this program is there before the others have ended
-    for first in range(0, ROW_COUNT, BLOCK):
+    for first in range(0, tl.num_programs(0), BLOCK):
         at = first + places
-        losses += tl.load(loss_ptr + at, at < ROW_COUNT, 0.0)
-        if scale_ptr is not None:
-            target = tl.load(target_ptr + at, at < ROW_COUNT, 0)
-            counted += tl.where((at < ROW_COUNT) & (target != ignore_index), 1.0, 0.0)
+        losses += tl.load(loss_ptr + at, at < tl.num_programs(0), 0.0)
     total = tl.sum(losses, 0)
-    if scale_ptr is not None:
-        rows = tl.sum(counted, 0)
+    if IS_MEAN:
         total = total / rows
-        tl.store(scale_ptr, 1.0 / rows)
+        if scale_ptr is not None:
+            tl.store(scale_ptr, 1.0 / rows)
     tl.store(total_ptr, total)
 
 

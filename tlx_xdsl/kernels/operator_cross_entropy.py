@@ -10,12 +10,12 @@ from tlx_xdsl.kernels.operators import MADE, Operator, Run, define
 
 def _call(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
     x, target, *_ = tensors
-    return MADE["cross_entropy"](x, target, *options)
+    return MADE["cross_entropy"](x, target, *options[:3])
 
 
 def _define(run: Run) -> None:
     def cross_entropy(x: Any, target: Any, ignore_index: int, smoothing: float, reduction: str) -> Any:
-        loss, lse, scale = run((x, target, None, None, None), (ignore_index, smoothing, reduction))
+        loss, lse, scale = run((x, target, None, None, None), (ignore_index, smoothing, reduction, True))
         return loss, lse, lse.new_empty(0) if scale is None else scale
 
     def fake(x: Any, target: Any, ignore_index: int, smoothing: float, reduction: str) -> Any:

@@ -59,7 +59,7 @@ class PlannedFunction:
     ):
         self.name = name
         self._call = self._not_there if operator is None else operator.call
-        self._prepare = prepare
+        self.prepare = prepare
         self._results = results
         self._adapt = adapt
         self._gradient = None if operator is None else operator.gradient
@@ -130,7 +130,7 @@ class PlannedFunction:
         return plan.run(tensors, addresses)[self._results]
 
     def _first(self, tensors: tuple[Any, ...], options: tuple[Any, ...], key: Any) -> Any:
-        prepared = self._prepare(tensors, options)
+        prepared = self.prepare(tensors, options)
         if self._is_interpreted(prepared):
             return tuple(prepared.tensors.values())[: len(tensors)][self._results]
         # Threads that come with the same key compile once.
@@ -158,7 +158,7 @@ class PlannedFunction:
 
     def _first_recorded(self, recorded: Recorded, tensors: tuple[Any, ...]) -> Any:
         """Run a call for a record of it, which keeps the plan."""
-        prepared = self._prepare(tensors, recorded.options)
+        prepared = self.prepare(tensors, recorded.options)
         if self._is_interpreted(prepared):
             return tuple(prepared.tensors.values())[: len(tensors)][self._results]
         with self._making:
