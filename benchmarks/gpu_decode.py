@@ -1,8 +1,8 @@
-"""The GPU benchmark's family of attention to a long cache: cases, rivals and checks, as in `gpu_cases`, in GB/s.
+"""The GPU benchmark's families of attention to a long cache: cases, rivals and checks, as in `gpu_cases`, in GB/s.
 
 A rate counts K and V, read once. Rivals are torch's `scaled_dot_product_attention` by cuDNN and by FlashAttention, and
 the ratio is to the faster one; both have a contiguous cache in 16 bits, ours one in pages, too, and in e4m3, which is
-half as many bytes.
+half as many bytes. Latent attention, which torch has no kernel for, is compared with its formula and the copy.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from tests.unit.kernels import gpu_checks
 from tests.unit.kernels.gpu_checks import Check
 from tlx_xdsl.kernels.attention_decode import attention_decode_launch
+from tlx_xdsl.kernels.attention_mla import attention_mla_launch
 
 DTYPE = "bf16"
 BYTES = 2
@@ -128,11 +129,52 @@ def _in_8_bits(x: torch.Tensor) -> torch.Tensor:
 
 
 def families(*, dry: bool, screen: bool) -> dict[str, Family]:
-    """The family by its name; with `screen` ours alone are measured."""
+    """The families by their names; with `screen` ours alone are measured."""
     title = f"Attention to a long cache, {DTYPE}, head dim {DIM}: K and V"
     family = Family("decode", title, lambda run: _checks(run, dry))
     family.cases += [_case(sizes, target, dry, screen) for sizes, target in TARGETS.items()]
-    return {family.name: family}
+    latent = Family("latent", f"Multi-head latent attention to a long cache, {DTYPE}, 576/512", lambda run: iter(()))
+    latent.cases += [_latent_case(sizes, dry, screen) for sizes in LATENT]
+    return {each.name: each for each in (family, latent)}
+
+
+LATENT = [(128, 128, 4096), (16, 128, 8192), (2, 128, 65536), (128, 16, 4096)]
+"""Sequences, heads, keys."""
+
+
+def _latent_case(sizes: tuple[int, int, int], dry: bool, screen: bool) -> Case:
+    batch, heads, keys = (1, 4, 64) if dry else sizes
+    dim, v_dim = (192, 128) if dry else (576, 512)
+    scale = 192**-0.5
+
+    def make():
+        kind, device = gpu_checks.DTYPES[DTYPE], "cpu" if dry else "cuda"
+        q = gpu_checks.random((batch, heads, 1, dim), kind, device, 0)
+        cache = gpu_checks.random((batch, 1, keys, dim), kind, device, 1)
+        out = gpu_checks.poisoned((batch, heads, 1, v_dim), kind, device)
+
+        def formula(q: torch.Tensor, cache: torch.Tensor) -> torch.Tensor:
+            # All heads are rows of one product, as nothing but the queries differs.
+            weights = (q[:, :, 0] @ cache[:, 0].transpose(1, 2) * scale).softmax(-1)
+            return weights @ cache[:, 0, :, :v_dim]
+
+        def copy() -> Launch:
+            other = torch.empty_like(cache)
+            return lambda: other.copy_(cache)
+
+        def verify() -> Check:
+            error = gpu_checks.relative_error(out[:, :, 0], formula(q.float(), cache.float()))
+            return Check(f"latent {sizes} {DTYPE}", error, gpu_checks.LIMITS[DTYPE])
+
+        candidates: dict[str, Callable[[], Launch]] = {}
+        if not screen:
+            candidates |= {"copy": copy, "torch": lambda: lambda: formula(q, cache)}
+        candidates[OURS] = lambda: attention_mla_launch(q, cache, out, scale=scale).bind()
+        return candidates, verify
+
+    moved = float(BYTES * batch * keys * dim)
+    traffic = {"copy": 2 * moved, "torch": moved, OURS: moved}
+    return Case(f"({sizes[0]}, {sizes[1]}, {sizes[2]})", 0, "copy", None, make, traffic=traffic)
 
 
 def _checks(run: Run, dry: bool) -> Iterator[Check]:

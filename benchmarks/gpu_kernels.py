@@ -34,7 +34,7 @@ import gpu_report
 
 FAMILIES = (
     "gemm-fp16", "attention-128-fp16", "attention-64-fp16", "attention-backward-bf16",
-    "gemm-bf16", "attention-128-bf16", "attention-64-bf16", "decode",
+    "gemm-bf16", "attention-128-bf16", "attention-64-bf16", "decode", "latent",
     "rows-rms-norm", "rows-rms-norm-backward", "rows-layer-norm", "rows-layer-norm-backward",
     "rows-rms-norm-residual", "rows-rms-norm-residual-backward",
     "rows-layer-norm-residual", "rows-layer-norm-residual-backward",

@@ -9,7 +9,6 @@ how many there are. The kernels are in `attention_decode_device`. There is no gr
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels import operator_attention_decode
@@ -21,8 +20,16 @@ from tlx_xdsl.kernels.attention_decode_config import (
     decode_pieces,
     splits_for,
 )
-from tlx_xdsl.kernels.attention_decode_device import attention_decode as decode_kernel, merge
+from tlx_xdsl.kernels.attention_decode_device import attention_decode as decode_kernel
 from tlx_xdsl.kernels.attention_decode_fp8_device import attention_decode_fp8 as fp8_kernel
+from tlx_xdsl.kernels.attention_decode_operands import (
+    check_columns,
+    check_queries,
+    merged,
+    paged,
+    strides_of,
+    unit_of_rows,
+)
 from tlx_xdsl.kernels.attention_operands import (
     DTYPES,
     check_head_shapes,
@@ -34,15 +41,9 @@ from tlx_xdsl.kernels.attention_operands import (
 )
 from tlx_xdsl.kernels.attention_options import read_options
 from tlx_xdsl.kernels.launching import Launch, Launches, check_hopper, multiprocessors
-from tlx_xdsl.kernels.operands import UNIT, Operand, check_places, check_shape, check_types, empty, is_aligned, operand
+from tlx_xdsl.kernels.operands import Operand, check_places, check_shape, check_types, empty, operand
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import WORKSPACE, Prepared
-
-MAX_QUERIES = 64
-"""Queries of a head; more are `attention_forward`'s."""
-
-MIN_PAGE = 8
-"""Rows of the smallest page: the swizzle of shared memory repeats after so many."""
 
 FP8_DTYPES = ("fp8e4nv",)
 """Types of caches in 8 bits."""
@@ -140,7 +141,7 @@ class _Problem(NamedTuple):
     def of(cls, q: Any, k: Any, v: Any, lengths: Any, pages: Any, k_scale: Any, v_scale: Any) -> _Problem:
         queries, keys, values = (operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v)))
         if pages is not None:
-            keys, values = _paged(queries, keys, values, operand(_NAME, "pages", pages))
+            keys, values = paged(queries, (keys, values), operand(_NAME, "pages", pages))
         check_types((queries,), DTYPES)
         check_types((keys, values), (*DTYPES, *FP8_DTYPES))
         if keys.dtype in DTYPES:
@@ -150,50 +151,8 @@ class _Problem(NamedTuple):
                     raise TypeError(f"{_NAME}: argument '{name}': expected None for a cache of {k.dtype}")
         check_places((queries, keys))
         check_head_shapes(queries, keys, values)
-        if queries.shape[2] > MAX_QUERIES:
-            raise ValueError(f"{queries.what}: expected at most {MAX_QUERIES} queries, got {queries.shape[2]}")
-        if lengths is not None:
-            each = operand(_NAME, "lengths", lengths)
-            _check_numbers(queries, each)
-            check_shape(each, queries.shape[:1], "batch of 'q'")
+        check_queries(queries, lengths)
         return cls(queries, keys, values, scale_of(keys, "k_scale", k_scale), scale_of(values, "v_scale", v_scale))
-
-
-def _paged(queries: Operand, keys: Operand, values: Operand, table: Operand) -> tuple[Operand, Operand]:
-    """K and V as sequences of all keys that the table has room for."""
-    for each in (keys, values):
-        if len(each.shape) != 4:
-            raise ValueError(f"{each.what}: expected (pages, heads, rows of a page, head dim), got {each.shape}")
-    rows = keys.shape[2]
-    if rows < MIN_PAGE or rows & (rows - 1):
-        raise ValueError(f"{keys.what}: expected pages of a power of two of rows, {MIN_PAGE} or more, got {rows}")
-    if values.shape[:1] != keys.shape[:1]:
-        raise ValueError(f"{values.what}: expected {keys.shape[0]} pages, as 'k' has, got {values.shape[0]}")
-    _check_numbers(queries, table)
-    if len(table.shape) != 2 or table.shape[:1] != queries.shape[:1] or not table.shape[1]:
-        raise ValueError(f"{table.what}: expected (batch of 'q', pages of a sequence), got the shape {table.shape}")
-    batch, count = table.shape
-    heads, v_heads = keys.shape[1], values.shape[1]
-    return (
-        replace(keys, shape=(batch, heads, count * rows, keys.shape[3])),
-        replace(values, shape=(batch, v_heads, count * values.shape[2], values.shape[3])),
-    )
-
-
-def _check_numbers(queries: Operand, each: Operand) -> None:
-    if each.dtype != "i32":
-        raise TypeError(f"{each.what}: expected elements of type int32, got {each.value.dtype}")
-    check_places((queries, each))
-    expected = 1
-    for extent, stride in zip(reversed(each.shape), reversed(each.strides), strict=True):
-        if extent > 1 and stride != expected:
-            raise ValueError(f"{each.what}: expected contiguous elements, got the strides {each.strides}")
-        expected *= extent
-
-
-def _check_columns(each: Operand) -> None:
-    if each.strides[3] != 1:
-        raise ValueError(f"{each.what}: expected a contiguous last dimension, got the strides {each.strides}")
 
 
 def _launches(
@@ -209,8 +168,7 @@ def _launches(
     check_types((queries, result), DTYPES)
     check_shape(result, (batch, heads, count, v_dim), "that of 'q', with the head dim of 'v'")
     check_rows(queries, count)
-    for each in (queries, result):
-        _check_columns(each)
+    check_columns(queries, result)
     factor = factor_of(_NAME, scale, dim)
     check_hopper(_NAME, queries)
 
@@ -224,9 +182,8 @@ def _launches(
     splits = splits or splits_for(batch * kv_heads * tiles, -(-length // blocks.keys), programs)
     items, rows = batch * kv_heads * tiles * splits, batch * heads * count
     sums = empty(queries, (splits * rows * (v_dim + 2),), "fp32") if splits > 1 else None
-    unit = _unit(queries, result)
+    unit = unit_of_rows(queries, result)
     aligned = ("q_ptr", "out_ptr", "sums_ptr") if unit > 1 else ()
-    out_strides = {f"out_{name}": stride // unit for name, stride in zip(_STRIDES, result.strides, strict=False)}
     arguments = {
         "q_ptr": q,
         "k_desc": described_heads(operand(_NAME, "k", k), part, pieces.elements),
@@ -236,8 +193,8 @@ def _launches(
         "lengths_ptr": lengths,
         "table_ptr": pages,
         "sm_scale": factor,
-        **{f"q_{name}": stride // unit for name, stride in zip(_STRIDES, queries.strides, strict=False)},
-        **out_strides,
+        **strides_of("q", queries, unit),
+        **strides_of("out", result, unit),
         "ITEMS": items,
         "TILES": tiles,
         "SPLITS": splits,
@@ -282,28 +239,7 @@ def _launches(
     )
     if sums is None:
         return Launches((first,))
-    arguments = {
-        "sums_ptr": sums,
-        "out_ptr": out,
-        "SPLITS": splits,
-        "TOTAL_ROWS": rows,
-        "HEADS": heads,
-        "QUERIES": count,
-        "V_DIM": v_dim // unit,
-        **out_strides,
-    }
-    constexprs = {"COUNT": 1 << (splits - 1).bit_length(), "WIDTH": 1 << (v_dim - 1).bit_length(), "UNIT": unit}
-    second = Launch(merge, (rows,), arguments, constexprs, device, sources=_SOURCES, launch_pdl=True, aligned=aligned)
-    return Launches((first, second), sums)
-
-
-_STRIDES = ("batch", "head", "row")
-
-
-def _unit(queries: Operand, result: Operand) -> int:
-    """UNIT where all rows of both are multiples of it long and apart, and begin at multiples of 16 bytes; else 1."""
-    numbers = (*queries.strides[:3], *result.strides[:3], queries.shape[3], result.shape[3])
-    return UNIT if all(each % UNIT == 0 for each in numbers) and is_aligned(queries) and is_aligned(result) else 1
+    return Launches((first, merged(queries, result, sums, splits, unit, _SOURCES)), sums)
 
 
 _SOURCES = {

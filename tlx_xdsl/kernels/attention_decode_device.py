@@ -59,20 +59,24 @@ def load_blocks(
     NUM_STAGES: tl.constexpr, PIECES: tl.constexpr, V_PIECES: tl.constexpr, BLOCK_N: tl.constexpr,
     PAGE: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
-    """Producer: load an item's blocks of K and V, and return the ring's next place."""
+    """Producer: load an item's blocks of K and V, or of K alone, and return the ring's next place."""
     PARTS: tl.constexpr = BLOCK_N // PART
     if table_ptr is not None:
         pages = pages_of(table_ptr, batch, begin * BLOCK_N, KEYS, PAGE, PART, PARTS)
     for block in range(begin, end):
         key = block * BLOCK_N
         k_block = block_of(k, stage, PIECES * PARTS)
-        v_block = block_of(v, stage, V_PIECES * PARTS)
         if table_ptr is None:
             load_pieces(k_desc, (batch,), head, key, k_block, k_full[stage], k_empty[stage], phase)
-            load_pieces(v_desc, (batch,), head, key, v_block, v_full[stage], v_empty[stage], phase)
         else:
             load_parts(k_desc, pages, head, key % PAGE, k_block, k_full[stage], k_empty[stage], phase)
-            load_parts(v_desc, pages, head, key % PAGE, v_block, v_full[stage], v_empty[stage], phase)
+        if v_desc is not None:
+            v_block = block_of(v, stage, V_PIECES * PARTS)
+            if table_ptr is None:
+                load_pieces(v_desc, (batch,), head, key, v_block, v_full[stage], v_empty[stage], phase)
+            else:
+                load_parts(v_desc, pages, head, key % PAGE, v_block, v_full[stage], v_empty[stage], phase)
+        if table_ptr is not None:
             # They are there when the next block is free.
             pages = pages_of(table_ptr, batch, key + BLOCK_N, KEYS, PAGE, PART, PARTS)
         stage, phase = next_place(stage, phase, NUM_STAGES)
@@ -97,9 +101,9 @@ def load_items(
     ITEMS, TILES, SPLITS, KV_HEADS, QUERIES, KEYS, left, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr,
     PIECES: tl.constexpr, V_PIECES: tl.constexpr, PAGE: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
-    """Producer: the blocks of all items of a program, to the rings of `k` and `v`."""
+    """Producer: the blocks of all items of a program, to the rings of `k` and `v`, or to that of `k` alone."""
     k_parts = parts_of(k, NUM_STAGES * PIECES, PART)
-    v_parts = parts_of(v, NUM_STAGES * V_PIECES, PART)
+    v_parts = v if v_desc is None else parts_of(v, NUM_STAGES * V_PIECES, PART)
     stage = 0
     phase = 0
     for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):

@@ -105,25 +105,58 @@ def power(field):
 
 
 @tlx_xdsl.jit
-def store_result(out_ptr, acc, place, out_batch, out_head, out_row, V_DIM, UNIT: tl.constexpr):
-    """Write the results of rows, of which `place` has batch, heads, queries, and which are there."""
+def rows_of(tile, head, GROUP, QUERIES):
+    """Query and head of each row of a tile, and whether there is one."""
+    rows = tile * ROWS + tl.arange(0, ROWS)
+    query = rows // GROUP
+    return query, head * GROUP + rows % GROUP, query < QUERIES
+
+
+@tlx_xdsl.jit
+def put_queries(q, q_ptr, at, is_row, field, DIM, PIECES: tl.constexpr):
+    """Write the rows at `at` to shared memory; those with a `field` are multiplied, see `exponents_of`."""
+    PIECE: tl.constexpr = q[0].shape[-1]
+    for piece in tl.static_range(PIECES):
+        columns = piece * PIECE + tl.arange(0, PIECE)
+        inside = is_row[:, None] & (columns < DIM)[None, :]
+        values = tl.load(q_ptr + at[:, None] + columns[None, :], inside, 0.0)
+        if field is not None:
+            values = (values.to(tl.float32) * power(TOP + 127 - field)[:, None]).to(tlx.dtype_of(q))
+        tlx.local_store(as_matrix(q[piece]), values)
+    tlx.fence_async_shared()
+
+
+@tlx_xdsl.jit
+def store_result(
+    out_ptr, acc, place, out_batch, out_head, out_row, V_DIM, UNIT: tl.constexpr, FIRST: tl.constexpr = 0
+):  # fmt: skip
+    """Write the results of rows, of which `place` has batch, heads, queries, and which are there.
+
+    FIRST is the column of the first sums.
+    """
     batch, q_heads, query, is_row = place
     at = batch.to(tl.int64) * out_batch + q_heads.to(tl.int64) * out_head
     at = (at + query.to(tl.int64) * out_row) * UNIT
     for piece in tl.static_range(len(acc)):
-        columns = piece * acc[0].shape[1] + tl.arange(0, acc[0].shape[1])
+        columns = FIRST + piece * acc[0].shape[1] + tl.arange(0, acc[0].shape[1])
         inside = is_row[:, None] & (columns < V_DIM * UNIT)[None, :]
         tl.store(out_ptr + at[:, None] + columns[None, :], acc[piece].to(out_ptr.dtype.element_ty), inside)
 
 
 @tlx_xdsl.jit
-def store_part(sums_ptr, acc, m, total, split, row, is_row, SPLITS, TOTAL_ROWS, V_DIM):
-    """Write what a split has of rows: the sums, the maxima and the denominators."""
+def store_sums(sums_ptr, acc, split, row, is_row, TOTAL_ROWS, V_DIM, FIRST: tl.constexpr = 0):
+    """Write the sums that a split has of rows, from column FIRST on."""
     slot = split.to(tl.int64) * TOTAL_ROWS + row
     for piece in tl.static_range(len(acc)):
-        columns = piece * acc[0].shape[1] + tl.arange(0, acc[0].shape[1])
+        columns = FIRST + piece * acc[0].shape[1] + tl.arange(0, acc[0].shape[1])
         inside = is_row[:, None] & (columns < V_DIM)[None, :]
         tl.store(sums_ptr + slot[:, None] * V_DIM + columns[None, :], acc[piece], inside)
+
+
+@tlx_xdsl.jit
+def store_totals(sums_ptr, m, total, split, row, is_row, SPLITS, TOTAL_ROWS, V_DIM):
+    """Write the maxima and the denominators that a split has of rows, after all sums."""
+    slot = split.to(tl.int64) * TOTAL_ROWS + row
     maxima = sums_ptr + SPLITS.to(tl.int64) * TOTAL_ROWS * V_DIM
     tl.store(maxima + slot, m, is_row)
     tl.store(maxima + SPLITS.to(tl.int64) * TOTAL_ROWS + slot, total, is_row)
@@ -152,22 +185,11 @@ def attend(
         begin, end = blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N)
         factor = sm_scale * scale_of(k_scale_ptr, batch, head, k_scale_batch, k_scale_head)
         scale = factor * LOG2_E if softcap is None else LOG2_E
-        rows = tile * ROWS + tl.arange(0, ROWS)
-        query = rows // GROUP
-        q_heads = head * GROUP + rows % GROUP
-        is_row = query < QUERIES
+        query, q_heads, is_row = rows_of(tile, head, GROUP, QUERIES)
         at = batch.to(tl.int64) * q_batch + q_heads.to(tl.int64) * q_head + query.to(tl.int64) * q_row
         at = at * UNIT
-        if IS_SCALED:
-            field = exponents_of(q_ptr, at, is_row, DIM * UNIT, PIECE, PIECES)
-        for piece in tl.static_range(PIECES):
-            columns = piece * PIECE + tl.arange(0, PIECE)
-            inside = is_row[:, None] & (columns < DIM * UNIT)[None, :]
-            values = tl.load(q_ptr + at[:, None] + columns[None, :], inside, 0.0)
-            if IS_SCALED:
-                values = (values.to(tl.float32) * power(TOP + 127 - field)[:, None]).to(dtype)
-            tlx.local_store(as_matrix(q[piece]), values)
-        tlx.fence_async_shared()
+        field = exponents_of(q_ptr, at, is_row, DIM * UNIT, PIECE, PIECES) if IS_SCALED else None
+        put_queries(q, q_ptr, at, is_row, field, DIM * UNIT, PIECES)
         m = tl.full((ROWS,), float("-inf"), tl.float32)
         total = tl.zeros((ROWS,), tl.float32)
         acc = zeros_of(ROWS, V_PIECE, V_PIECES)
@@ -201,4 +223,5 @@ def attend(
             store_result(out_ptr, times(acc, factor), place, out_batch, out_head, out_row, V_DIM, UNIT)
         else:
             row = (batch * KV_HEADS * GROUP + q_heads) * QUERIES + query
-            store_part(sums_ptr, acc, m, total, split, row, is_row, SPLITS, TOTAL_ROWS, V_DIM * UNIT)
+            store_sums(sums_ptr, acc, split, row, is_row, TOTAL_ROWS, V_DIM * UNIT)
+            store_totals(sums_ptr, m, total, split, row, is_row, SPLITS, TOTAL_ROWS, V_DIM * UNIT)
