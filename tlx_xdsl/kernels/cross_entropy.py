@@ -102,9 +102,6 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     return Prepared({**named, WORKSPACE: None if is_each else losses, COUNTERS: counter}, (launch,))
 
 
-CROSS_ENTROPY = PlannedFunction(_NAME, _prepare, results=slice(2, 5), operator=operator_cross_entropy.CROSS_ENTROPY)
-
-
 def cross_entropy_launch(x: Any, target: Any, losses: Any, lse: Any, smoothing: float = 0.0) -> Launch:
     """The launch for the losses and sums of rows; no extent may be 0. Raises as `cross_entropy` does."""
     given, classes = _checked(_NAME, x, target, smoothing)
@@ -157,6 +154,9 @@ def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Pre
 
 CROSS_ENTROPY_BACKWARD = PlannedFunction(
     _BACKWARD, _prepare_backward, results=5, operator=operator_cross_entropy.CROSS_ENTROPY_BACKWARD
+)
+CROSS_ENTROPY = PlannedFunction(
+    _NAME, _prepare, results=slice(2, 5), operator=operator_cross_entropy.cross_entropy(CROSS_ENTROPY_BACKWARD)
 )
 
 
