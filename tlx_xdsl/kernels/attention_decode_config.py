@@ -57,7 +57,8 @@ def blocks_for(dim: int, v_dim: int, element_bytes: int = _ELEMENT_BYTES) -> Blo
     """
     width, v_pieces = decode_pieces(dim).width, decode_pieces(v_dim)
     v_width = v_pieces.width
-    keys = 128 if width + v_width <= 128 else 64
+    # With blocks of 128 keys, three tasks of two programs have too few registers.
+    keys = 128 if width + v_width <= 128 and element_bytes == _ELEMENT_BYTES else 64
     resident = RESIDENT if width <= 128 and v_width <= 128 else 1
     free = SHARED_BYTES // resident - CONSUMER_ROWS * (width * _ELEMENT_BYTES + v_pieces.elements * 4)
     block = keys * (width + v_width)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tlx_xdsl.kernels import operator_cross_entropy
 from tlx_xdsl.kernels.cross_entropy_rows import cross_entropy_backward_rows, cross_entropy_rows
-from tlx_xdsl.kernels.launching import Launch
+from tlx_xdsl.kernels.launching import Launch, multiprocessors
 from tlx_xdsl.kernels.operands import (
     Operand,
     check_places,
@@ -32,8 +32,11 @@ _GROUPS, _WARPS = 256, 4
 _BLOCK, _BLOCK_WARPS = 8192, 8
 """Elements of a program backward, and its warps."""
 
-_SUM_BLOCK = 4096
-"""Losses that the last program adds up at a time."""
+_RESIDENT, _REGISTERS = 12, 40
+"""Programs of a multiprocessor where losses are added up, and registers of a thread that let so many be resident."""
+
+_SUM_BLOCK = 1024
+"""Sums that the last program adds up at a time: 8 for each thread, of which all programs have as few."""
 
 
 def cross_entropy(
@@ -95,7 +98,8 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
         return Prepared(named)
     total, losses, counter = None, loss, None
     if not is_each:
-        total, losses, counter = loss, empty(given, (prod(rows),), "fp32"), zeros(given, (1,), "i64")
+        programs = min(prod(rows), _RESIDENT * multiprocessors(given))
+        total, losses, counter = loss, empty(given, (programs,), "fp32"), zeros(given, (1,), "i64")
     launch = _forward_launch(
         given, classes, losses, lse, ignore_index, smoothing, total=total, scale=scale, counter=counter, is_mean=is_mean
     )
@@ -112,13 +116,16 @@ def _forward_launch(
     given: Operand, classes: Operand, losses: Any, lse: Any, ignore_index: int, smoothing: float, *, total: Any = None,
     scale: Any = None, counter: Any = None, is_mean: bool = False,
 ) -> Launch:  # fmt: skip
-    """The launch for the losses, and for their sum where there is a `total`, which needs a `counter` that is zero."""
+    """The launch for the losses, or for their sum.
+
+    For a sum there is a `total`, a `counter` that is zero, and `losses` has one element for each program.
+    """
     rows = rows_of(given)
     unit = unit_of((given,), (rows,))
     values = {
         "x_ptr": given.value, "target_ptr": classes.value, "loss_ptr": losses, "lse_ptr": lse, "total_ptr": total,
-        "scale_ptr": scale, "counter_ptr": counter, "x_stride": rows.distance // unit, "COLUMNS": rows.columns // unit,
-        "ignore_index": ignore_index, "smoothing": smoothing,
+        "scale_ptr": scale, "counter_ptr": counter, "x_stride": rows.distance // unit, "ROW_COUNT": rows.count,
+        "COLUMNS": rows.columns // unit, "ignore_index": ignore_index, "smoothing": smoothing,
     }  # fmt: skip
     groups = min(_GROUPS, max(rows.block // 8, 16))
     constants = {
@@ -131,8 +138,9 @@ def _forward_launch(
     warps = max(1, _WARPS * groups // _GROUPS)
     aligned = ("x_ptr",) if unit > 1 else ()
     return Launch.of(
-        cross_entropy_rows, (rows.count,), values, constants, given.device, sources, aligned, num_warps=warps
-    )
+        cross_entropy_rows, (rows.count if total is None else losses.shape[0],), values, constants, given.device, sources,
+        aligned, None if total is None else _REGISTERS, num_warps=warps,
+    )  # fmt: skip
 
 
 _BACKWARD = "cross_entropy_backward"
