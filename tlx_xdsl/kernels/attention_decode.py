@@ -18,6 +18,7 @@ from tlx_xdsl.kernels.attention_decode_config import (
     MAX_REGISTERS,
     blocks_for,
     decode_pieces,
+    raw_pieces,
     splits_for,
 )
 from tlx_xdsl.kernels.attention_decode_device import attention_decode as decode_kernel
@@ -82,10 +83,8 @@ def attention_decode(
     Raises TypeError for other types, ValueError for shapes, strides and options that do not fit, RuntimeError for a GPU
     that is no Hopper.
     """
-    sides = None if window is None else (window, None)
-    options, _ = read_options(_NAME, causal, sides, "bottom-right", softcap, None, ())
-    found = (options.causal, options.window[0], options.softcap, scale)
-    return ATTENTION_DECODE((q, k, v, out, lengths, pages, k_scale, v_scale), found)
+    # What they say is read when there is no plan for them yet.
+    return ATTENTION_DECODE((q, k, v, out, lengths, pages, k_scale, v_scale), (bool(causal), window, softcap, scale))
 
 
 def attention_decode_launch(
@@ -98,10 +97,8 @@ def attention_decode_launch(
     `programs` share the items, by default the GPU's multiprocessors; `splits` is by default `splits_for`. Raises as
     `attention_decode` does.
     """
-    sides = None if window is None else (window, None)
-    options, _ = read_options(_NAME, causal, sides, "bottom-right", softcap, None, ())
-    found = (options.causal, options.window[0], options.softcap, scale)
-    return _launches((q, k, v, out, lengths, pages, k_scale, v_scale), found, splits, programs)
+    settings = (causal, window, softcap, scale)
+    return _launches((q, k, v, out, lengths, pages, k_scale, v_scale), settings, splits, programs)
 
 
 _NAME = "attention_decode"
@@ -155,11 +152,19 @@ class _Problem(NamedTuple):
         return cls(queries, keys, values, scale_of(keys, "k_scale", k_scale), scale_of(values, "v_scale", v_scale))
 
 
+def _read_settings(
+    causal: bool, window: int | None, softcap: float | None, scale: float | None
+) -> tuple[bool, int | None, float | None, float | None]:
+    sides = None if window is None else (window, None)
+    options, _ = read_options(_NAME, causal, sides, "bottom-right", softcap, None, ())
+    return options.causal, options.window[0], options.softcap, scale
+
+
 def _launches(
     tensors: tuple[Any, ...], settings: tuple[Any, ...], splits: int | None, programs: int | None
 ) -> Launches:
     q, k, v, out, lengths, pages, k_scale, v_scale = tensors
-    causal, left, softcap, scale = settings
+    causal, left, softcap, scale = _read_settings(*settings)
     problem = _Problem.of(q, k, v, lengths, pages, k_scale, v_scale)
     queries, values = problem.q, problem.v
     batch, heads, count, dim = queries.shape
@@ -184,10 +189,12 @@ def _launches(
     sums = empty(queries, (splits * rows * (v_dim + 2),), "fp32") if splits > 1 else None
     unit = unit_of_rows(queries, result)
     aligned = ("q_ptr", "out_ptr", "sums_ptr") if unit > 1 else ()
+    # How many pieces TMA brings at once: those of 8 bits have rows of 128 bytes where two of 64 elements are one.
+    raw, v_raw = (raw_pieces(each) if problem.is_fp8 else 1 for each in (pieces, v_pieces))
     arguments = {
         "q_ptr": q,
-        "k_desc": described_heads(operand(_NAME, "k", k), part, pieces.elements),
-        "v_desc": described_heads(operand(_NAME, "v", v), part, v_pieces.elements),
+        "k_desc": described_heads(operand(_NAME, "k", k), part, pieces.elements * raw),
+        "v_desc": described_heads(operand(_NAME, "v", v), part, v_pieces.elements * v_raw),
         "out_ptr": out,
         "sums_ptr": sums,
         "lengths_ptr": lengths,
@@ -224,6 +231,7 @@ def _launches(
     kernel, registers = decode_kernel, MAX_REGISTERS[blocks.resident]
     if problem.is_fp8:
         kernel, (registers, constexprs["REGISTERS"]) = fp8_kernel, FP8_REGISTERS[blocks.resident]
+        constexprs |= {"RAW": raw, "V_RAW": v_raw}
         arguments |= {"k_scale_ptr": k_scale, "v_scale_ptr": v_scale}
         arguments |= scale_strides("k_scale", problem.k_scale) | scale_strides("v_scale", problem.v_scale)
     device = queries.device

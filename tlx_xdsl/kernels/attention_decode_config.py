@@ -74,3 +74,8 @@ def decode_pieces(dim: int) -> Pieces:
     """
     found = pieces_of(dim)
     return found if found.elements <= PIECE else pieces_of(dim, PIECE)
+
+
+def raw_pieces(pieces: Pieces) -> int:
+    """How many pieces of 16 bits are one of 8 bits, whose rows then have 128 bytes as well: 2 where that divides."""
+    return 2 if pieces.elements == PIECE and pieces.number % 2 == 0 else 1

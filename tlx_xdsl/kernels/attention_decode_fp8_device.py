@@ -29,7 +29,10 @@ TOGETHER = tl.constexpr(16)
 
 @tlx_xdsl.jit
 def convert_block(raw, raw_full, raw_empty, raw_phase, block, full, empty, phase):
-    """Write a block to another type, piece by piece, when it has come and its place is free."""
+    """Write a block to another type, piece by piece, when it has come and its place is free.
+
+    Pieces of both are as wide.
+    """
     ROW: tl.constexpr = raw[0].shape[-1]
     BESIDE: tl.constexpr = ROW // TOGETHER  # threads of a row
     STEP: tl.constexpr = THREADS // BESIDE  # rows of all threads
@@ -47,6 +50,15 @@ def convert_block(raw, raw_full, raw_empty, raw_phase, block, full, empty, phase
 
 
 @tlx_xdsl.jit
+def joined(buffers, TOGETHER: tl.constexpr, COUNT: tl.constexpr):
+    """COUNT pieces as wider ones, TOGETHER in each."""
+    if TOGETHER == 1:
+        return buffers
+    shape: tl.constexpr = (1, 1, buffers[0].shape[2], buffers[0].shape[3] * TOGETHER)
+    return tlx.local_reinterpret(buffers, tlx.dtype_of(buffers), shape, num=COUNT // TOGETHER)
+
+
+@tlx_xdsl.jit
 def attention_decode_fp8(
     q_ptr, k_desc, v_desc, out_ptr, sums_ptr, lengths_ptr, table_ptr, k_scale_ptr, v_scale_ptr, sm_scale,
     q_batch, q_head, q_row, out_batch, out_head, out_row, k_scale_batch, k_scale_head, v_scale_batch, v_scale_head,
@@ -54,14 +66,19 @@ def attention_decode_fp8(
     BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PIECE: tl.constexpr, PIECES: tl.constexpr,
     V_PIECE: tl.constexpr, V_PIECES: tl.constexpr, CAUSAL: tl.constexpr, DIRECT: tl.constexpr,
     PAGE: tl.constexpr, PART: tl.constexpr, UNIT: tl.constexpr, REGISTERS: tl.constexpr,
+    RAW: tl.constexpr, V_RAW: tl.constexpr,
 ):  # fmt: skip
-    """The kernel; NUM_STAGES are the 8-bit blocks of each ring, the others as those of `attention_decode`."""
+    """The kernel; NUM_STAGES are the 8-bit blocks of each ring, the others as those of `attention_decode`.
+
+    RAW and V_RAW are pieces of fp16 that are as wide as a piece of 8 bits: two of 64 elements are one of 128, whose
+    rows are 128 bytes, too, and which in fp16 is those two, one after the other.
+    """
     dtype: tl.constexpr = tlx.dtype_of(k_desc)
     q = tlx.local_alloc((1, 1, ROWS, PIECE), tl.float16, PIECES)
     k = tlx.local_alloc((1, 1, BLOCK_N, PIECE), tl.float16, PIECES)
     v = tlx.local_alloc((1, 1, BLOCK_N, V_PIECE), tl.float16, V_PIECES)
-    k_raw = tlx.local_alloc((1, 1, BLOCK_N, PIECE), dtype, NUM_STAGES * PIECES)
-    v_raw = tlx.local_alloc((1, 1, BLOCK_N, V_PIECE), dtype, NUM_STAGES * V_PIECES)
+    k_raw = tlx.local_alloc((1, 1, BLOCK_N, PIECE * RAW), dtype, NUM_STAGES * PIECES // RAW)
+    v_raw = tlx.local_alloc((1, 1, BLOCK_N, V_PIECE * V_RAW), dtype, NUM_STAGES * V_PIECES // V_RAW)
     k_full = tlx.alloc_barriers(1)
     v_full = tlx.alloc_barriers(1)
     k_empty = tlx.alloc_barriers(1)
@@ -82,12 +99,12 @@ def attention_decode_fp8(
                 begin, end = blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N)
                 for _ in range(begin, end):
                     convert_block(
-                        block_of(k_raw, stage, PIECES), k_raw_full[stage], k_raw_empty[stage], phase,
-                        block_of(k, 0, PIECES), k_full[0], k_empty[0], turn,
+                        block_of(k_raw, stage, PIECES // RAW), k_raw_full[stage], k_raw_empty[stage], phase,
+                        block_of(joined(k, RAW, PIECES), 0, PIECES // RAW), k_full[0], k_empty[0], turn,
                     )  # fmt: skip
                     convert_block(
-                        block_of(v_raw, stage, V_PIECES), v_raw_full[stage], v_raw_empty[stage], phase,
-                        block_of(v, 0, V_PIECES), v_full[0], v_empty[0], turn,
+                        block_of(v_raw, stage, V_PIECES // V_RAW), v_raw_full[stage], v_raw_empty[stage], phase,
+                        block_of(joined(v, V_RAW, V_PIECES), 0, V_PIECES // V_RAW), v_full[0], v_empty[0], turn,
                     )  # fmt: skip
                     stage, phase = next_place(stage, phase, NUM_STAGES)
                     turn = turn ^ 1
@@ -104,5 +121,5 @@ def attention_decode_fp8(
         with tlx.async_task(num_warps=1, registers=24):  # producer
             load_items(
                 k_desc, v_desc, k_raw, v_raw, k_raw_full, v_raw_full, k_raw_empty, v_raw_empty, table_ptr, lengths_ptr,
-                ITEMS, TILES, SPLITS, KV_HEADS, QUERIES, KEYS, left, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, PAGE, PART,
+                ITEMS, TILES, SPLITS, KV_HEADS, QUERIES, KEYS, left, BLOCK_N, NUM_STAGES, PIECES // RAW, V_PIECES // V_RAW, PAGE, PART,
             )  # fmt: skip

@@ -203,7 +203,10 @@ def attend(
                 scores = scores * power(field - (TOP - 127))[:, None]
             if softcap is not None:
                 scores = turned_scores(scores, factor, softcap, None, key, (), None)
-            scores = hidden(scores, key, length, query, QUERIES, left, CAUSAL)
+            if CAUSAL or left is not None:
+                scores = hidden(scores, key, length, query, QUERIES, left, CAUSAL)
+            elif key + BLOCK_N > length:
+                scores = hidden(scores, key, length, query, QUERIES, None, False)
             weights, m, total, alpha = next_softmax(scores, scale, m, total, True)
             acc = times(acc, alpha)
             tlx.barrier_wait(v_full[stage], phase)
