@@ -1,8 +1,8 @@
 """Attention of few queries to a long cache in 8 bits, for Hopper: `attention_decode_device` with a task that converts.
 
 TMA brings blocks of K and V as they are, in 8 bits, to rings of their own. A task of four warps converts them to fp16,
-which has every e4m3 number, and puts them into the rings that the consumer knows. Those have one block each of K and
-V: while the consumer has the one, the other is converted, and what keeps the memory busy are the 8-bit blocks.
+which has every e4m3 number, and puts them into the rings that the consumer knows. Those have one block of K and two
+of V: the scores of a block are there before its V is needed. What keeps the memory busy are the 8-bit blocks.
 
 The scales of K and V are those of a head, and multiply the scores and the results. A row of bf16 queries is multiplied
 by a power of two, which the scores undo, so that fp16 has all of it that can matter.
@@ -19,6 +19,9 @@ from tlx_xdsl.kernels.attention_decode_device import load_items
 from tlx_xdsl.kernels.attention_decode_rows import attend, blocks_of, length_of, place_of
 from tlx_xdsl.kernels.attention_pieces import ROWS, as_matrix, block_of
 from tlx_xdsl.kernels.rings import next_place
+
+V_STAGES = tl.constexpr(2)
+"""Blocks of V in fp16, of which the consumer holds one for longer than it does that of K."""
 
 THREADS = tl.constexpr(128)
 """Those of the task that converts."""
@@ -76,13 +79,13 @@ def attention_decode_fp8(
     dtype: tl.constexpr = tlx.dtype_of(k_desc)
     q = tlx.local_alloc((1, 1, ROWS, PIECE), tl.float16, PIECES)
     k = tlx.local_alloc((1, 1, BLOCK_N, PIECE), tl.float16, PIECES)
-    v = tlx.local_alloc((1, 1, BLOCK_N, V_PIECE), tl.float16, V_PIECES)
+    v = tlx.local_alloc((1, 1, BLOCK_N, V_PIECE), tl.float16, V_STAGES * V_PIECES)
     k_raw = tlx.local_alloc((1, 1, BLOCK_N, PIECE * RAW), dtype, NUM_STAGES * PIECES // RAW)
     v_raw = tlx.local_alloc((1, 1, BLOCK_N, V_PIECE * V_RAW), dtype, NUM_STAGES * V_PIECES // V_RAW)
     k_full = tlx.alloc_barriers(1)
-    v_full = tlx.alloc_barriers(1)
+    v_full = tlx.alloc_barriers(V_STAGES)
     k_empty = tlx.alloc_barriers(1)
-    v_empty = tlx.alloc_barriers(1)
+    v_empty = tlx.alloc_barriers(V_STAGES)
     k_raw_full = tlx.alloc_barriers(NUM_STAGES)
     v_raw_full = tlx.alloc_barriers(NUM_STAGES)
     k_raw_empty = tlx.alloc_barriers(NUM_STAGES)
@@ -93,6 +96,8 @@ def attention_decode_fp8(
             stage = 0
             phase = 0
             turn = 0
+            v_stage = 0
+            v_phase = 0
             for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
                 _, split, _, batch = place_of(item, TILES, SPLITS, KV_HEADS)
                 length = length_of(lengths_ptr, batch, KEYS)
@@ -104,10 +109,12 @@ def attention_decode_fp8(
                     )  # fmt: skip
                     convert_block(
                         block_of(v_raw, stage, V_PIECES // V_RAW), v_raw_full[stage], v_raw_empty[stage], phase,
-                        block_of(joined(v, V_RAW, V_PIECES), 0, V_PIECES // V_RAW), v_full[0], v_empty[0], turn,
+                        block_of(joined(v, V_RAW, V_STAGES * V_PIECES), v_stage, V_PIECES // V_RAW),
+                        v_full[v_stage], v_empty[v_stage], v_phase,
                     )  # fmt: skip
                     stage, phase = next_place(stage, phase, NUM_STAGES)
                     turn = turn ^ 1
+                    v_stage, v_phase = next_place(v_stage, v_phase, V_STAGES)
 
         with tlx.async_task(num_warps=4, registers=REGISTERS):  # consumer
             attend(
@@ -115,11 +122,12 @@ def attention_decode_fp8(
                 q_ptr, out_ptr, sums_ptr, lengths_ptr, k_scale_ptr, v_scale_ptr, sm_scale, q_batch, q_head, q_row,
                 out_batch, out_head, out_row, k_scale_batch, k_scale_head, v_scale_batch, v_scale_head,
                 ITEMS, TILES, SPLITS, KV_HEADS, GROUP, QUERIES, KEYS, TOTAL_ROWS, DIM, V_DIM, left, softcap,
-                BLOCK_N, 1, PIECES, V_PIECES, CAUSAL, DIRECT, UNIT,
+                BLOCK_N, 1, V_STAGES, PIECES, V_PIECES, CAUSAL, DIRECT, UNIT,
             )  # fmt: skip
 
         with tlx.async_task(num_warps=1, registers=24):  # producer
             load_items(
                 k_desc, v_desc, k_raw, v_raw, k_raw_full, v_raw_full, k_raw_empty, v_raw_empty, table_ptr, lengths_ptr,
-                ITEMS, TILES, SPLITS, KV_HEADS, QUERIES, KEYS, left, BLOCK_N, NUM_STAGES, PIECES // RAW, V_PIECES // V_RAW, PAGE, PART,
+                ITEMS, TILES, SPLITS, KV_HEADS, QUERIES, KEYS, left,
+                BLOCK_N, NUM_STAGES, PIECES // RAW, V_PIECES // V_RAW, PAGE, PART,
             )  # fmt: skip

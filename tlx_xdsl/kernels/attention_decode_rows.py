@@ -163,13 +163,74 @@ def store_totals(sums_ptr, m, total, split, row, is_row, SPLITS, TOTAL_ROWS, V_D
 
 
 @tlx_xdsl.jit
+def weights_of(
+    scores, m, total, field, factor, softcap, key, length, query, QUERIES, left, CAUSAL: tl.constexpr,
+    IS_LAST: tl.constexpr,
+):  # fmt: skip
+    """Probabilities of a block, as `next_softmax`. The end of the keys is in an item's last block, if in any."""
+    if field is not None:
+        scores = scores * power(field - (TOP - 127))[:, None]
+    if softcap is not None:
+        scores = turned_scores(scores, factor, softcap, None, key, (), None)
+    if IS_LAST or CAUSAL or left is not None:
+        scores = hidden(scores, key, length, query, QUERIES, left, CAUSAL)
+    return next_softmax(scores, factor * LOG2_E if softcap is None else LOG2_E, m, total, True)
+
+
+@tlx_xdsl.jit
+def attend_blocks(
+    q, k, v, barriers, places, acc, m, total, field, factor, softcap, begin, end, length, query, QUERIES, left,
+    BLOCK_N: tl.constexpr, K_STAGES: tl.constexpr, V_STAGES: tl.constexpr, PIECES: tl.constexpr,
+    V_PIECES: tl.constexpr, CAUSAL: tl.constexpr, IS_CUT: tl.constexpr,
+):  # fmt: skip
+    """The blocks of an item, of which there is one or more. IS_CUT: memory after the end of the keys may hold NaN.
+
+    While the probabilities of a block are multiplied with V, the next block's scores are, too.
+    """
+    k_full, v_full, k_empty, v_empty = barriers
+    stage, phase, v_stage, v_phase = places
+    dtype: tl.constexpr = tlx.dtype_of(q)
+    tlx.barrier_wait(k_full[stage], phase)
+    scores = tlx.async_dot_wait(0, scores_of(block_of(q, 0, PIECES), block_of(k, stage, PIECES)))
+    tlx.barrier_arrive(k_empty[stage])
+    for block in range(begin, end - 1):
+        weights, m, total, alpha = weights_of(
+            scores, m, total, field, factor, softcap, block * BLOCK_N, length, query, QUERIES, left, CAUSAL, False
+        )
+        acc = times(acc, alpha)
+        rounded = weights.to(dtype)
+        stage, phase = next_place(stage, phase, K_STAGES)
+        tlx.barrier_wait(k_full[stage], phase)
+        scores = scores_of(block_of(q, 0, PIECES), block_of(k, stage, PIECES))
+        tlx.barrier_wait(v_full[v_stage], v_phase)
+        acc = add_values(rounded, block_of(v, v_stage, V_PIECES), acc)
+        scores = tlx.async_dot_wait(V_PIECES, scores)
+        tlx.barrier_arrive(k_empty[stage])
+        acc = wait_for(acc)
+        tlx.barrier_arrive(v_empty[v_stage])
+        v_stage, v_phase = next_place(v_stage, v_phase, V_STAGES)
+    key = (end - 1) * BLOCK_N
+    weights, m, total, alpha = weights_of(
+        scores, m, total, field, factor, softcap, key, length, query, QUERIES, left, CAUSAL, True
+    )
+    acc = times(acc, alpha)
+    tlx.barrier_wait(v_full[v_stage], v_phase)
+    v_block = block_of(v, v_stage, V_PIECES)
+    if IS_CUT and key + BLOCK_N > length:
+        clear_after(v_block, length - key)
+    acc = wait_for(add_values(weights.to(dtype), v_block, acc))
+    tlx.barrier_arrive(v_empty[v_stage])
+    return acc, m, total, (*next_place(stage, phase, K_STAGES), *next_place(v_stage, v_phase, V_STAGES))
+
+
+@tlx_xdsl.jit
 def attend(
     q, k, v, k_full, v_full, k_empty, v_empty,
     q_ptr, out_ptr, sums_ptr, lengths_ptr, k_scale_ptr, v_scale_ptr, sm_scale,
     q_batch, q_head, q_row, out_batch, out_head, out_row, k_scale_batch, k_scale_head, v_scale_batch, v_scale_head,
     ITEMS, TILES, SPLITS, KV_HEADS, GROUP, QUERIES, KEYS, TOTAL_ROWS, DIM, V_DIM, left, softcap,
-    BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PIECES: tl.constexpr, V_PIECES: tl.constexpr,
-    CAUSAL: tl.constexpr, DIRECT: tl.constexpr, UNIT: tl.constexpr,
+    BLOCK_N: tl.constexpr, K_STAGES: tl.constexpr, V_STAGES: tl.constexpr, PIECES: tl.constexpr,
+    V_PIECES: tl.constexpr, CAUSAL: tl.constexpr, DIRECT: tl.constexpr, UNIT: tl.constexpr,
 ):  # fmt: skip
     """Consumer: the results of its items, or their parts, from the blocks in the rings."""
     dtype: tl.constexpr = tlx.dtype_of(q)
@@ -177,14 +238,16 @@ def attend(
     V_PIECE: tl.constexpr = v[0].shape[-1]
     # bf16 has numbers that fp16 has not: such rows are multiplied by powers of two, which the scores undo.
     IS_SCALED: tl.constexpr = dtype != q_ptr.dtype.element_ty
+    barriers = (k_full, v_full, k_empty, v_empty)
     stage = 0
     phase = 0
+    v_stage = 0
+    v_phase = 0
     for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
         tile, split, head, batch = place_of(item, TILES, SPLITS, KV_HEADS)
         length = length_of(lengths_ptr, batch, KEYS)
         begin, end = blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N)
         factor = sm_scale * scale_of(k_scale_ptr, batch, head, k_scale_batch, k_scale_head)
-        scale = factor * LOG2_E if softcap is None else LOG2_E
         query, q_heads, is_row = rows_of(tile, head, GROUP, QUERIES)
         at = batch.to(tl.int64) * q_batch + q_heads.to(tl.int64) * q_head + query.to(tl.int64) * q_row
         at = at * UNIT
@@ -193,29 +256,12 @@ def attend(
         m = tl.full((ROWS,), float("-inf"), tl.float32)
         total = tl.zeros((ROWS,), tl.float32)
         acc = zeros_of(ROWS, V_PIECE, V_PIECES)
-        for block in range(begin, end):
-            key = block * BLOCK_N
-            tlx.barrier_wait(k_full[stage], phase)
-            scores = scores_of(block_of(q, 0, PIECES), block_of(k, stage, PIECES))
-            scores = tlx.async_dot_wait(0, scores)
-            tlx.barrier_arrive(k_empty[stage])
-            if IS_SCALED:
-                scores = scores * power(field - (TOP - 127))[:, None]
-            if softcap is not None:
-                scores = turned_scores(scores, factor, softcap, None, key, (), None)
-            if CAUSAL or left is not None:
-                scores = hidden(scores, key, length, query, QUERIES, left, CAUSAL)
-            elif key + BLOCK_N > length:
-                scores = hidden(scores, key, length, query, QUERIES, None, False)
-            weights, m, total, alpha = next_softmax(scores, scale, m, total, True)
-            acc = times(acc, alpha)
-            tlx.barrier_wait(v_full[stage], phase)
-            v_block = block_of(v, stage, V_PIECES)
-            if lengths_ptr is not None and key + BLOCK_N > length:
-                clear_after(v_block, length - key)
-            acc = wait_for(add_values(weights.to(dtype), v_block, acc))
-            tlx.barrier_arrive(v_empty[stage])
-            stage, phase = next_place(stage, phase, NUM_STAGES)
+        if begin < end:
+            acc, m, total, (stage, phase, v_stage, v_phase) = attend_blocks(
+                q, k, v, barriers, (stage, phase, v_stage, v_phase), acc, m, total, field, factor, softcap, begin, end,
+                length, query, QUERIES, left, BLOCK_N, K_STAGES, V_STAGES, PIECES, V_PIECES, CAUSAL,
+                lengths_ptr is not None,
+            )  # fmt: skip
 
         if v_scale_ptr is not None:
             of_values = scale_of(v_scale_ptr, batch, head, v_scale_batch, v_scale_head)

@@ -137,10 +137,10 @@ def _forward_launch(
     }  # fmt: skip
     warps = max(1, _WARPS * groups // _GROUPS)
     aligned = ("x_ptr",) if unit > 1 else ()
+    programs, registers = (rows.count, None) if total is None else (losses.shape[0], _REGISTERS)
     return Launch.of(
-        cross_entropy_rows, (rows.count if total is None else losses.shape[0],), values, constants, given.device, sources,
-        aligned, None if total is None else _REGISTERS, num_warps=warps,
-    )  # fmt: skip
+        cross_entropy_rows, (programs,), values, constants, given.device, sources, aligned, registers, num_warps=warps
+    )
 
 
 _BACKWARD = "cross_entropy_backward"

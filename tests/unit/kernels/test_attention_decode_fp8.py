@@ -125,6 +125,6 @@ def test_compiled():
     q, k = np.empty((2, 32, 1, 128), DTYPES["bf16"]), np.empty((2, 8, 1024, 128), E4M3)
     result = compiled(attention_decode_launch(q, k, k, q, splits=2).parts[0])
     assert result.resources.registers == 80
-    assert result.resources.spill_store_bytes <= 32
+    assert result.resources.spill_store_bytes <= 48
     assert result.ptx.count("cvt.rn.f16x2.e4m3x2") == 2 * 64 * 128 // 128 // 2
     assert result.warnings == ()
