@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tlx_xdsl.kernels.operands import torch_type
-from tlx_xdsl.kernels.operators import MADE, Gradient, Operator, Run, define
+from tlx_xdsl.kernels.operators import MADE, Gradient, Operator, Run, define, differentiable
 
 
 def cross_entropy(backward: Run) -> Operator:
@@ -29,7 +29,7 @@ def cross_entropy(backward: Run) -> Operator:
         return backward(given, tuple(ctx.options_of_rows)), None, None, None, None
 
     gradient = Gradient(save, gradients)
-    return Operator(_call, lambda run: _define(run, gradient), gradient)
+    return differentiable(_call, _define, gradient)
 
 
 def _call(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.operators import MADE, Gradient, Operator, Run, define, define_out, refuse_gradients
+from tlx_xdsl.kernels.operators import (
+    MADE,
+    Gradient,
+    Operator,
+    Run,
+    define,
+    define_out,
+    differentiable,
+    refuse_gradients,
+)
 
 
 def swiglu(backward: Run) -> Operator:
@@ -17,7 +26,7 @@ def swiglu(backward: Run) -> Operator:
         return *backward((*ctx.saved_tensors, dout.contiguous(), None, None), ()), None
 
     gradient = Gradient(save, gradients)
-    return Operator(_swiglu, lambda run: _define_swiglu(run, gradient), gradient)
+    return differentiable(_swiglu, _define_swiglu, gradient)
 
 
 def rope(inverted: Run) -> Operator:
@@ -32,7 +41,7 @@ def rope(inverted: Run) -> Operator:
         return inverted(given, (ctx.interleaved, not ctx.inverse)), None, None, None
 
     gradient = Gradient(save, gradients)
-    return Operator(_rope, lambda run: _define_rope(run, gradient), gradient)
+    return differentiable(_rope, _define_rope, gradient)
 
 
 def _swiglu(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.operators import MADE, Gradient, Operator, Run, define, define_out, refuse_gradients
+from tlx_xdsl.kernels.operators import (
+    MADE,
+    Gradient,
+    Operator,
+    Run,
+    define,
+    define_out,
+    differentiable,
+    refuse_gradients,
+)
 
 
 def softmax(backward: Run) -> Operator:
@@ -18,7 +27,7 @@ def softmax(backward: Run) -> Operator:
         return backward((y, by_rows(dout), None), ()), None
 
     gradient = Gradient(save, gradients)
-    return Operator(_softmax, lambda run: _define_softmax(run, gradient), gradient)
+    return differentiable(_softmax, _define_softmax, gradient)
 
 
 def norm(name: str, backward: Run) -> Operator:
@@ -42,8 +51,8 @@ def norm(name: str, backward: Run) -> Operator:
 
     gradient = Gradient(save, gradients)
     if centred:
-        return Operator(_layer_norm, lambda run: _define_layer_norm(run, gradient), gradient)
-    return Operator(_rms_norm, lambda run: _define_rms_norm(run, gradient), gradient)
+        return differentiable(_layer_norm, _define_layer_norm, gradient)
+    return differentiable(_rms_norm, _define_rms_norm, gradient)
 
 
 def _softmax(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:

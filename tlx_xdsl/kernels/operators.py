@@ -55,6 +55,15 @@ class Operator(NamedTuple):
     gradient: Gradient | None = None
 
 
+def differentiable(call: Run, make: Callable[[Run, Gradient], None], gradient: Gradient) -> Operator:
+    """An operator whose `make` is given its gradient, too."""
+
+    def make_with_gradient(run: Run) -> None:
+        make(run, gradient)
+
+    return Operator(call, make_with_gradient, gradient)
+
+
 MADE: dict[str, Any] = {}
 """torch's functions for the operators, by name without `tlx_xdsl::`: what `Operator.call` calls."""
 
