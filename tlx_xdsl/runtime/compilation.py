@@ -62,12 +62,17 @@ class Specialization:
     """A bound on the 32-bit registers of a thread."""
     symbol: str | None = None
     """The kernel's name in the binary, which profilers show; that of its function if None."""
+    enable_fp_fusion: bool | None = None
+    """Whether LLVM and ptxas may contract `a * b + c` to a fused multiply-add; None is Triton's default, which its
+    version and the variable `TRITON_DEFAULT_FP_FUSION` say."""
 
     def backend_options(self, **more: Any) -> BackendOptions:
         """The options to compile its TTGIR with; `more` are options that it does not have."""
         from tlx_xdsl.backend import BackendOptions
 
-        return BackendOptions(self.target, self.num_warps, self.num_ctas, self.maxnreg, **more)
+        return BackendOptions(
+            self.target, self.num_warps, self.num_ctas, self.maxnreg, self.enable_fp_fusion, **more
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

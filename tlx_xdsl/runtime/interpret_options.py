@@ -33,6 +33,9 @@ class Options:
     cluster: Sequence[int] = (1, 1, 1)
     """Thread blocks of a cluster along x, y and z; where a module says it, that counts unless this does."""
     target: str = "sm_90a"
+    enable_fp_fusion: bool | None = None
+    """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
+    a product is rounded before it is added to."""
     stage: str = FRONTEND
     """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, or `ptx`: the final PTX
     of stock Triton."""

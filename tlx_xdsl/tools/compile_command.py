@@ -273,6 +273,7 @@ def _launch_json(specialization: Specialization, options: Mapping[str, Any], res
             "constexprs": {name: str(value) for name, value in specialization.constexprs.items()},
             "num_warps": metadata.num_warps,
             "num_stages": options["num_stages"],
+            "enable_fp_fusion": result.fp_fusion,
             "num_ctas": metadata.num_ctas,
             "cluster": options["cluster"],
             "shared": metadata.shared,

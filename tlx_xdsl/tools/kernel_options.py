@@ -57,6 +57,15 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
     parser.add_argument("--maxnreg", type=int, help="bound on the registers of a thread")
     parser.add_argument("--cluster", metavar="X,Y,Z", help="thread-block cluster of the launch, recorded in the json")
+    add_fusion_argument(parser)
+
+
+def add_fusion_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare the argument that says whether products and sums are contracted."""
+    parser.add_argument(
+        "--fp-fusion", dest="enable_fp_fusion", action=argparse.BooleanOptionalAction,
+        help="whether a * b + c may be one fused multiply-add (as Triton: TRITON_DEFAULT_FP_FUSION, else its default)",
+    )  # fmt: skip
 
 
 def add_conversion_argument(parser: argparse.ArgumentParser) -> None:
@@ -150,6 +159,7 @@ def launch_options(args: argparse.Namespace, defaults: KernelDefaults) -> dict[s
         "num_stages": 3,
         "num_ctas": 1,
         "maxnreg": None,
+        "enable_fp_fusion": None,
         "target": "sm_90a",
     }
     options |= defaults.options
@@ -190,4 +200,5 @@ def _specialization(args: argparse.Namespace, defaults: KernelDefaults, options:
         options["num_ctas"],
         tuple(options["cluster"]),
         maxnreg=options["maxnreg"],
+        enable_fp_fusion=options["enable_fp_fusion"],
     )

@@ -18,7 +18,7 @@ from tlx_xdsl.runtime.interpret import defaults_of
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.tools.argument_values import argument_value, hint_of_signature
 from tlx_xdsl.tools.expressions import evaluate, grid_sizes
-from tlx_xdsl.tools.kernel_options import launch_options
+from tlx_xdsl.tools.kernel_options import add_fusion_argument, launch_options
 from tlx_xdsl.tools.loading import assignments, constexpr_value, load_kernel
 from tlx_xdsl.tools.size_values import one_size
 
@@ -51,6 +51,7 @@ def add_launch_arguments(parser: argparse.ArgumentParser, size_help: str = SIZE_
     parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
     parser.add_argument("--cluster", metavar="X,Y,Z", help="thread blocks of a cluster (1,1,1)")
     parser.add_argument("--target", metavar="SM", help="GPU that the kernel is written for (sm_90a)")
+    add_fusion_argument(parser)
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def read_launch(
     }
     arguments = {name: constexpr(value) for name, value in constants.items() if name not in values} | values
     names = {**sizes, **defaults_of(source), **constants, **values}
-    launch = {name: options[name] for name in ("num_warps", "num_ctas", "cluster", "target")}
+    launch = {name: options[name] for name in ("num_warps", "num_ctas", "cluster", "target", "enable_fp_fusion")}
     return ReadKernel(source, arguments, types, names, grid_sizes(args.grid, numbers_of(names)), launch)
 
 
