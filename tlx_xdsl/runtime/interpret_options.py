@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
-from tlx_xdsl.interpreter.launch import MAX_TURNS
-from tlx_xdsl.interpreter.scheduler import POLICIES
+from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, POLICIES
 
 FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
 """The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run."""
