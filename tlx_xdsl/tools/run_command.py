@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, POLICIES
-from tlx_xdsl.runtime.interpret_options import TENSOR_CORE_ORDERS, UNWRITTEN
+from tlx_xdsl.runtime.interpret_options import TENSOR_CORE_ORDERS, UNLAUNCHABLE, UNWRITTEN
 from tlx_xdsl.tools.launch_arguments import VALUES, add_launch_arguments
 
 _EPILOG = f"""\
@@ -38,6 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the schedule and of random numbers (0)")
     parser.add_argument(
         "--unwritten", choices=UNWRITTEN, default=UNWRITTEN[0], help="reads of uninitialized memory (error)"
+    )
+    parser.add_argument(
+        "--unlaunchable",
+        choices=UNLAUNCHABLE,
+        default=UNLAUNCHABLE[0],
+        help="what the target would refuse to launch (warn)",
     )
     parser.add_argument(
         "--tensor-core-order", choices=TENSOR_CORE_ORDERS, default=TENSOR_CORE_ORDERS[0],

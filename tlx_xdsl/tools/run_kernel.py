@@ -82,6 +82,7 @@ def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
         schedule=args.schedule,
         seed=args.seed,
         unwritten=args.unwritten,
+        unlaunchable=args.unlaunchable,
         global_order=args.global_order,
         descending=args.descending,
         tensor_core_order=args.tensor_core_order,
