@@ -27,7 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     repeated: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument("--save", **repeated, metavar="NAME=FILE.npy", help="write an array to a file at the end")
     parser.add_argument(
-        "--check", **repeated, metavar="NAME=EXPR", help="what an array must hold, over the arrays from before the run"
+        "--check",
+        **repeated,
+        metavar="NAME=EXPR",
+        help="what an array must hold, over the arrays from before the run: sqrt exp max mean sum softmax where ...",
     )
     parser.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
     parser.add_argument("--stage", default="frontend", help="frontend (default), aliased, ttgir, a pass, or ptx")
@@ -56,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--descending", action="store_true", help="start programs with the last one: no order of programs is promised"
     )  # fmt: skip
+    parser.add_argument("--watch", action="store_true", help="run again whenever the file changes, until Ctrl-C")
     parser.add_argument("--jobs", type=int, help="processes (all cores, where that is worth it)")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for chrome://tracing or ui.perfetto.dev")
     parser.add_argument("--max-turns", type=int, default=MAX_TURNS, help=f"turns that a cluster may take ({MAX_TURNS})")
@@ -74,4 +78,9 @@ def run(args: argparse.Namespace) -> None:
     """Carry the command out; raises as `run_kernel.run` does."""
     from tlx_xdsl.tools.run_kernel import run
 
-    run(args)
+    if not args.watch:
+        run(args)
+        return
+    from tlx_xdsl.tools.watch import watched
+
+    watched(args.kernel.partition(":")[0], lambda: run(args))
