@@ -310,9 +310,9 @@ def _run(
 def _judge(
     module: ModuleOp, function: str, grid: tuple[int, int, int], options: Options, warnings: list[Diagnostic]
 ) -> None:
-    """Warn of what no GPU could launch, and of what launches nothing; later stages refuse the former themselves.
+    """Warn of what the target would refuse to launch, and say what launches nothing.
 
-    Raises CompilationError for the former, where that is asked for.
+    Later stages refuse the former themselves. Raises CompilationError for it where that is asked for.
     """
     kernel = kernel_of(module, function)
     for error in refusals(module, kernel, grid, options) if options.stage == FRONTEND else ():
@@ -321,7 +321,7 @@ def _judge(
         warnings.append(as_warning(error, options.target))
     if not prod(grid):
         message = f"the grid {'x'.join(map(str, grid))} has no programs: nothing was run"
-        warnings.append(Diagnostic("warning", message, source_location(kernel.location)))
+        warnings.append(Diagnostic("remark", message, source_location(kernel.location)))
 
 
 def _prepared(

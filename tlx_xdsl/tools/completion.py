@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from tlx_xdsl.errors import CompilationError
 
@@ -52,11 +52,11 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _complete_files(parser: argparse.ArgumentParser, files: Any) -> None:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            choices: dict[str, argparse.ArgumentParser] = action.choices
-            for each in choices.values():
-                _complete_files(each, files)
+    # argparse has no public list of them, nor a place for what shtab wants to know.
+    actions: Any = parser._actions
+    for action in actions:
+        if isinstance(action.choices, dict):
+            for command in cast("dict[str, argparse.ArgumentParser]", action.choices).values():
+                _complete_files(command, files)
         elif action.metavar in FILES or action.dest in ("input_file", "output_file"):
-            cast_action: Any = action
-            cast_action.complete = files
+            action.complete = files

@@ -106,7 +106,7 @@ def test_it_is_an_error_where_that_is_asked_for():
 def test_a_grid_without_programs_is_said():
     x, (said,) = run(plain, 128, grid=0)
     assert not x.any()
-    assert "warning: the grid 0x1x1 has no programs: nothing was run" in said
+    assert "remark: the grid 0x1x1 has no programs: nothing was run" in said
 
 
 @pytest.mark.parametrize(("row", "warns"), [(0, False), (64, False), (192, False), (256, True), (-320, True)])
