@@ -95,9 +95,7 @@ def test_collisions_are_warned_of_with_both_lines(capsys: pytest.CaptureFixture[
         number for number, line in enumerate(KERNELS.read_text().splitlines(), 1) if "tl.store(dst + " in line
         and ("pid * BLOCK + lanes" in line or "(pid + 2)" in line)
     )  # fmt: skip
-    assert lines[0] == (
-        f"{SHOWN}:{second}:5: warning: programs (0, 0, 0) and (2, 0, 0) write the same bytes of 'dst'"
-    )
+    assert lines[0] == (f"{SHOWN}:{second}:5: warning: programs (0, 0, 0) and (2, 0, 0) write the same bytes of 'dst'")
     assert lines[2].strip() == "^"
     assert lines[3].startswith(f"note: the other one writes at {SHOWN}:{first}:5: tl.store(dst + pid * BLOCK")
 
