@@ -14,8 +14,10 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.runtime.arguments import split_options
 from tlx_xdsl.runtime.check_addresses import facts_of, ragged_remark, wrap_remark
 from tlx_xdsl.runtime.check_explore import Limits, explore
+from tlx_xdsl.runtime.check_options import SECONDS, STAGES
 from tlx_xdsl.runtime.check_proof import with_proofs
 from tlx_xdsl.runtime.check_report import Finding, Report
 from tlx_xdsl.runtime.check_sizes import SMALL, Launchable, Scope, Sizes, combinations, small_values, values_of
@@ -31,13 +33,7 @@ from tlx_xdsl.runtime.interpret import (
     module_of,
     source_of_kernel,
 )
-from tlx_xdsl.runtime.interpret_options import FRONTEND, TTGIR, Options
-
-SECONDS = 10.0
-"""Time for all sizes and orders, by default."""
-
-STAGES = (FRONTEND, TTGIR)
-"""What the frontend makes, where lines are closest to the source, and what stock Triton gets."""
+from tlx_xdsl.runtime.interpret_options import FRONTEND, Options, known_options
 
 _OPTIONS = {field.name for field in fields(Options)} - {"stage", "schedule", "seed", "order", "trace"}
 
@@ -106,10 +102,8 @@ def subject_of(
 ) -> Subject:
     """What is launched, from the arguments of `check`; raises as that does."""
     source = source_of_kernel(kernel)
-    parameters = source.signature.parameters
-    chosen = {name: value for name, value in named.items() if name in _OPTIONS and name not in parameters}
-    given = {name: value for name, value in named.items() if name not in chosen}
-    settings = Options(**chosen, **(options or {}))
+    given, chosen = split_options(source, named, _OPTIONS)
+    settings = Options(**chosen, **known_options(options))
 
     def bound(at: Sizes) -> dict[str, Any]:
         return _bound(source, args, given, arguments, at)

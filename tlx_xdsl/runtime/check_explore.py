@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError
-from tlx_xdsl.interpreter.progress import Progress
+from tlx_xdsl.progress import Progress
 from tlx_xdsl.runtime.check_launches import Arrays, FirstLaunches, launched
 from tlx_xdsl.runtime.check_report import Case, Finding, Refusal, Report
 from tlx_xdsl.runtime.check_sizes import Scope, Sizes
@@ -90,7 +90,8 @@ class _Exploration:
                     if self._is_over(1.0) or self._has_found:
                         return self._summed_up()
                     self._run(number, stage)
-                    progress.advance(sum(each.orders.known for each in self.launches.values()))
+                    progress.expect(sum(each.orders.known for each in self.launches.values()))
+                    progress.advance()
         return self._summed_up()
 
     @property

@@ -24,8 +24,6 @@ from tlx_xdsl.runtime.check_subject import Subject
 from tlx_xdsl.runtime.deletions import Deleted, delete, deleted_by, sets_of, unjudged_in
 from tlx_xdsl.text.diagnostics import Diagnostic
 
-SECONDS = 2.0
-"""Time for the orders without each operation, by default; all sizes are run at each stage whatever it takes."""
 PROOF_SECONDS = 20.0
 """Time for the proof of a deletion."""
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tlx_xdsl.runtime.check import STAGES
-from tlx_xdsl.runtime.minimize import SECONDS, minimize
-from tlx_xdsl.tools.check_command import stages_of, subject_of
+from tlx_xdsl.runtime.check_options import MINIMIZE_SECONDS, STAGES
 from tlx_xdsl.tools.launch_arguments import SIZE_HELP, VALUES, add_launch_arguments
 
 
@@ -17,7 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kernel", metavar="FILE", help="FILE.py:KERNEL")
     add_launch_arguments(parser, f"{SIZE_HELP}; several as in 0..3,7 or small, of which all combinations are run")
     parser.add_argument(
-        "--seconds", type=float, default=SECONDS, help=f"time for each deletion at all sizes ({SECONDS:g})"
+        "--seconds",
+        type=float,
+        default=MINIMIZE_SECONDS,
+        help=f"time for each deletion at all sizes ({MINIMIZE_SECONDS:g})",
     )
     parser.add_argument("--stages", default=",".join(STAGES), help=f"stages of the pipeline ({','.join(STAGES)})")
     parser.add_argument("--seed", type=int, default=0, help="of random numbers (0)")
@@ -29,5 +30,8 @@ def run(args: argparse.Namespace) -> int:
 
     Raises CompilationError for a kernel that does not compile, and for a command line that does not fit it.
     """
+    from tlx_xdsl.runtime.minimize import minimize
+    from tlx_xdsl.tools.check_kernel import stages_of, subject_of
+
     print(minimize(subject_of(args), stages_of(args), args.seconds))
     return 0
