@@ -6,6 +6,7 @@ barrier of all its threads, no byte is looked at.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -82,6 +83,14 @@ class Shadow:
                 return
             self._atomic = np.zeros(self._size, np.bool_)
         self._atomic[self._bytes(places, size)] = atomic
+
+    def last_reads(self, cta: int) -> Mapping[int, int]:
+        """The last step in which each agent has read anything of a CTA's memory."""
+        return self._last_reads.get(cta, {})
+
+    def last_writes(self, cta: int) -> Mapping[int, int]:
+        """The last step in which each agent has written anything there."""
+        return self._last_writes.get(cta, {})
 
     def _by_cta(self, places: NDArray[np.int64]) -> list[tuple[int, NDArray[np.bool_] | None]]:
         low, high = int(places.min()) // self._stride, int(places.max()) // self._stride

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.ptx.cohort import Cohort
 from tlx_xdsl.ptx.kinds import KINDS, PLAIN, TYPES
+from tlx_xdsl.ptx.order import Nothing
 from tlx_xdsl.ptx.steps import Builder, Context, Read, Step, Write
 from tlx_xdsl.ptx.symbols import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from tlx_xdsl.ptx.syntax import Register, Symbol
@@ -139,12 +140,14 @@ def load_rows(
             places = shared.places(cohort, wide & np.uint64(0xFFFFFFFF), mask, item * lanes, "load")
             if not atomic:
                 cohort.wave.order.load(cohort, mask, places, item * lanes)
+            cohort.wave.machine.traffic.shared_access(cohort, mask, places, item * lanes)
             return shared.load(places, item, lanes)
         case "param":
             return cohort.wave.machine.parameters.load(wide, item, lanes)
         case "local":
             return cohort.wave.machine.local_memory(cohort.wave).load(_local(cohort, mask, wide), item, lanes)
         case _:
+            cohort.wave.machine.traffic.global_access(cohort, mask, wide, item * lanes)
             return cohort.wave.machine.memory.load(wide, item, lanes)
 
 
@@ -160,7 +163,11 @@ def store_rows(
     *,
     atomic: bool = False,
 ) -> None:
-    """Write a row of elements, or one element, at addresses of the threads of the mask."""
+    """Write a row of elements, or one element, at addresses of the threads of the mask.
+
+    With `atomic` it is the second half of an atomic operation, which counts as one access: its load.
+    """
+    traffic = Nothing() if atomic else cohort.wave.machine.traffic
     wide = addresses.astype(np.uint64) + np.uint64(offset % (1 << 64))
     if space == "generic":
         space, wide = from_generic(wide)
@@ -170,12 +177,14 @@ def store_rows(
             places = shared.places(cohort, wide & np.uint64(0xFFFFFFFF), mask, item * lanes, "store")
             order = cohort.wave.order
             (order.update if atomic else order.store)(cohort, mask, places, item * lanes)
+            traffic.shared_access(cohort, mask, places, item * lanes)
             shared.store(places, values, item, lanes)
         case "local":
             cohort.wave.machine.local_memory(cohort.wave).store(_local(cohort, mask, wide), values, item, lanes)
         case "param" | "const":
             raise Trap(f"a store to the state space '{space}'")
         case _:
+            traffic.global_access(cohort, mask, wide, item * lanes)
             cohort.wave.machine.memory.store(wide, values, item, lanes)
 
 
