@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.unit.ptx.snippets import each_thread
+from tests.unit.ptx.snippets import each_thread, kernel
+from tlx_xdsl.ptx import run_ptx
 
 A, B, C = (np.full(32, value, np.float32) for value in (1 + 2.0**-12, 1 + 2.0**-12, -1))
 EXACT = np.float32(2.0**-11 + 2.0**-24)
@@ -49,6 +50,18 @@ def test_what_is_not_contracted():
 def test_two_sums_with_one_product():
     body = "    mul.f32 %r2, %r10, %r11;\n    add.f32 %r3, %r2, %r12;\n    sub.f32 %r4, %r12, %r2;\n"
     assert run(body + "    add.f32 %r1, %r3, %r4;") == np.float32(EXACT + np.float32(-2 - 2.0**-11))
+
+
+def test_without_fusion():
+    """`--fmad=false`."""
+    text = kernel(
+        "    ld.global.f32 %f1, [%rd0];\n    mul.f32 %f2, %f1, %f1;\n    add.f32 %f3, %f2, 0fBF800000;\n"
+        "    st.global.f32 [%rd0], %f3;"
+    )
+    for fp_fusion, expected in ((True, EXACT), (False, ROUNDED)):
+        x = A[:1].copy()
+        run_ptx(text, 1, [x], fp_fusion=fp_fusion)
+        assert x[0] == expected
 
 
 def test_quotients():
