@@ -58,6 +58,8 @@ FUNCTIONS: dict[str, tuple[Function, Function]] = {
     "lg2": (_scaled(mufu.log2, lambda found: found - np.float32(24)), mufu.log2),
     "rcp": (_reciprocal, mufu.reciprocal),
     "rsqrt": (_scaled(mufu.reciprocal_root, lambda found: found * np.float32(2.0**12)), mufu.reciprocal_root),
+    "sin": (mufu.sine, mufu.sine),
+    "cos": (mufu.cosine, mufu.cosine),
     "sqrt": (_scaled(mufu.root, lambda found: found * np.float32(2.0**-12)), mufu.root),
 }
 """The approximate functions of f32 without and with `.ftz`, by the name of their instruction."""

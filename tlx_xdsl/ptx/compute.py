@@ -209,7 +209,7 @@ def _negate(context: Context, modifiers: list[str], types: list[str]) -> Step | 
 
 
 _NEAREST: dict[str, Any] = {"rcp": floats.reciprocal, "sqrt": np.sqrt}
-_NUMPY: dict[str, Any] = {"sin": floats.sine, "cos": floats.cosine, "tanh": floats.tangent}
+_NUMPY: dict[str, Any] = {"tanh": floats.tangent}
 
 
 def _function(context: Context, modifiers: list[str], types: list[str]) -> Step | None:

@@ -1,8 +1,8 @@
 """Arithmetic on f32 as PTX has it, on numpy arrays (PTX ISA, "Floating Point Instructions").
 
 `add`, `sub`, `mul` and `div.rn` of numpy round to nearest even, as `.rn` does, and keep subnormal numbers; `.ftz` makes
-them zeros of their sign. Approximate functions are in `approximate.py`; those that are not there are numpy's, whose
-error is smaller than the one that PTX allows: 2**-20.5 for sin and cos.approx, 2**-11 for tanh.approx.
+them zeros of their sign. Approximate functions are in `approximate.py`, but for `tanh.approx`, which is numpy's: PTX
+allows a relative error of 2**-11.
 """
 
 from __future__ import annotations
@@ -47,16 +47,6 @@ def saturate(values: Array) -> Array:
 def reciprocal(values: Array) -> Array:
     """`rcp.rn.f32`."""
     return np.float32(1) / values
-
-
-def sine(values: Array) -> Array:
-    """`sin.approx.f32`."""
-    return np.sin(values.astype(np.float64)).astype(np.float32)
-
-
-def cosine(values: Array) -> Array:
-    """`cos.approx.f32`."""
-    return np.cos(values.astype(np.float64)).astype(np.float32)
 
 
 def tangent(values: Array) -> Array:

@@ -75,6 +75,7 @@ _RCP = Table(mufu_tables.RCP, 13, 0x7E7, 15, low=16)
 _RSQRT = Table(mufu_tables.RSQRT, 14, 0x3FFF, 16, factor=4)
 _SQRT = Table(mufu_tables.SQRT, 15, 0x7FFF, 17, factor=2)
 _LG2 = Table(mufu_tables.LG2, 12, 0x345, 2, factor=2)
+_SIN = Table(mufu_tables.SIN, 12, 0, 0)
 
 
 def _parts(values: Array) -> tuple[Integers, Integers, Integers]:
@@ -155,6 +156,38 @@ def log2(values: Array) -> Array:
     bits = np.where(exponent == 255, np.where(fraction, _NAN, _INFINITE), bits)
     bits = np.where(sign != 0, _NAN, bits)
     return _float(np.where(exponent == 0, 0x80000000 | _INFINITE, bits) & 0xFFFFFFFF)
+
+
+_TURN = np.float64(np.float32(0.15915493667125702))
+"""1 / (2 pi) in f32, by which ptxas multiplies the argument."""
+_SIN_BITS = 37
+
+
+def sine(values: Array) -> Array:
+    """`sin.approx.f32`."""
+    return _wave(values, 0)
+
+
+def cosine(values: Array) -> Array:
+    """`cos.approx.f32`."""
+    return _wave(values, 1)
+
+
+def _wave(values: Array, quarters: int) -> Array:
+    """The sine so many quarters of a turn after the argument, which is truncated to f32 turns, then to 25 bits."""
+    exact: NDArray[np.float64] = np.multiply(np.abs(values), _TURN, dtype=np.float64)
+    turns = _truncated(exact)
+    is_finite = np.isfinite(values)
+    turns = np.where(is_finite & (turns >= 2.0**-126), turns, 0)
+    fixed = (np.fmod(turns, 1.0) * 2.0 ** (_BITS + 2)).astype(np.int64)
+    quadrant, fraction = (fixed >> _BITS) + quarters, fixed & _FRACTION
+    found = _SIN.at(np.where(quadrant & 1, fraction ^ _FRACTION, fraction))
+    is_negative = (quadrant & 2) != 0
+    if not quarters:
+        is_negative = is_negative ^ np.signbit(values)
+    result = _truncated(found * 2.0**-_SIN_BITS).astype(np.float32)
+    result = np.where(is_negative, -result, result)
+    return np.where(is_finite, result, np.uint32(_NAN).view(np.float32))
 
 
 def _truncated(values: NDArray[np.float64]) -> NDArray[np.float64]:
