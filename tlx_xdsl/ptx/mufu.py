@@ -185,7 +185,8 @@ def _wave(values: Array, quarters: int) -> Array:
     is_negative = (quadrant & 2) != 0
     if not quarters:
         is_negative = is_negative ^ np.signbit(values)
-    result = _truncated(found * 2.0**-_SIN_BITS).astype(np.float32)
+    scaled: NDArray[np.float64] = np.multiply(found, 2.0**-_SIN_BITS, dtype=np.float64)
+    result = _truncated(scaled).astype(np.float32)
     result = np.where(is_negative, -result, result)
     return np.where(is_finite, result, np.uint32(_NAN).view(np.float32))
 
