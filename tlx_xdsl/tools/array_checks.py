@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.numerics.arrays import is_float
+from tlx_xdsl.runtime.reference_check import TOLERANCES
 from tlx_xdsl.tools.expressions import evaluate
 
 
@@ -61,6 +62,4 @@ def wide(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _tolerance(dtype: np.dtype[Any]) -> float:
-    if not is_float(dtype):
-        return 0.0
-    return {1: 0.1, 2: 1e-2, 4: 1e-4}.get(dtype.itemsize, 1e-10)
+    return TOLERANCES[dtype.itemsize] if is_float(dtype) else 0.0

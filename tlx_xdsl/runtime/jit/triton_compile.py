@@ -260,7 +260,7 @@ def _key(src: ASTSource, target: GPUTarget, options: Mapping[str, Any], environm
         values_fingerprint(src.constants),
         repr(symbol_of(src)),
         compiler_fingerprint(),
-        _triton_identity(),
+        triton_identity(),
         f"{target.backend}:{target.arch}:{target.warp_size}",
         repr(sorted((name, repr(value)) for name, value in options.items())),
         repr(sorted(environment.items())),
@@ -269,7 +269,7 @@ def _key(src: ASTSource, target: GPUTarget, options: Mapping[str, Any], environm
 
 
 @functools.cache
-def _triton_identity() -> str:
+def triton_identity() -> str:
     """Return which Triton and which ptxas: names and stamps of files, where stock reads 300 MB and starts ptxas."""
     package = Path(triton.__file__).parent
     tools = [os.environ.get(name) for name in ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")]
