@@ -11,11 +11,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import fault_at
-
-MAX_OPERATIONS = 1_000_000_000
-"""Operations in loops, of one cluster."""
-MAX_SECONDS = 300.0
-"""Seconds of a processor for one cluster."""
+from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS
 
 _BETWEEN_LOOKS = 2000
 """Operations from one look at the clock to the next."""

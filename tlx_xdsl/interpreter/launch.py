@@ -10,16 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tlx_xdsl.interpreter import scheduler
-from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS, Budget
+from tlx_xdsl.interpreter.budget import Budget
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.deadlock import deadlock
 from tlx_xdsl.interpreter.endings import check_end
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.grid import First, Firsts, Unlaunched, firsts_of
+from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, SEEDED
 from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
-
-MAX_TURNS = 10_000_000
-"""Turns of a cluster after which it counts as one that never ends."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Settings:
     """The settings of a run."""
 
     schedule: str = "round-robin"
-    """A policy of `scheduler.POLICIES`."""
+    """A policy of `limits.POLICIES`."""
     seed: int = 0
     max_turns: int = MAX_TURNS
     max_operations: int = MAX_OPERATIONS
@@ -36,7 +34,7 @@ class Settings:
     @property
     def name(self) -> str:
         """Return how to ask for the same schedule again."""
-        seed = f", seed {self.seed}" if self.schedule in scheduler.SEEDED else ""
+        seed = f", seed {self.seed}" if self.schedule in SEEDED else ""
         return f"schedule '{self.schedule}'{seed}"
 
 

@@ -13,6 +13,7 @@ from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.deadlock import deadlock
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import Race, fault_at
+from tlx_xdsl.interpreter.limits import POLICIES
 from tlx_xdsl.interpreter.machine import Cluster, Task
 
 PATIENCE = 1000
@@ -78,12 +79,6 @@ class Adversarial:
         self._current = max(others, key=lambda task: (task.turns, -task.agent))
         self._turns = 0
         return self._current
-
-
-POLICIES = ("round-robin", "random", "adversarial")
-"""The names of the policies."""
-SEEDED = ("random", "adversarial")
-"""Those that a seed makes different."""
 
 
 def make_policy(name: str, seed: int) -> Policy:

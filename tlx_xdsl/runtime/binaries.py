@@ -43,7 +43,7 @@ def binary_key(source: KernelSource, wanted: Specialization, triton_version: str
         os.path.abspath(source.filename),
         sorted((name, str(type_)) for name, type_ in wanted.signature.items()),
         values_fingerprint(wanted.constexprs),
-        (*options, wanted.symbol),
+        (*options, wanted.symbol, wanted.enable_fp_fusion),
         compiler_fingerprint(),
         triton_version,
         sorted(each for each in os.environ.items() if each[0].startswith(_ENVIRONMENT)),

@@ -9,8 +9,8 @@ from itertools import count
 from typing import Any
 
 from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError
+from tlx_xdsl.interpreter.limits import SEEDED
 from tlx_xdsl.interpreter.progress import Progress
-from tlx_xdsl.interpreter.scheduler import SEEDED
 from tlx_xdsl.runtime.check_launches import Arrays, launched
 from tlx_xdsl.runtime.check_report import Case, Finding, Refusal, Report
 from tlx_xdsl.runtime.check_sizes import Scope, Sizes

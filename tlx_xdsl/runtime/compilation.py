@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.passes import ModulePass
@@ -16,8 +16,8 @@ from tlx_xdsl.backend.version import installed_triton_version
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.compile import build_module
-from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.runtime.specialization import CONVERSIONS, Conversion, Specialization
 from tlx_xdsl.targets import Target, target_named
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.text.printer import print_module
@@ -26,48 +26,8 @@ from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import first_beyond_plain, plain_pipeline, run_pipeline, ttgir_pipeline
 from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, set_cluster
 
-if TYPE_CHECKING:
-    from tlx_xdsl.backend import BackendOptions
-
 StageCallback: TypeAlias = Callable[[str, str], None]
 """Called with the name of a stage and the text of the module after it."""
-
-Conversion: TypeAlias = Literal["auto", "own", "stock"]
-"""The passes that give tensors their layouts. `own`: ours, which keep buffers, barriers and tasks as they are written.
-
-`stock`: stock Triton's passes, which also pipeline loops, and which take plain Triton only. `auto`: stock Triton for
-plain kernels, we for the others.
-"""
-
-CONVERSIONS: tuple[Conversion, ...] = get_args(Conversion)
-
-
-@dataclass(frozen=True)
-class Specialization:
-    """The types, constants and options that a kernel is compiled for."""
-
-    signature: Mapping[str, Signature]
-    """Type of each runtime argument in Triton's spelling."""
-    constexprs: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Value of each compile-time argument."""
-    target: str = "sm_90a"
-    num_warps: int = 4
-    """Warps of the kernel outside of warp-specialised partitions."""
-    num_ctas: int = 1
-    cluster: tuple[int, int, int] = (1, 1, 1)
-    """CTAs of a cluster along x, y and z, each with tensors of its own (`ctas_per_cga`); the grid counts CTAs."""
-    debug: bool = False
-    """True if `tl.device_assert` has an effect."""
-    maxnreg: int | None = None
-    """A bound on the 32-bit registers of a thread."""
-    symbol: str | None = None
-    """The kernel's name in the binary, which profilers show; that of its function if None."""
-
-    def backend_options(self, **more: Any) -> BackendOptions:
-        """The options to compile its TTGIR with; `more` are options that it does not have."""
-        from tlx_xdsl.backend import BackendOptions
-
-        return BackendOptions(self.target, self.num_warps, self.num_ctas, self.maxnreg, **more)
 
 
 @dataclass(frozen=True)

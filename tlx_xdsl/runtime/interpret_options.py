@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
-from tlx_xdsl.interpreter.launch import MAX_TURNS
-from tlx_xdsl.interpreter.scheduler import POLICIES
+from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, POLICIES
 
 FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
 """The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run."""
@@ -33,6 +31,9 @@ class Options:
     cluster: Sequence[int] = (1, 1, 1)
     """Thread blocks of a cluster along x, y and z; where a module says it, that counts unless this does."""
     target: str = "sm_90a"
+    enable_fp_fusion: bool | None = None
+    """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
+    a product is rounded before it is added to."""
     stage: str = FRONTEND
     """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, or `ptx`: the final PTX
     of stock Triton."""

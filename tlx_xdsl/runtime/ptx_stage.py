@@ -65,7 +65,15 @@ def run_ptx_stage(
     x, y, z = (*map(int, options.cluster), 1, 1)[:3]
     result = compiled(
         source,
-        Specialization(signature, constexprs, options.target, options.num_warps, options.num_ctas, (x, y, z)),
+        Specialization(
+            signature,
+            constexprs,
+            options.target,
+            options.num_warps,
+            options.num_ctas,
+            (x, y, z),
+            enable_fp_fusion=options.enable_fp_fusion,
+        ),
     )
     facts = result.metadata
     has_maps = target_named(options.target).has(Feature.TMA)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Mapping
 from math import prod
-from pathlib import Path
 from typing import Any, cast
-
-from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.errors import CompilationError, InputError
-from tlx_xdsl.frontend.lower.tlx_tma import MAX_CTAS
-from tlx_xdsl.runtime.compilation import CONVERSIONS, Specialization, frontend_module
 from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.kernel import Kernel
+from tlx_xdsl.runtime.launch_options import LARGEST_CLUSTER
+from tlx_xdsl.runtime.specialization import CONVERSIONS, Specialization
 from tlx_xdsl.text.profiles import NEUTRAL, parse_version
-from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.tools.loading import assignments, constexpr_value, load_kernel
 
 KERNEL: dict[str, Any] = {"metavar": "FILE.py:KERNEL", "help": "the kernel, a function decorated with tlx_xdsl.jit"}
@@ -29,6 +24,12 @@ LINALG = "linalg"
 """The target of `tlx compile` and `tlx explain` that is no GPU, but upstream MLIR."""
 CPU = "cpu"
 """Their target that is machine code for CPUs."""
+
+STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin", "json")
+"""The stages that can be written, in their order; `json` is what a launcher must know."""
+CPU_STAGES = ("ll", "s", "o", "h", "c", "json")
+"""The stages that can be written, in their order: LLVM IR, assembly, the object, and for callers the launcher's header
+and source, and what else a launcher must know."""
 
 
 def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +58,15 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
     parser.add_argument("--maxnreg", type=int, help="bound on the registers of a thread")
     parser.add_argument("--cluster", metavar="X,Y,Z", help="thread-block cluster of the launch, recorded in the json")
+    add_fusion_argument(parser)
+
+
+def add_fusion_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare the argument that says whether products and sums are contracted."""
+    parser.add_argument(
+        "--fp-fusion", dest="enable_fp_fusion", action=argparse.BooleanOptionalAction,
+        help="whether a * b + c may be one fused multiply-add (as Triton: TRITON_DEFAULT_FP_FUSION, else its default)",
+    )  # fmt: skip
 
 
 def add_conversion_argument(parser: argparse.ArgumentParser) -> None:
@@ -68,42 +78,6 @@ def add_conversion_argument(parser: argparse.ArgumentParser) -> None:
         help="who gives tensors their layouts: our passes, or stock Triton's, which take plain Triton kernels only and "
         "pipeline their loops (auto: stock's for plain kernels)",
     )
-
-
-def frontend_of(args: argparse.Namespace) -> tuple[ModuleOp, Specialization]:
-    """The verified module that the frontend makes of the kernel that a command line names.
-
-    Raises CompilationError for a kernel that can't be loaded, for arguments that don't fit it, and for faults in it.
-    """
-    kernel, _, specialization = load(args)
-    module = frontend_module(kernel.source, specialization)
-    verify_module(module)
-    return module, specialization
-
-
-def write_text(text: str, path: str | None) -> None:
-    """Print a text, or write it to a file in a folder that need not exist yet."""
-    if path is None:
-        print(text, end="")
-    else:
-        write_file(Path(path), text)
-
-
-def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file whole, or not at all, in a folder that need not exist yet."""
-    path = path.resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not path.is_file():
-        # Such as /dev/stdout.
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return
-    half = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        half.write_bytes(content.encode() if isinstance(content, str) else content)
-        half.replace(path)
-    except BaseException:
-        half.unlink(missing_ok=True)
-        raise
 
 
 def load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specialization]:
@@ -150,6 +124,7 @@ def launch_options(args: argparse.Namespace, defaults: KernelDefaults) -> dict[s
         "num_stages": 3,
         "num_ctas": 1,
         "maxnreg": None,
+        "enable_fp_fusion": None,
         "target": "sm_90a",
     }
     options |= defaults.options
@@ -172,8 +147,8 @@ def _cluster(value: object) -> list[int]:
         sizes = []
     if len(sizes) != 3 or min(sizes) < 1:
         raise CompilationError(f"--cluster: expected three sizes X,Y,Z of at least 1, found '{value}'")
-    if prod(sizes) > MAX_CTAS:
-        raise CompilationError(f"--cluster: a cluster has at most {MAX_CTAS} CTAs, found {prod(sizes)}")
+    if prod(sizes) > LARGEST_CLUSTER:
+        raise CompilationError(f"--cluster: a cluster has at most {LARGEST_CLUSTER} CTAs, found {prod(sizes)}")
     return sizes
 
 
@@ -190,4 +165,5 @@ def _specialization(args: argparse.Namespace, defaults: KernelDefaults, options:
         options["num_ctas"],
         tuple(options["cluster"]),
         maxnreg=options["maxnreg"],
+        enable_fp_fusion=options["enable_fp_fusion"],
     )

@@ -11,8 +11,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from xdsl.dialects.builtin import ModuleOp
-
 from tlx_xdsl.compat import NEEDS_TRITON, reading
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.frontend.foreign import source_of
@@ -20,11 +18,6 @@ from tlx_xdsl.language.core import ALL_DTYPES
 from tlx_xdsl.runtime.defaults import KernelDefaults, kernel_defaults
 from tlx_xdsl.runtime.jit import without_launching
 from tlx_xdsl.runtime.kernel import Kernel
-from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.text.verify import verify_module
-
-MLIR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
-"""Suffixes of files of IR."""
 
 
 def load_kernel(spec: str) -> tuple[Kernel, KernelDefaults]:
@@ -41,22 +34,6 @@ def load_kernel(spec: str) -> tuple[Kernel, KernelDefaults]:
         have = f"its kernels are {', '.join(kernels)}" if kernels else "it has no kernel decorated with tlx_xdsl.jit"
         raise CompilationError(f"no kernel '{name}' in this file, {have}", SourceLocation(path, 0))
     return kernels[name], kernel_defaults(path, vars(module), name)
-
-
-def load_ir(path: str) -> ModuleOp:
-    """The verified module in a file of IR.
-
-    Raises CompilationError when the file can't be read, and, located in it, when it holds no valid module.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise CompilationError("no such file", SourceLocation(path, 0)) from error
-    except UnicodeDecodeError as error:
-        raise CompilationError(f"the file holds no text: {error}", SourceLocation(path, 0)) from error
-    module = parse_module(text, filename=path)
-    verify_module(module)
-    return module
 
 
 def _choice(path: str) -> str:

@@ -15,7 +15,7 @@ from tlx_xdsl.runtime.stages import Stage, changes
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.tools import compile_command, kernel_options
-from tlx_xdsl.tools.explain_command import diff
+from tlx_xdsl.tools.explain_passes import diff
 from tlx_xdsl.tools.layout_report import layout_section, why
 from tlx_xdsl.tools.tlx import main
 
