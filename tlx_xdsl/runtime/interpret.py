@@ -128,7 +128,7 @@ def interpret_source(
         module, values = module_of(source, arguments, options, types)
     names = [name for name, _ in values]
     known = {**defaults_of(source), **arguments}
-    return _run(module, source.symbol, _grid(grid, known), [value for _, value in values], names, options, warnings)
+    return _run(module, source.symbol, grid_of(grid, known), [value for _, value in values], names, options, warnings)
 
 
 def _run_final(
@@ -140,7 +140,7 @@ def _run_final(
 ) -> Interpretation:
     """Run the PTX that stock Triton makes of a kernel."""
     with collected_diagnostics() as warnings:
-        sizes = _grid(grid, {**defaults_of(source), **arguments})
+        sizes = grid_of(grid, {**defaults_of(source), **arguments})
         done = run_ptx_stage(source, sizes, arguments, options, types)
     return Interpretation(
         prod(sizes) // prod(_cluster(options.cluster)), done.instructions, done.seconds, tuple(warnings), 1, ptx=done
@@ -223,7 +223,7 @@ def interpret_module(
     values = [value for name, item in zip(names, args, strict=True) for _, value in flattened(name, item)]
     given = dict(zip(names, args, strict=True))
     set_cluster(module, _cluster(options.cluster))
-    return _run(module, kernel.sym_name.data, _grid(grid, given), values, names, options, [])
+    return _run(module, kernel.sym_name.data, grid_of(grid, given), values, names, options, [])
 
 
 def argument_types(kernel: Function) -> dict[str, Attribute]:
@@ -277,7 +277,7 @@ def source_of_kernel(kernel: Any) -> KernelSource:
     raise InputTypeError(f"expected a kernel decorated with tlx_xdsl.jit, found {type(kernel).__name__}")
 
 
-def _grid(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
+def grid_of(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
     """Three sizes; those that are not given are 1.
 
     Raises ValueError for what is no grid.
