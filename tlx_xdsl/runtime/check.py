@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.runtime.arguments import split_options
 from tlx_xdsl.runtime.check_explore import Limits, explore
 from tlx_xdsl.runtime.check_options import SECONDS, STAGES
 from tlx_xdsl.runtime.check_proof import with_proofs
@@ -20,7 +21,7 @@ from tlx_xdsl.runtime.check_report import Report
 from tlx_xdsl.runtime.check_sizes import SMALL, Launchable, Scope, Sizes, combinations, small_values, values_of
 from tlx_xdsl.runtime.host_values import flattened, is_constant, is_descriptor, signature_of
 from tlx_xdsl.runtime.interpret import Grid, Interpretation, interpret_source, module_of, source_of_kernel
-from tlx_xdsl.runtime.interpret_options import Options
+from tlx_xdsl.runtime.interpret_options import Options, known_options
 
 _OPTIONS = {field.name for field in fields(Options)} - {"stage", "schedule", "seed", "trace"}
 
@@ -62,10 +63,8 @@ def check(
     Raises CompilationError for a kernel that does not compile; TypeError and ValueError for arguments that do not fit.
     """
     source = source_of_kernel(kernel)
-    parameters = source.signature.parameters
-    chosen = {name: value for name, value in named.items() if name in _OPTIONS and name not in parameters}
-    given = {name: value for name, value in named.items() if name not in chosen}
-    settings = Options(**chosen, **(options or {}))
+    given, chosen = split_options(source, named, _OPTIONS)
+    settings = Options(**chosen, **known_options(options))
 
     def bound(at: Sizes) -> dict[str, Any]:
         return _bound(source, args, given, arguments, at)

@@ -34,10 +34,12 @@ from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch, talks
 from tlx_xdsl.ptx.launch import PtxRun
-from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
-from tlx_xdsl.runtime.host_values import flattened, is_constant, on_host, signature_of, specialized
-from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options
+from tlx_xdsl.runtime.arguments import bound, defaults_of, split_options, typed
+from tlx_xdsl.runtime.compilation import frontend_module, installed_profile
+from tlx_xdsl.runtime.host_values import flattened, on_host
+from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options, known_options
 from tlx_xdsl.runtime.ptx_stage import PTX, run_ptx_stage
+from tlx_xdsl.runtime.specialization import Specialization
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 from tlx_xdsl.text.parser import parse_module
@@ -104,14 +106,8 @@ def interpret(
     does wrong while it runs, at the line that does it; TypeError and ValueError for arguments that do not fit.
     """
     source = source_of_kernel(kernel)
-    parameters = source.signature.parameters
-    chosen = {name: value for name, value in named.items() if name in _OPTIONS and name not in parameters}
-    given = {name: value for name, value in named.items() if name not in chosen}
-    try:
-        bound = source.signature.bind(*args, **given)
-    except TypeError as error:
-        raise InputTypeError(f"{source.name}: {error}, its parameters are {', '.join(parameters)}") from error
-    return interpret_source(source, grid, bound.arguments, Options(**chosen, **(options or {})))
+    given, chosen = split_options(source, named, _OPTIONS)
+    return interpret_source(source, grid, bound(source, args, given), Options(**chosen, **known_options(options)))
 
 
 def interpret_source(
@@ -154,29 +150,12 @@ def module_of(
 
     Raises CompilationError for an error in the kernel.
     """
-    constexprs: dict[str, Any] = {}
-    signature: dict[str, Signature] = {}
-    values: list[tuple[str, Any]] = []
-    for parameter in source.parameters:
-        name = parameter.name
-        if name not in arguments:
-            continue
-        value = arguments[name]
-        if parameter.is_constexpr or is_constant(value):
-            constexprs[name] = value
-        else:
-            signature[name] = (types or {}).get(name) or specialized(name, signature_of(name, value), value)
-            values.extend(flattened(name, value))
+    found = typed(source, arguments, types)
     specialization = Specialization(
-        signature, constexprs, options.target, options.num_warps, options.num_ctas, _cluster(options.cluster),
-        debug=True,
+        found.signature, found.constexprs, options.target, options.num_warps, options.num_ctas,
+        _cluster(options.cluster), debug=True,
     )  # fmt: skip
-    return frontend_module(source, specialization, installed_profile()), values
-
-
-def defaults_of(source: KernelSource) -> dict[str, Any]:
-    """The values of parameters that the definition of a kernel gives."""
-    return {each.name: each.default for each in source.parameters if each.default is not inspect.Parameter.empty}
+    return frontend_module(source, specialization, installed_profile()), found.values
 
 
 def interpret_text(

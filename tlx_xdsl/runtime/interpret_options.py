@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tlx_xdsl.errors import InputError
+from tlx_xdsl.errors import InputError, InputTypeError
+from tlx_xdsl.frontend.suggestions import did_you_mean
 from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, POLICIES
 
 FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
@@ -85,3 +86,14 @@ class Options:
             )
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"jobs must be at least 1, found {self.jobs}")
+
+
+def known_options(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The options that a call names apart. Raises TypeError for one that there is not."""
+    names = [field.name for field in fields(Options)]
+    for name in options or {}:
+        if name not in names:
+            raise InputTypeError(
+                f"options: there is no option '{name}'{did_you_mean(name, names)}, the options are {', '.join(names)}"
+            )
+    return options or {}

@@ -94,8 +94,8 @@ def forwarded(module: str) -> Callable[[F], F]:
 
     def decorate(method: F) -> F:
         @functools.wraps(method)
-        def call(self: Any, grid: Any, /, *args: Any, **named: Any) -> Any:
-            return getattr(import_module(module), method.__name__)(self, grid, *args, **named)
+        def call(self: Any, /, *args: Any, **named: Any) -> Any:
+            return getattr(import_module(module), method.__name__)(self, *args, **named)
 
         return call  # pyright: ignore[reportReturnType]
 

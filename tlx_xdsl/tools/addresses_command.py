@@ -27,12 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     repeated: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument("--grid", metavar="X,Y,Z", help="programs along each axis; expressions over the arguments")
-    parser.add_argument("--arg", **repeated, metavar="NAME=NUMBER", help="value of an integer argument")
     parser.add_argument(
         "--shape",
         **repeated,
         metavar="NAME=SIZES",
-        help="sizes of the array that a pointer or descriptor addresses: 1024,512",
+        help="sizes of the array that a pointer or descriptor addresses: 1024,512; an array of --arg says them, too",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument("--svg", metavar="FILE", help="write a picture: which program touches which block")

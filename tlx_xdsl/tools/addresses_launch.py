@@ -25,8 +25,11 @@ from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.runtime.show.coverage_svg import coverage_as_svg
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.tools.addresses_text import Findings, findings_as_json, findings_as_text, warn
+from tlx_xdsl.tools.argument_hints import hint_of_type
+from tlx_xdsl.tools.argument_values import argument_value
 from tlx_xdsl.tools.expressions import evaluate, grid_sizes
 from tlx_xdsl.tools.files import write_text
+from tlx_xdsl.tools.launches import check_fits, sizes_of
 from tlx_xdsl.tools.loading import assignments
 from tlx_xdsl.tools.modules import MLIR_SUFFIXES, frontend_of, load_ir
 
@@ -70,15 +73,21 @@ def _launch(args: argparse.Namespace, function: tt.FuncOp, constants: Mapping[st
     """Return what the command line says of a launch; a grid of one program where it does not say."""
     types = {name: argument.type for argument, name in argument_names(function).items()}
     numbers: dict[str, int] = {}
-    for name, text in assignments(args.arg, "--arg").items():
-        _check_name("--arg", name, types)
-        if isinstance(types[name], tt.PointerType | tt.TensorDescType):
-            raise CompilationError(f"--arg: '{name}' is an array: give its sizes, as in --shape {name}=1024,512")
-        number = evaluate("--arg", text, {})
-        if not isinstance(number, int):
-            raise CompilationError(f"--arg {name}: expected an integer, found '{text}'")
-        numbers[name] = number
     shapes: dict[str, tuple[int, ...]] = {}
+    sizes = sizes_of(args)
+    for name, text in assignments(args.arg, "--arg").items():
+        if name in constants:
+            continue
+        _check_name("--arg", name, types)
+        hint = hint_of_type(types[name])
+        value = argument_value(name, text, hint, 0, sizes, only_type=True)
+        check_fits(name, text, value, hint)
+        if isinstance(types[name], tt.PointerType | tt.TensorDescType):
+            shapes[name] = tuple(map(int, value.shape))
+        elif isinstance(value, int):
+            numbers[name] = value
+    numbers |= {name: size for name, size in sizes.items() if name in types and name not in numbers}
+    constants = {**sizes, **constants}
     for name, text in assignments(args.shape, "--shape").items():
         _check_name("--shape", name, types)
         shapes[name] = _sizes(name, text, types[name], {**constants, **numbers})

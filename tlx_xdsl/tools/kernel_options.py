@@ -9,6 +9,8 @@ from typing import Any, cast
 
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.errors import CompilationError, InputError
+from tlx_xdsl.frontend.signature import Signature
+from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.launch_options import LARGEST_CLUSTER
@@ -39,20 +41,22 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SM",
         help="GPU to compile for, such as sm_90a (the default) or sm_100a; for compile and explain also cpu and linalg",
     )
+    repeated: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument(
         "--signature",
-        action="append",
-        default=[],
-        metavar="NAME=TYPE",
-        help="type of a runtime argument: *fp16, *fp16:16 (16-byte aligned), i32, tensordesc<fp16[128, 64]>",
+        **repeated,
+        metavar="NAME=TYPE,...",
+        help="types of runtime arguments: *fp16, *fp16:16 (16-byte aligned), i32, tensordesc<fp16[128, 64]>",
     )
+    parser.add_argument("--constexpr", **repeated, metavar="NAME=VALUE,...", help="values of compile-time arguments")
     parser.add_argument(
-        "--constexpr",
-        action="append",
-        default=[],
+        "--arg",
+        **repeated,
         metavar="NAME=VALUE",
-        help="value of a compile-time argument",
+        help="an argument by a value, as for tlx run, whose type is taken: randn:fp16[512,512], FILE.npy, 5, "
+        "desc(randn:fp16[512,512], [64,64])",
     )
+    parser.add_argument("--size", **repeated, metavar="NAME=VALUE", help="a number that --arg and --constexpr may name")
     parser.add_argument("--num-warps", type=int, help="warps outside of warp-specialised tasks (4)")
     parser.add_argument("--num-stages", type=int, help="depth of automatic pipelining; explicit TLX has its own")
     parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
@@ -87,7 +91,7 @@ def load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specializati
     """
     kernel, defaults = load_kernel(args.kernel)
     options = launch_options(args, defaults)
-    return kernel, options, _specialization(args, defaults, options)
+    return kernel, options, _specialization(args, kernel.source, defaults, options)
 
 
 def triton_version(asked: str | None, *, needs_backend: bool) -> str:
@@ -152,11 +156,20 @@ def _cluster(value: object) -> list[int]:
     return sizes
 
 
-def _specialization(args: argparse.Namespace, defaults: KernelDefaults, options: Mapping[str, Any]) -> Specialization:
-    constexprs = {
-        name: constexpr_value(name, text) for name, text in assignments(args.constexpr, "--constexpr").items()
-    }
-    signature = assignments(args.signature, "--signature")
+def _specialization(
+    args: argparse.Namespace, source: KernelSource, defaults: KernelDefaults, options: Mapping[str, Any]
+) -> Specialization:
+    signature: dict[str, Signature] = dict(assignments(args.signature, "--signature"))
+    constexprs: dict[str, Any]
+    if args.arg or args.size:
+        # Loads numpy.
+        from tlx_xdsl.tools.launches import read_types
+
+        found = read_types(args, source, defaults)
+        constexprs, signature = found.constexprs, {**found.signature, **signature}
+    else:
+        given = assignments(args.constexpr, "--constexpr")
+        constexprs = {name: constexpr_value(name, text) for name, text in given.items()}
     return Specialization(
         {**{k: v for k, v in defaults.signature.items() if k not in constexprs}, **signature},
         {**{k: v for k, v in defaults.constexprs.items() if k not in signature}, **constexprs},

@@ -25,7 +25,8 @@ from tlx_xdsl.runtime.interpret import (
     interpret_source,
 )
 from tlx_xdsl.runtime.interpret_options import Options
-from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_type
+from tlx_xdsl.tools.argument_hints import hint_of_type
+from tlx_xdsl.tools.argument_values import Hint, argument_value
 from tlx_xdsl.tools.array_checks import check_array, summary, wide
 from tlx_xdsl.tools.expressions import grid_sizes
 from tlx_xdsl.tools.kernel_options import launch_options
