@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerType, ModuleOp
@@ -20,7 +20,14 @@ from tlx_xdsl.addresses.coverage.launch import Launch, argument_names
 from tlx_xdsl.analysis.constants import Constants
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, global_access
-from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, pointee_type, scalar_type, shape_of_tensor
+from tlx_xdsl.dialects.base.tensors import (
+    as_tensor,
+    element_bits,
+    integer_bits,
+    pointee_type,
+    scalar_type,
+    shape_of_tensor,
+)
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 
@@ -66,8 +73,8 @@ def _give_values(
     """Put numbers in the place of arguments, of the program's ids, and of the sizes of the grid."""
     entry = kernel.body.blocks[0]
     for argument, name in argument_names(kernel).items():
-        if name in numbers and isinstance(argument.type, IntegerType):
-            constant = arith.ConstantOp.from_int_and_width(numbers[name], argument.type, truncate_bits=True)
+        if name in numbers and (bits := integer_bits(argument.type)) is not None:
+            constant = arith.ConstantOp.from_int_and_width(numbers[name], IntegerType(bits), truncate_bits=True)
             entry.insert_ops_before([constant], cast(Operation, entry.first_op))
             argument.replace_all_uses_with(constant.result)
     for op in [*kernel.walk()]:
@@ -120,11 +127,11 @@ class _Walk:
         return 1
 
     def _add(self, op: Operation, times: int) -> None:
-        a, b = (getattr(op, name, None) for name in "ab")
         # Every matrix product of the dialects, and nothing else, names its operands so.
-        if isinstance(a, SSAValue) and isinstance(b, SSAValue) and hasattr(op, "d"):
-            *batch, rows, depth = _shape(a)
-            self.work.flops += 2 * times * prod(batch) * rows * depth * _shape(b)[-1]
+        if all(hasattr(op, name) for name in "abd"):
+            product: Any = op
+            *batch, rows, depth = _shape(product.a)
+            self.work.flops += 2 * times * prod(batch) * rows * depth * _shape(product.b)[-1]
         access = global_access(op)
         if access is None:
             return

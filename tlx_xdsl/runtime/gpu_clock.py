@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 _FLUSH_BYTES = 256 << 20
@@ -22,8 +23,7 @@ def timed_launches(launch: Callable[[], Any], seconds: float) -> tuple[float, ..
 
     The write that does so keeps the GPU busy while the host prepares the launch: the host's time does not count.
     """
-    import torch
-
+    torch: Any = import_module("torch")
     flush = torch.empty(_FLUSH_BYTES, dtype=torch.int8, device="cuda")
     for _ in range(_WARM_UP):
         launch()

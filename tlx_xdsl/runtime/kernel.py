@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tlx_xdsl.runtime.compilation import CompiledText
     from tlx_xdsl.runtime.interpret import Grid, Interpretation
     from tlx_xdsl.runtime.kernel_call import Launch
-    from tlx_xdsl.runtime.profile import Profile
+    from tlx_xdsl.runtime.profile_report import Profile
 
     Rest = ParamSpec("Rest")
     Result = TypeVar("Result")

@@ -36,6 +36,7 @@ from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
 from tlx_xdsl.runtime.jit.compiled_kernel import TLXCompiledKernel, specialization_of_source, symbol_of
 from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
+from tlx_xdsl.runtime.nvtx_ranges import follow_launches, phase
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendResult
@@ -76,6 +77,7 @@ def compile_cached(
     launch option that is not supported, DoesNotFitError when the kernel could never launch.
     """
     _check_options(src, target, options)
+    follow_launches()
     _warn_of_ignored_settings(src)
     start = time.perf_counter()
     environment = get_cache_invalidating_env_vars() if _env_vars is None else _env_vars
@@ -306,7 +308,8 @@ def _compile(
         else:
             report_again(diagnostic)
     chosen = wanted.backend_options(num_stages=options["num_stages"])
-    result = compile_ttgir(text.ttgir, chosen, source_name=f"{text.name}.ttgir")
+    with phase("Triton", text.name):
+        result = compile_ttgir(text.ttgir, chosen, source_name=f"{text.name}.ttgir")
     for warning in result.warnings:
         _warn(src, warning.text, warning.location)
     return _files(text, result), _metadata(result, options), {**text.times_ms, **result.times_ms}
