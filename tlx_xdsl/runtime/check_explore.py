@@ -10,7 +10,7 @@ from typing import Any
 
 from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError
 from tlx_xdsl.interpreter.limits import SEEDED
-from tlx_xdsl.interpreter.progress import Progress
+from tlx_xdsl.progress import Progress
 from tlx_xdsl.runtime.check_launches import Arrays, launched
 from tlx_xdsl.runtime.check_report import Case, Finding, Refusal, Report
 from tlx_xdsl.runtime.check_sizes import Scope, Sizes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
@@ -17,6 +16,7 @@ from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.runtime.clock import Clock
 from tlx_xdsl.runtime.nvtx_ranges import phase
 from tlx_xdsl.runtime.specialization import CONVERSIONS, Conversion, Specialization
 from tlx_xdsl.targets import Target, target_named
@@ -60,11 +60,13 @@ def compile_text(
     keep_ttir: bool = True,
     check_budget: bool = True,
     on_stage: StageCallback | None = None,
+    on_pass: Callable[[str], None] | None = None,
 ) -> CompiledText:
     """Compile a kernel to TTGIR text for a Triton version (our own spelling, that of 3.9, by default).
 
     `verify` checks the module after the frontend and after the last pass; with `verify_each`, and where `on_stage`
-    looks, after every pass. `on_stage` receives the text after the frontend and each pass, which `tlx-opt` reads.
+    looks, after every pass. `on_stage` receives the text after the frontend and each pass, which `tlx-opt` reads, and
+    `on_pass` their names alone.
     Without `keep_ttir` the result's `ttir` is empty; without `check_budget` a kernel that needs more than its target
     has is no error.
 
@@ -88,6 +90,8 @@ def compile_text(
 
     def finish(stage: str, module: ModuleOp, *, is_end: bool) -> None:
         clock.lap(stage)
+        if on_pass is not None:
+            on_pass(stage)
         if verify and (is_end or verify_each or on_stage is not None):
             verify_module(module)
             clock.lap("verify")
@@ -214,21 +218,3 @@ def installed_profile() -> Profile | None:
     """The profile of the installed Triton, or the nearest older one; None without Triton."""
     version = installed_triton_version()
     return None if version is None else nearest_profile(version)
-
-
-class Clock:
-    """Adds up milliseconds by name."""
-
-    def __init__(self, times: dict[str, float] | None = None) -> None:
-        self.times: dict[str, float] = {} if times is None else times
-        self._last = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        """Book the time since the last call under `name`."""
-        now = time.perf_counter()
-        self.times[name] = self.times.get(name, 0.0) + (now - self._last) * 1e3
-        self._last = now
-
-    def skip(self) -> None:
-        """Book the time since the last call nowhere."""
-        self._last = time.perf_counter()

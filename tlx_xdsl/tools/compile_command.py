@@ -57,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--print-after-all", action="store_true", help="also write the module after every pass, for tlx-opt"
     )
+    parser.add_argument(
+        "--no-cache",
+        action="store_true",
+        help="compile anew, and keep nothing (else it is kept in TLX_CACHE_DIR)",
+    )
     parser.add_argument("--no-verify", action="store_true", help="do not verify the module")
     parser.add_argument("-q", "--quiet", action="store_true", help="no report")
 

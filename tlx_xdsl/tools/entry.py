@@ -9,12 +9,16 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.tools.pipes import reader_has_gone
+
+STARTED = time.perf_counter()
+"""When the command line began, about: Python has started by then."""
 
 INTERRUPTED = 130
 """The exit status that a shell gives a program that SIGINT has ended."""

@@ -34,6 +34,10 @@ CPU_STAGES = ("ll", "s", "o", "h", "c", "json")
 and source, and what else a launcher must know."""
 
 
+NEEDS_TRITON = "stock Triton is not installed: pip install 'tlx-xdsl[nvidia]' (Linux only)"
+"""Why a stage after the text is missing."""
+
+
 def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments that say what a kernel is compiled for."""
     parser.add_argument(
@@ -95,15 +99,11 @@ def load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specializati
 
 
 def triton_version(asked: str | None, *, needs_backend: bool) -> str:
-    """The version whose text is written; a backend stage must be compiled by the version that is installed.
+    """The version whose text is written; a backend stage must be compiled by the version that is installed, if any.
 
     Raises CompilationError for what is no version, and for one that can't compile what is asked for.
     """
     installed = installed_triton_version()
-    if needs_backend and installed is None:
-        raise CompilationError(
-            "stock Triton is not installed: install tlx-xdsl[nvidia], or write text only with --emit ttir,ttgir"
-        )
     if asked is None:
         return installed or NEUTRAL.name
     try:

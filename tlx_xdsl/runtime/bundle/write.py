@@ -19,9 +19,9 @@ from tlx_xdsl.runtime.bundle.c_names import is_identifier
 from tlx_xdsl.runtime.bundle.folder import replace_folder
 from tlx_xdsl.runtime.bundle.load import LoadedBundle
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST, BundleArgument, BundleFile, Manifest, plain_json, sha256
-from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization
 from tlx_xdsl.runtime.interpret import source_of_kernel
 from tlx_xdsl.runtime.launch.cuda_driver import default_driver
+from tlx_xdsl.runtime.specialization import Conversion, Specialization
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.version import __version__
@@ -72,7 +72,14 @@ def write_bundle(
     check_launchable(source, wanted)
     text, result = compile_source(source, wanted, conversion=conversion, num_stages=num_stages)
     return write_compiled(
-        folder, source, wanted, text, result, name=name, num_stages=num_stages, flags=flags or LaunchFlags()
+        folder,
+        source,
+        wanted,
+        locations_first(text.ttgir),
+        result,
+        name=name,
+        num_stages=num_stages,
+        flags=flags or LaunchFlags(),
     )
 
 
@@ -99,17 +106,17 @@ def write_compiled(
     folder: str | PathLike[str],
     source: KernelSource,
     specialization: Specialization,
-    text: CompiledText,
+    ttgir: str,
     result: BackendResult,
     *,
     name: str | None = None,
     num_stages: int = 3,
     flags: LaunchFlags | None = None,
 ) -> Path:
-    """Write the bundle of a kernel that was compiled up to the binary: see `write_bundle`."""
+    """Write the bundle of a kernel that was compiled from `ttgir` up to the binary: see `write_bundle`."""
     manifest = _manifest(name or source.name, source, specialization, result, num_stages, flags or LaunchFlags())
     path = Path(folder) / manifest.name
-    stages = {"cubin": result.cubin, "ptx": result.ptx.encode(), "ttgir": locations_first(text.ttgir).encode()}
+    stages = {"cubin": result.cubin, "ptx": result.ptx.encode(), "ttgir": ttgir.encode()}
     try:
         write_files(path, manifest, stages)
     except (ValueError, NotImplementedError) as error:

@@ -26,7 +26,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.interpreter.progress import Progress
+from tlx_xdsl.progress import Progress
 from tlx_xdsl.runtime.cpu.autotune import CpuAutotuner
 from tlx_xdsl.runtime.jit.ahead import Answer, compiled_ahead
 from tlx_xdsl.runtime.jit.stand_in_driver import leave_the_gpu
@@ -194,7 +194,7 @@ class TLXAutotuner(Autotuner):
             self._expected = expected_of(self._reference, {**self.nargs, **kwargs})
         timings: dict[Any, Any] = {}
         ready = compiled_ahead(lambda number: self._compile(configs[number]), range(len(configs)), self._processes)
-        with closing(ready), Progress(len(configs), "configurations", shown=self._progress) as progress:
+        with closing(ready), Progress(len(configs), "configurations", wanted=self._progress) as progress:
             for found in ready:
                 answer = found if isinstance(found, Answer) else Answer(found)
                 for message, category, file, line in answer.warnings:
@@ -206,7 +206,8 @@ class TLXAutotuner(Autotuner):
                 else:
                     timings[config] = self._bench(*args, config=config, **kwargs)
                 best = min(timings, key=_median_in(timings))
-                progress.advance(f"best {_median_in(timings)(best):.4g} ms")
+                progress.advance()
+                progress.note(f"best {_median_in(timings)(best):.4g} ms")
         self._warn([config for config in configs if {config} & (set(self.pruned) | set(self.wrong)) - refused])
         if self.wrong and all(timings[config][0] == inf for config in configs):
             first = next(f"{each}: {self.wrong[each]}" for each in configs if each in self.wrong)

@@ -18,7 +18,7 @@ import numpy as np
 
 from tlx_xdsl.backend.occupancy import occupancy_of
 from tlx_xdsl.errors import CompilationError, InputError
-from tlx_xdsl.interpreter.progress import Progress
+from tlx_xdsl.progress import Progress
 from tlx_xdsl.runtime.arguments import defaults_of
 from tlx_xdsl.runtime.estimate import estimated
 from tlx_xdsl.runtime.gpu_clock import timed_launches
@@ -77,7 +77,7 @@ def bench(
         _Bench(arguments, reference, tolerance, seconds).measure if on_gpu else _Model(arguments).estimate
     )
     speeds: list[Speed] = []
-    with Progress(len(report), "configurations", shown=progress) as bar:
+    with Progress(len(report), "configurations", wanted=progress) as bar:
         for result in report:
             settings = _settings(result.job)
             if not result.is_launchable:
@@ -85,7 +85,8 @@ def bench(
             else:
                 known = {**defaults_of(result.job.source), **arguments, **result.job.settings}
                 speeds.append(measure(result, grid_of(grid, known)))
-            bar.advance(f"best {min(each.median for each in speeds):.4g} ms")
+            bar.advance()
+            bar.note(f"best {min(each.median for each in speeds):.4g} ms")
     return SpeedReport.of(
         names.pop(),
         default_driver().device_name(0) if on_gpu else report[0].job.specialization.target,

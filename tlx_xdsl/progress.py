@@ -1,0 +1,79 @@
+"""One display of progress for all work that takes a while, by tqdm where that is installed (the extra `cli`).
+
+It shows at a terminal, in a notebook of Jupyter and in one of marimo, which puts a bar of its own in the place of
+tqdm's. Without tqdm nothing is shown, and nothing else changes.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from importlib import import_module
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Any, TextIO
+
+DELAY = 2.0
+"""Seconds that work takes before it shows a bar."""
+
+
+class Progress:
+    """Counts what is done of `total`, for `with`; `what` is counted, such as `programs`.
+
+    The bar appears after `delay` seconds and goes away at the end. With `wanted` it is shown wherever `stream`
+    (standard error) goes, and with False nowhere; by default at a terminal and in a notebook.
+    """
+
+    def __init__(
+        self,
+        total: int,
+        what: str,
+        *,
+        delay: float = DELAY,
+        wanted: bool | None = None,
+        stream: TextIO | None = None,
+    ):
+        stream = sys.stderr if stream is None else stream
+        self._due = time.monotonic() + delay
+        self._bar: Any = None
+        if wanted is False or (wanted is None and not (stream.isatty() or in_notebook())) or find_spec("tqdm") is None:
+            return
+        # As everywhere in a terminal: shorter than its line, gone when the work is done.
+        options: dict[str, Any] = {"total": total, "desc": what}
+        if not _in_marimo():
+            options |= {"file": stream, "leave": False, "delay": delay, "dynamic_ncols": True}
+            options |= {"bar_format": "{desc} |{bar:24}| {n_fmt} of {total_fmt} {elapsed}<{remaining}{postfix}"}
+        base: Any = import_module("tqdm.notebook" if in_notebook() else "tqdm").tqdm
+        # Without tqdm's thread, for processes are forked meanwhile.
+        self._bar = type("Bar", (base,), {"monitor_interval": 0})(**options)
+
+    def __enter__(self) -> Progress:
+        """Begin."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def advance(self, count: int = 1) -> None:
+        """So many more are done."""
+        if self._bar is not None:
+            self._bar.update(count)
+
+    def note(self, text: str) -> None:
+        """Say something after the bar, such as what is being done."""
+        if self._bar is not None and hasattr(self._bar, "set_postfix_str"):
+            self._bar.set_postfix_str(text, refresh=time.monotonic() >= self._due)
+
+
+def in_notebook() -> bool:
+    """Return whether a notebook shows what this process draws."""
+    return "ipykernel" in sys.modules or _in_marimo()
+
+
+def _in_marimo() -> bool:
+    marimo: Any = sys.modules.get("marimo")
+    return marimo is not None and bool(getattr(marimo, "running_in_notebook", bool)())
