@@ -27,6 +27,9 @@ sys.path.insert(0, str(ROOT))
 import triton
 import triton.language as tl
 
+CORES_AT_START = len(os.sched_getaffinity(0))
+"""Before torch is imported, which may bind its threads to cores."""
+
 WANTED = 0.6
 """The largest ratio of our time to Triton's that is accepted."""
 
@@ -59,7 +62,7 @@ def matmul(a, b, c, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK
     tl.store(to, sums.to(tl.float16), mask=(along_m[:, None] < M) & (along_n[None, :] < N))
 
 
-def tuned(who, count, dry):
+def tuned(who, count, dry, processes):
     """The kernel with its configurations, and how often a configuration was measured."""
     measured = []
 
@@ -79,7 +82,7 @@ def tuned(who, count, dry):
 
     if not dry:
         options["reference"] = lambda at: {"c": (at["a"].float() @ at["b"].float()).half()}
-    return tlx_xdsl.autotune(**options, progress=True)(tlx_xdsl.jit(matmul)), measured
+    return tlx_xdsl.autotune(**options, processes=processes, progress=True)(tlx_xdsl.jit(matmul)), measured
 
 
 class Operand:
@@ -108,7 +111,7 @@ def pretended():
         yield
 
 
-def search(who, size, count, dry):
+def search(who, size, count, dry, processes):
     """Search, in this process; return what was found as a dictionary."""
     if dry:
         operands, wait = [Operand()] * 3, lambda: None
@@ -121,7 +124,7 @@ def search(who, size, count, dry):
         # The first product of a process makes cuBLAS's handle.
         a @ b
         wait()
-    kernel, measured = tuned(who, count, dry)
+    kernel, measured = tuned(who, count, dry, processes)
     start = time.perf_counter()
     grid = lambda at: (triton.cdiv(size, at["BLOCK_M"]) * triton.cdiv(size, at["BLOCK_N"]),)  # noqa: E731
     kernel[grid](*operands, size, size, size)
@@ -132,6 +135,18 @@ def search(who, size, count, dry):
     if report is not None:
         print(report.table(), file=sys.stderr)
         found |= {"source": report.source, "checked": report.checked, "wrong": len(kernel.wrong)}
+        found |= {"compiling": kernel.compile_seconds, "measuring": kernel.measure_seconds}
+        from tlx_xdsl.runtime.jit.processors import processor_count, processors
+
+        found |= {
+            "cores": [
+                CORES_AT_START,
+                len(os.sched_getaffinity(0)),
+                len(processors()),
+                processor_count(),
+                os.cpu_count(),
+            ]
+        }
     timings = getattr(kernel, "configs_timings", {})
     return found | {"ms": {str(config): times[0] for config, times in timings.items()}}
 
@@ -139,6 +154,8 @@ def search(who, size, count, dry):
 def in_process(args, who, folder, count):
     """Search in a new process with its cache in `folder`."""
     command = [sys.executable, __file__, "--who", who, "--size", str(args.size), "--configs", str(count)]
+    if args.processes is not None:
+        command += ["--processes", str(args.processes)]
     start = time.perf_counter()
     done = subprocess.run(
         [*command, *(["--dry"] if args.dry else [])],
@@ -155,13 +172,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=4096, help="M, N and K (4096)")
     parser.add_argument("--configs", type=int, default=len(CONFIGS), help=f"how many ({len(CONFIGS)})")
+    parser.add_argument("--processes", type=int, help="that compile ours (one for each core but one)")
     parser.add_argument("--dry", action="store_true", help="launch nothing")
     parser.add_argument("--json", metavar="FILE", help="write all figures to a file")
     parser.add_argument("--who", choices=("triton", "ours"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.who:
         with pretended() if args.dry else nullcontext():
-            print(json.dumps(search(args.who, args.size, args.configs, args.dry)))
+            print(json.dumps(search(args.who, args.size, args.configs, args.dry, args.processes)))
         return
     with tempfile.TemporaryDirectory() as root:
         for who in ("triton", "ours"):
@@ -174,6 +192,8 @@ def main():
         }
     for name, run in runs.items():
         times = f"search {run['seconds']:7.2f} s, process {run['process']:7.2f} s"
+        if "compiling" in run:
+            times += f" ({run['compiling']:.1f} s compiling, {run['measuring']:.1f} s measuring, cores {run['cores']})"
         print(f"{name:>15}: {times}, {run['measured']} measured, best {run['best']}")
     for name in ("ours", "ours again"):
         ratios = [runs[name][what] / runs["triton"][what] for what in ("seconds", "process")]

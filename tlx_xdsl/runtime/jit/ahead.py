@@ -11,6 +11,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from typing import Any, cast
 
 from tlx_xdsl.backend import limit_workers, start_worker
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.runtime.jit.processors import processor_count, processors, use_all
 
 SECONDS = 600.0
 """The longest that no process may have anything to say: they are ended then, and what is left is not compiled here."""
@@ -35,6 +37,8 @@ class Answer:
     """Why it can't be compiled; any other failure is no answer: the caller meets it where it compiles for itself."""
     warnings: tuple[tuple[str, type[Warning], str, int], ...] = ()
     """What was warned of on the way: message, category, file and line."""
+    seconds: float = 0.0
+    """Of the process that has compiled it."""
 
 
 @dataclass
@@ -56,11 +60,14 @@ def compiled_ahead(
     Closing the generator ends the processes.
     """
     # A search whose result is on disk loads no xDSL, and the processes start with what is loaded here.
-    from tlx_xdsl.interpreter.workers import can_fork, cores
+    from tlx_xdsl.interpreter.workers import can_fork
 
+    if not can_fork():
+        yield from tasks
+        return
     import_module("tlx_xdsl.runtime.compilation")
-    count = min(max(1, cores() - 1) if processes is None else processes, len(tasks))
-    if count < 1 or not can_fork():
+    count = min(max(1, processor_count() - 1) if processes is None else processes, len(tasks))
+    if count < 1:
         yield from tasks
         return
     crew = _Crew(compile_one, tasks)
@@ -81,12 +88,12 @@ class _Crew:
 
     def start(self, count: int) -> None:
         """Fork so many processes, each with its first task."""
-        context = multiprocessing.get_context("fork")
+        context, wanted = multiprocessing.get_context("fork"), processors()
         for number in [next(self._left) for _ in range(count)]:
             ours, theirs = context.Pipe()
             inherited = [ours, *(worker.link for worker in self._workers)]
             process = context.Process(
-                target=_work, args=(theirs, inherited, self._compile_one, number), daemon=True
+                target=_work, args=(theirs, inherited, wanted, self._compile_one, number), daemon=True
             )  # fmt: skip
             with warnings.catch_warnings():
                 # Python 3.12 warns of other threads: a process here waits for none of their locks, or is ended.
@@ -138,8 +145,15 @@ class _Crew:
         worker.process.join()
 
 
-def _work(link: Connection, inherited: Sequence[Connection], compile_one: Callable[[int], Any], number: int) -> None:
+def _work(
+    link: Connection,
+    inherited: Sequence[Connection],
+    wanted: set[int],
+    compile_one: Callable[[int], Any],
+    number: int,
+) -> None:
     """Compile what the parent asks for, until there is no more."""
+    use_all(wanted)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What belongs to the GPU must not be destroyed here.
     gc.freeze()
@@ -162,13 +176,15 @@ def _work(link: Connection, inherited: Sequence[Connection], compile_one: Callab
 
 
 def _outcome(compile_one: Callable[[int], Any], number: int) -> int | Answer:
+    start = time.perf_counter()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
             compile_one(number)
         except CompilationError as error:
-            return Answer(number, error.without_history())
+            return Answer(number, error.without_history(), seconds=time.perf_counter() - start)
         except Exception:
             # The reason may be that there is no GPU in here: the parent compiles it itself, and reports what it meets.
             return number
-    return Answer(number, None, tuple((str(each.message), each.category, each.filename, each.lineno) for each in said))
+    texts = tuple((str(each.message), each.category, each.filename, each.lineno) for each in said)
+    return Answer(number, None, texts, time.perf_counter() - start)

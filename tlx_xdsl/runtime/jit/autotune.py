@@ -87,6 +87,7 @@ class TLXAutotuner(Autotuner):
     report: the configurations of the last search in the order of their speed; None before the first.
     pruned: the configurations that could never launch, with the reason for each.
     wrong: those whose results differ from the reference, with the difference.
+    compile_seconds, measure_seconds: of the last search, the first over all processes that have compiled.
     on_cpu: the search by times of the CPU, for launches on arrays that are there.
     """
 
@@ -105,6 +106,7 @@ class TLXAutotuner(Autotuner):
         self.pruned: dict[triton.Config, str] = {}
         self.wrong: dict[triton.Config, str] = {}
         self.report: SpeedReport | None = None
+        self.compile_seconds = self.measure_seconds = 0.0
         self.on_cpu = CpuAutotuner(*args, **kwargs, cache_results=bool(cache_results))
         self._reference, self._tolerance = reference, tolerance
         self._processes, self._progress = processes, progress
@@ -193,6 +195,7 @@ class TLXAutotuner(Autotuner):
         if self._reference is not None:
             self._expected = expected_of(self._reference, {**self.nargs, **kwargs})
         timings: dict[Any, Any] = {}
+        self.compile_seconds, self.measure_seconds = 0.0, 0.0
         ready = compiled_ahead(lambda number: self._compile(configs[number]), range(len(configs)), self._processes)
         with closing(ready), Progress(len(configs), "configurations", wanted=self._progress) as progress:
             for found in ready:
@@ -200,12 +203,15 @@ class TLXAutotuner(Autotuner):
                 for message, category, file, line in answer.warnings:
                     warnings.warn_explicit(message, category, file, line)
                 config = configs[answer.number]
+                self.compile_seconds += answer.seconds
+                begin = time.perf_counter()
                 if isinstance(answer.error, DoesNotFitError):
                     self.kernel.refusal, self.pruned[config] = answer.error, answer.error.message
                     timings[config] = [inf] * 3
                 else:
                     timings[config] = self._bench(*args, config=config, **kwargs)
                 best = min(timings, key=_median_in(timings))
+                self.measure_seconds += time.perf_counter() - begin
                 progress.advance()
                 progress.note(f"best {_median_in(timings)(best):.4g} ms")
         self._warn([config for config in configs if {config} & (set(self.pruned) | set(self.wrong)) - refused])
