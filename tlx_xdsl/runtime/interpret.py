@@ -39,6 +39,7 @@ from tlx_xdsl.runtime.compilation import frontend_module, installed_profile
 from tlx_xdsl.runtime.host_values import flattened, on_host
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options, known_options
 from tlx_xdsl.runtime.ptx_stage import PTX, run_ptx_stage
+from tlx_xdsl.runtime.reproducible import reproducible
 from tlx_xdsl.runtime.specialization import Specialization
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
@@ -118,6 +119,17 @@ def interpret_source(
     types: Mapping[str, Signature] | None = None,
 ) -> Interpretation:
     """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values."""
+    with reproducible(source, grid=grid, arguments=arguments, options=options, types=types):
+        return _interpret_source(source, grid, arguments, options, types)
+
+
+def _interpret_source(
+    source: KernelSource,
+    grid: Grid,
+    arguments: Mapping[str, Any],
+    options: Options,
+    types: Mapping[str, Signature] | None = None,
+) -> Interpretation:
     if options.stage == PTX:
         return _run_final(source, grid, arguments, options, types)
     with collected_diagnostics() as warnings:

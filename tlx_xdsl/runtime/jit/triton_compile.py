@@ -37,6 +37,7 @@ from tlx_xdsl.runtime.fingerprint import compiler_changed, compiler_fingerprint,
 from tlx_xdsl.runtime.jit.compiled_kernel import TLXCompiledKernel, specialization_of_source, symbol_of
 from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
 from tlx_xdsl.runtime.nvtx_ranges import follow_launches, phase
+from tlx_xdsl.runtime.reproducible import reproducible
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendResult
@@ -300,7 +301,10 @@ def _compile(
     # A hit of the cache loads no xDSL.
     from tlx_xdsl.text.diagnostics import collected_diagnostics, report_again
 
-    with collected_diagnostics() as said:
+    with (
+        reproducible(src.fn.source, specialization=wanted, num_stages=options["num_stages"]),
+        collected_diagnostics() as said,
+    ):
         text = _compile_text(src, wanted)
     for diagnostic in said:
         if diagnostic.severity == "warning":
@@ -308,7 +312,10 @@ def _compile(
         else:
             report_again(diagnostic)
     chosen = wanted.backend_options(num_stages=options["num_stages"])
-    with phase("Triton", text.name):
+    with (
+        reproducible(src.fn.source, specialization=wanted, num_stages=options["num_stages"]),
+        phase("Triton", text.name),
+    ):
         result = compile_ttgir(text.ttgir, chosen, source_name=f"{text.name}.ttgir")
     for warning in result.warnings:
         _warn(src, warning.text, warning.location)

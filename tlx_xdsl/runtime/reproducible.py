@@ -1,0 +1,67 @@
+"""Reproducers of failures, written where they happen: TLX_REPRO names the folder for them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.frontend.source import KernelSource
+
+VARIABLE = "TLX_REPRO"
+
+
+class _Writing:
+    """True while a reproducer is being written, for which the failing step runs again."""
+
+    active = False
+
+
+@contextmanager
+def reproducible(source: KernelSource, **what: Any) -> Generator[None]:
+    """Within, a failure writes a reproducer where TLX_REPRO asks for it, and a note of the error says where.
+
+    `what` are the arguments of `runtime.repro.Failing` beside the source: what the kernel is compiled for, or a launch.
+    """
+    folder = os.environ.get(VARIABLE)
+    if not folder or _Writing.active:
+        yield
+        return
+    arguments = what.get("arguments")
+    if isinstance(arguments, Mapping):
+        # The run changes arrays.
+        what["arguments"] = {name: copied(value) for name, value in arguments.items()}
+    try:
+        yield
+    except CompilationError as error:
+        if not any(note.startswith("reproducer: ") for note in error.notes):
+            _Writing.active = True
+            try:
+                written = import_module("tlx_xdsl.runtime.repro").write_into(folder, source, error, **what)
+            finally:
+                _Writing.active = False
+            error.notes = (*error.notes, f"reproducer: python {written}")
+        raise
+
+
+def note_failed_launch(source: KernelSource, grid: Any, args: Any, named: Mapping[str, Any], error: Exception) -> None:
+    """Write a reproducer of a launch on a GPU where TLX_REPRO asks for it; a note of the exception says where."""
+    folder = os.environ.get(VARIABLE)
+    if folder and not _Writing.active:
+        written = import_module("tlx_xdsl.runtime.repro.launch").write_launch(folder, source, grid, args, named, error)
+        error.add_note(f"reproducer: python {written}")
+
+
+def copied(value: Any) -> Any:
+    """A value with arrays of its own."""
+    if isinstance(value, np.ndarray):
+        return np.array(value)
+    if hasattr(value, "block_shape") and isinstance(value.base, np.ndarray):
+        padding = getattr(value, "padding", "zero")
+        return type(value)(np.array(value.base), value.shape, value.strides, value.block_shape, padding)
+    return value
