@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,9 +32,9 @@ def reproducible(source: KernelSource, **what: Any) -> Generator[None]:
     if not folder or _Writing.active:
         yield
         return
-    arguments = what.get("arguments")
-    if isinstance(arguments, Mapping):
+    if "arguments" in what:
         # The run changes arrays.
+        arguments: Mapping[str, Any] = what["arguments"]
         what["arguments"] = {name: copied(value) for name, value in arguments.items()}
     try:
         yield
@@ -60,8 +60,9 @@ def note_failed_launch(source: KernelSource, grid: Any, args: Any, named: Mappin
 def copied(value: Any) -> Any:
     """A value with arrays of its own."""
     if isinstance(value, np.ndarray):
-        return np.array(value)
-    if hasattr(value, "block_shape") and isinstance(value.base, np.ndarray):
-        padding = getattr(value, "padding", "zero")
-        return type(value)(np.array(value.base), value.shape, value.strides, value.block_shape, padding)
+        return np.array(cast(Any, value))
+    descriptor: Any = value
+    if hasattr(value, "block_shape") and isinstance(descriptor.base, np.ndarray):
+        sizes = (descriptor.shape, descriptor.strides, descriptor.block_shape)
+        return type(value)(copied(descriptor.base), *sizes, getattr(value, "padding", "zero"))
     return value

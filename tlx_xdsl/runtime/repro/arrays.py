@@ -42,7 +42,7 @@ class Values:
         if value is None or isinstance(value, bool | int | float | str):
             return repr(value)
         if isinstance(value, np.generic):
-            return repr(value.item())
+            return repr(cast("np.generic[Any]", value).item())
         if isinstance(value, dtype):
             return f"tl.{value.name}" if hasattr(value, "name") else str(value)
         if isinstance(value, tuple):

@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 from importlib import metadata
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, cast
 
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.errors import CompilationError
@@ -123,7 +123,7 @@ def _run_options(options: Options, values: Values) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(cast("list[Any]", value)) if isinstance(value, list) else value
 
 
 def _specialization(wanted: Specialization, values: Values) -> str:
