@@ -12,6 +12,7 @@ import numpy as np
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.runtime.host_values import is_descriptor
 
 VARIABLE = "TLX_REPRO"
 
@@ -61,8 +62,8 @@ def copied(value: Any) -> Any:
     """A value with arrays of its own."""
     if isinstance(value, np.ndarray):
         return np.array(cast(Any, value))
-    descriptor: Any = value
-    if hasattr(value, "block_shape") and isinstance(descriptor.base, np.ndarray):
-        sizes = (descriptor.shape, descriptor.strides, descriptor.block_shape)
-        return type(value)(copied(descriptor.base), *sizes, getattr(value, "padding", "zero"))
+    base: Any = getattr(value, "base", None)
+    if is_descriptor(value) and isinstance(base, np.ndarray):
+        sizes = (value.shape, value.strides, value.block_shape)
+        return type(value)(copied(cast(Any, base)), *sizes, getattr(value, "padding", "zero"))
     return value

@@ -9,7 +9,6 @@ import argparse
 import json
 import linecache
 import re
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tlx_xdsl.backend import UpTo, installed_triton_version, start_worker
-from tlx_xdsl.errors import CompilationError, SourceLocation, render
+from tlx_xdsl.errors import CompilationError, SourceLocation, relative_paths, render, with_shown_paths
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.runtime import cache
@@ -32,6 +31,7 @@ from tlx_xdsl.runtime.specialization import Specialization
 from tlx_xdsl.tools.entry import STARTED
 from tlx_xdsl.tools.files import write_file
 from tlx_xdsl.tools.kernel_options import NEEDS_TRITON, STAGES, load, triton_version
+from tlx_xdsl.tools.output import say, warn
 from tlx_xdsl.tools.report import section, times_section
 
 _TEXT = ("ttir", "ttgir")
@@ -62,8 +62,8 @@ def run(args: argparse.Namespace) -> None:
     job = _Job(kernel.source, specialization, version, None if lacks_triton else upto, options["num_stages"])
     with reproducible(job.source, specialization=specialization, num_stages=job.num_stages):
         products, found = _products(job, args, clock, write)
-    for warning in (*products.warnings, *_spills(kernel.source, products)):
-        print(warning, file=sys.stderr)
+    for warning in (*map(with_shown_paths, products.warnings), *_spills(kernel.source, products)):
+        say(warning)
     stages: dict[str, str | bytes] = {stage: getattr(products, stage) for stage in _TEXT}
     if job.upto is not None:
         stages |= {"llir": products.llir, "ptx": products.ptx, "cubin": products.cubin}
@@ -82,8 +82,7 @@ def run(args: argparse.Namespace) -> None:
         if found is not None:
             print(f"  compiled before, in {sum(products.times_ms.values()):.0f} ms: {found}")
     if missing:
-        what = ", ".join(missing)
-        print(render("warning", f"not written: {what}: {NEEDS_TRITON}", None, None, ()), file=sys.stderr)
+        warn(f"not written: {', '.join(missing)}: {NEEDS_TRITON}")
 
 
 @dataclass(frozen=True)
@@ -170,11 +169,12 @@ def _compiled(job: _Job, args: argparse.Namespace, clock: Clock, write: Callable
         clock.times.update(text.times_ms)
         clock.skip()
         bar.advance(2)
-        ttir, ttgir, warnings = locations_first(text.ttir), locations_first(text.ttgir), [*map(str, diagnostics)]
+        ttir, ttgir = locations_first(text.ttir), locations_first(text.ttgir)
+        # They may be read again from another folder.
+        with relative_paths(None):
+            warnings = tuple(map(str, diagnostics))
         if job.upto is None:
-            return Products(
-                text.name, job.triton_version, ttir, ttgir, warnings=tuple(warnings), times_ms=dict(text.times_ms)
-            )
+            return Products(text.name, job.triton_version, ttir, ttgir, warnings=warnings, times_ms=dict(text.times_ms))
 
         def on_triton(stage: str) -> None:
             bar.note(f"Triton: {stage}")
@@ -195,9 +195,11 @@ def _compiled(job: _Job, args: argparse.Namespace, clock: Clock, write: Callable
     waited = clock.lap("Triton: start, answer")
     clock.times["Triton: start, answer"] = waited - sum(times.values())
     clock.times.update(times)
+    with relative_paths(None):
+        warnings += tuple(map(str, result.warnings))
     return Products(
         text.name, result.triton_version, ttir, ttgir, result.llir, result.ptx, result.cubin, result.metadata,
-        result.resources, result.fp_fusion, (*warnings, *map(str, result.warnings)), {**text.times_ms, **times},
+        result.resources, result.fp_fusion, warnings, {**text.times_ms, **times},
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import MLIR_PROFILES, PROFILES, MlirProfile, Profile, mlir_profile, profile_for
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.tools.failures import as_compilation_error
+from tlx_xdsl.tools.output import say
 from tlx_xdsl.tools.pass_arguments import collect_passes, pipeline, unknown_argument
 from tlx_xdsl.tools.verify_diagnostics import expectations, mismatches, reported
 from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES
@@ -176,7 +177,7 @@ class TlxOptMain(xDSLOptMain):
             complaints = [*diagnostics, *([] if error is None else [error])]
             succeeded = error is None
         for complaint in complaints:
-            print(complaint, file=sys.stderr)
+            say(complaint)
         if text is not None:
             output.write(text)
         return succeeded

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import linecache
-import sys
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -33,6 +32,7 @@ from tlx_xdsl.tools.kernel_options import launch_options
 from tlx_xdsl.tools.launches import numbers_of, read_kernel, sizes_of
 from tlx_xdsl.tools.loading import assignments
 from tlx_xdsl.tools.modules import MLIR_SUFFIXES, load_ir
+from tlx_xdsl.tools.output import say
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 
 
@@ -138,7 +138,7 @@ class _Run:
         Raises CompilationError for an array that does not hold what it should.
         """
         for diagnostic in result.warnings:
-            print(diagnostic, file=sys.stderr)
+            say(diagnostic)
         changed = [name for name, array in self._arrays.items() if array.tobytes() != self._before[name].tobytes()]
         for name in changed:
             print(f"{name}: {summary(self._arrays[name])}")

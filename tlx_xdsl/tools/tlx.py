@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from tlx_xdsl.tools.entry import exit_status
+from tlx_xdsl.tools.parser import Parser
 from tlx_xdsl.version import __version__
 
 COMMANDS = {
@@ -18,6 +19,7 @@ COMMANDS = {
     "map": ("map_command", "show which memory every buffer of a kernel has"),
     "addresses": ("addresses_command", "show where each program of a kernel touches memory"),
     "sweep": ("sweep_command", "compile all combinations of choices, with a verdict on each"),
+    "lint": ("lint_command", "check kernels without compiling them to a binary"),
     "repro": ("repro_command", "write a script that fails as a kernel does"),
     "reverse": ("reverse_command", "write IR as the Python of a kernel"),
     "ttl": ("ttl_command", "compile, run or check a kernel for Tenstorrent's cores"),
@@ -38,7 +40,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _parsed(args: Sequence[str]) -> tuple[argparse.Namespace, Callable[[argparse.Namespace], int | None]]:
     """The command line, and the function of its command."""
-    parser = argparse.ArgumentParser(prog="tlx", description="A pure-Python compiler for Triton's TLX")
+    parser = Parser(prog="tlx", description="A pure-Python compiler for Triton's TLX")
     parser.add_argument("-v", "--version", action="version", version=f"tlx {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     asked = next((arg for arg in args if not arg.startswith("-")), None)
@@ -48,6 +50,7 @@ def _parsed(args: Sequence[str]) -> tuple[argparse.Namespace, Callable[[argparse
         if name == asked:
             home = import_module(f"tlx_xdsl.tools.{module}")
             home.add_arguments(command)
+            parser.commands[name] = command
             run = home.run
     parsed = parser.parse_args(args)
     assert run is not None, "the parser has refused any other command"

@@ -24,6 +24,7 @@ from tlx_xdsl.tools.argument_values import Hint, argument_value
 from tlx_xdsl.tools.array_checks import check_array, summary, wide
 from tlx_xdsl.tools.files import write_file
 from tlx_xdsl.tools.loading import assignments
+from tlx_xdsl.tools.output import say, warn
 from tlx_xdsl.tools.ttl_loading import load_ttl_kernel
 
 SCHEDULES = 8
@@ -145,10 +146,10 @@ def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) ->
 
 def _warn(report: Report) -> None:
     for warning in report.warnings:
-        print(warning, file=sys.stderr)
+        say(warning)
     for name, pages in report.unwritten.items():
         shown = ", ".join(map(str, pages[:SHOWN])) + (", ..." if len(pages) > SHOWN else "")
-        print(f"warning: {len(pages)} pages of '{name}' were not written: {shown}", file=sys.stderr)
+        warn(f"{len(pages)} pages of '{name}' were not written: {shown}")
 
 
 def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
