@@ -285,3 +285,46 @@ def test_a_reference_that_does_not_fit_says_what_was_expected(launches, referenc
     kernel = tlx_xdsl.autotune(configs, [], do_bench=bench_by_warps, processes=0, reference=reference)(store_n)
     with pytest.raises((ValueError, TypeError), match=message):
         kernel[(1,)](ArrayTensor(4), 16)
+
+
+# --- what the model leaves out ----------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def product(a, b, c, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    sums = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for start in range(0, n, 32):
+        k = start + tl.arange(0, 32)
+        sums = tl.dot(tl.load(a + row[:, None] * n + k), tl.load(b + k[:, None] * n + column), sums)
+    tl.store(c + row[:, None] * n + column, sums.to(tl.float16))
+
+
+def product_tuner(**options):
+    configs = [tlx_xdsl.Config({"BLOCK": block}) for block in (16, 64, 100, 128)]
+    return tlx_xdsl.autotune(configs, ["n"], do_bench=by_warps, processes=0, cache_results=False, **options)(product)
+
+
+SQUARE = lambda args: (args["n"] // args["BLOCK"],) * 2  # noqa: E731
+
+
+def test_the_model_ranks_without_a_gpu_and_says_so():
+    arrays = [np.zeros((4096, 4096), np.float16)] * 3
+    report = product_tuner().rank(*arrays, 4096, grid=SQUARE)
+    assert [each.settings["BLOCK"] for each in report.speeds] == [128, 64, 16, 100]
+    assert report.speeds[-1].remark.startswith("tl.arange: the range 0 to 100")
+    assert report.source == "estimated"
+    assert "nothing was measured, for there is no GPU here" in report.table()
+
+
+@pytest.mark.parametrize(("keep", "blocks"), [(1, [64]), (0.5, [64, 128])])
+def test_only_the_first_ones_are_measured(launches, keep, blocks):
+    """Of tiles of 128 there are too few to fill the GPU."""
+    by_warps.runs = 0
+    kernel = product_tuner(keep=keep)
+    kernel[SQUARE](*[FakeTensor(512, 512)] * 3, 512)
+    # A single one needs no measurement (Triton 3.6 makes one all the same).
+    assert by_warps.runs in ((0, 1) if len(blocks) == 1 else (len(blocks),))
+    assert kernel.best_config.kwargs["BLOCK"] in blocks
+    assert [config.kwargs["BLOCK"] for config in kernel.pruned] == [100]

@@ -23,12 +23,14 @@ from typing import Any, cast
 import triton
 from triton import knobs
 from triton.runtime.autotuner import Autotuner
+from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.runtime.cpu.autotune import CpuAutotuner
 from tlx_xdsl.runtime.jit.ahead import Answer, compiled_ahead
+from tlx_xdsl.runtime.jit.ranking import ranked
 from tlx_xdsl.runtime.jit.stand_in_driver import leave_the_gpu
 from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
@@ -36,6 +38,7 @@ from tlx_xdsl.runtime.jit.winners import Winners, device_name
 from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
 from tlx_xdsl.runtime.reference_check import Reference, difference, expected_of, poison
 from tlx_xdsl.runtime.speeds import Source, Speed, SpeedReport
+from tlx_xdsl.targets import target_of
 
 LOG = logging.getLogger("tlx_xdsl.autotune")
 
@@ -96,6 +99,7 @@ class TLXAutotuner(Autotuner):
         *args: Any,
         reference: Reference | None = None,
         tolerance: float | None = None,
+        keep: float | None = None,
         processes: int | None = None,
         progress: bool | None = None,
         cache_results: bool | None = None,
@@ -108,7 +112,7 @@ class TLXAutotuner(Autotuner):
         self.report: SpeedReport | None = None
         self.compile_seconds = self.measure_seconds = 0.0
         self.on_cpu = CpuAutotuner(*args, **kwargs, cache_results=bool(cache_results))
-        self._reference, self._tolerance = reference, tolerance
+        self._reference, self._tolerance, self._keep = reference, tolerance, keep
         self._processes, self._progress = processes, progress
         self._in_tritons_file = bool(cache_results) or knobs.autotuning.cache
         self._keeps = cache_results if cache_results is not None else os.environ.get("TRITON_CACHE_AUTOTUNING") != "0"
@@ -156,6 +160,32 @@ class TLXAutotuner(Autotuner):
                 self.pruned[config] = error.message
         self.nargs = None
         return compiled
+
+    def rank(self, *args: Any, grid: Any, **kwargs: Any) -> SpeedReport:
+        """The configurations in the order that a model expects, without a compile and without a GPU.
+
+        Takes the arguments of a launch; tensors may be numpy arrays, or of any device.
+        """
+        start = time.perf_counter()
+        named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
+        target = target_of(_capability()).name
+        found = [speed for _, speed in ranked(self.kernel.source, self.configs, named, grid, target)]
+        return SpeedReport.of(self.kernel.__name__, target, "estimated", found, time.perf_counter() - start)
+
+    def prune_configs(self, kwargs: dict[str, Any]) -> list[Any]:
+        """The configurations that are worth a measurement: of those that Triton leaves, the first ones of the model."""
+        configs = super().prune_configs(kwargs)
+        if self._keep is None or not isinstance(self.kernel, TritonKernel):
+            return configs
+        most = self._keep if isinstance(self._keep, int) else max(1, round(len(configs) * self._keep))
+        named = {**self.nargs, **kwargs}
+        order = ranked(self.kernel.source, configs, named, named.pop("grid"), target_of(_capability()).name)
+        for config, speed in order:
+            if speed.milliseconds is None:
+                self.pruned[config] = speed.remark
+        order = sorted((each for each in order if each[1].milliseconds is not None), key=lambda each: each[1].median)
+        # Where the model knows nothing of any of them, compiling says why.
+        return [config for config, _ in order[: int(most)]] or configs
 
     def check_disk_cache(self, tuning_key: Any, configs: Sequence[Any], bench_fn: Callable[[], None]) -> bool:
         """Take the times of these configurations from the disk, or measure them; return whether they were there."""
@@ -306,6 +336,14 @@ class TLXAutotuner(Autotuner):
         return "\n".join((f"{head}, because they {why}:", *(f"  {config}: {reasons[config]}" for config in configs)))
 
 
+def _capability() -> int:
+    """The compute capability of the GPU that launches go to, or is assumed; that of an H200 where there is none."""
+    try:
+        return int(driver.active.get_current_target().arch)
+    except RuntimeError:
+        return 90
+
+
 def _median_in(timings: Mapping[Any, Sequence[float]]) -> Callable[[Any], float]:
     return lambda config: timings[config][0]
 
@@ -315,9 +353,11 @@ def autotune(configs: list[Any], key: list[str], **options: Any) -> Callable[[An
 
     `reference` takes the arguments of a launch by name and gives what some of them must hold after it, by name:
     configurations that compute something else are left out. `tolerance` is the largest error, of the largest value
-    (by default it follows from the type). `processes` compile (one for each core but one; 0: this process compiles).
-    `progress` says whether to draw a bar (None: where standard error is a terminal). What is found is kept on disk,
-    where `cache_results` is not False; with True in the file of Triton's autotuner as well.
+    (by default it follows from the type). `keep` has that many, or that share, of the configurations measured: those
+    that a model of the launch expects to be the fastest (`TLXAutotuner.rank`). `processes` compile (one for each core
+    but one; with 0 this process does). `progress` says whether to draw a bar (None: where standard error is a
+    terminal). What is found is kept on disk, where `cache_results` is not False; with True in the file of Triton's
+    autotuner as well.
     """
     positional = [options.pop(name, None) for name in ("reset_to_zero", "restore_value")]
     return lambda fn: TLXAutotuner(fn, fn.arg_names, configs, key, *positional, **options)
