@@ -23,6 +23,7 @@ from tlx_xdsl.runtime.build import compile_source
 from tlx_xdsl.runtime.compilation import frontend_module
 from tlx_xdsl.runtime.estimate import estimated
 from tlx_xdsl.runtime.gpu_clock import timed_launches
+from tlx_xdsl.runtime.host_values import is_descriptor
 from tlx_xdsl.runtime.interpret import Grid, grid_of
 from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, cluster_option
 from tlx_xdsl.runtime.profile_report import Profile, Source
@@ -57,7 +58,11 @@ def profile(
 
 def is_on_gpu(values: Iterable[Any]) -> bool:
     """Return whether one of the arguments is a tensor of a GPU, or a descriptor of one."""
-    return any(getattr(getattr(value, "base", value), "is_cuda", False) for value in values)
+    return any(getattr(_tensor(value), "is_cuda", False) for value in values)
+
+
+def _tensor(value: Any) -> Any:
+    return value.base if is_descriptor(value) else value
 
 
 def _measured(
@@ -79,7 +84,7 @@ def _measured(
 
 
 def _ordinal(known: Mapping[str, Any]) -> int:
-    tensors = (getattr(value, "base", value) for value in known.values())
+    tensors = map(_tensor, known.values())
     return next(each.device.index or 0 for each in tensors if getattr(each, "is_cuda", False))
 
 

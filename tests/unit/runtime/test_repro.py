@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import runpy
 import subprocess
 import sys
 import types
@@ -86,14 +87,14 @@ def folder(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def run_script(folder, name="repro"):
-    """Run a reproducer where the kernels are no more; the exit status, and what it says."""
+def reproduced(folder, name="repro"):
+    """The error of a reproducer, where the kernels are no more."""
     for file in ("kernels.py", "beside.py"):
         (folder / file).unlink(missing_ok=True)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    script = next((folder / name).rglob("repro.py"))
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, check=False)
-    return done.returncode, done.stderr
+    sys.modules.pop("beside", None)
+    with pytest.raises(CompilationError) as caught:
+        runpy.run_path(str(folder / name / "repro.py"))["reproduce"]()
+    return first_line(str(caught.value))
 
 
 def first_line(text):
@@ -117,8 +118,7 @@ def test_a_compile_that_fails_fails_again(folder, capsys, kernel, step, message)
     said = capsys.readouterr().out
     assert first_line(said) == message
     assert said.splitlines()[-1] == f"reproducer of the step '{step}': python repro/repro.py"
-    status, error = run_script(folder)
-    assert (status, first_line(error)) == (1, message)
+    assert reproduced(folder) == message
     report = json.loads((folder / "repro" / "report.json").read_text())
     assert (report["step"], report["kernel"]) == (step, kernel)
     assert {"xdsl", "numpy", "Python"} <= report["versions"].keys()
@@ -130,8 +130,7 @@ def test_a_run_that_fails_fails_again(folder, capsys):
     assert main(command) == 0
     message = first_line(capsys.readouterr().out)
     assert message.startswith("kernels.py:30:28: error: load out of bounds")
-    status, error = run_script(folder, "bug")
-    assert (status, first_line(error)) == (1, message)
+    assert reproduced(folder, "bug") == message
     stored = load_array(folder / "bug" / "arguments" / "x.npy", "fp32")
     assert np.array_equal(stored, np.arange(20, dtype=np.float32))
 
@@ -141,8 +140,19 @@ def test_descriptors_and_narrow_types_are_arguments(folder, capsys):
     assert main(command) == 0
     said = capsys.readouterr().out
     assert "'interpreter'" in said
-    status, error = run_script(folder)
-    assert (status, first_line(error)) == (1, first_line(said))
+    assert reproduced(folder) == first_line(said)
+
+
+def test_the_script_is_a_program_of_its_own(folder):
+    assert main(["repro", "kernels.py:front"]) == 0
+    for file in ("kernels.py", "beside.py"):
+        (folder / file).unlink()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    script = folder / "repro" / "repro.py"
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, first_line(done.stderr)) == (
+        1, "kernels.py:11:23: error: name 'undefined_name' is not defined"
+    )  # fmt: skip
 
 
 def test_where_nothing_fails_that_is_said(folder, capsys):
