@@ -12,7 +12,7 @@ import numpy as np
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.sweep import SweepReport
-from tlx_xdsl.runtime.sweep.bench import array_of_argument, bench
+from tlx_xdsl.runtime.sweep.measure import array_of_argument, bench
 from tlx_xdsl.tools.array_checks import wide
 from tlx_xdsl.tools.expressions import evaluate, grid_sizes
 from tlx_xdsl.tools.files import write_file

@@ -3,8 +3,8 @@
 `compile_many` is the entry point; docs/sweeps.md says how to use it.
 """
 
-from tlx_xdsl.runtime.sweep.bench import bench
 from tlx_xdsl.runtime.sweep.jobs import Job, sweep_jobs
+from tlx_xdsl.runtime.sweep.measure import bench
 from tlx_xdsl.runtime.sweep.report import JobResult, SweepReport
 from tlx_xdsl.runtime.sweep.scheduler import compile_many
 
