@@ -20,7 +20,7 @@ DELAY = 2.0
 class Progress:
     """Counts what is done of `total`, for `with`; `what` is counted, such as `programs`.
 
-    The bar appears after `delay` seconds and goes away at the end. With `wanted` it is shown wherever `stream`
+    The bar appears after `delay` seconds (2) and goes away at the end. With `wanted` it is shown wherever `stream`
     (standard error) goes, and with False nowhere; by default at a terminal and in a notebook.
     """
 
@@ -29,19 +29,22 @@ class Progress:
         total: int,
         what: str,
         *,
-        delay: float = DELAY,
+        delay: float | None = None,
         wanted: bool | None = None,
         stream: TextIO | None = None,
     ):
-        stream = sys.stderr if stream is None else stream
+        to = sys.stderr if stream is None else stream
+        delay = DELAY if delay is None else delay
         self._due = time.monotonic() + delay
         self._bar: Any = None
-        if wanted is False or (wanted is None and not (stream.isatty() or in_notebook())) or find_spec("tqdm") is None:
+        # A program without a console has no standard error.
+        is_seen = in_notebook() or (to is not None and to.isatty())  # pyright: ignore[reportUnnecessaryComparison]
+        if not (is_seen if wanted is None else wanted) or find_spec("tqdm") is None:
             return
         # As everywhere in a terminal: shorter than its line, gone when the work is done.
         options: dict[str, Any] = {"total": total, "desc": what}
         if not _in_marimo():
-            options |= {"file": stream, "leave": False, "delay": delay, "dynamic_ncols": True}
+            options |= {"file": to, "leave": False, "delay": delay, "dynamic_ncols": True}
             options |= {"bar_format": "{desc} |{bar:24}| {n_fmt} of {total_fmt} {elapsed}<{remaining}{postfix}"}
         base: Any = import_module("tqdm.notebook" if in_notebook() else "tqdm").tqdm
         # Without tqdm's thread, for processes are forked meanwhile.

@@ -63,9 +63,10 @@ def load_binary(key: str) -> Binary | None:
 
 def metadata_of(facts: Mapping[str, Any]) -> KernelMetadata:
     """What a launch must know, from the JSON of it."""
-    cluster = facts["cluster"]
-    described = {"tensordesc_meta": tuple(facts["tensordesc_meta"])}
-    return KernelMetadata(**{**facts, **described, "cluster": None if cluster is None else tuple(cluster)})
+    found = dict(facts)
+    cluster = found.pop("cluster")
+    found["tensordesc_meta"] = tuple(found["tensordesc_meta"])
+    return KernelMetadata(**found, cluster=None if cluster is None else tuple(cluster))
 
 
 def store_binary(key: str, binary: Binary) -> None:

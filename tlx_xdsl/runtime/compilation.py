@@ -56,7 +56,7 @@ def compile_text(
     triton_version: str | None = None,
     conversion: Conversion = "auto",
     verify: bool = True,
-    verify_each: bool = False,
+    verify_each: bool | None = None,
     keep_ttir: bool = True,
     check_budget: bool = True,
     on_stage: StageCallback | None = None,
@@ -64,9 +64,9 @@ def compile_text(
 ) -> CompiledText:
     """Compile a kernel to TTGIR text for a Triton version (our own spelling, that of 3.9, by default).
 
-    `verify` checks the module after the frontend and after the last pass; with `verify_each`, and where `on_stage`
-    looks, after every pass. `on_stage` receives the text after the frontend and each pass, which `tlx-opt` reads, and
-    `on_pass` their names alone.
+    `verify` checks the module after the frontend and after the last pass; with `verify_each`, which is so by default
+    where `on_stage` looks, after every pass. `on_stage` receives the text after the frontend and each pass, which
+    `tlx-opt` reads, and `on_pass` their names alone.
     Without `keep_ttir` the result's `ttir` is empty; without `check_budget` a kernel that needs more than its target
     has is no error.
 
@@ -81,6 +81,7 @@ def compile_text(
     profile = None if triton_version is None else profile_for(triton_version)
     if profile is not None:
         _check_version(target_named(specialization.target), profile)
+    each = on_stage is not None if verify_each is None else verify_each
     clock = Clock()
     with phase("frontend", source.name):
         module = frontend_module(source, specialization, profile)
@@ -92,7 +93,7 @@ def compile_text(
         clock.lap(stage)
         if on_pass is not None:
             on_pass(stage)
-        if verify and (is_end or verify_each or on_stage is not None):
+        if verify and (is_end or each):
             verify_module(module)
             clock.lap("verify")
         if on_stage is not None:

@@ -38,11 +38,12 @@ from tlx_xdsl.runtime.arguments import bound, defaults_of, split_options, typed
 from tlx_xdsl.runtime.compilation import frontend_module, installed_profile
 from tlx_xdsl.runtime.host_values import flattened, on_host
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options, known_options
+from tlx_xdsl.runtime.launchable import as_warning, refusals
 from tlx_xdsl.runtime.ptx_stage import PTX, run_ptx_stage
 from tlx_xdsl.runtime.reproducible import reproducible
 from tlx_xdsl.runtime.specialization import Specialization
 from tlx_xdsl.targets import target_named
-from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
+from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again, source_location
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
@@ -300,6 +301,7 @@ def _run(
     with collected_diagnostics() as warnings:
         warnings.extend(found)
         try:
+            _judge(module, function, grid, options, warnings)
             launch = _prepared(module, function, grid, values, names, options)
             firsts = clusters(launch)[::-1] if options.descending else clusters(launch)
             before = time.perf_counter()
@@ -315,6 +317,23 @@ def _run(
     for each in warnings:
         report_again(each)
     raise result
+
+
+def _judge(
+    module: ModuleOp, function: str, grid: tuple[int, int, int], options: Options, warnings: list[Diagnostic]
+) -> None:
+    """Warn of what the target would refuse to launch, and say what launches nothing.
+
+    Later stages refuse the former themselves. Raises CompilationError for it where that is asked for.
+    """
+    kernel = kernel_of(module, function)
+    for error in refusals(module, kernel, grid, options) if options.stage == FRONTEND else ():
+        if options.unlaunchable == "error":
+            raise error
+        warnings.append(as_warning(error, options.target))
+    if not prod(grid):
+        message = f"the grid {'x'.join(map(str, grid))} has no programs: nothing was run"
+        warnings.append(Diagnostic("remark", message, source_location(kernel.location)))
 
 
 def _prepared(

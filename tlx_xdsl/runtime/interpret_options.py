@@ -17,6 +17,9 @@ FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
 UNWRITTEN = ("error", "warn")
 """Values of the option `unwritten`: what a read of uninitialized memory is."""
 
+UNLAUNCHABLE = ("warn", "error")
+"""Values of the option `unlaunchable`: what a kernel is that no GPU could launch."""
+
 TENSOR_CORE_ORDERS = ("ptx", "issue")
 """Orders of the operations that one task issues to a tensor core of Blackwell."""
 
@@ -45,6 +48,9 @@ class Options:
     unwritten: str = UNWRITTEN[0]
     """The result of a read of uninitialized memory: an `error`, or `warn`: a warning, and NaN. In global memory that is
     what an array of `tlx_xdsl.uninitialized` has until something writes it."""
+    unlaunchable: str = UNLAUNCHABLE[0]
+    """The result of a launch that the target would refuse, for its shared memory, registers, warps or sizes: `warn`, a
+    warning with the compiler's reason, or an `error` before the run."""
     tensor_core_order: str = TENSOR_CORE_ORDERS[0]
     """The order of the MMAs (tcgen05.mma) and the copies to tensor memory (tcgen05.cp) that one task issues.
 
@@ -80,6 +86,8 @@ class Options:
             raise InputError(f"unknown schedule '{self.schedule}', expected one of {', '.join(POLICIES)}")
         if self.unwritten not in UNWRITTEN:
             raise InputError(f"unwritten must be {' or '.join(UNWRITTEN)}, found '{self.unwritten}'")
+        if self.unlaunchable not in UNLAUNCHABLE:
+            raise InputError(f"unlaunchable must be {' or '.join(UNLAUNCHABLE)}, found '{self.unlaunchable}'")
         if self.tensor_core_order not in TENSOR_CORE_ORDERS:
             raise InputError(
                 f"tensor_core_order must be {' or '.join(TENSOR_CORE_ORDERS)}, found '{self.tensor_core_order}'"

@@ -9,15 +9,16 @@ import argparse
 import json
 import linecache
 import re
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, redirect_stdout
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tlx_xdsl.backend import UpTo, installed_triton_version, start_worker
+from tlx_xdsl.backend import BackendResult, UpTo, installed_triton_version, start_worker
 from tlx_xdsl.errors import CompilationError, SourceLocation, relative_paths, render, with_shown_paths
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.progress import Progress
@@ -121,10 +122,32 @@ def _products(
     clock.lap("look into the cache")
     if found is not None:
         return found, cache.path_of(key, KIND)
-    products = _compiled(job, args, clock, write)
-    store_products(key, products)
+    listener: Any = _Listener(sys.stdout)
+    with redirect_stdout(listener):
+        products = _compiled(job, args, clock, write)
+    # What a kernel prints when it is compiled is to be seen each time.
+    if not listener.heard and DUMP_LAYOUT not in products.ttir:
+        store_products(key, products)
     clock.lap("store in the cache")
     return products, None
+
+
+DUMP_LAYOUT = "tlx.dump_layout"
+
+
+class _Listener:
+    """A stream that notes whether something was written, such as by `tl.static_print`."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+        self.heard = False
+
+    def write(self, text: str) -> int:
+        self.heard = True
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 _PHASES = 8
@@ -134,7 +157,8 @@ _PHASES = 8
 def _compiled(job: _Job, args: argparse.Namespace, clock: Clock, write: Callable[[str, str], None]) -> Products:
     """Compile; warnings are printed where that ends in an error, and are among the products where it does not."""
     shown = False if args.quiet else None
-    with Progress(_PHASES, job.source.name, delay=0.3, wanted=shown) as bar, ExitStack() as said:
+    # What is said at the end is said when the bar is gone.
+    with ExitStack() as said, Progress(_PHASES, job.source.name, delay=0.3, wanted=shown) as bar:
         if job.upto is not None:
             # Triton's import takes longer than our passes: let it happen meanwhile.
             start_worker()
@@ -152,6 +176,11 @@ def _compiled(job: _Job, args: argparse.Namespace, clock: Clock, write: Callable
         def on_stage(stage: str, text: str) -> None:
             write(f"{next(numbers):02d}-{stage}.mlir", locations_first(text))
 
+        def on_triton(stage: str) -> None:
+            bar.note(f"Triton: {stage}")
+            bar.advance()
+
+        result: BackendResult | None = None
         with collected_diagnostics() as diagnostics:
             try:
                 text = compile_text(
@@ -163,44 +192,48 @@ def _compiled(job: _Job, args: argparse.Namespace, clock: Clock, write: Callable
                     on_stage=on_stage if args.print_after_all else None,
                     on_pass=bar.note,
                 )
+                clock.times.update(text.times_ms)
+                clock.skip()
+                bar.advance(2)
+                if job.upto is not None:
+                    result = compile_ttgir(
+                        text.ttgir,
+                        job.specialization.backend_options(num_stages=job.num_stages),
+                        stages=job.upto,
+                        source_name=f"{text.name}.ttgir",
+                        on_stage=on_triton,
+                    )
             except CompilationError:
                 said.callback(lambda: [report_again(each) for each in diagnostics])
                 raise
-        clock.times.update(text.times_ms)
-        clock.skip()
-        bar.advance(2)
-        ttir, ttgir = locations_first(text.ttir), locations_first(text.ttgir)
-        # They may be read again from another folder.
-        with relative_paths(None):
-            warnings = tuple(map(str, diagnostics))
-        if job.upto is None:
-            return Products(text.name, job.triton_version, ttir, ttgir, warnings=warnings, times_ms=dict(text.times_ms))
-
-        def on_triton(stage: str) -> None:
-            bar.note(f"Triton: {stage}")
-            bar.advance()
-
-        try:
-            result = compile_ttgir(
-                text.ttgir,
-                job.specialization.backend_options(num_stages=job.num_stages),
-                stages=job.upto,
-                source_name=f"{text.name}.ttgir",
-                on_stage=on_triton,
-            )
-        except CompilationError:
-            said.callback(lambda: [report_again(each) for each in diagnostics])
-            raise
+    # They may be read again from another folder.
+    with relative_paths(None):
+        warnings = tuple(map(str, (*diagnostics, *(() if result is None else result.warnings))))
+    made = Products(
+        text.name,
+        job.triton_version,
+        locations_first(text.ttir),
+        locations_first(text.ttgir),
+        warnings=warnings,
+        times_ms=dict(text.times_ms),
+    )
+    if result is None:
+        return made
     times = {f"Triton: {stage}": ms for stage, ms in result.times_ms.items()}
     waited = clock.lap("Triton: start, answer")
     clock.times["Triton: start, answer"] = waited - sum(times.values())
     clock.times.update(times)
-    with relative_paths(None):
-        warnings += tuple(map(str, result.warnings))
-    return Products(
-        text.name, result.triton_version, ttir, ttgir, result.llir, result.ptx, result.cubin, result.metadata,
-        result.resources, result.fp_fusion, warnings, {**text.times_ms, **times},
-    )  # fmt: skip
+    return replace(
+        made,
+        triton_version=result.triton_version,
+        llir=result.llir,
+        ptx=result.ptx,
+        cubin=result.cubin,
+        metadata=result.metadata,
+        resources=result.resources,
+        fp_fusion=result.fp_fusion,
+        times_ms={**made.times_ms, **times},
+    )
 
 
 def _print_text(

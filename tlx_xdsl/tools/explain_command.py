@@ -11,6 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("kernel", **KERNEL)
     parser.add_argument("--diff", metavar="PASS", help="show what this pass changed, as a unified diff")
+    parser.add_argument("--all", action="store_true", help="list passes that changed nothing, too")
     parser.add_argument(
         "--why",
         metavar="VALUE",

@@ -15,7 +15,8 @@ from tlx_xdsl.runtime.compilation import compile_text
 from tlx_xdsl.runtime.cpu.build import CpuSpecialization
 from tlx_xdsl.runtime.cpu.stages import bufferized_stages
 from tlx_xdsl.runtime.linalg import plain_module
-from tlx_xdsl.runtime.stages import Stage, changes, unified_diff
+from tlx_xdsl.runtime.stages import NOTHING, Stage, changes, unified_diff
+from tlx_xdsl.terminal import coloured_diff
 from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import parse_version
@@ -50,10 +51,12 @@ def run(args: argparse.Namespace) -> None:
         specialization,
         triton_version=version,
         conversion=args.conversion,
+        # Passes are tested: here it would take most of the time.
+        verify_each=False,
         on_stage=lambda name, printed: stages.append(Stage(name, printed)),
     )
     if args.diff is not None:
-        print(diff(stages, args.diff) or f"{args.diff} changed nothing")
+        print(coloured_diff(diff(stages, args.diff)) or f"{args.diff} changed nothing")
         return
     last = parse_module(stages[-1].printed, filename=stages[-1].name)
     if args.why is not None:
@@ -64,7 +67,7 @@ def run(args: argparse.Namespace) -> None:
         print(why(last, args.why, parse_module(stages[0].printed, filename=stages[0].name)))
         return
     print(f"{text.name} for {specialization.target}, Triton {version}")
-    print(table(stages, text.times_ms))
+    print(table(stages, text.times_ms, every=args.all))
     print()
     installed = installed_triton_version()
     if installed is not None and parse_version(installed) == parse_version(version):
@@ -94,10 +97,10 @@ def _explain_cpu(args: argparse.Namespace) -> None:
         lambda name, printed: stages.append(Stage(name, printed)),
     )
     if args.diff is not None:
-        print(diff(stages, args.diff) or f"{args.diff} changed nothing")
+        print(coloured_diff(diff(stages, args.diff)) or f"{args.diff} changed nothing")
         return
     print(f"{kernel.source.symbol} for CPUs")
-    print(table(stages, times))
+    print(table(stages, times, every=args.all))
     print(f"\n{memory(module)}")
     print(f"\naccesses\n{accesses(plain_module(kernel.source, specialization))}")
 
@@ -139,16 +142,27 @@ def accesses(module: ModuleOp) -> str:
     return "\n".join(lines)
 
 
-def table(stages: list[Stage], times_ms: dict[str, float]) -> str:
-    """A line for each stage: its time in ms, the operations after it, and what it changed."""
+def table(stages: list[Stage], times_ms: dict[str, float], *, every: bool) -> str:
+    """A line for each stage: its time in ms, the operations after it, and what it changed.
+
+    Those that changed nothing share a line at the end, or with `every` have their own.
+    """
     width = max(len(stage.name) for stage in stages)
     lines = [f"{'':{width}}  {'ms':>7}  {'ops':>6}  changed"]
+    idle: list[Stage] = []
     before: Stage | None = None
     for stage in stages:
         changed = "" if before is None else changes(before, stage)
+        before = stage
+        if changed == NOTHING and not every:
+            idle.append(stage)
+            continue
         row = f"{stage.name:{width}}  {times_ms[stage.name]:7.1f}  {stage.operations.total():6d}  {changed}"
         lines.append(row.rstrip())
-        before = stage
+    if idle:
+        what = f"{len(idle)} more pass{'' if len(idle) == 1 else 'es'}"
+        spent = sum(times_ms[stage.name] for stage in idle)
+        lines.append(f"{what:{width}}  {spent:7.1f}  {'':6}  {NOTHING}: --all lists them")
     lines.extend(
         f"{name:{width}}  {milliseconds:7.1f}"
         for name, milliseconds in times_ms.items()

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, POLICIES
-from tlx_xdsl.runtime.interpret_options import TENSOR_CORE_ORDERS, UNWRITTEN
+from tlx_xdsl.runtime.interpret_options import TENSOR_CORE_ORDERS, UNLAUNCHABLE, UNWRITTEN
 from tlx_xdsl.tools.launch_arguments import VALUES, add_launch_arguments
 
 _EPILOG = f"""\
@@ -27,7 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     repeated: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument("--save", **repeated, metavar="NAME=FILE.npy", help="write an array to a file at the end")
     parser.add_argument(
-        "--check", **repeated, metavar="NAME=EXPR", help="what an array must hold, over the arrays from before the run"
+        "--check",
+        **repeated,
+        metavar="NAME=EXPR",
+        help="what an array must hold, over the arrays from before the run: sqrt exp max mean sum softmax where ...",
     )
     parser.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
     parser.add_argument("--stage", default="frontend", help="frontend (default), aliased, ttgir, a pass, or ptx")
@@ -40,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--unwritten", choices=UNWRITTEN, default=UNWRITTEN[0], help="reads of uninitialized memory (error)"
     )
     parser.add_argument(
+        "--unlaunchable",
+        choices=UNLAUNCHABLE,
+        default=UNLAUNCHABLE[0],
+        help="what the target would refuse to launch (warn)",
+    )
+    parser.add_argument(
         "--tensor-core-order", choices=TENSOR_CORE_ORDERS, default=TENSOR_CORE_ORDERS[0],
         help="what orders the tcgen05 operations of a task: PTX's promises (ptx, the default), or their issue",
     )  # fmt: skip
@@ -50,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--descending", action="store_true", help="start programs with the last one: no order of programs is promised"
     )  # fmt: skip
+    parser.add_argument("--watch", action="store_true", help="run again whenever the file changes, until Ctrl-C")
     parser.add_argument("--jobs", type=int, help="processes (all cores, where that is worth it)")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for chrome://tracing or ui.perfetto.dev")
     parser.add_argument("--max-turns", type=int, default=MAX_TURNS, help=f"turns that a cluster may take ({MAX_TURNS})")
@@ -68,4 +78,9 @@ def run(args: argparse.Namespace) -> None:
     """Carry the command out; raises as `run_kernel.run` does."""
     from tlx_xdsl.tools.run_kernel import run
 
-    run(args)
+    if not args.watch:
+        run(args)
+        return
+    from tlx_xdsl.tools.watch import watched
+
+    watched(args.kernel.partition(":")[0], lambda: run(args))

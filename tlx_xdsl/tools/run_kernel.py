@@ -26,7 +26,7 @@ from tlx_xdsl.runtime.interpret import (
 from tlx_xdsl.runtime.interpret_options import Options
 from tlx_xdsl.tools.argument_hints import hint_of_type
 from tlx_xdsl.tools.argument_values import Hint, argument_value
-from tlx_xdsl.tools.array_checks import check_array, summary, wide
+from tlx_xdsl.tools.array_checks import check_array, expected_array, summary, wide
 from tlx_xdsl.tools.expressions import grid_sizes
 from tlx_xdsl.tools.kernel_options import launch_options
 from tlx_xdsl.tools.launches import numbers_of, read_kernel, sizes_of
@@ -82,6 +82,7 @@ def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
         schedule=args.schedule,
         seed=args.seed,
         unwritten=args.unwritten,
+        unlaunchable=args.unlaunchable,
         global_order=args.global_order,
         descending=args.descending,
         tensor_core_order=args.tensor_core_order,
@@ -122,7 +123,11 @@ class _Run:
         for path in self._saved.values():
             if not (folder := Path(path).parent).is_dir():
                 raise CompilationError(f"--save: there is no folder '{folder}'")
-        self._expected = self._known(args.check, "--check")
+        # Over the arrays from before the run: what is wrong with an expression is said before it, too.
+        self._expected = {
+            name: expected_array(name, self._arrays[name], expression, self._names)
+            for name, expression in self._known(args.check, "--check").items()
+        }
 
     def _known(self, texts: list[str], option: str) -> dict[str, str]:
         result = assignments(texts, option)
@@ -160,8 +165,8 @@ class _Run:
             print_profile(result.ptx)
         for name, path in self._saved.items():
             np.save(path, self._arrays[name])
-        for name, expression in self._expected.items():
-            check_array(name, self._arrays[name], expression, self._names, self._args.tolerance)
+        for name, expected in self._expected.items():
+            check_array(name, self._arrays[name], expected, self._args.tolerance)
 
 
 def _has_array(value: Any) -> bool:

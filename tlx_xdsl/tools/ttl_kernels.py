@@ -21,7 +21,7 @@ from tlx_xdsl.runtime.ttl import Options, Prepared, compile_kernel, specs_of
 from tlx_xdsl.runtime.ttl.specs import annotated, parameters
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.tools.argument_values import Hint, argument_value
-from tlx_xdsl.tools.array_checks import check_array, summary, wide
+from tlx_xdsl.tools.array_checks import Expected, check_array, expected_array, summary, wide
 from tlx_xdsl.tools.files import write_file
 from tlx_xdsl.tools.loading import assignments
 from tlx_xdsl.tools.output import say, warn
@@ -122,8 +122,7 @@ def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]
 
 def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
     arrays = _arrays(arguments)
-    expected, saved = (_known(args, arrays, option) for option in ("check", "save"))
-    before = {name: wide(array) for name, array in arrays.items()}
+    expected, saved = _expected(args, arrays), _known(args, arrays, "save")
     bytes_before = {name: array.tobytes() for name, array in arrays.items()}
     begin = time.perf_counter()
     values = list(arguments.values())
@@ -140,8 +139,8 @@ def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) ->
     print(f"run on the machine '{args.machine}' in {seconds:.2f} s: {args.schedule}, seed {args.seed}")
     for name, path in saved.items():
         np.save(path, arrays[name])
-    for name, expression in expected.items():
-        check_array(name, arrays[name], expression, before, args.tolerance)
+    for name, wanted in expected.items():
+        check_array(name, arrays[name], wanted, args.tolerance)
 
 
 def _warn(report: Report) -> None:
@@ -155,8 +154,7 @@ def _warn(report: Report) -> None:
 def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
     """Run in many schedules, each of which must give the same."""
     arrays = _arrays(arguments)
-    expected = _known(args, arrays, "check")
-    before = {name: wide(array) for name, array in arrays.items()}
+    expected = _expected(args, arrays)
     schedules = [(POLICIES[0], 0), *((each, seed) for each in SEEDED for seed in range(SCHEDULES))]
     prepared = Prepared(kernel, list(arguments.values()), args.machine, _options(args))
     first: dict[str, bytes] = {}
@@ -165,8 +163,8 @@ def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) 
         prepared.run(list((arguments | copies).values()), schedule=schedule, seed=seed)
         if not first:
             first = {name: array.tobytes() for name, array in copies.items()}
-            for name, expression in expected.items():
-                check_array(name, copies[name], expression, before, args.tolerance)
+            for name, wanted in expected.items():
+                check_array(name, copies[name], wanted, args.tolerance)
             continue
         for name, array in copies.items():
             if array.tobytes() != first[name]:
@@ -182,6 +180,15 @@ def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) 
         raise found.fault
     amount = "all orders of its threads" if found.complete else f"{found.runs} orders of its threads, of more"
     print(f"no fault in {amount} ({found.runs} run{'' if found.runs == 1 else 's'})")
+
+
+def _expected(args: argparse.Namespace, arrays: dict[str, NDArray[Any]]) -> dict[str, Expected]:
+    """What tensors must hold, over all tensors as they are before the run."""
+    before = {name: wide(array) for name, array in arrays.items()}
+    return {
+        name: expected_array(name, arrays[name], expression, before)
+        for name, expression in _known(args, arrays, "check").items()
+    }
 
 
 def _known(args: argparse.Namespace, arrays: dict[str, NDArray[Any]], option: str) -> dict[str, str]:

@@ -126,6 +126,22 @@ def test_a_bundle_is_written_of_what_was_compiled(kernel, monkeypatch):
     assert json.loads(Path("first/mad", MANIFEST).read_text())["build"]["enable_fp_fusion"] in (True, False)
 
 
+@pytest.mark.parametrize("statement", ["tl.static_print('N is', N)", "tlx.dump_layout(i)"])
+def test_what_a_kernel_prints_is_printed_each_time(kernel, capsys, without_triton, statement):
+    head, mark, rest = KERNEL.partition("    tl.store")
+    text = f"{head}    {statement}\n{mark}{rest}".replace(
+        "import tlx_xdsl.language as tl\n", "import tlx_xdsl.language as tl\nimport tlx_xdsl.language.tlx as tlx\n"
+    )
+    kernel.write_text(text)
+    said = []
+    for _ in range(2):
+        assert main(["compile", "mad.py:mad", "-q", "--conversion", "own"]) == 0
+        found = capsys.readouterr()
+        said.append(f"{found.out}{found.err}".replace("\n", " "))
+    assert "N is 128" in said[0] or "// " in said[0]
+    assert said[0] == said[1]
+
+
 def test_without_triton_the_text_is_written(kernel, capsys, without_triton):
     assert main(["compile", "mad.py:mad"]) == 0
     assert set(files("build")) == {"mad.ttir", "mad.ttgir"}
