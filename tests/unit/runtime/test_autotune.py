@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import types
 
 import numpy as np
@@ -328,3 +330,10 @@ def test_only_the_first_ones_are_measured(launches, keep, blocks):
     assert by_warps.runs in ((0, 1) if len(blocks) == 1 else (len(blocks),))
     assert kernel.best_config.kwargs["BLOCK"] in blocks
     assert [config.kwargs["BLOCK"] for config in kernel.pruned] == [100]
+
+
+def test_a_process_that_finds_the_winner_loads_no_xdsl():
+    """Its import takes a second."""
+    code = "import sys, tlx_xdsl.runtime.jit.autotune; print([name for name in sys.modules if name.startswith('xdsl')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,7 +1,8 @@
 """Compiling in forked processes while this one goes on: what they make waits in the cache on disk.
 
 A forked process has the kernel as it is here, also one that no file holds under a name, and need not run the user's
-script again, as a spawned one would. It must not use the GPU: `fork` leaves it without a CUDA context.
+script again, as a spawned one would. It must not use the GPU: `fork` leaves it without a CUDA context. It compiles with
+the Triton that is loaded already, without a worker: where stock Triton aborts, only this process ends.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, cast
 
-from tlx_xdsl.backend import limit_workers, start_worker
+from tlx_xdsl.backend import compile_in_this_process
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.jit.processors import processor_count, processors, use_all
 
-SECONDS = 600.0
+SECONDS = 120.0
 """The longest that no process may have anything to say: they are ended then, and what is left is not compiled here."""
 
 
@@ -65,7 +66,9 @@ def compiled_ahead(
     if not can_fork():
         yield from tasks
         return
-    import_module("tlx_xdsl.runtime.compilation")
+    for needed in ("tlx_xdsl.runtime.compilation", "tlx_xdsl.backend.stages", "triton.backends.nvidia.compiler"):
+        with contextlib.suppress(ImportError):
+            import_module(needed)
     count = min(max(1, processor_count() - 1) if processes is None else processes, len(tasks))
     if count < 1:
         yield from tasks
@@ -160,8 +163,7 @@ def _work(
     gc.disable()
     for each in inherited:
         each.close()
-    limit_workers(1)
-    start_worker()
+    compile_in_this_process()
     task: int | None = number
     try:
         while task is not None:
@@ -171,7 +173,7 @@ def _work(
         # The parent is gone.
         pass
     finally:
-        # No finalizer of the parent's objects runs: the stock worker sees its pipe close.
+        # No finalizer of the parent's objects runs.
         os._exit(0)
 
 

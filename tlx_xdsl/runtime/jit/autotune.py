@@ -30,7 +30,6 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.runtime.cpu.autotune import CpuAutotuner
 from tlx_xdsl.runtime.jit.ahead import Answer, compiled_ahead
-from tlx_xdsl.runtime.jit.ranking import ranked
 from tlx_xdsl.runtime.jit.stand_in_driver import leave_the_gpu
 from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
@@ -166,6 +165,9 @@ class TLXAutotuner(Autotuner):
 
         Takes the arguments of a launch; tensors may be numpy arrays, or of any device.
         """
+        # A launch whose configuration is known loads no xDSL.
+        from tlx_xdsl.runtime.jit.ranking import ranked
+
         start = time.perf_counter()
         named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
         target = target_of(_capability()).name
@@ -177,6 +179,8 @@ class TLXAutotuner(Autotuner):
         configs = super().prune_configs(kwargs)
         if self._keep is None or not isinstance(self.kernel, TritonKernel):
             return configs
+        from tlx_xdsl.runtime.jit.ranking import ranked
+
         most = self._keep if isinstance(self._keep, int) else max(1, round(len(configs) * self._keep))
         named = {**self.nargs, **kwargs}
         order = ranked(self.kernel.source, configs, named, named.pop("grid"), target_of(_capability()).name)
