@@ -1,7 +1,7 @@
 """One display of progress for all work that takes a while, by tqdm where that is installed (the extra `cli`).
 
-It shows at a terminal, in a notebook of Jupyter and in one of marimo, which puts a bar of its own in the place of
-tqdm's. Without tqdm nothing is shown, and nothing else changes.
+It shows at a terminal and in a notebook of Jupyter; in one of marimo the bar is marimo's. Without tqdm nothing is
+shown, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -39,16 +39,18 @@ class Progress:
         self._bar: Any = None
         # A program without a console has no standard error.
         is_seen = in_notebook() or (to is not None and to.isatty())  # pyright: ignore[reportUnnecessaryComparison]
-        if not (is_seen if wanted is None else wanted) or find_spec("tqdm") is None:
+        if not (is_seen if wanted is None else wanted):
             return
-        # As everywhere in a terminal: shorter than its line, gone when the work is done.
-        options: dict[str, Any] = {"total": total, "desc": what}
-        if not _in_marimo():
-            options |= {"file": to, "leave": False, "delay": delay, "dynamic_ncols": True}
-            options |= {"bar_format": "{desc} |{bar:24}| {n_fmt} of {total_fmt} {elapsed}<{remaining}{postfix}"}
-        base: Any = import_module("tqdm.notebook" if in_notebook() else "tqdm").tqdm
-        # Without tqdm's thread, for processes are forked meanwhile.
-        self._bar = type("Bar", (base,), {"monitor_interval": 0})(**options)
+        if _in_marimo():
+            self._bar = _MarimoBar(total, what)
+        elif find_spec("tqdm") is not None:
+            base: Any = import_module("tqdm.notebook" if in_notebook() else "tqdm").tqdm
+            # Without tqdm's thread, for processes are forked meanwhile.
+            kind: Any = type("Bar", (base,), {"monitor_interval": 0})
+            self._bar = kind(
+                total=total, desc=what, file=to, leave=False, delay=delay, dynamic_ncols=True,
+                bar_format="{desc} |{bar:24}| {n_fmt} of {total_fmt} {elapsed}<{remaining}{postfix}",
+            )  # fmt: skip
 
     def __enter__(self) -> Progress:
         """Begin."""
@@ -68,8 +70,29 @@ class Progress:
 
     def note(self, text: str) -> None:
         """Say something after the bar, such as what is being done."""
-        if self._bar is not None and hasattr(self._bar, "set_postfix_str"):
+        if self._bar is not None:
             self._bar.set_postfix_str(text, refresh=time.monotonic() >= self._due)
+
+
+class _MarimoBar:
+    """A bar of marimo's own, with the methods of tqdm's that are used here."""
+
+    def __init__(self, total: int, what: str):
+        marimo: Any = sys.modules["marimo"]
+        self._context = marimo.status.progress_bar(total=total, title=what, remove_on_exit=True)
+        self._bar = self._context.__enter__()
+        self._text: str | None = None
+
+    def update(self, count: int) -> None:
+        self._bar.update(increment=count, subtitle=self._text)
+
+    def set_postfix_str(self, text: str, *, refresh: bool) -> None:
+        self._text = text
+        if refresh:
+            self._bar.update(increment=0, subtitle=text)
+
+    def close(self) -> None:
+        self._context.__exit__(None, None, None)
 
 
 def in_notebook() -> bool:

@@ -50,25 +50,56 @@ def test_nothing_is_shown_without_tqdm(monkeypatch):
     assert work(delay=0.0) == ""
 
 
-def test_a_notebook_has_the_bar_of_its_kind(monkeypatch):
+NOTEBOOK = """
+import marimo
+app = marimo.App()
+
+
+@app.cell
+def _():
+    from tlx_xdsl.progress import Progress
+    with Progress(3, "programs", delay=0.0) as bar:
+        for number in range(3):
+            bar.note(f"number {number}")
+            bar.advance()
+    kind = type(bar._bar).__name__
+    kind
+    return
+"""
+
+
+def test_a_notebook_of_marimo_has_its_own_bar(tmp_path):
+    pytest.importorskip("marimo")
+    notebook, page = tmp_path / "notebook.py", tmp_path / "page.html"
+    notebook.write_text(NOTEBOOK)
+    command = [sys.executable, "-m", "marimo", "export", "html", str(notebook), "-o", str(page)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "_MarimoBar" in page.read_text()
+
+
+def test_a_notebook_of_jupyter_has_the_bar_for_it(monkeypatch):
     made = []
 
     class Bar:
         def __init__(self, **options):
-            made.append(options)
+            made.append((options["total"], options["desc"]))
             self.done = 0
 
         def update(self, count):
             self.done += count
+
+        def set_postfix_str(self, text, refresh):
+            made.append(text)
 
         def close(self):
             made.append(self.done)
 
     monkeypatch.setattr(progress, "find_spec", lambda name: True)
     monkeypatch.setitem(sys.modules, "tqdm.notebook", types.SimpleNamespace(tqdm=Bar))
-    monkeypatch.setitem(sys.modules, "marimo", types.SimpleNamespace(running_in_notebook=lambda: True))
+    monkeypatch.setitem(sys.modules, "ipykernel", types.SimpleNamespace())
     assert work(stream=io.StringIO()) == ""
-    assert made == [{"total": 4, "desc": "programs"}, 4]
+    assert made == [(4, "programs"), *["the last"] * 4, 4]
 
 
 def test_tqdm_is_loaded_only_for_a_bar():

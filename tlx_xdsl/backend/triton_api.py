@@ -69,7 +69,7 @@ class StockModule:
                 "num_ctas": options.num_ctas,
                 "maxnreg": options.maxnreg,
                 "num_stages": options.num_stages,
-                # Said even where nobody asked: 3.9 prints a warning over what is left out.
+                # Said in any case: 3.9 prints a warning over what is left out.
                 "enable_fp_fusion": _fp_fusion(options),
             }
         )

@@ -9,3 +9,6 @@ SECONDS = 10.0
 
 STAGES = (FRONTEND, TTGIR)
 """What the frontend makes, where lines are closest to the source, and what stock Triton gets."""
+
+SMALL = "small"
+"""In the place of a size's values: those at which rings of buffers go wrong (`check_sizes.small_values`)."""

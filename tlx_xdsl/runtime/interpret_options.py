@@ -35,9 +35,6 @@ class Options:
     cluster: Sequence[int] = (1, 1, 1)
     """Thread blocks of a cluster along x, y and z; where a module says it, that counts unless this does."""
     target: str = "sm_90a"
-    enable_fp_fusion: bool | None = None
-    """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
-    a product is rounded before it is added to."""
     stage: str = FRONTEND
     """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, or `ptx`: the final PTX
     of stock Triton."""
@@ -48,9 +45,6 @@ class Options:
     unwritten: str = UNWRITTEN[0]
     """The result of a read of uninitialized memory: an `error`, or `warn`: a warning, and NaN. In global memory that is
     what an array of `tlx_xdsl.uninitialized` has until something writes it."""
-    unlaunchable: str = UNLAUNCHABLE[0]
-    """The result of a launch that the target would refuse, for its shared memory, registers, warps or sizes: `warn`, a
-    warning with the compiler's reason, or an `error` before the run."""
     tensor_core_order: str = TENSOR_CORE_ORDERS[0]
     """The order of the MMAs (tcgen05.mma) and the copies to tensor memory (tcgen05.cp) that one task issues.
 
@@ -80,6 +74,14 @@ class Options:
     """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
     a race. The run then takes place in this process alone. By default they are where programs may wait for each other,
     in a kernel with atomic operations or `while`, unless `jobs` asks for several processes."""
+
+    unlaunchable: str = UNLAUNCHABLE[0]
+    """The result of a launch that the target would refuse, for its shared memory, registers, warps or sizes: `warn`, a
+    warning with the compiler's reason, or an `error` before the run."""
+
+    enable_fp_fusion: bool | None = None
+    """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
+    a product is rounded before it is added to."""
 
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:

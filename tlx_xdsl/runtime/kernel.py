@@ -141,6 +141,7 @@ class Kernel(Signed[P, R]):
         sizes: Mapping[str, int | Iterable[int] | str] | None = None,
         arguments: Callable[..., Any] | None = None,
         sweep: bool = True,
+        prove: bool = False,
         options: Mapping[str, Any] | None = None,
         num_warps: int = 4,
         num_ctas: int = 1,

@@ -204,7 +204,7 @@ def test_a_run_is_repeated_when_the_file_changes(tmp_path, monkeypatch, capsys):
 
     changed = []
     write()
-    # An editor saves while it waits, and at last somebody presses Ctrl-C.
+    # An editor saves while it waits, and at last comes Ctrl-C.
     monkeypatch.setattr(watch.time, "sleep", lambda seconds: write())
     assert main(["run", "kernel.py:kernel", "--grid", "1", "--arg", "x=zeros:i32[1]", "--watch"]) == 130
     said = capsys.readouterr()
