@@ -15,6 +15,8 @@ from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.host_values import is_descriptor
 
 VARIABLE = "TLX_REPRO"
+_WRITER = "tlx_xdsl.runtime.repro"
+"""By its name, as a kernel's methods call theirs: it runs again what is guarded here."""
 
 
 class _Writing:
@@ -43,7 +45,7 @@ def reproducible(source: KernelSource, **what: Any) -> Generator[None]:
         if not any(note.startswith("reproducer: ") for note in error.notes):
             _Writing.active = True
             try:
-                written = import_module("tlx_xdsl.runtime.repro").write_into(folder, source, error, **what)
+                written = import_module(_WRITER).write_into(folder, source, error, **what)
             finally:
                 _Writing.active = False
             error.notes = (*error.notes, f"reproducer: python {written}")
@@ -54,7 +56,7 @@ def note_failed_launch(source: KernelSource, grid: Any, args: Any, named: Mappin
     """Write a reproducer of a launch on a GPU where TLX_REPRO asks for it; a note of the exception says where."""
     folder = os.environ.get(VARIABLE)
     if folder and not _Writing.active:
-        written = import_module("tlx_xdsl.runtime.repro.launch").write_launch(folder, source, grid, args, named, error)
+        written = import_module(f"{_WRITER}.launch").write_launch(folder, source, grid, args, named, error)
         error.add_note(f"reproducer: python {written}")
 
 

@@ -170,7 +170,7 @@ def store_n(out, n, BLOCK: tl.constexpr = 4, STAGES: tl.constexpr = 1):
     tl.store(out, n)
 
 
-def test_what_was_found_is_stored_unless_told_otherwise(launches):
+def test_what_was_found_is_stored_unless_it_is_turned_off(launches):
     assert searched(store_n)[0] == 2
     runs, kernel = searched(store_n)
     assert (runs, kernel.report.source) == (0, "stored")

@@ -1,4 +1,4 @@
-"""Times as a picture: a bar for each, with its label on the left and its number behind."""
+"""Times as a picture: a bar for each, with its label on the left and its number after it."""
 
 from __future__ import annotations
 
