@@ -95,7 +95,7 @@ def load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specializati
     """
     kernel, defaults = load_kernel(args.kernel)
     options = launch_options(args, defaults)
-    return kernel, options, _specialization(args, kernel.source, defaults, options)
+    return kernel, options, specialization_of(args, kernel.source, defaults, options)
 
 
 def triton_version(asked: str | None, *, needs_backend: bool) -> str:
@@ -156,7 +156,7 @@ def _cluster(value: object) -> list[int]:
     return sizes
 
 
-def _specialization(
+def specialization_of(
     args: argparse.Namespace, source: KernelSource, defaults: KernelDefaults, options: Mapping[str, Any]
 ) -> Specialization:
     signature: dict[str, Signature] = dict(assignments(args.signature, "--signature"))
