@@ -19,6 +19,7 @@ from tlx_xdsl.interpreter.engine import Queue
 from tlx_xdsl.interpreter.faults import Fault, Race, fault_at, location_of
 from tlx_xdsl.interpreter.machine import Cluster, Task
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
+from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.interpreter.users import arrivals, lines, named_barrier_users, task_of
 
 # Races and reads of what was not written -----------------------------------------------------------------------------
@@ -63,10 +64,10 @@ def _story(task: Task) -> list[str]:
 
 def _surplus(fault: Fault) -> Fault | None:
     """Bytes of the access before that its barrier did not expect: its phase was complete without them."""
-    before = fault.before if isinstance(fault, Race) else None
+    before: Actor | None = fault.before if isinstance(fault, Race) else None
     if before is None or not isinstance(queue := before.queue, Queue):
         return None
-    held = [view.memory.barriers.get(view.address) for view in queue.barriers]
+    held: list[Mbarrier | None] = [view.memory.barriers.get(view.address) for view in queue.barriers]
     barriers = [each for each in held if each is not None and each.phase and each.bytes <= 0]
     if not barriers:
         return None

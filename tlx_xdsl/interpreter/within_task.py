@@ -29,10 +29,10 @@ from tlx_xdsl.dialects.base.operation import stays_in_threads
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.scf import WhileOp
 
-_BODIES = (scf.ForOp, scf.WhileOp, WhileOp, scf.IfOp)
-"""Operations that do nothing but run their regions."""
-
 _LOOPS = (scf.ForOp, scf.WhileOp, WhileOp)
+
+_BODIES = (*_LOOPS, scf.IfOp)
+"""Operations that do nothing but run their regions."""
 
 
 @cache
