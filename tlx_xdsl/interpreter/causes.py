@@ -106,10 +106,10 @@ class Rank(IntEnum):
     """Its phase lacks bytes that are not in flight, or has got bytes that it does not expect."""
     NO_ARRIVAL = 1
     """Nothing arrives at its barrier, or only what it keeps from arriving itself."""
-    IN_PART = 2
-    """Some have arrived, and others have not."""
-    MISCOUNTED = 3
+    MISCOUNTED = 2
     """Its task counts phases otherwise than the barrier does."""
+    IN_PART = 3
+    """Some have arrived, and others have not."""
     SKIPPED = 4
     """Another task has gone on without its arrival."""
     FIRST_ROUND = 5
@@ -153,8 +153,8 @@ def cause_of(task: Task, cluster: Cluster) -> Cause:
     by = [task_of(op) for op in ops]
     return (
         _absence(by, task, cluster, "no line arrives at it")
-        or (Cause(Rank.IN_PART) if barrier.is_armed else None)
         or _miscount(task, barrier, waiting.parity)
+        or (Cause(Rank.IN_PART) if barrier.is_armed else None)
         or _skipped(by, barrier, cluster)
         or _first_round(task, barrier, ops)
         or Cause(Rank.WAITS)
