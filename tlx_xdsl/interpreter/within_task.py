@@ -29,10 +29,10 @@ from tlx_xdsl.dialects.base.operation import stays_in_threads
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.scf import WhileOp
 
-_BODIES = (scf.ForOp, scf.WhileOp, WhileOp, scf.IfOp)
-"""Operations that do nothing but run their regions."""
-
 _LOOPS = (scf.ForOp, scf.WhileOp, WhileOp)
+
+_BODIES = (*_LOOPS, scf.IfOp)
+"""Operations that do nothing but run their regions."""
 
 
 @cache
@@ -65,12 +65,12 @@ def _ways(first: Operation, second: Operation) -> Iterator[list[Operation]]:
     for block, op in _places(second):
         if (mine := above.get(block)) is None:
             continue
-        ahead, behind = _rest(first, mine), _beginning(second, op)
+        rest, beginning = [*_rest(first, mine)], [*_beginning(second, op)]
         ops = list(block.ops)
         if mine is not op and ops.index(mine) < ops.index(op):
-            yield [*ahead, *ops[ops.index(mine) + 1 : ops.index(op)], *behind]
+            yield [*rest, *ops[ops.index(mine) + 1 : ops.index(op)], *beginning]
         if isinstance(block.parent_op(), _LOOPS):
-            yield [*ahead, *ops[ops.index(mine) + 1 :], *ops[: ops.index(op)], *behind]
+            yield [*rest, *ops[ops.index(mine) + 1 :], *ops[: ops.index(op)], *beginning]
 
 
 def _places(op: Operation) -> Iterator[tuple[Block, Operation]]:

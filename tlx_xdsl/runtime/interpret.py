@@ -76,14 +76,14 @@ class Interpretation:
     """Warnings of what the kernel has left unfinished, and of passes; each thing once, as the first program said it."""
     jobs: int
     """Processes that have taken part."""
-    unfilled: tuple[Diagnostic, ...] = ()
-    """What is left uninitialized of arrays that were declared so, and that the kernel only writes (`tlx check`)."""
-    writers: Mapping[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
-    """Where each array was written last, in a launch whose accesses to global memory are compared."""
     communicates: bool = False
     """Whether programs may depend on what others have done: the kernel has atomic operations or `while`."""
     ptx: PtxRun | None = None
     """What the run has done at the stage `ptx`, whose `turns` are the instructions that warps have run."""
+    unfilled: tuple[Diagnostic, ...] = ()
+    """What is left uninitialized of arrays that were declared so, and that the kernel only writes (`tlx check`)."""
+    writers: Mapping[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
+    """Where each array was written last, in a launch whose accesses to global memory are compared."""
 
     def _repr_html_(self) -> str:
         from tlx_xdsl.runtime.show.pages import run_page
@@ -326,7 +326,9 @@ def _run(
             seconds = time.perf_counter() - before
             unfilled = _unfilled(launch.memory, zip(names, values, strict=True))
             writers = {} if launch.order is None else last_writers(launch.order, launch.memory)
-            result = Interpretation(len(firsts), turns, seconds, (), jobs, unfilled, writers, talks(module))
+            result = Interpretation(
+                len(firsts), turns, seconds, (), jobs, talks(module), unfilled=unfilled, writers=writers
+            )
         except OutOfBounds as fault:
             result = with_wrap(fault, module, facts_of(grid, dict(zip(names, values, strict=True))))
         except CompilationError as error:

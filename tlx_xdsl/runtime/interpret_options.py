@@ -79,6 +79,11 @@ class Options:
     """Whether programs with higher numbers start earlier. No order is promised, but those that do not fit on the GPU
     side by side mostly start in rising order."""
 
+    global_order: bool | None = None
+    """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
+    a race. The run then takes place in this process alone. By default they are where programs may wait for each other,
+    in a kernel with atomic operations or `while`, unless `jobs` asks for several processes."""
+
     copy_fences: bool | None = None
     """Whether what `cp.async` writes needs a proxy fence before TMA or a tensor core reads it, as PTX has it. `check`
     asks for it; runs do not, since Triton 3.6 to 3.8 put none into their own kernels."""
@@ -86,11 +91,6 @@ class Options:
     overlapping: bool = False
     """Whether programs run side by side, as many as are resident, and take turns at their atomic operations. Else one
     runs until it waits for another."""
-
-    global_order: bool | None = None
-    """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
-    a race. The run then takes place in this process alone. By default they are where programs may wait for each other,
-    in a kernel with atomic operations or `while`, unless `jobs` asks for several processes."""
 
     unlaunchable: str = UNLAUNCHABLE[0]
     """The result of a launch that the target would refuse, for its shared memory, registers, warps or sizes: `warn`, a

@@ -116,9 +116,9 @@ class Kernel(Signed[P, R]):
         trace: str | Path | None = None,
         reachable: Sequence[Any] = (),
         descending: bool = False,
+        global_order: bool | None = None,
         copy_fences: bool | None = None,
         overlapping: bool = False,
-        global_order: bool | None = None,
         **named: Any,
     ) -> Interpretation:
         """Run the kernel on the CPU, on numpy arrays, with all checks: `kernel.interpret(grid, x, y, n, BLOCK=64)`.
@@ -159,9 +159,9 @@ class Kernel(Signed[P, R]):
         max_seconds: float = 300.0,
         reachable: Sequence[Any] = (),
         descending: bool = False,
+        global_order: bool | None = None,
         copy_fences: bool | None = None,
         overlapping: bool = False,
-        global_order: bool | None = None,
         **named: Any,
     ) -> Report:
         """Run the kernel on the CPU in many orders, and report what is wrong in any: see `tlx_xdsl.check`."""
