@@ -90,6 +90,7 @@ class Proof:
 ASSUMPTIONS = (
     "integer arguments are not negative, and indices do not wrap around in their integer type",
     "global memory from which bounds are read does not change meanwhile",
+    "loops in which nothing synchronises come to an end",
 )
 """What a proof assumes."""
 
