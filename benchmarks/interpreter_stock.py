@@ -80,9 +80,11 @@ def ours(name):
 
     grid, arrays, named, expected = launch(name)
     kernel = getattr(interpreter_kernels, name)
-    return seconds(
-        lambda: tlx_xdsl.interpret(kernel, grid, **arrays, **named, options={"jobs": 1}), [*arrays.values()][-1], expected
-    )
+
+    def run():
+        tlx_xdsl.interpret(kernel, grid, **arrays, **named, options={"jobs": 1})
+
+    return seconds(run, [*arrays.values()][-1], expected)
 
 
 def specialised(name):

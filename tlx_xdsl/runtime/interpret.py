@@ -24,7 +24,7 @@ from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.arguments import bind, reach
-from tlx_xdsl.interpreter.code import Function
+from tlx_xdsl.interpreter.code import Function, Plan
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.global_order import GlobalOrder
 from tlx_xdsl.interpreter.grid import First
@@ -38,6 +38,7 @@ from tlx_xdsl.ptx.launch import PtxRun
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
 from tlx_xdsl.runtime.host_values import flattened, is_constant, on_host, signature_of, specialized
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options
+from tlx_xdsl.runtime.interpret_plans import planned
 from tlx_xdsl.runtime.ptx_stage import PTX, run_ptx_stage
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
@@ -132,13 +133,20 @@ def interpret_source(
     """
     if options.stage == PTX:
         return _run_final(source, grid, arguments, options, types)
-    with collected_diagnostics() as warnings:
-        module, values = module_of(source, arguments, options, types)
+    specialization, values = _specialized(source, arguments, options, types)
+
+    def plan() -> Plan:
+        module = frontend_module(source, specialization, installed_profile())
         if change is not None:
             change(module)
+        return _lowered(module, source.symbol, options.stage)
+
+    def known_plan() -> Plan:
+        return plan() if change is not None else planned(source, specialization, options.stage, plan)
+
     names = [name for name, _ in values]
     known = {**defaults_of(source), **arguments}
-    return _run(module, source.symbol, _grid(grid, known), [value for _, value in values], names, options, warnings)
+    return _run(known_plan, _grid(grid, known), [value for _, value in values], names, options)
 
 
 def _run_final(
@@ -164,6 +172,14 @@ def module_of(
 
     Raises CompilationError for an error in the kernel.
     """
+    specialization, values = _specialized(source, arguments, options, types)
+    return frontend_module(source, specialization, installed_profile()), values
+
+
+def _specialized(
+    source: KernelSource, arguments: Mapping[str, Any], options: Options, types: Mapping[str, Signature] | None
+) -> tuple[Specialization, list[tuple[str, Any]]]:
+    """What a kernel is compiled for, and the values of the function's arguments."""
     constexprs: dict[str, Any] = {}
     signature: dict[str, Signature] = {}
     values: list[tuple[str, Any]] = []
@@ -181,7 +197,7 @@ def module_of(
         signature, constexprs, options.target, options.num_warps, options.num_ctas, _cluster(options.cluster),
         debug=True,
     )  # fmt: skip
-    return frontend_module(source, specialization, installed_profile()), values
+    return specialization, values
 
 
 def defaults_of(source: KernelSource) -> dict[str, Any]:
@@ -233,7 +249,8 @@ def interpret_module(
     values = [value for name, item in zip(names, args, strict=True) for _, value in flattened(name, item)]
     given = dict(zip(names, args, strict=True))
     set_cluster(module, _cluster(options.cluster))
-    return _run(module, kernel.sym_name.data, _grid(grid, given), values, names, options, [])
+    name = kernel.sym_name.data
+    return _run(lambda: _lowered(module, name, options.stage), _grid(grid, given), values, names, options)
 
 
 def argument_types(kernel: Function) -> dict[str, Attribute]:
@@ -303,27 +320,19 @@ def _grid(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
 
 
 def _run(
-    module: ModuleOp,
-    function: str,
-    grid: tuple[int, int, int],
-    values: Sequence[Any],
-    names: Sequence[str],
-    options: Options,
-    found: Sequence[Diagnostic],
+    plan: Callable[[], Plan], grid: tuple[int, int, int], values: Sequence[Any], names: Sequence[str], options: Options
 ) -> Interpretation:
-    """Lower a module to the stage that is asked for, and run it.
-
-    What was `found` before belongs to the warnings. When the run ends in an error, they are reported with it.
-    """
+    """Make the plan, and run it; when that ends in an error, warnings are reported with it."""
     result: Interpretation | CompilationError
     with collected_diagnostics() as warnings:
-        warnings.extend(found)
         try:
-            launch = _prepared(module, function, grid, values, names, options)
+            launch = _prepared(plan(), grid, values, names, options)
             firsts = clusters(launch)[::-1] if options.descending else clusters(launch)
             before = time.perf_counter()
             turns, jobs = _traced(launch, firsts, options)
-            result = Interpretation(len(firsts), turns, time.perf_counter() - before, (), jobs, talks(module))
+            result = Interpretation(
+                len(firsts), turns, time.perf_counter() - before, (), jobs, talks(launch.plan.module)
+            )
         except CompilationError as error:
             result = error
     # Each thing once, as the first program has said it.
@@ -336,17 +345,17 @@ def _run(
     raise result
 
 
-def _prepared(
-    module: ModuleOp,
-    function: str,
-    grid: tuple[int, int, int],
-    values: Sequence[Any],
-    names: Sequence[str],
-    options: Options,
-) -> Launch:
-    run_pipeline(module, passes_until(options.stage, module), make_context())
+def _lowered(module: ModuleOp, function: str, stage: str) -> Plan:
+    """The plan of a module that is lowered to a stage."""
+    run_pipeline(module, passes_until(stage, module), make_context())
     verify_module(module)
-    plan = make_plan(module, function)
+    return make_plan(module, function)
+
+
+def _prepared(
+    plan: Plan, grid: tuple[int, int, int], values: Sequence[Any], names: Sequence[str], options: Options
+) -> Launch:
+    module = plan.module
     memory = GlobalMemory()
     memory.uninitialized.only_warns = options.unwritten == "warn"
     wanted = options.global_order

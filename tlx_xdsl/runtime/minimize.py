@@ -138,7 +138,7 @@ class _Search:
         best: Deletion | None = redundant[0] if redundant else None
         for each in redundant[1:]:
             assert best is not None
-            tried = self._judged((*best.what, *each.what))
+            tried = self._judged(tuple(dict.fromkeys((*best.what, *each.what))))
             best = tried if tried.wrong is None else best
         return best if best is not None and len(redundant) > 1 and len(best.what) > 1 else None
 

@@ -204,9 +204,9 @@ def acts(op: Operation) -> bool:
 
 
 _ARITHMETIC = frozenset((
-    "abs", "add", "and", "bfe", "bfi", "brev", "clz", "copysign", "cos", "cvt", "div", "ex2", "fma", "lg2", "lop3", "mad",
-    "max", "min", "mov", "mul", "neg", "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "selp", "set", "setp", "shf",
-    "shl", "shr", "sin", "slct", "sqrt", "sub", "tanh", "xor",
+    "abs", "add", "and", "bfe", "bfi", "brev", "clz", "copysign", "cos", "cvt", "div", "ex2", "fma", "lg2", "lop3",
+    "mad", "max", "min", "mov", "mul", "neg", "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "selp", "set", "setp",
+    "shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "tanh", "xor",
 ))  # fmt: skip
 """Instructions of PTX that only compute with registers (PTX ISA, "Instructions")."""
 
