@@ -102,7 +102,7 @@ class _Recorder:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self._write({"begin": item.nodeid})
         self._reports.clear()
-        begin = time.monotonic()
+        begin, worked = time.monotonic(), _worked()
         signal.signal(signal.SIGALRM, _end)
         signal.setitimer(signal.ITIMER_REAL, _ORDERS["timeout"])
         try:
@@ -111,10 +111,16 @@ class _Recorder:
             signal.setitimer(signal.ITIMER_REAL, 0)
             outcome, error = _verdict(self._reports)
             seconds = round(time.monotonic() - begin, 3)
-            self._write({"case": item.nodeid, "outcome": outcome, "error": error, "seconds": seconds})
+            record = {"case": item.nodeid, "outcome": outcome, "error": error, "seconds": seconds}
+            self._write({**record, "processor": round(_worked() - worked, 3)})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._reports.append(report)
+
+
+def _worked() -> float:
+    """Seconds of a processor so far, those of processes that have ended included."""
+    return sum(os.times()[:4])
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
