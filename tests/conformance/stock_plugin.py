@@ -81,6 +81,8 @@ class _Recorder:
     def __init__(self) -> None:
         self._progress = open(_ORDERS["progress"], "a") if "progress" in _ORDERS else None  # noqa: SIM115
         self._reports: list[pytest.TestReport] = []
+        self._processor = 0.0
+        """Seconds of a processor that the test function of the current case has taken."""
 
     def _write(self, line: dict[str, Any]) -> None:
         assert self._progress is not None
@@ -102,7 +104,8 @@ class _Recorder:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self._write({"begin": item.nodeid})
         self._reports.clear()
-        begin, worked = time.monotonic(), _worked()
+        begin = time.monotonic()
+        self._processor = 0.0
         signal.signal(signal.SIGALRM, _end)
         signal.setitimer(signal.ITIMER_REAL, _ORDERS["timeout"])
         try:
@@ -112,7 +115,16 @@ class _Recorder:
             outcome, error = _verdict(self._reports)
             seconds = round(time.monotonic() - begin, 3)
             record = {"case": item.nodeid, "outcome": outcome, "error": error, "seconds": seconds}
-            self._write({**record, "processor": round(_worked() - worked, 3)})
+            self._write({**record, "processor": round(self._processor, 3)})
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
+        worked = _worked()
+        try:
+            return (yield)
+        finally:
+            # Without what fixtures do, such as the suite's collection of garbage.
+            self._processor = _worked() - worked
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._reports.append(report)
