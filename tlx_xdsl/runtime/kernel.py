@@ -141,7 +141,7 @@ class Kernel(Signed[P, R]):
         global_order: bool | None = None,
         **named: Any,
     ) -> Report:
-        """Run the kernel on the CPU in all orders that matter, and report what is wrong in any: see `tlx_xdsl.check`."""
+        """Run the kernel on the CPU in all orders that matter, and report what is wrong: see `tlx_xdsl.check`."""
         ...
 
     def is_launchable(self) -> bool:

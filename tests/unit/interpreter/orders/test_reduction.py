@@ -1,4 +1,4 @@
-"""Orders of steps of made-up programs: each that makes a difference is run once, as a search through all of them says."""
+"""Orders of made-up programs: each that makes a difference is run once, as a search through all of them says."""
 
 import itertools
 import random
@@ -22,8 +22,7 @@ def run(orders, programs):
     A step ("await", n, place) can be made when `place` has had `n` updates, and polls in vain before.
     """
     at = dict.fromkeys(programs, 0)
-    known, last, made = {}, {}, []
-    updates, polling = {}, {}
+    made, updates, polling = [], {}, {}
     while True:
         enabled = []
         for name, steps in programs.items():
@@ -109,7 +108,9 @@ def some(seed):
     kinds = [READ, UPDATE, "ADD"]
     sizes = chance.choice([(2, 2, 2), (3, 3), (1, 2, 3), (1, 1, 4), (2, 2, 1)])
     return {
-        str(name): [(chance.choice(kinds), tuple(chance.sample(range(3), chance.choice((1, 1, 2))))) for _ in range(size)]
+        str(name): [
+            (chance.choice(kinds), tuple(chance.sample(range(3), chance.choice((1, 1, 2))))) for _ in range(size)
+        ]
         for name, size in enumerate(sizes)
     }
 
