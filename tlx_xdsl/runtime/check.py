@@ -1,4 +1,4 @@
-"""Run a kernel at small sizes and in many orders of its tasks, and report what is wrong in any of them."""
+"""Run a kernel at small sizes and in all orders that make a difference, and report what is wrong in any of them."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class Kernel(Signed[P, R]):
         overlapping: bool = False,
         **named: Any,
     ) -> Report:
-        """Run the kernel on the CPU in many orders, and report what is wrong in any: see `tlx_xdsl.check`."""
+        """Run the kernel on the CPU in all orders that matter, and report what is wrong: see `tlx_xdsl.check`."""
         ...
 
     @forwarded("tlx_xdsl.runtime.profile")

@@ -73,7 +73,7 @@ def run(case: Case) -> Done:
     return Done(outputs, texts, sum(each.instructions for each in runs), sum(each.seconds for each in runs))
 
 
-# Kernels of stock Triton -----------------------------------------------------------------------------------------------
+# Kernels of stock Triton ----------------------------------------------------------------------------------------------
 
 
 def launch_stock(
