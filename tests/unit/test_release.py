@@ -123,6 +123,8 @@ def test_figures_of_speed_agree_with_the_page():
     for name in figures.DOCUMENTS:
         text = (ROOT / name).read_text(encoding="utf-8")
         assert "<!-- figure: " in text
+        # There it would begin a paragraph.
+        assert not re.search(r"^\s*<!-- figure", text, re.MULTILINE)
         assert figures.with_figures(text, page) == text, f"{name}: python -m release.figures --write"
 
 
