@@ -240,6 +240,27 @@ def test_set_up_says_that_it_goes_on():
     """Nothing is quiet for minutes: what makes an environment runs beside a clock that prints."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for command in ("-m venv", "-m pip install"):
-        (line,) = re.findall(rf"^\t.*{re.escape(command)}.*$", makefile, re.MULTILINE)
-        assert "$(call ticking," in line
-        assert "--quiet" not in line
+        lines = re.findall(rf"^\t.*{re.escape(command)}.*$", makefile, re.MULTILINE)
+        assert lines
+        assert all("$(call ticking," in line and "--quiet" not in line for line in lines)
+
+
+def test_the_package_and_a_version_load_next_to_nothing():
+    """What an import costs is what it loads: times are those of a machine."""
+    code = """
+import sys
+before = {*sys.modules}
+import tlx_xdsl
+ours = {name for name in {*sys.modules} - before if name.startswith("tlx_xdsl")}
+assert ours == {"tlx_xdsl", "tlx_xdsl.errors", "tlx_xdsl.version"}, ours
+from tlx_xdsl.tools.tlx import main
+try:
+    main(["--version"])
+except SystemExit:
+    pass
+print(*({name.partition(".")[0] for name in sys.modules} & {"xdsl", "numpy", "ml_dtypes", "triton", "torch", "rich"}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    shown, loaded = done.stdout.splitlines()
+    assert __version__ in shown
+    assert loaded == ""
