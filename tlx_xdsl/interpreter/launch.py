@@ -32,12 +32,14 @@ class Settings:
     max_turns: int = MAX_TURNS
     max_operations: int = MAX_OPERATIONS
     max_seconds: float = MAX_SECONDS
+    overlapping: bool = False
+    """Whether clusters go on in turn at their atomic operations, and start side by side."""
 
     @property
     def name(self) -> str:
         """Return how to ask for the same schedule again."""
         seed = f", seed {self.seed}" if self.schedule in scheduler.SEEDED else ""
-        return f"schedule '{self.schedule}'{seed}"
+        return f"schedule '{self.schedule}'{seed}{', overlapping' if self.overlapping else ''}"
 
 
 def clusters(launch: Launch) -> Firsts:
@@ -55,7 +57,8 @@ def run_clusters(
     """Run the clusters that begin at the programs `firsts`; gives the number of turns that each has taken.
 
     They run one after the other, as far as they can: when one does nothing but repeat a loop or poll, it may wait for
-    what a later one writes, and the next ones go on beside it.
+    what a later one writes, and the next ones go on beside it. With `overlapping` they are side by side from the start,
+    and each goes as far as its next atomic operation.
     `idle` are clusters of this launch that have run before, to be used again: they know where buffers lie.
     Raises Fault for what a kernel does wrong; what it leaves unfinished is reported as warnings.
     """
@@ -176,4 +179,5 @@ def _start(
         coordinates = [np.int32(number) for number in (*block.program, *launch.grid)][: launch.plan.coordinates]
         task.coroutine = launch.plan.kernel.call(task, [*launch.arguments, *coordinates])
     policy = scheduler.make_policy(settings.schedule, seed)
-    return _Running(cluster, scheduler.run(cluster, policy, settings.max_turns), cluster.time)
+    progress = scheduler.run(cluster, policy, settings.max_turns, pauses=settings.overlapping)
+    return _Running(cluster, progress, cluster.time)

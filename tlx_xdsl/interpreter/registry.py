@@ -54,6 +54,8 @@ class Waiting:
     """Describes what it waits for, and what is missing, for the report of a deadlock."""
     barrier: View | None = None
     """The mbarrier that it waits at."""
+    parity: int = 0
+    """The parity of the phase that it waits for there."""
     named: int | None = None
     """The named barrier that it waits at."""
     spins: bool = False

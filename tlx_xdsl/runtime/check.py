@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, cast
 
@@ -12,13 +12,23 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.runtime.check_addresses import facts_of, ragged_remark, wrap_remark
 from tlx_xdsl.runtime.check_explore import Limits, explore
 from tlx_xdsl.runtime.check_proof import with_proofs
-from tlx_xdsl.runtime.check_report import Report
+from tlx_xdsl.runtime.check_report import Finding, Report
 from tlx_xdsl.runtime.check_sizes import SMALL, Launchable, Scope, Sizes, combinations, small_values, values_of
 from tlx_xdsl.runtime.host_values import flattened, is_constant, is_descriptor, signature_of
-from tlx_xdsl.runtime.interpret import Grid, Interpretation, interpret_source, module_of, source_of_kernel
+from tlx_xdsl.runtime.interpret import (
+    Grid,
+    Interpretation,
+    defaults_of,
+    grid_of,
+    interpret_source,
+    module_of,
+    source_of_kernel,
+)
 from tlx_xdsl.runtime.interpret_options import FRONTEND, TTGIR, Options
 
 SECONDS = 10.0
@@ -97,11 +107,26 @@ def check(
     scopes = [*map(scope, combinations(numbers, sweep=sweep))]
     limits = Limits(seconds, stages, launches)
     report = explore(scopes, settings, limits)
+    if seconds > 0 and report and not wanted:
+        report = replace(report, remarks=(*report.remarks, *_other_sizes(source, grid, bound({}), settings)))
     if prove:
         report = with_proofs(
             report, scopes, settings, limits, lambda at: any_values(source, bound(at), settings), scope
         )
     return report
+
+
+def _other_sizes(source: KernelSource, grid: Grid, arguments: Mapping[str, Any], options: Options) -> Iterator[Finding]:
+    """What goes wrong at larger sizes, and at those that no block divides."""
+    module, values = module_of(source, arguments, options)
+    sizes = grid_of(grid, {**defaults_of(source), **arguments})
+    found = [
+        ("overflow", wrap_remark(module, facts_of(sizes, dict(values)))),
+        ("bounds", ragged_remark(source, arguments, lambda given: interpret_source(source, grid, given, options))),
+    ]
+    for rule, diagnostic in found:
+        if diagnostic is not None:
+            yield Finding(diagnostic, rule, {"stage": FRONTEND})
 
 
 def any_values(source: KernelSource, arguments: Mapping[str, Any], options: Options) -> ModuleOp:
@@ -157,8 +182,26 @@ def _grid_at(grid: Grid, sizes: Sizes) -> Grid:
     return lambda known: grid({**sizes, **known})
 
 
+def check_launch(
+    source: KernelSource,
+    grid: Grid,
+    arguments: Mapping[str, Any],
+    settings: Options,
+    limits: Limits,
+    types: Mapping[str, Signature] | None = None,
+) -> Report:
+    """Check one launch, on arguments by name; `types` are as for `interpret_source`. Raises as `check` does."""
+
+    def run(order: Mapping[str, Any]) -> Interpretation:
+        return interpret_source(source, grid, arguments, replace(settings, **order), types)
+
+    reached = {f"reachable[{at}]": each for at, each in enumerate(settings.reachable)}
+    arrays = arrays_of({**arguments, **reached})
+    return explore([Scope({}, lambda: Launchable(run, arrays))], settings, limits)
+
+
 def arrays_of(arguments: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """The arrays among the arguments, also those of descriptors and in tuples."""
+    """The arrays among the arguments, also those of descriptors and in tuples; other libraries' tensors as arrays."""
     values = [item for name, value in arguments.items() if not is_constant(value) for item in flattened(name, value)]
     found = {name: value.base if is_descriptor(value) else value for name, value in values}
     return {name: each for name, each in found.items() if isinstance(each, np.ndarray)}

@@ -49,6 +49,10 @@ def orders(stages: Sequence[str]) -> Iterator[dict[str, Any]]:
                 yield {"stage": stage, "schedule": schedule, "seed": seed}
 
 
+_STRICT = ("global_order", "copy_fences")
+"""Options of which a check asks for more than a run, unless they are given."""
+
+
 @dataclass
 class _Exploration:
     scopes: Sequence[Scope]
@@ -96,7 +100,7 @@ class _Exploration:
         if number in self.refused:
             return
         scope, began = self.scopes[number], time.perf_counter()
-        everywhere = {} if self.settings.global_order is not None else {"global_order": True}
+        everywhere = {each: True for each in _STRICT if getattr(self.settings, each) is None}
         try:
             launch = scope.make()
             arrays = Arrays(launch.arrays)

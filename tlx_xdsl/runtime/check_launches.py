@@ -8,13 +8,15 @@ as it was before the first launch, the later launch does not go wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
+from tlx_xdsl.interpreter.scheduler import SEEDED
 from tlx_xdsl.runtime.interpret import Interpretation
 from tlx_xdsl.text.diagnostics import Diagnostic
 
@@ -73,6 +75,14 @@ def launched(
     before, first = arrays.state(), _launch(run, options, 1)
     yield from first.seen
     known = {each.key for each in first.seen}
+    if first.ended and first.communicates and first.clusters > 1:
+        after = arrays.state()
+        arrays.restore(before)
+        for each in _overlapping(run, options, even=thorough):
+            if each.key not in known:
+                known.add(each.key)
+                yield each
+        arrays.restore(after)
     wanted = launches if launches is not None else 2 if first.communicates else 1
     last = first
     for number in range(2, wanted + 1):
@@ -96,6 +106,19 @@ def launched(
         yield from _unwritten(run, arrays, options, before)
 
 
+def _overlapping(run: Run, options: Mapping[str, Any], *, even: bool) -> Iterator[Seen]:
+    """What a launch does wrong whose programs run side by side: if `even`, each as far as its next atomic operation.
+
+    Else some get ahead of others, by chance.
+    """
+    how = {**options, "overlapping": True}
+    if not even and options.get("schedule") not in SEEDED:
+        how["schedule"] = "random"
+    note = f"programs ran side by side (tlx run --overlapping --schedule {how.get('schedule', 'round-robin')})"
+    for each in _launch(run, how, 1).seen:
+        yield replace(each, diagnostic=replace(each.diagnostic, notes=(*each.diagnostic.notes, note)))
+
+
 def _unwritten(
     run: Run, arrays: Arrays, options: Mapping[str, Any], before: Mapping[str, NDArray[Any]]
 ) -> Iterator[Seen]:
@@ -105,7 +128,7 @@ def _unwritten(
     were. A counter of programs that is not set back has no last program then, and no one writes the result.
     """
     arrays.restore(before)
-    _launch(run, options, 1)
+    writers = _launch(run, options, 1).writers
     left = arrays.state()
     changed = _changed(before, left)
     for suspect in [name for name in changed if left[name].dtype.kind in "iu"][:MOST_SUSPECTS]:
@@ -117,7 +140,7 @@ def _unwritten(
             if name != suspect and not _differs(after[name], before[name]):
                 message = f"'{name}' is written by the first launch, and not by the second"
                 note = f"in the second launch: {_left(suspect, 'the first', before, left)}; {_REMEDY}"
-                yield Seen(Diagnostic("warning", message, None, (note,)), "warning", 2)
+                yield Seen(Diagnostic("warning", message, writers.get(suspect), (note,)), "warning", 2)
 
 
 @dataclass(frozen=True)
@@ -127,6 +150,8 @@ class _Launch:
     """False where a fault has stopped it."""
     communicates: bool = False
     clusters: int = 0
+    writers: Mapping[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
+    """Where each array was written last."""
 
 
 def _launch(run: Run, options: Mapping[str, Any], number: int) -> _Launch:
@@ -138,10 +163,11 @@ def _launch(run: Run, options: Mapping[str, Any], number: int) -> _Launch:
         message = f"deadlock: {fault.message.removeprefix('deadlock: ')}" if is_deadlock else fault.message
         found = Diagnostic("error", message, fault.location, fault.notes)
         return _Launch((Seen(found, "deadlock" if is_deadlock else "fault", number),), ended=False)
-    warnings = [each for each in result.warnings if each.severity == "warning"]
+    warnings = [each for each in (*result.warnings, *result.unfilled) if each.severity == "warning"]
     return _Launch(
-        tuple(Seen(each, "warning", number) for each in warnings), True, result.communicates, result.clusters
-    )
+        tuple(Seen(each, "warning", number) for each in warnings), True, result.communicates, result.clusters,
+        result.writers,
+    )  # fmt: skip
 
 
 _REMEDY = "the kernel must set it back, or the host before each launch"

@@ -11,7 +11,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.check_sizes import Sizes, listed, shown
 from tlx_xdsl.text.diagnostics import Diagnostic
 
-RULES = ("deadlock", "fault", "warning", "relaunch")
+RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds")
 """The kinds of findings; what only a launch after the first one shows is a `relaunch`."""
 
 

@@ -64,9 +64,20 @@ class Options:
     """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
     process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
 
+    profile: bool = False
+    """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
+
     descending: bool = False
     """Whether programs with higher numbers start earlier. No order is promised, but those that do not fit on the GPU
     side by side mostly start in rising order."""
+
+    copy_fences: bool | None = None
+    """Whether what `cp.async` writes needs a proxy fence before TMA or a tensor core reads it, as PTX has it. `check`
+    asks for it; runs do not, since Triton 3.6 to 3.8 put none into their own kernels."""
+
+    overlapping: bool = False
+    """Whether programs run side by side, as many as are resident, and take turns at their atomic operations. Else one
+    runs until it waits for another."""
 
     global_order: bool | None = None
     """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is

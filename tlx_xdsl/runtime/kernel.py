@@ -100,6 +100,8 @@ class Kernel(Signed[P, R]):
         trace: str | Path | None = None,
         reachable: Sequence[Any] = (),
         descending: bool = False,
+        copy_fences: bool | None = None,
+        overlapping: bool = False,
         global_order: bool | None = None,
         **named: Any,
     ) -> Interpretation:
@@ -125,6 +127,7 @@ class Kernel(Signed[P, R]):
         sizes: Mapping[str, int | Iterable[int] | str] | None = None,
         arguments: Callable[..., Any] | None = None,
         sweep: bool = True,
+        prove: bool = False,
         options: Mapping[str, Any] | None = None,
         num_warps: int = 4,
         num_ctas: int = 1,
@@ -138,6 +141,8 @@ class Kernel(Signed[P, R]):
         max_seconds: float = 300.0,
         reachable: Sequence[Any] = (),
         descending: bool = False,
+        copy_fences: bool | None = None,
+        overlapping: bool = False,
         global_order: bool | None = None,
         **named: Any,
     ) -> Report:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import linecache
 import sys
 from collections.abc import Mapping
 from math import prod
@@ -18,7 +17,7 @@ from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
 from tlx_xdsl.interpreter.launch import MAX_TURNS
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.ptx.launch import PtxRun
+from tlx_xdsl.numerics.difference import tolerance_of, wide
 from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.interpret import (
@@ -28,12 +27,15 @@ from tlx_xdsl.runtime.interpret import (
     interpret_source,
 )
 from tlx_xdsl.runtime.interpret_options import TENSOR_CORE_ORDERS, UNWRITTEN, Options
+from tlx_xdsl.runtime.ptx_comparison import Comparison, run_compared
+from tlx_xdsl.runtime.ptx_stage import PTX
 from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_type
-from tlx_xdsl.tools.array_checks import check_array, summary, wide
+from tlx_xdsl.tools.array_checks import check_array, summary
 from tlx_xdsl.tools.expressions import grid_sizes
 from tlx_xdsl.tools.kernel_options import launch_options
 from tlx_xdsl.tools.launch_arguments import VALUES, add_launch_arguments, numbers_of, read_kernel, sizes_of
 from tlx_xdsl.tools.loading import MLIR_SUFFIXES, assignments, load_ir
+from tlx_xdsl.tools.ptx_profile import print_profile
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 
 _EPILOG = f"""\
@@ -59,8 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
     parser.add_argument("--stage", default="frontend", help="frontend (default), aliased, ttgir, a pass, or ptx")
     parser.add_argument(
-        "--profile", action="store_true", help="with --stage ptx: which lines and operations the instructions are of"
+        "--profile", action="store_true", help="with --stage ptx: what lines take: instructions, memory, waits"
     )
+    parser.add_argument(
+        "--compare", action=argparse.BooleanOptionalAction,
+        help="with --stage ptx: run the TTGIR in the interpreter, too, and compare (the default)",
+    )  # fmt: skip
     parser.add_argument("--schedule", choices=POLICIES, default=POLICIES[0], help="who goes on when several can")
     parser.add_argument("--seed", type=int, default=0, help="of the schedule and of random numbers (0)")
     parser.add_argument(
@@ -77,6 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--descending", action="store_true", help="start programs with the last one: no order of programs is promised"
     )  # fmt: skip
+    parser.add_argument(
+        "--overlapping", action="store_true", help="run programs side by side, by turns at atomic operations"
+    )
     parser.add_argument("--jobs", type=int, help="processes (all cores, where that is worth it)")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for chrome://tracing or ui.perfetto.dev")
     parser.add_argument("--max-turns", type=int, default=MAX_TURNS, help=f"turns that a cluster may take ({MAX_TURNS})")
@@ -110,8 +119,13 @@ def run(args: argparse.Namespace) -> None:
 def _run_kernel(args: argparse.Namespace) -> None:
     kernel = read_kernel(args)
     run = _Run(args, kernel.names)
-    result = interpret_source(kernel.source, kernel.grid, kernel.arguments, _options(args, kernel.launch), kernel.types)
-    run.report(result, in_clusters=prod(kernel.launch["cluster"]) > 1)
+    options = _options(args, kernel.launch)
+    comparison = None
+    if options.stage == PTX and args.compare is not False:
+        result, comparison = run_compared(kernel.source, kernel.grid, kernel.arguments, options, kernel.types)
+    else:
+        result = interpret_source(kernel.source, kernel.grid, kernel.arguments, options, kernel.types)
+    run.report(result, comparison, in_clusters=prod(kernel.launch["cluster"]) > 1)
 
 
 def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None:
@@ -127,7 +141,7 @@ def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None
     run, grid = _Run(args, values), grid_sizes(args.grid, numbers_of({**sizes, **values}))
     launch = {"cluster": launch_options(args, KernelDefaults())["cluster"]}
     result = interpret_module(module, grid, values, _options(args, launch), function)
-    run.report(result, in_clusters=cluster_dims(module) is not None)
+    run.report(result, None, in_clusters=cluster_dims(module) is not None)
 
 
 def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
@@ -139,26 +153,15 @@ def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
         unwritten=args.unwritten,
         global_order=args.global_order,
         descending=args.descending,
+        overlapping=args.overlapping,
         tensor_core_order=args.tensor_core_order,
         jobs=args.jobs,
         max_turns=args.max_turns,
         max_operations=args.max_operations,
         max_seconds=args.max_seconds,
         trace=args.trace,
+        profile=args.profile,
     )
-
-
-_SHOWN = 10
-"""Lines and operations of a profile."""
-
-
-def print_profile(run: PtxRun) -> None:
-    """Print the operations and the lines that most instructions are of."""
-    for opcode, count in sorted(run.counts.items(), key=lambda item: -item[1])[:_SHOWN]:
-        print(f"{count:>12,} {100 * count / run.instructions:5.1f} %  {opcode}")
-    for (path, line), count in sorted(run.lines.items(), key=lambda item: -item[1])[:_SHOWN]:
-        source = linecache.getline(path, line).strip()
-        print(f"{count:>12,} {100 * count / run.instructions:5.1f} %  {Path(path).name}:{line}: {source}")
 
 
 class _Run:
@@ -187,7 +190,7 @@ class _Run:
                 raise CompilationError(f"{option}: there is no array '{name}', the arrays are {arrays}")
         return result
 
-    def report(self, result: Interpretation, *, in_clusters: bool) -> None:
+    def report(self, result: Interpretation, comparison: Comparison | None, *, in_clusters: bool) -> None:
         """Print what a run has changed and how it went, save arrays, and check them.
 
         Raises CompilationError for an array that does not hold what it should.
@@ -213,10 +216,35 @@ class _Run:
             if result.ptx is None:
                 raise CompilationError("--profile: only with --stage ptx")
             print_profile(result.ptx)
+        if comparison is not None:
+            _print_comparison(comparison)
         for name, path in self._saved.items():
             np.save(path, self._arrays[name])
         for name, expression in self._expected.items():
             check_array(name, self._arrays[name], expression, self._names, self._args.tolerance)
+        if comparison is not None and (found := comparison.wrong) is not None:
+            name, wrong = found
+            raise CompilationError(
+                f"the PTX and the interpreter's run of the TTGIR differ: {wrong.wrong} of {wrong.size} elements of "
+                f"'{name}' by more than {tolerance_of(self._arrays[name].dtype):g} of the largest value: element "
+                f"{list(wrong.at)} is {wrong.found:g}, the interpreter has {wrong.expected:g}"
+            )
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    if (refusal := comparison.refusal) is not None:
+        print(f"not compared, as the interpreter can't run the TTGIR: {refusal.message}")
+        return
+    said: list[str] = []
+    for name, each in comparison.arrays.items():
+        if each.other_bits == 0:
+            said.append(f"{name} has the same bits")
+        else:
+            said.append(
+                f"{name} differs by up to {each.largest:.1e} of the largest value, {each.other_bits:,} of "
+                f"{each.size:,} elements have other bits"
+            )
+    print(f"the interpreter's run of the TTGIR ({comparison.seconds:.2f} s): {'; '.join(said) or 'no array changes'}")
 
 
 def _has_array(value: Any) -> bool:

@@ -17,12 +17,13 @@ from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 from tlx_xdsl.interpreter.scheduler import POLICIES, SEEDED
 from tlx_xdsl.interpreter.ttkernel import Report
 from tlx_xdsl.language.ttl.kernel import Kernel
+from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.runtime.ttl import MACHINES, Options, Prepared, compile_kernel, specs_of
 from tlx_xdsl.runtime.ttl.specs import annotated, parameters
 from tlx_xdsl.text.cpp import MAIN_PROFILE, PROFILES
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.tools.argument_values import Hint, argument_value
-from tlx_xdsl.tools.array_checks import check_array, summary, wide
+from tlx_xdsl.tools.array_checks import check_array, summary
 from tlx_xdsl.tools.kernel_options import write_file
 from tlx_xdsl.tools.loading import assignments
 from tlx_xdsl.tools.ttl_loading import load_ttl_kernel

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.base.effects import is_set
 from tlx_xdsl.dialects.base.pointer import PointerType
 from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, scalar_type
 from tlx_xdsl.dialects.tt.enums import MemSemantic, RMWOp
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.global_access import Strength, strength_of
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.global_order import GlobalOrder, Strength, strength_of
+from tlx_xdsl.interpreter.global_order import GlobalOrder
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
@@ -95,6 +97,14 @@ class _Order:
             for address in addresses:
                 key = (address, program if self._is_local else None)
                 order.released.setdefault(key, released.copy()).join(released)
+
+
+def order_by_fences(task: Task, order: GlobalOrder, addresses: Array) -> None:
+    """Let the fence after a volatile load acquire what is released at its addresses, as after a relaxed one."""
+    for address in np.unique(addresses).tolist():
+        for scope in (None, task.block.program):
+            if (known := order.released.get((address, scope))) is not None:
+                task.relaxed.join(known)
 
 
 def _memory(task: Task) -> GlobalMemory:
@@ -263,7 +273,7 @@ def plain_load(op: tt.LoadOp) -> Run:
     has_mask, has_other = op.mask is not None, op.other is not None
     undefined = poison((), dtype)[()]
 
-    is_scalar = as_tensor(op.result.type) is None
+    is_scalar, is_volatile = as_tensor(op.result.type) is None, is_set(op, "isVolatile")
 
     def run(task: Task, pointers: Array, *rest: Any) -> Array:
         mask = rest[0] if has_mask else None
@@ -273,6 +283,8 @@ def plain_load(op: tt.LoadOp) -> Run:
             mask = task.active if mask is None else task.active & mask
             pointers = np.broadcast_to(pointers, mask.shape)
         loaded = task.global_memory.load(op, pointers, dtype, mask, other)
+        if is_volatile and task.order is not None:
+            order_by_fences(task, task.order, _reached(pointers, mask))
         # A masked load of a scalar gives an array without dimensions.
         return loaded[()] if is_scalar else loaded
 
