@@ -174,7 +174,7 @@ def repository(tmp_path, monkeypatch):
         pytest.skip("git is not installed")
     for name in ("user.name", "user.email"):
         monkeypatch.setenv(f"GIT_CONFIG_KEY_{('user.name', 'user.email').index(name)}", name)
-        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{('user.name', 'user.email').index(name)}", "nobody@host.example")
+        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{('user.name', 'user.email').index(name)}", "us@host.example")
     monkeypatch.setenv("GIT_CONFIG_COUNT", "2")
     (tmp_path / "CHANGELOG.md").write_text(f"## {__version__} - 2027-01-31\n\n### New\n\n- All.\n")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
