@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import textwrap
 import warnings
 from functools import cache
@@ -94,6 +95,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
     """The data of a table, in Markdown."""
 
     def row(values: Any) -> str:
-        return "| " + " | ".join(str(value).replace("|", r"\|").replace("\n", " ") for value in values) + " |"
+        cells = (re.sub(r"([\\*_`|<\[])", r"\\\1", str(value).replace("\n", " ")) for value in values)
+        return f"| {' | '.join(cells)} |"
 
-    return "\n".join([row(rows[0]), row(["---"] * len(rows[0])), *(row(each.values()) for each in rows)])
+    return "\n".join([row(rows[0]), "| --- " * len(rows[0]) + "|", *(row(each.values()) for each in rows)])
