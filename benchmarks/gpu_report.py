@@ -15,6 +15,7 @@ COLOURS = {
     "cuBLAS": "#9aa5b1", "cuDNN": "#9aa5b1", "FlashAttention": "#c9b18a", "Triton": "#8fb5d9", OURS: "#c2410c",
     f"{OURS}, deterministic": "#e8a06f", "copy": "#d5dae0", "torch": "#c9b18a", "torch.compile": "#8fb5d9",
     f"{OURS}, pages of 64": "#e8a06f", f"{OURS}, pages of 16": "#f3cba8",
+    f"{OURS}, fp8": "#5a8f3d", f"{OURS}, fp8, pages of 64": "#a9cb92",
 }  # fmt: skip
 """Of the bars; ours stands out."""
 

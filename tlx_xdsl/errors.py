@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 import unicodedata
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -17,11 +20,39 @@ class SourceLocation:
 
     def __str__(self) -> str:
         """Return `file:line:col`, leaving out what is unknown."""
+        filename = shown_path(self.filename)
         if not self.line:
-            return self.filename
+            return filename
         if not self.column:
-            return f"{self.filename}:{self.line}"
-        return f"{self.filename}:{self.line}:{self.column}"
+            return f"{filename}:{self.line}"
+        return f"{filename}:{self.line}:{self.column}"
+
+
+class _Shown:
+    """The folder that paths below it are shown relative to."""
+
+    folder: str | None = None
+
+
+def shown_path(path: str) -> str:
+    """A path as diagnostics show it: on command lines relative to the current folder, where it is below that."""
+    folder = _Shown.folder
+    return path.removeprefix(folder) if folder is not None else path
+
+
+def with_shown_paths(text: str) -> str:
+    """A text that was made with whole paths, with those that are shown."""
+    return text if _Shown.folder is None else text.replace(_Shown.folder, "")
+
+
+@contextmanager
+def relative_paths(folder: str | None) -> Generator[None]:
+    """Show paths relative to a folder within; None shows all of each."""
+    before, _Shown.folder = _Shown.folder, None if folder is None else os.path.join(folder, "")
+    try:
+        yield
+    finally:
+        _Shown.folder = before
 
 
 class InputError(ValueError):

@@ -20,12 +20,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tlx_xdsl"
 
-LOWEST = {"errors", "lifeline", "targets", "version"}
+LOWEST = {"errors", "lifeline", "progress", "targets", "terminal", "version"}
 """What every package may import."""
 
 LAYERS = {
     "errors": -2,
     "lifeline": -2,
+    "progress": -2,
+    "terminal": -2,
     "targets": -1,
     "version": -1,
     "layouts": 0,

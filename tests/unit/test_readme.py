@@ -28,6 +28,13 @@ def test_the_kernel_compiles(tmp_path, emit, capsys):
             assert re.search(rf"{line[0]} +{line[1]}$", report, re.MULTILINE)
 
 
+def test_the_mistake_is_reported_as_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("tile_copy.py").write_text(readme_kernel().replace("[row, 0], loaded[0])", "[rov, 0], loaded[0])"))
+    assert main(["compile", "tile_copy.py:tile_copy"]) == 1
+    assert f"$ tlx compile tile_copy.py:tile_copy\n{capsys.readouterr().err}```" in README
+
+
 def test_the_links_lead_somewhere():
     prose = re.sub(r"`[^`]*`", "", README)
     for target in re.findall(r"\]\(([^)#]+)\)", prose):

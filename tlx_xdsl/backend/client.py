@@ -7,7 +7,7 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from tlx_xdsl.backend.errors import BackendError
 from tlx_xdsl.backend.options import BackendOptions, UpTo
@@ -89,7 +89,13 @@ class WorkerClient:
         self.__init__(self._limit)
 
     def compile(
-        self, text: str, options: BackendOptions, upto: UpTo, source_name: str, timeout_s: float | None
+        self,
+        text: str,
+        options: BackendOptions,
+        upto: UpTo,
+        source_name: str,
+        timeout_s: float | None,
+        on_stage: Callable[[str], None] | None = None,
     ) -> BackendResult:
         """Compile in a worker; raises BackendError, also if the worker died or ran out of time.
 
@@ -99,7 +105,7 @@ class WorkerClient:
             worker = self._check_out()
             try:
                 request = Request(worker.directory, options, upto, source_name)
-                answer = converse(worker, request, text, timeout_s)
+                answer = converse(worker, request, text, timeout_s, on_stage)
             except BaseException:
                 # It died, or the conversation was cut, by Ctrl-C for one: what it says next answers nothing.
                 with self._lock:

@@ -6,6 +6,7 @@ import linecache
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,6 +39,7 @@ def compile_ttgir(
     source_name: str = "<kernel>",
     timeout_s: float | None = 600.0,
     locate: bool = True,
+    on_stage: Callable[[str], None] | None = None,
 ) -> BackendResult:
     """Compile a module in TTGIR text with the installed stock Triton, up to and including `stages`.
 
@@ -48,6 +50,8 @@ def compile_ttgir(
     With `isolation="process"` a worker process compiles; it is started by the first compile (about 0.2 s),
     kept, and killed after `timeout_s` seconds. With `"none"` Triton is imported and run here: an assertion in
     Triton ends this process, standard output is redirected meanwhile, and there is no time limit.
+
+    `on_stage` is called with the name of each stage (`parse`, `passes`, `llir`, `ptx`, `cubin`) that begins.
 
     Where Triton names no place for a failure, it is looked for by compiling variants of the text, for up to a minute;
     without `locate` such a failure has the place of the kernel.
@@ -60,9 +64,9 @@ def compile_ttgir(
     _refuse_unwritable(text, source_name)
     try:
         if isolation == "process":
-            result = CLIENT.compile(text, options, stages, source_name, timeout_s)
+            result = CLIENT.compile(text, options, stages, source_name, timeout_s, on_stage)
         else:
-            result = _compile_here(text, options, stages, source_name)
+            result = _compile_here(text, options, stages, source_name, on_stage)
     except BackendError as error:
         if error.location is None and error.stage in _ABOUT_THE_MODULE and not isinstance(error, BackendTimeoutError):
             _locate(error, text, options, source_name, may_try=locate and isolation == "process")
@@ -81,14 +85,16 @@ def _refuse_unwritable(text: str, source_name: str) -> None:
         raise BackendError(f"the text is not Unicode: {error.reason}", place, stage="parse") from error
 
 
-def _compile_here(text: str, options: BackendOptions, stages: UpTo, source_name: str) -> BackendResult:
+def _compile_here(
+    text: str, options: BackendOptions, stages: UpTo, source_name: str, on_stage: Callable[[str], None] | None
+) -> BackendResult:
     # Only here, so that a parent with a worker never imports what imports Triton.
     from tlx_xdsl.backend.stages import compile_request
 
     with _IN_PROCESS, tempfile.TemporaryDirectory(prefix="tlx-xdsl-") as directory:
         request = Request(Path(directory), options, stages, source_name)
         request.input_path.write_text(text)
-        return compile_request(request, lambda stage: None)
+        return compile_request(request, on_stage or (lambda stage: None))
 
 
 def _locate(error: BackendError, text: str, options: BackendOptions, source_name: str, *, may_try: bool) -> None:

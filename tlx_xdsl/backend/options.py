@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -17,6 +19,24 @@ Isolation: TypeAlias = Literal["process", "none"]
 _MOST_REGISTERS = 255
 """32-bit registers that a thread can have. Source: CUDA C++ Programming Guide, "Compute Capabilities"."""
 
+FP_FUSION_VARIABLE = "TRITON_DEFAULT_FP_FUSION"
+_TRUE = ("1", "true", "on", "y", "yes")
+"""What Triton reads as true in a variable of the environment; all else is false."""
+_FIRST_WITHOUT_FP_FUSION = (3, 10)
+"""The first Triton that contracts nothing by default, as 3.9 announces (`triton._utils.FP_FUSION_DEFAULT_WARNING`)."""
+
+
+def default_fp_fusion(triton_version: str) -> bool:
+    """Return whether Triton of this version, such as `3.9.0`, contracts `a * b + c` where a launch does not say.
+
+    The variable `TRITON_DEFAULT_FP_FUSION` comes first, as in Triton.
+    """
+    said = os.environ.get(FP_FUSION_VARIABLE)
+    if said is not None:
+        return said.lower() in _TRUE
+    numbers = [int(number) for number in re.findall(r"\d+", triton_version)[:2]]
+    return tuple(numbers) < _FIRST_WITHOUT_FP_FUSION
+
 
 @dataclass(frozen=True)
 class BackendOptions:
@@ -30,7 +50,8 @@ class BackendOptions:
     launch.
 
     `maxnreg` caps the 32-bit registers per thread; None leaves what the module says. `enable_fp_fusion` lets
-    LLVM and ptxas contract `a * b + c` to a fused multiply-add. `num_stages` is the depth of the software pipeline
+    LLVM and ptxas contract `a * b + c` to a fused multiply-add; None is the default of launches (`default_fp_fusion`).
+    `num_stages` is the depth of the software pipeline
     that stock Triton makes of the loops of a plain kernel, with 0 and 1 none; a kernel with explicit buffers has its
     own.
 
@@ -42,7 +63,7 @@ class BackendOptions:
     num_warps: int = 4
     num_ctas: int = 1
     maxnreg: int | None = None
-    enable_fp_fusion: bool = True
+    enable_fp_fusion: bool | None = None
     num_stages: int = 3
     check_resources: bool = True
 

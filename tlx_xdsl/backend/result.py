@@ -79,7 +79,8 @@ class BackendResult:
     `tensordesc_meta` from `ttgir` on, `cluster` from `ptx` on), `resources` by `cubin`. `warnings` holds
     ptxas's performance warnings (`C7510: ...`) and what else Triton and ptxas warned about.
     `times_ms` gives the wall time in milliseconds of `parse`, `passes`, `llir`, `ptx` and `cubin`, as far as
-    they ran. `log` is everything that was printed meanwhile.
+    they ran. `log` is everything that was printed meanwhile. `fp_fusion` says whether `a * b + c` could become a fused
+    multiply-add.
     """
 
     upto: UpTo
@@ -93,6 +94,7 @@ class BackendResult:
     warnings: tuple[BackendWarning, ...] = ()
     times_ms: Mapping[str, float] = field(default_factory=dict[str, float])
     log: str = ""
+    fp_fusion: bool = True
 
     def _repr_html_(self) -> str:
         """The figures as a table, and the texts to unfold, for a notebook."""

@@ -69,7 +69,9 @@ class _Compilation:
                 module.run_passes(stock_passes(options.capability, text))
             facts["tensordesc_meta"] = module.descriptor_metadata()
             ttgir = self._request.renamed(module.text())
-        result = BackendResult(upto, self._version, ttgir, metadata=_metadata(facts, options))
+        result = BackendResult(
+            upto, self._version, ttgir, metadata=_metadata(facts, options), fp_fusion=module.fp_fusion
+        )
         if upto != "ttgir":
             result = self._lower(module, facts, result)
         return replace(result, times_ms=self._times_ms)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tlx_xdsl.backend.errors import BackendError
-from tlx_xdsl.backend.options import BackendOptions
+from tlx_xdsl.backend.options import BackendOptions, default_fp_fusion
 from tlx_xdsl.backend.stock_passes import StockPass, allocating_passes
 
 
@@ -30,6 +30,12 @@ def printing_ptxas_log() -> Generator[None]:
     with knobs.nvidia.scope():
         knobs.nvidia.dump_ptxas_log = True
         yield
+
+
+def _fp_fusion(options: BackendOptions) -> bool:
+    if options.enable_fp_fusion is not None:
+        return options.enable_fp_fusion
+    return default_fp_fusion(cast(str, import_module("triton").__version__))
 
 
 _NOTED = {
@@ -63,10 +69,12 @@ class StockModule:
                 "num_ctas": options.num_ctas,
                 "maxnreg": options.maxnreg,
                 "num_stages": options.num_stages,
-                # 3.9 warns, and later versions change the default, if it is left out.
-                "enable_fp_fusion": options.enable_fp_fusion,
+                # Said in any case: 3.9 prints a warning over what is left out.
+                "enable_fp_fusion": _fp_fusion(options),
             }
         )
+        self.fp_fusion: bool = stock_options.enable_fp_fusion
+        """Whether LLVM and ptxas may contract: what was asked for, unless the environment forbids it."""
         self._ptx_version: int = nvidia.get_ptx_version_from_options(stock_options, options.capability)
         backend.add_stages(self._stages, stock_options, compiler.Language.TRITON)
 

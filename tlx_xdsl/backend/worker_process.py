@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tlx_xdsl.backend.capture import read_log, read_logs
@@ -128,9 +129,16 @@ class WorkerProcess:
 
 
 def converse(
-    worker: WorkerProcess, request: Request, text: str, timeout_s: float | None
+    worker: WorkerProcess,
+    request: Request,
+    text: str,
+    timeout_s: float | None,
+    on_stage: Callable[[str], None] | None = None,
 ) -> BackendResult | BackendError:
-    """Have a worker compile a text and return its answer; raises BackendError if there will be none."""
+    """Have a worker compile a text and return its answer; raises BackendError if there will be none.
+
+    `on_stage` is called with each stage that begins.
+    """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     stage = "start"
     try:
@@ -139,7 +147,8 @@ def converse(
         while True:
             match worker.response(deadline):
                 case StageStarted(stage):
-                    pass
+                    if on_stage is not None:
+                        on_stage(stage)
                 case BackendResult() | BackendError() as answer:
                     return answer
                 case unknown:

@@ -56,7 +56,10 @@ class Arguments:
             for each in self.visitor.source.parameters
             if each.name not in signature and each.name not in constexprs and each.default is inspect.Parameter.empty
         ]
-        return f"missing: {' '.join(missing)}, on the command line or in the file's TLX_COMPILE"
+        return (
+            f"missing: {' '.join(missing)}, on the command line or in the file's TLX_COMPILE; a value gives its type, "
+            "too: --arg NAME=randn:fp16[512,512]"
+        )
 
     def _value(self, name: str, spelled: Signature) -> Value:
         items = split_tuple(spelled) if isinstance(spelled, str) else spelled

@@ -15,6 +15,7 @@ from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import METHODS, bind, call_builtin, handled
 from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time
+from tlx_xdsl.frontend.slips import attribute_hint
 from tlx_xdsl.frontend.suggestions import did_you_mean
 from tlx_xdsl.frontend.values import (
     Aggregate,
@@ -46,7 +47,7 @@ def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
         return _python_attribute(visitor, node, value)
     found = _runtime_attribute(visitor, node, value)
     if found is None:
-        suggestion = did_you_mean(node.attr, attribute_names(value))
+        suggestion = attribute_hint(value, node.attr) or did_you_mean(node.attr, attribute_names(value))
         raise visitor.error(node, f"{value.describe()} has no attribute '{node.attr}'{suggestion}")
     return found
 
@@ -161,7 +162,7 @@ def _python_attribute(visitor: Visitor, node: ast.Attribute, value: Constexpr) -
             return value
         if node.attr == "type":
             return Constexpr(constexpr_type(owner))
-        suggestion = did_you_mean(node.attr, dir(owner))
+        suggestion = attribute_hint(value, node.attr) or did_you_mean(node.attr, dir(owner))
         raise visitor.error(node, f"{value.describe()} has no attribute '{node.attr}'{suggestion}") from None
     try:
         return Constexpr(compile_time(found))

@@ -22,6 +22,7 @@ from tlx_xdsl.frontend.builder import hint
 from tlx_xdsl.frontend.calls import bound_arguments
 from tlx_xdsl.frontend.carry import all_parts, runtime
 from tlx_xdsl.frontend.foreign import compile_time, constexpr_function_of
+from tlx_xdsl.frontend.slips import function_hint
 from tlx_xdsl.frontend.source import KernelSource, Parameter
 from tlx_xdsl.frontend.values import NONE, Aggregate, Constexpr, TupleValue, Value, kind, parts, rebuild
 from tlx_xdsl.frontend.visitor import CallSite, Compiled, EarlyReturn, Returns, Visitor
@@ -264,7 +265,7 @@ def bind_python(site: CallSite, function: Any) -> Value:
                 place,
                 f"'{name}' runs at compile time: its arguments must be constexprs, found {value.describe()}"
                 + ("; tlx_xdsl.jit makes a kernel's function of it" if inspect.isfunction(function) else "")
-                + _AT_RUN_TIME.get(name, ""),
+                + (_AT_RUN_TIME.get(name) or function_hint(function)),
             )
     args = [python_value(value) for _, value in site.positional]
     kwargs = {key: python_value(value) for key, (_, value) in site.keywords.items()}

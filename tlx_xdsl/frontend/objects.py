@@ -15,6 +15,7 @@ from tlx_xdsl.frontend.attributes import attribute_names, call_method
 from tlx_xdsl.frontend.calls import call_builtin
 from tlx_xdsl.frontend.foreign import aggregate_of, constexpr_function_of, source_of
 from tlx_xdsl.frontend.functions import bind_python, call_jitted, is_compile_time
+from tlx_xdsl.frontend.slips import function_hint
 from tlx_xdsl.frontend.values import (
     Aggregate,
     Constexpr,
@@ -64,7 +65,7 @@ def _call_function(site: CallSite, function: Any) -> Value:
         return _call_class(site, function)
     if _is_helper(function):
         return bind_python(site, function)
-    raise site.error(f"{describe_object(function)} can't be called in a kernel")
+    raise site.error(f"{describe_object(function)} can't be called in a kernel{function_hint(function)}")
 
 
 def _refuse_unused(site: CallSite, function: Any) -> None:
@@ -155,7 +156,17 @@ def _abs(site: CallSite) -> Value | None:
     return None
 
 
+def _letters(text: str) -> str:
+    """A text for between quotes."""
+    return text.replace('"', "'")
+
+
 def _print(site: CallSite) -> Value | None:
+    first = site.positional[0] if site.positional else None
+    if first is not None and not (isinstance(first[1], Constexpr) and isinstance(first[1].value, str)):
+        values = ", ".join(ast.unparse(place) for place, _ in site.positional)
+        example = f'print("{_letters(values)}", {values})'
+        raise site.visitor.error(first[0], f"print takes a text first, found {first[1].describe()}: write {example}")
     return call_builtin(site, cast(Any, language).device_print)
 
 

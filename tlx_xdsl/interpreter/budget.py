@@ -12,11 +12,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import fault_at
-
-MAX_OPERATIONS = 1_000_000_000
-"""Operations in loops, of one cluster."""
-MAX_SECONDS = 300.0
-"""Seconds of a processor for one cluster."""
+from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS
 
 processor_time: Callable[[], float] = getattr(time, "thread_time", time.process_time)
 """Seconds of this thread on a processor; of the process where there is no such clock, as for Python in a browser."""

@@ -14,6 +14,7 @@ from tlx_xdsl.interpreter.faults import Fault, fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.matmul import nearest_tf32
 from tlx_xdsl.numerics.arrays import Array, is_float
+from tlx_xdsl.text.diagnostics import report_warning
 
 SIZE = 128
 """Bytes of a descriptor in memory (CUDA driver API, `CUtensorMap`)."""
@@ -104,6 +105,22 @@ class Descriptor:
             block=(1, *self.block[1:]),
         )
 
+    def _warn_of_outside(self, op: Operation, memory: GlobalMemory, corner: Sequence[int], verb: str) -> None:
+        """Warn, once for each operation, of a block that is far outside of the tensor: swapped offsets look like that.
+
+        The last tile of a tensor may have parts that lie outside, and are meant to.
+        """
+        near = (
+            -_PARTS * part <= at < size + (_PARTS - 1) * part
+            for at, size, part in zip(corner, self.shape, self.block, strict=True)
+        )
+        if op in memory.outside or all(near):
+            return
+        memory.outside.add(op)
+        message = f"this {verb} is far outside of the tensor: {_EFFECT.get(verb, 'it has no effect')}"
+        note = f"block {list(self.block)} at {list(corner)} of a tensor of {list(self.shape)}"
+        report_warning(op, message, (note,))
+
     def _window(
         self, op: Operation, memory: GlobalMemory, corner: Sequence[int], verb: str
     ) -> tuple[tuple[slice, ...], Array | None]:
@@ -114,6 +131,7 @@ class Descriptor:
         high = [min(size - at, part) for at, size, part in zip(corner, reach, self.block, strict=True)]
         inside = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
         if any(a >= b for a, b in zip(low, high, strict=True)):
+            self._warn_of_outside(op, memory, corner, verb)
             return inside, None
         firsts = [at + a for at, a in zip(corner, low, strict=True)]
         counts = [b - a for a, b in zip(low, high, strict=True)]
@@ -128,6 +146,11 @@ class Descriptor:
             if (past := firsts[-1] + counts[-1] - self.shape[-1]) > 0:
                 fault.notes = (*fault.notes, _past_the_end(past * size))
             raise
+
+
+_PARTS = 4
+"""Blocks that a tile of a kernel is copied in, along one dimension: those of several tasks, or of a cluster."""
+_EFFECT = {"load": "every element is padding", "store": "nothing is written"}
 
 
 def _past_the_end(size: int) -> str:

@@ -62,6 +62,8 @@ class GlobalMemory:
         self._next = FIRST
         self.changes = Changes()
         self.uninitialized = UninitializedReads()
+        self.outside: set[Operation] = set()
+        """Copies of blocks wholly outside of their tensors, which were warned of."""
         self.exclusive: AbstractContextManager[Any] = nullcontext()
         """Held while an atomic operation reads and writes: other processes may run programs on the same memory."""
 

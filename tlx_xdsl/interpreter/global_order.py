@@ -35,6 +35,7 @@ from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.global_access import Access, Strength, strength_of
 from tlx_xdsl.interpreter.global_memory import Buffer, GlobalMemory
 from tlx_xdsl.interpreter.global_races import of_other_threads, race, too_early, unfenced
+from tlx_xdsl.interpreter.orders.touches import Touch, global_touch
 from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.interpreter.within_task import Places, may_be_unordered, place_key
 from tlx_xdsl.text.diagnostics import source_location
@@ -91,6 +92,8 @@ class GlobalOrder:
         default_factory=dict[tuple[int, tuple[int, int, int] | None], Clock]
     )
     """For each address, and program where the scope is that, what those knew who have released something there."""
+    touches: list[Touch] | None = None
+    """Where a step is to note what it touches that others may touch in another order."""
     _accesses: list[Access | None] = field(default_factory=lambda: [None])
     _numbers: dict[tuple[int, int, Operation, bool], int] = field(
         default_factory=dict[tuple[int, int, Operation, bool], int]
@@ -109,6 +112,11 @@ class GlobalOrder:
         self._clusters += 1
         return self._clusters * AGENTS
 
+    def touch(self, touch: Touch) -> None:
+        """Note what a step touches, where someone asks for it."""
+        if self.touches is not None:
+            self.touches.append(touch)
+
     def note(
         self,
         memory: Accessor,
@@ -124,8 +132,11 @@ class GlobalOrder:
         `places` says which elements of their tensor they are, for what threads access by an operation of their own.
         Raises Fault for a race.
         """
-        shadow, index = self._elements(buffer, index, size)
         now = self._access(memory, op, kind)
+        is_any = isinstance(index, slice) or len(index)
+        if is_any and self.touches is not None and now.strength is not Strength.WEAK:
+            self.touches.append(global_touch(op, buffer.name, index, size, reads=now.reads_only))
+        shadow, index = self._elements(buffer, index, size)
         number = self._number(now)
         if places is not None and shadow.size == size:
             self._check_places(shadow, index, now, buffer, places)

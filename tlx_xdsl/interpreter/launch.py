@@ -10,16 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tlx_xdsl.interpreter import scheduler
-from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS, Budget
+from tlx_xdsl.interpreter.budget import Budget
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.deadlock import deadlock
 from tlx_xdsl.interpreter.endings import check_end
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.grid import First, Firsts, Unlaunched, firsts_of
+from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, SEEDED
 from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
-
-MAX_TURNS = 10_000_000
-"""Turns of a cluster after which it counts as one that never ends."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Settings:
     """The settings of a run."""
 
     schedule: str = "round-robin"
-    """A policy of `scheduler.POLICIES`."""
+    """A policy of `limits.POLICIES`."""
     seed: int = 0
     max_turns: int = MAX_TURNS
     max_operations: int = MAX_OPERATIONS
@@ -38,7 +36,7 @@ class Settings:
     @property
     def name(self) -> str:
         """Return how to ask for the same schedule again."""
-        seed = f", seed {self.seed}" if self.schedule in scheduler.SEEDED else ""
+        seed = f", seed {self.seed}" if self.schedule in SEEDED else ""
         return f"schedule '{self.schedule}'{seed}{', overlapping' if self.overlapping else ''}"
 
 
@@ -69,16 +67,16 @@ def run_clusters(
     with np.errstate(all="ignore"):
         while waiting or running:
             if not running:
-                running.append(_start(launch, waiting, idle, settings, observer))
+                running.append(_run(*start(launch, waiting, idle, settings, observer), settings))
             current = running.pop(0)
             written = launch.memory.changes.count
-            with _noted(current.cluster):
+            with noted(current.cluster):
                 current.cluster.budget.resume()
                 state = next(current.progress, _ENDED)
                 current.cluster.budget.pause()
             if state is _ENDED:
                 stuck = 0
-                with _noted(current.cluster):
+                with noted(current.cluster):
                     check_end(current.cluster)
                 if launch.order is None:  # what a cluster has done is kept by its agents
                     idle.append(current.cluster)
@@ -88,19 +86,19 @@ def run_clusters(
             # Who has written something before it waits may have released another one.
             stuck = stuck + 1 if state and launch.memory.changes.count == written else 0
             if waiting and len(running) < resident_clusters(current.cluster):
-                running.insert(0, _start(launch, waiting, idle, settings, observer))
+                running.insert(0, _run(*start(launch, waiting, idle, settings, observer), settings))
             elif stuck >= len(running):
                 # All have been asked in turn, and each waits for another one.
                 first = min((each.cluster for each in running), key=lambda cluster: cluster.blocks[0].program[::-1])
-                with _noted(first):
+                with noted(first):
                     fault = deadlock(first)
                     if waiting:
-                        fault.notes = (*fault.notes, *_residency(first, len(running), len(waiting)))
+                        fault.notes = (*fault.notes, *residency(first, len(running), len(waiting)))
                     raise fault
 
 
 @contextmanager
-def _noted(cluster: Cluster) -> Generator[None]:
+def noted(cluster: Cluster) -> Generator[None]:
     """Say with a fault which programs it is of."""
     try:
         yield
@@ -136,7 +134,8 @@ def resident_clusters(cluster: Cluster) -> int:
     return max(1, ctas // len(cluster.blocks))
 
 
-def _residency(cluster: Cluster, running: int, waiting: int) -> list[str]:
+def residency(cluster: Cluster, running: int, waiting: int) -> list[str]:
+    """Notes of a deadlock: how many clusters are resident at once, and how many are not."""
     target = cluster.launch.target
     if target is None:
         return []
@@ -157,13 +156,19 @@ class _Running:
     """The cluster's time when it began."""
 
 
-def _start(
+def _run(cluster: Cluster, policy: scheduler.Policy, settings: Settings) -> _Running:
+    progress = scheduler.run(cluster, policy, settings.max_turns, pauses=settings.overlapping)
+    return _Running(cluster, progress, cluster.time)
+
+
+def start(
     launch: Launch,
     waiting: Unlaunched,
     idle: list[Cluster],
     settings: Settings,
     observer: Observer | None,
-) -> _Running:
+) -> tuple[Cluster, scheduler.Policy]:
+    """Launch the next cluster, before its first turn, with what schedules it; one of `idle` where there is any."""
     cluster = idle.pop() if idle else Cluster(launch, observer=observer)
     cluster.waiting_clusters = waiting
     first = waiting.take()
@@ -178,6 +183,4 @@ def _start(
         task = block.start("the default task", 0, launch.plan.warps, [], Clock())
         coordinates = [np.int32(number) for number in (*block.program, *launch.grid)][: launch.plan.coordinates]
         task.coroutine = launch.plan.kernel.call(task, [*launch.arguments, *coordinates])
-    policy = scheduler.make_policy(settings.schedule, seed)
-    progress = scheduler.run(cluster, policy, settings.max_turns, pauses=settings.overlapping)
-    return _Running(cluster, progress, cluster.time)
+    return cluster, scheduler.make_policy(settings.schedule, seed)

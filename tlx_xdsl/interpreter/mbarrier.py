@@ -304,8 +304,8 @@ class NamedBarrier:
             if not clock.knows(other.agent, other.step):
                 raise fault_at(
                     op,
-                    f"nothing orders this arrival at named barrier {self.number} after its phase before: it may count for "
-                    "that phase, in which the task arrives twice then",
+                    f"nothing orders this arrival at named barrier {self.number} after its phase before: it may count "
+                    "for that phase, in which the task arrives twice then",
                     (f"that phase is completed by what arrives at {location_of(other.op)}, too", *self.history()),
                     Race,
                 )

@@ -60,6 +60,8 @@ class Waiting:
     """The named barrier that it waits at."""
     spins: bool = False
     """True if it may wait for what another program writes: it repeats a loop, or polls."""
+    in_vain: bool = False
+    """True if it has polled and found nothing new, and has changed nothing."""
 
 
 Coroutine: TypeAlias = Generator[Waiting | None, None, Any]

@@ -15,6 +15,7 @@ from tlx_xdsl.interpreter.causes import explained
 from tlx_xdsl.interpreter.deadlock import deadlock
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import Race, UninitializedRead, fault_at
+from tlx_xdsl.interpreter.limits import POLICIES
 from tlx_xdsl.interpreter.machine import Cluster, Task
 
 PATIENCE = 1000
@@ -82,12 +83,6 @@ class Adversarial:
         return self._current
 
 
-POLICIES = ("round-robin", "random", "adversarial")
-"""The names of the policies."""
-SEEDED = ("random", "adversarial")
-"""Those that a seed makes different."""
-
-
 def make_policy(name: str, seed: int) -> Policy:
     """The policy of that name.
 
@@ -126,8 +121,8 @@ def run(cluster: Cluster, policy: Policy, max_turns: int, *, pauses: bool = Fals
     end = cluster.time + max_turns
     spins = 0
     while tasks:
-        ready = [task for task in tasks if task.waiting is None or task.waiting.ready()]
-        transfers = [transfer for queue in cluster.busy for transfer in queue.ready]
+        ready = [task for task in tasks if is_ready(task)]
+        transfers = ready_transfers(cluster)
         if not ready and not transfers:
             if not any(task.waiting is not None and task.waiting.spins for task in tasks):
                 raise deadlock(cluster)
@@ -137,13 +132,13 @@ def run(cluster: Cluster, policy: Policy, max_turns: int, *, pauses: bool = Fals
         cluster.time += 1
         if isinstance(chosen, Transfer):
             spins = 0
-            _complete(cluster, chosen)
+            complete(cluster, chosen)
             continue
         if cluster.time > end:
             raise fault_at(
                 chosen.op or cluster.plan.function, f"no end after {max_turns} turns: {chosen.label} still runs"
             )
-        _give_turn(chosen)
+        give_turn(chosen)
         if observer is not None:
             observer.ran(chosen)
         if chosen.waiting is not None:
@@ -156,7 +151,7 @@ def run(cluster: Cluster, policy: Policy, max_turns: int, *, pauses: bool = Fals
         chosen = policy.choose((), transfers)
         assert isinstance(chosen, Transfer)
         cluster.time += 1
-        _complete(cluster, chosen)
+        complete(cluster, chosen)
 
 
 def _communicates(task: Task) -> bool:
@@ -169,7 +164,17 @@ def _communicates(task: Task) -> bool:
     )  # fmt: skip
 
 
-def _complete(cluster: Cluster, transfer: Transfer) -> None:
+def is_ready(task: Task) -> bool:
+    """Return whether a task can go on."""
+    return task.waiting is None or task.waiting.ready()
+
+
+def ready_transfers(cluster: Cluster) -> list[Transfer]:
+    """The asynchronous operations that may take effect next."""
+    return [transfer for queue in cluster.busy for transfer in queue.ready]
+
+
+def complete(cluster: Cluster, transfer: Transfer) -> None:
     """Let an asynchronous operation take effect."""
     try:
         transfer.complete()
@@ -183,7 +188,7 @@ def _complete(cluster: Cluster, transfer: Transfer) -> None:
         cluster.observer.completed(cluster, transfer)
 
 
-def _give_turn(task: Task) -> None:
+def give_turn(task: Task) -> None:
     """Let a task go on until it gives its turn back, and find out why it does."""
     task.waiting = None
     task.turns += 1

@@ -35,8 +35,8 @@ from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, run_clusters
 from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
-from tlx_xdsl.interpreter.progress import Progress
 from tlx_xdsl.lifeline import when_abandoned
+from tlx_xdsl.progress import Progress
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 
 WORTH_IT = 0.4

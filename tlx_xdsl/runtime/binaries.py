@@ -9,14 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tlx_xdsl.backend.result import KernelMetadata
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime import cache
-from tlx_xdsl.runtime.compilation import Specialization
 from tlx_xdsl.runtime.fingerprint import compiler_changed, compiler_fingerprint, kernel_fingerprint, values_fingerprint
+from tlx_xdsl.runtime.specialization import Specialization
 
 _KIND = "nvidia"
 _ENVIRONMENT = ("TRITON_", "PTXAS_", "LLVM_")
@@ -43,7 +44,7 @@ def binary_key(source: KernelSource, wanted: Specialization, triton_version: str
         os.path.abspath(source.filename),
         sorted((name, str(type_)) for name, type_ in wanted.signature.items()),
         values_fingerprint(wanted.constexprs),
-        (*options, wanted.symbol),
+        (*options, wanted.symbol, wanted.enable_fp_fusion),
         compiler_fingerprint(),
         triton_version,
         sorted(each for each in os.environ.items() if each[0].startswith(_ENVIRONMENT)),
@@ -57,10 +58,15 @@ def load_binary(key: str) -> Binary | None:
     if body is None:
         return None
     facts, _, cubin = body.partition(b"\n")
-    found: dict[str, Any] = json.loads(facts)
+    return Binary(cubin, metadata_of(json.loads(facts)))
+
+
+def metadata_of(facts: Mapping[str, Any]) -> KernelMetadata:
+    """What a launch must know, from the JSON of it."""
+    found = dict(facts)
     cluster = found.pop("cluster")
     found["tensordesc_meta"] = tuple(found["tensordesc_meta"])
-    return Binary(cubin, KernelMetadata(**found, cluster=None if cluster is None else tuple(cluster)))
+    return KernelMetadata(**found, cluster=None if cluster is None else tuple(cluster))
 
 
 def store_binary(key: str, binary: Binary) -> None:

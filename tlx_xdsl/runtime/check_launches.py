@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
-from tlx_xdsl.interpreter.scheduler import SEEDED
+from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.runtime.interpret import Interpretation
 from tlx_xdsl.text.diagnostics import Diagnostic
 
@@ -64,24 +65,41 @@ class Arrays:
             self._arrays[name][...] = held
 
 
+@dataclass
+class FirstLaunches:
+    """The first launches so far, with the same arguments at one stage."""
+
+    orders: Orders = field(default_factory=Orders)
+    left: set[bytes] = field(default_factory=set[bytes])
+    """What they have left in the arrays, each as a digest."""
+
+
 def launched(
-    run: Run, arrays: Arrays, options: Mapping[str, Any], launches: int | None, *, thorough: bool = False
+    run: Run,
+    arrays: Arrays,
+    options: Mapping[str, Any],
+    launches: int | None,
+    firsts: FirstLaunches,
+    *,
+    is_first: bool,
 ) -> Iterator[Seen]:
     """What that many launches do wrong, one after the other; by default two where programs communicate, else one.
 
-    After a fault there is no other launch. With `thorough`, what the second launch does not write is asked for, too.
-    Arrays are left in any state.
+    If it `is_first`, the first one has no order but that of its schedule, and what the second launch does not write is
+    asked for, too; else it is in the order that `firsts` has begun. Where an earlier one has left the same, or there is
+    a fault, there is no other launch. Arrays are left in any state.
     """
-    before, first = arrays.state(), _launch(run, options, 1)
+    before, first = arrays.state(), _launch(run, options if is_first else {**options, "order": firsts.orders}, 1)
     yield from first.seen
     known = {each.key for each in first.seen}
-    if first.ended and first.communicates and first.clusters > 1:
+    if is_first and first.ended and first.communicates and first.clusters > 1:
         after = arrays.state()
-        arrays.restore(before)
-        for each in _overlapping(run, options, even=thorough):
-            if each.key not in known:
-                known.add(each.key)
-                yield each
+        for schedule in (str(options["schedule"]), "random"):
+            arrays.restore(before)
+            for each in _overlapping(run, {**options, "schedule": schedule}):
+                if each.key not in known:
+                    known.add(each.key)
+                    yield each
         arrays.restore(after)
     wanted = launches if launches is not None else 2 if first.communicates else 1
     last = first
@@ -89,6 +107,8 @@ def launched(
         if not last.ended:
             return
         left = arrays.state()
+        if number == 2 and _is_known(left, firsts.left):
+            return
         last = _launch(run, options, number)
         after = arrays.state()
         seen = [(each, options) for each in last.seen]
@@ -102,21 +122,29 @@ def launched(
                 known.add(each.key)
                 yield _explained(run, arrays, how, before, left, each)
         arrays.restore(after)
-    if thorough and wanted > 1 and not known:
+    if is_first and wanted > 1 and not known:
         yield from _unwritten(run, arrays, options, before)
 
 
-def _overlapping(run: Run, options: Mapping[str, Any], *, even: bool) -> Iterator[Seen]:
-    """What a launch does wrong whose programs run side by side: if `even`, each as far as its next atomic operation.
+def _overlapping(run: Run, options: Mapping[str, Any]) -> Iterator[Seen]:
+    """What a launch does wrong whose programs run side by side.
 
-    Else some get ahead of others, by chance.
+    In rounds each goes on to its next atomic operation; by chance, some get ahead of others.
     """
-    how = {**options, "overlapping": True}
-    if not even and options.get("schedule") not in SEEDED:
-        how["schedule"] = "random"
-    note = f"programs ran side by side (tlx run --overlapping --schedule {how.get('schedule', 'round-robin')})"
-    for each in _launch(run, how, 1).seen:
+    note = f"programs ran side by side (tlx run --overlapping --schedule {options['schedule']})"
+    for each in _launch(run, {**options, "overlapping": True}, 1).seen:
         yield replace(each, diagnostic=replace(each.diagnostic, notes=(*each.diagnostic.notes, note)))
+
+
+def _is_known(state: Mapping[str, NDArray[Any]], known: set[bytes]) -> bool:
+    """Return whether arrays were left so before; note it."""
+    digest = sha256()
+    for each in state.values():
+        digest.update(np.ascontiguousarray(each).tobytes())
+    found = digest.digest()
+    is_known = found in known
+    known.add(found)
+    return is_known
 
 
 def _unwritten(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.passes import ModulePass
@@ -16,8 +15,9 @@ from tlx_xdsl.backend.version import installed_triton_version
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.compile import build_module
-from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.runtime.clock import Clock
+from tlx_xdsl.runtime.specialization import CONVERSIONS, Conversion, Specialization
 from tlx_xdsl.targets import Target, target_named
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.text.printer import print_module
@@ -26,48 +26,8 @@ from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import first_beyond_plain, plain_pipeline, run_pipeline, ttgir_pipeline
 from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, set_cluster
 
-if TYPE_CHECKING:
-    from tlx_xdsl.backend import BackendOptions
-
 StageCallback: TypeAlias = Callable[[str, str], None]
 """Called with the name of a stage and the text of the module after it."""
-
-Conversion: TypeAlias = Literal["auto", "own", "stock"]
-"""The passes that give tensors their layouts. `own`: ours, which keep buffers, barriers and tasks as they are written.
-
-`stock`: stock Triton's passes, which also pipeline loops, and which take plain Triton only. `auto`: stock Triton for
-plain kernels, we for the others.
-"""
-
-CONVERSIONS: tuple[Conversion, ...] = get_args(Conversion)
-
-
-@dataclass(frozen=True)
-class Specialization:
-    """The types, constants and options that a kernel is compiled for."""
-
-    signature: Mapping[str, Signature]
-    """Type of each runtime argument in Triton's spelling."""
-    constexprs: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Value of each compile-time argument."""
-    target: str = "sm_90a"
-    num_warps: int = 4
-    """Warps of the kernel outside of warp-specialised partitions."""
-    num_ctas: int = 1
-    cluster: tuple[int, int, int] = (1, 1, 1)
-    """CTAs of a cluster along x, y and z, each with tensors of its own (`ctas_per_cga`); the grid counts CTAs."""
-    debug: bool = False
-    """True if `tl.device_assert` has an effect."""
-    maxnreg: int | None = None
-    """A bound on the 32-bit registers of a thread."""
-    symbol: str | None = None
-    """The kernel's name in the binary, which profilers show; that of its function if None."""
-
-    def backend_options(self, **more: Any) -> BackendOptions:
-        """The options to compile its TTGIR with; `more` are options that it does not have."""
-        from tlx_xdsl.backend import BackendOptions
-
-        return BackendOptions(self.target, self.num_warps, self.num_ctas, self.maxnreg, **more)
 
 
 @dataclass(frozen=True)
@@ -95,15 +55,17 @@ def compile_text(
     triton_version: str | None = None,
     conversion: Conversion = "auto",
     verify: bool = True,
-    verify_each: bool = False,
+    verify_each: bool | None = None,
     keep_ttir: bool = True,
     check_budget: bool = True,
     on_stage: StageCallback | None = None,
+    on_pass: Callable[[str], None] | None = None,
 ) -> CompiledText:
     """Compile a kernel to TTGIR text for a Triton version (our own spelling, that of 3.9, by default).
 
-    `verify` checks the module after the frontend and after the last pass; with `verify_each`, and where `on_stage`
-    looks, after every pass. `on_stage` receives the text after the frontend and each pass, which `tlx-opt` reads.
+    `verify` checks the module after the frontend and after the last pass; with `verify_each`, which is so by default
+    where `on_stage` looks, after every pass. `on_stage` receives the text after the frontend and each pass, which
+    `tlx-opt` reads, and `on_pass` their names alone.
     Without `keep_ttir` the result's `ttir` is empty; without `check_budget` a kernel that needs more than its target
     has is no error.
 
@@ -118,6 +80,7 @@ def compile_text(
     profile = None if triton_version is None else profile_for(triton_version)
     if profile is not None:
         _check_version(target_named(specialization.target), profile)
+    each = on_stage is not None if verify_each is None else verify_each
     clock = Clock()
     module = frontend_module(source, specialization, profile)
     clock.lap("frontend")
@@ -126,7 +89,9 @@ def compile_text(
 
     def finish(stage: str, module: ModuleOp, *, is_end: bool) -> None:
         clock.lap(stage)
-        if verify and (is_end or verify_each or on_stage is not None):
+        if on_pass is not None:
+            on_pass(stage)
+        if verify and (is_end or each):
             verify_module(module)
             clock.lap("verify")
         if on_stage is not None:
@@ -251,21 +216,3 @@ def installed_profile() -> Profile | None:
     """The profile of the installed Triton, or the nearest older one; None without Triton."""
     version = installed_triton_version()
     return None if version is None else nearest_profile(version)
-
-
-class Clock:
-    """Adds up milliseconds by name."""
-
-    def __init__(self, times: dict[str, float] | None = None) -> None:
-        self.times: dict[str, float] = {} if times is None else times
-        self._last = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        """Book the time since the last call under `name`."""
-        now = time.perf_counter()
-        self.times[name] = self.times.get(name, 0.0) + (now - self._last) * 1e3
-        self._last = now
-
-    def skip(self) -> None:
-        """Book the time since the last call nowhere."""
-        self._last = time.perf_counter()

@@ -11,7 +11,7 @@ from tlx_xdsl.errors import CompilationError, SourceLocation
 DEFAULTS = "TLX_COMPILE"
 """The module-level name of the table."""
 
-OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster", "target")
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "cluster", "target")
 """Launch options that the table may hold beside the signature and the constexprs."""
 
 
@@ -60,6 +60,7 @@ _FORMS = {
     "cluster": "three whole numbers",
     **dict.fromkeys(("num_warps", "num_stages", "num_ctas"), _NUMBER),
     "maxnreg": f"{_NUMBER} or None",
+    "enable_fp_fusion": "True, False or None",
 }
 """The form of each entry of a kernel's settings."""
 
@@ -73,6 +74,8 @@ def _fits(entry: str, value: object) -> bool:
             return isinstance(value, Mapping)
         case "target":
             return isinstance(value, str)
+        case "enable_fp_fusion":
+            return value is None or isinstance(value, bool)
         case "cluster":
             return isinstance(value, list | tuple) and all(map(_is_number, cast(list[object], value)))
         case _:

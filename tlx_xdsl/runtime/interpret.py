@@ -30,18 +30,22 @@ from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.global_order import GlobalOrder, last_writers
 from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, clusters
-from tlx_xdsl.interpreter.machine import Launch
+from tlx_xdsl.interpreter.machine import Launch, Observer
+from tlx_xdsl.interpreter.orders.launch import run_in_order
 from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch, talks
 from tlx_xdsl.ptx.launch import PtxRun
+from tlx_xdsl.runtime.arguments import bound, defaults_of, split_options, typed
 from tlx_xdsl.runtime.check_addresses import facts_of, with_wrap
-from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
-from tlx_xdsl.runtime.host_values import flattened, is_constant, is_descriptor, on_host, signature_of, specialized
-from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options
+from tlx_xdsl.runtime.compilation import frontend_module, installed_profile
+from tlx_xdsl.runtime.host_values import flattened, is_descriptor, on_host
+from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options, known_options
+from tlx_xdsl.runtime.launchable import as_warning, refusals
 from tlx_xdsl.runtime.ptx_stage import PTX, run_ptx_stage
+from tlx_xdsl.runtime.specialization import Specialization
 from tlx_xdsl.targets import target_named
-from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
+from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again, source_location
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
@@ -52,6 +56,9 @@ from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
 
 Grid: TypeAlias = "int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]"
 """Programs along x, y and z, or a function that computes them from the kernel's arguments."""
+
+Change: TypeAlias = Callable[[ModuleOp], None]
+"""Changes a module in place."""
 
 
 @dataclass(frozen=True)
@@ -110,14 +117,8 @@ def interpret(
     does wrong while it runs, at the line that does it; TypeError and ValueError for arguments that do not fit.
     """
     source = source_of_kernel(kernel)
-    parameters = source.signature.parameters
-    chosen = {name: value for name, value in named.items() if name in _OPTIONS and name not in parameters}
-    given = {name: value for name, value in named.items() if name not in chosen}
-    try:
-        bound = source.signature.bind(*args, **given)
-    except TypeError as error:
-        raise InputTypeError(f"{source.name}: {error}, its parameters are {', '.join(parameters)}") from error
-    return interpret_source(source, grid, bound.arguments, Options(**chosen, **(options or {})))
+    given, chosen = split_options(source, named, _OPTIONS)
+    return interpret_source(source, grid, bound(source, args, given), Options(**chosen, **known_options(options)))
 
 
 def interpret_source(
@@ -126,12 +127,18 @@ def interpret_source(
     arguments: Mapping[str, Any],
     options: Options,
     types: Mapping[str, Signature] | None = None,
+    change: Change | None = None,
 ) -> Interpretation:
-    """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values."""
+    """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values.
+
+    `change` changes what the frontend has made.
+    """
     if options.stage == PTX:
         return _run_final(source, grid, arguments, options, types)
     with collected_diagnostics() as warnings:
         module, values = module_of(source, arguments, options, types)
+        if change is not None:
+            change(module)
     names = [name for name, _ in values]
     known = {**defaults_of(source), **arguments}
     return _run(module, source.symbol, grid_of(grid, known), [value for _, value in values], names, options, warnings)
@@ -160,29 +167,12 @@ def module_of(
 
     Raises CompilationError for an error in the kernel.
     """
-    constexprs: dict[str, Any] = {}
-    signature: dict[str, Signature] = {}
-    values: list[tuple[str, Any]] = []
-    for parameter in source.parameters:
-        name = parameter.name
-        if name not in arguments:
-            continue
-        value = arguments[name]
-        if parameter.is_constexpr or is_constant(value):
-            constexprs[name] = value
-        else:
-            signature[name] = (types or {}).get(name) or specialized(name, signature_of(name, value), value)
-            values.extend(flattened(name, value))
+    found = typed(source, arguments, types)
     specialization = Specialization(
-        signature, constexprs, options.target, options.num_warps, options.num_ctas, _cluster(options.cluster),
-        debug=True,
+        found.signature, found.constexprs, options.target, options.num_warps, options.num_ctas,
+        _cluster(options.cluster), debug=True,
     )  # fmt: skip
-    return frontend_module(source, specialization, installed_profile()), values
-
-
-def defaults_of(source: KernelSource) -> dict[str, Any]:
-    """The values of parameters that the definition of a kernel gives."""
-    return {each.name: each.default for each in source.parameters if each.default is not inspect.Parameter.empty}
+    return frontend_module(source, specialization, installed_profile()), found.values
 
 
 def interpret_text(
@@ -315,6 +305,7 @@ def _run(
     with collected_diagnostics() as warnings:
         warnings.extend(found)
         try:
+            _judge(module, function, grid, options, warnings)
             launch = _prepared(module, function, grid, values, names, options)
             firsts = clusters(launch)[::-1] if options.descending else clusters(launch)
             before = time.perf_counter()
@@ -344,6 +335,23 @@ def _unfilled(memory: GlobalMemory, values: Iterable[tuple[str, Any]]) -> tuple[
     return tuple(Diagnostic("warning", each.message, each.location, each.notes) for each in found if each is not None)
 
 
+def _judge(
+    module: ModuleOp, function: str, grid: tuple[int, int, int], options: Options, warnings: list[Diagnostic]
+) -> None:
+    """Warn of what the target would refuse to launch, and say what launches nothing.
+
+    Later stages refuse the former themselves. Raises CompilationError for it where that is asked for.
+    """
+    kernel = kernel_of(module, function)
+    for error in refusals(module, kernel, grid, options) if options.stage == FRONTEND else ():
+        if options.unlaunchable == "error":
+            raise error
+        warnings.append(as_warning(error, options.target))
+    if not prod(grid):
+        message = f"the grid {'x'.join(map(str, grid))} has no programs: nothing was run"
+        warnings.append(Diagnostic("remark", message, source_location(kernel.location)))
+
+
 def _prepared(
     module: ModuleOp,
     function: str,
@@ -359,7 +367,7 @@ def _prepared(
     memory.uninitialized.only_warns = options.unwritten == "warn"
     wanted = options.global_order
     if wanted is None:
-        wanted = options.jobs in (None, 1) and talks(module)
+        wanted = options.order is not None or (options.jobs in (None, 1) and talks(module))
     sizes = _cluster(options.cluster)
     if prod(sizes) == 1:
         # Text may say it, which a pass has had from the options once.
@@ -385,11 +393,19 @@ def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[
         options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds,
         options.overlapping,
     )  # fmt: skip
+
+    def run(observer: Observer | None) -> tuple[int, int]:
+        if options.order is not None:
+            if launch.order is not None:
+                return run_in_order(launch, firsts, settings, options.order, observer), 1
+            options.order.unexplored = "accesses of programs to global memory are not compared"
+        return run_launch(launch, firsts, settings, jobs, observer)
+
     if options.trace is None:
-        return run_launch(launch, firsts, settings, jobs)
+        return run(None)
     trace = Trace(launch.plan.function.sym_name.data)
     try:
-        return run_launch(launch, firsts, settings, jobs, trace)
+        return run(trace)
     finally:
         # A trace is of most use when the run ends in a fault.
         trace.write(Path(options.trace))

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tlx_xdsl.errors import InputError
-from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
-from tlx_xdsl.interpreter.launch import MAX_TURNS
-from tlx_xdsl.interpreter.scheduler import POLICIES
+from tlx_xdsl.errors import InputError, InputTypeError
+from tlx_xdsl.frontend.suggestions import did_you_mean
+from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, POLICIES
+
+if TYPE_CHECKING:
+    from tlx_xdsl.interpreter.orders.reduction import Orders
 
 FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
 """The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run."""
 
 UNWRITTEN = ("error", "warn")
 """Values of the option `unwritten`: what a read of uninitialized memory is."""
+
+UNLAUNCHABLE = ("warn", "error")
+"""Values of the option `unlaunchable`: what a kernel is that no GPU could launch."""
 
 TENSOR_CORE_ORDERS = ("ptx", "issue")
 """Orders of the operations that one task issues to a tensor core of Blackwell."""
@@ -40,6 +45,9 @@ class Options:
     """`round-robin`, `random` or `adversarial`."""
     seed: int = 0
     """Of the schedule."""
+    order: Orders | None = None
+    """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
+    by side then, in this process alone, and what makes no difference is done as the schedule has it."""
     unwritten: str = UNWRITTEN[0]
     """The result of a read of uninitialized memory: an `error`, or `warn`: a warning, and NaN. In global memory that is
     what an array of `tlx_xdsl.uninitialized` has until something writes it."""
@@ -84,14 +92,35 @@ class Options:
     a race. The run then takes place in this process alone. By default they are where programs may wait for each other,
     in a kernel with atomic operations or `while`, unless `jobs` asks for several processes."""
 
+    unlaunchable: str = UNLAUNCHABLE[0]
+    """The result of a launch that the target would refuse, for its shared memory, registers, warps or sizes: `warn`, a
+    warning with the compiler's reason, or an `error` before the run."""
+
+    enable_fp_fusion: bool | None = None
+    """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
+    a product is rounded before it is added to."""
+
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:
             raise InputError(f"unknown schedule '{self.schedule}', expected one of {', '.join(POLICIES)}")
         if self.unwritten not in UNWRITTEN:
             raise InputError(f"unwritten must be {' or '.join(UNWRITTEN)}, found '{self.unwritten}'")
+        if self.unlaunchable not in UNLAUNCHABLE:
+            raise InputError(f"unlaunchable must be {' or '.join(UNLAUNCHABLE)}, found '{self.unlaunchable}'")
         if self.tensor_core_order not in TENSOR_CORE_ORDERS:
             raise InputError(
                 f"tensor_core_order must be {' or '.join(TENSOR_CORE_ORDERS)}, found '{self.tensor_core_order}'"
             )
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"jobs must be at least 1, found {self.jobs}")
+
+
+def known_options(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The options that a call names apart. Raises TypeError for one that there is not."""
+    names = [field.name for field in fields(Options)]
+    for name in options or {}:
+        if name not in names:
+            raise InputTypeError(
+                f"options: there is no option '{name}'{did_you_mean(name, names)}, the options are {', '.join(names)}"
+            )
+    return options or {}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Concatenate, ParamSpec, TypeVar, overload
 
+    from tlx_xdsl.frontend.signature import Signature
     from tlx_xdsl.runtime.check_report import Report
     from tlx_xdsl.runtime.compilation import CompiledText
     from tlx_xdsl.runtime.interpret import Grid, Interpretation
@@ -41,40 +42,52 @@ class Kernel(Signed[P, R]):
         functools.update_wrapper(self, fn)
         self.source = KernelSource(fn, noinline)
 
+    @forwarded("tlx_xdsl.runtime.compile_kernel")
     def compile(
         self,
-        signature: Mapping[str, str],
+        /,
+        *args: Any,
+        signature: Mapping[str, Signature] | None = None,
         constexprs: Mapping[str, Any] | None = None,
-        *,
+        options: Mapping[str, Any] | None = None,
         target: str = "sm_90a",
         num_warps: int = 4,
         num_ctas: int = 1,
         cluster: tuple[int, int, int] = (1, 1, 1),
         triton_version: str | None = None,
+        **named: Any,
     ) -> CompiledText:
-        """Compile the kernel to text, without Triton or a GPU.
+        """Compile the kernel to text, without Triton or a GPU: `kernel.compile(x, y, n, BLOCK=64)`.
 
-        `signature` gives the type of each runtime argument in Triton's spelling (`*fp16`, `i32`,
-        `tensordesc<fp16[128, 64]>`), `constexprs` the value of each compile-time one. `cluster` is in
-        CTAs along x, y and z.
+        The arguments are those of a launch, whose types and constants are taken, or the types themselves: `signature`,
+        also as the first argument, is a mapping from the names of runtime arguments to types in Triton's spelling
+        (`*fp16`, `i32`, `tensordesc<fp16[128, 64]>`), and `constexprs`, also as the second, has the value of each
+        compile-time one. `cluster` is in CTAs along x, y and z. Where a parameter has the name of an option,
+        `options={"target": "sm_100a"}` means the option.
 
-        Raises CompilationError, located in the kernel, for every fault in it.
+        Raises CompilationError, located in the kernel, for every fault in it; TypeError for arguments that do not fit.
         """
-        from tlx_xdsl.runtime.compilation import Specialization, compile_text
+        ...
 
-        wanted = Specialization(signature, constexprs or {}, target, num_warps, num_ctas, cluster)
-        return compile_text(self.source, wanted, triton_version=triton_version)
+    @forwarded("tlx_xdsl.runtime.compile_kernel")
+    def signature_of(self, /, *args: Any, options: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
+        """The entry of a file's `TLX_COMPILE` that fits launches with these arguments.
+
+        Types are those of the values: an int is an i32 where that holds it, a float an fp32, and what is a multiple of
+        16, or an array at such an address, says so. Options of the table, such as `num_warps=8`, are taken over.
+
+        Raises TypeError for arguments that do not fit.
+        """
+        ...
 
     def compile_text(
         self,
-        signature: Mapping[str, str],
-        constexprs: Mapping[str, Any] | None = None,
-        *,
+        *args: Any,
         stage: Literal["ttir", "ttgir"] = "ttgir",
-        **options: Any,
+        **named: Any,
     ) -> str:
         """The text of one stage; the arguments are those of `compile`."""
-        compiled = self.compile(signature, constexprs, **options)
+        compiled = self.compile(*args, **named)
         return compiled.ttir if stage == "ttir" else compiled.ttgir
 
     @forwarded("tlx_xdsl.runtime.interpret")
@@ -88,10 +101,12 @@ class Kernel(Signed[P, R]):
         num_ctas: int = 1,
         cluster: Sequence[int] = (1, 1, 1),
         target: str = "sm_90a",
+        enable_fp_fusion: bool | None = None,
         stage: str = "frontend",
         schedule: str = "round-robin",
         seed: int = 0,
         unwritten: str = "error",
+        unlaunchable: str = "warn",
         tensor_core_order: str = "ptx",
         jobs: int | None = None,
         max_turns: int = 10_000_000,
@@ -133,7 +148,9 @@ class Kernel(Signed[P, R]):
         num_ctas: int = 1,
         cluster: Sequence[int] = (1, 1, 1),
         target: str = "sm_90a",
+        enable_fp_fusion: bool | None = None,
         unwritten: str = "error",
+        unlaunchable: str = "warn",
         tensor_core_order: str = "ptx",
         jobs: int | None = None,
         max_turns: int = 10_000_000,

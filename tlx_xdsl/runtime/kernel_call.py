@@ -47,6 +47,7 @@ class Launch(Protocol):
         num_stages: int = 3,
         num_ctas: int = 1,
         maxnreg: int | None = None,
+        enable_fp_fusion: bool | None = None,
         ctas_per_cga: Sequence[int] | None = None,
         target: Target | None = None,
         checks: bool = False,
@@ -55,9 +56,10 @@ class Launch(Protocol):
     ) -> Any:
         """Run the kernel on arguments in the order of its parameters, or named.
 
-        Warps of a program, depth of software pipelines, CTAs that share each tensor, registers of a thread at most, and
-        CTAs of a cluster matter on GPUs only. `target` is "cpu", "gpu" or "interpreter"; by default it is where the
-        arrays are. On a CPU `checks` checks each access. Any other option of Triton's is a name, too.
+        Warps of a program, depth of software pipelines, CTAs that share each tensor, registers of a thread at most,
+        whether `a * b + c` may be a fused multiply-add, and CTAs of a cluster matter on GPUs only. `target` is "cpu",
+        "gpu" or "interpreter"; by default it is where the arrays are. On a CPU `checks` checks each access. Any other
+        option of Triton's is a name, too.
         """
         ...
 
@@ -92,8 +94,8 @@ def forwarded(module: str) -> Callable[[F], F]:
 
     def decorate(method: F) -> F:
         @functools.wraps(method)
-        def call(self: Any, grid: Any, /, *args: Any, **named: Any) -> Any:
-            return getattr(import_module(module), method.__name__)(self, grid, *args, **named)
+        def call(self: Any, /, *args: Any, **named: Any) -> Any:
+            return getattr(import_module(module), method.__name__)(self, *args, **named)
 
         return call  # pyright: ignore[reportReturnType]
 

@@ -14,8 +14,9 @@ from tlx_xdsl.ptx.machine import Limits
 from tlx_xdsl.ptx.program import prepare
 from tlx_xdsl.ptx.reader import read
 from tlx_xdsl.ptx.tensor_map import TensorMap
+from tlx_xdsl.runtime.arguments import typed
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
-from tlx_xdsl.runtime.host_values import flattened, is_constant, is_descriptor, on_host, signature_of, specialized
+from tlx_xdsl.runtime.host_values import is_descriptor, on_host
 from tlx_xdsl.runtime.interpret_options import Options
 from tlx_xdsl.runtime.launch.parameters import read_tensor_map_format
 from tlx_xdsl.targets import Feature, target_named
@@ -47,23 +48,19 @@ def run_ptx_stage(
 
     Raises CompilationError for an error in the kernel; its subclass PtxFault for what the PTX does wrong.
     """
-    constexprs: dict[str, Any] = {}
-    signature: dict[str, Signature] = {}
-    values: list[tuple[str, Any]] = []
-    for parameter in source.parameters:
-        name = parameter.name
-        if name not in arguments:
-            continue
-        value = arguments[name]
-        if parameter.is_constexpr or is_constant(value):
-            constexprs[name] = value
-        else:
-            signature[name] = (types or {}).get(name) or specialized(name, signature_of(name, value), value)
-            values.extend(flattened(name, value))
+    found = typed(source, arguments, types)
     x, y, z = (*map(int, options.cluster), 1, 1)[:3]
     result = compiled(
         source,
-        Specialization(signature, constexprs, options.target, options.num_warps, options.num_ctas, (x, y, z)),
+        Specialization(
+            found.signature,
+            found.constexprs,
+            options.target,
+            options.num_warps,
+            options.num_ctas,
+            (x, y, z),
+            enable_fp_fusion=options.enable_fp_fusion,
+        ),
     )
     facts = result.metadata
     has_maps = target_named(options.target).has(Feature.TMA)
@@ -73,8 +70,8 @@ def run_ptx_stage(
     return run_program(
         program,
         ctas,
-        _parameters(values, facts.tensordesc_meta, has_maps=has_maps),
-        names=_names(values, has_maps=has_maps),
+        _parameters(found.values, facts.tensordesc_meta, has_maps=has_maps),
+        names=_names(found.values, has_maps=has_maps),
         num_warps=facts.num_warps,
         cluster=cluster,
         shared=facts.shared,

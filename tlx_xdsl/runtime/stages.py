@@ -12,6 +12,9 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 
+NOTHING = "nothing"
+"""What a pass has changed that has left the module as it was."""
+
 _SHOWN = 4
 """The number of kinds of operation that `changes` names before it counts the rest."""
 
@@ -54,12 +57,12 @@ def _parsed(printed: str) -> ModuleOp:
 def changes(before: Stage, after: Stage) -> str:
     """In few words what is different after a pass: the kinds of operation that it added and removed, most first."""
     if before.printed == after.printed:
-        return "nothing"
+        return NOTHING
     added, removed = after.operations - before.operations, before.operations - after.operations
     signed = [(count, f"+{count} {name}") for name, count in added.items()]
     signed += [(count, f"-{count} {name}") for name, count in removed.items()]
     if not signed:
-        return "nothing" if before.lines == after.lines else "types, attributes or order only"
+        return NOTHING if before.lines == after.lines else "types, attributes or order only"
     signed.sort(key=lambda each: -each[0])
     rest = sum(count for count, _ in signed[_SHOWN:])
     return ", ".join(text for _, text in signed[:_SHOWN]) + (f", and {rest} more" if rest else "")

@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import ParseError
 
 from tlx_xdsl.errors import CompilationError, SourceLocation, render
+from tlx_xdsl.terminal import coloured
 from tlx_xdsl.text.locations import FileLineColRange
 
 _LANGUAGE = str(Path(__file__).parents[1] / "language")
@@ -142,7 +143,7 @@ class Diagnostic:
 
 
 def _print(diagnostic: Diagnostic) -> None:
-    print(diagnostic, file=sys.stderr)
+    print(coloured(str(diagnostic)), file=sys.stderr)
 
 
 _SINK: ContextVar[Callable[[Diagnostic], None]] = ContextVar("diagnostic sink", default=_print)

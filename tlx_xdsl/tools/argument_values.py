@@ -26,13 +26,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.memref import element_of, is_memref
-from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.errors import CompilationError, InputError
-from tlx_xdsl.frontend.types import parse_argument_type
-from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.language.core import pointer_type
 from tlx_xdsl.runtime.host_values import numpy_dtype
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
@@ -75,38 +70,34 @@ def hint_of_signature(text: object) -> Hint:
     """Return what a type in Triton's spelling says, such as `*fp16` or `tensordesc<fp16[64, 64]>`."""
     if not isinstance(text, str) or text.strip().startswith("("):
         return Hint()
+    # Loads xDSL, which a command line without types of a file does without.
+    from tlx_xdsl.frontend.types import parse_argument_type
+
     type_ = parse_argument_type(text)
     is_pointer = isinstance(type_.element, pointer_type)
     element = type_.element.element_ty if isinstance(type_.element, pointer_type) else type_.element
     return Hint(numpy_dtype(element), type_.block_shape, not is_pointer and not type_.is_descriptor)
 
 
-def hint_of_type(type_: Attribute) -> Hint:
-    """Return what the type of a function's argument says."""
-    if isinstance(type_, TensorDescType):
-        return Hint(dtype_of(type_.element_type), type_.shape)
-    if isinstance(type_, PointerType):
-        return Hint(dtype_of(type_.pointee))
-    if is_memref(type_):
-        return Hint(dtype_of(element_of(type_)))
-    return Hint(dtype_of(type_), (), is_number=True)
-
-
-def argument_value(name: str, text: str, hint: Hint, seed: int, sizes: Mapping[str, int] | None = None) -> Any:
+def argument_value(
+    name: str, text: str, hint: Hint, seed: int, sizes: Mapping[str, int] | None = None, *, only_type: bool = False
+) -> Any:
     """The value of the argument `name`; its random numbers depend on the seed and on the name.
 
-    Shapes and numbers may be expressions over the names of `sizes`.
+    Shapes and numbers may be expressions over the names of `sizes`. With `only_type` arrays hold nothing in particular:
+    an array as large as the GPU's memory costs no time then.
 
     Raises CompilationError for a text that means nothing, and OSError for a file that can't be read.
     """
     random = np.random.default_rng([seed, zlib.crc32(name.encode())])
-    return _Reader(name, random, sizes or {}).value(text.strip(), hint)
+    return _Reader(name, random, sizes or {}, only_type=only_type).value(text.strip(), hint)
 
 
 class _Reader:
     """Reads one argument."""
 
-    def __init__(self, name: str, random: np.random.Generator, names: Mapping[str, int]):
+    def __init__(self, name: str, random: np.random.Generator, names: Mapping[str, int], *, only_type: bool):
+        self._only_type = only_type
         self._name = name
         self._random = random
         self._names = names
@@ -152,13 +143,15 @@ class _Reader:
         if len(numbers) != count:
             raise self._error(f"{count or 'no'} numbers for '{match['fill']}'", text)
         dtype = self._dtype(match["dtype"]) or hint.dtype or np.dtype(numpy_dtype(default))
+        if self._only_type:
+            return np.empty(shape, dtype)
         if match["fill"] == "empty":
             return uninitialized(shape, dtype)
         with np.errstate(all="ignore"):
             return fill(self._random, shape, numbers).astype(dtype)
 
     def _file(self, path: str, dtype: str | None) -> NDArray[Any]:
-        array = np.load(Path(path), allow_pickle=False)
+        array = np.load(Path(path), "r" if self._only_type else None, allow_pickle=False)
         wanted = self._dtype(dtype)
         if wanted is None or wanted == array.dtype:
             return array

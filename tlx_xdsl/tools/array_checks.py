@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,22 +14,38 @@ from tlx_xdsl.numerics.difference import difference, tolerance_of, wide
 from tlx_xdsl.tools.expressions import evaluate
 
 
-def check_array(
-    name: str, found: NDArray[Any], expression: str, names: Mapping[str, Any], tolerance: float | None = None
-) -> None:
-    """Compare an array with an expression over `names`, and print the largest error.
+@dataclass(frozen=True)
+class Expected:
+    """What an array must hold."""
+
+    expression: str
+    value: NDArray[Any]
+    """Of the array's shape, or one value for all of it."""
+
+
+def expected_array(name: str, array: NDArray[Any], expression: str, names: Mapping[str, Any]) -> Expected:
+    """What an expression over `names` says of an array: before a run, which may take its time.
+
+    Raises CompilationError for a wrong expression.
+    """
+    value = np.asarray(evaluate("--check", expression, dict(names)))
+    if value.shape not in ((), array.shape):
+        raise CompilationError(
+            f"--check {name}: the expression has the shape {list(value.shape)}, the array {list(array.shape)}"
+        )
+    return Expected(expression, value)
+
+
+def check_array(name: str, found: NDArray[Any], wanted: Expected, tolerance: float | None = None) -> None:
+    """Compare an array with what it must hold, and print the largest error.
 
     `tolerance` is relative to the largest value; by default it follows from the type.
 
-    Raises CompilationError for an array that does not hold what it should, and for a wrong expression.
+    Raises CompilationError for an array that does not hold what it should.
     """
-    expected = np.asarray(evaluate("--check", expression, dict(names)))
-    if expected.shape not in ((), found.shape):
-        raise CompilationError(
-            f"--check {name}: the expression has the shape {list(expected.shape)}, the array {list(found.shape)}"
-        )
+    expression = wanted.expression
     limit = tolerance_of(found.dtype) if tolerance is None else tolerance
-    result = difference(found, np.broadcast_to(expected, found.shape), limit)
+    result = difference(found, np.broadcast_to(wanted.value, found.shape), limit)
     if result.wrong:
         raise CompilationError(
             f"--check {name}: {result.wrong} of {result.size} elements differ from {expression} by more than "

@@ -15,12 +15,9 @@ from tlx_xdsl.runtime.bundle.cpu import BUNDLED, bundle_symbol, check_bundled, c
 from tlx_xdsl.runtime.cpu.build import CpuSpecialization
 from tlx_xdsl.runtime.cpu.stages import CpuStages, compile_stages, text_bytes
 from tlx_xdsl.text.printer import locations_first
-from tlx_xdsl.tools.kernel_options import CPU, load, write_file
+from tlx_xdsl.tools.files import write_file
+from tlx_xdsl.tools.kernel_options import CPU, CPU_STAGES, load
 from tlx_xdsl.tools.report import Rows, section, times_section
-
-STAGES = ("ll", "s", "o", "h", "c", "json")
-"""The stages that can be written, in their order: LLVM IR, assembly, the object, and for callers the launcher's header
-and source, and what else a launcher must know."""
 
 _PRINTED = ("ll", "s", "h", "c", "json")
 _FOR_GPUS = ("triton_version", "launch_pdl", "launch_cooperative_grid")
@@ -31,27 +28,6 @@ _VECTORS = (
     ("fused multiply-adds", r"^\s+(?:vfn?m(?:add|sub)|fml[as]\b|fn?m(?:add|sub)\b)"),
 )
 """Instructions worth counting, by the pattern that finds them in a line of assembly for x86-64 or Arm."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments that are about CPUs alone."""
-    parser.add_argument(
-        "--cpu",
-        metavar="NAME",
-        help=f"with --target {CPU}: which CPUs run the code; native (this machine's), x86-64-v3, ...",
-    )
-    parser.add_argument(
-        "--checks",
-        action="store_true",
-        help=f"with --target {CPU}: an access outside of its array is an error at its line; callers give the sizes",
-    )
-
-
-def refuse_arguments(args: argparse.Namespace) -> None:
-    """Refuse, for another target, what is about CPUs alone."""
-    for option in ("cpu", "checks"):
-        if getattr(args, option):
-            raise CompilationError(f"--{option}: it is for --target {CPU}")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -117,12 +93,12 @@ def _asked_stages(args: argparse.Namespace) -> tuple[str, ...]:
     if args.emit is None:
         if args.output == "-":
             return ("s",)
-        return () if args.bundle is not None and args.output is None else STAGES
+        return () if args.bundle is not None and args.output is None else CPU_STAGES
     wanted = tuple(stage.strip() for stage in args.emit.split(",") if stage.strip())
-    unknown = next((stage for stage in wanted if stage not in STAGES), None)
+    unknown = next((stage for stage in wanted if stage not in CPU_STAGES), None)
     if unknown is not None or not wanted:
         raise CompilationError(
-            f"--emit: with --target {CPU} expected stages of {', '.join(STAGES)}, found '{unknown or args.emit}'"
+            f"--emit: with --target {CPU} expected stages of {', '.join(CPU_STAGES)}, found '{unknown or args.emit}'"
         )
     if args.output == "-" and not {*wanted} <= {*_PRINTED}:
         raise CompilationError(f"--output -: only {', '.join(_PRINTED)} are printed, found --emit {args.emit}")

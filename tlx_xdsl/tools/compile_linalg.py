@@ -9,7 +9,8 @@ from pathlib import Path
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.linalg import linalg_text
 from tlx_xdsl.text.printer import locations_first
-from tlx_xdsl.tools.kernel_options import LINALG, load, write_file
+from tlx_xdsl.tools.files import write_file
+from tlx_xdsl.tools.kernel_options import LINALG, load
 
 
 def run(args: argparse.Namespace) -> None:

@@ -9,12 +9,17 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, relative_paths
+from tlx_xdsl.tools.output import say, warnings_as_diagnostics
 from tlx_xdsl.tools.pipes import reader_has_gone
+
+STARTED = time.perf_counter()
+"""When the command line began, about: Python has started by then."""
 
 INTERRUPTED = 130
 """The exit status that a shell gives a program that SIGINT has ended."""
@@ -26,6 +31,19 @@ def exit_status(load: Callable[[], Callable[[], int | None]]) -> int:
     What the command returns is its status, and None is 0.
     """
     _open_standard_streams()
+    with relative_paths(_current_folder()), warnings_as_diagnostics():
+        return _exit_status(load)
+
+
+def _current_folder() -> str | None:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        # It was removed meanwhile.
+        return None
+
+
+def _exit_status(load: Callable[[], Callable[[], int | None]]) -> int:
     try:
         with _ends_at_once():
             command = load()
@@ -39,12 +57,12 @@ def exit_status(load: Callable[[], Callable[[], int | None]]) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except CompilationError as error:
-        print(error, file=sys.stderr)
+        say(error)
         return 1
     except Exception as error:
         from tlx_xdsl.tools.failures import as_compilation_error
 
-        print(as_compilation_error(error), file=sys.stderr)
+        say(as_compilation_error(error))
         return 1
 
 

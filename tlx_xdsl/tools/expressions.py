@@ -5,7 +5,8 @@ c`, tuples and lists, indices, and calls of the functions below. Nothing in them
 number may grow is bounded.
 
     cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)      numbers: cdiv, min, max, abs
-    np.maximum(a @ b.T, 0).sum(axis=1)       arrays: functions of numpy, and the methods of arrays of the same names
+    softmax(x / sqrt(64), axis=1)            arrays: functions of numpy by their names, and softmax
+    np.maximum(a @ b.T, 0).sum(axis=1)       the same with np before them, and as methods of arrays
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, cast
 import numpy as np
 
 from tlx_xdsl.errors import CompilationError, InputError
+from tlx_xdsl.frontend.suggestions import did_you_mean
 
 _LONGEST = 4096
 """Characters of an expression."""
@@ -31,7 +33,23 @@ def _cdiv(a: int, b: int) -> int:
     return -(-a // b)
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {"cdiv": _cdiv, "min": min, "max": max, "abs": abs}
+def _softmax(x: Any, axis: int = -1) -> Any:
+    power = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    return power / np.sum(power, axis=axis, keepdims=True)
+
+
+def _largest(*values: Any, **options: Any) -> Any:
+    return np.max(*values, **options) if isinstance(values[0], np.ndarray) else max(*values)
+
+
+def _smallest(*values: Any, **options: Any) -> Any:
+    return np.min(*values, **options) if isinstance(values[0], np.ndarray) else min(*values)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "cdiv": _cdiv, "min": _smallest, "max": _largest, "abs": abs, "softmax": _softmax,
+}  # fmt: skip
+"""Those that are not numpy's, or not as there."""
 
 _NUMPY = frozenset((
     "abs", "all", "any", "argmax", "argmin", "argsort", "broadcast_to", "ceil", "clip", "concatenate", "cos", "cumprod",
@@ -145,8 +163,8 @@ class _Evaluation:
 
     def _named(self, name: str) -> Any:
         if name not in self._names:
-            have = f"the names are {', '.join(self._names)}" if self._names else "there are no names here"
-            raise InputError(f"no name '{name}', {have}")
+            have = f", the names are {', '.join(self._names)}" if self._names else ", there are no names here"
+            raise InputError(f"no name '{name}'{did_you_mean(name, self._names) or have}")
         return self._names[name]
 
     def _joined(self, op: ast.boolop, parts: Sequence[ast.expr]) -> Any:
@@ -180,14 +198,17 @@ class _Evaluation:
         match node:
             case ast.Name(id=name) if name in FUNCTIONS and name not in self._names:
                 return FUNCTIONS[name]
+            case ast.Name(id=name) if name in _NUMPY and name not in self._names:
+                return getattr(np, name)
             case ast.Attribute(value=ast.Name(id="np"), attr=name) if name in _NUMPY and "np" not in self._names:
                 return getattr(np, name)
             case ast.Attribute(value=base, attr=name) if name in _NUMPY:
                 return getattr(_array(self.value(base), name), name)
             case _:
-                raise InputError(
-                    f"there is no function '{ast.unparse(node)}': there are {', '.join(FUNCTIONS)} and np's"
-                )
+                known = (*FUNCTIONS, *sorted(_NUMPY - {*FUNCTIONS}))
+                name = ast.unparse(node)
+                said = did_you_mean(name, known) or f": there are {', '.join(known)}"
+                raise InputError(f"there is no function '{name}'{said}")
 
 
 def _array(value: Any, name: str) -> Any:

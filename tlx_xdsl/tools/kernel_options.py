@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Mapping
 from math import prod
-from pathlib import Path
 from typing import Any, cast
-
-from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.errors import CompilationError, InputError
-from tlx_xdsl.frontend.lower.tlx_tma import MAX_CTAS
-from tlx_xdsl.runtime.compilation import CONVERSIONS, Specialization, frontend_module
+from tlx_xdsl.frontend.signature import Signature
+from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.kernel import Kernel
+from tlx_xdsl.runtime.launch_options import LARGEST_CLUSTER
+from tlx_xdsl.runtime.specialization import CONVERSIONS, Specialization
 from tlx_xdsl.text.profiles import NEUTRAL, parse_version
-from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.tools.loading import assignments, constexpr_value, load_kernel
 
 KERNEL: dict[str, Any] = {"metavar": "FILE.py:KERNEL", "help": "the kernel, a function decorated with tlx_xdsl.jit"}
@@ -30,6 +27,16 @@ LINALG = "linalg"
 CPU = "cpu"
 """Their target that is machine code for CPUs."""
 
+STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin", "json")
+"""The stages that can be written, in their order; `json` is what a launcher must know."""
+CPU_STAGES = ("ll", "s", "o", "h", "c", "json")
+"""The stages that can be written, in their order: LLVM IR, assembly, the object, and for callers the launcher's header
+and source, and what else a launcher must know."""
+
+
+NEEDS_TRITON = "stock Triton is not installed: pip install 'tlx-xdsl[nvidia]' (Linux only)"
+"""Why a stage after the text is missing."""
+
 
 def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments that say what a kernel is compiled for."""
@@ -38,25 +45,36 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SM",
         help="GPU to compile for, such as sm_90a (the default) or sm_100a; for compile and explain also cpu and linalg",
     )
+    repeated: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument(
         "--signature",
-        action="append",
-        default=[],
-        metavar="NAME=TYPE",
-        help="type of a runtime argument: *fp16, *fp16:16 (16-byte aligned), i32, tensordesc<fp16[128, 64]>",
+        **repeated,
+        metavar="NAME=TYPE,...",
+        help="types of runtime arguments: *fp16, *fp16:16 (16-byte aligned), i32, tensordesc<fp16[128, 64]>",
     )
+    parser.add_argument("--constexpr", **repeated, metavar="NAME=VALUE,...", help="values of compile-time arguments")
     parser.add_argument(
-        "--constexpr",
-        action="append",
-        default=[],
+        "--arg",
+        **repeated,
         metavar="NAME=VALUE",
-        help="value of a compile-time argument",
+        help="an argument by a value, as for tlx run, whose type is taken: randn:fp16[512,512], FILE.npy, 5, "
+        "desc(randn:fp16[512,512], [64,64])",
     )
+    parser.add_argument("--size", **repeated, metavar="NAME=VALUE", help="a number that --arg and --constexpr may name")
     parser.add_argument("--num-warps", type=int, help="warps outside of warp-specialised tasks (4)")
     parser.add_argument("--num-stages", type=int, help="depth of automatic pipelining; explicit TLX has its own")
     parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
     parser.add_argument("--maxnreg", type=int, help="bound on the registers of a thread")
     parser.add_argument("--cluster", metavar="X,Y,Z", help="thread-block cluster of the launch, recorded in the json")
+    add_fusion_argument(parser)
+
+
+def add_fusion_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare the argument that says whether products and sums are contracted."""
+    parser.add_argument(
+        "--fp-fusion", dest="enable_fp_fusion", action=argparse.BooleanOptionalAction,
+        help="whether a * b + c may be one fused multiply-add (as Triton: TRITON_DEFAULT_FP_FUSION, else its default)",
+    )  # fmt: skip
 
 
 def add_conversion_argument(parser: argparse.ArgumentParser) -> None:
@@ -70,42 +88,6 @@ def add_conversion_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def frontend_of(args: argparse.Namespace) -> tuple[ModuleOp, Specialization]:
-    """The verified module that the frontend makes of the kernel that a command line names.
-
-    Raises CompilationError for a kernel that can't be loaded, for arguments that don't fit it, and for faults in it.
-    """
-    kernel, _, specialization = load(args)
-    module = frontend_module(kernel.source, specialization)
-    verify_module(module)
-    return module, specialization
-
-
-def write_text(text: str, path: str | None) -> None:
-    """Print a text, or write it to a file in a folder that need not exist yet."""
-    if path is None:
-        print(text, end="")
-    else:
-        write_file(Path(path), text)
-
-
-def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file whole, or not at all, in a folder that need not exist yet."""
-    path = path.resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not path.is_file():
-        # Such as /dev/stdout.
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return
-    half = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        half.write_bytes(content.encode() if isinstance(content, str) else content)
-        half.replace(path)
-    except BaseException:
-        half.unlink(missing_ok=True)
-        raise
-
-
 def load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specialization]:
     """The kernel that a command line names, the options of its launch, and what it is compiled for.
 
@@ -113,19 +95,15 @@ def load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specializati
     """
     kernel, defaults = load_kernel(args.kernel)
     options = launch_options(args, defaults)
-    return kernel, options, _specialization(args, defaults, options)
+    return kernel, options, _specialization(args, kernel.source, defaults, options)
 
 
 def triton_version(asked: str | None, *, needs_backend: bool) -> str:
-    """The version whose text is written; a backend stage must be compiled by the version that is installed.
+    """The version whose text is written; a backend stage must be compiled by the version that is installed, if any.
 
     Raises CompilationError for what is no version, and for one that can't compile what is asked for.
     """
     installed = installed_triton_version()
-    if needs_backend and installed is None:
-        raise CompilationError(
-            "stock Triton is not installed: install tlx-xdsl[nvidia], or write text only with --emit ttir,ttgir"
-        )
     if asked is None:
         return installed or NEUTRAL.name
     try:
@@ -150,6 +128,7 @@ def launch_options(args: argparse.Namespace, defaults: KernelDefaults) -> dict[s
         "num_stages": 3,
         "num_ctas": 1,
         "maxnreg": None,
+        "enable_fp_fusion": None,
         "target": "sm_90a",
     }
     options |= defaults.options
@@ -172,16 +151,25 @@ def _cluster(value: object) -> list[int]:
         sizes = []
     if len(sizes) != 3 or min(sizes) < 1:
         raise CompilationError(f"--cluster: expected three sizes X,Y,Z of at least 1, found '{value}'")
-    if prod(sizes) > MAX_CTAS:
-        raise CompilationError(f"--cluster: a cluster has at most {MAX_CTAS} CTAs, found {prod(sizes)}")
+    if prod(sizes) > LARGEST_CLUSTER:
+        raise CompilationError(f"--cluster: a cluster has at most {LARGEST_CLUSTER} CTAs, found {prod(sizes)}")
     return sizes
 
 
-def _specialization(args: argparse.Namespace, defaults: KernelDefaults, options: Mapping[str, Any]) -> Specialization:
-    constexprs = {
-        name: constexpr_value(name, text) for name, text in assignments(args.constexpr, "--constexpr").items()
-    }
-    signature = assignments(args.signature, "--signature")
+def _specialization(
+    args: argparse.Namespace, source: KernelSource, defaults: KernelDefaults, options: Mapping[str, Any]
+) -> Specialization:
+    signature: dict[str, Signature] = dict(assignments(args.signature, "--signature"))
+    constexprs: dict[str, Any]
+    if args.arg or args.size:
+        # Loads numpy.
+        from tlx_xdsl.tools.launches import read_types
+
+        found = read_types(args, source, defaults)
+        constexprs, signature = found.constexprs, {**found.signature, **signature}
+    else:
+        given = assignments(args.constexpr, "--constexpr")
+        constexprs = {name: constexpr_value(name, text) for name, text in given.items()}
     return Specialization(
         {**{k: v for k, v in defaults.signature.items() if k not in constexprs}, **signature},
         {**{k: v for k, v in defaults.constexprs.items() if k not in signature}, **constexprs},
@@ -190,4 +178,5 @@ def _specialization(args: argparse.Namespace, defaults: KernelDefaults, options:
         options["num_ctas"],
         tuple(options["cluster"]),
         maxnreg=options["maxnreg"],
+        enable_fp_fusion=options["enable_fp_fusion"],
     )

@@ -1,26 +1,11 @@
-"""What a command line says of a launch: the kernel, its grid and its arguments, over named sizes."""
+"""The arguments of command lines that say a launch."""
 
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.language.core import constexpr
-from tlx_xdsl.runtime.defaults import KernelDefaults
-from tlx_xdsl.runtime.interpret import defaults_of
-from tlx_xdsl.runtime.kernel import Kernel
-from tlx_xdsl.tools.argument_values import argument_value, hint_of_signature
-from tlx_xdsl.tools.expressions import evaluate, grid_sizes
-from tlx_xdsl.tools.kernel_options import launch_options
-from tlx_xdsl.tools.loading import assignments, constexpr_value, load_kernel
-from tlx_xdsl.tools.size_values import one_size
+from tlx_xdsl.tools.kernel_options import add_fusion_argument
 
 VALUES = """\
 values of arguments:
@@ -51,111 +36,4 @@ def add_launch_arguments(parser: argparse.ArgumentParser, size_help: str = SIZE_
     parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
     parser.add_argument("--cluster", metavar="X,Y,Z", help="thread blocks of a cluster (1,1,1)")
     parser.add_argument("--target", metavar="SM", help="GPU that the kernel is written for (sm_90a)")
-
-
-@dataclass(frozen=True)
-class ReadKernel:
-    """A kernel and a launch of it, as a command line says them."""
-
-    source: KernelSource
-    arguments: Mapping[str, Any]
-    """Values by parameter, constants included."""
-    types: Mapping[str, Any]
-    """What is not to be derived from values."""
-    names: Mapping[str, Any]
-    """What the expressions of a command line may name."""
-    grid: tuple[int, ...]
-    launch: Mapping[str, Any]
-    """Options of the launch."""
-
-
-def read_kernel(args: argparse.Namespace) -> ReadKernel:
-    """Read the kernel and the launch that a command line names. Raises CompilationError for what does not fit."""
-    return read_launch(args, *load_kernel(args.kernel), sizes_of(args))
-
-
-def sizes_of(args: argparse.Namespace) -> dict[str, int]:
-    """The named sizes of one launch. Raises CompilationError for one that has several values."""
-    return {name: one_size(name, text) for name, text in assignments(args.size, "--size").items()}
-
-
-def read_launch(
-    args: argparse.Namespace, kernel: Kernel, defaults: KernelDefaults, sizes: Mapping[str, int]
-) -> ReadKernel:
-    """Read the launch that a command line describes, at these sizes. Raises CompilationError for what does not fit."""
-    source = kernel.source
-    _check_sizes(args, source, sizes)
-    options = launch_options(args, defaults)
-    stated = {name: _constant(name, text, sizes) for name, text in assignments(args.constexpr, "--constexpr").items()}
-    texts = assignments(args.arg, "--arg")
-    # A parameter with the name of a size has its value, unless the command line says another one.
-    own = {name: size for name, size in sizes.items() if name in source.signature.parameters and name not in texts}
-    constants = {**defaults.constexprs, **own, **stated}
-    _check_names(source, texts, constants, defaults)
-    hints = {name: hint_of_signature(defaults.signature.get(name)) for name in (*texts, *own)}
-    values = {name: argument_value(name, text, hints[name], args.seed, sizes) for name, text in texts.items()}
-    values |= {name: size for name, size in own.items() if name not in stated and not _is_constant(source, name)}
-    types = {
-        name: defaults.signature[name]
-        for name, hint in hints.items()
-        if hint.is_number and name in values and ":" not in texts.get(name, "")
-    }
-    arguments = {name: constexpr(value) for name, value in constants.items() if name not in values} | values
-    names = {**sizes, **defaults_of(source), **constants, **values}
-    launch = {name: options[name] for name in ("num_warps", "num_ctas", "cluster", "target")}
-    return ReadKernel(source, arguments, types, names, grid_sizes(args.grid, numbers_of(names)), launch)
-
-
-def _constant(name: str, text: str, sizes: Mapping[str, int]) -> Any:
-    """The value of a compile-time argument: as the text says, or what it computes from sizes."""
-    try:
-        return constexpr_value(name, text)
-    except CompilationError:
-        if not sizes:
-            raise
-    return evaluate("--constexpr", text, sizes)
-
-
-def _is_constant(source: KernelSource, name: str) -> bool:
-    return next(each.is_constexpr for each in source.parameters if each.name == name)
-
-
-def numbers_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the values that are numbers."""
-    return {name: value for name, value in values.items() if isinstance(value, bool | int | float | np.generic)}
-
-
-def _check_sizes(args: argparse.Namespace, source: KernelSource, sizes: Mapping[str, int]) -> None:
-    """Check that something depends on each size: one that is misspelled would be run at all of its values in vain."""
-    for name in sizes:
-        is_named = re.compile(rf"\b{name}\b").search
-        if name not in source.signature.parameters and not any(map(is_named, (args.grid, *args.arg, *args.constexpr))):
-            raise CompilationError(f"--size: no parameter, --arg, --constexpr or --grid names '{name}'")
-
-
-def _check_names(
-    source: KernelSource, texts: Mapping[str, str], constants: Mapping[str, Any], defaults: KernelDefaults
-) -> None:
-    """Check that every argument has a value, and that there is no other."""
-    parameters = source.signature.parameters
-    for name in (*texts, *constants):
-        if name not in parameters:
-            have = ", ".join(parameters) or "none"
-            raise CompilationError(f"--arg: '{source.name}' has no parameter '{name}', its parameters are {have}")
-    missing = [
-        name
-        for name, parameter in parameters.items()
-        if name not in texts and name not in constants and parameter.default is parameter.empty
-    ]
-    if missing:
-        known = {parameter.name: parameter for parameter in source.parameters}
-        wanted = [
-            f"--constexpr {name}=VALUE" if known[name].is_constexpr else _example(name, defaults.signature.get(name))
-            for name in missing
-        ]
-        raise CompilationError(f"'{source.name}' needs values: {' '.join(wanted)}")
-
-
-def _example(name: str, type_: object) -> str:
-    hint = hint_of_signature(type_)
-    return f"--arg {name}={'NUMBER' if hint.is_number else 'randn[ROWS,COLUMNS]' if hint.block else 'VALUE'}"
+    add_fusion_argument(parser)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -11,20 +12,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from xdsl.dialects.builtin import ModuleOp
-
 from tlx_xdsl.compat import NEEDS_TRITON, reading
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.frontend.foreign import source_of
+from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.frontend.suggestions import did_you_mean
 from tlx_xdsl.language.core import ALL_DTYPES
 from tlx_xdsl.runtime.defaults import KernelDefaults, kernel_defaults
 from tlx_xdsl.runtime.jit import without_launching
 from tlx_xdsl.runtime.kernel import Kernel
-from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.text.verify import verify_module
-
-MLIR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
-"""Suffixes of files of IR."""
 
 
 def load_kernel(spec: str) -> tuple[Kernel, KernelDefaults]:
@@ -41,22 +37,6 @@ def load_kernel(spec: str) -> tuple[Kernel, KernelDefaults]:
         have = f"its kernels are {', '.join(kernels)}" if kernels else "it has no kernel decorated with tlx_xdsl.jit"
         raise CompilationError(f"no kernel '{name}' in this file, {have}", SourceLocation(path, 0))
     return kernels[name], kernel_defaults(path, vars(module), name)
-
-
-def load_ir(path: str) -> ModuleOp:
-    """The verified module in a file of IR.
-
-    Raises CompilationError when the file can't be read, and, located in it, when it holds no valid module.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise CompilationError("no such file", SourceLocation(path, 0)) from error
-    except UnicodeDecodeError as error:
-        raise CompilationError(f"the file holds no text: {error}", SourceLocation(path, 0)) from error
-    module = parse_module(text, filename=path)
-    verify_module(module)
-    return module
 
 
 def _choice(path: str) -> str:
@@ -124,18 +104,46 @@ def _source_line(path: str, line: int | None) -> str | None:
     return lines[line - 1] if line is not None and 0 < line <= len(lines) else None
 
 
+_OPENING, _CLOSING = "([{<", ")]}>"
+_NEXT_NAME = re.compile(r"\s*[^\W\d]\w*\s*=(?!=)")
+
+
+def _listed(text: str) -> list[str]:
+    """The `NAME=VALUE` between commas: those in brackets and quotes aside, and where no other name follows."""
+    items, depth, quote = [""], 0, ""
+    for at, character in enumerate(text):
+        if quote or character in "'\"":
+            quote = "" if character == quote else quote or character
+        else:
+            depth += (character in _OPENING) - (character in _CLOSING)
+        if character == "," and not depth and not quote and _NEXT_NAME.match(text, at + 1):
+            items.append("")
+        else:
+            items[-1] += character
+    return items
+
+
 def assignments(texts: Sequence[str], option: str) -> dict[str, str]:
-    """The mapping that repeated `NAME=VALUE` arguments spell.
+    """The mapping that repeated `NAME=VALUE` arguments spell; one argument may list several, with commas between them.
 
     Raises CompilationError for an argument of another form.
     """
     result: dict[str, str] = {}
-    for text in texts:
-        name, separator, value = text.partition("=")
+    for item in (item for text in texts for item in _listed(text)):
+        name, separator, value = item.partition("=")
         if not separator or not name.strip().isidentifier() or not value.strip():
-            raise CompilationError(f"{option}: expected NAME=VALUE, found '{text}'")
+            raise CompilationError(f"{option}: expected NAME=VALUE, found '{item.strip()}'")
         result[name.strip()] = value.strip()
     return result
+
+
+def check_parameter(option: str, name: str, source: KernelSource) -> None:
+    """Check that a kernel has a parameter that a command line names. Raises CompilationError."""
+    parameters = source.signature.parameters
+    if name not in parameters:
+        have = f"its parameters are {', '.join(parameters) or 'none'}"
+        similar = did_you_mean(name, parameters)
+        raise CompilationError(f"{option}: '{source.name}' has no parameter '{name}'{similar or ','} {have}")
 
 
 _DTYPES = {name: dtype for dtype in ALL_DTYPES for name in (dtype.name, dtype.spelling)}

@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
-from xdsl.dialects.builtin import ModuleOp
-
-from tlx_xdsl.analysis.storage_budget import check_budget
-from tlx_xdsl.analysis.storage_map import StorageMap
-from tlx_xdsl.analysis.storage_map_reader import storage_maps
-from tlx_xdsl.errors import CompilationError, SourceLocation
-from tlx_xdsl.runtime.show.storage_map_svg import map_as_svg
-from tlx_xdsl.targets import target_named
-from tlx_xdsl.tools.kernel_options import add_kernel_arguments, frontend_of, write_text
-from tlx_xdsl.tools.loading import MLIR_SUFFIXES, load_ir
-from tlx_xdsl.tools.storage_map_text import map_as_json, map_as_text
+from tlx_xdsl.tools.kernel_options import add_kernel_arguments
 
 FORMATS = ("text", "json", "svg")
 
@@ -33,40 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry the command out.
+    """Carry the command out; raises as `map_storage.run` does."""
+    from tlx_xdsl.tools.map_storage import run
 
-    Raises CompilationError for a fault in the kernel, and, when the map is written, for one that can't fit its target.
-    """
-    maps = storage_maps(*_module(args), strict=args.strict)
-    if not maps:
-        raise CompilationError("nothing here allocates shared or tensor memory", SourceLocation(args.kernel, 0))
-    text = _render(maps, _format(args))
-    write_text(text + "\n", args.output)
-    for each in maps:
-        check_budget(each)
-
-
-def _module(args: argparse.Namespace) -> tuple[ModuleOp, int | None]:
-    """The module to map, and the compute capability that the command line asks for."""
-    if Path(args.kernel).suffix in MLIR_SUFFIXES:
-        return load_ir(args.kernel), None if args.target is None else target_named(args.target).capability
-    module, specialization = frontend_of(args)
-    return module, target_named(specialization.target).capability
-
-
-def _format(args: argparse.Namespace) -> str:
-    if args.format is not None:
-        return args.format
-    suffix = Path(args.output or "").suffix.removeprefix(".")
-    return suffix if suffix in FORMATS else "text"
-
-
-def _render(maps: list[StorageMap], format_: str) -> str:
-    if format_ == "json":
-        return json.dumps([map_as_json(each) for each in maps], indent=2)
-    if format_ == "text":
-        return "\n\n".join(map(map_as_text, maps))
-    if len(maps) > 1:
-        names = ", ".join(each.kernel for each in maps)
-        raise CompilationError(f"--format svg: a picture shows one function, this module has {names}")
-    return map_as_svg(maps[0])
+    if args.format is None:
+        suffix = Path(args.output or "").suffix.removeprefix(".")
+        args.format = suffix if suffix in FORMATS else FORMATS[0]
+    run(args)

@@ -21,7 +21,9 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import MLIR_PROFILES, PROFILES, MlirProfile, Profile, mlir_profile, profile_for
 from tlx_xdsl.text.verify import verify_module
+from tlx_xdsl.tools.completion import add_completion_argument
 from tlx_xdsl.tools.failures import as_compilation_error
+from tlx_xdsl.tools.output import say
 from tlx_xdsl.tools.pass_arguments import collect_passes, pipeline, unknown_argument
 from tlx_xdsl.tools.verify_diagnostics import expectations, mismatches, reported
 from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES
@@ -110,6 +112,7 @@ class TlxOptMain(xDSLOptMain):
         arg_parser.add_argument(
             "--print-ir-after-failure", action="store_true", help="print the module after a pass that fails"
         )
+        add_completion_argument(arg_parser, lambda: self._with_passes(arg_parser))
         # The passes are named in several ways; by now they are one list.
         given = collect_passes(self._given, self.available_passes)
 
@@ -120,6 +123,12 @@ class TlxOptMain(xDSLOptMain):
             return parsed
 
         arg_parser.parse_args = parse_args  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _with_passes(self, arg_parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        """The parser with an option for each pass, as a shell completes them."""
+        for name in self.available_passes:
+            arg_parser.add_argument(f"--{name}", metavar="OPTIONS")
+        return arg_parser
 
     def register_all_dialects(self) -> None:
         """Upstream's dialects, with ours in the place of those that we replace."""
@@ -176,7 +185,7 @@ class TlxOptMain(xDSLOptMain):
             complaints = [*diagnostics, *([] if error is None else [error])]
             succeeded = error is None
         for complaint in complaints:
-            print(complaint, file=sys.stderr)
+            say(complaint)
         if text is not None:
             output.write(text)
         return succeeded

@@ -3,40 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Mapping
-from math import prod
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
-from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
-from tlx_xdsl.interpreter.launch import MAX_TURNS
-from tlx_xdsl.interpreter.plan import kernel_of
-from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.numerics.difference import tolerance_of, wide
-from tlx_xdsl.runtime.defaults import KernelDefaults
-from tlx_xdsl.runtime.host_values import flattened, is_descriptor
-from tlx_xdsl.runtime.interpret import (
-    Interpretation,
-    argument_types,
-    interpret_module,
-    interpret_source,
-)
-from tlx_xdsl.runtime.interpret_options import TENSOR_CORE_ORDERS, UNWRITTEN, Options
-from tlx_xdsl.runtime.ptx_comparison import Comparison, run_compared
-from tlx_xdsl.runtime.ptx_stage import PTX
-from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_type
-from tlx_xdsl.tools.array_checks import check_array, summary
-from tlx_xdsl.tools.expressions import grid_sizes
-from tlx_xdsl.tools.kernel_options import launch_options
-from tlx_xdsl.tools.launch_arguments import VALUES, add_launch_arguments, numbers_of, read_kernel, sizes_of
-from tlx_xdsl.tools.loading import MLIR_SUFFIXES, assignments, load_ir
-from tlx_xdsl.tools.ptx_profile import print_profile
-from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
+from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, POLICIES
+from tlx_xdsl.runtime.interpret_options import TENSOR_CORE_ORDERS, UNLAUNCHABLE, UNWRITTEN
+from tlx_xdsl.tools.launch_arguments import VALUES, add_launch_arguments
 
 _EPILOG = f"""\
 {VALUES}
@@ -56,7 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     repeated: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument("--save", **repeated, metavar="NAME=FILE.npy", help="write an array to a file at the end")
     parser.add_argument(
-        "--check", **repeated, metavar="NAME=EXPR", help="what an array must hold, over the arrays from before the run"
+        "--check",
+        **repeated,
+        metavar="NAME=EXPR",
+        help="what an array must hold, over the arrays from before the run: sqrt exp max mean sum softmax where ...",
     )
     parser.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
     parser.add_argument("--stage", default="frontend", help="frontend (default), aliased, ttgir, a pass, or ptx")
@@ -70,7 +44,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schedule", choices=POLICIES, default=POLICIES[0], help="who goes on when several can")
     parser.add_argument("--seed", type=int, default=0, help="of the schedule and of random numbers (0)")
     parser.add_argument(
+        "--order", metavar="STEP:WHO,...", help="who goes on where that makes a difference, as tlx check reports it"
+    )
+    parser.add_argument(
         "--unwritten", choices=UNWRITTEN, default=UNWRITTEN[0], help="reads of uninitialized memory (error)"
+    )
+    parser.add_argument(
+        "--unlaunchable",
+        choices=UNLAUNCHABLE,
+        default=UNLAUNCHABLE[0],
+        help="what the target would refuse to launch (warn)",
     )
     parser.add_argument(
         "--tensor-core-order", choices=TENSOR_CORE_ORDERS, default=TENSOR_CORE_ORDERS[0],
@@ -86,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overlapping", action="store_true", help="run programs side by side, by turns at atomic operations"
     )
+    parser.add_argument("--watch", action="store_true", help="run again whenever the file changes, until Ctrl-C")
     parser.add_argument("--jobs", type=int, help="processes (all cores, where that is worth it)")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for chrome://tracing or ui.perfetto.dev")
     parser.add_argument("--max-turns", type=int, default=MAX_TURNS, help=f"turns that a cluster may take ({MAX_TURNS})")
@@ -101,153 +85,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry the command out.
+    """Carry the command out; raises as `run_kernel.run` does."""
+    from tlx_xdsl.tools.run_kernel import run
 
-    Raises CompilationError for a fault in the kernel, in what it does, and in what the command line says about it.
-    """
-    path, _, function = args.kernel.partition(":")
-    try:
-        if Path(path).suffix in MLIR_SUFFIXES:
-            _run_text(args, path, function or None)
-        else:
-            _run_kernel(args)
-    except (InputTypeError, InputOverflowError) as error:
-        # Arguments that do not fit the kernel.
-        raise CompilationError(str(error)) from error
-
-
-def _run_kernel(args: argparse.Namespace) -> None:
-    kernel = read_kernel(args)
-    run = _Run(args, kernel.names)
-    options = _options(args, kernel.launch)
-    comparison = None
-    if options.stage == PTX and args.compare is not False:
-        result, comparison = run_compared(kernel.source, kernel.grid, kernel.arguments, options, kernel.types)
-    else:
-        result = interpret_source(kernel.source, kernel.grid, kernel.arguments, options, kernel.types)
-    run.report(result, comparison, in_clusters=prod(kernel.launch["cluster"]) > 1)
-
-
-def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None:
-    if args.constexpr:
-        raise CompilationError("--constexpr: IR has no compile-time arguments any more")
-    module = load_ir(path)
-    hints = {name: hint_of_type(type_) for name, type_ in argument_types(kernel_of(module, function)).items()}
-    sizes = sizes_of(args)
-    values = {
-        name: argument_value(name, text, hints.get(name, Hint()), args.seed, sizes)
-        for name, text in assignments(args.arg, "--arg").items()
-    }
-    run, grid = _Run(args, values), grid_sizes(args.grid, numbers_of({**sizes, **values}))
-    launch = {"cluster": launch_options(args, KernelDefaults())["cluster"]}
-    result = interpret_module(module, grid, values, _options(args, launch), function)
-    run.report(result, None, in_clusters=cluster_dims(module) is not None)
-
-
-def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
-    return Options(
-        **launch,
-        stage=args.stage,
-        schedule=args.schedule,
-        seed=args.seed,
-        unwritten=args.unwritten,
-        global_order=args.global_order,
-        descending=args.descending,
-        overlapping=args.overlapping,
-        tensor_core_order=args.tensor_core_order,
-        jobs=args.jobs,
-        max_turns=args.max_turns,
-        max_operations=args.max_operations,
-        max_seconds=args.max_seconds,
-        trace=args.trace,
-        profile=args.profile,
-    )
-
-
-class _Run:
-    """The arrays of a run, and the report on them."""
-
-    def __init__(self, args: argparse.Namespace, values: Mapping[str, Any]):
-        self._args = args
-        self._arrays: dict[str, NDArray[Any]] = {}
-        for name, value in values.items():
-            for part, item in flattened(name, value) if _has_array(value) else ():
-                if _has_array(item):
-                    self._arrays[part] = item.base if is_descriptor(item) else item
-        self._before = {name: array.copy() for name, array in self._arrays.items()}
-        self._names: dict[str, Any] = numbers_of(values) | {name: wide(array) for name, array in self._before.items()}
-        self._saved = self._known(args.save, "--save")
-        for path in self._saved.values():
-            if not (folder := Path(path).parent).is_dir():
-                raise CompilationError(f"--save: there is no folder '{folder}'")
-        self._expected = self._known(args.check, "--check")
-
-    def _known(self, texts: list[str], option: str) -> dict[str, str]:
-        result = assignments(texts, option)
-        for name in result:
-            if name not in self._arrays:
-                arrays = ", ".join(self._arrays) or "none"
-                raise CompilationError(f"{option}: there is no array '{name}', the arrays are {arrays}")
-        return result
-
-    def report(self, result: Interpretation, comparison: Comparison | None, *, in_clusters: bool) -> None:
-        """Print what a run has changed and how it went, save arrays, and check them.
-
-        Raises CompilationError for an array that does not hold what it should.
-        """
-        for diagnostic in result.warnings:
-            print(diagnostic, file=sys.stderr)
-        changed = [name for name, array in self._arrays.items() if array.tobytes() != self._before[name].tobytes()]
-        for name in changed:
-            print(f"{name}: {summary(self._arrays[name])}")
-        if not changed:
-            print("no array has changed")
-        what = "cluster" if in_clusters else "program"
-        jobs = f", {result.jobs} processes" if result.jobs > 1 else ""
-        print(
-            f"{result.clusters} {what}{'' if result.clusters == 1 else 's'} in {result.seconds:.2f} s: "
-            + (
-                f"{result.turns:,} turns, {self._args.schedule}, seed {self._args.seed}{jobs}"
-                if result.ptx is None
-                else f"{result.turns:,} instructions of warps"
-            )
-        )
-        if self._args.profile:
-            if result.ptx is None:
-                raise CompilationError("--profile: only with --stage ptx")
-            print_profile(result.ptx)
-        if comparison is not None:
-            _print_comparison(comparison)
-        for name, path in self._saved.items():
-            np.save(path, self._arrays[name])
-        for name, expression in self._expected.items():
-            check_array(name, self._arrays[name], expression, self._names, self._args.tolerance)
-        if comparison is not None and (found := comparison.wrong) is not None:
-            name, wrong = found
-            raise CompilationError(
-                f"the PTX and the interpreter's run of the TTGIR differ: {wrong.wrong} of {wrong.size} elements of "
-                f"'{name}' by more than {tolerance_of(self._arrays[name].dtype):g} of the largest value: element "
-                f"{list(wrong.at)} is {wrong.found:g}, the interpreter has {wrong.expected:g}"
-            )
-
-
-def _print_comparison(comparison: Comparison) -> None:
-    if (refusal := comparison.refusal) is not None:
-        print(f"not compared, as the interpreter can't run the TTGIR: {refusal.message}")
+    if not args.watch:
+        run(args)
         return
-    said: list[str] = []
-    for name, each in comparison.arrays.items():
-        if each.other_bits == 0:
-            said.append(f"{name} has the same bits")
-        else:
-            said.append(
-                f"{name} differs by up to {each.largest:.1e} of the largest value, {each.other_bits:,} of "
-                f"{each.size:,} elements have other bits"
-            )
-    print(f"the interpreter's run of the TTGIR ({comparison.seconds:.2f} s): {'; '.join(said) or 'no array changes'}")
+    from tlx_xdsl.tools.watch import watched
 
-
-def _has_array(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return any(_has_array(item) for item in cast(tuple[Any, ...], value))
-    return isinstance(value, np.ndarray) or is_descriptor(value)
+    watched(args.kernel.partition(":")[0], lambda: run(args))

@@ -6,12 +6,14 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.sweep import JobResult, SweepReport, compile_many, sweep_jobs
 from tlx_xdsl.tools.kernel_options import KERNEL, add_kernel_arguments, load
 from tlx_xdsl.tools.loading import assignments, constexpr_value
+
+if TYPE_CHECKING:
+    from tlx_xdsl.runtime.sweep import JobResult, SweepReport
 
 _BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
@@ -42,6 +44,9 @@ def run(args: argparse.Namespace) -> None:
     Raises CompilationError when no configuration can be launched, for a kernel that can't be loaded, and for choices
     that don't fit it.
     """
+    # It takes a second, and `--help` does without.
+    from tlx_xdsl.runtime.sweep import compile_many, sweep_jobs
+
     choices = {name: _values(name, text) for name, text in assignments(args.choices, "--set").items()}
     kernel, options, base = load(args)
     jobs = sweep_jobs(kernel, base, choices, num_stages=options["num_stages"])

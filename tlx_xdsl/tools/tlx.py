@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 
+from tlx_xdsl.tools.completion import add_completion_argument
 from tlx_xdsl.tools.entry import exit_status
+from tlx_xdsl.tools.parser import Parser
 from tlx_xdsl.version import __version__
 
 COMMANDS = {
     "compile": ("compile_command", "compile a kernel and write its stages"),
     "run": ("run_command", "run a kernel on the CPU, at any stage of the pipeline"),
-    "check": ("check_command", "run a kernel in many orders, and report what is wrong in any of them"),
+    "check": ("check_command", "run a kernel in all orders that matter, and report what is wrong in any of them"),
+    "minimize-sync": ("minimize_command", "show which waits, arrivals and fences of a kernel are redundant"),
     "explain": ("explain_command", "show what every pass does to a kernel, and what its layouts cost"),
     "map": ("map_command", "show which memory every buffer of a kernel has"),
     "addresses": ("addresses_command", "show where each program of a kernel touches memory"),
@@ -37,20 +40,24 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _parsed(args: Sequence[str]) -> tuple[argparse.Namespace, Callable[[argparse.Namespace], int | None]]:
     """The command line, and the function of its command."""
-    parser = argparse.ArgumentParser(prog="tlx", description="A pure-Python compiler for Triton's TLX")
-    parser.add_argument("-v", "--version", action="version", version=f"tlx {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     asked = next((arg for arg in args if not arg.startswith("-")), None)
-    run: Callable[[argparse.Namespace], int | None] | None = None
+    parsed = parser([] if asked is None else [asked]).parse_args(args)
+    # The parser has refused any other command.
+    return parsed, import_module(f"tlx_xdsl.tools.{COMMANDS[parsed.command][0]}").run
+
+
+def parser(wanted: Iterable[str] = COMMANDS) -> Parser:
+    """The parser of all commands; those that are `wanted` have their arguments."""
+    made = Parser(prog="tlx", description="A pure-Python compiler for Triton's TLX")
+    made.add_argument("-v", "--version", action="version", version=f"tlx {__version__}")
+    add_completion_argument(made, parser)
+    commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module, help_) in COMMANDS.items():
         command = commands.add_parser(name, help=help_)
-        if name == asked:
-            home = import_module(f"tlx_xdsl.tools.{module}")
-            home.add_arguments(command)
-            run = home.run
-    parsed = parser.parse_args(args)
-    assert run is not None, "the parser has refused any other command"
-    return parsed, run
+        if name in wanted:
+            import_module(f"tlx_xdsl.tools.{module}").add_arguments(command)
+            made.commands[name] = command
+    return made
 
 
 if __name__ == "__main__":

@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.tools.entry import exit_status
+from tlx_xdsl.tools.parser import Parser
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="tlx-gui", description="Explore passes over a module interactively")
-    parser.add_argument("file", nargs="?", help="the .mlir, .ttir or .ttgir file to start with")
-    path = parser.parse_args(args).file
-    try:
+
+    def load() -> Callable[[], None]:
+        path = parser().parse_args(args).file
         text = None if path is None else Path(path).read_text()
-        _explore(path, text)
-    except ImportError as error:
-        print(CompilationError(f"{error}: install tlx-xdsl[gui]"), file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(CompilationError(str(error)), file=sys.stderr)
-        return 1
-    return 0
+        return lambda: _explore(path, text)
+
+    return exit_status(load)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of the command."""
+    made = Parser(prog="tlx-gui", description="Explore passes over a module interactively")
+    made.add_argument("file", nargs="?", help="the .mlir, .ttir or .ttgir file to start with")
+    return made
 
 
 def _explore(path: str | None, text: str | None) -> None:
     from xdsl.dialects import get_all_dialects
-    from xdsl.interactive.app import InputApp
     from xdsl.transforms import get_all_passes
+
+    try:
+        from xdsl.interactive.app import InputApp
+    except ImportError as error:
+        missing = f"no module '{error.name}'" if error.name else str(error)
+        raise CompilationError(f"tlx-gui is not installed here ({missing}): pip install 'tlx-xdsl[gui]'") from error
 
     from tlx_xdsl.dialects.registry import ALL as ALL_DIALECTS
     from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES

@@ -7,6 +7,7 @@ from backend_kernels import VECTOR_ADD, elementwise, module, needs_triton, tma_c
 
 from tests.versions import INSTALLED
 from tlx_xdsl.backend import BackendOptions, compile_ttgir, start_worker
+from tlx_xdsl.backend.options import default_fp_fusion
 
 pytestmark = needs_triton
 
@@ -102,8 +103,32 @@ def test_fp_fusion_is_a_choice():
     %product = arith.mulf %vx, %vy : tensor<128xf32, #block>
     %sum = arith.addf %product, %vx : tensor<128xf32, #block>""")
     assert "fma.rn.f32" in compile_ttgir(text, HOPPER, stages="ptx").ptx
-    apart = compile_ttgir(text, BackendOptions(enable_fp_fusion=False), stages="ptx").ptx
-    assert "fma.rn.f32" not in apart
+    apart = compile_ttgir(text, BackendOptions(enable_fp_fusion=False), stages="ptx")
+    assert "fma.rn.f32" not in apart.ptx
+    assert not apart.fp_fusion
+
+
+@pytest.mark.parametrize(("value", "fuses"), [("0", False), ("off", False), ("1", True), ("On", True)])
+def test_triton_s_variable_says_whether_fusion_is_the_default(monkeypatch, value, fuses):
+    monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", value)
+    assert default_fp_fusion("3.9.0") == fuses
+    assert default_fp_fusion("3.10.0") == fuses
+    text = elementwise("""\
+    %product = arith.mulf %vx, %vy : tensor<128xf32, #block>
+    %sum = arith.addf %product, %vx : tensor<128xf32, #block>""")
+    result = compile_ttgir(text, HOPPER, stages="ptx")
+    assert ("fma.rn.f32" in result.ptx, result.fp_fusion) == (fuses, fuses)
+    # What was asked for comes before it.
+    asked = compile_ttgir(text, BackendOptions(enable_fp_fusion=not fuses), stages="ptx")
+    assert ("fma.rn.f32" in asked.ptx) != fuses
+
+
+@pytest.mark.parametrize(
+    ("version", "fuses"), [("3.6.0", True), ("3.9.0+git1", True), ("3.10.0", False), ("3.11", False), ("4.0", False)]
+)
+def test_the_default_of_fusion_is_that_of_the_version(monkeypatch, version, fuses):
+    monkeypatch.delenv("TRITON_DEFAULT_FP_FUSION", raising=False)
+    assert default_fp_fusion(version) == fuses
 
 
 def test_a_cluster_that_the_binary_demands_is_reported():

@@ -151,7 +151,7 @@ def kernel(out, n, B: tl.constexpr, C: tl.constexpr = 4):
     with pytest.raises(CompilationError) as error:
         compile_source(tmp_path, source, {"n": "i32"})
     note = "missing: --signature out=TYPE --constexpr B=VALUE, on the command line or in the file's TLX_COMPILE"
-    assert error.value.notes == (note,)
+    assert error.value.notes[0].startswith(note)
 
 
 def test_defaults_of_parameters_count(tmp_path):

@@ -2,7 +2,6 @@
 
 import contextlib
 import copyreg
-import io
 import multiprocessing
 import os
 import signal
@@ -16,9 +15,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.gallery.synchronisation.example_runs import gemm
-from tlx_xdsl.interpreter import blas, progress, workers
+from tlx_xdsl.interpreter import blas, workers
 from tlx_xdsl.interpreter.faults import Fault
-from tlx_xdsl.interpreter.progress import Progress
 from tlx_xdsl.interpreter.workers import PROBE
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
 
@@ -259,39 +257,6 @@ def test_programs_that_need_each_other_stay_in_one_process():
     flags = np.zeros(PROGRAMS, np.int32)
     assert polls.interpret(PROGRAMS, flags, jobs=4).jobs == 1
     assert flags.all()
-
-
-class Terminal(io.StringIO):
-    """A stream on a terminal."""
-
-    def isatty(self):
-        return True
-
-
-def test_the_bar_shows_itself_late_and_goes(monkeypatch):
-    monkeypatch.setattr(progress, "DELAY", 0.0)
-    monkeypatch.setattr(progress, "_INTERVAL", 0.0)
-    stream = Terminal()
-    with Progress(4, "programs", stream) as bar:
-        bar.advance()
-        bar.advance()
-    states = stream.getvalue().split("\r")
-    assert "2 of 4 programs" in states[2]
-    assert states[2].count("#") == 15
-    assert states[3].strip() == ""
-    assert states[4] == ""
-
-
-def test_no_bar_for_short_runs_and_for_files(monkeypatch):
-    stream = Terminal()
-    with Progress(1, "programs", stream) as bar:
-        bar.advance()
-    assert stream.getvalue() == ""
-    monkeypatch.setattr(progress, "DELAY", 0.0)
-    stream = io.StringIO()
-    with Progress(1, "programs", stream) as bar:
-        bar.advance()
-    assert stream.getvalue() == ""
 
 
 def test_blas_has_one_thread_while_kernels_run():

@@ -87,7 +87,13 @@ def test_infinities_and_nan():
     inf, nan = math.inf, math.nan
     assert dot([inf, 1], [1, 1]) == inf
     assert dot([1], [1], -inf) == -inf
-    for found in (dot([inf, inf], [1, -1]), dot([inf], [0]), dot([nan], [0]), dot([1], [1], nan), dot([inf], [1], -inf)):
+    for found in (
+        dot([inf, inf], [1, -1]),
+        dot([inf], [0]),
+        dot([nan], [0]),
+        dot([1], [1], nan),
+        dot([inf], [1], -inf),
+    ):
         assert math.isnan(found)
     a, b = np.full((2, 16), 1, F2), np.full((16, 2), 1, F2)
     a[0, 3] = nan

@@ -61,6 +61,7 @@ SIGNATURE = {"x": "*fp32", "n": "i32", "factor": "fp32"}
         {"target": "sm_80"},
         {"cluster": (2, 1, 1)},
         {"maxnreg": 64},
+        {"enable_fp_fusion": False},
     ],
 )
 def test_the_key_covers_what_is_compiled_for(change):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,7 @@ def test_a_script_sweeps_its_own_kernel(tmp_path):
     script = started(tmp_path / "tune.py", blocks="(32, 100, 64)", progress=True, call=guarded)
     out, err = script.communicate(timeout=PATIENCE_S)
     assert out == "['fits', 'error', 'fits'] ()\n"
-    assert err.endswith(("3/3 2 fits, 1 error\n", "3/3 1 error, 2 fits\n"))
+    assert ("configurations |" in err) == (find_spec("tqdm") is not None)
     assert script.returncode == 0
 
 

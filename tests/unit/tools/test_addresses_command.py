@@ -19,6 +19,8 @@ from tlx_xdsl.tools.tlx import main
 
 ROOT = Path(__file__).parents[3]
 KERNELS = ROOT / "tests" / "unit" / "addresses" / "coverage" / "coverage_kernels.py"
+SHOWN = KERNELS.relative_to(ROOT)
+"""As diagnostics show it: tests run in the root."""
 DOCS = ROOT / "docs"
 PAGE = DOCS / "program-coverage.md"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -93,11 +95,9 @@ def test_collisions_are_warned_of_with_both_lines(capsys: pytest.CaptureFixture[
         number for number, line in enumerate(KERNELS.read_text().splitlines(), 1) if "tl.store(dst + " in line
         and ("pid * BLOCK + lanes" in line or "(pid + 2)" in line)
     )  # fmt: skip
-    assert lines[0] == (
-        f"{KERNELS}:{second}:5: warning: programs (0, 0, 0) and (2, 0, 0) write the same bytes of 'dst'"
-    )
+    assert lines[0] == (f"{SHOWN}:{second}:5: warning: programs (0, 0, 0) and (2, 0, 0) write the same bytes of 'dst'")
     assert lines[2].strip() == "^"
-    assert lines[3].startswith(f"note: the other one writes at {KERNELS}:{first}:5: tl.store(dst + pid * BLOCK")
+    assert lines[3].startswith(f"note: the other one writes at {SHOWN}:{first}:5: tl.store(dst + pid * BLOCK")
 
 
 def test_leaving_an_array_is_warned_of(capsys: pytest.CaptureFixture[str]):
@@ -186,9 +186,9 @@ def test_pictures_of_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]
             (":masked_copy", "--grid", "m"),
             "--grid: 'm' can't be computed: no name 'm', the names are BLOCK",
         ),
-        ((":masked_copy", "--arg", "m=1"), "--arg: there is no argument 'm', the arguments are src, dst, n"),
+        ((":masked_copy", "--arg", "m=1"), "--arg: 'masked_copy' has no parameter 'm', its parameters are src, dst, n"),
         ((":masked_copy", "--arg", "n=1.5"), "--arg n: expected an integer, found '1.5'"),
-        ((":masked_copy", "--arg", "src=1"), "--arg: 'src' is an array: give its sizes, as in --shape src=1024,512"),
+        ((":masked_copy", "--arg", "src=1"), "--arg: 'src' is an array: give it as in randn[1024,512], found '1'"),
         ((":masked_copy", "--shape", "n=1"), "--shape: 'n' is a number: give it as --arg n=NUMBER"),
         ((":masked_copy", "--shape", "src=0"), "--shape src: expected sizes such as 1024,512, found '0'"),
         ((":masked_copy", "--shape", "src"), "--shape: expected NAME=VALUE, found 'src'"),
@@ -224,7 +224,7 @@ def test_a_launch_that_is_too_long(capsys: pytest.CaptureFixture[str], monkeypat
     error = refused(capsys, f"{KERNELS}:endless", "--grid", "2")
     line = KERNELS.read_text().splitlines().index("def endless(dst):") + 1
     assert error.splitlines()[0] == (
-        f"{KERNELS}:{line}:1: error: the addresses of this launch can't be computed: "
+        f"{SHOWN}:{line}:1: error: the addresses of this launch can't be computed: "
         "more than 1,000 operations would have to be run"
     )
     assert "note: shorter loops" in error

@@ -13,8 +13,9 @@ from tests.unit.documents import blocks, printed
 from tlx_xdsl.backend.cpu.host import host
 from tlx_xdsl.runtime import cache
 from tlx_xdsl.tools import doctor_cpu
-from tlx_xdsl.tools.compile_cpu import STAGES, instruction_counts
+from tlx_xdsl.tools.compile_cpu import instruction_counts
 from tlx_xdsl.tools.findings import Finding
+from tlx_xdsl.tools.kernel_options import CPU_STAGES as STAGES
 from tlx_xdsl.tools.tlx import main
 from tlx_xdsl.tools.tlx_opt import main as tlx_opt
 from tlx_xdsl.transforms.bufferize.pipeline import bufferize_pipeline

@@ -15,7 +15,7 @@ from tlx_xdsl.runtime.stages import Stage, changes
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.tools import compile_command, kernel_options
-from tlx_xdsl.tools.explain_command import diff
+from tlx_xdsl.tools.explain_passes import diff
 from tlx_xdsl.tools.layout_report import layout_section, why
 from tlx_xdsl.tools.tlx import main
 
@@ -64,13 +64,26 @@ def test_a_diff_shows_no_locations():
 @pytest.mark.parametrize("kernel", [GEMM, ATTENTION])
 def test_the_table_adds_up(kernel: str, capsys: pytest.CaptureFixture[str]):
     """Each line's operations are those of the line above and what it says it changed, where all of that is shown."""
-    assert main(["explain", kernel]) == 0
+    assert main(["explain", kernel, "--all"]) == 0
     rows = capsys.readouterr().out.partition("\ntotal")[0].splitlines()[2:]
     counts = [(int(row.split()[2]), row) for row in rows if len(row.split()) > 2]
     assert len(counts) > 5
     for (above, _), (here, row) in pairwise(counts):
         counted = sum(int(sign + number) for sign, number in re.findall(r"([+-])(\d+) ", row))
         assert " more" in row or here - above == counted
+
+
+def test_passes_that_changed_nothing_share_a_line(capsys: pytest.CaptureFixture[str]):
+    assert main(["explain", GEMM, "--all"]) == 0
+    every = capsys.readouterr().out.partition("\ntotal")[0].splitlines()
+    assert main(["explain", GEMM]) == 0
+    some = capsys.readouterr().out.partition("\ntotal")[0].splitlines()
+    idle = [row.split()[0] for row in every if row.endswith("  nothing")]
+    assert len(idle) > 5
+    assert not any(row.startswith(tuple(f"{name} " for name in idle)) for row in some)
+    (shared,) = [row for row in some if " more passes " in row]
+    assert re.fullmatch(rf"{len(idle)} more passes +\d+\.\d +nothing: --all lists them", shared)
+    assert len(some) == len(every) - len(idle) + 1
 
 
 def test_the_diff_of_a_pass(capsys: pytest.CaptureFixture[str]):

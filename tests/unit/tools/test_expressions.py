@@ -60,3 +60,16 @@ def test_refusals(text, reason):
     with pytest.raises(CompilationError, match="can't be computed") as caught:
         evaluate("--grid", text, NAMES)
     assert reason in caught.value.message
+
+
+def test_functions_of_arrays_need_no_np():
+    x = np.arange(6.0).reshape(2, 3)
+    names = {"x": x}
+    np.testing.assert_allclose(evaluate("--check", "sqrt(x) + exp(-x)", names), np.sqrt(x) + np.exp(-x))
+    np.testing.assert_allclose(evaluate("--check", "softmax(x, axis=1)", names).sum(1), 1)
+    np.testing.assert_allclose(evaluate("--check", "max(x, axis=0) - mean(x)", names), x.max(0) - x.mean())
+    assert evaluate("--grid", "max(3, min(7, 5))", {}) == 5
+    with pytest.raises(CompilationError, match="there is no function 'sofmax', did you mean 'softmax'"):
+        evaluate("--check", "sofmax(x)", names)
+    with pytest.raises(CompilationError, match="no name 'xs', did you mean 'x'"):
+        evaluate("--check", "xs + 1", names)

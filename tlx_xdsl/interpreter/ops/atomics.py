@@ -28,16 +28,18 @@ from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.thread_registers import stored_by
+from tlx_xdsl.interpreter.orders.touches import READ
 from tlx_xdsl.interpreter.registry import (
     Binary,
     Coroutine,
+    Kind,
     Run,
     Waiting,
     action,
     blocking,
-    effect,
     immediate,
     pure,
+    structured,
     threadwise,
 )
 from tlx_xdsl.interpreter.threads import differs, first_is_missing, of_first
@@ -66,6 +68,8 @@ class _Order:
         self._writes = not isinstance(op, tt.AtomicLoadOp | tt.AtomicPollOp)
         self._releases = semantic in (MemSemantic.RELEASE, MemSemantic.ACQUIRE_RELEASE)
         self._acquires = semantic in (MemSemantic.ACQUIRE, MemSemantic.ACQUIRE_RELEASE)
+        # Who does not look at what it finds can't know whether it comes after a release.
+        self._looks = isinstance(op, tt.AtomicPollOp) or any(result.uses for result in op.results)
 
     def apply(self, task: Task, addresses: Array) -> None:
         """Acquire what was released at the addresses, and release there; nothing to do for a task on its own."""
@@ -88,7 +92,7 @@ class _Order:
     def _apply_to_all(self, task: Task, order: GlobalOrder, addresses: list[int]) -> None:
         """The same where programs are checked: fences make relaxed operations release and acquire."""
         program = task.block.program
-        for address in addresses:
+        for address in addresses if self._looks else ():
             for scope in (None, program):
                 if (known := order.released.get((address, scope))) is not None:
                     (task.clock if self._acquires else task.relaxed).join(known)
@@ -151,12 +155,18 @@ def _exchange(
     result = poison(flat.shape, dtype)
     with memory.exclusive:
         for group in in_turns(flat[chosen]):
+            touches = None if task.order is None else task.order.touches
+            noted = 0 if touches is None else len(touches)
             where = chosen[group]
             old = memory.load(op, flat[where], dtype, None, result[:1])
             new = make(old, where)
             memory.store(op, flat[where], new, dtype, None)
-            if new.tobytes() == old.tobytes():
+            is_changed = new.tobytes() != old.tobytes()
+            if not is_changed:
                 memory.changes.count -= 1  # who polls need not look again
+            if touches is not None:
+                # It is an update or, where nothing changes, a read.
+                touches[noted:] = [each for each in touches[noted:] if (each.kind == READ) is not is_changed]
             result[where] = old
     return result.reshape(shape)[()]
 
@@ -263,10 +273,11 @@ def add_pointer(op: tt.AddPtrOp) -> Binary:
 
 
 @threadwise(tt.LoadOp)
-@effect(tt.LoadOp)
-def plain_load(op: tt.LoadOp) -> Run:
+@structured(tt.LoadOp)
+def plain_load(op: tt.LoadOp, _planner: Any) -> tuple[Kind, Run]:
     """Masked elements without another value have every bit set: they are NaN, or -1, so that their use is seen.
 
+    Before a volatile load others may have their turn: what it finds may depend on theirs.
     Raises Fault for an address outside of all arrays, or one that is not a multiple of the element.
     """
     dtype = dtype_of(op.result.type)
@@ -288,7 +299,11 @@ def plain_load(op: tt.LoadOp) -> Run:
         # A masked load of a scalar gives an array without dimensions.
         return loaded[()] if is_scalar else loaded
 
-    return run
+    def step(task: Task, *operands: Any) -> Coroutine:
+        yield None
+        return run(task, *operands)
+
+    return (Kind.STEP, step) if is_set(op, "isVolatile") else (Kind.EFFECT, run)
 
 
 @threadwise(tt.StoreOp)

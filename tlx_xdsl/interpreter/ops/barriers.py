@@ -16,6 +16,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.mbarrier import Mbarrier, Passage
 from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.orders.touches import Touch
 from tlx_xdsl.interpreter.registry import Coroutine, Unary, Waiting, action, blocking, effect
 
 # mbarriers -------------------------------------------------------------------------------------------------------
@@ -191,7 +192,11 @@ def named_arrive(task: Task, op: Operation, number: int, threads: int) -> None:
     """Arrive with all threads of the task."""
     if not 0 <= number < 16:
         raise fault_at(op, f"there are named barriers 0 to 15, found {number}")
-    task.block.named_barrier(number).arrive(op, task.threads, threads, task.release(), task.agent)
+    barrier = task.block.named_barrier(number)
+    phase = barrier.phase
+    barrier.arrive(op, task.threads, threads, task.release(), task.agent)
+    if task.order is not None:
+        task.order.touch(Touch(("named barrier", task.program, number), phase, is_last=barrier.phase != phase))
 
 
 def named_sync(task: Task, op: Operation, number: int, threads: int) -> Coroutine:

@@ -19,9 +19,9 @@ from tlx_xdsl.runtime.bundle.c_names import is_identifier
 from tlx_xdsl.runtime.bundle.folder import replace_folder
 from tlx_xdsl.runtime.bundle.load import LoadedBundle
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST, BundleArgument, BundleFile, Manifest, plain_json, sha256
-from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization
 from tlx_xdsl.runtime.interpret import source_of_kernel
 from tlx_xdsl.runtime.launch.cuda_driver import default_driver
+from tlx_xdsl.runtime.specialization import Conversion, Specialization
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.version import __version__
@@ -52,25 +52,34 @@ def write_bundle(
     cluster: tuple[int, int, int] = (1, 1, 1),
     conversion: Conversion = "auto",
     flags: LaunchFlags | None = None,
+    enable_fp_fusion: bool | None = None,
 ) -> Path:
     """Compile `kernel` and write its bundle into a folder of `folder`; returns that folder.
 
     `signature` and `constexprs` are as for `Kernel.compile`; a type such as `*fp16:16` says that launches only pass
     multiples of 16. `name` (the kernel's, without one) distinguishes the bundles in `folder`, is the prefix of the C
     functions, and must be an identifier of C. A bundle of that name is replaced, in one step. `cluster` is in CTAs
-    along x, y and z.
+    along x, y and z. `enable_fp_fusion` says whether `a * b + c` may be one fused multiply-add (None: as Triton does).
 
     Raises CompilationError for a fault in the kernel, for what a bundle can't launch, and without stock Triton.
     """
     source = source_of_kernel(kernel)
     check_name(name or source.name)
     wanted = Specialization(
-        signature, constexprs or {}, target, num_warps, num_ctas, cluster, maxnreg=maxnreg
+        signature, constexprs or {}, target, num_warps, num_ctas, cluster,
+        maxnreg=maxnreg, enable_fp_fusion=enable_fp_fusion,
     )  # fmt: skip
     check_launchable(source, wanted)
     text, result = compile_source(source, wanted, conversion=conversion, num_stages=num_stages)
     return write_compiled(
-        folder, source, wanted, text, result, name=name, num_stages=num_stages, flags=flags or LaunchFlags()
+        folder,
+        source,
+        wanted,
+        locations_first(text.ttgir),
+        result,
+        name=name,
+        num_stages=num_stages,
+        flags=flags or LaunchFlags(),
     )
 
 
@@ -97,17 +106,17 @@ def write_compiled(
     folder: str | PathLike[str],
     source: KernelSource,
     specialization: Specialization,
-    text: CompiledText,
+    ttgir: str,
     result: BackendResult,
     *,
     name: str | None = None,
     num_stages: int = 3,
     flags: LaunchFlags | None = None,
 ) -> Path:
-    """Write the bundle of a kernel that was compiled up to the binary: see `write_bundle`."""
+    """Write the bundle of a kernel that was compiled from `ttgir` up to the binary: see `write_bundle`."""
     manifest = _manifest(name or source.name, source, specialization, result, num_stages, flags or LaunchFlags())
     path = Path(folder) / manifest.name
-    stages = {"cubin": result.cubin, "ptx": result.ptx.encode(), "ttgir": locations_first(text.ttgir).encode()}
+    stages = {"cubin": result.cubin, "ptx": result.ptx.encode(), "ttgir": ttgir.encode()}
     try:
         write_files(path, manifest, stages)
     except (ValueError, NotImplementedError) as error:
@@ -165,6 +174,7 @@ def _manifest(
             "num_warps": specialization.num_warps,
             "num_stages": num_stages,
             "maxnreg": specialization.maxnreg,
+            "enable_fp_fusion": result.fp_fusion,
             "registers": resources.registers,
             "spill_store_bytes": resources.spill_store_bytes,
             "spill_load_bytes": resources.spill_load_bytes,

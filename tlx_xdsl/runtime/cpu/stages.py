@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.runtime.compilation import Clock
+from tlx_xdsl.runtime.clock import Clock
 from tlx_xdsl.runtime.cpu.build import CpuSpecialization, bufferized_module
 from tlx_xdsl.runtime.cpu.printing import prints
 

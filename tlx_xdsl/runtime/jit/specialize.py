@@ -49,6 +49,7 @@ def specialization_of(
         (x, y, z),
         bool(options.get("debug")),
         options.get("maxnreg"),
+        enable_fp_fusion=options.get("enable_fp_fusion"),
     )
 
 

@@ -305,9 +305,7 @@ def _compile(
             _warn(src, diagnostic.message, diagnostic.location)
         else:
             report_again(diagnostic)
-    chosen = wanted.backend_options(
-        enable_fp_fusion=bool(options["enable_fp_fusion"]), num_stages=options["num_stages"]
-    )
+    chosen = wanted.backend_options(num_stages=options["num_stages"])
     result = compile_ttgir(text.ttgir, chosen, source_name=f"{text.name}.ttgir")
     for warning in result.warnings:
         _warn(src, warning.text, warning.location)

@@ -15,7 +15,7 @@ from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.compilation import Specialization
 from tlx_xdsl.runtime.interpret import source_of_kernel
 
-OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster", "target")
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster", "target", "enable_fp_fusion")
 """Choices beside compile-time arguments: see `Specialization`; `num_stages` is stock Triton's."""
 
 

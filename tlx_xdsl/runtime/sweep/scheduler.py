@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TextIO, TypeAlias
+from typing import Any, TypeAlias
 
 from tlx_xdsl.backend import BackendError, installed_triton_version
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.interpreter.workers import cores
+from tlx_xdsl.progress import Progress as Bar
 from tlx_xdsl.runtime.sweep.jobs import Job
 from tlx_xdsl.runtime.sweep.kernels import UnreachableKernelError, is_loading
 from tlx_xdsl.runtime.sweep.pool import SpawnPool, check_main
@@ -33,9 +34,6 @@ from tlx_xdsl.runtime.sweep.steps import (
 Progress: TypeAlias = Callable[[int, int, JobResult], None]
 """Called with the number of configurations that are done with, that of all, and the verdict that was just found."""
 
-_WIDTH = 30
-"""Characters of the bar."""
-
 
 def compile_many(
     jobs: Iterable[Job],
@@ -52,10 +50,10 @@ def compile_many(
     Any `concurrent.futures.Executor` will do, `dask.distributed.Client.get_executor()` for more than one machine; it is
     not shut down. `workers` is the number of processes (one for each core) or, with an executor, how many steps it is
     given at a time (all of them). `progress` is a function to call with (done, total, result), or whether to draw a bar
-    on standard error (None: where that is a terminal). `prune` leaves what needs more shared memory, tensor memory,
-    threads or registers than the target has before LLVM and ptxas see it. `timeout_s` is for stock Triton's part of
-    one configuration. `keep` says what stays of each: the verdict (`nothing`), also the cubin (`binary`), every text
-    (`all`).
+    on standard error, if tqdm is installed (None: at a terminal and in a notebook). `prune` leaves what needs more
+    shared memory, tensor memory, threads or registers than the target has before LLVM and ptxas see it. `timeout_s` is
+    for stock Triton's part of one configuration. `keep` says what stays of each: the verdict (`nothing`), also the
+    cubin (`binary`), every text (`all`).
 
     Configurations that come to the same text are compiled once. A fault in one is its verdict; Ctrl-C ends the
     processes.
@@ -81,14 +79,15 @@ def compile_many(
         pool = SpawnPool(min(workers or cores(), len(todo)))
         # One more than there are processes, so that none waits for us.
         workers = pool.workers + 1
-    sweep = _Sweep(todo, request, executor or pool, workers or len(todo) * 2, _reporter(progress))
-    try:
-        sweep.run()
-    except BaseException:
-        sweep.cancel()
-        if pool is not None:
-            pool.kill()
-        raise
+    with _reporter(progress, len(todo)) as report:
+        sweep = _Sweep(todo, request, executor or pool, workers or len(todo) * 2, report)
+        try:
+            sweep.run()
+        except BaseException:
+            sweep.cancel()
+            if pool is not None:
+                pool.kill()
+            raise
     if pool is not None:
         pool.close()
         if pool.note is not None:
@@ -254,33 +253,18 @@ class _Sweep:
         self._continue(step, Failed(BackendError(message, stage="start", death=message), 0.0))
 
 
-class _Bar:
-    """A bar on a terminal, with how many there are of each verdict."""
+@contextmanager
+def _reporter(progress: Progress | bool | None, total: int) -> Generator[Progress]:
+    """The function to call: a bar with how many there are of each verdict, or the caller's own."""
+    if callable(progress):
+        yield progress
+        return
+    counts: Counter[str] = Counter()
+    with Bar(total, "configurations", delay=0.0, wanted=progress) as bar:
 
-    def __init__(self, stream: TextIO):
-        self._stream = stream
-        self._counts: Counter[str] = Counter()
-        self._length = 0
+        def show(_done: int, _total: int, result: JobResult) -> None:
+            counts[result.kind] += 1
+            bar.note(", ".join(f"{count} {kind}" for kind, count in counts.items()))
+            bar.advance()
 
-    def __call__(self, done: int, total: int, result: JobResult) -> None:
-        """Draw it anew."""
-        self._counts[result.kind] += 1
-        bar = ("#" * (_WIDTH * done // total)).ljust(_WIDTH, ".")
-        line = f"[{bar}] {done}/{total} " + ", ".join(f"{count} {kind}" for kind, count in self._counts.items())
-        self._stream.write(f"\r{line.ljust(self._length)}")
-        self._length = len(line)
-        if done == total:
-            self._stream.write("\n")
-        self._stream.flush()
-
-
-def _silent(done: int, total: int, result: JobResult) -> None:
-    """Report nothing."""
-
-
-def _reporter(progress: Progress | bool | None) -> Progress:
-    """The function to call: a bar for True, and for None where standard error is a terminal."""
-    if progress is None or isinstance(progress, bool):
-        wanted = sys.stderr.isatty() if progress is None else progress
-        return _Bar(sys.stderr) if wanted else _silent
-    return progress
+        yield show

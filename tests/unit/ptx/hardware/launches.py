@@ -262,7 +262,6 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-
 @contextmanager
 def _replaced(
     compiled: Callable[..., BackendResult],

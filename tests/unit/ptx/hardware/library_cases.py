@@ -16,7 +16,7 @@ from tlx_xdsl.kernels.attention import attention_forward, attention_launch
 from tlx_xdsl.kernels.attention_backward import attention_backward_launch
 from tlx_xdsl.kernels.attention_decode import attention_decode_launch
 from tlx_xdsl.kernels.attention_varlen import attention_varlen_launch
-from tlx_xdsl.kernels.cross_entropy import CROSS_ENTROPY, cross_entropy, cross_entropy_backward
+from tlx_xdsl.kernels.cross_entropy import cross_entropy, cross_entropy_backward
 from tlx_xdsl.kernels.gemm import gemm, gemm_launch
 from tlx_xdsl.kernels.gemm_config import GemmConfig
 from tlx_xdsl.kernels.grouped_gemm import grouped_gemm_launch

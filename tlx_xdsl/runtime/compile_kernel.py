@@ -1,0 +1,55 @@
+"""The methods of a kernel that compile it: for types that are written out, or for those that arguments have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.frontend.signature import Signature
+from tlx_xdsl.runtime.arguments import bound, split_options, typed
+from tlx_xdsl.runtime.defaults import OPTIONS
+from tlx_xdsl.runtime.specialization import Specialization
+
+if TYPE_CHECKING:
+    from tlx_xdsl.runtime.compilation import CompiledText
+    from tlx_xdsl.runtime.kernel import Kernel
+
+_COMPILED_FOR = ("target", "num_warps", "num_ctas", "cluster")
+_OF_COMPILE = (*_COMPILED_FOR, "triton_version", "signature", "constexprs")
+
+
+def compile(kernel: Kernel, /, *args: Any, options: Mapping[str, Any] | None = None, **named: Any) -> CompiledText:
+    """Compile a kernel to text: see `Kernel.compile`."""
+    from tlx_xdsl.runtime.compilation import compile_text
+
+    source = kernel.source
+    given, chosen = split_options(source, named, _OF_COMPILE)
+    chosen |= options or {}
+    if (surplus := next((name for name in chosen if name not in _OF_COMPILE), None)) is not None:
+        raise InputTypeError(f"options: there is no option '{surplus}', the options are {', '.join(_OF_COMPILE)}")
+    version, signature = chosen.pop("triton_version", None), chosen.pop("signature", None)
+    constexprs: Mapping[str, Any] | None = chosen.pop("constexprs", None)
+    if signature is None and args and isinstance(args[0], Mapping):
+        signature, *rest = args
+        constexprs = rest[0] if len(rest) == 1 else constexprs
+        if len(rest) > 1:
+            raise InputTypeError(f"'{source.name}': after the types and constexprs, options are named")
+    elif signature is None:
+        found = typed(source, bound(source, args, {**given, **(constexprs or {})}))
+        signature, constexprs = found.signature, found.constexprs
+        given = {}
+    if given:
+        raise InputTypeError(f"'{source.name}': where types are written out, '{next(iter(given))}' is no option")
+    wanted = Specialization(cast("Mapping[str, Signature]", signature), constexprs or {}, **chosen)
+    return compile_text(source, wanted, triton_version=version)
+
+
+def signature_of(
+    kernel: Kernel, /, *args: Any, options: Mapping[str, Any] | None = None, **named: Any
+) -> dict[str, Any]:
+    """The entry of `TLX_COMPILE` for launches with these arguments: see `Kernel.signature_of`."""
+    source = kernel.source
+    given, chosen = split_options(source, named, OPTIONS)
+    found = typed(source, bound(source, args, given))
+    return {"signature": found.signature, "constexprs": found.constexprs, **chosen, **(options or {})}
