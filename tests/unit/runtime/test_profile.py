@@ -109,16 +109,23 @@ class TestEstimate:
     def test_a_full_gpu_runs_at_its_peak(self):
         work = Work(flops=989 * 10**9)
         occupancy = Occupancy(1, "threads", 64, 64)
-        found = estimated(work, 132, occupancy, H200)
+        found = estimated(work, 132, occupancy, H200, 4)
         assert (found.waves, found.bound) == (1, "tensor cores")
         assert found.milliseconds == pytest.approx(1.003)
 
     def test_one_program_more_costs_a_wave(self):
         occupancy = Occupancy(2, "threads", 64, 64)
-        one, two = (estimated(Work(flops=10**12), programs, occupancy, H200) for programs in (264, 265))
+        one, two = (estimated(Work(flops=10**12), programs, occupancy, H200, 4) for programs in (264, 265))
         assert (one.waves, two.waves) == (1, 2)
         assert two.milliseconds > 1.9 * one.milliseconds
 
     def test_what_is_moved_may_take_longer(self):
-        found = estimated(Work(flops=1, read_bytes=10**10), 132, None, H200)
+        found = estimated(Work(flops=1, read_bytes=10**10), 132, None, H200, 4)
         assert found.bound == "memory"
+
+    def test_accumulators_that_do_not_fit_the_registers_spill(self):
+        fits, spills = (
+            estimated(Work(flops=10**12, accumulator=128 * 256), 132, None, H200, warps).milliseconds
+            for warps in (8, 4)
+        )
+        assert 6 < spills / fits < 8
