@@ -19,7 +19,7 @@ from triton.runtime.driver import driver
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tests.unit.runtime.jit_kernels import FakeTensor
+from tests.unit.runtime.jit_kernels import FakeTensor, product
 from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
 
 pytestmark = pytest.mark.backend
@@ -290,17 +290,6 @@ def test_a_reference_that_does_not_fit_says_what_was_expected(launches, referenc
 
 
 # --- what the model leaves out ----------------------------------------------------------------------------------------
-
-
-@tlx_xdsl.jit
-def product(a, b, c, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    sums = tl.zeros((BLOCK, BLOCK), tl.float32)
-    for start in range(0, n, 32):
-        k = start + tl.arange(0, 32)
-        sums = tl.dot(tl.load(a + row[:, None] * n + k), tl.load(b + k[:, None] * n + column), sums)
-    tl.store(c + row[:, None] * n + column, sums.to(tl.float16))
 
 
 def product_tuner(**options):

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import tlx_xdsl
-import tlx_xdsl.language as tl
+from tests.unit.runtime.jit_kernels import product
 from tlx_xdsl.addresses.work import Work
 from tlx_xdsl.backend.occupancy import Occupancy
 from tlx_xdsl.runtime import profile as profile_module
@@ -16,17 +15,6 @@ from tlx_xdsl.runtime.estimate import estimated
 from tlx_xdsl.targets import target_named
 
 H200 = target_named("sm_90a")
-
-
-@tlx_xdsl.jit
-def product(a, b, c, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    sums = tl.zeros((BLOCK, BLOCK), tl.float32)
-    for start in range(0, n, 32):
-        k = start + tl.arange(0, 32)
-        sums = tl.dot(tl.load(a + row[:, None] * n + k), tl.load(b + k[:, None] * n + column), sums)
-    tl.store(c + row[:, None] * n + column, sums.to(tl.float16))
 
 
 def profiled(**options):
