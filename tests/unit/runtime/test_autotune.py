@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 import types
@@ -320,6 +321,27 @@ def test_only_the_first_ones_are_measured(launches, keep, blocks):
     assert [config.kwargs["BLOCK"] for config in kernel.pruned] == [100]
     (left,) = [each for each in kernel.report.speeds if each.settings["BLOCK"] == 128]
     assert left.remark.startswith("not measured: the model expects ")
+
+
+def test_forked_processes_ask_the_driver_nothing(launches):
+    """torch refuses every question about CUDA in a forked process, and a process that fails compiles nothing."""
+    here = os.getpid()
+    played = driver.active
+
+    class OnlyHere:
+        def __getattr__(self, name):
+            if os.getpid() != here:
+                raise RuntimeError("Cannot re-initialize CUDA in forked subprocess")
+            return getattr(played, name)
+
+    driver.set_active(OnlyHere())
+    try:
+        kernel = tlx_xdsl.autotune(CONFIGS[:2], [], do_bench=by_warps, processes=1, cache_results=False)(store_n)
+        kernel[(1,)](FakeTensor(4), 16)
+    finally:
+        driver.set_active(played)
+    # Of what processes have compiled their time is known.
+    assert kernel.compile_seconds > 0
 
 
 def test_a_process_that_finds_the_winner_loads_no_xdsl():

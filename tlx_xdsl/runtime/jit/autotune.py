@@ -233,7 +233,10 @@ class TLXAutotuner(Autotuner):
             self._expected = expected_of(self._reference, {**self.nargs, **kwargs})
         timings: dict[Any, Any] = {}
         self.compile_seconds, self.measure_seconds = 0.0, 0.0
-        ready = compiled_ahead(lambda number: self._compile(configs[number]), range(len(configs)), self._processes)
+        capability = _capability()
+        ready = compiled_ahead(
+            lambda number: self._compile(configs[number], capability), range(len(configs)), self._processes
+        )
         with closing(ready), Progress(len(configs), "configurations", wanted=self._progress) as progress:
             for found in ready:
                 answer = found if isinstance(found, Answer) else Answer(found)
@@ -264,9 +267,9 @@ class TLXAutotuner(Autotuner):
         self.configs_timings = dict(timings)
         self.cache[tuning_key] = min(timings, key=_median_in(timings))
 
-    def _compile(self, config: Any) -> None:
+    def _compile(self, config: Any, capability: int) -> None:
         """Compile one configuration in a forked process, for the cache."""
-        leave_the_gpu()
+        leave_the_gpu(capability)
         args, kwargs = self._call
         current = {**kwargs, **config.all_kwargs()}
         if config.pre_hook is not None:
