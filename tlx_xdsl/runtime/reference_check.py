@@ -9,12 +9,10 @@ import numpy as np
 
 from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.numerics.arrays import is_float
+from tlx_xdsl.numerics.difference import TOLERANCES, difference as apart, tolerance_of
 
 Reference: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Takes the arguments of a launch by name; gives what some of them must hold after it, by name."""
-
-TOLERANCES = {1: 0.1, 2: 1e-2, 4: 1e-4, 8: 1e-10}
-"""The largest error that is taken for rounding, of the largest value, by the bytes of a floating-point element."""
 
 
 def expected_of(reference: Reference, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,16 +66,12 @@ def difference(arguments: Mapping[str, Any], expected: Mapping[str, Any], tolera
 
 def _limit(array: Any) -> float:
     if isinstance(array, np.ndarray):
-        dtype = cast(Any, array).dtype
-        return TOLERANCES[dtype.itemsize] if is_float(dtype) else 0.0
+        return tolerance_of(cast(Any, array).dtype)
     return TOLERANCES[array.element_size()] if array.is_floating_point() else 0.0
 
 
 def _numpy_error(found: Any, wanted: Any) -> float:
-    values, reference = found.astype(np.float64), np.asarray(wanted).astype(np.float64)
-    same = (values == reference) | (np.isnan(values) & np.isnan(reference))
-    scale = np.max(np.abs(reference[np.isfinite(reference)]), initial=0.0) or 1.0
-    return float(np.max(np.where(same, 0.0, np.abs(values - reference) / scale), initial=0.0))
+    return apart(found, np.asarray(wanted), np.inf).largest
 
 
 def _torch_error(found: Any, wanted: Any) -> float:

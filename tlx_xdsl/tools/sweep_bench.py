@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.runtime.sweep import SweepReport
 from tlx_xdsl.runtime.sweep.measure import array_of_argument, bench
-from tlx_xdsl.tools.array_checks import wide
 from tlx_xdsl.tools.expressions import evaluate, grid_sizes
 from tlx_xdsl.tools.files import write_file
 from tlx_xdsl.tools.launches import numbers_of, read_values, sizes_of
