@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.addresses.coverage.launch import Launch, argument_names
 from tlx_xdsl.analysis.constants import Constants
-from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, global_access
 from tlx_xdsl.dialects.base.tensors import (
     as_tensor,
@@ -43,6 +43,8 @@ class Work:
     """Multiplications and additions of matrix products."""
     read_bytes: int = 0
     written_bytes: int = 0
+    accumulator: int = 0
+    """32-bit registers that the result of the largest product takes, of all threads outside of tasks together."""
     unknown_loops: list[Operation] = field(default_factory=list[Operation])
     """Loops whose length is not known: their body counts once."""
 
@@ -132,6 +134,10 @@ class _Walk:
             product: Any = op
             *batch, rows, depth = _shape(product.a)
             self.work.flops += 2 * times * prod(batch) * rows * depth * _shape(product.b)[-1]
+            result = as_tensor(product.d.type)
+            if result is not None and not _is_in_a_task(op):
+                registers = prod(result.get_shape()) * element_bits(result.element_type) // 32
+                self.work.accumulator = max(self.work.accumulator, registers)
         access = global_access(op)
         if access is None:
             return
@@ -140,6 +146,13 @@ class _Walk:
             self.work.read_bytes += moved
         if Kind.WRITE in access.kind:
             self.work.written_bytes += moved
+
+
+def _is_in_a_task(op: Operation) -> bool:
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, ttg.WarpSpecializeOp):
+        parent = parent.parent_op()
+    return parent is not None
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:

@@ -116,7 +116,7 @@ def _profile(
     target = target_named(specialization.target)
     work = launch_work(source, specialization, sizes, known)
     occupancy = None if resources is None else occupancy_of(metadata, resources, target)
-    estimate = estimated(work, prod(sizes), occupancy, target)
+    estimate = estimated(work, prod(sizes), occupancy, target, specialization.num_warps)
     times = times or (estimate.milliseconds,)
     return Profile(
         source.name, device, kind, times, prod(sizes), work.flops if flops is None else flops, bytes, work, metadata,

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import tlx_xdsl
-import tlx_xdsl.language as tl
+from tests.unit.runtime.jit_kernels import product
 from tlx_xdsl.addresses.work import Work
 from tlx_xdsl.backend.occupancy import Occupancy
 from tlx_xdsl.runtime import profile as profile_module
@@ -16,17 +15,6 @@ from tlx_xdsl.runtime.estimate import estimated
 from tlx_xdsl.targets import target_named
 
 H200 = target_named("sm_90a")
-
-
-@tlx_xdsl.jit
-def product(a, b, c, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    sums = tl.zeros((BLOCK, BLOCK), tl.float32)
-    for start in range(0, n, 32):
-        k = start + tl.arange(0, 32)
-        sums = tl.dot(tl.load(a + row[:, None] * n + k), tl.load(b + k[:, None] * n + column), sums)
-    tl.store(c + row[:, None] * n + column, sums.to(tl.float16))
 
 
 def profiled(**options):
@@ -109,16 +97,23 @@ class TestEstimate:
     def test_a_full_gpu_runs_at_its_peak(self):
         work = Work(flops=989 * 10**9)
         occupancy = Occupancy(1, "threads", 64, 64)
-        found = estimated(work, 132, occupancy, H200)
+        found = estimated(work, 132, occupancy, H200, 4)
         assert (found.waves, found.bound) == (1, "tensor cores")
         assert found.milliseconds == pytest.approx(1.003)
 
     def test_one_program_more_costs_a_wave(self):
         occupancy = Occupancy(2, "threads", 64, 64)
-        one, two = (estimated(Work(flops=10**12), programs, occupancy, H200) for programs in (264, 265))
+        one, two = (estimated(Work(flops=10**12), programs, occupancy, H200, 4) for programs in (264, 265))
         assert (one.waves, two.waves) == (1, 2)
         assert two.milliseconds > 1.9 * one.milliseconds
 
     def test_what_is_moved_may_take_longer(self):
-        found = estimated(Work(flops=1, read_bytes=10**10), 132, None, H200)
+        found = estimated(Work(flops=1, read_bytes=10**10), 132, None, H200, 4)
         assert found.bound == "memory"
+
+    def test_accumulators_that_do_not_fit_the_registers_spill(self):
+        fits, spills = (
+            estimated(Work(flops=10**12, accumulator=128 * 256), 132, None, H200, warps).milliseconds
+            for warps in (8, 4)
+        )
+        assert 6 < spills / fits < 8

@@ -12,6 +12,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import sys
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -60,12 +61,11 @@ def compiled_ahead(
 
     Closing the generator ends the processes.
     """
-    # A search whose result is on disk loads no xDSL, and the processes start with what is loaded here.
-    from tlx_xdsl.interpreter.workers import can_fork
-
-    if not can_fork():
+    # macOS can fork, but its libraries do not stand it.
+    if sys.platform != "linux":
         yield from tasks
         return
+    # The processes start with what is loaded here; a search whose result is on disk does without.
     for needed in ("tlx_xdsl.runtime.compilation", "tlx_xdsl.backend.stages", "triton.backends.nvidia.compiler"):
         with contextlib.suppress(ImportError):
             import_module(needed)

@@ -108,6 +108,7 @@ class TLXAutotuner(Autotuner):
         super().__init__(*args, **kwargs, cache_results=True)
         self.pruned: dict[triton.Config, str] = {}
         self.wrong: dict[triton.Config, str] = {}
+        self._left: dict[triton.Config, str] = {}
         self.report: SpeedReport | None = None
         self.compile_seconds = self.measure_seconds = 0.0
         self.on_cpu = CpuAutotuner(*args, **kwargs, cache_results=bool(cache_results))
@@ -174,36 +175,19 @@ class TLXAutotuner(Autotuner):
         found = [speed for _, speed in ranked(self.kernel.source, self.configs, named, grid, target)]
         return SpeedReport.of(self.kernel.__name__, target, "estimated", found, time.perf_counter() - start)
 
-    def prune_configs(self, kwargs: dict[str, Any]) -> list[Any]:
-        """The configurations that are worth a measurement: of those that Triton leaves, the first ones of the model."""
-        configs = super().prune_configs(kwargs)
-        if self._keep is None or not isinstance(self.kernel, TritonKernel):
-            return configs
-        from tlx_xdsl.runtime.jit.ranking import ranked
-
-        most = self._keep if isinstance(self._keep, int) else max(1, round(len(configs) * self._keep))
-        named = {**self.nargs, **kwargs}
-        order = ranked(self.kernel.source, configs, named, named.pop("grid"), target_of(_capability()).name)
-        for config, speed in order:
-            if speed.milliseconds is None:
-                self.pruned[config] = speed.remark
-        order = sorted((each for each in order if each[1].milliseconds is not None), key=lambda each: each[1].median)
-        # Where the model knows nothing of any of them, compiling says why.
-        return [config for config, _ in order[: int(most)]] or configs
-
     def check_disk_cache(self, tuning_key: Any, configs: Sequence[Any], bench_fn: Callable[[], None]) -> bool:
         """Take the times of these configurations from the disk, or measure them; return whether they were there."""
         start = time.perf_counter()
         place = None
         if self._keeps and isinstance(self.kernel, TritonKernel):
-            place = Winners.of(self.kernel, tuning_key, configs, checked=self._reference is not None)
+            place = Winners.of(self.kernel, tuning_key, configs, self._reference is not None, self._keep)
             if (stored := place.read(configs)) is not None:
                 self._choose(tuning_key, stored)
                 self._report("stored", start)
                 return True
 
         def search() -> None:
-            self._search(tuning_key, configs)
+            self._search(tuning_key, configs, self._first_ones(configs))
 
         # Triton reads back its own settings only.
         knows = all(getattr(config, CLUSTER_OPTION, None) is None for config in configs)
@@ -215,14 +199,33 @@ class TLXAutotuner(Autotuner):
             search()
             found = False
         self._report("stored" if found else "measured", start)
-        if place is not None:
+        if place is not None and any(times[0] < inf for times in self.configs_timings.values()):
             place.write(configs, self.configs_timings, device_name())
         return found
 
+    def _first_ones(self, configs: Sequence[Any]) -> Sequence[Any]:
+        """The configurations that are worth a measurement: the first ones of the model, where `keep` says how many."""
+        if self._keep is None or not isinstance(self.kernel, TritonKernel):
+            return configs
+        from tlx_xdsl.runtime.jit.ranking import ranked
+
+        args, kwargs = self._call
+        most = self._keep if isinstance(self._keep, int) else max(1, round(len(configs) * self._keep))
+        named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
+        order = ranked(self.kernel.source, configs, named, named.pop("grid"), target_of(_capability()).name)
+        for config, speed in order:
+            if speed.milliseconds is None:
+                self.pruned[config] = speed.remark
+        order = sorted((each for each in order if each[1].milliseconds is not None), key=lambda each: each[1].median)
+        for config, speed in order[int(most) :]:
+            self._left[config] = f"not measured: the model expects {speed.median:.4g} ms"
+        # Where the model knows nothing of any of them, compiling says why.
+        return [config for config, _ in order[: int(most)]] or configs
+
     # --- the search ----------------------------------------------------------------------------------------------
 
-    def _search(self, tuning_key: Any, configs: Sequence[Any]) -> None:
-        """Measure all configurations, each as soon as it is compiled, and choose the fastest."""
+    def _search(self, tuning_key: Any, known: Sequence[Any], configs: Sequence[Any]) -> None:
+        """Measure configurations, each as soon as it is compiled, and choose the fastest of all that are known."""
         args, kwargs = self._call
         start = time.time()
         refused = set(self.pruned) | set(self.wrong)
@@ -230,7 +233,10 @@ class TLXAutotuner(Autotuner):
             self._expected = expected_of(self._reference, {**self.nargs, **kwargs})
         timings: dict[Any, Any] = {}
         self.compile_seconds, self.measure_seconds = 0.0, 0.0
-        ready = compiled_ahead(lambda number: self._compile(configs[number]), range(len(configs)), self._processes)
+        capability = _capability()
+        ready = compiled_ahead(
+            lambda number: self._compile(configs[number], capability), range(len(configs)), self._processes
+        )
         with closing(ready), Progress(len(configs), "configurations", wanted=self._progress) as progress:
             for found in ready:
                 answer = found if isinstance(found, Answer) else Answer(found)
@@ -248,22 +254,22 @@ class TLXAutotuner(Autotuner):
                 self.measure_seconds += time.perf_counter() - begin
                 progress.advance()
                 progress.note(f"best {_median_in(timings)(best):.4g} ms")
-        self._warn([config for config in configs if {config} & (set(self.pruned) | set(self.wrong)) - refused])
+        self._warn([config for config in known if {config} & (set(self.pruned) | set(self.wrong)) - refused])
         if self.wrong and all(timings[config][0] == inf for config in configs):
             first = next(f"{each}: {self.wrong[each]}" for each in configs if each in self.wrong)
             name = self.kernel.__name__
             raise CompilationError(f"{name}: no configuration computes what the reference says", notes=(first,))
         self.bench_time = time.time() - start
-        self._choose(tuning_key, {config: timings[config] for config in configs})
+        self._choose(tuning_key, {config: timings.get(config, [inf] * 3) for config in known})
         self.pre_hook({**self.nargs, **kwargs, **self.cache[tuning_key].all_kwargs()}, reset_only=True)
 
     def _choose(self, tuning_key: Any, timings: Mapping[Any, Sequence[float]]) -> None:
         self.configs_timings = dict(timings)
         self.cache[tuning_key] = min(timings, key=_median_in(timings))
 
-    def _compile(self, config: Any) -> None:
+    def _compile(self, config: Any, capability: int) -> None:
         """Compile one configuration in a forked process, for the cache."""
-        leave_the_gpu()
+        leave_the_gpu(capability)
         args, kwargs = self._call
         current = {**kwargs, **config.all_kwargs()}
         if config.pre_hook is not None:
@@ -312,11 +318,12 @@ class TLXAutotuner(Autotuner):
 
     def _report(self, source: Source, start: float) -> None:
         timings = self.configs_timings
+        reasons = {**self._left, **self.pruned, **self.wrong}
         speeds = [
             Speed(
                 {name: value for name, value in config.all_kwargs().items() if value is not None},
                 None if times[0] == inf else cast("tuple[float, float, float]", tuple(times)),
-                self.pruned.get(config, "") or self.wrong.get(config, ""),
+                "" if times[0] < inf else reasons.get(config, ""),
             )
             for config, times in timings.items()
         ]

@@ -42,7 +42,7 @@ def _estimate(source: KernelSource, config: Any, arguments: Mapping[str, Any], g
         work = launch_work(source, wanted, sizes, known)
     except CompilationError as error:
         return Speed(settings, None, error.message)
-    ms = estimated(work, prod(sizes), None, target_named(target)).milliseconds
+    ms = estimated(work, prod(sizes), None, target_named(target), wanted.num_warps).milliseconds
     return Speed(settings, (ms, ms, ms))
 
 

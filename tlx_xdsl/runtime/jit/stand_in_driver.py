@@ -46,9 +46,12 @@ class _StandIn:
         raise RuntimeError(f"there is no GPU to ask for '{name}': only the target is assumed (assume_target)")
 
 
-def leave_the_gpu() -> None:
-    """Compile for the same target from now on, without a GPU: a process that was forked must not use its parent's."""
-    driver.set_active(_StandIn(driver.active.get_current_target().arch, None))  # pyright: ignore[reportArgumentType]
+def leave_the_gpu(capability: int) -> None:
+    """Compile for a target from now on, without a GPU: a process that was forked must not use its parent's.
+
+    It must not even ask which GPU that is: torch refuses any question about CUDA in such a process.
+    """
+    driver.set_active(_StandIn(capability, None))  # pyright: ignore[reportArgumentType]
     active_mode.set(None)
 
 

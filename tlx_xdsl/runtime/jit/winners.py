@@ -38,8 +38,8 @@ class Winners:
     name: str
 
     @staticmethod
-    def of(kernel: Any, values: Sequence[Any], configs: Sequence[Any], *, checked: bool) -> Winners:
-        """The place for a kernel, the values of its tuning key, and the configurations that were searched."""
+    def of(kernel: Any, values: Sequence[Any], configs: Sequence[Any], *settings: Any) -> Winners:
+        """The place for a kernel, the values of its tuning key, the configurations, and settings of the search."""
         parts = (
             _FORM,
             kernel.cache_key,
@@ -50,7 +50,7 @@ class Winners:
             device_name(),
             _driver_version(),
             sorted(get_cache_invalidating_env_vars().items()),
-            checked,
+            settings,
         )
         digest = hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
         return Winners(digest, f"{kernel.__name__[:150]}.winner.json")

@@ -119,7 +119,9 @@ class _Model:
         target = target_named(job.specialization.target)
         known = {**defaults_of(job.source), **self._arguments}
         work = launch_work(job.source, job.specialization, sizes, known)
-        found = estimated(work, prod(sizes), occupancy_of(metadata, resources, target), target)
+        found = estimated(
+            work, prod(sizes), occupancy_of(metadata, resources, target), target, job.specialization.num_warps
+        )
         ms = found.milliseconds
         return Speed(_settings(job), (ms, ms, ms), _remark(result))
 
