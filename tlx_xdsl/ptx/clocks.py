@@ -254,7 +254,9 @@ class Clocks:
         warps = np.unique(cohort.warp_of[threads])
         self._check_made(warps, barrier)
         for warp in warps.tolist():
-            self._arrived(barrier, warp, warp, int(self.known[warp, warp]))
+            step = int(self.known[warp, warp])
+            self._note(warp, step, cohort)
+            self._arrived(barrier, warp, warp, step)
         self._release(warps, barrier)
 
     def _arrived(self, barrier: Any, warp: int, agent: int, step: int) -> None:

@@ -59,7 +59,9 @@ class TensorMemory:
         """
         held = np.flatnonzero(self.owner[cta] >= 0)
         if len(held):
-            raise Trap(f"the CTA ends with {len(held)} columns of tensor memory, from {int(held[0])} on, not given back")
+            raise Trap(
+                f"the CTA ends with {len(held)} columns of tensor memory, from {int(held[0])} on, not given back"
+            )
 
     def check(self, cta: int, lanes: NDArray[np.int64], columns: NDArray[np.int64], what: str) -> None:
         """Check that columns are allocated, and lanes are there.
