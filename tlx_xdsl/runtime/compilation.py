@@ -154,6 +154,7 @@ def passes_for(profile: Profile | None = None, *, plain: bool, check_budget: boo
         calls_beside_tasks=profile.calls_beside_tasks,
         cached_loads=profile.cached_loads,
         dead_accesses=profile.dead_accesses,
+        synchronized_captures=profile.synchronized_captures,
         check_budget=check_budget,
     )
 
