@@ -55,47 +55,6 @@ def hand_over(weights, p, factors, factor, p_full, p_empty, turn):
 
 
 @tlx_xdsl.jit
-def attend_first_half(
-    q, kv, p, factors, barriers, places, acc, m, total, scale, begin, end, length, query, QUERIES,
-    BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PIECES: tl.constexpr, HALF_PIECES: tl.constexpr,
-    CAUSAL: tl.constexpr, IS_CUT: tl.constexpr,
-):  # fmt: skip
-    """The first group: the blocks of an item, of which there is one or more, as `attend_blocks` has them."""
-    full, empty, p_full, p_empty = barriers
-    stage, phase, turn = places
-    dtype: tl.constexpr = tlx.dtype_of(q)
-    tlx.barrier_wait(full[stage], phase)
-    scores = tlx.async_dot_wait(0, scores_of(block_of(q, 0, PIECES), block_of(kv, stage, PIECES)))
-    for number in range(begin, end - 1):
-        if CAUSAL:
-            scores = hidden(scores, number * BLOCK_N, length, query, QUERIES, None, CAUSAL)
-        weights, m, total, alpha = next_softmax(scores, scale, m, total, True)
-        rounded = weights.to(dtype)
-        hand_over(rounded, p, factors, alpha, p_full, p_empty, turn)
-        turn = turn ^ 1
-        acc = times(acc, alpha)
-        next_stage, phase = next_place(stage, phase, NUM_STAGES)
-        tlx.barrier_wait(full[next_stage], phase)
-        scores = scores_of(block_of(q, 0, PIECES), block_of(kv, next_stage, PIECES))
-        acc = add_values(rounded, half_of(block_of(kv, stage, PIECES), 0, HALF_PIECES), acc)
-        scores = tlx.async_dot_wait(HALF_PIECES, scores)
-        acc = wait_for(acc)
-        tlx.barrier_arrive(empty[stage])
-        stage = next_stage
-    key = (end - 1) * BLOCK_N
-    block = block_of(kv, stage, PIECES)
-    scores = hidden(scores, key, length, query, QUERIES, None, CAUSAL)
-    weights, m, total, alpha = next_softmax(scores, scale, m, total, True)
-    if IS_CUT and key + BLOCK_N > length:
-        clear_after(half_of(block, 0, 2 * HALF_PIECES), length - key)
-    rounded = weights.to(dtype)
-    hand_over(rounded, p, factors, alpha, p_full, p_empty, turn)
-    acc = wait_for(add_values(rounded, half_of(block, 0, HALF_PIECES), times(acc, alpha)))
-    tlx.barrier_arrive(empty[stage])
-    return acc, m, total, (*next_place(stage, phase, NUM_STAGES), turn ^ 1)
-
-
-@tlx_xdsl.jit
 def attention_mla(
     q_ptr, k_desc, out_ptr, sums_ptr, lengths_ptr, table_ptr, sm_scale,
     q_batch, q_head, q_row, out_batch, out_head, out_row,
@@ -137,12 +96,21 @@ def attention_mla(
                 m = tl.full((ROWS,), float("-inf"), tl.float32)
                 total = tl.zeros((ROWS,), tl.float32)
                 acc = zeros_of(ROWS, PIECE, HALF_PIECES)
-                if begin < end:
-                    acc, m, total, (stage, phase, turn) = attend_first_half(
-                        q, kv, p[0], factors[0], (full, empty, p_full[0], p_empty[0]), (stage, phase, turn),
-                        acc, m, total, sm_scale * LOG2_E, begin, end, length, query, QUERIES,
-                        BLOCK_N, NUM_STAGES, PIECES, HALF_PIECES, CAUSAL, lengths_ptr is not None,
-                    )  # fmt: skip
+                for number in range(begin, end):
+                    key = number * BLOCK_N
+                    block = block_of(kv, stage, PIECES)
+                    tlx.barrier_wait(full[stage], phase)
+                    scores = tlx.async_dot_wait(0, scores_of(block_of(q, 0, PIECES), block))
+                    scores = hidden(scores, key, length, query, QUERIES, None, CAUSAL)
+                    weights, m, total, alpha = next_softmax(scores, sm_scale * LOG2_E, m, total, True)
+                    if lengths_ptr is not None and key + BLOCK_N > length:
+                        clear_after(half_of(block, 0, 2 * HALF_PIECES), length - key)
+                    rounded = weights.to(dtype)
+                    hand_over(rounded, p[0], factors[0], alpha, p_full[0], p_empty[0], turn)
+                    turn = turn ^ 1
+                    acc = wait_for(add_values(rounded, half_of(block, 0, HALF_PIECES), times(acc, alpha)))
+                    tlx.barrier_arrive(empty[stage])
+                    stage, phase = next_place(stage, phase, NUM_STAGES)
 
                 if DIRECT:
                     m, total, factor = normalised(m, total, None, True)
