@@ -17,7 +17,8 @@ from tlx_xdsl.interpreter.ptx.instructions import INSTRUCTIONS, Compiled, Vector
 from tlx_xdsl.interpreter.ptx.registers import TYPES as PTX_TYPES
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.directed_rounding import rounded
-from tlx_xdsl.ptx import carries, floats
+from tlx_xdsl.ptx import approximate, carries, contraction, floats
+from tlx_xdsl.ptx.approximate import FUNCTIONS
 from tlx_xdsl.ptx.kinds import KINDS, PLAIN, TYPES
 from tlx_xdsl.ptx.steps import Context, Step
 from tlx_xdsl.ptx.syntax import Number, Pair, Register, Vector
@@ -49,6 +50,8 @@ _INFIX = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 
 def _arithmetic(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
     """`add`, `sub` and `mul` that wrap around, or round to nearest."""
+    if (product := context.instruction.product) is not None:
+        return contraction.build(context, product)
     name = context.instruction.name
     if len(types) != 1:
         return None
@@ -205,29 +208,36 @@ def _negate(context: Context, modifiers: list[str], types: list[str]) -> Step | 
     return _simple(context, (kind.name,), kind.name, code, flush=floats.flush)
 
 
-_APPROXIMATE: dict[str, Any] = {
-    "lg2": floats.log2, "rcp": floats.reciprocal, "rsqrt": floats.reciprocal_root, "sin": floats.sine,
-    "cos": floats.cosine, "tanh": floats.tangent, "sqrt": np.sqrt,
-}  # fmt: skip
+_NEAREST: dict[str, Any] = {"rcp": floats.reciprocal, "sqrt": np.sqrt}
+_NUMPY: dict[str, Any] = {"tanh": floats.tangent}
 
 
-def _approximate(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
-    name = context.instruction.name
-    if types != ["f32"] or not set(modifiers) <= {"approx", "rn", "ftz"}:
+def _function(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
+    """Functions of f32: the hardware's approximations, or rounded to nearest."""
+    name, is_flushed = context.instruction.name, "ftz" in modifiers
+    mode = [part for part in modifiers if part != "ftz"]
+    if types != ["f32"] or mode not in (["approx"], ["rn"]):
         return None
-    if name == "ex2":
-        function = floats.exp2_flushed if "ftz" in modifiers else floats.exp2
-        return _simple(context, ("f4",), "f4", "function({0})", function=function)
-    code = "flush(function(flush({0})))" if "ftz" in modifiers else "function({0})"
-    return _simple(context, ("f4",), "f4", code, function=_APPROXIMATE[name], flush=floats.flush)
+    if mode == ["approx"] and name in FUNCTIONS:
+        return _simple(context, ("f4",), "f4", "function({0})", function=FUNCTIONS[name][is_flushed])
+    function = (_NEAREST if mode == ["rn"] else _NUMPY).get(name)
+    code = "flush(function(flush({0})))" if is_flushed else "function({0})"
+    return _simple(context, ("f4",), "f4", code, function=function, flush=floats.flush) if function else None
 
 
 def _divide(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
-    if types not in (["f32"], ["f64"]) or not set(modifiers) <= {"full", "approx", "rn", "ftz"}:
+    is_flushed = "ftz" in modifiers
+    mode = [part for part in modifiers if part != "ftz"]
+    if types not in (["f32"], ["f64"]) or mode not in (["full"], ["approx"], ["rn"]):
         return None
     kind = TYPES[types[0]]
-    code = "flush(flush({0})/flush({1}))" if "ftz" in modifiers else "({0}/{1})"
-    return _simple(context, (kind, kind), kind, code, flush=floats.flush)
+    if mode == ["rn"]:
+        code = "flush(flush({0})/flush({1}))" if is_flushed else "({0}/{1})"
+        return _simple(context, (kind, kind), kind, code, flush=floats.flush)
+    if kind != "f4":
+        return None
+    divide = approximate.division(is_full=mode == ["full"], is_flushed=is_flushed)
+    return _simple(context, (kind, kind), kind, "divide({0},{1})", divide=divide)
 
 
 # Moves ---------------------------------------------------------------------------------------------------------------
@@ -368,7 +378,7 @@ _FAST: dict[str, Form] = {
     "add": _arithmetic, "sub": _arithmetic, "mul": _arithmetic, "and": _logic, "or": _logic, "xor": _logic, "not": _not,
     "shl": _shift, "shr": _shift, "setp": _compare, "selp": _select, "min": _extremum, "max": _extremum, "fma": _fma,
     "neg": _negate, "abs": _negate, "testp": _test, "div": _divide, "mov": _move, "cvt": _convert, "cvta": _address,
-    "ex2": _approximate, **dict.fromkeys(_APPROXIMATE, _approximate),
+    **dict.fromkeys((*FUNCTIONS, *_NEAREST, *_NUMPY), _function),
 }  # fmt: skip
 
 

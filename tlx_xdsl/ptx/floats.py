@@ -1,12 +1,8 @@
 """Arithmetic on f32 as PTX has it, on numpy arrays (PTX ISA, "Floating Point Instructions").
 
 `add`, `sub`, `mul` and `div.rn` of numpy round to nearest even, as `.rn` does, and keep subnormal numbers; `.ftz` makes
-them zeros of their sign. Approximate functions are numpy's, whose error is smaller than the one that PTX allows:
-
-    ex2.approx.f32    2 ulp            rcp.approx.f32     1 ulp
-    lg2.approx.f32    2**-22 abs.      rsqrt.approx.f32   2**-22.9 rel.
-    sin, cos.approx   2**-20.5 abs.    tanh.approx.f32    2**-11 rel.
-    div.full, .approx 2 ulp            sqrt.approx.f32    2**-23 rel.
+them zeros of their sign. Approximate functions are in `approximate.py`, but for `tanh.approx`, which is numpy's: PTX
+allows a relative error of 2**-11.
 """
 
 from __future__ import annotations
@@ -48,40 +44,9 @@ def saturate(values: Array) -> Array:
     return np.where(np.isnan(values), values.dtype.type(0), clipped)
 
 
-def exp2(values: Array) -> Array:
-    """`ex2.approx.f32`."""
-    return np.exp2(values)
-
-
-def exp2_flushed(values: Array) -> Array:
-    """`ex2.approx.ftz.f32`: what would be subnormal is 0."""
-    result = np.exp2(values)
-    return np.where(result < _TINY, np.float32(0), result) if np.count_nonzero(result < _TINY) else result
-
-
-def log2(values: Array) -> Array:
-    """`lg2.approx.f32`."""
-    return np.log2(values.astype(np.float64)).astype(np.float32)
-
-
 def reciprocal(values: Array) -> Array:
-    """`rcp`."""
+    """`rcp.rn.f32`."""
     return np.float32(1) / values
-
-
-def reciprocal_root(values: Array) -> Array:
-    """`rsqrt.approx`."""
-    return (1 / np.sqrt(values.astype(np.float64))).astype(values.dtype)
-
-
-def sine(values: Array) -> Array:
-    """`sin.approx.f32`."""
-    return np.sin(values.astype(np.float64)).astype(np.float32)
-
-
-def cosine(values: Array) -> Array:
-    """`cos.approx.f32`."""
-    return np.cos(values.astype(np.float64)).astype(np.float32)
 
 
 def tangent(values: Array) -> Array:

@@ -59,6 +59,7 @@ def run_ptx(
     uninitialized: str = "error",
     races: bool = True,
     profile: bool = False,
+    fp_fusion: bool = True,
     max_seconds: float = 600.0,
     max_blocks: int = 50_000_000,
 ) -> PtxRun:
@@ -72,13 +73,13 @@ def run_ptx(
     (`.reqntid`, `.reqnctapercluster`). `shared` is the dynamic shared memory in bytes (all that the target has), and
     `scratch` the bytes of global scratch memory of each CTA. With `uninitialized="allow"`, shared memory that nothing
     has written may be read. `races=False` compares no accesses. With `profile`, the result says what lines take
-    of memory, TMA and the tensor cores.
+    of memory, TMA and the tensor cores. `fp_fusion=False` is for PTX that is assembled with `--fmad=false`.
 
     Raises PtxError for PTX that is not known, at its line; PtxFault for what the kernel does wrong while it runs, at
     its line of Python or of PTX; PtxDeadlock, PtxRace and PtxBudget, which are PtxFaults; TypeError and ValueError for
     arguments that do not fit.
     """
-    program = prepare(read(text, filename), kernel)
+    program = prepare(read(text, filename), kernel, fp_fusion=fp_fusion)
     return run_program(
         program, grid, args, num_warps=num_warps, cluster=cluster, shared=shared, scratch=scratch,
         uninitialized=uninitialized, races=races, profile=profile, limits=Limits(max_blocks, max_seconds),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tlx_xdsl.ptx.codegen import BlockFunction, Generator
+from tlx_xdsl.ptx.contraction import contract
 from tlx_xdsl.ptx.faults import PtxError, error_on_line
 from tlx_xdsl.ptx.flow import EXIT, Block, blocks_of, is_branch
 from tlx_xdsl.ptx.inlining import inlined
@@ -72,14 +73,16 @@ def entry_of(module: Module, name: str | None) -> Function:
     return entries[0]
 
 
-def prepare(module: Module, name: str | None = None) -> Program:
-    """Make steps and blocks of a kernel.
+def prepare(module: Module, name: str | None = None, *, fp_fusion: bool = True) -> Program:
+    """Make steps and blocks of a kernel; `fp_fusion` says whether ptxas may contract products with additions.
 
     Raises PtxError for an instruction that is not known, at its line.
     """
     function = inlined(module, entry_of(module, name))
     if not function.has_body or not function.instructions:
         raise error_on_line(module, function.line, f"the kernel '{function.name}' has no instructions")
+    if fp_fusion:
+        contract(function)
     symbols = place(module, function)
     steps: list[Step | None] = []
     for instruction in function.instructions:

@@ -110,6 +110,8 @@ class Instruction:
     guard: Register | None = None
     negated: bool = False
     """True if it runs where the guard does not hold."""
+    product: Instruction | None = None
+    """The product that is one of its summands, and that is not rounded (`contraction.py`)."""
 
     @property
     def name(self) -> str:

@@ -64,7 +64,7 @@ def run_ptx_stage(
     )
     facts = result.metadata
     has_maps = target_named(options.target).has(Feature.TMA)
-    program = prepare(read(result.ptx, f"{source.name}.ptx"))
+    program = prepare(read(result.ptx, f"{source.name}.ptx"), fp_fusion=result.fp_fusion)
     ctas = grid if facts.num_ctas == 1 else (grid[0] * facts.num_ctas, *grid[1:])
     cluster = facts.cluster or ((facts.num_ctas, 1, 1) if facts.num_ctas > 1 else (x, y, z))
     return run_program(

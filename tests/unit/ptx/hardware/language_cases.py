@@ -18,6 +18,7 @@ assert test_oracle_by_value.CHECKS, "importing the references registers them"
 UNDEFINED = {
     "floats_to_integers": "most numbers are out of the range of the narrow integers",
     "orders_and_scopes": "programs exchange and add at one address without an order",
+    "cuda_functions": "clocks, and the numbers of multiprocessors",
     "flips_and_swizzles": "programs write over what others wrote, in the order in which they run",
 }
 """Kernels with results that Triton does not define."""

@@ -122,7 +122,9 @@ def _by_stock(kernel: Any, values: Mapping[str, Any], constants: Mapping[str, An
         if name in values and isinstance(values[name], np.ndarray):
             attributes[position,] = [["tt.divisibility", 16]]
     source = ASTSource(kernel, signature, dict(constants), attributes)
-    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": num_warps})
+    made = triton.compile(
+        source, target=GPUTarget("cuda", 90, 32), options={"num_warps": num_warps, "enable_fp_fusion": True}
+    )
     facts = KernelMetadata(
         name=made.metadata.name, shared=made.metadata.shared, num_warps=num_warps,
         global_scratch_size=made.metadata.global_scratch_size,
