@@ -135,7 +135,7 @@ def run(device: Device, case: dict[str, Any]) -> list[bytes | None]:
     for launch in case["launches"]:
         device.launch(launch, memories)
     found: list[bytes | None] = []
-    for number, place, itemsize, shape, strides in case["outputs"]:
+    for number, place, _dtype, itemsize, shape, strides in case["outputs"]:
         span = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) + itemsize
         data = device.copy_out(memories[number] + place, span)
         found.append(None if data == case["memories"][number][place : place + span] else data)

@@ -161,8 +161,8 @@ class Recording:
     name: str
     memories: list[bytes]
     launches: list[Recorded]
-    outputs: list[tuple[int, int, str, tuple[int, ...], tuple[int, ...]]]
-    """Memory, place, type, shape and strides in bytes of each array that is compared."""
+    outputs: list[tuple[int, int, str, int, tuple[int, ...], tuple[int, ...]]]
+    """Memory, place, type, bytes of an element, shape and strides in bytes of each array that is compared."""
     ptx: list[str] = field(default_factory=list)
 
 
@@ -256,7 +256,7 @@ def _with_memories(name: str, raws: list[_Raw], outputs: Sequence[np.ndarray], t
             for (start, size, _, _), array in zip(raw.recorded.buffers, raw.arrays, strict=True)
         ]
         launches.append(replace(raw.recorded, buffers=buffers))
-    found = [(*home(output), output.dtype.name, output.shape, output.strides) for output in outputs]
+    found = [(*home(each), each.dtype.name, each.itemsize, each.shape, each.strides) for each in outputs]
     return Recording(name, [bytes(each) for each in contents], launches, found, texts)
 
 
