@@ -64,9 +64,6 @@ class Options:
     """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
     process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
 
-    profile: bool = False
-    """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
-
     descending: bool = False
     """Whether programs with higher numbers start earlier. No order is promised, but those that do not fit on the GPU
     side by side mostly start in rising order."""
@@ -75,6 +72,9 @@ class Options:
     """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
     a race. The run then takes place in this process alone. By default they are where programs may wait for each other,
     in a kernel with atomic operations or `while`, unless `jobs` asks for several processes."""
+
+    profile: bool = False
+    """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
 
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:
