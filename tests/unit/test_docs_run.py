@@ -193,6 +193,7 @@ def test_the_architecture_names_the_passes_in_their_order():
         calls_beside_tasks=False,
         dead_accesses=False,
         native_dependents=False,
+        synchronized_captures=False,
     )
     assert shown == [each.name for each in every]
 

@@ -72,9 +72,6 @@ class Options:
     """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
     process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
 
-    profile: bool = False
-    """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
-
     descending: bool = False
     """Whether programs with higher numbers start earlier. No order is promised, but those that do not fit on the GPU
     side by side mostly start in rising order."""
@@ -99,6 +96,9 @@ class Options:
     enable_fp_fusion: bool | None = None
     """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
     a product is rounded before it is added to."""
+
+    profile: bool = False
+    """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
 
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:

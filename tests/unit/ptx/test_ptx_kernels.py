@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import tlx_xdsl
+import tlx_xdsl.language as tl
 from tests.gallery.synchronisation.example_runs import CASES
 from tests.unit import volume
 from tests.unit.ptx.compiled import add, compiled_once, histogram, matmul, matrices, softmax
@@ -62,6 +64,22 @@ def test_example(name):
     """All examples: those of Hopper and of Blackwell."""
     result = CASES[name]().run(stage="ptx")
     assert result.turns > 1000
+
+
+@tlx_xdsl.jit
+def through_addresses(addresses, out):
+    x = tl.load(addresses + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    i = tl.arange(0, 64)
+    tl.store(out + tl.program_id(0) * 64 + i, tl.load(x + i))
+
+
+def test_arrays_that_are_reached_by_addresses():
+    arrays = np.random.default_rng(0).standard_normal((2, 2, 64)).astype(np.float32)
+    x, y = arrays[1, 0].copy(), arrays[0, 1].copy()
+    out = np.zeros((2, 64), np.float32)
+    addresses = np.array([x.ctypes.data, y.ctypes.data], np.int64)
+    interpret(through_addresses, 2, addresses, out, stage="ptx", reachable=[x, y])
+    np.testing.assert_array_equal(out, [x, y])
 
 
 def test_the_command(tmp_path, capsys):
