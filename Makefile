@@ -16,6 +16,8 @@ EXTRAS ?= dev,nvidia
 # More arguments for the tools, as in `make test-unit PYTEST_ARGS='-k storage -x'`.
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+PACKAGES_ARGS ?=
+RELEASE_ARGS ?=
 LIT_ARGS ?=
 # Processes that run the unit tests: one for each core, or none but pytest's own where there is a GPU. With 0 a
 # debugger works.
@@ -24,28 +26,37 @@ WORKERS ?= auto
 BIN := $(VENV)/bin
 # A file's tests share what they compile, so they stay in one process. It has one core; numpy need not ask for more.
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
-INSTALLED := $(VENV)/.installed-triton-$(TRITON_VERSION)
+comma := ,
+# What the environment has: more extras may be added to it, and another Triton takes the place of this one.
+INSTALLED := $(VENV)/.installed-triton-$(TRITON_VERSION)-$(subst $(comma),-,$(EXTRAS))
 # Triton exists for Linux only; elsewhere we work without it.
 TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-filecheck test-unit test-backend test-all lint format typecheck hooks
-.PHONY: docs docs-serve size bench bench-cpu bench-gpu bench-gemm table build clean distclean
+.PHONY: docs docs-serve size bench bench-cpu bench-gpu bench-gemm table packages release clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(INSTALLED) ## Create the environment .venv (variables: VENV, TRITON_VERSION, PYTHON, EXTRAS)
 
+# A command that says nothing for long, with a sign of life every 4 s: $(call ticking,COMMAND).
+ticking = ( s=0; while sleep 4 >/dev/null; do s=$$((s + 4)); echo "  ... $$s s"; done ) & \
+	ticker=$$!; trap "kill $$ticker" EXIT; $(1)
+
 $(INSTALLED): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	rm -f $(VENV)/.installed-triton-*
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]' $(TRITON_PIN)
+	@echo "An environment in $(VENV), with $(EXTRAS) $(TRITON_PIN): $(if $(findstring dev,$(EXTRAS)),some 100,8 or more) packages"
+	@$(call ticking,$(PYTHON) -m venv $(VENV))
+	rm -f $(filter-out $(VENV)/.installed-triton-$(TRITON_VERSION)-%,$(wildcard $(VENV)/.installed-triton-*))
+	@$(call ticking,$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off \
+		-e '.[$(EXTRAS)]' $(TRITON_PIN))
 	touch $@
 
-demo: setup ## Compile the Hopper GEMM to PTX and cubin in build/ and print the report (no GPU needed)
-	$(BIN)/tlx compile examples/hopper_gemm_ws.py:matmul --target sm_90a -o build/
+demo: ## Compile the Hopper GEMM to PTX and cubin in build/ and print the report (no GPU and none of the tools needed)
+	@$(if $(wildcard $(INSTALLED)),,$(MAKE) --no-print-directory setup EXTRAS=nvidia)
+	@$(call ticking,$(BIN)/tlx compile examples/hopper_gemm_ws.py:matmul --target sm_90a -o build/)
 
 test: test-filecheck test-unit ## All tests that need no GPU: what CI runs
 
@@ -124,9 +135,15 @@ bench-gpu: setup ## Measure launches, and our kernels against their rivals; writ
 bench-gemm: setup ## Measure GEMMs of many shapes, in 8 bits, in groups, with epilogues, and calls; figures into build/gemm (needs a Hopper GPU and torch)
 	$(BIN)/python benchmarks/gemm_report.py --out build/gemm $(BENCH_ARGS)
 
-build: setup ## Build wheel and source distribution into dist/
-	rm -rf dist
-	$(BIN)/pyproject-build
+$(VENV)/.installed-release: pyproject.toml | setup
+	@$(call ticking,$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -e '.[release]')
+	touch $@
+
+packages: $(VENV)/.installed-release ## Build wheel and source distribution into dist/, check them and install them in clean environments
+	$(BIN)/python -m release.packages $(PACKAGES_ARGS)
+
+release: $(VENV)/.installed-release ## Say whether the version can be released; with RELEASE_ARGS=--tag also tag it (CONTRIBUTING.md)
+	$(BIN)/python -m release $(RELEASE_ARGS)
 
 clean: ## Remove build products and caches
 	rm -rf build dist .hypothesis .pytest_cache .ruff_cache

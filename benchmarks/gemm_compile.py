@@ -25,6 +25,7 @@ MODULES = {
     "grouped": "gemm_grouped",
     "epilogues": "gemm_epilogues",
     "cubins": "gemm_cubins",
+    "rows-cubins": "rows_cubins",
 }
 """The benchmarks by name, in the order in which they run."""
 
@@ -70,7 +71,8 @@ def compile_share(names: Sequence[str], share: int, shares: int) -> int:
             continue
         try:
             constexprs, warps = dict(launch.constexprs), launch.num_warps
-            build(launch.kernel, launch.signature, constexprs, num_warps=warps, cluster=launch.cluster)
+            options = {"cluster": launch.cluster, "maxnreg": launch.maxnreg, "launch_pdl": launch.launch_pdl}
+            build(launch.kernel, launch.signature, constexprs, num_warps=warps, **options)
         except Exception as error:  # the others are not lost
             failed += 1
             print(f"{gemm_common.described(launch)}: {error}"[:600], file=sys.stderr, flush=True)

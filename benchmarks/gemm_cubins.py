@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,18 +38,19 @@ def launches() -> Iterator[Callable[[], Any]]:
 
 def bundle_name(launch: Any) -> str:
     """The name of a launch's bundle: the same with every Triton."""
-    options = (*map(str, launch.constexprs.items()), launch.num_warps, launch.cluster)
+    options = (*map(str, launch.constexprs.items()), launch.num_warps, launch.cluster, launch.maxnreg)
     key = (launch.kernel.source.name, *launch.signature.items(), *options)
     return f"k{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
 
 
-def write(folder: Path) -> int:
+def write(folder: Path, makers: Iterable[Callable[[], Any]]) -> int:
     """Compile all kernels with the Triton that is installed here; returns how many."""
     from tlx_xdsl.runtime import write_bundle
+    from tlx_xdsl.runtime.bundle.write import LaunchFlags
 
     gemm_common.on_large_gpu()
     done: set[str] = set()
-    for make in launches():
+    for make in makers:
         for launch in gemm_common.each_launch(make()):
             if (name := bundle_name(launch)) in done:
                 continue
@@ -62,6 +63,8 @@ def write(folder: Path) -> int:
                 name=name,
                 num_warps=launch.num_warps,
                 cluster=launch.cluster,
+                maxnreg=launch.maxnreg,
+                flags=LaunchFlags(pdl=launch.launch_pdl),
             )
             for each in path.iterdir():
                 # What a launch needs: the rest would only travel.
@@ -137,7 +140,7 @@ PART = Part("cubins", __file__, family, launches, table, limit_s=60.0)
 def main() -> int:
     """Write the bundles, or compare."""
     if "--write" in sys.argv:
-        print(f"{write(Path(sys.argv[sys.argv.index('--write') + 1]))} bundles")
+        print(f"{write(Path(sys.argv[sys.argv.index('--write') + 1]), launches())} bundles")
         return 0
     return gemm_common.main(PART)
 

@@ -4,6 +4,7 @@
     python benchmarks/gpu_kernels.py [--families gemm-fp16,rows,...] [--budget 1150] [--out DIR]
     python benchmarks/gpu_kernels.py --dry             (no GPU: small problems in the interpreter, made-up times)
     python benchmarks/gpu_kernels.py --screen          (our configurations against each other, not the rivals)
+    python benchmarks/gpu_kernels.py --prepare         (before: what is compiled, ours and torch's, in parallel)
     python benchmarks/gpu_kernels.py --render FILE...  (page and plot from the figures of earlier runs)
 
 Each family runs in a process of its own. Where one dies, because a kernel hung or faulted, another one goes on without
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +34,10 @@ import gpu_report
 
 FAMILIES = (
     "gemm-fp16", "attention-128-fp16", "attention-64-fp16", "attention-backward-bf16",
-    "gemm-bf16", "attention-128-bf16", "attention-64-bf16", "decode",
+    "gemm-bf16", "attention-128-bf16", "attention-64-bf16", "decode", "latent",
     "rows-rms-norm", "rows-rms-norm-backward", "rows-layer-norm", "rows-layer-norm-backward",
     "rows-rms-norm-residual", "rows-rms-norm-residual-backward",
+    "rows-layer-norm-residual", "rows-layer-norm-residual-backward",
     "rows-softmax", "rows-softmax-backward", "rows-cross-entropy", "rows-cross-entropy-backward",
 )  # fmt: skip
 """In the order in which they run: of the first seven the ones with targets first."""
@@ -65,6 +68,9 @@ def child(args: argparse.Namespace) -> int:
     for each in (gpu_backward, gpu_decode, gpu_rows):
         known |= each.families(dry=args.dry, screen=args.screen)
     family = known[args.family]
+    if args.prepare:
+        gpu_run.prepare_family(family, timer)
+        return 0
     return 0 if gpu_run.run_family(family, args.result, timer, args.only) else 1
 
 
@@ -97,6 +103,20 @@ def supervise(
             known["checked"] = True
         path.write_text(json.dumps(known))
     return read(path, family)
+
+
+def prepare(names: Sequence[str], options: Sequence[str], seconds: float, together: int = 6) -> None:
+    """Compile what families launch, ours and torch's, in some processes at a time: each family finds it on disk."""
+    deadline = time.monotonic() + seconds
+    waiting, running = list(names), list[subprocess.Popen[bytes]]()
+    while (waiting or running) and time.monotonic() < deadline:
+        running = [each for each in running if each.poll() is None]
+        if waiting and len(running) < together:
+            command = [sys.executable, __file__, "--family", waiting.pop(0), "--prepare", *options]
+            running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        time.sleep(0.1)
+    for each in running:
+        each.kill()
 
 
 def read(path: Path, family: str) -> dict[str, Any]:
@@ -160,6 +180,7 @@ def main() -> None:
     parser.add_argument(
         "--render", type=Path, nargs="+", metavar="FILE", help="write page and plot from performance.json of some runs"
     )
+    parser.add_argument("--prepare", action="store_true", help="time nothing: compile into the caches on disk")
     parser.add_argument("--family", help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -180,6 +201,10 @@ def main() -> None:
     options = [*(["--dry"] if args.dry else []), *(["--screen"] if args.screen else [])]
     options += ["--rounds", str(args.rounds), "--only", args.only]
     started = time.monotonic()
+    if args.prepare:
+        prepare(names, options, args.budget)
+        print(f"prepared in {time.monotonic() - started:.0f} s", flush=True)
+        return
     records: list[dict[str, Any]] = []
     date = datetime.date.today().isoformat()
     for name in names:

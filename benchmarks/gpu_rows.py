@@ -95,27 +95,34 @@ def _norm(centred: bool, backward: bool) -> Make:
     return make
 
 
-def _residual(backward: bool) -> Make:
+def _residual(centred: bool, backward: bool) -> Make:
+    name = "layer_norm_residual" if centred else "rms_norm_residual"
+
     def make(rows: int, columns: int, device: str) -> Problem:
         x, residual, dout, dh = (_random(rows, columns, device=device, seed=seed) for seed in range(4))
-        weight = _random(columns, device=device, seed=4)
+        factors = [_random(columns, device=device, seed=4 + at) for at in range(1 + centred)]
 
-        def theirs(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        def theirs(x: torch.Tensor, residual: torch.Tensor, *factors: torch.Tensor) -> tuple[torch.Tensor, ...]:
             h = x + residual
-            return functional.rms_norm(h, (columns,), weight, EPS), h
+            if centred:
+                return functional.layer_norm(h, (columns,), *factors, EPS), h
+            return functional.rms_norm(h, (columns,), *factors, EPS), h
 
-        out, second = _unwritten(x), _unwritten(weight if backward else x)
+        out = _unwritten(x)
+        others = [_unwritten(each) for each in (factors if backward else [x])]
 
         def ours() -> Launch:
             if backward:
-                grads = (dout, out, second, None)
-                return norm_backward_launch(x + residual, weight, *grads, eps=EPS, centred=False, dh=dh).bind()
+                dweight, *dbias = others
+                grads = (dout, out, dweight, dbias[0] if dbias else None)
+                return norm_backward_launch(x + residual, factors[0], *grads, eps=EPS, centred=centred, dh=dh).bind()
+            weight, *bias = factors
             return norm_launch(
-                "rms_norm_residual", x, weight, None, out, EPS, centred=False, residual=residual, h=second
+                name, x, weight, bias[0] if bias else None, out, EPS, centred=centred, residual=residual, h=others[0]
             ).bind()
 
-        outs = [out, out, second] if backward else [out, second]
-        return Problem(theirs, [x, residual, weight], [dout, dh] if backward else None, ours, outs)
+        outs = [out, out, *others] if backward else [out, *others]
+        return Problem(theirs, [x, residual, *factors], [dout, dh] if backward else None, ours, outs)
 
     return make
 
@@ -165,9 +172,17 @@ OPERATORS = {
     "layer-norm-backward": Operator(
         "layer_norm, gradients", _norm(True, True), 3, BACKWARD_TARGET, SHAPES + LONG_SHAPES
     ),
-    "rms-norm-residual": Operator("rms_norm_residual", _residual(False), 4, FORWARD_TARGET, SHAPES + LONG_SHAPES),
+    "rms-norm-residual": Operator(
+        "rms_norm_residual", _residual(False, False), 4, FORWARD_TARGET, SHAPES + LONG_SHAPES
+    ),
     "rms-norm-residual-backward": Operator(
-        "rms_norm_residual, gradients", _residual(True), 4, BACKWARD_TARGET, SHAPES + LONG_SHAPES
+        "rms_norm_residual, gradients", _residual(False, True), 4, BACKWARD_TARGET, SHAPES + LONG_SHAPES
+    ),
+    "layer-norm-residual": Operator(
+        "layer_norm_residual", _residual(True, False), 4, FORWARD_TARGET, SHAPES + LONG_SHAPES
+    ),
+    "layer-norm-residual-backward": Operator(
+        "layer_norm_residual, gradients", _residual(True, True), 4, BACKWARD_TARGET, SHAPES + LONG_SHAPES
     ),
     "softmax": Operator("softmax", _softmax(False), 2, FORWARD_TARGET, SHAPES + LONG_SHAPES),
     "softmax-backward": Operator("softmax, gradient", _softmax(True), 3, BACKWARD_TARGET, SHAPES + LONG_SHAPES),

@@ -11,6 +11,7 @@ import platform
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,18 @@ def run_family(family: Family, path: Path, timer: GpuTimer | DryTimer, only: str
             _time_or_say_why_not(case, record, timer)
     record.write(running=None, finished=True)
     return all(check["ok"] for check in record.data["checks"])
+
+
+def prepare_family(family: Family, timer: GpuTimer | DryTimer) -> None:
+    """Launch once all that a family will launch, and time nothing: what is compiled stays in the caches on disk."""
+    with suppress(Exception):  # what fails here fails again in its turn, and is reported there
+        for _ in family.checks(timer.first):
+            pass
+    for case in family.cases:
+        makers, _ = case.make()
+        for name, maker in makers.items():
+            with suppress(Exception):
+                timer.first(maker(), f"{case.name}: {name}")
 
 
 def _check(family: Family, record: Record, timer: GpuTimer | DryTimer) -> None:

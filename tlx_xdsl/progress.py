@@ -68,6 +68,11 @@ class Progress:
         if self._bar is not None:
             self._bar.update(count)
 
+    def expect(self, total: int) -> None:
+        """There are so many in all, as far as is known by now."""
+        if self._bar is not None:
+            self._bar.total = total
+
     def note(self, text: str) -> None:
         """Say something after the bar, such as what is being done."""
         if self._bar is not None:
@@ -82,6 +87,14 @@ class _MarimoBar:
         self._context = marimo.status.progress_bar(total=total, title=what, remove_on_exit=True)
         self._bar = self._context.__enter__()
         self._text: str | None = None
+
+    @property
+    def total(self) -> int:
+        return self._bar.total
+
+    @total.setter
+    def total(self, number: int) -> None:
+        self._bar.total = number
 
     def update(self, count: int) -> None:
         self._bar.update(increment=count, subtitle=self._text)

@@ -30,6 +30,8 @@ class Case:
 
 
 CASES: dict[str, Case] = {}
+ERRORS: list[float] = []
+"""The largest error of each comparison of this process."""
 
 
 class WrongNumbers(AssertionError):
@@ -47,6 +49,7 @@ def check(result: torch.Tensor, reference: torch.Tensor, atol: float, rtol: floa
 
     Raises WrongNumbers.
     """
+    ERRORS.append((result.float() - reference.float()).abs().max().item())
     try:
         torch.testing.assert_close(result.float(), reference.float(), atol=atol, rtol=rtol)
     except AssertionError as error:

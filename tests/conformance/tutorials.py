@@ -38,9 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("root", type=Path, help="a checkout of the suite")
     parser.add_argument("--target", default="sm_100a", choices=("sm_90a", "sm_100a"))
     parser.add_argument("--only", help="the cases whose names contain this")
-    parser.add_argument("--json", type=Path, help="write {name: outcome, reason, seconds} to this file")
+    parser.add_argument("--json", type=Path, help="write {name: outcome, reason, errors, seconds} to this file")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for each case")
     mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--ptx", dest="mode", action="store_const", const="ptx", help="run the final PTX on the CPU")
     mode.add_argument("--gpu", dest="mode", action="store_const", const="launch", help="launch on the device")
     mode.add_argument("--compile", dest="mode", action="store_const", const="compile", help="compile, run nothing")
     parser.add_argument("--case", help=argparse.SUPPRESS)
@@ -83,7 +84,7 @@ def _isolated(options: argparse.Namespace, name: str) -> dict[str, Any]:
     return {**json.loads(last), "seconds": seconds}
 
 
-_FLAGS = {"interpret": (), "compile": ("--compile",), "launch": ("--gpu",)}
+_FLAGS = {"interpret": (), "ptx": ("--ptx",), "compile": ("--compile",), "launch": ("--gpu",)}
 
 
 def _run(root: Path, name: str, target: str, mode: str) -> dict[str, Any]:
@@ -98,7 +99,7 @@ def _run(root: Path, name: str, target: str, mode: str) -> dict[str, Any]:
     tlx_xdsl.compat.install(mode=mode, target=target)  # pyright: ignore[reportArgumentType]
     warnings.simplefilter("ignore")
     from tests.conformance import tutorial_models  # noqa: F401  (enters its cases)
-    from tests.conformance.tutorial_cases import CASES, WrongNumbers
+    from tests.conformance.tutorial_cases import CASES, ERRORS, WrongNumbers
 
     try:
         CASES[name].run(lambda file: _load(root.resolve() / DIRECTORY, file))
@@ -112,7 +113,7 @@ def _run(root: Path, name: str, target: str, mode: str) -> dict[str, Any]:
         traceback.print_exc()
         outcome = REFUSED if isinstance(cause, CompilationError) else FAILED
         return {"outcome": outcome, "reason": f"{type(cause).__name__}: {_line(cause)}"}
-    return {"outcome": RIGHT, "reason": ""}
+    return {"outcome": RIGHT, "reason": "", "errors": [float(f"{error:.2g}") for error in ERRORS]}
 
 
 def _line(error: BaseException) -> str:

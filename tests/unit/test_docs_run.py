@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.documents import ROOT, blocks, consoles, printed, stable
+from tests.unit.documents import ROOT, blocks, consoles, printed, shows, stable
 from tests.versions import NEWEST, why_not_installed
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.tools import tlx_opt
@@ -22,9 +22,10 @@ def _inside(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_the_readme_s_kernel_runs_and_its_mistake_is_reported():
-    (kernel, *_), ((command, right), (again, wrong)) = blocks("README.md", "python"), consoles("README.md")
-    assert command == again
+def test_the_readme_s_kernel_runs_and_its_mistakes_are_reported():
+    (kernel, *_) = blocks("README.md", "python")
+    (command, right), (again, wrong), (once_more, deadlock) = consoles("README.md")
+    assert command == again == once_more
     Path("tile_copy.py").write_text(kernel)
     assert stable(printed(command)) == stable(right)
     assert "largest error 0.0e+00" in right
@@ -33,6 +34,10 @@ def test_the_readme_s_kernel_runs_and_its_mistake_is_reported():
     assert len(kept) == len(lines) - 1
     Path("tile_copy.py").write_text("".join(kept))
     assert printed(command) == wrong
+    assert kernel.count("TILE * TILE * 2") == 1
+    Path("tile_copy.py").write_text(kernel.replace("TILE * TILE * 2", "TILE * TILE * 4"))
+    assert "TILE * TILE * 2" in lines[13]
+    assert shows(deadlock, printed(command))
 
 
 def test_the_interpreter_s_page():

@@ -5,8 +5,13 @@ import os
 from tests.versions import INSTALLED, NEWEST, is_installed
 
 
+def is_full_for_each_version() -> bool:
+    """Whether a test of what stock Triton makes runs at full volume, on any version of it."""
+    return os.environ.get("TLX_TEST_VOLUME") == "full"
+
+
 def is_full() -> bool:
     """Whether such a test runs at full volume: where TLX_TEST_VOLUME asks for it, but on one version of Triton only."""
-    if os.environ.get("TLX_TEST_VOLUME") != "full":
+    if not is_full_for_each_version():
         return False
     return INSTALLED is None or is_installed(NEWEST)

@@ -14,6 +14,11 @@ def zeros(*shape, dtype=np.float16):
     return np.zeros(shape, dtype)
 
 
+def empty(*shape, dtype="fp32"):
+    """As `torch.empty` makes it, which says so."""
+    return tlx_xdsl.uninitialized(shape, dtype)
+
+
 def described(array, *block):
     """The descriptor of an array, by blocks."""
     return tlx_xdsl.TensorDescriptor.from_tensor(array, list(block))

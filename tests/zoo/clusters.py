@@ -11,10 +11,6 @@ from tests.zoo.bugs import Cage
 
 PAIR = {"cluster": (2, 1, 1), "target": "sm_90a"}
 NOT_STARTED = "and nothing orders that after the start of CTA ."
-VICTIM = "the first line is that of the first blocked task, a victim; the barrier that no one completes is in a note"
-NEXT_PHASE = (
-    "a read that is not ordered; that bytes came which the phase did not expect, and count for the next, is not said"
-)
 MAY_HAVE_ENDED = "nothing keeps that CTA from ending before"
 
 
@@ -85,10 +81,10 @@ MULTICAST = (
     .bug("no entry barrier", "entry barrier", NOT_STARTED)
     .bug("asks itself only", "multicast into a full slot", OVERWRITES)
     .bug("signals itself twice", "multicast into a full slot", OVERWRITES)
-    .bug("signals the other only", "remote count", "deadlock: .*'empty.0..*lacks 1 of 2 arrivals", badly_named=VICTIM)
+    .bug("signals the other only", "remote count", "deadlock: .*'empty.0..*lacks 1 of 2 arrivals")
     .bug("counts one", "remote count", "'empty.0.")
     .bug("ends early", "peer exits early", MAY_HAVE_ENDED)
-    .bug("expects its half", "remote bytes", "512 bytes more arrive on 'full.0..*too few", badly_named=NEXT_PHASE)
+    .bug("expects its half", "remote bytes", "512 bytes more arrive on 'full.0..*too few")
     .bug("no mask", "multicast mask", "deadlock: .*'full.0..*lacks 512 bytes")
     .bug("mask without itself", "multicast mask", "deadlock: .*'full.0..*lacks 512 bytes")
     .bug(
@@ -211,9 +207,7 @@ REDUCED = (
         options={"cluster": (4, 1, 1), "target": "sm_90a"},
     )
     .bug("no entry barrier", "entry barrier", NOT_STARTED)
-    .bug(
-        "expects those of others", "remote bytes", "512 bytes more arrive on 'full.0..*too few", badly_named=NEXT_PHASE
-    )
+    .bug("expects those of others", "remote bytes", "512 bytes more arrive on 'full.0..*too few")
     .bug("expects nothing", "remote bytes", "'full.0..*not expected")
     .bug("all to one slot", "DSMEM overwritten", "writes 'parts.0. of CTA 0', and nothing orders it after")
     .bug("last one returns", "remote bytes", "deadlock: .*'full.0..*lacks 512 bytes")

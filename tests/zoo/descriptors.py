@@ -43,7 +43,6 @@ BY_GROUPS = (
         "rewritten under a load",
         "descriptor in use",
         "descriptor.*(in flight|nothing orders)",
-        missed="a descriptor is read at the issue of the copy (ops/tma.py): its 128 bytes have no readers",
     )
     .bug("rows not aligned", "descriptor", "no multiple of 16")
     .clean(GROUPS=1)
@@ -73,7 +72,6 @@ REINTERPRETED = Cage(reinterpreted, lambda: (tiles(1, 16, 64), zeros(1024))).bug
     "rows of another length",
     "layout of a view",
     "layout|swizzl",
-    missed="memory is bytes at addresses (memory.py): which layout wrote them is not kept, the numbers are wrong only",
 )
 
 

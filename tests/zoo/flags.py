@@ -68,7 +68,6 @@ def producer_consumer(data, flag, out, BUG: tl.constexpr):
         tl.store(out + offsets, values)
 
 
-IN_ORDER = "launch.py starts a program when those before it have ended or poll: the flag is always up"
 RACE = "reads byte 0 of 'data' in global memory, and nothing orders it after"
 NO_ONE = "deadlock: .*polls global memory in a loop, and no one writes there any more"
 PRODUCER_CONSUMER = (
@@ -81,7 +80,7 @@ PRODUCER_CONSUMER = (
     .bug("block scope", "scope", "byte 0 of '(data|flag)' in global memory, and nothing orders it after")
     .bug("relaxed poll", "no acquire", RACE)
     .bug("volatile poll", "no acquire", RACE)
-    .bug("looks once", "no poll", RACE, badly_named="it stands at the store, and the load is named in a note")
+    .bug("looks once", "no poll", RACE)
     .bug("no poll", "no poll", RACE)
     .bug("never raised", "polls for no one", NO_ONE)
     .bug("other value", "polls for no one", NO_ONE)
@@ -156,7 +155,7 @@ def rounds(data, turn, out, ROUNDS: tl.constexpr, BUG: tl.constexpr):
 
 ROUNDS = (
     Cage(rounds, integers(32, 1, 96), grid=2, constants={"ROUNDS": 3}, seconds=0.1)
-    .bug("no answer", "read too late", "byte .* of 'data' in global memory, and nothing orders it", missed=IN_ORDER)
+    .bug("no answer", "read too late", "byte .* of 'data' in global memory, and nothing orders it")
     .bug("answers too early", "released before the read", "byte .* of 'data' in global memory, and nothing orders it")
     .bug("both wait", "polls for no one", NO_ONE)
     .clean(ROUNDS=0)
@@ -249,7 +248,6 @@ TILES_BY_TMA = (
         "threads then TMA",
         "proxy fence in global memory",
         "mid.*proxy",
-        missed="global_order.py has no proxies: the rule of `fenced` (races.py, _check) is for shared memory",
     )
 )
 

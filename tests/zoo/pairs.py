@@ -12,11 +12,6 @@ from tests.zoo.bugs import Cage
 # Kernels are read by the frontend, not run by Python.
 # pyright: basic
 
-NEXT_PHASE = (
-    "a read that is not ordered; that bytes came which the phase did not expect, and count for the next, is not said"
-)
-VICTIM = "the first line is that of the first blocked task, a victim; the barrier that no one completes is in a note"
-
 
 @tlx_xdsl.jit
 def pair(a_desc, b_desc, out, STEPS: tl.constexpr, BUG: tl.constexpr):
@@ -89,7 +84,7 @@ PAIR = (
     .bug("odd one does not ask", "wait missing", "of CTA 1 writes 'a.0.*(nothing orders|in flight)")
     .bug("bytes of one", "remote bytes", "bytes more arrive on 'full.0.*too few")
     .bug("both expect", "remote bytes", "too many arrivals on 'full.0. of CTA 1'")
-    .bug("bytes at home", "remote bytes", "'full.0.* of CTA 0'.*lacks 4096 bytes", badly_named=VICTIM)
+    .bug("bytes at home", "remote bytes", "'full.0.* of CTA 0'.*lacks 4096 bytes")
     .clean(STEPS=1)
 )
 
@@ -164,7 +159,7 @@ SCALED = (
     .bug("scales in use", "operand in flight", "tcgen05.cp of partition 0 writes 'a_scale.*(in flight|nothing orders)")
     .bug("never copied", "unwritten", "'a_scale.*is read before it is written")
     .bug("not loaded", "wait missing", "'scales.0.*(read before it is written|nothing orders it after the TMA load)")
-    .bug("without the scales", "too few bytes", "512 bytes more arrive on 'full.0.*too few", badly_named=NEXT_PHASE)
+    .bug("without the scales", "too few bytes", "512 bytes more arrive on 'full.0.*too few")
     .bug("not done", "commit", "'acc.*(read before it is written|nothing orders it after)")
     .bug("parity of the last read", "parity", "'(acc|read).0.*nothing orders")
 )

@@ -214,7 +214,6 @@ COPIES_FOR_PRODUCTS = (
         "no fence",
         "proxy fence",
         "reads '[ab].0.'.*without a proxy fence",
-        missed="on purpose: ops/copies.py has cp.async write as if fenced, since Triton 3.6 to 3.8 put no fence there",
     )
 )
 

@@ -53,14 +53,12 @@ def copy_ring(src, out, TILES: tl.constexpr, SLOTS: tl.constexpr, BUG: tl.conste
                 tl.store(out + t * 256 + offsets, tile)
 
 
-VICTIM = "the first line is that of the first blocked task, a victim; the wait that can't pass is in a note"
-
 COPY_RING = (
     Cage(copy_ring, lambda: (tiles(5), zeros(5 * 16, 16)), constants={"TILES": 5, "SLOTS": 2})
     .bug("empty without flip", "parity", "deadlock: .* waits at 'empty.0.' for parity 0")
     .bug("empty parity of step", "parity", "'empty.*parity")
-    .bug("full parity of step", "parity", "'full.*parity", constants={"SLOTS": 3}, badly_named=VICTIM)
-    .bug("full constant parity", "parity", "'full.0.' for parity 0, while its phase 2", badly_named=VICTIM)
+    .bug("full parity of step", "parity", "'full.*parity", constants={"SLOTS": 3})
+    .bug("full constant parity", "parity", "'full.0.' for parity 0, while its phase 2")
     .bug("full flipped", "parity", "'(full|ring).0.'")
     .bug("full next slot", "wrong slot", "reads 'ring.0.', and nothing orders it after the TMA load")
     .bug("arrive next slot", "wrong slot", "wait for phase -1 of 'empty.1.' before phase 0 completes")
@@ -70,7 +68,7 @@ COPY_RING = (
     .bug("no full wait", "wait missing", "'ring.0.'.*(read before it is written|nothing orders it after the TMA load)")
     .bug("no arrive", "arrival missing", "deadlock: .*'empty.0.'.*lacks 1 of 1 arrivals")
     .bug("early arrive", "early release", "writes 'ring.0.', and nothing orders it after partition 0, by which it is")
-    .bug("full counts two", "count", "deadlock: .*'full.0.'.*lacks 1 of 2 arrivals", badly_named=VICTIM)
+    .bug("full counts two", "count", "deadlock: .*'full.0.'.*lacks 1 of 2 arrivals")
     .bug("empty counts two", "count", "deadlock: .*'empty.0.'.*lacks 1 of 2 arrivals")
     .bug("loads one less", "trip count", "deadlock: .* waits at 'full.0.'.*lacks 1 of 1 arrivals")
     .clean(TILES=0)

@@ -9,11 +9,6 @@ from tests.zoo.bugs import Cage
 # Kernels are read by the frontend, not run by Python.
 # pyright: basic
 
-VICTIM = "the first line is that of the first blocked task, a victim; the barrier that lacks bytes is in a note"
-NEXT_PHASE = (
-    "a read that is not ordered; that bytes came which the phase did not expect, and count for the next, is not said"
-)
-
 
 @tlx_xdsl.jit
 def two_operands(a_desc, b_desc, out, STEPS: tl.constexpr, BUG: tl.constexpr):
@@ -64,14 +59,14 @@ TWO_OPERANDS = (
         lambda: (tiles(5), tiles(5, dtype="float32"), zeros(5 * 256, dtype="float32")),
         constants={"STEPS": 5},
     )
-    .bug("one operand", "too few bytes", "bytes more arrive on 'full.0.'.*too few", badly_named=NEXT_PHASE)
+    .bug("one operand", "too few bytes", "bytes more arrive on 'full.0.'.*too few")
     .bug("smaller type", "too few bytes", "bytes more arrive on 'full.0.'.*too few")
-    .bug("size of the other type", "too many bytes", "'full.0.'.*lacks 512 bytes", badly_named=VICTIM)
-    .bug("copy missing", "copy missing", "'full.0.'.*lacks 1024 bytes", badly_named=VICTIM)
+    .bug("size of the other type", "too many bytes", "'full.0.'.*lacks 512 bytes")
+    .bug("copy missing", "copy missing", "'full.0.'.*lacks 1024 bytes")
     .bug("next slot", "wrong slot", "'full.1.'")
     .bug("twice", "count", "too many arrivals on 'full.0.'")
-    .bug("arrives instead", "bytes not expected", "bytes.*'full.0.'|'full.0.'.*not expected", badly_named=NEXT_PHASE)
-    .bug("none", "bytes not expected", "'full.0.'.*not expected", badly_named=VICTIM)
+    .bug("arrives instead", "bytes not expected", "bytes.*'full.0.'|'full.0.'.*not expected")
+    .bug("none", "bytes not expected", "'full.0.'.*not expected")
     .clean(STEPS=0)
     .clean(STEPS=1)
     .clean(seconds=0.2)
@@ -130,10 +125,9 @@ def bulk(x, out, BUG: tl.constexpr):
             tlx.async_load(x + t * 256, row[t], bulk=True, barrier=full[t])  # at: elements for bytes
     for t in tl.static_range(2):
         if BUG == "waits for the first":
-            tlx.barrier_wait(full[0], 0)
+            tlx.barrier_wait(full[0], 0)  # at: waits for the first
         else:
             tlx.barrier_wait(full[t], 0)  # at: half a row, other barrier
-        # at: waits for the first
         tl.store(out + t * 256 + tl.arange(0, 256), tlx.local_load(row[t]))
 
 
@@ -142,7 +136,7 @@ BULK = (
     .bug("elements for bytes", "too few bytes", "768 bytes more arrive on 'full.0.'.*too few")
     .bug("half a row", "too many bytes", "deadlock: .*'full.0.'.*lacks 512 bytes")
     .bug("other barrier", "wrong barrier", "'full.(0|1).'.*(lacks|bytes)")
-    .bug("waits for the first", "wrong barrier", "'row.1.'.*(read before it is written|nothing orders it after)")
+    .bug("waits for the first", "wrong barrier", "waits at 'full.0.' for parity 0 twice in a row")
 )
 
 
@@ -176,8 +170,8 @@ def conditional(src, out, STEPS: tl.constexpr, BUG: tl.constexpr):
 
 CONDITIONAL = (
     Cage(conditional, lambda: (tiles(2), zeros(4 * 256)), constants={"STEPS": 4})
-    .bug("expects always", "copy missing", "'full.0.' for parity 1.*lacks 512 bytes", badly_named=VICTIM)
-    .bug("skips", "arrival missing", "'full.0.' for parity 1.*lacks 1 of 1", badly_named=VICTIM)
+    .bug("expects always", "copy missing", "'full.0.' for parity 1.*lacks 512 bytes")
+    .bug("skips", "arrival missing", "'full.0.' for parity 1.*lacks 1 of 1")
     .bug("arrives twice", "count", "too many arrivals on 'full.0.'")
 )
 

@@ -7,7 +7,10 @@ before the release that others acquire, or that of the task which starts the asy
 A forward analysis follows two facts through every task: which buffers the task has written since its last fence, and
 whether it has had a fence since its last acquire. A fence is missing
 
-- before an asynchronous operation on a buffer that its own task has written since its last fence;
+- before an asynchronous operation on a buffer that its own task has written since its last fence; `cp.async` writes
+  when the task waits for it;
+- before an asynchronous operation, without a fence after the acquire, on a buffer whose `cp.async` arrives at an
+  mbarrier by itself: no fence of the writer comes in between;
 - before a release (an arrival, a named barrier, a flag in global memory, the begin and the end of tasks), when a buffer
   that was written since is accessed asynchronously by another task that has had no fence of its own after its acquires.
 
@@ -35,7 +38,16 @@ from tlx_xdsl.analysis.storage_regions import storage_regions
 from tlx_xdsl.analysis.storage_trees import leaf_of
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tlx, tt, ttg
-from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, Space, Sync, accesses_of, sync_of
+from tlx_xdsl.dialects.base.effects import (
+    Group,
+    Kind,
+    OperandAccess,
+    Space,
+    Sync,
+    accesses_of,
+    effects_of,
+    sync_of,
+)
 from tlx_xdsl.dialects.regions import SCALAR_CODE, Edge, Edges
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
@@ -54,13 +66,15 @@ class _State:
     """Buffers that the task may have written since its last fence."""
     remote: Buffers = frozenset()
     """The same of other thread blocks' buffers."""
+    copied: Buffers = frozenset()
+    """Buffers that the task's `cp.async` may still write."""
     fenced: bool = False
     """True if the task has had a fence since its last acquire."""
 
     def join(self, other: _State) -> _State:
         """Join two states, either of which may hold."""
-        fenced = self.fenced and other.fenced
-        return _State(self.task, self.written | other.written, self.remote | other.remote, fenced)
+        fenced, copied = self.fenced and other.fenced, self.copied | other.copied
+        return _State(self.task, self.written | other.written, self.remote | other.remote, copied, fenced)
 
 
 def missing_fences(module: ModuleOp) -> list[Operation]:
@@ -93,6 +107,8 @@ class _Analysis(ForwardWalk[_State]):
     missing: set[Operation] = field(default_factory=set[Operation])
     unfenced: defaultdict[int, set[int]] = field(default_factory=lambda: defaultdict(set[int]))
     """Buffers that each task accesses asynchronously without a fence after its acquires."""
+    arriving: set[int] = field(default_factory=set[int])
+    """Buffers whose `cp.async` arrives at an mbarrier by itself."""
     buffers: dict[Operation, dict[SSAValue, Buffers]] = field(default_factory=dict[Operation, dict[SSAValue, Buffers]])
     """The buffers of each value of an operation, and what overlaps them."""
 
@@ -112,15 +128,21 @@ class _Analysis(ForwardWalk[_State]):
         """Note what `op` accesses, after the fence that it may need."""
         if op in self.missing or (self.places and self._misses(op, state)):
             self.missing.add(op)
-            state = _State(state.task, fenced=True)
+            state = _State(state.task, copied=state.copied, fenced=True)
         if not state.fenced:
             self.unfenced[state.task].update(self._accessed(op, _is_async))
         sync = sync_of(op)
         if Sync.FENCE_PROXY in sync:
-            state = _State(state.task, fenced=True)
+            state = _State(state.task, copied=state.copied, fenced=True)
+        elif effects_of(op).ends is Group.CP_ASYNC:
+            if any(Kind.ARRIVE in access.kind for access in accesses_of(op) or ()):
+                self.arriving.update(state.copied)
+            else:
+                state = replace(state, written=state.written | state.copied)
         elif op in self.buffers:
             written = state.written | self._accessed(op, _is_write)
-            state = replace(state, written=written, remote=state.remote | self._accessed(op, _is_remote_write))
+            remote, copied = self._accessed(op, _is_remote_write), self._accessed(op, _is_copy)
+            state = replace(state, written=written, remote=state.remote | remote, copied=state.copied | copied)
         return replace(state, fenced=False) if Sync.ACQUIRE in sync else state
 
     def join(self, arrivals: Arrivals[_State]) -> _State:
@@ -152,7 +174,7 @@ class _Analysis(ForwardWalk[_State]):
             accessed = frozenset[int]().union(*self.buffers.get(op, {}).values())
         else:
             accessed = self._accessed(op, _is_async)
-        if state.written & accessed:
+        if state.written & accessed or (not state.fenced and self.arriving & accessed):
             return True
         if isinstance(op, ttg.WarpSpecializeOp):
             partitions = range(1, 1 + len(op.partitions.partition_regions))
@@ -185,8 +207,13 @@ def _is_async(access: OperandAccess) -> bool:
     return access.is_async and bool(access.kind & (Kind.READ | Kind.WRITE))
 
 
+def _is_copy(access: OperandAccess) -> bool:
+    """A write by `cp.async`, which goes through the proxy of the threads (PTX ISA, "cp.async")."""
+    return access.space is Space.SHARED and Kind.WRITE in access.kind and access.completes_on is Group.CP_ASYNC
+
+
 def _is_write(access: OperandAccess) -> bool:
-    """A write that needs a fence: what `cp.async` writes needs none, stock Triton puts none there."""
+    """A write that is over with its operation, and needs a fence."""
     return access.space is Space.SHARED and _writes(access)
 
 

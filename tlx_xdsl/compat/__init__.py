@@ -12,15 +12,19 @@ Importing this module changes nothing and imports neither Triton nor torch.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from tlx_xdsl.compat.installation import Installation, Mode
+
+if TYPE_CHECKING:
+    from tlx_xdsl.runtime.check_report import Finding
 
 NEEDS_TRITON = "it needs Triton: pip install 'tlx-xdsl[nvidia]' (Linux only)"
 """The note for a script that imports Triton where there is none."""
 
-__all__ = ["NEEDS_TRITON", "install", "installed", "is_installed", "reading", "uninstall"]
+__all__ = ["NEEDS_TRITON", "findings", "install", "installed", "is_installed", "reading", "uninstall"]
 
 
 class _State:
@@ -34,9 +38,10 @@ def install(*, mode: Mode = "launch", target: str = "sm_90a") -> None:
 
     `mode` says what a launch does: `launch` runs on the GPU; `cpu` runs every kernel as machine code of the CPU, on
     tensors in its memory, where torch then puts what is asked for on a GPU; `interpret` runs every kernel, plain ones
-    too, in our interpreter, on tensors in the CPU's memory; `compile` makes cubins for `target` and runs nothing. The
-    latter three need no GPU: Triton sees one of the kind `target`. Under `TRITON_INTERPRET=1` a `launch` interprets,
-    too.
+    too, in our interpreter, on tensors in the CPU's memory; `check` checks each launch in several orders before that,
+    as `tlx check` does (`findings`); `ptx` runs the PTX that stock Triton makes of every kernel, on the same; `compile`
+    makes cubins for `target` and runs nothing. All but `launch` need no GPU: Triton sees one of the kind `target`.
+    Under `TRITON_INTERPRET=1` a `launch` interprets, too.
 
     Raises ModuleNotFoundError without Triton, ValueError for an unknown mode or target, and RuntimeError where
     another mode or target is installed already.
@@ -57,6 +62,13 @@ def uninstall() -> None:
     if _State.current is not None:
         _State.current.revert()
         _State.current = None
+
+
+def findings() -> Sequence[Finding]:
+    """What launches under `mode="check"` have shown in this process: each line once, with a launch that shows it."""
+    from tlx_xdsl.compat.checked import RECORD
+
+    return RECORD.findings
 
 
 def is_installed() -> bool:

@@ -13,7 +13,7 @@ from tlx_xdsl.compat.modules import Finder, forget_modules, recall_modules
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.targets import target_named
 
-Mode = Literal["launch", "cpu", "interpret", "compile"]
+Mode = Literal["launch", "cpu", "interpret", "check", "ptx", "compile"]
 """The effect of a launch."""
 
 _MISSING = object()

@@ -27,6 +27,7 @@ from tlx_xdsl.runtime.jit import jit as our_jit
 from tlx_xdsl.runtime.jit.autotune import Config
 from tlx_xdsl.runtime.jit.triton_compile import compile_source
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
+from tlx_xdsl.runtime.ptx_stage import PTX
 
 
 def _is_cuda_backend(self: GPUTarget) -> bool:
@@ -75,6 +76,12 @@ def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
         jit = natively
     elif mode == "interpret" or (mode == "launch" and knobs.runtime.interpret):
         jit = interpreted(target)
+    elif mode == "ptx":
+        jit = interpreted(target, stage=PTX)
+    elif mode == "check":
+        from tlx_xdsl.compat.checked import CheckedKernel
+
+        jit = interpreted(target, CheckedKernel)
     elif mode == "read":
         jit = stock.jit
     elif mode == "compile":

@@ -20,6 +20,7 @@ from triton.runtime.jit import JITFunction, KernelInterface
 
 from tlx_xdsl.compat.pointers import tensors_reached
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.cpu.arguments import constant_ones
 from tlx_xdsl.runtime.interpret import Interpretation, interpret_source
 from tlx_xdsl.runtime.interpret_options import TTGIR, Options
@@ -59,6 +60,8 @@ class InterpretedKernel(TritonKernel):
     __getitem__ = KernelInterface.__getitem__
     gpu = "sm_90a"
     """The GPU that it is written for."""
+    stage = TTGIR
+    """What of it runs: the module after our passes, or the final PTX."""
 
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         """Run all programs on the CPU; a warm-up compiles.
@@ -67,7 +70,22 @@ class InterpretedKernel(TritonKernel):
         `tlx_xdsl.interpret` raises.
         """
         compiled = functools.partial(super().run_there, *args, grid=grid, warmup=True, **kwargs)
-        return compiled() if warmup else InterpretedLaunch(_interpret(self, grid, *args, **kwargs), compiled)
+        if warmup:
+            return compiled()
+        try:
+            result = self.perform(_launch(self, grid, *args, **kwargs))
+        except CompilationError as error:
+            raise with_interpreter_face(error) from error
+        return InterpretedLaunch(result, compiled)
+
+    def perform(self, launch: Launch) -> Interpretation:
+        """Run a launch, and warn of what it leaves unfinished."""
+        result = launch.run()
+        for each in result.warnings:
+            place = each.location
+            file, line = (place.filename, place.line) if place else (self.__name__, 0)
+            warnings.warn_explicit(each.message, InterpreterWarning, file, line)
+        return result
 
 
 class Launched:
@@ -98,20 +116,39 @@ class InterpretedLaunch(Launched):
         self.interpretation = interpretation
 
 
-def interpreted(target: str) -> Callable[..., Any]:
-    """A decorator with the arguments of `triton.jit` that makes kernels for the interpreter."""
+def interpreted(
+    target: str, kind: type[InterpretedKernel] = InterpretedKernel, stage: str = TTGIR
+) -> Callable[..., Any]:
+    """A decorator with the arguments of `triton.jit` that makes kernels for the interpreter, or for the PTX machine."""
 
     def jit(fn: Any = None, **options: Any) -> Any:
         if fn is None:
             return functools.partial(jit, **options)
-        kernel = InterpretedKernel(fn, **options)
-        kernel.gpu = target
+        kernel = kind(fn, **options)
+        kernel.gpu, kernel.stage = target, stage
         return kernel
 
     return jit
 
 
-def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) -> Interpretation:
+@dataclasses.dataclass(frozen=True)
+class Launch:
+    """What a script launches, as the interpreter takes it."""
+
+    source: KernelSource
+    grid: Any
+    arguments: dict[str, Any]
+    """By name."""
+    options: Options
+    types: dict[str, str]
+    """Of arguments whose type their values do not say."""
+
+    def run(self) -> Interpretation:
+        """Run all programs. Raises as `interpret` does."""
+        return interpret_source(self.source, self.grid, self.arguments, self.options, self.types)
+
+
+def _launch(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) -> Launch:
     for hook in kernel.pre_run_hooks:
         hook(*args, **kwargs)
     named = {name: value for name, value in kwargs.items() if name in kernel.arg_names}
@@ -122,7 +159,7 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
     # As compiled: our passes have put in the fences and barriers of clusters that scripts leave to the compiler.
     # Scripts for Meta's TLX are known to run on GPUs: what the hardware keeps beyond PTX's promises they may rely on.
     options: dict[str, Any] = {
-        "target": kernel.gpu, "stage": TTGIR, "unwritten": "warn", "tensor_core_order": "issue",
+        "target": kernel.gpu, "stage": kernel.stage, "unwritten": "warn", "tensor_core_order": "issue",
     }  # fmt: skip
     options |= {name: launch[name] for name in ("num_warps", "num_ctas") if launch.get(name) is not None}
     cluster = launch.get(CLUSTER_OPTION)
@@ -133,18 +170,9 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
         if parameter.name in named and _is_specialized(parameter):
             named[parameter.name] = constant_ones(named[parameter.name])
     options["reachable"] = tensors_reached(named.values())
-    try:
-        kernel.check_parameters()
-        kernel.source.signature.bind(**named)
-        result = interpret_source(kernel.source, grid, named, Options(**options), _annotated(kernel, named))
-    except CompilationError as error:
-        raise with_interpreter_face(error) from error
-    for each in result.warnings:
-        place = each.location
-        warnings.warn_explicit(
-            each.message, InterpreterWarning, place.filename if place else kernel.__name__, place.line if place else 0
-        )
-    return result
+    kernel.check_parameters()
+    kernel.source.signature.bind(**named)
+    return Launch(kernel.source, grid, named, Options(**options), _annotated(kernel, named))
 
 
 class InterpreterWarning(UserWarning):

@@ -312,12 +312,25 @@ class FenceProxyOp(_SyncOp):
 
     name = "nvvm.fence.proxy"
     NEEDS: ClassVar = Needs("nvvm.fence.proxy")
-    EFFECTS: ClassVar = Effects(sync=Sync.FENCE_PROXY)
 
     kind = prop_def(ProxyKindAttr)
     space = opt_prop_def(SharedSpaceAttr)
 
     irdl_options = (ParsePropInAttrDict(),)
+
+    def effects(self) -> Effects:
+        """It is the fence that tensor cores and TMA need where it is for shared memory."""
+        return Effects(sync=Sync.FENCE_PROXY if self.orders_shared else Sync.FENCE)
+
+    @property
+    def orders_shared(self) -> bool:
+        """Whether it orders accesses to shared memory with those of the async proxy."""
+        return self.kind.data in (ProxyKind.ASYNC, ProxyKind.ASYNC_SHARED)
+
+    @property
+    def orders_global(self) -> bool:
+        """Whether it orders accesses to global memory with those of the async proxy."""
+        return self.kind.data in (ProxyKind.ASYNC, ProxyKind.ASYNC_GLOBAL)
 
     def also_needs(self) -> tuple[Feature, ...]:
         """Of the proxies that fences know, the alias proxy is the oldest."""

@@ -70,6 +70,10 @@ class Addressed(Protocol):
         """Give bytes an address, `skew` past a multiple of the alignment; they are written in place."""
         ...
 
+    def add_at(self, name: str, data: NDArray[np.uint8], start: int) -> None:
+        """Put bytes at an address."""
+        ...
+
 
 def addresses_of(values: Sequence[Any], names: Sequence[str], memory: Addressed) -> list[int | None]:
     """Give the arrays and tensor descriptors among `values` addresses in `memory`; others have none.
@@ -79,7 +83,7 @@ def addresses_of(values: Sequence[Any], names: Sequence[str], memory: Addressed)
     return _place([_range_of(value, name) for value, name in zip(values, names, strict=True)], memory)
 
 
-def reach(arrays: Sequence[NDArray[Any]], memory: GlobalMemory) -> None:
+def reach(arrays: Sequence[Any], memory: Addressed) -> None:
     """Put arrays at the addresses that they have in this process: pointers that a kernel loads lead to them.
 
     Raises TypeError for an array that runs backwards, or is read-only.

@@ -6,12 +6,16 @@ Loops spend from it, once in each turn: code without a loop ends by itself.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS
+
+processor_time: Callable[[], float] = getattr(time, "thread_time", time.process_time)
+"""Seconds of this thread on a processor; of the process where there is no such clock, as for Python in a browser."""
 
 _BETWEEN_LOOKS = 2000
 """Operations from one look at the clock to the next."""
@@ -34,11 +38,11 @@ class Budget:
 
     def resume(self) -> None:
         """Begin to count the time."""
-        self._resumed = time.thread_time()
+        self._resumed = processor_time()
 
     def pause(self) -> None:
         """Let the time pass, which other clusters take."""
-        self._remaining -= time.thread_time() - self._resumed
+        self._remaining -= processor_time() - self._resumed
 
     def spend(self, loop: Operation, operations: int) -> None:
         """Count a turn of a loop.
@@ -52,7 +56,7 @@ class Budget:
     def _look(self, loop: Operation) -> None:
         if self._left < 0:
             self._refuse(loop, f"{self.operations:,} operations", "max_operations")
-        if time.thread_time() - self._resumed > self._remaining:
+        if processor_time() - self._resumed > self._remaining:
             self._refuse(loop, f"{self.seconds:g} seconds", "max_seconds")
         self._next_look = max(0, self._left - _BETWEEN_LOOKS)
 

@@ -6,28 +6,26 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.base.effects import Kind, kind_of
+from tlx_xdsl.interpreter.causes import cause_of
 from tlx_xdsl.interpreter.faults import Deadlock, fault_at, location_of
 from tlx_xdsl.interpreter.machine import Cluster, Task
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.registry import Waiting
-from tlx_xdsl.interpreter.users import lines, named_barrier_users, users
-from tlx_xdsl.text.diagnostics import source_location
-
-_ARRIVALS = Kind.ARRIVE | Kind.COMPLETE
+from tlx_xdsl.interpreter.users import arrivals, lines, named_barrier_users
 
 
 def deadlock(cluster: Cluster) -> Deadlock:
-    """The report: where the first task is blocked that no other task has to end for, then all that are blocked.
+    """The report: first the task that most likely waits for what can never come, then all that are blocked.
 
     Tasks that wait at one line for the same are reported together, and after them the lines that could have released
     them.
     """
     blocked = [task for task in cluster.tasks if task.waiting is not None]
-    first = next((task for task in blocked if not _waits_for_tasks(task)), blocked[0])
+    causes = {task: cause_of(task, cluster) for task in blocked}
+    first = min(blocked, key=lambda task: causes[task].rank)
     assert first.waiting is not None
     groups: dict[tuple[Operation | str, str], list[Task]] = {}
-    for task in blocked:
+    for task in [first, *(task for task in blocked if task is not first)]:
         assert task.waiting is not None
         groups.setdefault((location_of(task.waiting.op), task.waiting.reason()), []).append(task)
     notes: list[str] = []
@@ -37,13 +35,10 @@ def deadlock(cluster: Cluster) -> Deadlock:
         assert tasks[0].waiting is not None
         notes.extend(_releases(tasks[0].waiting, reported))
     notes.append("this is a deadlock of this schedule: nothing is in flight any more that could release a task")
-    fault = fault_at(first.waiting.op, f"deadlock: {first.label} {first.waiting.reason()}", notes, Deadlock)
+    message = f"deadlock: {first.label} {first.waiting.reason()}{causes[first].text}"
+    fault = fault_at(first.waiting.op, message, notes, Deadlock)
     assert isinstance(fault, Deadlock)
     return fault
-
-
-def _waits_for_tasks(task: Task) -> bool:
-    return task.waiting is not None and task.waiting.barrier is None and task.waiting.named is None
 
 
 def _plural(reason: str, tasks: int) -> str:
@@ -53,7 +48,8 @@ def _plural(reason: str, tasks: int) -> str:
 def _releases(waiting: Waiting, reported: set[Operation]) -> list[str]:
     """The lines that could have released a task; each allocation of barriers is reported once."""
     if waiting.named is not None:
-        return _indented("others arrive at", named_barrier_users(waiting.op, waiting.named))
+        others = _indented("others arrive at", named_barrier_users(waiting.op, waiting.named))
+        return others or [f"    no other line arrives at named barrier {waiting.named}"]
     if (view := waiting.barrier) is None or view.family.op in reported:
         return []
     reported.add(view.family.op)
@@ -65,16 +61,8 @@ def barrier_notes(barrier: Mbarrier) -> list[str]:
     """Return what has been done to a barrier in its current phase, and every line that may complete it."""
     name = barrier.name.partition("[")[0]
     notes = barrier.history()
-    kinds = [(use.operation, kind_of(use)) for use in users(barrier.allocation)]
-    arriving = [op for op, kind in kinds if kind is None or kind & _ARRIVALS]
-    arriving.sort(key=_position)
-    return notes + (_indented(f"'{name}' can be released by", arriving) or [f"    no line arrives at '{name}'"])
-
-
-def _position(op: Operation) -> tuple[str, int, int]:
-    """A sort key: lines in their order."""
-    found = source_location(op.location)
-    return ("", 0, 0) if found is None else (found.filename, found.line, found.column)
+    arriving = _indented(f"'{name}' can be released by", arrivals(barrier.allocation))
+    return notes + (arriving or [f"    no line arrives at '{name}'"])
 
 
 def _indented(head: str, ops: Sequence[Operation]) -> list[str]:

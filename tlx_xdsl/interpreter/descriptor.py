@@ -16,6 +16,8 @@ from tlx_xdsl.interpreter.matmul import nearest_tf32
 from tlx_xdsl.numerics.arrays import Array, is_float
 from tlx_xdsl.text.diagnostics import report_warning
 
+SIZE = 128
+"""Bytes of a descriptor in memory (CUDA driver API, `CUtensorMap`)."""
 ALIGNMENT = 16
 """Bytes that the address and the outer strides of a tensor map are multiples of (cuTensorMapEncodeTiled)."""
 _ADDRESSES = 1 << 64
@@ -39,6 +41,8 @@ class Descriptor:
     """True if loads round f32 elements to tf32 (CU_TENSOR_MAP_DATA_TYPE_TFLOAT32)."""
     surplus: int = 0
     """Elements after the last one of a row that stores write, too (`in_units`)."""
+    place: int | None = None
+    """The address of its 128 bytes, where the kernel has made it in global memory: each copy reads them."""
 
     def check(self, op: Operation) -> None:
         """Raise Fault for what TMA cannot address."""
@@ -120,6 +124,8 @@ class Descriptor:
     def _window(
         self, op: Operation, memory: GlobalMemory, corner: Sequence[int], verb: str
     ) -> tuple[tuple[slice, ...], Array | None]:
+        if self.place is not None:
+            memory.bytes_at(op, self.place, SIZE, "load")
         low = [max(-at, 0) for at in corner]
         reach = (*self.shape[:-1], self.shape[-1] + self.surplus)
         high = [min(size - at, part) for at, size, part in zip(corner, reach, self.block, strict=True)]

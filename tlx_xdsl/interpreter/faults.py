@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Operation, SSAValue
@@ -10,13 +11,34 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import error_at, source_location
 
+if TYPE_CHECKING:
+    from tlx_xdsl.interpreter.races import Actor
+
 
 class Fault(CompilationError):
     """A kernel did something wrong while it ran: located like every error, at the line that did it."""
 
 
+class Unsupported(Fault):
+    """The interpreter can't run something, which says nothing about the kernel."""
+
+
 class Race(Fault):
     """Two accesses to the same bytes that nothing orders."""
+
+    before: Actor | None = None
+    """Who has made the earlier access, where one buffer is accessed twice."""
+
+
+class OutOfBounds(Fault):
+    """An access to global memory outside of all arrays."""
+
+    op: Operation | None = None
+    """What makes it."""
+
+
+class UninitializedRead(Fault):
+    """A read of shared or tensor memory that was not written, or that another buffer has overwritten."""
 
 
 class Deadlock(Fault):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.faults import Fault, fault_at
+from tlx_xdsl.interpreter.faults import Fault, OutOfBounds, fault_at
 from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.interpreter.uninitialized import UninitializedReads
 from tlx_xdsl.numerics.arrays import Array, poison
@@ -112,15 +112,18 @@ class GlobalMemory:
         Raises Fault for an address outside of all buffers, or one that is not aligned.
         """
         if mask is None:
-            buffer, index = self._reach(op, addresses, dtype, "load")
-            if buffer is not None:
-                return buffer.bytes[: len(buffer.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)[index]
-            return self._scattered(op, np.asarray(addresses), dtype)
+            return self._loaded(op, addresses, dtype)
         result = np.array(np.broadcast_to(other, np.shape(addresses)), dtype)
         chosen = np.broadcast_to(mask, result.shape)
         if chosen.any():
-            result[chosen] = self.load(op, np.asarray(addresses)[chosen], dtype, None, other)
+            result[chosen] = self._loaded(op, np.asarray(addresses)[chosen], dtype)
         return result
+
+    def _loaded(self, op: Operation, addresses: Array, dtype: np.dtype[Any]) -> Array:
+        buffer, index = self._reach(op, addresses, dtype, "load")
+        if buffer is not None:
+            return buffer.bytes[: len(buffer.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)[index]
+        return self._scattered(op, np.asarray(addresses), dtype)
 
     def store(self, op: Operation, addresses: Array, values: Array, dtype: np.dtype[Any], mask: Array | None) -> None:
         """Write `values` where `mask` holds.
@@ -186,10 +189,13 @@ class GlobalMemory:
         assert buffer.written is not None
         held = buffer.written[: len(buffer.written) // size * size].reshape(-1, size)
         flat = np.ravel(index)
+        if verb.endswith(READING):
+            self.uninitialized.read.add(buffer.name)
         if verb.endswith(READING) and not (found := held[flat]).all():
             first = int(flat[np.flatnonzero(~found.all(1))[0]]) * size
             self.uninitialized.check(op, buffer.name, found, first)
         if not verb.endswith("load"):
+            self.uninitialized.writers[buffer.name] = op
             held[flat] = 1
 
     def _reach(
@@ -236,13 +242,14 @@ class GlobalMemory:
     def _outside(self, op: Operation, address: int, size: int, verb: str, count: str) -> Fault:
         at = bisect_right(self._starts, address + GAP // 2) - 1
         if at < 0:
-            return fault_at(op, f"{verb} out of bounds at address {address:#x}, where there is no array{count}")
+            return _out_of_bounds(op, f"{verb} out of bounds at address {address:#x}, where there is no array{count}")
         buffer = self._buffers[at]
         if address < buffer.start:
             where = f"{buffer.start - address} bytes before '{buffer.name}'"
         else:
             where = f"byte {address - buffer.start} of '{buffer.name}'"
-        return fault_at(op, f"{verb} out of bounds: {size} bytes at {where}, which has {len(buffer.bytes)}{count}")
+        held = len(buffer.bytes)
+        return _out_of_bounds(op, f"{verb} out of bounds: {size} bytes at {where}, which has {held}{count}")
 
     def _scattered(self, op: Operation, addresses: Array, dtype: np.dtype[Any]) -> Array:
         result = poison(addresses.shape, dtype)
@@ -253,6 +260,13 @@ class GlobalMemory:
                 count = len(buffer.bytes) // dtype.itemsize * dtype.itemsize
                 result[inside] = buffer.bytes[:count].view(dtype)[index]
         return result
+
+
+def _out_of_bounds(op: Operation, message: str) -> Fault:
+    fault = fault_at(op, message, (), OutOfBounds)
+    assert isinstance(fault, OutOfBounds)
+    fault.op = op
+    return fault
 
 
 def offsets_of(first: int, counts: list[int], strides: list[int], size: int) -> NDArray[np.int64]:

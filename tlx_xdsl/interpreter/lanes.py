@@ -23,7 +23,7 @@ from tlx_xdsl.dialects.memref import LoadOp
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.code import FunctionPlan, fault_of
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Kind
@@ -150,7 +150,7 @@ def _build(planner: Planner, op: Operation) -> LaneRun:
 def _scalar(planner: Planner, op: Operation) -> LaneRun:
     kind, run = planner.build(op)
     if kind == Kind.STEP:
-        raise fault_at(op, f"the interpreter can't run '{op.name}' for each element of a tensor")
+        raise fault_at(op, f"the interpreter can't run '{op.name}' for each element of a tensor", kind=Unsupported)
     is_pure, many = kind == Kind.PURE, len(op.results) != 1
 
     def on_lanes(task: Task, mask: Mask, values: Sequence[Array]) -> Sequence[Array]:

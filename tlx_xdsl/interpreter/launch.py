@@ -30,12 +30,14 @@ class Settings:
     max_turns: int = MAX_TURNS
     max_operations: int = MAX_OPERATIONS
     max_seconds: float = MAX_SECONDS
+    overlapping: bool = False
+    """Whether clusters go on in turn at their atomic operations, and start side by side."""
 
     @property
     def name(self) -> str:
         """Return how to ask for the same schedule again."""
         seed = f", seed {self.seed}" if self.schedule in SEEDED else ""
-        return f"schedule '{self.schedule}'{seed}"
+        return f"schedule '{self.schedule}'{seed}{', overlapping' if self.overlapping else ''}"
 
 
 def clusters(launch: Launch) -> Firsts:
@@ -53,7 +55,8 @@ def run_clusters(
     """Run the clusters that begin at the programs `firsts`; gives the number of turns that each has taken.
 
     They run one after the other, as far as they can: when one does nothing but repeat a loop or poll, it may wait for
-    what a later one writes, and the next ones go on beside it.
+    what a later one writes, and the next ones go on beside it. With `overlapping` they are side by side from the start,
+    and each goes as far as its next atomic operation.
     `idle` are clusters of this launch that have run before, to be used again: they know where buffers lie.
     Raises Fault for what a kernel does wrong; what it leaves unfinished is reported as warnings.
     """
@@ -64,16 +67,16 @@ def run_clusters(
     with np.errstate(all="ignore"):
         while waiting or running:
             if not running:
-                running.append(_start(launch, waiting, idle, settings, observer))
+                running.append(_run(*start(launch, waiting, idle, settings, observer), settings))
             current = running.pop(0)
             written = launch.memory.changes.count
-            with _noted(current.cluster):
+            with noted(current.cluster):
                 current.cluster.budget.resume()
                 state = next(current.progress, _ENDED)
                 current.cluster.budget.pause()
             if state is _ENDED:
                 stuck = 0
-                with _noted(current.cluster):
+                with noted(current.cluster):
                     check_end(current.cluster)
                 if launch.order is None:  # what a cluster has done is kept by its agents
                     idle.append(current.cluster)
@@ -83,19 +86,19 @@ def run_clusters(
             # Who has written something before it waits may have released another one.
             stuck = stuck + 1 if state and launch.memory.changes.count == written else 0
             if waiting and len(running) < resident_clusters(current.cluster):
-                running.insert(0, _start(launch, waiting, idle, settings, observer))
+                running.insert(0, _run(*start(launch, waiting, idle, settings, observer), settings))
             elif stuck >= len(running):
                 # All have been asked in turn, and each waits for another one.
                 first = min((each.cluster for each in running), key=lambda cluster: cluster.blocks[0].program[::-1])
-                with _noted(first):
+                with noted(first):
                     fault = deadlock(first)
                     if waiting:
-                        fault.notes = (*fault.notes, *_residency(first, len(running), len(waiting)))
+                        fault.notes = (*fault.notes, *residency(first, len(running), len(waiting)))
                     raise fault
 
 
 @contextmanager
-def _noted(cluster: Cluster) -> Generator[None]:
+def noted(cluster: Cluster) -> Generator[None]:
     """Say with a fault which programs it is of."""
     try:
         yield
@@ -131,7 +134,8 @@ def resident_clusters(cluster: Cluster) -> int:
     return max(1, ctas // len(cluster.blocks))
 
 
-def _residency(cluster: Cluster, running: int, waiting: int) -> list[str]:
+def residency(cluster: Cluster, running: int, waiting: int) -> list[str]:
+    """Notes of a deadlock: how many clusters are resident at once, and how many are not."""
     target = cluster.launch.target
     if target is None:
         return []
@@ -152,13 +156,19 @@ class _Running:
     """The cluster's time when it began."""
 
 
-def _start(
+def _run(cluster: Cluster, policy: scheduler.Policy, settings: Settings) -> _Running:
+    progress = scheduler.run(cluster, policy, settings.max_turns, pauses=settings.overlapping)
+    return _Running(cluster, progress, cluster.time)
+
+
+def start(
     launch: Launch,
     waiting: Unlaunched,
     idle: list[Cluster],
     settings: Settings,
     observer: Observer | None,
-) -> _Running:
+) -> tuple[Cluster, scheduler.Policy]:
+    """Launch the next cluster, before its first turn, with what schedules it; one of `idle` where there is any."""
     cluster = idle.pop() if idle else Cluster(launch, observer=observer)
     cluster.waiting_clusters = waiting
     first = waiting.take()
@@ -173,5 +183,4 @@ def _start(
         task = block.start("the default task", 0, launch.plan.warps, [], Clock())
         coordinates = [np.int32(number) for number in (*block.program, *launch.grid)][: launch.plan.coordinates]
         task.coroutine = launch.plan.kernel.call(task, [*launch.arguments, *coordinates])
-    policy = scheduler.make_policy(settings.schedule, seed)
-    return _Running(cluster, scheduler.run(cluster, policy, settings.max_turns), cluster.time)
+    return cluster, scheduler.make_policy(settings.schedule, seed)

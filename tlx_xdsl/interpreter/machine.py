@@ -13,16 +13,16 @@ from tlx_xdsl.interpreter.budget import Budget
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import OVER, Queue, TensorCore, Transfer
-from tlx_xdsl.interpreter.faults import fault_at, location_of
+from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.global_order import GlobalOrder, OrderedMemory
+from tlx_xdsl.interpreter.global_order import GlobalOrder
 from tlx_xdsl.interpreter.grid import Unlaunched
-from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
+from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier, Passage
 from tlx_xdsl.interpreter.memory import Memory, Placement, View
+from tlx_xdsl.interpreter.ordered_memory import OrderedMemory
 from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.interpreter.registry import Coroutine, Waiting
 from tlx_xdsl.interpreter.unwritten import UninitializedReadPolicy
-from tlx_xdsl.interpreter.users import lines
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.targets import Target
 
@@ -71,6 +71,8 @@ class Launch:
     """The GPU that it is for, which says how many programs are resident at once."""
     order: GlobalOrder | None = None
     """The accesses of all programs to global memory, where they are checked against each other."""
+    fences_copies: bool = False
+    """True if what cp.async writes needs a proxy fence before TMA and tensor cores read it."""
     in_issue_order: bool = False
     """True if all that one task issues to a tensor core of Blackwell counts as ordered (`tensor_core`)."""
 
@@ -95,8 +97,8 @@ class Task:
     op: Operation | None = None
     """The operation that it is at: others have had their turn before it, or inside."""
     ended: bool = False
-    passed: tuple[Operation, Mbarrier] | None = None
-    """The mbarrier that it has waited at last, and the operation."""
+    passed: Passage | None = None
+    """Its last wait at an mbarrier or a named barrier."""
     turns: int = 0
     """The number of turns that it has had."""
     queues: dict[str, Queue] = field(default_factory=dict[str, Queue])
@@ -154,14 +156,6 @@ class Task:
         """Its name, with its thread block where there are several."""
         return self.name if len(self.cluster.blocks) == 1 else f"{self.name} of CTA {self.block.rank}"
 
-    def story(self) -> list[str]:
-        """Return what it has waited for last, for the report of a race."""
-        if self.passed is None:
-            return [f"{self.label} has waited at no mbarrier so far"]
-        op, barrier = self.passed
-        story = [f"{self.label} has last waited at '{barrier.name}', at {location_of(op)}; that phase had got:"]
-        return story + [f"    {line}" for line in lines([arrival.op for arrival in barrier.before])]
-
     # Knowledge -------------------------------------------------------------------------------------------------------
 
     def actor(self, op: Operation, view: View) -> Actor:
@@ -206,9 +200,9 @@ class Task:
         """Acquire what others have released."""
         self.clock.join(clock)
 
-    def fence(self) -> None:
+    def fence(self, *, in_shared: bool = True, in_global: bool = False) -> None:
         """Make all that is known visible to the async proxy; what this task writes from now on is not in it."""
-        self.clock.fence()
+        self.clock.fence(in_shared=in_shared, in_global=in_global)
         self._step()
 
     def _step(self) -> None:
@@ -263,10 +257,15 @@ class Task:
 
     def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None]) -> Transfer:
         """Start an asynchronous operation."""
-        return self.cluster.issue(queue, op, finish, self.clock.only(self.cluster.passed_on))
+        transfer = self.cluster.issue(queue, op, finish, self.clock.only(self.cluster.passed_on))
+        transfer.issuer = self
+        return transfer
 
-    def wait_for(self, queue: Queue, number: int, op: Operation) -> Coroutine:
-        """Wait until the transfers of a queue up to `number` are complete, and acquire that."""
+    def wait_for(self, queue: Queue, number: int, op: Operation, *, is_generic: bool = False) -> Coroutine:
+        """Wait until the transfers of a queue up to `number` are complete, and acquire that.
+
+        What they have written through the generic proxy (`is_generic`) needs a proxy fence.
+        """
         yield Waiting(
             op,
             lambda: queue.done >= number,
@@ -274,7 +273,7 @@ class Task:
         )
         queue.waited = max(queue.waited, number)
         queue.wait = op
-        self.clock.observe(queue.agent, number)
+        (self.clock.see if is_generic else self.clock.observe)(queue.agent, number)
 
 
 class ThreadBlock:

@@ -25,6 +25,26 @@ class Arrival:
     op: Operation
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A wait at a barrier that a task has passed."""
+
+    op: Operation
+    barrier: str
+    """Its name, with the slot."""
+    phase: int | None = None
+    """The phase of an mbarrier that it was for; -1 for the one before the first, which is complete from the start."""
+    repeats: bool = False
+    """True if the wait before it at the same mbarrier was for the same phase: it passes at once."""
+    arrivals: tuple[Operation, ...] = ()
+    """What had completed that phase."""
+
+    @property
+    def parity(self) -> int | None:
+        """The parity that the wait was given."""
+        return None if self.phase is None else self.phase & 1
+
+
 @dataclass(slots=True)
 class Mbarrier:
     """An mbarrier object: it counts arrivals and bytes, and a phase completes when both are at zero."""
@@ -45,6 +65,8 @@ class Mbarrier:
     """The number of completed phases: the current phase's parity is its lowest bit."""
     had_bytes: bool = False
     """True if the current phase expects bytes."""
+    expected: int = 0
+    """All bytes that the current phase was told to expect."""
     waited: int = 0
     """The phases below this one were waited for."""
     data_phase: int = -1
@@ -59,6 +81,8 @@ class Mbarrier:
     """The arrivals of the phase before that one."""
     passed: dict[int, tuple[int, Operation]] = field(default_factory=dict[int, tuple[int, Operation]])
     """The waits for the phase before the current one: the number of the wait and the operation, by mark."""
+    waits: dict[int, tuple[int, int, int]] = field(default_factory=dict[int, tuple[int, int, int]])
+    """How many waits each task has passed, and the phases of the first and the last of them, by mark."""
     gathering: Clock = field(default_factory=Clock)
     """The knowledge released by the arrivals of the current phase."""
     completed: Clock = field(default_factory=Clock)
@@ -85,7 +109,7 @@ class Mbarrier:
         """Return whether the phase of that parity is complete (PTX: mbarrier.try_wait.parity)."""
         return self.phase & 1 != parity & 1
 
-    def pass_wait(self, op: Operation, mark: int, clock: Clock) -> None:
+    def pass_wait(self, op: Operation, mark: int, clock: Clock) -> Passage:
         """Note that a task has waited for the phase before the current one, and let it acquire what has completed that.
 
         `mark` is the agent that counts what it does at mbarriers. Who sees anything of what it does after the wait
@@ -106,10 +130,15 @@ class Mbarrier:
         self.waited = max(self.waited, self.phase)
         self.passed[mark] = (clock.seen[mark], op)
         clock.join(self.completed)
+        meant = self.phase - 1
+        count, first, last = self.waits.get(mark, (0, meant, meant - 1))
+        self.waits[mark] = (count + 1, first, meant)
+        return Passage(op, self.name, meant, last == meant, tuple(arrival.op for arrival in self.before))
 
     def expect(self, size: int) -> None:
         """Make the current phase wait for `size` bytes more."""
         self.bytes += size
+        self.expected += size
         self.had_bytes = True
 
     def arrive(self, op: Operation, count: int, clock: Clock, mark: int) -> bool:
@@ -179,12 +208,7 @@ class Mbarrier:
         if self.pending:
             return False
         if self.bytes < 0:
-            raise fault_at(
-                op,
-                f"{-self.bytes} bytes more arrive on '{self.name}' than were expected for its phase {self.phase}: "
-                "the expected bytes are too few",
-                self.history(),
-            )
+            raise fault_at(op, self.surplus(-self.bytes, self.phase), self.history())
         if self.bytes:
             return False
         self._check_passed(op)
@@ -193,10 +217,18 @@ class Mbarrier:
         self.phase += 1
         self.pending = self.count
         self.had_bytes = False
+        self.expected = 0
         self.completed, self.gathering = self.gathering, Clock()
         self.earlier, self.before, self.arrived = self.before, self.arrived, []
         self.passed.clear()
         return True
+
+    def surplus(self, size: int, phase: int) -> str:
+        """Describe that copies for a phase bring `size` bytes more than it expects."""
+        return (
+            f"{size} bytes more arrive on '{self.name}' than were expected for its phase {phase}: "
+            "the expected bytes are too few"
+        )
 
     def _check_passed(self, op: Operation) -> None:
         """Check that no wait for the phase before this one could have come too late.
@@ -229,6 +261,15 @@ class NamedBarrier:
     completed: Clock = field(default_factory=Clock)
     ops: dict[int, Operation] = field(default_factory=dict[int, Operation])
     """The arrivals of the current phase, by agent."""
+    steps: list[Arrival] = field(default_factory=list["Arrival"])
+    """The same with what clocks know of them."""
+    before: tuple[Arrival, ...] = ()
+    """The arrivals of the phase before."""
+
+    @property
+    def name(self) -> str:
+        """Its name in reports."""
+        return f"named barrier {self.number}"
 
     def arrive(self, op: Operation, threads: int, expected: int, clock: Clock, agent: int) -> None:
         """Arrive with all `threads` of a task, of `expected` in all.
@@ -259,6 +300,15 @@ class NamedBarrier:
                 "threads have arrived, and the others are still to come",
                 [*self.history(), *self.others(op)],
             )
+        for other in self.before:
+            if not clock.knows(other.agent, other.step):
+                raise fault_at(
+                    op,
+                    f"nothing orders this arrival at named barrier {self.number} after its phase before: it may count "
+                    "for that phase, in which the task arrives twice then",
+                    (f"that phase is completed by what arrives at {location_of(other.op)}, too", *self.history()),
+                    Race,
+                )
         self.threads = expected
         self.arrived += threads
         if self.arrived > expected:
@@ -268,10 +318,13 @@ class NamedBarrier:
                 self.history(),
             )
         self.ops[agent] = op
+        self.steps.append(Arrival(agent, clock.seen.get(agent, 0), op))
         self.gathering.join(clock)
         if self.arrived == expected:
             self.arrived = 0
             self.phase += 1
+            self.before = tuple(self.steps)
+            self.steps.clear()
             self.ops.clear()
             self.completed, self.gathering = self.gathering, Clock()
 

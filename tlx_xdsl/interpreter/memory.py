@@ -106,6 +106,8 @@ class Memory:
         """Views whose addresses were taken, by their families and first bytes."""
         self.views: dict[Any, View] = {}
         """Views that are made anew in every run of a kernel, by what they are."""
+        self.writes = 0
+        """Writes of views so far."""
 
     def clear(self) -> None:
         """Forget what a thread block has left, but not where things lie: the next one allocates the same."""
@@ -168,6 +170,8 @@ class View:
     """Bytes from an element to each of its copies, which are written with it."""
     start: tuple[int, ...] = ()
     """The index of the first element in the tile that the view is a part of; empty for a whole tile."""
+    seen_as: NDArray[np.int64] | None = None
+    """Byte of each element of the view that this one reinterprets, where that has the same ones in another order."""
     _at: NDArray[np.int64] | None = None
     _bytes: NDArray[np.int64] | None = None
     _footprint: Footprint | None = None
@@ -257,6 +261,8 @@ class View:
 
     def write(self, values: Array) -> None:
         """Set all elements."""
+        self.memory.writes += 1
+        self.cell.written_as = (self.memory.writes, self.offsets)
         elements, at = self._elements(), self._indices()
         elements[at] = values
         for copy in self.copies:
@@ -267,6 +273,15 @@ class View:
             return
         for start, end in self.footprint.intervals:
             writers[start:end] = family
+
+    @property
+    def is_permuted(self) -> bool:
+        """Whether what was written last lies in the order of the view that this one reinterprets."""
+        if self.seen_as is None or (written := self.cell.written_as) is None:
+            return False
+        serial, order = written
+        is_last = all(each.written_as is None or each.written_as[0] <= serial for each in self.cell.neighbours)
+        return is_last and np.array_equal(order.ravel(), self.seen_as)
 
     def raw(self, op: Operation, size: int) -> NDArray[np.uint8]:
         """The first `size` bytes of the view, in the order of their addresses.

@@ -20,7 +20,7 @@ from tlx_xdsl.dialects.func import program_arguments
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.code import Body, Function, FunctionPlan, Graph, Plan, Runner, Step, Watcher
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.ops import register_all
 from tlx_xdsl.interpreter.registry import BUILDERS, Kind, Run
 from tlx_xdsl.interpreter.threads import by_threads, is_scalar_code, reads_threads
@@ -73,13 +73,14 @@ class Planner:
     def build(self, op: Operation) -> tuple[Kind, Run]:
         """Return what runs one operation."""
         if (builder := BUILDERS.get(type(op))) is None:
-            raise fault_at(op, f"the interpreter can't run '{op.name}'")
+            raise fault_at(op, f"the interpreter can't run '{op.name}'", kind=Unsupported)
         uses_buffers = any(isinstance(value.type, MemDescType) for value in (*op.operands, *op.results))
         if self.plan.ctas > 1 and uses_buffers and op.name not in _BY_THREADS:
             raise fault_at(
                 op,
                 f"tensors span {self.plan.ctas} CTAs here ('ttg.num-ctas'): the interpreter runs these as one program, "
                 f"but '{op.name}' works on the memory of one CTA",
+                kind=Unsupported,
             )
         kind, run = builder(op, self)
         if self.plan.by_threads and not is_scalar_code(op):

@@ -96,6 +96,8 @@ class Cell:
     reads: dict[int, Actor] = field(default_factory=dict[int, Actor])
     neighbours: list[Cell] = field(default_factory=list["Cell"])
     """The cells with a byte of this one, itself included."""
+    written_as: tuple[int, NDArray[np.int64]] | None = None
+    """The number of the last write, and the byte of each element that was written."""
 
     def read(self, actor: Actor, clock: Clock, name: str) -> None:
         """Note a read of the bytes, which belong to `name`.
@@ -153,7 +155,7 @@ class Races:
     def clear(self) -> None:
         """Forget all accesses."""
         for cell in self._cells.values():
-            cell.write = None
+            cell.write = cell.written_as = None
             cell.reads.clear()
 
     def __iter__(self) -> Iterator[Cell]:
@@ -190,4 +192,5 @@ def _race(before: Actor, now: Actor, name: str, verb: str, past: str) -> Race:
         notes.append(f"a barrier must order them: {before.what} arrives at it after that line, this one waits for it")
     race = fault_at(now.op, message, notes, Race)
     assert isinstance(race, Race)
+    race.before = before
     return race

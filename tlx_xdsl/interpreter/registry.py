@@ -54,10 +54,14 @@ class Waiting:
     """Describes what it waits for, and what is missing, for the report of a deadlock."""
     barrier: View | None = None
     """The mbarrier that it waits at."""
+    parity: int = 0
+    """The parity of the phase that it waits for there."""
     named: int | None = None
     """The named barrier that it waits at."""
     spins: bool = False
     """True if it may wait for what another program writes: it repeats a loop, or polls."""
+    in_vain: bool = False
+    """True if it has polled and found nothing new, and has changed nothing."""
 
 
 Coroutine: TypeAlias = Generator[Waiting | None, None, Any]

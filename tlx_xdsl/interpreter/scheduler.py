@@ -9,10 +9,12 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from tlx_xdsl.dialects.base.effects import Kind, Space, accesses_of
 from tlx_xdsl.errors import InputError
+from tlx_xdsl.interpreter.causes import explained
 from tlx_xdsl.interpreter.deadlock import deadlock
 from tlx_xdsl.interpreter.engine import Transfer
-from tlx_xdsl.interpreter.faults import Race, fault_at
+from tlx_xdsl.interpreter.faults import Race, UninitializedRead, fault_at
 from tlx_xdsl.interpreter.limits import POLICIES
 from tlx_xdsl.interpreter.machine import Cluster, Task
 
@@ -102,11 +104,15 @@ SPINS = 256
 asynchronous operation has ended."""
 
 
-def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[bool]:
+_PAUSES = 0.5
+"""Of the atomic operations at which others may go on, those at which they do in a schedule with a seed."""
+
+
+def run(cluster: Cluster, policy: Policy, max_turns: int, *, pauses: bool = False) -> Iterator[bool]:
     """Run all tasks of a cluster to their end, and then what outlives them.
 
     Lets other clusters go on when it does nothing but spin (gives False), and when it can't go on until one of them
-    writes something (gives True).
+    writes something (gives True). If it `pauses`, also before each atomic operation on global memory (gives False).
 
     Raises Fault for what they do wrong, Deadlock when none can go on, and Fault when they take more than `max_turns`.
     """
@@ -115,8 +121,8 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[bool]:
     end = cluster.time + max_turns
     spins = 0
     while tasks:
-        ready = [task for task in tasks if task.waiting is None or task.waiting.ready()]
-        transfers = [transfer for queue in cluster.busy for transfer in queue.ready]
+        ready = [task for task in tasks if is_ready(task)]
+        transfers = ready_transfers(cluster)
         if not ready and not transfers:
             if not any(task.waiting is not None and task.waiting.spins for task in tasks):
                 raise deadlock(cluster)
@@ -126,46 +132,71 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[bool]:
         cluster.time += 1
         if isinstance(chosen, Transfer):
             spins = 0
-            _complete(cluster, chosen)
+            complete(cluster, chosen)
             continue
         if cluster.time > end:
             raise fault_at(
                 chosen.op or cluster.plan.function, f"no end after {max_turns} turns: {chosen.label} still runs"
             )
-        _give_turn(chosen)
+        give_turn(chosen)
         if observer is not None:
             observer.ran(chosen)
         if chosen.waiting is not None:
             spins = spins + 1 if chosen.waiting.spins else 0
-        if spins > SPINS:
+        is_pause = pauses and _communicates(chosen) and (cluster.chance is None or cluster.chance.random() < _PAUSES)
+        if spins > SPINS or is_pause:
             spins = 0
             yield False
     while transfers := [transfer for queue in cluster.busy if queue.outlives for transfer in queue.ready]:
         chosen = policy.choose((), transfers)
         assert isinstance(chosen, Transfer)
         cluster.time += 1
-        _complete(cluster, chosen)
+        complete(cluster, chosen)
 
 
-def _complete(cluster: Cluster, transfer: Transfer) -> None:
+def _communicates(task: Task) -> bool:
+    """Whether a task that has given its turn back looks at what other programs do, or is about to."""
+    if task.waiting is not None:
+        return task.waiting.spins
+    op = task.op
+    return not task.ended and op is not None and any(
+        Kind.ATOMIC in access.kind and access.space is Space.GLOBAL for access in accesses_of(op) or ()
+    )  # fmt: skip
+
+
+def is_ready(task: Task) -> bool:
+    """Return whether a task can go on."""
+    return task.waiting is None or task.waiting.ready()
+
+
+def ready_transfers(cluster: Cluster) -> list[Transfer]:
+    """The asynchronous operations that may take effect next."""
+    return [transfer for queue in cluster.busy for transfer in queue.ready]
+
+
+def complete(cluster: Cluster, transfer: Transfer) -> None:
     """Let an asynchronous operation take effect."""
-    transfer.complete()
+    try:
+        transfer.complete()
+    except (Race, UninitializedRead) as fault:
+        if transfer.issuer is None:
+            raise
+        raise explained(fault, transfer.issuer) from None
     if not transfer.queue.pending:
         del cluster.busy[transfer.queue]
     if cluster.observer is not None:
         cluster.observer.completed(cluster, transfer)
 
 
-def _give_turn(task: Task) -> None:
+def give_turn(task: Task) -> None:
     """Let a task go on until it gives its turn back, and find out why it does."""
     task.waiting = None
     task.turns += 1
     assert task.coroutine is not None
     try:
         task.waiting = next(task.coroutine)
-    except Race as race:
-        race.notes = (*race.notes, *task.story())
-        raise
+    except (Race, UninitializedRead) as fault:
+        raise explained(fault, task) from None
     except StopIteration:
         task.cluster.tasks.remove(task)
         task.ended = True

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.faults import Fault, fault_at
 from tlx_xdsl.numerics.arrays import poison
 from tlx_xdsl.text.diagnostics import report_warning
 
@@ -59,9 +59,9 @@ class UninitializedArray(np.ndarray[Any, np.dtype[Any]]):
     def __setitem__(self, index: Any, value: Any) -> None:
         """Write elements."""
         super().__setitem__(index, value)
-        if (mine := self._elements()) is None:
+        if (mine := self.written_elements()) is None:
             return
-        given = value._elements() if isinstance(value, UninitializedArray) else None
+        given = value.written_elements() if isinstance(value, UninitializedArray) else None
         is_same = given is not None and value.dtype == self.dtype
         mine[index] = given if is_same else np.void(b"\1" * self.itemsize)
 
@@ -71,7 +71,7 @@ class UninitializedArray(np.ndarray[Any, np.dtype[Any]]):
         found[...] = self
         return found
 
-    def _elements(self) -> NDArray[Any] | None:
+    def written_elements(self) -> NDArray[Any] | None:
         """An array like this one that has 1 in each byte that has been written."""
         if self.record is None:
             return None
@@ -90,6 +90,31 @@ class UninitializedReads:
     only_warns: bool = False
     reported: set[tuple[Operation, str]] = field(default_factory=set[tuple[Operation, str]])
     """The operations and arrays of which a warning was given."""
+    read: set[str] = field(default_factory=set[str])
+    """The arrays of which something was read."""
+    writers: dict[str, Operation] = field(default_factory=dict[str, Operation])
+    """The operation that has written last to each array."""
+
+    def unfilled(self, name: str, array: Any) -> Fault | None:
+        """The report of an array that was declared uninitialized, is only written here, and in part.
+
+        It is a result, then, of which the host reads what nothing has written.
+        """
+        op = self.writers.get(name)
+        if op is None or name in self.read or not isinstance(array, UninitializedArray):
+            return None
+        if (written := array.written_elements()) is None:
+            return None
+        missing = np.frombuffer(written.tobytes(), np.uint8).reshape(-1, array.itemsize).min(1) == 0
+        if not (count := int(missing.sum())):
+            return None
+        first = [int(i) for i in np.unravel_index(int(np.flatnonzero(missing)[0]), array.shape)]
+        left = f"{count} of its {array.size} elements {'is' if count == 1 else 'are'} left so, element {first} first"
+        return fault_at(
+            op,
+            f"'{name}' is declared uninitialized, and {left}",
+            ("it is written here last; what a kernel is not to fill need not be passed: slice the array",),
+        )
 
     def check(self, op: Operation, name: str, found: NDArray[np.uint8], first: int) -> None:
         """Check a read of elements, of whose bytes `found` says whether they are written: a row for each element.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_HALVES
-from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
+from tlx_xdsl.interpreter.faults import Fault, UninitializedRead, fault_at, location_of
 from tlx_xdsl.interpreter.memory import UNINITIALIZED, Family, View
 from tlx_xdsl.interpreter.users import lines, writers
 from tlx_xdsl.numerics.arrays import Array, is_float, poison
@@ -97,13 +97,14 @@ class UninitializedReadPolicy:
             notes = _written_at(view.family)
             if view.memory.name == "tensor memory":
                 notes.append(_HINT)
-            return fault_at(op, f"'{view.name}' is read before it is written: {_count(bad)}", notes)
+            return fault_at(op, f"'{view.name}' is read before it is written: {_count(bad)}", notes, UninitializedRead)
         other = view.memory.placement.families[number - 1]
         by = f"'{other.name}', which lies at the same place, has overwritten it"
         return fault_at(
             op,
             f"'{view.name}' is read, but {by}: {_count(bad)}",
             (f"'{other.name}' is allocated at {location_of(other.op)}", *_written_at(other)),
+            UninitializedRead,
         )
 
 

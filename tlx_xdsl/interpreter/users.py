@@ -49,6 +49,18 @@ def writers(allocation: Operation) -> list[Operation]:
     return [op for op, kind in kinds if kind is None or kind & (Kind.WRITE | Kind.INIT)]
 
 
+def arrivals(allocation: Operation) -> list[Operation]:
+    """The operations that may arrive at an mbarrier of `allocation`, or complete bytes there, in the order of lines."""
+    kinds = [(use.operation, kind_of(use)) for use in users(allocation)]
+    return sorted((op for op, kind in kinds if kind is None or kind & (Kind.ARRIVE | Kind.COMPLETE)), key=_position)
+
+
+def _position(op: Operation) -> tuple[str, int, int]:
+    """A sort key: lines in their order."""
+    found = source_location(op.location)
+    return ("", 0, 0) if found is None else (found.filename, found.line, found.column)
+
+
 def _callee(op: tt.CallOp) -> Iterator[Block]:
     module = op.get_toplevel_object()
     assert isinstance(module, Operation)

@@ -13,7 +13,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import time
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.interpreter.blas import one_thread
+from tlx_xdsl.interpreter.budget import processor_time
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, run_clusters
@@ -113,11 +113,11 @@ class _Alone:
 
         Work is the time of this thread on a processor: other processes do not make a launch worth more of ours.
         """
-        seconds, before = 0.0, time.thread_time()
+        seconds, before = 0.0, processor_time()
         for taken in islice(self.clusters, count):
             self.turns += taken
             self.progress.advance()
-            seconds, before = time.thread_time() - before, time.thread_time()
+            seconds, before = processor_time() - before, processor_time()
         return seconds
 
 

@@ -9,42 +9,45 @@ how many there are. The kernels are in `attention_decode_device`. There is no gr
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels import operator_attention_decode
-from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, SHARED_BYTES, Pieces, pieces_of
-from tlx_xdsl.kernels.attention_decode_device import attention_decode as decode_kernel, merge
+from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS
+from tlx_xdsl.kernels.attention_decode_config import (
+    FP8_REGISTERS,
+    MAX_REGISTERS,
+    blocks_for,
+    decode_pieces,
+    raw_pieces,
+    splits_for,
+)
+from tlx_xdsl.kernels.attention_decode_device import attention_decode as decode_kernel
+from tlx_xdsl.kernels.attention_decode_fp8_device import attention_decode_fp8 as fp8_kernel
+from tlx_xdsl.kernels.attention_decode_operands import (
+    check_columns,
+    check_queries,
+    merged,
+    paged,
+    strides_of,
+    unit_of_rows,
+)
 from tlx_xdsl.kernels.attention_operands import (
     DTYPES,
-    check_heads,
+    check_head_shapes,
     check_rows,
     described_heads,
     factor_of,
+    scale_of,
+    scale_strides,
 )
 from tlx_xdsl.kernels.attention_options import read_options
 from tlx_xdsl.kernels.launching import Launch, Launches, check_hopper, multiprocessors
-from tlx_xdsl.kernels.operands import UNIT, Operand, check_places, check_shape, check_types, empty, is_aligned, operand
+from tlx_xdsl.kernels.operands import Operand, check_places, check_shape, check_types, empty, operand
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import WORKSPACE, Prepared
 
-MAX_QUERIES = 64
-"""Queries of a head; more are `attention_forward`'s."""
-
-PIECE = 64
-"""Elements of a piece of a head at most."""
-
-MIN_PAGE = 8
-"""Rows of the smallest page: the swizzle of shared memory repeats after so many."""
-
-MAX_REGISTERS = {1: None, 2: 128}
-"""Registers of a thread at the launch, by the programs of a multiprocessor; the consumer gets the producer's."""
-
-MAX_SPLITS = 64
-"""Parts of a head's keys, which one program merges at once."""
-
-ITEM_BLOCKS = 2
-"""What an item costs besides its blocks, in blocks of keys: its queries and its sums. An estimate, not measured."""
+FP8_DTYPES = ("fp8e4nv",)
+"""Types of caches in 8 bits."""
 
 
 def attention_decode(
@@ -54,6 +57,8 @@ def attention_decode(
     *,
     lengths: Any = None,
     pages: Any = None,
+    k_scale: Any = None,
+    v_scale: Any = None,
     scale: float | None = None,
     causal: bool = False,
     window: int | None = None,
@@ -72,188 +77,131 @@ def attention_decode(
     page, dim), and the keys of a sequence lie in the pages that its row of the table names. The rows of a page are a
     power of two from 8 on. What the table says after the end of a sequence plays no part.
 
+    k and v may be in e4m3, too, each element times a scale: `k_scale` and `v_scale` are f32 tensors of one element, of
+    (heads of k and v,) or of (batch, heads of k and v), 1 where they are not given. The result is of q's type.
+
     Raises TypeError for other types, ValueError for shapes, strides and options that do not fit, RuntimeError for a GPU
     that is no Hopper.
     """
-    sides = None if window is None else (window, None)
-    options, _ = read_options(_NAME, causal, sides, "bottom-right", softcap, None, ())
-    found = (options.causal, options.window[0], options.softcap, scale)
-    return ATTENTION_DECODE((q, k, v, out, lengths, pages), found)
+    # What they say is read when there is no plan for them yet.
+    return ATTENTION_DECODE((q, k, v, out, lengths, pages, k_scale, v_scale), (bool(causal), window, softcap, scale))
 
 
 def attention_decode_launch(
-    q: Any, k: Any, v: Any, out: Any, *, lengths: Any = None, pages: Any = None,
-    scale: float | None = None, causal: bool = False, window: int | None = None, softcap: float | None = None,
-    splits: int | None = None, programs: int | None = None,
+    q: Any, k: Any, v: Any, out: Any, *, lengths: Any = None, pages: Any = None, k_scale: Any = None,
+    v_scale: Any = None, scale: float | None = None, causal: bool = False, window: int | None = None,
+    softcap: float | None = None, splits: int | None = None, programs: int | None = None,
 ) -> Launches:  # fmt: skip
     """The launches of `attention_decode`, to be bound once and repeated; no extent may be 0.
 
     `programs` share the items, by default the GPU's multiprocessors; `splits` is by default `splits_for`. Raises as
     `attention_decode` does.
     """
-    sides = None if window is None else (window, None)
-    options, _ = read_options(_NAME, causal, sides, "bottom-right", softcap, None, ())
-    found = (options.causal, options.window[0], options.softcap, scale)
-    return _launches((q, k, v, out, lengths, pages), found, splits, programs)
-
-
-def splits_for(heads: int, blocks: int, programs: int) -> int:
-    """Into how many parts the blocks of keys of each of so many heads (over all batches and tiles) are divided.
-
-    The number, at most MAX_SPLITS, for which the program with the most work has the least: rounds of items, times an
-    item's blocks and what it costs besides. Of equal ones the smallest, which merges least.
-    """
-    return min(
-        range(1, min(blocks, MAX_SPLITS) + 1),
-        key=lambda splits: (-(-heads * splits // programs) * (-(-blocks // splits) + ITEM_BLOCKS), splits),
-    )
-
-
-class Blocks(NamedTuple):
-    """Keys of a block, how many blocks of K and V a program has in shared memory, and programs of a multiprocessor."""
-
-    keys: int
-    stages: int
-    resident: int
-
-
-RESIDENT = 2
-"""Programs of a multiprocessor where they fit: one loads while the other computes, begins or ends an item."""
-
-
-def blocks_for(dim: int, v_dim: int) -> Blocks:
-    """Blocks of some 32 KB of K and V, and as many as fit beside the queries, and the sums on their way to memory.
-
-    Those are in the order of the products' results, and change to that of rows through shared memory.
-    """
-    width, v_pieces = _pieces(dim).width, _pieces(v_dim)
-    v_width = v_pieces.width
-    keys = 128 if width + v_width <= 128 else 64
-    resident = RESIDENT if width <= 128 and v_width <= 128 else 1
-    free = SHARED_BYTES // resident - CONSUMER_ROWS * (width * 2 + v_pieces.elements * 4)
-    return Blocks(keys, min(free // (keys * (width + v_width) * 2), 6), resident)
+    settings = (causal, window, softcap, scale)
+    return _launches((q, k, v, out, lengths, pages, k_scale, v_scale), settings, splits, programs)
 
 
 _NAME = "attention_decode"
 
 
 def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
-    q, k, v, out, lengths, pages = tensors
-    each, _, values = _read(q, k, v, lengths, pages)
+    q, k, v, out, lengths, pages, k_scale, v_scale = tensors
+    problem = _Problem.of(q, k, v, lengths, pages, k_scale, v_scale)
     if out is None:
-        out = empty(each, (*each.shape[:3], values.shape[3]))
+        out = empty(problem.q, (*problem.q.shape[:3], problem.v.shape[3]))
     named = {"q": q, "k": k, "v": v, "out": out, "lengths": lengths, "pages": pages}
-    if 0 in each.shape:
+    named |= {"k_scale": k_scale, "v_scale": v_scale}
+    if 0 in problem.q.shape:
         return Prepared(named)
-    launches = _launches((q, k, v, out, lengths, pages), settings, None, None)
+    launches = _launches((q, k, v, out, lengths, pages, k_scale, v_scale), settings, None, None)
     return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
 
 
 ATTENTION_DECODE = PlannedFunction(_NAME, _prepare, results=3, operator=operator_attention_decode.ATTENTION_DECODE)
 
 
-def _read(q: Any, k: Any, v: Any, lengths: Any, pages: Any) -> tuple[Operand, Operand, Operand]:
+class _Problem(NamedTuple):
     """The inputs, checked; with pages, K and V have the shape that they are to the queries."""
-    queries, keys, values = (operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v)))
-    if pages is not None:
-        keys, values = _paged(queries, keys, values, operand(_NAME, "pages", pages))
-    check_heads(queries, keys, values)
-    if queries.shape[2] > MAX_QUERIES:
-        raise ValueError(f"{queries.what}: expected at most {MAX_QUERIES} queries, got {queries.shape[2]}")
-    if lengths is not None:
-        each = operand(_NAME, "lengths", lengths)
-        _check_numbers(queries, each)
-        check_shape(each, queries.shape[:1], "batch of 'q'")
-    return queries, keys, values
+
+    q: Operand
+    k: Operand
+    v: Operand
+    k_scale: Operand | None
+    v_scale: Operand | None
+
+    @property
+    def is_fp8(self) -> bool:
+        """Whether the cache is in 8 bits."""
+        return self.k.dtype in FP8_DTYPES
+
+    @classmethod
+    def of(cls, q: Any, k: Any, v: Any, lengths: Any, pages: Any, k_scale: Any, v_scale: Any) -> _Problem:
+        queries, keys, values = (operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v)))
+        if pages is not None:
+            keys, values = paged(queries, (keys, values), operand(_NAME, "pages", pages))
+        check_types((queries,), DTYPES)
+        check_types((keys, values), (*DTYPES, *FP8_DTYPES))
+        if keys.dtype in DTYPES:
+            check_types((queries, keys), DTYPES)
+            for name, scale in (("k_scale", k_scale), ("v_scale", v_scale)):
+                if scale is not None:
+                    raise TypeError(f"{_NAME}: argument '{name}': expected None for a cache of {k.dtype}")
+        check_places((queries, keys))
+        check_head_shapes(queries, keys, values)
+        check_queries(queries, lengths)
+        return cls(queries, keys, values, scale_of(keys, "k_scale", k_scale), scale_of(values, "v_scale", v_scale))
 
 
-def _paged(queries: Operand, keys: Operand, values: Operand, table: Operand) -> tuple[Operand, Operand]:
-    """K and V as sequences of all keys that the table has room for."""
-    for each in (keys, values):
-        if len(each.shape) != 4:
-            raise ValueError(f"{each.what}: expected (pages, heads, rows of a page, head dim), got {each.shape}")
-    rows = keys.shape[2]
-    if rows < MIN_PAGE or rows & (rows - 1):
-        raise ValueError(f"{keys.what}: expected pages of a power of two of rows, {MIN_PAGE} or more, got {rows}")
-    if values.shape[:1] != keys.shape[:1]:
-        raise ValueError(f"{values.what}: expected {keys.shape[0]} pages, as 'k' has, got {values.shape[0]}")
-    _check_numbers(queries, table)
-    if len(table.shape) != 2 or table.shape[:1] != queries.shape[:1] or not table.shape[1]:
-        raise ValueError(f"{table.what}: expected (batch of 'q', pages of a sequence), got the shape {table.shape}")
-    batch, count = table.shape
-    heads, v_heads = keys.shape[1], values.shape[1]
-    return (
-        replace(keys, shape=(batch, heads, count * rows, keys.shape[3])),
-        replace(values, shape=(batch, v_heads, count * values.shape[2], values.shape[3])),
-    )
-
-
-def _check_numbers(queries: Operand, each: Operand) -> None:
-    if each.dtype != "i32":
-        raise TypeError(f"{each.what}: expected elements of type int32, got {each.value.dtype}")
-    check_places((queries, each))
-    expected = 1
-    for extent, stride in zip(reversed(each.shape), reversed(each.strides), strict=True):
-        if extent > 1 and stride != expected:
-            raise ValueError(f"{each.what}: expected contiguous elements, got the strides {each.strides}")
-        expected *= extent
-
-
-def _pieces(dim: int) -> Pieces:
-    """Pieces of rows of at most 128 bytes: parts of a block lie in shared memory as the block does.
-
-    With sums of 128 columns an item cost 20 us more on an H200, whatever its keys.
-    """
-    found = pieces_of(dim)
-    return found if found.elements <= PIECE else pieces_of(dim, PIECE)
-
-
-def _check_columns(each: Operand) -> None:
-    if each.strides[3] != 1:
-        raise ValueError(f"{each.what}: expected a contiguous last dimension, got the strides {each.strides}")
+def _read_settings(
+    causal: bool, window: int | None, softcap: float | None, scale: float | None
+) -> tuple[bool, int | None, float | None, float | None]:
+    sides = None if window is None else (window, None)
+    options, _ = read_options(_NAME, causal, sides, "bottom-right", softcap, None, ())
+    return options.causal, options.window[0], options.softcap, scale
 
 
 def _launches(
     tensors: tuple[Any, ...], settings: tuple[Any, ...], splits: int | None, programs: int | None
 ) -> Launches:
-    q, k, v, out, lengths, pages = tensors
-    causal, left, softcap, scale = settings
-    queries, _, values = _read(q, k, v, lengths, pages)
+    q, k, v, out, lengths, pages, k_scale, v_scale = tensors
+    causal, left, softcap, scale = _read_settings(*settings)
+    problem = _Problem.of(q, k, v, lengths, pages, k_scale, v_scale)
+    queries, values = problem.q, problem.v
     batch, heads, count, dim = queries.shape
     kv_heads, length, v_dim = values.shape[1:]
     result = operand(_NAME, "out", out)
     check_types((queries, result), DTYPES)
     check_shape(result, (batch, heads, count, v_dim), "that of 'q', with the head dim of 'v'")
     check_rows(queries, count)
-    for each in (queries, result):
-        _check_columns(each)
+    check_columns(queries, result)
     factor = factor_of(_NAME, scale, dim)
     check_hopper(_NAME, queries)
 
     group = heads // kv_heads
-    blocks = blocks_for(dim, v_dim)
+    blocks = blocks_for(dim, v_dim, problem.k.element_bytes)
     page = blocks.keys if pages is None else int(k.shape[2])
     part = min(page, blocks.keys)
-    pieces, v_pieces = _pieces(dim), _pieces(v_dim)
+    pieces, v_pieces = decode_pieces(dim), decode_pieces(v_dim)
     tiles = -(-count * group // CONSUMER_ROWS)
     programs = programs or multiprocessors(queries) * blocks.resident
     splits = splits or splits_for(batch * kv_heads * tiles, -(-length // blocks.keys), programs)
     items, rows = batch * kv_heads * tiles * splits, batch * heads * count
     sums = empty(queries, (splits * rows * (v_dim + 2),), "fp32") if splits > 1 else None
-    unit = _unit(queries, result)
+    unit = unit_of_rows(queries, result)
     aligned = ("q_ptr", "out_ptr", "sums_ptr") if unit > 1 else ()
-    out_strides = {f"out_{name}": stride // unit for name, stride in zip(_STRIDES, result.strides, strict=False)}
+    # How many pieces TMA brings at once: those of 8 bits have rows of 128 bytes where two of 64 elements are one.
+    raw, v_raw = (raw_pieces(each) if problem.is_fp8 else 1 for each in (pieces, v_pieces))
     arguments = {
         "q_ptr": q,
-        "k_desc": described_heads(operand(_NAME, "k", k), part, pieces.elements),
-        "v_desc": described_heads(operand(_NAME, "v", v), part, v_pieces.elements),
+        "k_desc": described_heads(operand(_NAME, "k", k), part, pieces.elements * raw),
+        "v_desc": described_heads(operand(_NAME, "v", v), part, v_pieces.elements * v_raw),
         "out_ptr": out,
         "sums_ptr": sums,
         "lengths_ptr": lengths,
         "table_ptr": pages,
         "sm_scale": factor,
-        **{f"q_{name}": stride // unit for name, stride in zip(_STRIDES, queries.strides, strict=False)},
-        **out_strides,
+        **strides_of("q", queries, unit),
+        **strides_of("out", result, unit),
         "ITEMS": items,
         "TILES": tiles,
         "SPLITS": splits,
@@ -280,44 +228,29 @@ def _launches(
         "PART": part,
         "UNIT": unit,
     }
+    kernel, registers = decode_kernel, MAX_REGISTERS[blocks.resident]
+    if problem.is_fp8:
+        kernel, (registers, constexprs["REGISTERS"]) = fp8_kernel, FP8_REGISTERS[blocks.resident]
+        constexprs |= {"RAW": raw, "V_RAW": v_raw}
+        arguments |= {"k_scale_ptr": k_scale, "v_scale_ptr": v_scale}
+        arguments |= scale_strides("k_scale", problem.k_scale) | scale_strides("v_scale", problem.v_scale)
     device = queries.device
     first = Launch.of(
-        decode_kernel,
+        kernel,
         (min(items, programs),),
         arguments,
         constexprs,
         device,
         _SOURCES,
         aligned,
-        maxnreg=MAX_REGISTERS[blocks.resident],
+        maxnreg=registers,
     )
     if sums is None:
         return Launches((first,))
-    arguments = {
-        "sums_ptr": sums,
-        "out_ptr": out,
-        "SPLITS": splits,
-        "TOTAL_ROWS": rows,
-        "HEADS": heads,
-        "QUERIES": count,
-        "V_DIM": v_dim // unit,
-        **out_strides,
-    }
-    constexprs = {"COUNT": 1 << (splits - 1).bit_length(), "WIDTH": 1 << (v_dim - 1).bit_length(), "UNIT": unit}
-    second = Launch(merge, (rows,), arguments, constexprs, device, sources=_SOURCES, launch_pdl=True, aligned=aligned)
-    return Launches((first, second), sums)
-
-
-_STRIDES = ("batch", "head", "row")
-
-
-def _unit(queries: Operand, result: Operand) -> int:
-    """UNIT where all rows of both are multiples of it long and apart, and begin at multiples of 16 bytes; else 1."""
-    numbers = (*queries.strides[:3], *result.strides[:3], queries.shape[3], result.shape[3])
-    return UNIT if all(each % UNIT == 0 for each in numbers) and is_aligned(queries) and is_aligned(result) else 1
+    return Launches((first, merged(queries, result, sums, splits, unit, _SOURCES)), sums)
 
 
 _SOURCES = {
     "q_ptr": "q", "k_desc": "k", "v_desc": "v", "out_ptr": "out", "sums_ptr": WORKSPACE, "lengths_ptr": "lengths",
-    "table_ptr": "pages",
+    "table_ptr": "pages", "k_scale_ptr": "k_scale", "v_scale_ptr": "v_scale",
 }  # fmt: skip

@@ -26,45 +26,10 @@ Memory after the end of a sequence may hold NaN, and 0 * NaN is NaN: the consume
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention_pieces import (
-    ROWS,
-    add_values,
-    as_matrix,
-    block_of,
-    load_pieces,
-    scores_of,
-    times,
-    wait_for,
-    zeros_of,
-)
-from tlx_xdsl.kernels.attention_scores import LOG2_E, next_softmax, normalised, subtracted, turned_scores
+from tlx_xdsl.kernels.attention_decode_rows import attend, blocks_of, length_of, place_of
+from tlx_xdsl.kernels.attention_pieces import ROWS, block_of, load_pieces
+from tlx_xdsl.kernels.attention_scores import subtracted
 from tlx_xdsl.kernels.rings import next_place
-
-
-@tlx_xdsl.jit
-def length_of(lengths_ptr, batch, KEYS):
-    """The keys of a sequence: as many as there is memory for, or those that are said, within that."""
-    if lengths_ptr is None:
-        return KEYS
-    return tl.minimum(tl.maximum(tl.load(lengths_ptr + batch), 0), KEYS)
-
-
-@tlx_xdsl.jit
-def blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N: tl.constexpr):
-    """A split's first block of keys, and the one after its last."""
-    begin = 0
-    if left is not None:
-        begin = tl.maximum(length - QUERIES - left, 0) // BLOCK_N
-    count = tl.cdiv(length, BLOCK_N) - begin
-    return begin + count * split // SPLITS, begin + count * (split + 1) // SPLITS
-
-
-@tlx_xdsl.jit
-def place_of(item, TILES, SPLITS, KV_HEADS):
-    """Tile of rows, split, head of K and V and batch of an item."""
-    rest = item // TILES
-    head = rest // SPLITS
-    return item % TILES, rest % SPLITS, head % KV_HEADS, head // KV_HEADS
 
 
 @tlx_xdsl.jit
@@ -94,20 +59,24 @@ def load_blocks(
     NUM_STAGES: tl.constexpr, PIECES: tl.constexpr, V_PIECES: tl.constexpr, BLOCK_N: tl.constexpr,
     PAGE: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
-    """Producer: load an item's blocks of K and V, and return the ring's next place."""
+    """Producer: load an item's blocks of K and V, or of K alone, and return the ring's next place."""
     PARTS: tl.constexpr = BLOCK_N // PART
     if table_ptr is not None:
         pages = pages_of(table_ptr, batch, begin * BLOCK_N, KEYS, PAGE, PART, PARTS)
     for block in range(begin, end):
         key = block * BLOCK_N
         k_block = block_of(k, stage, PIECES * PARTS)
-        v_block = block_of(v, stage, V_PIECES * PARTS)
         if table_ptr is None:
             load_pieces(k_desc, (batch,), head, key, k_block, k_full[stage], k_empty[stage], phase)
-            load_pieces(v_desc, (batch,), head, key, v_block, v_full[stage], v_empty[stage], phase)
         else:
             load_parts(k_desc, pages, head, key % PAGE, k_block, k_full[stage], k_empty[stage], phase)
-            load_parts(v_desc, pages, head, key % PAGE, v_block, v_full[stage], v_empty[stage], phase)
+        if v_desc is not None:
+            v_block = block_of(v, stage, V_PIECES * PARTS)
+            if table_ptr is None:
+                load_pieces(v_desc, (batch,), head, key, v_block, v_full[stage], v_empty[stage], phase)
+            else:
+                load_parts(v_desc, pages, head, key % PAGE, v_block, v_full[stage], v_empty[stage], phase)
+        if table_ptr is not None:
             # They are there when the next block is free.
             pages = pages_of(table_ptr, batch, key + BLOCK_N, KEYS, PAGE, PART, PARTS)
         stage, phase = next_place(stage, phase, NUM_STAGES)
@@ -127,26 +96,24 @@ def load_parts(desc, pages, head, row, parts, full, empty, phase):
 
 
 @tlx_xdsl.jit
-def hidden(scores, key, length, query, QUERIES, left, CAUSAL: tl.constexpr):
-    """The scores, minus infinity for keys that a row does not see; its last query stands at the last key."""
-    keys = key + tl.arange(0, scores.shape[1])
-    seen = (keys < length)[None, :]
-    if CAUSAL:
-        seen = seen & (keys[None, :] <= (length - QUERIES + query)[:, None])
-    if left is not None:
-        seen = seen & (keys[None, :] >= (length - QUERIES + query - left)[:, None])
-    return tl.where(seen, scores, float("-inf"))
-
-
-@tlx_xdsl.jit
-def clear_after(block, rows):
-    """Put zeros to a block of V from row `rows` on."""
-    for piece in tl.static_range(len(block)):
-        matrix = as_matrix(block[piece])
-        values = tlx.local_load(matrix)
-        at = tl.arange(0, values.shape[0])
-        tlx.local_store(matrix, tl.where((at < rows)[:, None], values, 0.0))
-    tlx.fence_async_shared()
+def load_items(
+    k_desc, v_desc, k, v, k_full, v_full, k_empty, v_empty, table_ptr, lengths_ptr,
+    ITEMS, TILES, SPLITS, KV_HEADS, QUERIES, KEYS, left, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr,
+    PIECES: tl.constexpr, V_PIECES: tl.constexpr, PAGE: tl.constexpr, PART: tl.constexpr,
+):  # fmt: skip
+    """Producer: the blocks of all items of a program, to the rings of `k` and `v`, or to that of `k` alone."""
+    k_parts = parts_of(k, NUM_STAGES * PIECES, PART)
+    v_parts = v if v_desc is None else parts_of(v, NUM_STAGES * V_PIECES, PART)
+    stage = 0
+    phase = 0
+    for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
+        _, split, head, batch = place_of(item, TILES, SPLITS, KV_HEADS)
+        length = length_of(lengths_ptr, batch, KEYS)
+        begin, end = blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N)
+        stage, phase = load_blocks(
+            k_desc, v_desc, k_parts, v_parts, k_full, v_full, k_empty, v_empty, stage, phase, table_ptr,
+            batch, head, begin, end, KEYS, NUM_STAGES, PIECES, V_PIECES, BLOCK_N, PAGE, PART,
+        )  # fmt: skip
 
 
 @tlx_xdsl.jit
@@ -166,8 +133,6 @@ def attention_decode(
     q = tlx.local_alloc((1, 1, ROWS, PIECE), dtype, PIECES)
     k = tlx.local_alloc((1, 1, BLOCK_N, PIECE), dtype, NUM_STAGES * PIECES)
     v = tlx.local_alloc((1, 1, BLOCK_N, V_PIECE), dtype, NUM_STAGES * V_PIECES)
-    k_parts = parts_of(k, NUM_STAGES * PIECES, PART)
-    v_parts = parts_of(v, NUM_STAGES * V_PIECES, PART)
     k_full = tlx.alloc_barriers(NUM_STAGES)
     v_full = tlx.alloc_barriers(NUM_STAGES)
     k_empty = tlx.alloc_barriers(NUM_STAGES)
@@ -175,77 +140,19 @@ def attention_decode(
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
-            stage = 0
-            phase = 0
-            for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
-                tile, split, head, batch = place_of(item, TILES, SPLITS, KV_HEADS)
-                length = length_of(lengths_ptr, batch, KEYS)
-                begin, end = blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N)
-                stage, phase = load_blocks(
-                    k_desc, v_desc, k_parts, v_parts, k_full, v_full, k_empty, v_empty, stage, phase, table_ptr,
-                    batch, head, begin, end, KEYS, NUM_STAGES, PIECES, V_PIECES, BLOCK_N, PAGE, PART,
-                )  # fmt: skip
+            load_items(
+                k_desc, v_desc, k, v, k_full, v_full, k_empty, v_empty, table_ptr, lengths_ptr,
+                ITEMS, TILES, SPLITS, KV_HEADS, QUERIES, KEYS, left, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, PAGE, PART,
+            )  # fmt: skip
 
         with tlx.async_task(num_warps=4, registers=232):  # consumer
-            scale = sm_scale * LOG2_E if softcap is None else LOG2_E
-            stage = 0
-            phase = 0
-            for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
-                tile, split, head, batch = place_of(item, TILES, SPLITS, KV_HEADS)
-                length = length_of(lengths_ptr, batch, KEYS)
-                begin, end = blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N)
-                rows = tile * ROWS + tl.arange(0, ROWS)
-                query = rows // GROUP
-                q_heads = head * GROUP + rows % GROUP
-                is_row = query < QUERIES
-                at = batch.to(tl.int64) * q_batch + q_heads.to(tl.int64) * q_head + query.to(tl.int64) * q_row
-                at = at * UNIT
-                for piece in tl.static_range(PIECES):
-                    columns = piece * PIECE + tl.arange(0, PIECE)
-                    inside = is_row[:, None] & (columns < DIM * UNIT)[None, :]
-                    tlx.local_store(as_matrix(q[piece]), tl.load(q_ptr + at[:, None] + columns[None, :], inside, 0.0))
-                tlx.fence_async_shared()
-                m = tl.full((ROWS,), float("-inf"), tl.float32)
-                total = tl.zeros((ROWS,), tl.float32)
-                acc = zeros_of(ROWS, V_PIECE, V_PIECES)
-                for block in range(begin, end):
-                    key = block * BLOCK_N
-                    tlx.barrier_wait(k_full[stage], phase)
-                    scores = scores_of(block_of(q, 0, PIECES), block_of(k, stage, PIECES))
-                    scores = tlx.async_dot_wait(0, scores)
-                    tlx.barrier_arrive(k_empty[stage])
-                    if softcap is not None:
-                        scores = turned_scores(scores, sm_scale, softcap, None, key, (), None)
-                    scores = hidden(scores, key, length, query, QUERIES, left, CAUSAL)
-                    weights, m, total, alpha = next_softmax(scores, scale, m, total, True)
-                    acc = times(acc, alpha)
-                    tlx.barrier_wait(v_full[stage], phase)
-                    v_block = block_of(v, stage, V_PIECES)
-                    if lengths_ptr is not None and key + BLOCK_N > length:
-                        clear_after(v_block, length - key)
-                    acc = wait_for(add_values(weights.to(dtype), v_block, acc))
-                    tlx.barrier_arrive(v_empty[stage])
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
-
-                if DIRECT:
-                    m, total, factor = normalised(m, total, None, True)
-                    acc = times(acc, factor)
-                    at = batch.to(tl.int64) * out_batch + q_heads.to(tl.int64) * out_head
-                    at = (at + query.to(tl.int64) * out_row) * UNIT
-                    for piece in tl.static_range(V_PIECES):
-                        columns = piece * V_PIECE + tl.arange(0, V_PIECE)
-                        inside = is_row[:, None] & (columns < V_DIM * UNIT)[None, :]
-                        tl.store(out_ptr + at[:, None] + columns[None, :], acc[piece].to(dtype), inside)
-                else:
-                    row = (batch * KV_HEADS * GROUP + q_heads) * QUERIES + query
-                    slot = split.to(tl.int64) * TOTAL_ROWS + row
-                    for piece in tl.static_range(V_PIECES):
-                        columns = piece * V_PIECE + tl.arange(0, V_PIECE)
-                        inside = is_row[:, None] & (columns < V_DIM * UNIT)[None, :]
-                        tl.store(sums_ptr + slot[:, None] * (V_DIM * UNIT) + columns[None, :], acc[piece], inside)
-                    maxima = sums_ptr + SPLITS.to(tl.int64) * TOTAL_ROWS * (V_DIM * UNIT)
-                    tl.store(maxima + slot, m, is_row)
-                    tl.store(maxima + SPLITS.to(tl.int64) * TOTAL_ROWS + slot, total, is_row)
+            attend(
+                q, k, v, k_full, v_full, k_empty, v_empty,
+                q_ptr, out_ptr, sums_ptr, lengths_ptr, None, None, sm_scale,
+                q_batch, q_head, q_row, out_batch, out_head, out_row, 0, 0, 0, 0,
+                ITEMS, TILES, SPLITS, KV_HEADS, GROUP, QUERIES, KEYS, TOTAL_ROWS, DIM, V_DIM, left, softcap,
+                BLOCK_N, NUM_STAGES, NUM_STAGES, PIECES, V_PIECES, CAUSAL, DIRECT, UNIT,
+            )  # fmt: skip
 
 
 @tlx_xdsl.jit

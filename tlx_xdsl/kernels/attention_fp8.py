@@ -24,6 +24,8 @@ from tlx_xdsl.kernels.attention_operands import (
     check_rows,
     described_heads,
     factor_of,
+    scale_of,
+    scale_strides,
     strides_in_units,
 )
 from tlx_xdsl.kernels.launching import Launch, Launches, check_hopper, multiprocessors
@@ -106,9 +108,9 @@ def attention_fp8_launch(
         "k_scale": k_scale,
         "v_scale": v_scale,
         "sm_scale": factor,
-        **_scale_strides("q_scale", problem.q_scale),
-        **_scale_strides("k_scale", problem.k_scale),
-        **_scale_strides("v_scale", problem.v_scale),
+        **scale_strides("q_scale", problem.q_scale),
+        **scale_strides("k_scale", problem.k_scale),
+        **scale_strides("v_scale", problem.v_scale),
         "BATCH_HEADS": batch * heads,
         "HEADS": heads,
         "GROUP": heads // kv_heads,
@@ -181,15 +183,6 @@ def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(strides)
 
 
-def _scale_strides(name: str, scale: Operand | None) -> dict[str, int]:
-    """Elements between the scales of neighbours, along batches and heads."""
-    if scale is None or all(extent == 1 for extent in scale.shape):
-        found = (0, 0)
-    else:
-        found = (0, *scale.strides) if len(scale.shape) == 1 else scale.strides
-    return {f"{name}_batch": found[0], f"{name}_head": found[1]}
-
-
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     q, k, v, q_scale, k_scale, v_scale, out, lse = tensors
     causal, scale, out_dtype, config = options
@@ -226,21 +219,4 @@ class _Problem(NamedTuple):
         heads = [operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v))]
         check_heads(*heads, dtypes=FP8_DTYPES, head_dims=FP8_HEAD_DIMS)
         named = zip(heads, ("q_scale", "k_scale", "v_scale"), (q_scale, k_scale, v_scale), strict=True)
-        return cls(*heads, *(_scale(of, name, value) for of, name, value in named))
-
-
-def _scale(of: Operand, name: str, value: Any) -> Operand | None:
-    """A tensor of scales for the heads of an operand, None for none. Raises TypeError or ValueError."""
-    if value is None:
-        return None
-    found = operand(_NAME, name, value)
-    if found.dtype != "fp32" or not hasattr(value, "__setitem__"):
-        # A number of numpy's has a type and a shape, but no memory that a kernel could read.
-        raise TypeError(f"{found.what}: expected a tensor of type fp32, got {type(value).__name__} of {value.dtype}")
-    check_places((of, found))
-    batch, heads = of.shape[:2]
-    if found.shape not in ((), (1,), (1, 1), (heads,), (batch, heads)):
-        raise ValueError(
-            f"{found.what}: expected one element, the shape {(heads,)} or {(batch, heads)}, got {found.shape}"
-        )
-    return found
+        return cls(*heads, *(scale_of(of, name, value) for of, name, value in named))

@@ -14,6 +14,7 @@ from tlx_xdsl.kernels.operands import (
     check_shape,
     check_types,
     described_rows,
+    operand,
     row_strides,
     torch_module,
 )
@@ -34,6 +35,11 @@ def check_heads(
     TypeError for other types, ValueError for shapes and places.
     """
     check_types((q, k, v), dtypes)
+    check_head_shapes(q, k, v, head_dims)
+
+
+def check_head_shapes(q: Operand, k: Operand, v: Operand, head_dims: Sequence[int] | None = None) -> None:
+    """What `check_heads` refuses, but types. Raises ValueError."""
     for each in (q, k, v):
         if len(each.shape) != 4:
             raise ValueError(f"{each.what}: expected (batch, heads, length, head dim), got the shape {each.shape}")
@@ -133,3 +139,29 @@ def strides_in_units(each: Operand, name: str) -> dict[str, int]:
     assert strides is not None
     unit = TMA_ALIGNMENT // each.element_bytes
     return {f"{name}_{axis}": strides[at] // unit for at, axis in enumerate(("batch", "head", "row"))}
+
+
+def scale_of(of: Operand, name: str, value: Any) -> Operand | None:
+    """A tensor of scales for the heads of an operand, None for none. Raises TypeError or ValueError."""
+    if value is None:
+        return None
+    found = operand(of.function, name, value)
+    if found.dtype != "fp32" or not hasattr(value, "__setitem__"):
+        # A number of numpy's has a type and a shape, but no memory that a kernel could read.
+        raise TypeError(f"{found.what}: expected a tensor of type fp32, got {type(value).__name__} of {value.dtype}")
+    check_places((of, found))
+    batch, heads = of.shape[:2]
+    if found.shape not in ((), (1,), (1, 1), (heads,), (batch, heads)):
+        raise ValueError(
+            f"{found.what}: expected one element, the shape {(heads,)} or {(batch, heads)}, got {found.shape}"
+        )
+    return found
+
+
+def scale_strides(name: str, scale: Operand | None) -> dict[str, int]:
+    """Elements between the scales of neighbours, along batches and heads."""
+    if scale is None or all(extent == 1 for extent in scale.shape):
+        found = (0, 0)
+    else:
+        found = (0, *scale.strides) if len(scale.shape) == 1 else scale.strides
+    return {f"{name}_batch": found[0], f"{name}_head": found[1]}

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import Any
 
 from tlx_xdsl.kernels import operator_cross_entropy
-from tlx_xdsl.kernels.cross_entropy_rows import add_losses, cross_entropy_backward_rows, cross_entropy_rows
-from tlx_xdsl.kernels.launching import Launch
-from tlx_xdsl.kernels.operands import Operand, check_places, check_shape, check_types, empty, operand, rows_of, unit_of
+from tlx_xdsl.kernels.cross_entropy_rows import cross_entropy_backward_rows, cross_entropy_rows
+from tlx_xdsl.kernels.launching import Launch, multiprocessors
+from tlx_xdsl.kernels.operands import (
+    Operand,
+    check_places,
+    check_shape,
+    check_types,
+    empty,
+    operand,
+    rows_of,
+    unit_of,
+    zeros,
+)
 from tlx_xdsl.kernels.planned_function import PlannedFunction
-from tlx_xdsl.kernels.plans import WORKSPACE, Prepared
+from tlx_xdsl.kernels.plans import COUNTERS, WORKSPACE, Prepared
 
 DTYPES = ("fp16", "bf16", "fp32")
 CLASSES = ("i32", "i64")
@@ -23,8 +32,11 @@ _GROUPS, _WARPS = 256, 4
 _BLOCK, _BLOCK_WARPS = 8192, 8
 """Elements of a program backward, and its warps."""
 
-_SUM_BLOCK = 8192
-"""Losses that are added up at a time."""
+_RESIDENT, _REGISTERS = 12, 40
+"""Programs of a multiprocessor where losses are added up, and registers of a thread that let so many be resident."""
+
+_SUM_BLOCK = 1024
+"""Sums that the last program adds up at a time: 8 for each thread, of which all programs have as few."""
 
 
 def cross_entropy(
@@ -44,7 +56,9 @@ def cross_entropy(
 
     Raises TypeError for other types, ValueError for other shapes, strides and options.
     """
-    options = (int(ignore_index), float(label_smoothing), reduction)
+    # What a gradient needs is kept for tensors that want one.
+    is_saved = getattr(x, "requires_grad", False)
+    options = (int(ignore_index), float(label_smoothing), reduction, is_saved)
     return CROSS_ENTROPY((x, target, None, None, None), options)[0]
 
 
@@ -66,62 +80,66 @@ _NAME = "cross_entropy"
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     x, target, *_ = tensors
-    ignore_index, smoothing, reduction = options
+    ignore_index, smoothing, reduction, is_saved = options
     given, classes = _checked(_NAME, x, target, smoothing)
     if reduction not in REDUCTIONS:
         raise ValueError(f"{_NAME}: argument 'reduction': expected {' or '.join(REDUCTIONS)}, got {reduction!r}")
     rows = given.shape[:-1]
     is_each, is_mean = reduction == "none", reduction == "mean"
     loss = empty(given, rows if is_each else (), "fp32")
-    lse = empty(given, rows, "fp32")
-    scale = empty(given, (1,), "fp32") if is_mean else None
+    lse = empty(given, rows, "fp32") if is_saved else None
+    scale = empty(given, (1,), "fp32") if is_mean and is_saved else None
     named = {"x": x, "target": target, "loss": loss, "lse": lse, "scale": scale}
     if 0 in given.shape:
         # Of no rows the sum is 0 and the mean no number; of no classes each loss is that of a sum of nothing.
-        lse[...] = float("-inf")
+        if lse is not None:
+            lse[...] = float("-inf")
         loss[...] = 0.0 if reduction == "sum" else float("nan")
         return Prepared(named)
-    workspace = None if is_each else empty(given, (prod(classes.shape),), "fp32")
-    losses = loss if is_each else workspace
-    launches = [_forward_launch(given, classes, losses, lse, ignore_index, smoothing, "loss" if is_each else WORKSPACE)]
+    total, losses, counter = None, loss, None
     if not is_each:
-        values = {
-            "loss_ptr": losses, "target_ptr": target, "total_ptr": loss, "scale_ptr": scale,
-            "ROW_COUNT": prod(classes.shape), "ignore_index": ignore_index,
-        }  # fmt: skip
-        sources = {"loss_ptr": WORKSPACE, "target_ptr": "target", "total_ptr": "loss", "scale_ptr": "scale"}
-        sum_ = Launch.of(add_losses, (1,), values, {"BLOCK": _SUM_BLOCK}, given.device, sources, num_warps=16)
-        launches.append(replace(sum_, launch_pdl=True))
-        named[WORKSPACE] = workspace
-    return Prepared(named, tuple(launches))
-
-
-CROSS_ENTROPY = PlannedFunction(_NAME, _prepare, results=slice(2, 5), operator=operator_cross_entropy.CROSS_ENTROPY)
+        programs = min(prod(rows), _RESIDENT * multiprocessors(given))
+        total, losses, counter = loss, empty(given, (programs,), "fp32"), zeros(given, (1,), "i64")
+    launch = _forward_launch(
+        given, classes, losses, lse, ignore_index, smoothing, total=total, scale=scale, counter=counter, is_mean=is_mean
+    )
+    return Prepared({**named, WORKSPACE: None if is_each else losses, COUNTERS: counter}, (launch,))
 
 
 def cross_entropy_launch(x: Any, target: Any, losses: Any, lse: Any, smoothing: float = 0.0) -> Launch:
     """The launch for the losses and sums of rows; no extent may be 0. Raises as `cross_entropy` does."""
     given, classes = _checked(_NAME, x, target, smoothing)
-    return _forward_launch(given, classes, losses, lse, -100, smoothing, "loss")
+    return _forward_launch(given, classes, losses, lse, -100, smoothing)
 
 
 def _forward_launch(
-    given: Operand, classes: Operand, losses: Any, lse: Any, ignore_index: int, smoothing: float, source: str
-) -> Launch:
+    given: Operand, classes: Operand, losses: Any, lse: Any, ignore_index: int, smoothing: float, *, total: Any = None,
+    scale: Any = None, counter: Any = None, is_mean: bool = False,
+) -> Launch:  # fmt: skip
+    """The launch for the losses, or for their sum.
+
+    For a sum there is a `total`, a `counter` that is zero, and `losses` has one element for each program.
+    """
     rows = rows_of(given)
     unit = unit_of((given,), (rows,))
     values = {
-        "x_ptr": given.value, "target_ptr": classes.value, "loss_ptr": losses, "lse_ptr": lse,
-        "x_stride": rows.distance // unit, "COLUMNS": rows.columns // unit, "ignore_index": ignore_index,
-        "smoothing": smoothing,
+        "x_ptr": given.value, "target_ptr": classes.value, "loss_ptr": losses, "lse_ptr": lse, "total_ptr": total,
+        "scale_ptr": scale, "counter_ptr": counter, "x_stride": rows.distance // unit, "ROW_COUNT": rows.count,
+        "COLUMNS": rows.columns // unit, "ignore_index": ignore_index, "smoothing": smoothing,
     }  # fmt: skip
     groups = min(_GROUPS, max(rows.block // 8, 16))
-    constants = {"GROUPS": groups, "UNIT": unit, "IS_SMOOTHED": smoothing > 0}
-    sources = {"x_ptr": "x", "target_ptr": "target", "loss_ptr": source, "lse_ptr": "lse"}
+    constants = {
+        "GROUPS": groups, "UNIT": unit, "IS_SMOOTHED": smoothing > 0, "SUM_BLOCK": _SUM_BLOCK, "IS_MEAN": is_mean
+    }  # fmt: skip
+    sources = {
+        "x_ptr": "x", "target_ptr": "target", "loss_ptr": "loss" if total is None else WORKSPACE, "lse_ptr": "lse",
+        "total_ptr": "loss", "scale_ptr": "scale", "counter_ptr": COUNTERS,
+    }  # fmt: skip
     warps = max(1, _WARPS * groups // _GROUPS)
     aligned = ("x_ptr",) if unit > 1 else ()
+    programs, registers = (rows.count, None) if total is None else (losses.shape[0], _REGISTERS)
     return Launch.of(
-        cross_entropy_rows, (rows.count,), values, constants, given.device, sources, aligned, num_warps=warps
+        cross_entropy_rows, (programs,), values, constants, given.device, sources, aligned, registers, num_warps=warps
     )
 
 
@@ -144,6 +162,9 @@ def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Pre
 
 CROSS_ENTROPY_BACKWARD = PlannedFunction(
     _BACKWARD, _prepare_backward, results=5, operator=operator_cross_entropy.CROSS_ENTROPY_BACKWARD
+)
+CROSS_ENTROPY = PlannedFunction(
+    _NAME, _prepare, results=slice(2, 5), operator=operator_cross_entropy.cross_entropy(CROSS_ENTROPY_BACKWARD)
 )
 
 

@@ -6,7 +6,7 @@ With x a row of C logits, t its class, s the smoothing and l = log(sum(exp(x))):
     dx = dloss (exp(x - l) - (1 - s) [column is t] - s / C)
 
 The logits are read once forward, and once backward where dx is written; rows have any length. `norm_rows` says what
-UNIT is.
+UNIT is. Each program adds up the losses of its rows, and the last one to be done those sums, always in the same order.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -18,29 +18,56 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 from tlx_xdsl.kernels.softmax_rows import maximum_and_sum
 
+PROGRAM_DONE = tl.constexpr(1 << 32)
+"""What a program that is done adds to the counter, beside its rows that count: a launch has fewer."""
+
 
 @tlx_xdsl.jit
 def cross_entropy_rows(
-    x_ptr, target_ptr, loss_ptr, lse_ptr, x_stride, COLUMNS, ignore_index, smoothing,
-    GROUPS: tl.constexpr, UNIT: tl.constexpr, IS_SMOOTHED: tl.constexpr,
+    x_ptr, target_ptr, loss_ptr, lse_ptr, total_ptr, scale_ptr, counter_ptr, x_stride, ROW_COUNT, COLUMNS,
+    ignore_index, smoothing,
+    GROUPS: tl.constexpr, UNIT: tl.constexpr, IS_SMOOTHED: tl.constexpr, SUM_BLOCK: tl.constexpr,
+    IS_MEAN: tl.constexpr,
 ):  # fmt: skip
-    """The loss of one row for each program, and l. A class that the row does not have makes the loss no number."""
-    row = tl.program_id(0)
+    """The losses of rows, and l; a program has every `num_programs`-th row.
+
+    A class that a row does not have makes its loss no number. With `total_ptr` the losses of each program are added up,
+    and then those of all: their sum, or their mean, and then at `scale_ptr` 1 over the rows that count.
+    """
     count = COLUMNS * UNIT
-    x_ptr += row.to(tl.int64) * (x_stride * UNIT)
-    target = tl.load(target_ptr + row)
-    of_target = tl.load(x_ptr + target, (target >= 0) & (target < count), float("nan")).to(tl.float32)
-    mean = 0.0
-    if IS_SMOOTHED:
-        top, total, mean = maximum_sum_and_mean(x_ptr, count, GROUPS)
-    else:
-        top, total = maximum_and_sum(x_ptr, count, GROUPS)
-    lse = top + tl.log(total)
-    tl.store(lse_ptr + row, lse)
-    loss = lse - of_target
-    if IS_SMOOTHED:
-        loss = (1.0 - smoothing) * loss + smoothing * (lse - mean)
-    tl.store(loss_ptr + row, tl.where(target == ignore_index, 0.0, loss))
+    losses = 0.0
+    rows = tl.cast(0, tl.int64)
+    for row in range(tl.program_id(0), ROW_COUNT, tl.num_programs(0)):
+        row_ptr = x_ptr + row.to(tl.int64) * (x_stride * UNIT)
+        target = tl.load(target_ptr + row)
+        of_target = tl.load(row_ptr + target, (target >= 0) & (target < count), float("nan")).to(tl.float32)
+        mean = 0.0
+        if IS_SMOOTHED:
+            top, total, mean = maximum_sum_and_mean(row_ptr, count, GROUPS)
+        else:
+            top, total = maximum_and_sum(row_ptr, count, GROUPS)
+        lse = top + tl.log(total)
+        if lse_ptr is not None:
+            tl.store(lse_ptr + row, lse)
+        loss = lse - of_target
+        if IS_SMOOTHED:
+            loss = (1.0 - smoothing) * loss + smoothing * (lse - mean)
+        is_counted = target != ignore_index
+        loss = tl.where(is_counted, loss, 0.0)
+        if total_ptr is None:
+            tl.store(loss_ptr + row, loss)
+        else:
+            losses += loss
+            rows += is_counted.to(tl.int64)
+    if total_ptr is not None:
+        tl.store(loss_ptr + tl.program_id(0), losses)
+        # Releases what was stored, and acquires what the other programs have stored before they counted.
+        before = tl.atomic_add(counter_ptr, PROGRAM_DONE + rows, sem="acq_rel")
+        if before // PROGRAM_DONE == tl.num_programs(0) - 1:
+            tl.store(counter_ptr, 0)
+            add_losses(
+                loss_ptr, total_ptr, scale_ptr, (before % PROGRAM_DONE + rows).to(tl.float32), SUM_BLOCK, IS_MEAN
+            )
 
 
 @tlx_xdsl.jit
@@ -64,23 +91,18 @@ def maximum_sum_and_mean(row_ptr, count, GROUPS: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def add_losses(loss_ptr, target_ptr, total_ptr, scale_ptr, ROW_COUNT, ignore_index, BLOCK: tl.constexpr):
-    """Add up the losses of rows in one program; with `scale_ptr` their mean, and there 1 over the rows that count."""
+def add_losses(loss_ptr, total_ptr, scale_ptr, rows, BLOCK: tl.constexpr, IS_MEAN: tl.constexpr):
+    """Add up the sums of all programs; `rows` are those that count."""
     places = tl.arange(0, BLOCK)
     losses = tl.zeros((BLOCK,), tl.float32)
-    counted = tl.zeros((BLOCK,), tl.float32)
-    tl.extra.cuda.gdc_wait()  # this program is there before the others have ended
-    for first in range(0, ROW_COUNT, BLOCK):
+    for first in range(0, tl.num_programs(0), BLOCK):
         at = first + places
-        losses += tl.load(loss_ptr + at, at < ROW_COUNT, 0.0)
-        if scale_ptr is not None:
-            target = tl.load(target_ptr + at, at < ROW_COUNT, 0)
-            counted += tl.where((at < ROW_COUNT) & (target != ignore_index), 1.0, 0.0)
+        losses += tl.load(loss_ptr + at, at < tl.num_programs(0), 0.0)
     total = tl.sum(losses, 0)
-    if scale_ptr is not None:
-        rows = tl.sum(counted, 0)
+    if IS_MEAN:
         total = total / rows
-        tl.store(scale_ptr, 1.0 / rows)
+        if scale_ptr is not None:
+            tl.store(scale_ptr, 1.0 / rows)
     tl.store(total_ptr, total)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tlx_xdsl.kernels import operator_norm_residual
-from tlx_xdsl.kernels.norms import DTYPES, norm_launch
+from tlx_xdsl.kernels.norms import DTYPES, NORM_BACKWARD, norm_launch
 from tlx_xdsl.kernels.operands import check_shape, check_types, empty, operand
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import Prepared
@@ -58,8 +58,14 @@ def _prepare_layer(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepar
 
 
 RMS_NORM_RESIDUAL = PlannedFunction(
-    "rms_norm_residual", _prepare_rms, results=slice(3, 5), operator=operator_norm_residual.RMS_NORM_RESIDUAL
+    "rms_norm_residual",
+    _prepare_rms,
+    results=slice(3, 5),
+    operator=operator_norm_residual.norm_residual("rms_norm_residual", ("weight",), NORM_BACKWARD),
 )
 LAYER_NORM_RESIDUAL = PlannedFunction(
-    "layer_norm_residual", _prepare_layer, results=slice(4, 6), operator=operator_norm_residual.LAYER_NORM_RESIDUAL
+    "layer_norm_residual",
+    _prepare_layer,
+    results=slice(4, 6),
+    operator=operator_norm_residual.norm_residual("layer_norm_residual", ("weight", "bias"), NORM_BACKWARD),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +34,9 @@ _CLUSTER_BLOCKS = {8192: 8, 32768: 32}
 
 _CLUSTER_BACKWARD_BLOCK, _CLUSTER_BACKWARD_WARPS = 8192, 16
 """The same backward."""
+
+_BACKWARD_CLUSTERS = {**_CLUSTERS, 16: 7}
+"""The clusters backward, where one more size holds rows that would be read twice."""
 
 _LONG_BLOCK, _LONG_WARPS = 8192, 16
 """Elements of a longer row that a program has at a time, and its warps."""
@@ -104,7 +108,7 @@ def norm_launch(
     aligned = tuple(sources) if unit > 1 else ()
     if rows.columns > HELD_COLUMNS:
         for block, warps in _CLUSTER_BLOCKS.items():
-            if ranks := _ranks(rows.columns, block):
+            if ranks := _ranks(rows.columns, block, _CLUSTERS):
                 constants = {"BLOCK": block, "RANKS": ranks, "UNIT": unit, "CENTRED": centred}
                 launch = Launch.of(
                     norm_cluster_rows, (rows.count * ranks,), values, constants, given.device, sources, aligned,
@@ -188,7 +192,7 @@ def norm_backward_launch(
     outs = {"dweight": dweight, "dbias": dbias}
     aligned = ("x_ptr", "weight_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if unit > 1 else ()
     if rows.columns > HELD_BACKWARD_COLUMNS:
-        if ranks := _ranks(rows.columns, _CLUSTER_BACKWARD_BLOCK):
+        if ranks := _ranks(rows.columns, _CLUSTER_BACKWARD_BLOCK, _BACKWARD_CLUSTERS):
             return _cluster_backward(given, rows, ranks, values, constants, outs, aligned)
         return _long_backward(given, rows, values, constants, outs, aligned)
     warps = min(max(rows.block // _BACKWARD_ELEMENTS, 4), 32)
@@ -209,9 +213,9 @@ def norm_backward_launch(
     return Launches((main, *_sums(given, rows, parts, programs, rows.block, outs)), parts)
 
 
-def _ranks(columns: int, block: int) -> int | None:
+def _ranks(columns: int, block: int, clusters: Mapping[int, int]) -> int | None:
     """CTAs of a cluster that has a row, `block` elements each; None for longer ones."""
-    return next((ranks for ranks in _CLUSTERS if ranks * block >= columns), None)
+    return next((ranks for ranks in clusters if ranks * block >= columns), None)
 
 
 def _cluster_backward(
@@ -225,7 +229,7 @@ def _cluster_backward(
 ) -> Launches:
     """The launches for rows that clusters of `ranks` CTAs hold: dx with sums of each cluster, and the sums of those."""
     length = ranks * _CLUSTER_BACKWARD_BLOCK
-    clusters = max(1, min(rows.count, multiprocessors(given) * _CLUSTERS[ranks] // 132))
+    clusters = max(1, min(rows.count, multiprocessors(given) * _BACKWARD_CLUSTERS[ranks] // 132))
     parts = empty(given, (clusters * 2 * length,), "fp32")
     main = Launch.of(
         norm_backward_cluster_rows,

@@ -113,7 +113,7 @@ def check_product(left: Operand, right: Operand) -> None:
 
 # --- types --------------------------------------------------------------------------------------------------------
 
-_NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "u8": "uint8"}
+_NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "u8": "uint8", "i64": "int64"}
 """Names of types, in torch and in numpy."""
 
 
@@ -138,6 +138,15 @@ def empty(like: Operand, shape: tuple[int, ...], dtype: str | None = None) -> An
     import numpy as np
 
     return np.empty(shape, like.value.dtype if dtype is None else _NAMES[dtype])
+
+
+def zeros(like: Operand, shape: tuple[int, ...], dtype: str) -> Any:
+    """A tensor or array of zeros where `like` is."""
+    if callable(getattr(like.value, "new_zeros", None)):
+        return like.value.new_zeros(shape, dtype=torch_type(dtype))
+    import numpy as np
+
+    return np.zeros(shape, _NAMES[dtype])
 
 
 # --- what TMA reads -----------------------------------------------------------------------------------------------

@@ -5,17 +5,41 @@ from __future__ import annotations
 from typing import Any
 
 from tlx_xdsl.kernels.operands import torch_type
-from tlx_xdsl.kernels.operators import MADE, Operator, Run, define
+from tlx_xdsl.kernels.operators import MADE, Gradient, Operator, Run, define, differentiable
+
+
+def cross_entropy(backward: Run) -> Operator:
+    """`cross_entropy`, with the gradient that `backward` computes.
+
+    Its tensors are (dloss, x, target, lse, scale, None), its options (ignore_index, smoothing).
+    """
+
+    def save(ctx: Any, tensors: tuple[Any, ...], options: tuple[Any, ...], results: Any) -> None:
+        x, target = tensors[:2]
+        *ctx.options_of_rows, reduction = options[:3]
+        _, lse, scale = results
+        ctx.is_mean = reduction == "mean"
+        ctx.mark_non_differentiable(*(each for each in (lse, scale) if each is not None))
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, target, lse, scale)
+
+    def gradients(ctx: Any, dloss: Any, *rest: Any) -> tuple[Any, ...]:
+        x, target, lse, scale = ctx.saved_tensors
+        given = (dloss.contiguous(), x, target, lse, scale if ctx.is_mean else None, None)
+        return backward(given, tuple(ctx.options_of_rows)), None, None, None, None
+
+    gradient = Gradient(save, gradients)
+    return differentiable(_call, _define, gradient)
 
 
 def _call(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
     x, target, *_ = tensors
-    return MADE["cross_entropy"](x, target, *options)
+    return MADE["cross_entropy"](x, target, *options[:3])
 
 
-def _define(run: Run) -> None:
+def _define(run: Run, gradient: Gradient) -> None:
     def cross_entropy(x: Any, target: Any, ignore_index: int, smoothing: float, reduction: str) -> Any:
-        loss, lse, scale = run((x, target, None, None, None), (ignore_index, smoothing, reduction))
+        loss, lse, scale = run((x, target, None, None, None), (ignore_index, smoothing, reduction, True))
         return loss, lse, lse.new_empty(0) if scale is None else scale
 
     def fake(x: Any, target: Any, ignore_index: int, smoothing: float, reduction: str) -> Any:
@@ -23,20 +47,8 @@ def _define(run: Run) -> None:
         loss = x.new_empty(rows if reduction == "none" else (), dtype=f32)
         return loss, x.new_empty(rows, dtype=f32), x.new_empty(1 if reduction == "mean" else 0, dtype=f32)
 
-    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        x, target, ctx.ignore_index, ctx.smoothing, ctx.reduction = inputs
-        _, lse, scale = output
-        ctx.mark_non_differentiable(lse, scale)
-        ctx.save_for_backward(x, target, lse, scale)
-
-    def backward(ctx: Any, dloss: Any, *rest: Any) -> tuple[Any, ...]:
-        x, target, lse, scale = ctx.saved_tensors
-        given = scale if ctx.reduction == "mean" else None
-        dx = MADE["cross_entropy_backward"](dloss.contiguous(), x, target, lse, given, ctx.ignore_index, ctx.smoothing)
-        return dx, None, None, None, None
-
     schema = "(Tensor x, Tensor target, int ignore_index, float smoothing, str reduction) -> (Tensor, Tensor, Tensor)"
-    define("cross_entropy", schema, cross_entropy, fake, gradient=(setup, backward))
+    define("cross_entropy", schema, cross_entropy, fake, gradient=gradient.of_operator(2))
 
 
 def _call_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
@@ -55,5 +67,4 @@ def _define_backward(run: Run) -> None:
     define("cross_entropy_backward", f"({given}) -> Tensor", backward, fake)
 
 
-CROSS_ENTROPY = Operator(_call, _define)
 CROSS_ENTROPY_BACKWARD = Operator(_call_backward, _define_backward)

@@ -4,7 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.operators import MADE, Operator, Run, define, define_out, refuse_gradients
+from tlx_xdsl.kernels.operators import (
+    MADE,
+    Gradient,
+    Operator,
+    Run,
+    define,
+    define_out,
+    differentiable,
+    refuse_gradients,
+)
+
+
+def swiglu(backward: Run) -> Operator:
+    """`swiglu`, with the gradients that `backward` computes of (gate, up, dout, None, None)."""
+
+    def save(ctx: Any, tensors: tuple[Any, ...], options: tuple[Any, ...], results: Any) -> None:
+        ctx.save_for_backward(*tensors[:2])
+
+    def gradients(ctx: Any, dout: Any) -> tuple[Any, ...]:
+        return *backward((*ctx.saved_tensors, dout.contiguous(), None, None), ()), None
+
+    gradient = Gradient(save, gradients)
+    return differentiable(_swiglu, _define_swiglu, gradient)
+
+
+def rope(inverted: Run) -> Operator:
+    """`rope`, whose gradient is `inverted`, which is `rope` itself, with the angles the other way."""
+
+    def save(ctx: Any, tensors: tuple[Any, ...], options: tuple[Any, ...], results: Any) -> None:
+        ctx.interleaved, ctx.inverse = options
+        ctx.save_for_backward(*tensors[1:3])
+
+    def gradients(ctx: Any, dout: Any) -> tuple[Any, ...]:
+        given = (dout.contiguous(), *ctx.saved_tensors, None)
+        return inverted(given, (ctx.interleaved, not ctx.inverse)), None, None, None
+
+    gradient = Gradient(save, gradients)
+    return differentiable(_rope, _define_rope, gradient)
 
 
 def _swiglu(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
@@ -16,18 +53,11 @@ def _swiglu(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
     return out
 
 
-def _define_swiglu(run: Run) -> None:
+def _define_swiglu(run: Run, gradient: Gradient) -> None:
     def swiglu(gate: Any, up: Any, out: Any = None) -> Any:
         return run((gate, up, out), ())
 
-    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(*inputs)
-
-    def backward(ctx: Any, grad: Any) -> Any:
-        gate, up = ctx.saved_tensors
-        return MADE["swiglu_backward"](gate, up, grad.contiguous())
-
-    define("swiglu", "(Tensor gate, Tensor up) -> Tensor", swiglu, _like, gradient=(setup, backward))
+    define("swiglu", "(Tensor gate, Tensor up) -> Tensor", swiglu, _like, gradient=gradient.of_operator(2))
     define_out("swiglu", "(Tensor gate, Tensor up, Tensor(a!) out) -> ()", swiglu)
 
 
@@ -50,26 +80,16 @@ def _rope(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
     return MADE["rope"](x, cos, sin, *options)
 
 
-def _define_rope(run: Run) -> None:
+def _define_rope(run: Run, gradient: Gradient) -> None:
     def rope(x: Any, cos: Any, sin: Any, interleaved: bool, inverse: bool) -> Any:
         return run((x, cos, sin, None), (interleaved, inverse))
 
-    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        _, cos, sin, ctx.interleaved, ctx.inverse = inputs
-        ctx.save_for_backward(cos, sin)
-
-    def backward(ctx: Any, grad: Any) -> Any:
-        cos, sin = ctx.saved_tensors
-        return MADE["rope"](grad.contiguous(), cos, sin, ctx.interleaved, not ctx.inverse), None, None, None, None
-
     schema = "(Tensor x, Tensor cos, Tensor sin, bool interleaved, bool inverse) -> Tensor"
-    define("rope", schema, rope, _like, gradient=(setup, backward))
+    define("rope", schema, rope, _like, gradient=gradient.of_operator(3))
 
 
 def _like(first: Any, *rest: Any) -> Any:
     return first.new_empty(first.shape)
 
 
-SWIGLU = Operator(_swiglu, _define_swiglu)
 SWIGLU_BACKWARD = Operator(_swiglu_backward, _define_swiglu_backward)
-ROPE = Operator(_rope, _define_rope)

@@ -4,7 +4,55 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.operators import MADE, Operator, Run, define, define_out, refuse_gradients
+from tlx_xdsl.kernels.operators import (
+    MADE,
+    Gradient,
+    Operator,
+    Run,
+    define,
+    define_out,
+    differentiable,
+    refuse_gradients,
+)
+
+
+def softmax(backward: Run) -> Operator:
+    """`softmax`, with the gradient that `backward` computes of (y, dout, None)."""
+
+    def save(ctx: Any, tensors: tuple[Any, ...], options: tuple[Any, ...], results: Any) -> None:
+        ctx.save_for_backward(*results)
+
+    def gradients(ctx: Any, dout: Any) -> tuple[Any, ...]:
+        (y,) = ctx.saved_tensors
+        return backward((y, by_rows(dout), None), ()), None
+
+    gradient = Gradient(save, gradients)
+    return differentiable(_softmax, _define_softmax, gradient)
+
+
+def norm(name: str, backward: Run) -> Operator:
+    """`layer_norm` or `rms_norm`, with the gradient that `backward`, which is `norm_backward`, computes.
+
+    Its tensors are (x, weight, dout, dh, None, None, None), its options (eps, centred, with_bias).
+    """
+    centred = name == "layer_norm"
+
+    def save(ctx: Any, tensors: tuple[Any, ...], options: tuple[Any, ...], results: Any) -> None:
+        x, weight, *bias = tensors[: 2 + centred]
+        (ctx.eps,) = options
+        ctx.with_bias = any(each is not None for each in bias)
+        ctx.save_for_backward(x, weight)
+
+    def gradients(ctx: Any, dout: Any) -> tuple[Any, ...]:
+        x, weight = ctx.saved_tensors
+        given = (x, weight, by_rows(dout), None, None, None, None)
+        found = backward(given, (ctx.eps, centred, ctx.with_bias))
+        return *found[: 2 + centred], None
+
+    gradient = Gradient(save, gradients)
+    if centred:
+        return differentiable(_layer_norm, _define_layer_norm, gradient)
+    return differentiable(_rms_norm, _define_rms_norm, gradient)
 
 
 def _softmax(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
@@ -16,18 +64,11 @@ def _softmax(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
     return out
 
 
-def _define_softmax(run: Run) -> None:
+def _define_softmax(run: Run, gradient: Gradient) -> None:
     def softmax(x: Any, out: Any = None) -> Any:
         return run((x, out), ())
 
-    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(output)
-
-    def backward(ctx: Any, grad: Any) -> Any:
-        (y,) = ctx.saved_tensors
-        return MADE["softmax_backward"](y, by_rows(grad))
-
-    define("softmax", "(Tensor x) -> Tensor", softmax, _like, gradient=(setup, backward))
+    define("softmax", "(Tensor x) -> Tensor", softmax, _like, gradient=gradient.of_operator(1))
     define_out("softmax", "(Tensor x, Tensor(a!) out) -> ()", softmax)
 
 
@@ -53,22 +94,12 @@ def _layer_norm(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
     return out
 
 
-def _define_layer_norm(run: Run) -> None:
+def _define_layer_norm(run: Run, gradient: Gradient) -> None:
     def layer_norm(x: Any, weight: Any, bias: Any, eps: float, out: Any = None) -> Any:
         return run((x, weight, bias, out), (eps,))
 
-    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        x, weight, bias, ctx.eps = inputs
-        ctx.with_bias = bias is not None
-        ctx.save_for_backward(x, weight)
-
-    def backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
-        x, weight = ctx.saved_tensors
-        dx, dweight, dbias = MADE["norm_backward"](x, weight, by_rows(grad), ctx.eps, True, ctx.with_bias)
-        return dx, None if weight is None else dweight, dbias if ctx.with_bias else None, None
-
     given = "Tensor x, Tensor? weight, Tensor? bias, float eps"
-    define("layer_norm", f"({given}) -> Tensor", layer_norm, _like, gradient=(setup, backward))
+    define("layer_norm", f"({given}) -> Tensor", layer_norm, _like, gradient=gradient.of_operator(3))
     define_out("layer_norm", f"({given}, Tensor(a!) out) -> ()", layer_norm)
 
 
@@ -82,21 +113,12 @@ def _rms_norm(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
     return out
 
 
-def _define_rms_norm(run: Run) -> None:
+def _define_rms_norm(run: Run, gradient: Gradient) -> None:
     def rms_norm(x: Any, weight: Any, eps: float, out: Any = None) -> Any:
         return run((x, weight, out), (eps,))
 
-    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        x, weight, ctx.eps = inputs
-        ctx.save_for_backward(x, weight)
-
-    def backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
-        x, weight = ctx.saved_tensors
-        dx, dweight, _ = MADE["norm_backward"](x, weight, by_rows(grad), ctx.eps, False, False)
-        return dx, None if weight is None else dweight, None
-
     given = "Tensor x, Tensor? weight, float eps"
-    define("rms_norm", f"({given}) -> Tensor", rms_norm, _like, gradient=(setup, backward))
+    define("rms_norm", f"({given}) -> Tensor", rms_norm, _like, gradient=gradient.of_operator(2))
     define_out("rms_norm", f"({given}, Tensor(a!) out) -> ()", rms_norm)
 
 
@@ -132,8 +154,5 @@ def by_rows(grad: Any) -> Any:
     return grad.contiguous()
 
 
-SOFTMAX = Operator(_softmax, _define_softmax)
 SOFTMAX_BACKWARD = Operator(_softmax_backward, _define_softmax_backward)
-LAYER_NORM = Operator(_layer_norm, _define_layer_norm)
-RMS_NORM = Operator(_rms_norm, _define_rms_norm)
 NORM_BACKWARD = Operator(_norm_backward, _define_norm_backward)

@@ -29,6 +29,18 @@ class Gradient(NamedTuple):
     save: Callable[[Any, tuple[Any, ...], tuple[Any, ...], Any], None]
     gradients: Callable[..., tuple[Any, ...]]
 
+    def of_operator(self, count: int) -> tuple[Callable[..., None], Callable[..., Any]]:
+        """`setup_context` and `backward` of `torch.library` for an operator of `count` tensors, and options after."""
+
+        def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            ctx.options = len(inputs) - count
+            self.save(ctx, inputs[:count], inputs[count:], output if isinstance(output, tuple) else (output,))
+
+        def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+            return *self.gradients(ctx, *grads)[:count], *(None,) * ctx.options
+
+        return setup, backward
+
 
 class Operator(NamedTuple):
     """A function as torch sees it.
@@ -41,6 +53,15 @@ class Operator(NamedTuple):
     call: Run
     define: Callable[[Run], None]
     gradient: Gradient | None = None
+
+
+def differentiable(call: Run, make: Callable[[Run, Gradient], None], gradient: Gradient) -> Operator:
+    """An operator whose `make` is given its gradient, too."""
+
+    def make_with_gradient(run: Run) -> None:
+        make(run, gradient)
+
+    return Operator(call, make_with_gradient, gradient)
 
 
 MADE: dict[str, Any] = {}

@@ -59,7 +59,7 @@ class PlannedFunction:
     ):
         self.name = name
         self._call = self._not_there if operator is None else operator.call
-        self._prepare = prepare
+        self.prepare = prepare
         self._results = results
         self._adapt = adapt
         self._gradient = None if operator is None else operator.gradient
@@ -130,7 +130,7 @@ class PlannedFunction:
         return plan.run(tensors, addresses)[self._results]
 
     def _first(self, tensors: tuple[Any, ...], options: tuple[Any, ...], key: Any) -> Any:
-        prepared = self._prepare(tensors, options)
+        prepared = self.prepare(tensors, options)
         if self._is_interpreted(prepared):
             return tuple(prepared.tensors.values())[: len(tensors)][self._results]
         # Threads that come with the same key compile once.
@@ -140,7 +140,7 @@ class PlannedFunction:
                 plan = Plan(prepared, tensors)
                 if key is not None:
                     self._keep(key, plan)
-        return self._run_first(plan, prepared, len(tensors))
+        return self._run_first(plan, prepared, len(tensors))[self._results]
 
     @staticmethod
     def _is_interpreted(prepared: Prepared) -> bool:
@@ -151,16 +151,17 @@ class PlannedFunction:
             launch.interpret()
         return True
 
-    def _run_first(self, plan: Plan | Recorded, prepared: Prepared, count: int) -> Any:
-        """Run a plan on the tensors that it was made of, `count` of them."""
+    @staticmethod
+    def _run_first(plan: Plan | Recorded, prepared: Prepared, count: int) -> tuple[Any, ...]:
+        """Run a plan on the tensors that it was made of, `count` of them, and return them."""
         found = tuple(prepared.tensors.values())[:count]
-        return plan.run(found, [0 if tensor is None else tensor.data_ptr() for tensor in found])[self._results]
+        return plan.run(found, [0 if tensor is None else tensor.data_ptr() for tensor in found])
 
-    def _first_recorded(self, recorded: Recorded, tensors: tuple[Any, ...]) -> Any:
-        """Run a call for a record of it, which keeps the plan."""
-        prepared = self._prepare(tensors, recorded.options)
+    def _first_recorded(self, recorded: Recorded, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Run a call for a record of it, which keeps the plan; return all tensors."""
+        prepared = self.prepare(tensors, recorded.options)
         if self._is_interpreted(prepared):
-            return tuple(prepared.tensors.values())[: len(tensors)][self._results]
+            return tuple(prepared.tensors.values())[: len(tensors)]
         with self._making:
             if recorded.plan is None:
                 recorded.plan = Plan(prepared, tensors)
@@ -168,11 +169,12 @@ class PlannedFunction:
 
     def _recorded(self, tensors: tuple[Any, ...], options: tuple[Any, ...], key: Any) -> Recorded | None:
         """What stands for a plan where autograd alone has to see a call, of plain tensors and without `out`."""
-        if self._gradient is None or key is None or not isinstance(self._results, slice):
+        if self._gradient is None or key is None:
             return None
-        if any(each is not None for each in tensors[self._results]) or not all(map(self._is_plain, tensors)):
+        results = self._results if isinstance(self._results, slice) else slice(self._results, self._results + 1)
+        if any(each is not None for each in tensors[results]) or not all(map(self._is_plain, tensors)):
             return None
-        found = Recorded(self._first_recorded, self._gradient, options, self._results)
+        found = Recorded(self._first_recorded, self._gradient, options, results)
         with self._making:
             self._keep(key, found)
         return found

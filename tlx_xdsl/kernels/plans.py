@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels.launching import Launch
 from tlx_xdsl.kernels.operands import torch_module
-from tlx_xdsl.kernels.workspaces import WORKSPACES, aligned
+from tlx_xdsl.kernels.workspaces import COUNTER_BYTES, WORKSPACES, aligned
 from tlx_xdsl.runtime.host_values import is_descriptor
 from tlx_xdsl.runtime.launch.movable import MovableLaunch
 
@@ -26,13 +26,17 @@ WORKSPACE = "workspace"
 """The name of a call's workspace in `Launch.sources` and `Prepared.tensors`."""
 
 
+COUNTERS = "counters"
+"""The same of its counters: memory that is zero before and after the call, `workspaces.COUNTER_BYTES` at most."""
+
+
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """What one call comes to.
 
     `tensors` are by the names that `Launch.sources` use: first those that were given, in their order, with results that
-    were allocated in the places of None; then a contiguous `workspace`, or None, if there is one. Without launches
-    there is nothing left to do, and nothing is kept.
+    were allocated in the places of None; then a contiguous `workspace`, or None, if there is one, and `counters`.
+    Without launches there is nothing left to do, and nothing is kept.
     """
 
     tensors: Mapping[str, Any]
@@ -79,6 +83,7 @@ class Plan:
         self._moves = [moves[name] for name in list(prepared.tensors)[: len(given)]]
         self._addresses: list[int] = _UNKNOWN * len(given)
         self._workspace_moves, self._workspace_bytes = _workspace(prepared, moves, self._launches)
+        self._counts = bool(moves.get(COUNTERS))
         self._workspace_address = 0
         self._turn = threading.Lock()
 
@@ -98,7 +103,7 @@ class Plan:
             def use(workspace: int) -> None:
                 self._enqueue(addresses, stream, workspace)
 
-            WORKSPACES.lend(self._device, stream, self._workspace_bytes, self._is_capturing(), use)
+            WORKSPACES.lend(self._device, stream, self._workspace_bytes, self._is_capturing(), use, self._counts)
         else:
             self._enqueue(addresses, stream, 0)
         return tensors
@@ -163,8 +168,12 @@ def _moves(prepared: Prepared, movables: Sequence[MovableLaunch]) -> dict[str, l
 def _workspace(
     prepared: Prepared, moves: Mapping[str, list[Move]], movables: Sequence[MovableLaunch]
 ) -> tuple[list[Move], int]:
-    """Where addresses of the workspace stand, and its bytes: the function's own, then each kernel's scratch memory."""
+    """Where addresses of the workspace stand, and its bytes: the function's own, then each kernel's scratch memory.
+
+    Counters lie before it. A call that has them has a workspace.
+    """
     found = list(moves.get(WORKSPACE, ()))
+    found += [Move(to, offset - COUNTER_BYTES) for to, offset in moves.get(COUNTERS, ())]
     memory = prepared.tensors.get(WORKSPACE)
     size = 0 if memory is None else aligned(memory.numel() * memory.element_size())
     for movable in movables:

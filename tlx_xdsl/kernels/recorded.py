@@ -16,8 +16,8 @@ from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.kernels.operators import Gradient
 from tlx_xdsl.kernels.plans import Plan
 
-First = Callable[["Recorded", tuple[Any, ...]], Any]
-"""Runs a call on tensors and returns its results; leaves a plan with the record where there is one."""
+First = Callable[["Recorded", tuple[Any, ...]], tuple[Any, ...]]
+"""Runs a call on tensors and returns them, with results; leaves a plan with the record where there is one."""
 
 
 class Recorded:
@@ -43,7 +43,7 @@ class Recorded:
     def results_of(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
         """The results, unrecorded."""
         if self.plan is None:
-            return self._first(self, tensors)
+            return self._first(self, tensors)[self._results]
         return self.plan.run(tensors, addresses)[self._results]
 
 

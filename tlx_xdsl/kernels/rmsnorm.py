@@ -6,7 +6,7 @@ from typing import Any
 
 from tlx_xdsl.kernels import operator_rows
 from tlx_xdsl.kernels.launching import Launch
-from tlx_xdsl.kernels.norms import DTYPES, norm_launch
+from tlx_xdsl.kernels.norms import DTYPES, NORM_BACKWARD, norm_launch
 from tlx_xdsl.kernels.operands import check_types, empty, operand
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import Prepared
@@ -35,7 +35,7 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[float]) -> Prepared:
     return Prepared(named, () if 0 in given.shape else (rms_norm_launch(x, weight, out, eps=eps),))
 
 
-RMS_NORM = PlannedFunction("rms_norm", _prepare, results=2, operator=operator_rows.RMS_NORM)
+RMS_NORM = PlannedFunction("rms_norm", _prepare, results=2, operator=operator_rows.norm("rms_norm", NORM_BACKWARD))
 
 
 def rms_norm_launch(x: Any, weight: Any, out: Any, *, eps: float = 1e-6) -> Launch:

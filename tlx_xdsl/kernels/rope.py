@@ -124,7 +124,11 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     return Prepared(named, (Launch.of(rope_rows, grid, values, constants, given.device, sources, aligned),))
 
 
-ROPE = PlannedFunction("rope", _prepare, results=3, operator=operator_elementwise.ROPE)
+def _inverted(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+    return ROPE(tensors, options)
+
+
+ROPE = PlannedFunction("rope", _prepare, results=3, operator=operator_elementwise.rope(_inverted))
 
 
 def _strides(each: Operand) -> tuple[int, ...]:

@@ -56,9 +56,6 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     return Prepared({"x": x, "out": out}, () if 0 in given.shape else (softmax_launch(x, out),))
 
 
-SOFTMAX = PlannedFunction("softmax", _prepare, results=1, operator=operator_rows.SOFTMAX)
-
-
 def softmax_launch(x: Any, out: Any) -> Launch:
     """The launch of `softmax`; no extent may be 0. Raises as `softmax` does."""
     tensors, kernels = {"x": x, "out": out}, (softmax_rows, softmax_long_rows)
@@ -77,6 +74,7 @@ def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Pre
 SOFTMAX_BACKWARD = PlannedFunction(
     "softmax_backward", _prepare_backward, results=2, operator=operator_rows.SOFTMAX_BACKWARD
 )
+SOFTMAX = PlannedFunction("softmax", _prepare, results=1, operator=operator_rows.softmax(SOFTMAX_BACKWARD))
 
 
 def softmax_backward_launch(y: Any, dout: Any, dx: Any) -> Launch:

@@ -97,10 +97,10 @@ def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Pre
     return _prepared("swiglu_backward", swiglu_backward_rows, named)
 
 
-SWIGLU = PlannedFunction("swiglu", _prepare, results=2, operator=operator_elementwise.SWIGLU)
 SWIGLU_BACKWARD = PlannedFunction(
     "swiglu_backward", _prepare_backward, results=slice(3, 5), operator=operator_elementwise.SWIGLU_BACKWARD
 )
+SWIGLU = PlannedFunction("swiglu", _prepare, results=2, operator=operator_elementwise.swiglu(SWIGLU_BACKWARD))
 
 
 def _prepared(name: str, kernel: Any, tensors: dict[str, Any]) -> Prepared:

@@ -10,6 +10,9 @@ it captures. One that has become too small is given back in the order of its str
 that nothing waits. Neither breaks what another thread captures. At the end of the process the memory goes with the
 GPU's context.
 
+Before each piece lie COUNTER_BYTES that are zero whenever no call of the stream runs: a kernel whose programs count
+themselves there, so that the last one knows that it is, puts zeros back.
+
 While a CUDA graph is captured each call gets memory of its own from torch, as a tensor would, which is from the graph's
 pool: the graph keeps it, and gives it to what follows in the graph. The driver's would become nodes of the graph, of
 which then no more than one instance may exist at a time ("CUDA Programming Guide", graph memory nodes).
@@ -28,6 +31,10 @@ from tlx_xdsl.runtime.launch.cuda_driver import ERROR_OUT_OF_MEMORY, CudaDriver,
 
 ALIGNMENT = 512
 """Bytes: that of torch's memory, and of each part of a workspace."""
+
+
+COUNTER_BYTES = ALIGNMENT
+"""Before the address that is lent."""
 
 
 def aligned(size: int) -> int:
@@ -56,9 +63,10 @@ class _Piece:
             if self.size:
                 # The old memory goes first: the new one may be made of it.
                 address, self.size, self.address = self.address, 0, 0
-                driver.free_in_order(address, self.stream)
-            self.address = self._allocated(driver, size)
-        self.size = size
+                driver.free_in_order(address - COUNTER_BYTES, self.stream)
+            start = self._allocated(driver, COUNTER_BYTES + size)
+            driver.clear_in_order(start, COUNTER_BYTES, self.stream)
+        self.address, self.size = start + COUNTER_BYTES, size
 
     def _allocated(self, driver: CudaDriver, size: int) -> int:
         try:
@@ -84,7 +92,7 @@ class _Piece:
         # Not in the order of the stream, which may have been destroyed.
         driver.synchronize()
         address, self.size, self.address = self.address, 0, 0
-        driver.free(address)
+        driver.free(address - COUNTER_BYTES)
 
 
 class Workspaces:
@@ -93,15 +101,22 @@ class Workspaces:
     def __init__(self) -> None:
         self._pieces: dict[tuple[int, int], _Piece] = {}
 
-    def lend(self, device: int, stream: int, size: int, is_capturing: bool, use: Callable[[int], None]) -> None:
+    def lend(
+        self, device: int, stream: int, size: int, is_capturing: bool, use: Callable[[int], None],
+        counts: bool = False,
+    ) -> None:  # fmt: skip
         """Call `use` with the address of `size` bytes, for what it enqueues on the stream that is current in torch.
 
-        The GPU is current in torch, too. Raises torch's OutOfMemoryError.
+        The GPU is current in torch, too. With `counts` the counters before the address are used. Raises torch's
+        OutOfMemoryError.
         """
         if is_capturing:
             torch = torch_module()
-            memory = torch.empty(size, dtype=torch.uint8, device=f"cuda:{device}")
-            use(memory.data_ptr())
+            before = COUNTER_BYTES if counts else 0
+            # Zeros are written in the graph, at each replay.
+            allocate = torch.zeros if counts else torch.empty
+            memory = allocate(before + size, dtype=torch.uint8, device=f"cuda:{device}")
+            use(memory.data_ptr() + before)
             return
         piece = self._pieces.get((device, stream))
         if piece is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tlx_xdsl.ptx import carries
+from tlx_xdsl.ptx.carries import CARRY, CARRY_TYPE
 from tlx_xdsl.ptx.syntax import (
     SIZES,
     Address,
@@ -170,9 +172,18 @@ class _Body:
             operands.append(self._operand(0))
             if not tokens.accept(",") and tokens.next.text not in (";", "("):
                 raise tokens.error(f"expected ',' or ';', found '{tokens.next.text}'")
+        operands.extend(self._carry() for _ in range(carries.leaves(opcode) + carries.takes(opcode)))
         if opcode.partition(".")[0] in BRANCHES:
             self._uses.append((len(function.instructions), tuple(self._path)))
         function.instructions.append(Instruction(opcode, tuple(operands), line, self._place, guard, negated))
+
+    def _carry(self) -> Register:
+        """The register that holds the carry, which no PTX declares."""
+        scope = self._scopes[0]
+        if CARRY not in scope:
+            scope[CARRY] = Register(len(self._function.registers))
+            self._function.registers.append((CARRY, CARRY_TYPE))
+        return scope[CARRY]
 
     def _label(self, name: str, line: int) -> None:
         function, tokens = self._function, self._tokens

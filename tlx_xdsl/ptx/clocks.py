@@ -63,6 +63,8 @@ class Clocks:
         """The instructions of each step of an agent."""
         self._released: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}
         """What each warp knew at its last fence, which its relaxed arrivals release."""
+        self._arrivals: dict[int, dict[int, int]] = {}
+        """The last step in which each agent of another CTA has arrived at an mbarrier of a CTA."""
         self.shared = Shadow(self, len(wave.shared.bytes), wave.shared.stride)
         self._tensor: Shadow | None = None
 
@@ -103,6 +105,11 @@ class Clocks:
         """Threads write `size` bytes at each place."""
         self._threads(cohort, cohort.warp_of if mask is None else cohort.warp_of[mask], places, size, writes=True)
 
+    def update(self, cohort: Cohort, mask: Any, places: NDArray[np.int64], size: int) -> None:
+        """Threads read and write `size` bytes at each place by atomic operations."""
+        warps = cohort.warp_of if mask is None else cohort.warp_of[mask]
+        self._threads(cohort, warps, places, size, writes=True, atomic=True)
+
     def rows_read(self, cohort: Cohort, mask: Any, places: NDArray[np.int64], rows: int, size: int) -> None:
         """Each warp reads so many rows."""
         self._threads(cohort, np.repeat(self._running(cohort, mask), rows), places, size, writes=False)
@@ -116,7 +123,14 @@ class Clocks:
         return cohort.warps if mask is None else cohort.warps[mask.reshape(-1, LANES)[:, 0]]
 
     def _threads(
-        self, cohort: Cohort, warps: NDArray[np.int64], places: NDArray[np.int64], size: int, *, writes: bool
+        self,
+        cohort: Cohort,
+        warps: NDArray[np.int64],
+        places: NDArray[np.int64],
+        size: int,
+        *,
+        writes: bool,
+        atomic: bool = False,
     ) -> None:
         if not len(places):
             return
@@ -125,7 +139,9 @@ class Clocks:
         steps = self.known[own, own].astype(np.int64)
         for warp, step in zip(own.tolist(), steps.tolist(), strict=True):
             self._note(warp, step, cohort)
-        self.shared.access(own, own, steps, warps, places, size, writes=writes, proxy=False, ordered=False)
+        self.shared.access(
+            own, own, steps, warps, places, size, writes=writes, proxy=False, ordered=False, atomic=atomic
+        )
 
     # Asynchronous operations -----------------------------------------------------------------------------------------
 
@@ -215,6 +231,7 @@ class Clocks:
     def complete(self, token: Token, barrier: Any) -> None:
         """The end of an operation counts at an mbarrier."""
         warp = int(token.warps[0])
+        self._check_made(token.warps, barrier)
         known, fenced = self.known[warp].copy(), self.fenced[warp].copy()
         known[token.agents], fenced[token.agents] = token.steps, token.steps
         self._gather(barrier, known, fenced)
@@ -248,8 +265,15 @@ class Clocks:
     def arrive(self, cohort: Cohort, threads: NDArray[np.int64], barrier: Any) -> None:
         """Threads arrive at an mbarrier."""
         warps = np.unique(cohort.warp_of[threads])
-        self._check_made(cohort, warps, barrier)
+        self._check_made(warps, barrier)
+        for warp in warps.tolist():
+            self._arrived(barrier, warp, warp, int(self.known[warp, warp]))
         self._release(warps, barrier)
+
+    def _arrived(self, barrier: Any, warp: int, agent: int, step: int) -> None:
+        """Note an arrival at an mbarrier of another CTA."""
+        if warp // self._per_cta != barrier.cta:
+            self._arrivals.setdefault(barrier.cta, {})[agent] = step
 
     def fence(self, cohort: Cohort, mask: Any) -> None:
         """Warps fence: what they know now is released by relaxed operations after it."""
@@ -275,7 +299,7 @@ class Clocks:
 
     def pass_wait(self, cohort: Cohort, chosen: NDArray[np.bool_], barrier: Any) -> None:
         """Threads have waited for an mbarrier."""
-        self._check_made(cohort, np.unique(cohort.warp_of[chosen]), barrier)
+        self._check_made(np.unique(cohort.warp_of[chosen]), barrier)
         self.acquire(cohort, chosen, barrier)
 
     def initialise(self, cohort: Cohort, threads: NDArray[np.int64], place: int) -> None:
@@ -285,7 +309,7 @@ class Clocks:
         if (barrier := self.wave.mbarriers.get(place)) is not None:
             barrier.made = (warp, int(self.known[warp, warp]))
 
-    def _check_made(self, cohort: Cohort, warps: NDArray[np.int64], barrier: Any) -> None:
+    def _check_made(self, warps: NDArray[np.int64], barrier: Any) -> None:
         if barrier.made is None:
             return
         agent, step = barrier.made
@@ -349,6 +373,7 @@ class Clocks:
         known, fenced = self.known[warp].copy(), self.fenced[warp].copy()
         if (agent := self._agents.get(("tcgen05 operation", warp, None))) is not None:
             known[agent] = fenced[agent] = self._steps[agent]
+            self._arrived(barrier, warp, agent, self._steps[agent])
         self._gather(barrier, known, fenced)
 
     def tensor_wait(self, cohort: Cohort, mask: Any, kind: str) -> None:
@@ -356,6 +381,29 @@ class Clocks:
         for warp in (cohort.warps if mask is None else np.unique(cohort.warp_of[mask])).tolist():
             if (agent := self._agents.get((f"tcgen05.{kind}", warp, None))) is not None:
                 self.known[warp, agent] = self._steps[agent]
+
+    # The end ---------------------------------------------------------------------------------------------------------
+
+    def ended(self, cta: int) -> None:
+        """Check that what others do with the memory of a CTA is over when its last thread ends.
+
+        Raises Trap for accesses of asynchronous operations, and of other CTAs, that no thread of it has waited for.
+        """
+        own = range(cta * self._per_cta, (cta + 1) * self._per_cta)
+        knows = self.known[own.start : own.stop].max(axis=0)
+        for verb, last in (
+            ("read", self.shared.last_reads(cta)),
+            ("written", self.shared.last_writes(cta)),
+            ("arrived at", self._arrivals.get(cta, {})),
+        ):
+            for agent, step in last.items():
+                if agent not in own and knows[agent] < step:
+                    raise Trap(
+                        f"the CTA ends, and nothing orders that after its shared memory was {verb} by the "
+                        f"{self.name(agent)}",
+                        (f"{verb} at {self.places(agent, step)}",),
+                        PtxRace,
+                    )
 
     # Reports ---------------------------------------------------------------------------------------------------------
 

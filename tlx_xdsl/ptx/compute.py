@@ -17,7 +17,7 @@ from tlx_xdsl.interpreter.ptx.instructions import INSTRUCTIONS, Compiled, Vector
 from tlx_xdsl.interpreter.ptx.registers import TYPES as PTX_TYPES
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.directed_rounding import rounded
-from tlx_xdsl.ptx import floats
+from tlx_xdsl.ptx import carries, floats
 from tlx_xdsl.ptx.kinds import KINDS, PLAIN, TYPES
 from tlx_xdsl.ptx.steps import Context, Step
 from tlx_xdsl.ptx.syntax import Number, Pair, Register, Vector
@@ -160,6 +160,24 @@ def _extremum(context: Context, modifiers: list[str], types: list[str]) -> Step 
     if "ftz" in modifiers:
         code = f"flush({code})"
     return _simple(context, (kind.name,) * count, kind.name, code, flush=floats.flush)
+
+
+_CLASSES = {
+    "finite": "np.isfinite({0})",
+    "infinite": "np.isinf({0})",
+    "number": "~np.isnan({0})",
+    "notanumber": "np.isnan({0})",
+    "normal": "(np.isfinite({0})&(np.abs({0})>=tiny))",
+    "subnormal": "((np.abs({0})<tiny)&({0}!=0))",
+}
+
+
+def _test(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
+    if types not in (["f32"], ["f64"]) or len(modifiers) != 1 or modifiers[0] not in _CLASSES:
+        return None
+    kind = TYPES[types[0]]
+    tiny = np.finfo(KINDS[kind].dtype).smallest_normal
+    return _simple(context, (kind,), "b", _CLASSES[modifiers[0]], np=np, tiny=tiny)
 
 
 def _fma(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
@@ -349,7 +367,7 @@ def _address(context: Context, modifiers: list[str], types: list[str]) -> Step |
 _FAST: dict[str, Form] = {
     "add": _arithmetic, "sub": _arithmetic, "mul": _arithmetic, "and": _logic, "or": _logic, "xor": _logic, "not": _not,
     "shl": _shift, "shr": _shift, "setp": _compare, "selp": _select, "min": _extremum, "max": _extremum, "fma": _fma,
-    "neg": _negate, "abs": _negate, "div": _divide, "mov": _move, "cvt": _convert, "cvta": _address,
+    "neg": _negate, "abs": _negate, "testp": _test, "div": _divide, "mov": _move, "cvt": _convert, "cvta": _address,
     "ex2": _approximate, **dict.fromkeys(_APPROXIMATE, _approximate),
 }  # fmt: skip
 
@@ -402,11 +420,13 @@ def _single(compiled: Compiled) -> Callable[..., Any]:
 def build(context: Context) -> Step | None:
     """The step of an instruction that only computes; None for what is none."""
     modifiers, types = _split(context)
+    if carries.leaves(context.instruction.opcode) or carries.takes(context.instruction.opcode):
+        return carries.build(context, modifiers, types)
     fast = _FAST.get(context.instruction.name)
     if fast is not None and (step := fast(context, modifiers, types)) is not None:
         return step
     return _general(context, modifiers, types)
 
 
-NAMES = frozenset({*_FAST, *INSTRUCTIONS, *CONVERSIONS} - {"vote"})
+NAMES = frozenset({*_FAST, *INSTRUCTIONS, *CONVERSIONS, *carries.NAMES} - {"vote"})
 """The instructions that only compute."""

@@ -13,14 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import InputError, InputTypeError
-from tlx_xdsl.interpreter.arguments import addresses_of
+from tlx_xdsl.interpreter.arguments import addresses_of, reach
 from tlx_xdsl.interpreter.blas import one_thread
+from tlx_xdsl.ptx.faults import location_of
 from tlx_xdsl.ptx.global_memory import GlobalMemory
 from tlx_xdsl.ptx.machine import Limits, Machine
 from tlx_xdsl.ptx.program import Program, prepare
 from tlx_xdsl.ptx.reader import read
-from tlx_xdsl.ptx.syntax import Parameter
+from tlx_xdsl.ptx.syntax import Instruction, Parameter
 from tlx_xdsl.ptx.tensor_map import TENSOR_MAP_BYTES, TensorMap, encode
+from tlx_xdsl.ptx.traffic import LineTraffic
 from tlx_xdsl.targets import target_named
 
 MOST_SHARED = 227 * 1024
@@ -38,6 +40,9 @@ class PtxRun:
     """Instructions that warps have run, by operation code."""
     lines: Mapping[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
     """Instructions that warps have run, by file and line of the Python source."""
+    traffic: Mapping[tuple[str, int], LineTraffic] = field(default_factory=dict[tuple[str, int], LineTraffic])
+    """With `profile`, what lines have taken of memory, TMA and the tensor cores, by file and line of the Python source,
+    or of the PTX where that names none."""
 
 
 def run_ptx(
@@ -53,6 +58,7 @@ def run_ptx(
     filename: str = "<ptx>",
     uninitialized: str = "error",
     races: bool = True,
+    profile: bool = False,
     max_seconds: float = 600.0,
     max_blocks: int = 50_000_000,
 ) -> PtxRun:
@@ -65,7 +71,8 @@ def run_ptx(
     `grid` counts CTAs along x, y and z. `num_warps` and `cluster` are needed where the PTX does not say them
     (`.reqntid`, `.reqnctapercluster`). `shared` is the dynamic shared memory in bytes (all that the target has), and
     `scratch` the bytes of global scratch memory of each CTA. With `uninitialized="allow"`, shared memory that nothing
-    has written may be read. `races=False` compares no accesses.
+    has written may be read. `races=False` compares no accesses. With `profile`, the result says what lines take
+    of memory, TMA and the tensor cores.
 
     Raises PtxError for PTX that is not known, at its line; PtxFault for what the kernel does wrong while it runs, at
     its line of Python or of PTX; PtxDeadlock, PtxRace and PtxBudget, which are PtxFaults; TypeError and ValueError for
@@ -74,7 +81,7 @@ def run_ptx(
     program = prepare(read(text, filename), kernel)
     return run_program(
         program, grid, args, num_warps=num_warps, cluster=cluster, shared=shared, scratch=scratch,
-        uninitialized=uninitialized, races=races, limits=Limits(max_blocks, max_seconds),
+        uninitialized=uninitialized, races=races, profile=profile, limits=Limits(max_blocks, max_seconds),
     )  # fmt: skip
 
 
@@ -84,15 +91,21 @@ def run_program(
     args: Sequence[Any],
     *,
     names: Sequence[str] | None = None,
+    reachable: Sequence[Any] = (),
     num_warps: int | None = None,
     cluster: Sequence[int] | None = None,
     shared: int | None = None,
     scratch: int = 0,
     uninitialized: str = "error",
     races: bool = True,
+    profile: bool = False,
     limits: Limits | None = None,
 ) -> PtxRun:
-    """Run a kernel that was read before, as `run_ptx` does; `names` are those of the arguments in reports."""
+    """Run a kernel that was read before, as `run_ptx` does; `names` are those of the arguments in reports.
+
+    `reachable` are arrays that the kernel reaches by pointers that it loads, at the addresses that they have in this
+    process.
+    """
     if uninitialized not in ("error", "allow"):
         raise InputError(f"uninitialized: expected error or allow, found '{uninitialized}'")
     sizes = _three("grid", grid)
@@ -106,19 +119,23 @@ def run_program(
         scratch_address = memory.add("scratch memory", held)
     else:
         scratch_address = 0
+    reach(reachable, memory)
     parameters = bind(program, args, memory, scratch_address, names)
     machine = Machine(
         program, memory, parameters, sizes, block, clusters, _shared(program, shared),
-        allows_uninitialized=uninitialized == "allow", compares=races,
+        allows_uninitialized=uninitialized == "allow", compares=races, profiles=profile,
     )  # fmt: skip
     before = time.perf_counter()
     with one_thread():
         machine.run(limits or Limits())
-    return report(program, machine.counts, time.perf_counter() - before)
+    seconds = time.perf_counter() - before
+    return report(program, machine.counts, seconds, machine.traffic.by_instruction if profile else {})
 
 
-def report(program: Program, counts: Sequence[int], seconds: float) -> PtxRun:
-    """Say what was run, from how often each block was."""
+def report(
+    program: Program, counts: Sequence[int], seconds: float, traffic: Mapping[int, LineTraffic] | None = None
+) -> PtxRun:
+    """Say what was run, from how often each block was, and from what each instruction has taken."""
     opcodes: dict[str, int] = {}
     lines: dict[tuple[str, int], int] = {}
     total = 0
@@ -131,7 +148,15 @@ def report(program: Program, counts: Sequence[int], seconds: float) -> PtxRun:
                 key = program.module.files[place.file], place.line
                 lines[key] = lines.get(key, 0) + count
         total += count * (block.last - block.first)
-    return PtxRun(total, seconds, opcodes, lines)
+    taken: dict[tuple[str, int], LineTraffic] = {}
+    for at, each in (traffic or {}).items():
+        taken.setdefault(_line_of(program, program.function.instructions[at]), LineTraffic()).add(each)
+    return PtxRun(total, seconds, opcodes, lines, taken)
+
+
+def _line_of(program: Program, instruction: Instruction) -> tuple[str, int]:
+    where = location_of(program.module, instruction.place)
+    return (program.module.filename, instruction.line) if where is None else (where.filename, where.line)
 
 
 # What surrounds a launch ---------------------------------------------------------------------------------------------

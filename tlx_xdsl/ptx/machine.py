@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from tlx_xdsl.ptx.clocks import Clocks
 from tlx_xdsl.ptx.cohort import LANES, Cohort
 from tlx_xdsl.ptx.global_memory import GlobalMemory
-from tlx_xdsl.ptx.order import NoOrder
+from tlx_xdsl.ptx.order import Nothing
 from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.ptx.symbols import VARIABLES
+from tlx_xdsl.ptx.traffic import Traffic
 from tlx_xdsl.ptx.wave import Budget, Wave
 
 MOST_THREADS = 4096
@@ -46,6 +47,7 @@ class Machine:
         *,
         allows_uninitialized: bool = False,
         compares: bool = True,
+        profiles: bool = False,
         most_threads: int = MOST_THREADS,
     ):
         self.program = program
@@ -59,6 +61,8 @@ class Machine:
         self.compares = compares
         self.counts = [0] * len(program.blocks)
         """How often warps have run each block."""
+        self.traffic: Any = Traffic() if profiles else Nothing()
+        """What counts the costs of accesses."""
         self.clock = 0
         self.others_run = True
         """True if what all threads of a wave wait for may still come from another wave."""
@@ -152,10 +156,11 @@ class Machine:
 
     def make_order(self, wave: Wave) -> Any:
         """What compares the accesses of a wave."""
-        return Clocks(wave) if self.compares else NoOrder()
+        return Clocks(wave) if self.compares else Nothing()
 
     def ended(self, wave: Wave, cta: int, cohort: Cohort) -> None:
         """Look at what a CTA leaves, all of whose threads have ended."""
+        wave.order.ended(cta)
 
     def take_over(self) -> NDArray[np.int64] | None:
         """The first CTA of the next cluster that was not launched, which never will be then; None if there is none."""

@@ -16,6 +16,8 @@ class Mbarrier:
     """It counts arrivals and bytes, and a phase completes when both are at zero."""
 
     name: str
+    cta: int
+    """The CTA that has it, by its number in the wave."""
     count: int
     pending: int = 0
     bytes: int = 0

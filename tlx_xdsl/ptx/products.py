@@ -65,6 +65,21 @@ def multiply(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any] | None, result: n
     return np.where(np.isfinite(plain), found, infinite)
 
 
+def multiply_as_f16(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], result: np.dtype[Any]) -> NDArray[Any]:
+    """`a @ b + c` of `mma.sync` with 8-bit floats, which ptxas makes of two products of f16 and an addition.
+
+    The first has the elements of the low halves of registers: 0 and 1 of each four along K.
+    """
+    low = np.arange(a.shape[-1]) % 4 < 2
+    total: NDArray[Any] | None = None
+    for half in (low, ~low):
+        left, right = a[..., half].astype(np.float16), b[..., half, :].astype(np.float16)
+        total = multiply(left, right, total, result)
+    assert total is not None
+    with np.errstate(invalid="ignore", over="ignore"):
+        return total + c
+
+
 def _single(values: NDArray[Any]) -> NDArray[np.float32]:
     return truncate_tf32(values) if values.dtype == np.float32 else values.astype(np.float32)
 

@@ -6,6 +6,7 @@ barrier of all its threads, no byte is looked at.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +38,8 @@ class Shadow:
         self._clocks = clocks
         self._size, self._stride = size, stride
         self._writes: NDArray[np.int64] = np.zeros(size, np.int64)
+        self._atomic: NDArray[np.bool_] | None = None
+        """Bytes whose last write was an atomic operation; None as long as there was none."""
         self._reads: dict[tuple[int, int], NDArray[np.int32]] = {}
         """The step of the last read of each byte, by CTA and agent."""
         self._last_reads: dict[int, dict[int, int]] = {}
@@ -55,21 +58,39 @@ class Shadow:
         writes: bool,
         proxy: bool,
         ordered: bool,
+        atomic: bool = False,
     ) -> None:
         """Agents access `size` bytes at each place, with what their warps know.
 
         `warp_of` says whose each access is; None where there is one agent. `proxy` is for the async proxy, which sees
-        only what was fenced; with `ordered` an agent's accesses follow each other.
+        only what was fenced; with `ordered` an agent's accesses follow each other. Writes that are `atomic` operations
+        need no order with each other.
         Raises Trap for accesses that nothing orders.
         """
         for cta, chosen in self._by_cta(places):
             at = places if chosen is None else places[chosen]
             of = warp_of if warp_of is None or chosen is None else warp_of[chosen]
             here = (cta, warps, agents, of, at, size)
-            self._check_writes(*here, writes=writes, proxy=proxy, ordered=ordered)
+            self._check_writes(*here, writes=writes, proxy=proxy, ordered=ordered, atomic=atomic)
             if writes:
                 self._check_reads(*here, ordered=ordered)
+                self._mark(at, size, atomic=atomic)
             self._record(cta, warps, agents, steps, of, at, size, writes=writes)
+
+    def _mark(self, places: NDArray[np.int64], size: int, *, atomic: bool) -> None:
+        if self._atomic is None:
+            if not atomic:
+                return
+            self._atomic = np.zeros(self._size, np.bool_)
+        self._atomic[self._bytes(places, size)] = atomic
+
+    def last_reads(self, cta: int) -> Mapping[int, int]:
+        """The last step in which each agent has read anything of a CTA's memory."""
+        return self._last_reads.get(cta, {})
+
+    def last_writes(self, cta: int) -> Mapping[int, int]:
+        """The last step in which each agent has written anything there."""
+        return self._last_writes.get(cta, {})
 
     def _by_cta(self, places: NDArray[np.int64]) -> list[tuple[int, NDArray[np.bool_] | None]]:
         low, high = int(places.min()) // self._stride, int(places.max()) // self._stride
@@ -102,6 +123,7 @@ class Shadow:
         writes: bool,
         proxy: bool,
         ordered: bool,
+        atomic: bool,
     ) -> None:
         clocks = self._clocks
         suspects = [
@@ -112,6 +134,8 @@ class Shadow:
         if not suspects:
             return
         rows = self._rows(self._writes, places, size, 0)
+        if atomic and self._atomic is not None:
+            rows = np.where(self._rows(self._atomic, places, size, 0), 0, rows)
         if (rows == rows[:, :1]).all():
             rows = rows[:, :1]
         agent, step = rows >> STEP_BITS, rows & _STEP

@@ -24,6 +24,8 @@ class Launch(Protocol):
     shared_bytes: int
     counts: list[int]
     """How often warps have run each block."""
+    traffic: Any
+    """What counts the costs of accesses."""
     clock: int
     compares: bool
     allows_uninitialized: bool

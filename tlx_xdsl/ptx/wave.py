@@ -180,7 +180,10 @@ class Wave:
                 cohort.pc = function(cohort, cohort.R)
                 if cohort.waiting is not None:
                     budget.blocks -= 1
-                    if cohort.waiting.blocked() is not None:
+                    if (blocked := cohort.waiting.blocked()) is not None:
+                        # The instruction runs again, and counts once.
+                        counts[number] -= len(cohort.warps)
+                        self.machine.traffic.wait(cohort, blocked)
                         break
                     cohort.waiting = None
             budget.blocks -= QUANTUM

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, cast
 
@@ -12,18 +12,30 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.arguments import split_options
+from tlx_xdsl.runtime.check_addresses import facts_of, ragged_remark, wrap_remark
 from tlx_xdsl.runtime.check_explore import Limits, explore
 from tlx_xdsl.runtime.check_options import SECONDS, SMALL, STAGES
 from tlx_xdsl.runtime.check_proof import with_proofs
-from tlx_xdsl.runtime.check_report import Report
+from tlx_xdsl.runtime.check_report import Finding, Report
 from tlx_xdsl.runtime.check_sizes import Launchable, Scope, Sizes, combinations, small_values, values_of
+from tlx_xdsl.runtime.check_subject import Subject
 from tlx_xdsl.runtime.host_values import flattened, is_constant, is_descriptor, signature_of
-from tlx_xdsl.runtime.interpret import Grid, Interpretation, interpret_source, module_of, source_of_kernel
-from tlx_xdsl.runtime.interpret_options import Options, known_options
+from tlx_xdsl.runtime.interpret import (
+    Change,
+    Grid,
+    Interpretation,
+    defaults_of,
+    grid_of,
+    interpret_source,
+    module_of,
+    source_of_kernel,
+)
+from tlx_xdsl.runtime.interpret_options import FRONTEND, Options, known_options
 
-_OPTIONS = {field.name for field in fields(Options)} - {"stage", "schedule", "seed", "trace"}
+_OPTIONS = {field.name for field in fields(Options)} - {"stage", "schedule", "seed", "order", "trace"}
 
 
 def check(
@@ -41,7 +53,9 @@ def check(
     options: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> Report:
-    """Run a kernel on arguments as `interpret` does, in as many orders as `seconds` allow, and report what is wrong.
+    """Run a kernel on arguments as `interpret` does, in all orders that make a difference, and report what is wrong.
+
+    It takes at most `seconds`, and one run at each stage; the report says whether orders are left out.
 
     Faults, races and deadlocks count, and warnings of what is left unfinished. Programs' accesses to global memory are
     compared, unless `global_order=False` says not to. Arrays are as before afterwards. `named` may have options of
@@ -62,6 +76,31 @@ def check(
 
     Raises CompilationError for a kernel that does not compile; TypeError and ValueError for arguments that do not fit.
     """
+    subject = subject_of(kernel, grid, args, named, sizes or {}, arguments, sweep=sweep, options=options)
+    return checked(subject, Limits(seconds, stages, launches), prove=prove)
+
+
+def checked(subject: Subject, limits: Limits, *, prove: bool) -> Report:
+    """Check a kernel at some sizes, with a proof where that is asked for. Raises as `check` does."""
+    scopes = subject.scopes()
+    report = explore(scopes, subject.settings, limits)
+    if limits.seconds > 0 and report and not subject.sizes[0]:
+        report = replace(report, remarks=(*report.remarks, *subject.others()))
+    return with_proofs(report, scopes, subject.settings, limits, subject.module, subject.scope) if prove else report
+
+
+def subject_of(
+    kernel: Any,
+    grid: Grid,
+    args: Sequence[Any],
+    named: Mapping[str, Any],
+    sizes: Mapping[str, int | Iterable[int] | str],
+    arguments: Callable[..., Any] | None,
+    *,
+    sweep: bool,
+    options: Mapping[str, Any] | None,
+) -> Subject:
+    """What is launched, from the arguments of `check`; raises as that does."""
     source = source_of_kernel(kernel)
     given, chosen = split_options(source, named, _OPTIONS)
     settings = Options(**chosen, **known_options(options))
@@ -69,33 +108,40 @@ def check(
     def bound(at: Sizes) -> dict[str, Any]:
         return _bound(source, args, given, arguments, at)
 
-    def launchable(at: Sizes) -> Launchable:
+    def launchable(at: Sizes, change: Change | None) -> Launchable:
         values = bound(at)
         over = _grid_at(grid, at)
 
         def run(order: Mapping[str, Any]) -> Interpretation:
-            return interpret_source(source, over, values, replace(settings, **order))
+            return interpret_source(source, over, values, replace(settings, **order), change=change)
 
         return Launchable(run, arrays_of(values))
 
-    wanted = sizes or {}
-    numbers = {name: values_of(name, each) for name, each in wanted.items() if each != SMALL}
-    if len(numbers) < len(wanted):
-        once = {name: max(numbers.get(name, (1,))) for name in wanted}
+    numbers = {name: values_of(name, each) for name, each in sizes.items() if each != SMALL}
+    if len(numbers) < len(sizes):
+        once = {name: max(numbers.get(name, (1,))) for name in sizes}
         small = small_values(module_of(source, bound(once), settings)[0])
-        numbers = {name: numbers.get(name, small) for name in wanted}
+        numbers = {name: numbers.get(name, small) for name in sizes}
+    return Subject(
+        combinations(numbers, sweep=sweep),
+        settings,
+        launchable,
+        lambda at: any_values(source, bound(at), settings),
+        lambda: other_sizes(source, grid, bound({}), settings),
+    )
 
-    def scope(at: Sizes) -> Scope:
-        return Scope(at, lambda: launchable(at))
 
-    scopes = [*map(scope, combinations(numbers, sweep=sweep))]
-    limits = Limits(seconds, stages, launches)
-    report = explore(scopes, settings, limits)
-    if prove:
-        report = with_proofs(
-            report, scopes, settings, limits, lambda at: any_values(source, bound(at), settings), scope
-        )
-    return report
+def other_sizes(source: KernelSource, grid: Grid, arguments: Mapping[str, Any], options: Options) -> Iterator[Finding]:
+    """What goes wrong at larger sizes, and at those that no block divides."""
+    module, values = module_of(source, arguments, options)
+    sizes = grid_of(grid, {**defaults_of(source), **arguments})
+    found = [
+        ("overflow", wrap_remark(module, facts_of(sizes, dict(values)))),
+        ("bounds", ragged_remark(source, arguments, lambda given: interpret_source(source, grid, given, options))),
+    ]
+    for rule, diagnostic in found:
+        if diagnostic is not None:
+            yield Finding(diagnostic, rule, {"stage": FRONTEND})
 
 
 def any_values(source: KernelSource, arguments: Mapping[str, Any], options: Options) -> ModuleOp:
@@ -151,8 +197,26 @@ def _grid_at(grid: Grid, sizes: Sizes) -> Grid:
     return lambda known: grid({**sizes, **known})
 
 
+def check_launch(
+    source: KernelSource,
+    grid: Grid,
+    arguments: Mapping[str, Any],
+    settings: Options,
+    limits: Limits,
+    types: Mapping[str, Signature] | None = None,
+) -> Report:
+    """Check one launch, on arguments by name; `types` are as for `interpret_source`. Raises as `check` does."""
+
+    def run(order: Mapping[str, Any]) -> Interpretation:
+        return interpret_source(source, grid, arguments, replace(settings, **order), types)
+
+    reached = {f"reachable[{at}]": each for at, each in enumerate(settings.reachable)}
+    arrays = arrays_of({**arguments, **reached})
+    return explore([Scope({}, lambda: Launchable(run, arrays))], settings, limits)
+
+
 def arrays_of(arguments: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """The arrays among the arguments, also those of descriptors and in tuples."""
+    """The arrays among the arguments, also those of descriptors and in tuples; other libraries' tensors as arrays."""
     values = [item for name, value in arguments.items() if not is_constant(value) for item in flattened(name, value)]
     found = {name: value.base if is_descriptor(value) else value for name, value in values}
     return {name: each for name, each in found.items() if isinstance(each, np.ndarray)}

@@ -8,13 +8,16 @@ as it was before the first launch, the later launch does not go wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
+from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.runtime.interpret import Interpretation
 from tlx_xdsl.text.diagnostics import Diagnostic
 
@@ -62,23 +65,50 @@ class Arrays:
             self._arrays[name][...] = held
 
 
+@dataclass
+class FirstLaunches:
+    """The first launches so far, with the same arguments at one stage."""
+
+    orders: Orders = field(default_factory=Orders)
+    left: set[bytes] = field(default_factory=set[bytes])
+    """What they have left in the arrays, each as a digest."""
+
+
 def launched(
-    run: Run, arrays: Arrays, options: Mapping[str, Any], launches: int | None, *, thorough: bool = False
+    run: Run,
+    arrays: Arrays,
+    options: Mapping[str, Any],
+    launches: int | None,
+    firsts: FirstLaunches,
+    *,
+    is_first: bool,
 ) -> Iterator[Seen]:
     """What that many launches do wrong, one after the other; by default two where programs communicate, else one.
 
-    After a fault there is no other launch. With `thorough`, what the second launch does not write is asked for, too.
-    Arrays are left in any state.
+    If it `is_first`, the first one has no order but that of its schedule, and what the second launch does not write is
+    asked for, too; else it is in the order that `firsts` has begun. Where an earlier one has left the same, or there is
+    a fault, there is no other launch. Arrays are left in any state.
     """
-    before, first = arrays.state(), _launch(run, options, 1)
+    before, first = arrays.state(), _launch(run, options if is_first else {**options, "order": firsts.orders}, 1)
     yield from first.seen
     known = {each.key for each in first.seen}
+    if is_first and first.ended and first.communicates and first.clusters > 1:
+        after = arrays.state()
+        for schedule in (str(options["schedule"]), "random"):
+            arrays.restore(before)
+            for each in _overlapping(run, {**options, "schedule": schedule}):
+                if each.key not in known:
+                    known.add(each.key)
+                    yield each
+        arrays.restore(after)
     wanted = launches if launches is not None else 2 if first.communicates else 1
     last = first
     for number in range(2, wanted + 1):
         if not last.ended:
             return
         left = arrays.state()
+        if number == 2 and _is_known(left, firsts.left):
+            return
         last = _launch(run, options, number)
         after = arrays.state()
         seen = [(each, options) for each in last.seen]
@@ -92,8 +122,29 @@ def launched(
                 known.add(each.key)
                 yield _explained(run, arrays, how, before, left, each)
         arrays.restore(after)
-    if thorough and wanted > 1 and not known:
+    if is_first and wanted > 1 and not known:
         yield from _unwritten(run, arrays, options, before)
+
+
+def _overlapping(run: Run, options: Mapping[str, Any]) -> Iterator[Seen]:
+    """What a launch does wrong whose programs run side by side.
+
+    In rounds each goes on to its next atomic operation; by chance, some get ahead of others.
+    """
+    note = f"programs ran side by side (tlx run --overlapping --schedule {options['schedule']})"
+    for each in _launch(run, {**options, "overlapping": True}, 1).seen:
+        yield replace(each, diagnostic=replace(each.diagnostic, notes=(*each.diagnostic.notes, note)))
+
+
+def _is_known(state: Mapping[str, NDArray[Any]], known: set[bytes]) -> bool:
+    """Return whether arrays were left so before; note it."""
+    digest = sha256()
+    for each in state.values():
+        digest.update(np.ascontiguousarray(each).tobytes())
+    found = digest.digest()
+    is_known = found in known
+    known.add(found)
+    return is_known
 
 
 def _unwritten(
@@ -105,7 +156,7 @@ def _unwritten(
     were. A counter of programs that is not set back has no last program then, and no one writes the result.
     """
     arrays.restore(before)
-    _launch(run, options, 1)
+    writers = _launch(run, options, 1).writers
     left = arrays.state()
     changed = _changed(before, left)
     for suspect in [name for name in changed if left[name].dtype.kind in "iu"][:MOST_SUSPECTS]:
@@ -117,7 +168,7 @@ def _unwritten(
             if name != suspect and not _differs(after[name], before[name]):
                 message = f"'{name}' is written by the first launch, and not by the second"
                 note = f"in the second launch: {_left(suspect, 'the first', before, left)}; {_REMEDY}"
-                yield Seen(Diagnostic("warning", message, None, (note,)), "warning", 2)
+                yield Seen(Diagnostic("warning", message, writers.get(suspect), (note,)), "warning", 2)
 
 
 @dataclass(frozen=True)
@@ -127,6 +178,8 @@ class _Launch:
     """False where a fault has stopped it."""
     communicates: bool = False
     clusters: int = 0
+    writers: Mapping[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
+    """Where each array was written last."""
 
 
 def _launch(run: Run, options: Mapping[str, Any], number: int) -> _Launch:
@@ -138,10 +191,11 @@ def _launch(run: Run, options: Mapping[str, Any], number: int) -> _Launch:
         message = f"deadlock: {fault.message.removeprefix('deadlock: ')}" if is_deadlock else fault.message
         found = Diagnostic("error", message, fault.location, fault.notes)
         return _Launch((Seen(found, "deadlock" if is_deadlock else "fault", number),), ended=False)
-    warnings = [each for each in result.warnings if each.severity == "warning"]
+    warnings = [each for each in (*result.warnings, *result.unfilled) if each.severity == "warning"]
     return _Launch(
-        tuple(Seen(each, "warning", number) for each in warnings), True, result.communicates, result.clusters
-    )
+        tuple(Seen(each, "warning", number) for each in warnings), True, result.communicates, result.clusters,
+        result.writers,
+    )  # fmt: skip
 
 
 _REMEDY = "the kernel must set it back, or the host before each launch"

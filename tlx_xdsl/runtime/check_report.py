@@ -11,7 +11,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.check_sizes import Sizes, listed, shown
 from tlx_xdsl.text.diagnostics import Diagnostic
 
-RULES = ("deadlock", "fault", "warning", "relaunch")
+RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds")
 """The kinds of findings; what only a launch after the first one shows is a `relaunch`."""
 
 
@@ -48,6 +48,10 @@ class Case:
     runs: int
     seconds: float
     findings: tuple[Finding, ...]
+    orders: int = 0
+    """The orders of these runs that make a difference; other runs were given up, since they repeated one of those."""
+    unexplored: str = ""
+    """Why orders are left out; empty where all that make a difference were run."""
 
     @property
     def name(self) -> str:
@@ -130,8 +134,33 @@ class Report:
     def __str__(self) -> str:
         """Return all findings and remarks, the sizes, and a line that sums up."""
         return "\n".join(
-            [*map(str, self.findings), *map(str, self.remarks), *self.sizes(), *map(str, self.proofs), self.summary]
-        )
+            [
+                *map(str, self.findings), *map(str, self.remarks), *self.sizes(), *self.orders(),
+                *map(str, self.proofs), self.summary,
+            ]
+        )  # fmt: skip
+
+    def orders(self) -> list[str]:
+        """Lines that say whether all orders were run: where one ends in a fault, it is not known what else follows."""
+        if any(each.rule in ("deadlock", "fault") for each in self.findings):
+            return []
+        where = f"each stage{' and size' if any(case.sizes for case in self.cases) else ''}"
+        if not any(case.unexplored for case in self.cases):
+            if all(case.orders <= 1 for case in self.cases):
+                return [f"all orders were covered: one at {where}, all others do the same"]
+            counts = {
+                stage: sum(case.orders for case in self.cases if case.stage == stage) for stage in self.stages
+            }  # fmt: skip
+            numbers = ", ".join(f"{count} at {stage}" for stage, count in counts.items())
+            return [f"all orders were covered, those that make a difference by a run of each: {numbers}"]
+        reasons: dict[str, list[Case]] = {}
+        for case in self.cases:
+            if case.unexplored:
+                reasons.setdefault(case.unexplored, []).append(case)
+        return [
+            f"not all orders were covered, {sum(case.orders for case in cases)} were run at {_named(cases)}: {reason}"
+            for reason, cases in reasons.items()
+        ]
 
     def sizes(self) -> list[str]:
         """Lines that say which sizes were run, which were refused and why, and which remain."""
@@ -160,6 +189,12 @@ class Report:
             answers = [each.answer for each in self.proofs]
             found += "".join(f", {answers.count(each)} {each}" for each in dict.fromkeys(answers))
         return f"{orders} at {' and '.join(self.stages)} in {self.seconds:.1f} s: {found}"
+
+
+def _named(cases: Sequence[Case]) -> str:
+    stages = " and ".join(dict.fromkeys(case.stage for case in cases))
+    sizes = [*{str(case.sizes): case.sizes for case in cases if case.sizes}.values()]
+    return f"{stages} with {listed(sizes)}" if sizes else stages
 
 
 def _count(items: Sequence[Any], what: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -19,24 +19,27 @@ from xdsl.passes import ModulePass
 from tlx_xdsl.dialects.func import assume_program_arguments
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
+from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, SourceLocation
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.arguments import bind, reach
 from tlx_xdsl.interpreter.code import Function
+from tlx_xdsl.interpreter.faults import OutOfBounds
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.global_order import GlobalOrder
+from tlx_xdsl.interpreter.global_order import GlobalOrder, last_writers
 from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, clusters
-from tlx_xdsl.interpreter.machine import Launch
+from tlx_xdsl.interpreter.machine import Launch, Observer
+from tlx_xdsl.interpreter.orders.launch import run_in_order
 from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch, talks
 from tlx_xdsl.ptx.launch import PtxRun
 from tlx_xdsl.runtime.arguments import bound, defaults_of, split_options, typed
+from tlx_xdsl.runtime.check_addresses import facts_of, with_wrap
 from tlx_xdsl.runtime.compilation import frontend_module, installed_profile
-from tlx_xdsl.runtime.host_values import flattened, on_host
+from tlx_xdsl.runtime.host_values import flattened, is_descriptor, on_host
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options, known_options
 from tlx_xdsl.runtime.launchable import as_warning, refusals
 from tlx_xdsl.runtime.ptx_stage import PTX, run_ptx_stage
@@ -54,6 +57,9 @@ from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
 Grid: TypeAlias = "int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]"
 """Programs along x, y and z, or a function that computes them from the kernel's arguments."""
 
+Change: TypeAlias = Callable[[ModuleOp], None]
+"""Changes a module in place."""
+
 
 @dataclass(frozen=True)
 class Interpretation:
@@ -69,6 +75,10 @@ class Interpretation:
     """Warnings of what the kernel has left unfinished, and of passes; each thing once, as the first program said it."""
     jobs: int
     """Processes that have taken part."""
+    unfilled: tuple[Diagnostic, ...] = ()
+    """What is left uninitialized of arrays that were declared so, and that the kernel only writes (`tlx check`)."""
+    writers: Mapping[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
+    """Where each array was written last, in a launch whose accesses to global memory are compared."""
     communicates: bool = False
     """Whether programs may depend on what others have done: the kernel has atomic operations or `while`."""
     ptx: PtxRun | None = None
@@ -90,7 +100,7 @@ class Interpretation:
 MOST_ALONG_AN_AXIS = (1 << 31) - 1
 """Programs along an axis (CUDA C++ Programming Guide, "Technical Specifications", the x axis)."""
 
-_OPTIONS = {field.name for field in fields(Options)}
+_OPTIONS = {each.name for each in fields(Options)}
 
 
 def interpret(
@@ -117,15 +127,21 @@ def interpret_source(
     arguments: Mapping[str, Any],
     options: Options,
     types: Mapping[str, Signature] | None = None,
+    change: Change | None = None,
 ) -> Interpretation:
-    """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values."""
+    """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values.
+
+    `change` changes what the frontend has made.
+    """
     if options.stage == PTX:
         return _run_final(source, grid, arguments, options, types)
     with collected_diagnostics() as warnings:
         module, values = module_of(source, arguments, options, types)
+        if change is not None:
+            change(module)
     names = [name for name, _ in values]
     known = {**defaults_of(source), **arguments}
-    return _run(module, source.symbol, _grid(grid, known), [value for _, value in values], names, options, warnings)
+    return _run(module, source.symbol, grid_of(grid, known), [value for _, value in values], names, options, warnings)
 
 
 def _run_final(
@@ -137,7 +153,7 @@ def _run_final(
 ) -> Interpretation:
     """Run the PTX that stock Triton makes of a kernel."""
     with collected_diagnostics() as warnings:
-        sizes = _grid(grid, {**defaults_of(source), **arguments})
+        sizes = grid_of(grid, {**defaults_of(source), **arguments})
         done = run_ptx_stage(source, sizes, arguments, options, types)
     return Interpretation(
         prod(sizes) // prod(_cluster(options.cluster)), done.instructions, done.seconds, tuple(warnings), 1, ptx=done
@@ -203,7 +219,7 @@ def interpret_module(
     values = [value for name, item in zip(names, args, strict=True) for _, value in flattened(name, item)]
     given = dict(zip(names, args, strict=True))
     set_cluster(module, _cluster(options.cluster))
-    return _run(module, kernel.sym_name.data, _grid(grid, given), values, names, options, [])
+    return _run(module, kernel.sym_name.data, grid_of(grid, given), values, names, options, [])
 
 
 def argument_types(kernel: Function) -> dict[str, Attribute]:
@@ -257,7 +273,7 @@ def source_of_kernel(kernel: Any) -> KernelSource:
     raise InputTypeError(f"expected a kernel decorated with tlx_xdsl.jit, found {type(kernel).__name__}")
 
 
-def _grid(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
+def grid_of(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
     """Three sizes; those that are not given are 1.
 
     Raises ValueError for what is no grid.
@@ -294,7 +310,12 @@ def _run(
             firsts = clusters(launch)[::-1] if options.descending else clusters(launch)
             before = time.perf_counter()
             turns, jobs = _traced(launch, firsts, options)
-            result = Interpretation(len(firsts), turns, time.perf_counter() - before, (), jobs, talks(module))
+            seconds = time.perf_counter() - before
+            unfilled = _unfilled(launch.memory, zip(names, values, strict=True))
+            writers = {} if launch.order is None else last_writers(launch.order, launch.memory)
+            result = Interpretation(len(firsts), turns, seconds, (), jobs, unfilled, writers, talks(module))
+        except OutOfBounds as fault:
+            result = with_wrap(fault, module, facts_of(grid, dict(zip(names, values, strict=True))))
         except CompilationError as error:
             result = error
     # Each thing once, as the first program has said it.
@@ -305,6 +326,13 @@ def _run(
     for each in warnings:
         report_again(each)
     raise result
+
+
+def _unfilled(memory: GlobalMemory, values: Iterable[tuple[str, Any]]) -> tuple[Diagnostic, ...]:
+    """What a kernel has left uninitialized of the arrays among `values` that are its results."""
+    arrays = [(name, value.base if is_descriptor(value) else value) for name, value in values]
+    found = [memory.uninitialized.unfilled(name, array) for name, array in arrays]
+    return tuple(Diagnostic("warning", each.message, each.location, each.notes) for each in found if each is not None)
 
 
 def _judge(
@@ -339,7 +367,7 @@ def _prepared(
     memory.uninitialized.only_warns = options.unwritten == "warn"
     wanted = options.global_order
     if wanted is None:
-        wanted = options.jobs in (None, 1) and talks(module)
+        wanted = options.order is not None or (options.jobs in (None, 1) and talks(module))
     sizes = _cluster(options.cluster)
     if prod(sizes) == 1:
         # Text may say it, which a pass has had from the options once.
@@ -350,7 +378,9 @@ def _prepared(
         plan, memory, grid, sizes, arguments,
         target=target_named(options.target),
         order=GlobalOrder() if wanted else None,
-        warns_of_unwritten=options.unwritten == "warn", in_issue_order=options.tensor_core_order == "issue",
+        warns_of_unwritten=options.unwritten == "warn",
+        fences_copies=bool(options.copy_fences),
+        in_issue_order=options.tensor_core_order == "issue",
     )  # fmt: skip
 
 
@@ -359,12 +389,23 @@ def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[
     # What is written is noted in this process's memory.
     has_uninitialized = any(buffer.written is not None for buffer in launch.memory)
     jobs = 1 if options.reachable or launch.order is not None or has_uninitialized else options.jobs
-    settings = Settings(options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds)
+    settings = Settings(
+        options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds,
+        options.overlapping,
+    )  # fmt: skip
+
+    def run(observer: Observer | None) -> tuple[int, int]:
+        if options.order is not None:
+            if launch.order is not None:
+                return run_in_order(launch, firsts, settings, options.order, observer), 1
+            options.order.unexplored = "accesses of programs to global memory are not compared"
+        return run_launch(launch, firsts, settings, jobs, observer)
+
     if options.trace is None:
-        return run_launch(launch, firsts, settings, jobs)
+        return run(None)
     trace = Trace(launch.plan.function.sym_name.data)
     try:
-        return run_launch(launch, firsts, settings, jobs, trace)
+        return run(trace)
     finally:
         # A trace is of most use when the run ends in a fault.
         trace.write(Path(options.trace))

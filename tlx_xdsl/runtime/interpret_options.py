@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.frontend.suggestions import did_you_mean
 from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, POLICIES
+
+if TYPE_CHECKING:
+    from tlx_xdsl.interpreter.orders.reduction import Orders
 
 FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
 """The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run."""
@@ -42,6 +45,9 @@ class Options:
     """`round-robin`, `random` or `adversarial`."""
     seed: int = 0
     """Of the schedule."""
+    order: Orders | None = None
+    """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
+    by side then, in this process alone, and what makes no difference is done as the schedule has it."""
     unwritten: str = UNWRITTEN[0]
     """The result of a read of uninitialized memory: an `error`, or `warn`: a warning, and NaN. In global memory that is
     what an array of `tlx_xdsl.uninitialized` has until something writes it."""
@@ -66,9 +72,20 @@ class Options:
     """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
     process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
 
+    profile: bool = False
+    """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
+
     descending: bool = False
     """Whether programs with higher numbers start earlier. No order is promised, but those that do not fit on the GPU
     side by side mostly start in rising order."""
+
+    copy_fences: bool | None = None
+    """Whether what `cp.async` writes needs a proxy fence before TMA or a tensor core reads it, as PTX has it. `check`
+    asks for it; runs do not, since Triton 3.6 to 3.8 put none into their own kernels."""
+
+    overlapping: bool = False
+    """Whether programs run side by side, as many as are resident, and take turns at their atomic operations. Else one
+    runs until it waits for another."""
 
     global_order: bool | None = None
     """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is

@@ -115,6 +115,8 @@ class Kernel(Signed[P, R]):
         trace: str | Path | None = None,
         reachable: Sequence[Any] = (),
         descending: bool = False,
+        copy_fences: bool | None = None,
+        overlapping: bool = False,
         global_order: bool | None = None,
         **named: Any,
     ) -> Interpretation:
@@ -156,6 +158,8 @@ class Kernel(Signed[P, R]):
         max_seconds: float = 300.0,
         reachable: Sequence[Any] = (),
         descending: bool = False,
+        copy_fences: bool | None = None,
+        overlapping: bool = False,
         global_order: bool | None = None,
         **named: Any,
     ) -> Report:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tlx_xdsl.backend import BackendResult, compile_ttgir, installed_triton_version
-from tlx_xdsl.errors import CompilationError, InputError
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.ptx.launch import PtxRun, run_program
@@ -16,7 +16,7 @@ from tlx_xdsl.ptx.reader import read
 from tlx_xdsl.ptx.tensor_map import TensorMap
 from tlx_xdsl.runtime.arguments import typed
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
-from tlx_xdsl.runtime.host_values import is_descriptor
+from tlx_xdsl.runtime.host_values import is_descriptor, on_host
 from tlx_xdsl.runtime.interpret_options import Options
 from tlx_xdsl.runtime.launch.parameters import read_tensor_map_format
 from tlx_xdsl.targets import Feature, target_named
@@ -48,8 +48,6 @@ def run_ptx_stage(
 
     Raises CompilationError for an error in the kernel; its subclass PtxFault for what the PTX does wrong.
     """
-    if options.reachable:
-        raise InputError("the stage 'ptx' reaches no arrays but its arguments")
     found = typed(source, arguments, types)
     x, y, z = (*map(int, options.cluster), 1, 1)[:3]
     result = compiled(
@@ -78,7 +76,9 @@ def run_ptx_stage(
         cluster=cluster,
         shared=facts.shared,
         scratch=facts.global_scratch_size,
+        reachable=[on_host("reachable", value) for value in options.reachable],
         uninitialized="allow" if options.unwritten == "warn" else "error",
+        profile=options.profile,
         limits=Limits(seconds=options.max_seconds),
     )
 

@@ -15,6 +15,7 @@ from tlx_xdsl.addresses.coverage.coverage import Coverage, Leaving, Writing
 from tlx_xdsl.addresses.coverage.disjointness import AXES, Proof
 from tlx_xdsl.addresses.coverage.hints import Prefetch, coalescing_hint, prefetch_hint, vector_bytes
 from tlx_xdsl.addresses.coverage.launch import Launch
+from tlx_xdsl.addresses.coverage.ordering import ordering
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.text.diagnostics import report_warning, source_line, source_location
@@ -153,7 +154,11 @@ def _verdict(writing: Writing, launch: Launch) -> str:
 def _collision(writing: Writing, launch: Launch) -> str:
     assert writing.meeting is not None
     one, other = (launch.place(number) for number in (writing.meeting.program, writing.meeting.other))
-    return f"programs {one} and {other} write the same bytes"
+    message = f"programs {one} and {other} write the same bytes"
+    if writing.ops is None or (found := ordering(*writing.ops)) is None:
+        return message
+    lines = " and ".join(dict.fromkeys(f"line {_line(op)}" for op in found))
+    return f"{message}; what may order them is at {lines}, which tlx check looks at"
 
 
 def _leaving(leaving: Leaving, launch: Launch) -> str:
@@ -206,9 +211,11 @@ def warn(found: Findings) -> None:
     for each in found.coverage.writings():
         if each.ops is not None:
             first, second = each.ops
+            if ordering(first, second) is not None:
+                continue
             message = f"{_collision(each, found.launch)} of '{each.array}'"
             notes = [_also(second)] if second is not first else []
-            report_warning(first, message, [*notes, "either may come last, unless something orders them"])
+            report_warning(first, message, [*notes, "either may come last: no atomic operation orders them"])
     for each in found.coverage.leaving():
         if each.certain:
             report_warning(each.op, f"'{each.array}': {_leaving(each, found.launch)}")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.numerics.arrays import is_float
+from tlx_xdsl.numerics.difference import difference, tolerance_of, wide
 from tlx_xdsl.tools.expressions import evaluate
 
 
@@ -44,21 +44,15 @@ def check_array(name: str, found: NDArray[Any], wanted: Expected, tolerance: flo
     Raises CompilationError for an array that does not hold what it should.
     """
     expression = wanted.expression
-    limit = _tolerance(found.dtype) if tolerance is None else tolerance
-    values, expected = wide(found), np.broadcast_to(wanted.value, found.shape)
-    same = values == expected
-    if is_float(found.dtype):
-        same |= np.isnan(values) & np.isnan(expected)
-    scale = np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0) or 1.0
-    error = np.where(same, 0.0, np.abs(values - expected) / scale)
-    wrong = ~(error <= limit)
-    if wrong.any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    limit = tolerance_of(found.dtype) if tolerance is None else tolerance
+    result = difference(found, np.broadcast_to(wanted.value, found.shape), limit)
+    if result.wrong:
         raise CompilationError(
-            f"--check {name}: {int(wrong.sum())} of {wrong.size} elements differ from {expression} by more than "
-            f"{limit:g} of the largest value: element {list(at)} is {values[at]:g}, expected {expected[at]:g}"
+            f"--check {name}: {result.wrong} of {result.size} elements differ from {expression} by more than "
+            f"{limit:g} of the largest value: element {list(result.at)} is {result.found:g}, expected "
+            f"{result.expected:g}"
         )
-    print(f"{name} = {expression}: largest error {np.max(error, initial=0.0):.1e} of the largest value")
+    print(f"{name} = {expression}: largest error {result.largest:.1e} of the largest value")
 
 
 def summary(array: NDArray[Any]) -> str:
@@ -70,14 +64,3 @@ def summary(array: NDArray[Any]) -> str:
         text += f", {finite.min():g} to {finite.max():g}, mean {finite.mean():g}"
     infinite = int(np.isinf(values).sum())
     return f"{text}, {int(np.isnan(values).sum())} NaN" + (f", {infinite} infinite" if infinite else "")
-
-
-def wide(array: NDArray[Any]) -> NDArray[Any]:
-    """The values in a type that numpy computes with, without a loss."""
-    return array.astype(np.float64 if is_float(array.dtype) else np.int64)
-
-
-def _tolerance(dtype: np.dtype[Any]) -> float:
-    if not is_float(dtype):
-        return 0.0
-    return {1: 0.1, 2: 1e-2, 4: 1e-4}.get(dtype.itemsize, 1e-10)

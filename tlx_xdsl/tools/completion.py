@@ -55,8 +55,9 @@ def _complete_files(parser: argparse.ArgumentParser, files: Any) -> None:
     # argparse has no public list of them, nor a place for what shtab wants to know.
     actions: Any = parser._actions
     for action in actions:
-        if isinstance(action.choices, dict):
-            for command in cast("dict[str, argparse.ArgumentParser]", action.choices).values():
+        choices: object = action.choices
+        if isinstance(choices, dict):
+            for command in cast("dict[str, argparse.ArgumentParser]", choices).values():
                 _complete_files(command, files)
         elif action.metavar in FILES or action.dest in ("input_file", "output_file"):
             action.complete = files

@@ -35,10 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
     parser.add_argument("--stage", default="frontend", help="frontend (default), aliased, ttgir, a pass, or ptx")
     parser.add_argument(
-        "--profile", action="store_true", help="with --stage ptx: which lines and operations the instructions are of"
+        "--profile", action="store_true", help="with --stage ptx: what lines take: instructions, memory, waits"
     )
+    parser.add_argument(
+        "--compare", action=argparse.BooleanOptionalAction,
+        help="with --stage ptx: run the TTGIR in the interpreter, too, and compare (the default)",
+    )  # fmt: skip
     parser.add_argument("--schedule", choices=POLICIES, default=POLICIES[0], help="who goes on when several can")
     parser.add_argument("--seed", type=int, default=0, help="of the schedule and of random numbers (0)")
+    parser.add_argument(
+        "--order", metavar="STEP:WHO,...", help="who goes on where that makes a difference, as tlx check reports it"
+    )
     parser.add_argument(
         "--unwritten", choices=UNWRITTEN, default=UNWRITTEN[0], help="reads of uninitialized memory (error)"
     )
@@ -59,6 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--descending", action="store_true", help="start programs with the last one: no order of programs is promised"
     )  # fmt: skip
+    parser.add_argument(
+        "--overlapping", action="store_true", help="run programs side by side, by turns at atomic operations"
+    )
     parser.add_argument("--watch", action="store_true", help="run again whenever the file changes, until Ctrl-C")
     parser.add_argument("--jobs", type=int, help="processes (all cores, where that is worth it)")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for chrome://tracing or ui.perfetto.dev")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import linecache
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -13,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
+from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.interpreter.plan import kernel_of
-from tlx_xdsl.ptx.launch import PtxRun
+from tlx_xdsl.numerics.difference import tolerance_of, wide
 from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.interpret import (
@@ -24,15 +24,18 @@ from tlx_xdsl.runtime.interpret import (
     interpret_source,
 )
 from tlx_xdsl.runtime.interpret_options import Options
+from tlx_xdsl.runtime.ptx_comparison import Comparison, run_compared
+from tlx_xdsl.runtime.ptx_stage import PTX
 from tlx_xdsl.tools.argument_hints import hint_of_type
 from tlx_xdsl.tools.argument_values import Hint, argument_value
-from tlx_xdsl.tools.array_checks import check_array, expected_array, summary, wide
+from tlx_xdsl.tools.array_checks import check_array, expected_array, summary
 from tlx_xdsl.tools.expressions import grid_sizes
 from tlx_xdsl.tools.launch_settings import launch_options
 from tlx_xdsl.tools.launches import numbers_of, read_kernel, sizes_of
 from tlx_xdsl.tools.loading import assignments
 from tlx_xdsl.tools.modules import MLIR_SUFFIXES, load_ir
 from tlx_xdsl.tools.output import say
+from tlx_xdsl.tools.ptx_profile import print_profile
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 
 
@@ -55,8 +58,13 @@ def run(args: argparse.Namespace) -> None:
 def _run_kernel(args: argparse.Namespace) -> None:
     kernel = read_kernel(args)
     run = _Run(args, kernel.names)
-    result = interpret_source(kernel.source, kernel.grid, kernel.arguments, _options(args, kernel.launch), kernel.types)
-    run.report(result, in_clusters=prod(kernel.launch["cluster"]) > 1)
+    options = _options(args, kernel.launch)
+    comparison = None
+    if options.stage == PTX and args.compare is not False:
+        result, comparison = run_compared(kernel.source, kernel.grid, kernel.arguments, options, kernel.types)
+    else:
+        result = interpret_source(kernel.source, kernel.grid, kernel.arguments, options, kernel.types)
+    run.report(result, comparison, in_clusters=prod(kernel.launch["cluster"]) > 1)
 
 
 def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None:
@@ -72,7 +80,7 @@ def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None
     run, grid = _Run(args, values), grid_sizes(args.grid, numbers_of({**sizes, **values}))
     launch = {"cluster": launch_options(args, KernelDefaults())["cluster"]}
     result = interpret_module(module, grid, values, _options(args, launch), function)
-    run.report(result, in_clusters=cluster_dims(module) is not None)
+    run.report(result, None, in_clusters=cluster_dims(module) is not None)
 
 
 def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
@@ -80,31 +88,21 @@ def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
         **launch,
         stage=args.stage,
         schedule=args.schedule,
+        order=None if args.order is None else Orders(args.order),
         seed=args.seed,
         unwritten=args.unwritten,
         unlaunchable=args.unlaunchable,
         global_order=args.global_order,
         descending=args.descending,
+        overlapping=args.overlapping,
         tensor_core_order=args.tensor_core_order,
         jobs=args.jobs,
         max_turns=args.max_turns,
         max_operations=args.max_operations,
         max_seconds=args.max_seconds,
         trace=args.trace,
+        profile=args.profile,
     )
-
-
-_SHOWN = 10
-"""Lines and operations of a profile."""
-
-
-def print_profile(run: PtxRun) -> None:
-    """Print the operations and the lines that most instructions are of."""
-    for opcode, count in sorted(run.counts.items(), key=lambda item: -item[1])[:_SHOWN]:
-        print(f"{count:>12,} {100 * count / run.instructions:5.1f} %  {opcode}")
-    for (path, line), count in sorted(run.lines.items(), key=lambda item: -item[1])[:_SHOWN]:
-        source = linecache.getline(path, line).strip()
-        print(f"{count:>12,} {100 * count / run.instructions:5.1f} %  {Path(path).name}:{line}: {source}")
 
 
 class _Run:
@@ -137,7 +135,7 @@ class _Run:
                 raise CompilationError(f"{option}: there is no array '{name}', the arrays are {arrays}")
         return result
 
-    def report(self, result: Interpretation, *, in_clusters: bool) -> None:
+    def report(self, result: Interpretation, comparison: Comparison | None, *, in_clusters: bool) -> None:
         """Print what a run has changed and how it went, save arrays, and check them.
 
         Raises CompilationError for an array that does not hold what it should.
@@ -163,10 +161,35 @@ class _Run:
             if result.ptx is None:
                 raise CompilationError("--profile: only with --stage ptx")
             print_profile(result.ptx)
+        if comparison is not None:
+            _print_comparison(comparison)
         for name, path in self._saved.items():
             np.save(path, self._arrays[name])
         for name, expected in self._expected.items():
             check_array(name, self._arrays[name], expected, self._args.tolerance)
+        if comparison is not None and (found := comparison.wrong) is not None:
+            name, wrong = found
+            raise CompilationError(
+                f"the PTX and the interpreter's run of the TTGIR differ: {wrong.wrong} of {wrong.size} elements of "
+                f"'{name}' by more than {tolerance_of(self._arrays[name].dtype):g} of the largest value: element "
+                f"{list(wrong.at)} is {wrong.found:g}, the interpreter has {wrong.expected:g}"
+            )
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    if (refusal := comparison.refusal) is not None:
+        print(f"not compared, as the interpreter can't run the TTGIR: {refusal.message}")
+        return
+    said: list[str] = []
+    for name, each in comparison.arrays.items():
+        if each.other_bits == 0:
+            said.append(f"{name} has the same bits")
+        else:
+            said.append(
+                f"{name} differs by up to {each.largest:.1e} of the largest value, {each.other_bits:,} of "
+                f"{each.size:,} elements have other bits"
+            )
+    print(f"the interpreter's run of the TTGIR ({comparison.seconds:.2f} s): {'; '.join(said) or 'no array changes'}")
 
 
 def _has_array(value: Any) -> bool:

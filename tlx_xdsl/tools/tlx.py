@@ -15,7 +15,8 @@ from tlx_xdsl.version import __version__
 COMMANDS = {
     "compile": ("compile_command", "compile a kernel and write its stages"),
     "run": ("run_command", "run a kernel on the CPU, at any stage of the pipeline"),
-    "check": ("check_command", "run a kernel in many orders, and report what is wrong in any of them"),
+    "check": ("check_command", "run a kernel in all orders that matter, and report what is wrong in any of them"),
+    "minimize-sync": ("minimize_command", "show which waits, arrivals and fences of a kernel are redundant"),
     "explain": ("explain_command", "show what every pass does to a kernel, and what its layouts cost"),
     "map": ("map_command", "show which memory every buffer of a kernel has"),
     "addresses": ("addresses_command", "show where each program of a kernel touches memory"),

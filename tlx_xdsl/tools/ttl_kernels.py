@@ -17,11 +17,12 @@ from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 from tlx_xdsl.interpreter.limits import POLICIES, SEEDED
 from tlx_xdsl.interpreter.ttkernel import Report
 from tlx_xdsl.language.ttl.kernel import Kernel
+from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.runtime.ttl import Options, Prepared, compile_kernel, specs_of
 from tlx_xdsl.runtime.ttl.specs import annotated, parameters
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.tools.argument_values import Hint, argument_value
-from tlx_xdsl.tools.array_checks import Expected, check_array, expected_array, summary, wide
+from tlx_xdsl.tools.array_checks import Expected, check_array, expected_array, summary
 from tlx_xdsl.tools.files import write_file
 from tlx_xdsl.tools.loading import assignments
 from tlx_xdsl.tools.output import say, warn

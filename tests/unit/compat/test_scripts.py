@@ -53,6 +53,13 @@ def test_interpreted(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.usefixtures("torch")
+def test_final_ptx(capsys: pytest.CaptureFixture[str]):
+    assert run(["--ptx", SCRIPT, "-m", "128", "-n", "128", "-k", "64"]) == 0
+    _, error = capsys.readouterr().out.splitlines()
+    assert 0 < float(error.removeprefix("relative error: ")) < 1e-3
+
+
+@pytest.mark.usefixtures("torch")
 def test_compiled(tmp_path: Path):
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)

@@ -52,6 +52,7 @@ class Tensor:
     device: Device = Device()
     requires_grad: bool = False
     strides: tuple | None = None
+    zeroed: bool = False
 
     def stride(self):
         return self.strides or tuple(math.prod(self.shape[at + 1 :]) for at in range(len(self.shape)))
@@ -145,8 +146,8 @@ class Torch:
     entered: list = field(default_factory=list)
     empty_cache: Callable = lambda: None
 
-    def _allocate(self, shape, dtype, device):
-        tensor = Tensor(shape, 0x10_0000 * (1 + len(self.allocated)), dtype, device)
+    def _allocate(self, shape, dtype, device, zeroed=False):
+        tensor = Tensor(shape, 0x10_0000 * (1 + len(self.allocated)), dtype, device, zeroed=zeroed)
         self.allocated.append(tensor)
         return tensor
 
@@ -190,6 +191,7 @@ class Torch:
             get_device_properties=lambda device: types.SimpleNamespace(multi_processor_count=132),
         )
         module.empty = lambda size, *, dtype, device: self._allocate((size,), dtype, device)
+        module.zeros = lambda size, *, dtype, device: self._allocate((size,), dtype, device, True)
         module.before_planning = lambda: None  # for functions of tests
         return module
 

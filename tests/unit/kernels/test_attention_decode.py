@@ -8,7 +8,8 @@ from tests.unit.kernels import references
 from tests.unit.kernels.references import DTYPES, TOLERANCE, poisoned, relative_error
 from tests.unit.kernels.test_compiled import compiled
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.attention_decode import attention_decode, attention_decode_launch, splits_for
+from tlx_xdsl.kernels.attention_decode import attention_decode, attention_decode_launch
+from tlx_xdsl.kernels.attention_decode_config import splits_for
 
 
 def random(*shape, kind, seed):

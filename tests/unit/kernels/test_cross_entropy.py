@@ -13,6 +13,7 @@ from tlx_xdsl.kernels.cross_entropy import (
     cross_entropy_backward_launch,
     cross_entropy_launch,
 )
+from tlx_xdsl.kernels.plans import COUNTERS
 
 DTYPES = {np.dtype(np.float32): 1e-6, np.dtype(np.float16): 1e-3, np.dtype(ml_dtypes.bfloat16): 8e-3}
 """Largest difference of a gradient of a row: that of the roundings of its type. Losses are f32."""
@@ -55,7 +56,7 @@ def test_the_reference_is_the_slope_of_the_formula():
 def test_losses_and_gradients(shape, smoothing, dtype, tolerance):
     x, target = logits(shape, dtype), classes(shape)
     each, slopes = expected(x, target, smoothing)
-    found, lse, scale = CROSS_ENTROPY((x, target, None, None, None), (-100, smoothing, "none"))
+    found, lse, scale = CROSS_ENTROPY((x, target, None, None, None), (-100, smoothing, "none", True))
     assert (found.dtype, scale) == (np.float32, None)
     assert found == pytest.approx(each, rel=2e-6, abs=2e-6)
     dloss = logits(shape[:-1], seed=3)
@@ -72,11 +73,32 @@ def test_sums_and_means(kind):
     counted = (target != 7).sum()
     each, slopes = expected(x, target, 0.0, 7)
     assert cross_entropy(x, target, ignore_index=7, reduction="sum") == pytest.approx(each.sum(), rel=1e-6)
-    loss, lse, scale = CROSS_ENTROPY((x, target, None, None, None), (7, 0.0, "mean"))
+    loss, lse, scale = CROSS_ENTROPY((x, target, None, None, None), (7, 0.0, "mean", True))
     assert loss.shape == ()
     assert loss == pytest.approx(each.sum() / counted, rel=1e-6)
     dx = cross_entropy_backward(np.array(2, np.float32), x, target, lse, scale, ignore_index=7)
     assert dx == pytest.approx(slopes * 2 / counted, abs=1e-7)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_the_last_program_adds_up(reduction):
+    """Without a race, and leaves the counter as it was: the next call begins with zero."""
+    x, target = logits((9, 40)), classes((9, 40))
+    tensors = (x, target, None, None, None)
+    prepared = CROSS_ENTROPY.prepare(tensors, (-100, 0.0, reduction, True))
+    (launch,) = prepared.launches
+    for _ in range(2):
+        assert launch.interpret(jobs=1).warnings == ()
+        assert prepared.tensors[COUNTERS] == [0]
+        each = expected(x, target, 0.0)[0].sum()
+        assert prepared.tensors["loss"] == pytest.approx(each / 8 if reduction == "mean" else each, rel=1e-6)
+
+
+def test_without_a_gradient_nothing_is_kept_for_one():
+    x, target = logits((9, 40)), classes((9, 40))
+    loss, lse, scale = CROSS_ENTROPY((x, target, None, None, None), (-100, 0.0, "mean", False))
+    assert (lse, scale) == (None, None)
+    assert loss == CROSS_ENTROPY((x, target, None, None, None), (-100, 0.0, "mean", True))[0]
 
 
 def test_what_is_not_there():
@@ -132,6 +154,8 @@ def test_compiled(columns):
     """16 bytes are moved at a time, and nothing is spilled."""
     x, rows = np.empty((64, columns), ml_dtypes.bfloat16), np.empty(64, np.float32)
     target = np.zeros(64, np.int64)
+    (added,) = CROSS_ENTROPY.prepare((x, target, None, None, None), (-100, 0.0, "mean", True)).launches
+    assert compiled(added).resources.spill_store_bytes == 0
     for smoothing in (0.0, 0.1):
         forward = cross_entropy_launch(x, target, rows, rows, smoothing)
         backward = cross_entropy_backward_launch(rows, x, target, rows, None, x, smoothing=smoothing)

@@ -104,10 +104,10 @@ def test_compiled():
     kind = ml_dtypes.bfloat16
     x, heads, angles = np.empty((64, 4096), kind), np.empty((2, 4, 64, 128), kind), np.empty((64, 64), np.float32)
     prepared = [
-        SWIGLU._prepare((x, x, None), ()),
-        SWIGLU_BACKWARD._prepare((x, x, x, None, None), ()),
-        ROPE._prepare((heads, angles, angles, None), (False, False)),
-        ROPE._prepare((heads, angles, angles, None), (True, False)),
+        SWIGLU.prepare((x, x, None), ()),
+        SWIGLU_BACKWARD.prepare((x, x, x, None, None), ()),
+        ROPE.prepare((heads, angles, angles, None), (False, False)),
+        ROPE.prepare((heads, angles, angles, None), (True, False)),
     ]
     for each in prepared:
         result = compiled(each.launches[0])

@@ -4,6 +4,7 @@ import struct
 import sys
 import threading
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from tlx_xdsl.kernels.operators import Operator
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import Prepared
 from tlx_xdsl.kernels.softmax import SOFTMAX, softmax
-from tlx_xdsl.kernels.workspaces import WORKSPACES
+from tlx_xdsl.kernels.workspaces import COUNTER_BYTES, WORKSPACES
 
 
 @tlx_xdsl.jit
@@ -178,13 +179,18 @@ def workspaces(torch):
     return [words(launch, 7)[0] for launch in torch.cuda.launches]
 
 
+def pieces(torch):
+    """Where the workspaces of streams begin, after their counters."""
+    return [address + COUNTER_BYTES for address in torch.cuda.memory]
+
+
 def test_launches_of_a_call_share_the_workspace_of_their_stream(function, torch):
     for stream in (0, 7, 0):
         torch.stream = stream
         function(tensors(), (2, 0))
-    first, second = torch.cuda.memory
+    first, second = pieces(torch)
     assert workspaces(torch) == [first, first, second, second, first, first]
-    assert torch.cuda.memory[first] == 1024
+    assert torch.cuda.memory[first - COUNTER_BYTES] == COUNTER_BYTES + 1024
 
 
 def test_a_workspace_grows(function, torch):
@@ -192,13 +198,13 @@ def test_a_workspace_grows(function, torch):
     function(tensors(), (2, 1000))
     function(tensors(), PLAIN)
     small, large = (address for what, address, *_ in torch.cuda.in_order if what == "allocate")
-    assert torch.cuda.memory == {large: 1024 + 2 * 3072}
-    assert workspaces(torch) == [small, large, large, large]
+    assert torch.cuda.memory == {large: COUNTER_BYTES + 1024 + 2 * 3072}
+    assert workspaces(torch) == [each + COUNTER_BYTES for each in (small, large, large, large)]
 
 
 def test_kernels_have_their_scratch_memory_there(function, torch):
     function(tensors(), (2, 1000))
-    (base,) = torch.cuda.memory
+    (base,) = pieces(torch)
     assert [words(launch, -2) for launch in torch.cuda.launches] == [(base + 1024,), (base + 1024 + 3072,)]
 
 
@@ -209,7 +215,7 @@ def test_a_captured_call_has_a_workspace_of_its_own(function, torch):
     function(tensors(), PLAIN)
     torch.capturing = False
     function(tensors(), PLAIN)
-    (kept,) = torch.cuda.memory
+    (kept,) = pieces(torch)
     captured = [each.address for each in torch.allocated]
     assert workspaces(torch) == [kept, *captured, kept]
     assert len(captured) == 2
@@ -355,3 +361,26 @@ def test_a_function_without_an_operator_says_so(function, torch, monkeypatch):
     torch.grad = True
     with pytest.raises(NotImplementedError, match="f: there is no operator of it for torch yet"):
         function(tensors(requires_grad=True), PLAIN)
+
+
+def test_counters_lie_before_the_workspace(torch):
+    """They were cleared when the piece came, and in a graph at each replay."""
+
+    def counting(tensors, options):
+        prepared = prepare(tensors, options)
+        (launch,) = prepared.launches
+        counter = Tensor((1,), 0xCC0000, "torch.float32", launch.device)
+        arguments, sources = {**launch.arguments, "b_ptr": counter}, {**launch.sources, "b_ptr": "counters"}
+        launch = replace(launch, arguments=arguments, sources=sources)
+        return Prepared({**prepared.tensors, "counters": counter}, (launch,))
+
+    function = PlannedFunction("f", counting, results=2)
+    function(tensors(), PLAIN)
+    torch.capturing = True
+    function(tensors(), PLAIN)
+    torch.capturing = False
+    (kept,), (captured,) = torch.cuda.memory, torch.allocated
+    assert [words(launch, 5)[0] for launch in torch.cuda.launches] == [kept, captured.address]
+    assert workspaces(torch) == [kept + COUNTER_BYTES, captured.address + COUNTER_BYTES]
+    assert ("clear", kept, COUNTER_BYTES, 0) in torch.cuda.in_order
+    assert captured.zeroed

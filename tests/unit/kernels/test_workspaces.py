@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.kernels import stand_in_torch
 from tests.unit.kernels.stand_in_torch import OutOfMemoryError
-from tlx_xdsl.kernels.workspaces import Workspaces
+from tlx_xdsl.kernels.workspaces import COUNTER_BYTES, Workspaces
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError
 
 
@@ -21,15 +21,15 @@ def workspaces(torch):
 
 
 def lent(workspaces, size, *, device=0, stream=0, is_capturing=False):
-    """The address that a call gets."""
+    """The start of the memory that a call gets; the counters are there, but where a graph is captured."""
     found = []
     workspaces.lend(device, stream, size, is_capturing, found.append)
-    return found[0]
+    return found[0] if is_capturing else found[0] - COUNTER_BYTES
 
 
 def test_a_piece_is_kept_while_it_is_large_enough(workspaces, torch):
     assert len({lent(workspaces, size) for size in (2048, 512, 2048, 1024)}) == 1
-    assert list(torch.cuda.memory.values()) == [2048]
+    assert list(torch.cuda.memory.values()) == [COUNTER_BYTES + 2048]
     assert not torch.allocated, "torch may be allocating from a pool in which nothing may stay"
 
 
@@ -39,7 +39,11 @@ def test_what_has_become_too_small_is_given_back_in_the_order_of_its_stream(work
     lent(workspaces, 512, stream=8)
     torch.cuda.in_order.clear()
     large = lent(workspaces, 1024, stream=7)
-    assert torch.cuda.in_order == [("free", small, 7), ("allocate", large, 1024, 7)]
+    assert torch.cuda.in_order == [
+        ("free", small, 7),
+        ("allocate", large, COUNTER_BYTES + 1024, 7),
+        ("clear", large, COUNTER_BYTES, 7),
+    ]
     assert not torch.cuda.counts["cuCtxSynchronize"]
 
 
@@ -64,6 +68,15 @@ def test_a_captured_call_has_memory_of_torch_s(workspaces, torch):
     assert captured == [each.address for each in torch.allocated]
     assert [each.shape for each in torch.allocated] == [(4096,)] * 2
     assert lent(workspaces, 512) == kept
+
+
+def test_counters_of_a_graph_are_cleared_in_it(workspaces, torch):
+    """Each replay begins with zeros, and other calls have none."""
+    found = []
+    workspaces.lend(0, 0, 4096, True, found.append, True)
+    (memory,) = torch.allocated
+    assert memory.zeroed
+    assert (memory.shape, found) == ((COUNTER_BYTES + 4096,), [memory.address + COUNTER_BYTES])
 
 
 def test_all_memory_is_given_back_when_the_gpu_has_done_its_work(workspaces, torch):
@@ -95,8 +108,8 @@ def test_out_of_memory_is_torch_s_error(workspaces, torch):
     torch.cuda.failures["cuMemAllocAsync"] = 2
     with pytest.raises(
         OutOfMemoryError,
-        match=r"cuda:0: expected 4096 bytes to be free for the workspace of a stream, got cuMemAllocAsync failed: "
-        r"CUDA_ERROR_OUT_OF_MEMORY \(2\): out of memory; 4096 bytes",
+        match=r"cuda:0: expected 4608 bytes to be free for the workspace of a stream, got cuMemAllocAsync failed: "
+        r"CUDA_ERROR_OUT_OF_MEMORY \(2\): out of memory; 4608 bytes",
     ):
         lent(workspaces, 4096)
     assert emptied == [True]
@@ -129,11 +142,11 @@ def test_a_piece_is_held_while_a_call_is_enqueued(workspaces, torch):
     def use(address):
         other.start()
         other.join(0.1)  # it would have ended by then
-        assert address in torch.cuda.memory
+        assert address - COUNTER_BYTES in torch.cuda.memory
 
     workspaces.lend(0, 0, 512, False, use)
     other.join()
-    assert list(torch.cuda.memory.values()) == [4096]
+    assert list(torch.cuda.memory.values()) == [COUNTER_BYTES + 4096]
 
 
 def test_memory_is_not_given_back_while_a_call_is_enqueued(workspaces, torch):
@@ -142,7 +155,7 @@ def test_memory_is_not_given_back_while_a_call_is_enqueued(workspaces, torch):
     def use(address):
         other.start()
         other.join(0.1)
-        assert address in torch.cuda.memory
+        assert address - COUNTER_BYTES in torch.cuda.memory
 
     workspaces.lend(0, 0, 512, False, use)
     other.join()

@@ -1,7 +1,7 @@
 """What stock Triton lowers layouts to: modules in, the memory instructions of their PTX out, without a clean-up pass.
 
-Run as a program it reads a JSON list of modules from standard input and prints a list of counts: an assertion of stock
-Triton then ends that process, not the tests'.
+Run as a program it reads a JSON list of modules from standard input and prints their PTX and shared memory: an
+assertion of stock Triton then ends that process, not the tests'.
 """
 
 import json
@@ -25,6 +25,11 @@ def memory_instructions(modules: list[str]) -> list[dict[str, int]]:
 
     A load or store is named with the bits that it moves, `ld.shared 128`, which versions spell in different ways.
     """
+    return [_count(*each) for each in lowered(modules)]
+
+
+def lowered(modules: list[str]) -> list[tuple[str, int]]:
+    """The PTX of each module, and the bytes of shared memory that it wants."""
     run = subprocess.run(
         [sys.executable, __file__], input=json.dumps(modules), capture_output=True, text=True, check=True, timeout=300
     )
@@ -93,7 +98,14 @@ def _pointers(name: str, layout: str, base: str, rows: int, columns: int, elemen
 """
 
 
-def _count(module: str) -> dict[str, int]:
+def _count(ptx: str, shared: int) -> dict[str, int]:
+    counts = Counter(f"{kind} {int(length or 1) * int(bits)}" for kind, length, bits in _VECTOR.findall(ptx))
+    counts.update(_OTHER.findall(ptx))
+    counts["scratch"] = shared
+    return dict(counts)
+
+
+def _lower(module: str) -> tuple[str, object]:
     from tlx_xdsl.backend.options import BackendOptions
     from tlx_xdsl.backend.triton_api import StockModule
 
@@ -102,12 +114,8 @@ def _count(module: str) -> dict[str, int]:
         path.write_text(module)
         stock = StockModule(path, BackendOptions())
         facts: dict[str, object] = {}
-        ptx = stock.to_ptx(stock.to_llir(facts), facts)
-    counts = Counter(f"{kind} {int(length or 1) * int(bits)}" for kind, length, bits in _VECTOR.findall(ptx))
-    counts.update(_OTHER.findall(ptx))
-    counts["scratch"] = facts["shared"]
-    return dict(counts)
+        return stock.to_ptx(stock.to_llir(facts), facts), facts["shared"]
 
 
 if __name__ == "__main__":
-    print(json.dumps([_count(module) for module in json.load(sys.stdin)]))
+    print(json.dumps([_lower(module) for module in json.load(sys.stdin)]))

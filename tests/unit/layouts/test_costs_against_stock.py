@@ -1,8 +1,8 @@
 """Access widths and kinds of conversion against the instructions of stock Triton's PTX."""
 
 import pytest
-from stock_lowering import conversion, memory_instructions, through_buffer
 
+from tests.unit.layouts.stock_lowering import conversion, memory_instructions, through_buffer
 from tlx_xdsl.layouts.conversion_cost import ConversionKind, conversion_cost
 from tlx_xdsl.layouts.distributed import default_blocked_layout, wgmma_accumulator_layout
 from tlx_xdsl.layouts.encodings import BlockedLayout, DotOperandLayout, NvmmaSharedLayout, SwizzledSharedLayout

@@ -106,3 +106,34 @@ def test_a_guard_keeps_what_was_there():
     @%p1 add.s32 %r1, %r0, 100;"""
     expected = np.where(np.arange(32) > 15, np.arange(32) + 100, 7)
     np.testing.assert_array_equal(each_thread(body), expected)
+
+
+def test_sums_of_two_words():
+    """Carries, borrows, and the product of one word with another added to two."""
+    rng = np.random.default_rng(0)
+    a, b, c, d = rng.integers(0, 2**32, (4, 32), dtype=np.uint64).astype(np.uint32)
+    a[:8], b[:4], c[:8] = 2**32 - 1, 2**32 - 1, [0, 1, 2, 2**32 - 1, 0, 1, 2, 2**32 - 1]
+    first, second = (low.astype(object) + high.astype(object) * 2**32 for low, high in ((a, b), (c, d)))
+    cases = {
+        "add.cc.u32 %r1, %r10, %r12;": first + second,
+        "add.cc.u32 %r2, %r10, %r12;\n    addc.u32 %r1, %r11, %r13;": first + second >> 32,
+        "sub.cc.s32 %r2, %r10, %r12;\n    subc.s32 %r1, %r11, %r13;": first - second >> 32,
+        "mad.lo.cc.u32 %r2, %r10, %r11, %r12;\n    madc.hi.u32 %r1, %r10, %r11, %r13;": (
+            a.astype(object) * b.astype(object) + second >> 32
+        ),
+    }
+    for body, expected in cases.items():
+        found = each_thread(f"    {body}", a, b, c, d)
+        np.testing.assert_array_equal(found, [int(each) & 0xFFFFFFFF for each in expected], body)
+
+
+def test_classes_of_numbers():
+    values = np.array([0, 1, -2, np.inf, np.nan, 1e-40, -1e-40, -np.inf] * 4, np.float32)
+    finite, normal = np.isfinite(values), np.abs(values) > 1e-38
+    classes = {
+        "finite": finite, "infinite": np.isinf(values), "number": ~np.isnan(values), "notanumber": np.isnan(values),
+        "normal": finite & normal, "subnormal": finite & ~normal & (values != 0),
+    }  # fmt: skip
+    for name, expected in classes.items():
+        found = each_thread(f"    testp.{name}.f32 %p1, %r10;\n    selp.b32 %r1, 1, 0, %p1;", values.view(np.uint32))
+        np.testing.assert_array_equal(found, expected, name)

@@ -154,6 +154,11 @@ class FakeCuda:
         del self.memory[address]
         self.in_order.append(("free", address, stream or 0))
 
+    def _cuMemsetD8Async(self, address, value, size, stream):
+        assert address in self.memory
+        assert value == 0
+        self.in_order.append(("clear", address, size, stream or 0))
+
     def _cuPointerGetAttribute(self, out, attribute, address):
         if address in self.host_addresses:
             return 1

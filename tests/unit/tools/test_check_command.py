@@ -9,7 +9,6 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.runtime.check_explore import orders
 from tlx_xdsl.tools.tlx import main
 
 # Kernels are read by the frontend, not run by Python.
@@ -43,6 +42,11 @@ def late(flag, out):
                 tlx.barrier_arrive(full[0])
 
 
+@tlx_xdsl.jit
+def tickets(out, count):
+    tl.store(out + tl.program_id(0), tl.atomic_add(count, 1))
+
+
 def arrays():
     return np.zeros(32, np.int32), np.zeros(1, np.int32), np.zeros(32, np.int32)
 
@@ -52,7 +56,7 @@ def test_nothing_is_found():
     report = tlx_xdsl.check(hand_over, 2, *given, "release", seconds=0.1, launches=1)
     assert report
     assert report.runs >= 2
-    assert str(report).startswith(f"{report.runs} runs at frontend and ttgir in ")
+    assert str(report).splitlines()[-1].startswith(f"{report.runs} runs at frontend and ttgir in ")
     assert str(report).endswith(": nothing found")
     assert not any(each.any() for each in given)  # as before
     assert hand_over.check(2, *arrays(), SEM="release", seconds=0)
@@ -107,10 +111,23 @@ def test_a_proof_and_what_refutes_it(tmp_path, capsys):
     assert printed.rstrip().endswith(", 1 refuted")
 
 
-def test_orders_take_turns():
-    found = [next_ for next_, _ in zip(orders(("frontend", "ttgir")), range(10), strict=False)]
-    assert len({tuple(each.items()) for each in found}) == 10
-    assert [each["stage"] for each in found] == ["frontend", "ttgir"] * 5
+def test_all_orders_are_covered_and_the_check_ends():
+    """However long it may take."""
+    given = arrays()
+    report = tlx_xdsl.check(hand_over, 2, *given, "release", seconds=600)
+    assert report.runs == 4  # at each stage the first run, and the one order that there is
+    assert report.orders() == ["all orders were covered: one at each stage, all others do the same"]
+    report = tlx_xdsl.check(tickets, 3, *given[:2], seconds=600, launches=1)
+    assert [case.orders for case in report.cases] == [6, 6]
+    assert str(report).splitlines()[0].endswith(": 6 at frontend, 6 at ttgir")
+
+
+def test_orders_that_are_left_out_are_said():
+    report = tlx_xdsl.check(tickets, 3, *arrays()[:2], seconds=0, launches=1)
+    (line,) = report.orders()
+    assert line.startswith("not all orders were covered, 0 were run at frontend and ttgir: there was no time")
+    report = tlx_xdsl.check(tickets, 3, *arrays()[:2], seconds=600, launches=1, global_order=False)
+    assert "accesses of programs to global memory are not compared" in report.orders()[0]
 
 
 KERNELS = """\

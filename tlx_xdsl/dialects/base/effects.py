@@ -167,6 +167,8 @@ class Effects:
     """True if other CTAs' copies of that mbarrier may report it, too."""
     sync: Sync
     """Beyond what arrivals and waits among the accesses bring."""
+    ends: Group | None
+    """Asynchronous accesses of its threads that are over after it, or before it arrives at an mbarrier."""
 
     def __init__(
         self,
@@ -175,6 +177,7 @@ class Effects:
         completes_on: str | Group | None = None,
         completes_in_cluster: bool = False,
         sync: Sync = Sync.NONE,
+        ends: Group | None = None,
         known: bool = True,
     ):
         object.__setattr__(self, "accesses", accesses if known else None)
@@ -184,6 +187,7 @@ class Effects:
             self, "completes_in_cluster", completes_in_cluster or any(access.cluster for access in accesses)
         )
         object.__setattr__(self, "sync", sync)
+        object.__setattr__(self, "ends", ends)
 
     @cached_property
     def memory_effects(self) -> Set[EffectInstance]:

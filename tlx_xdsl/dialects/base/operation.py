@@ -234,6 +234,17 @@ class EachElement(OpTrait):
     """What an element of its tensors is, or is done with, depends on the same element of the others only."""
 
 
+@dataclass(frozen=True)
+class StaysInThreads(OpTrait):
+    """Gives a thread elements that it has already, where source and result have layouts that fit each other."""
+
+
+def stays_in_threads(op: Operation) -> bool:
+    """True if no value changes hands between the threads that hold the tensors of `op`."""
+    traits = (Elementwise, EachElement, StaysInThreads)
+    return op.name.startswith(("arith.", "math.")) or any(op.has_trait(t, value_if_unregistered=False) for t in traits)
+
+
 def is_elementwise(op: Operation) -> bool:
     """True if all tensors that `op` takes and gives have one layout: upstream's arith and math have no trait for it."""
     traits = (Elementwise, SameShapeAndLayout)

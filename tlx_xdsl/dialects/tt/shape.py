@@ -25,6 +25,7 @@ from tlx_xdsl.dialects.base import (
     Derived,
     EachElement,
     SourceType,
+    StaysInThreads,
     TritonOp,
     as_tensor,
     mask_type,
@@ -133,6 +134,7 @@ class ExpandDimsOp(_KeepsElementType):
     """Insert a dimension of size 1 at `axis`: `%1 = tt.expand_dims %0 {axis = 1 : i32} : ... -> ...`."""
 
     name = "tt.expand_dims"
+    traits = traits_def(StaysInThreads())
 
     axis = prop_def(IntegerAttr.constr(i32))
 
@@ -186,6 +188,7 @@ class BroadcastOp(_KeepsElementType):
     """Repeat dimensions of size 1: `%1 = tt.broadcast %0 : tensor<64x1xi32> -> tensor<64x64xi32>`."""
 
     name = "tt.broadcast"
+    traits = traits_def(StaysInThreads())
 
     custom_directives = (SourceType,)
     assembly_format = "$src attr-dict `:` custom<SourceType>(type($src)) `->` type($result)"

@@ -26,6 +26,7 @@ from tlx_xdsl.dialects.base import (
     Feature,
     Group,
     Needs,
+    Sync,
     TritonOp,
     mask_type,
     pointee_type,
@@ -102,7 +103,7 @@ class AsyncWaitOp(TritonOp):
 
     name = "ttg.async_wait"
     NEEDS: ClassVar = Needs("tlx.async_load_wait_group", Feature.CP_ASYNC)
-    EFFECTS: ClassVar = ORDERED
+    EFFECTS: ClassVar = Effects(sync=Sync.ORDERED, ends=Group.CP_ASYNC)
 
     async_token = var_operand_def(AsyncTokenType)
     num = prop_def(IntegerAttr.constr(i32))

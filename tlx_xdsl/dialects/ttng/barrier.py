@@ -25,6 +25,7 @@ from tlx_xdsl.dialects.base import (
     ANY_TENSOR,
     Effects,
     Feature,
+    Group,
     Needs,
     Sync,
     TritonOp,
@@ -208,7 +209,7 @@ class AsyncCopyMbarrierArriveOp(TritonOp):
 
     name = "ttng.async_copy_mbarrier_arrive"
     NEEDS: ClassVar = Needs("ttng.async_copy_mbarrier_arrive", Feature.MBARRIER)
-    EFFECTS: ClassVar = Effects(arrives("barrier"))
+    EFFECTS: ClassVar = Effects(arrives("barrier"), ends=Group.CP_ASYNC)
 
     barrier = operand_def(MemDescType)
     no_increment = opt_prop_def(UnitAttr, prop_name="noIncrement")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import i64
 
-from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
+from tlx_xdsl.dialects import nvvm, tlx as dialect, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import layout_attr
 from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, FenceScope
 from tlx_xdsl.dialects.ttg.types import MemDescType
@@ -142,9 +142,12 @@ def fence_async(call: Call) -> None:
 
 @lowers("tlx.fence")
 def _fence(call: Call) -> None:
-    scope = call.choice("scope", {"gpu": FenceScope.GPU, "sys": FenceScope.SYS, "async_shared": None})
+    of_threads = {"gpu": FenceScope.GPU, "sys": FenceScope.SYS}
+    scope = call.choice("scope", {**of_threads, "async_shared": None, "async_global": nvvm.ProxyKind.ASYNC_GLOBAL})
     if scope is None:
         fence_async(call)
+    elif isinstance(scope, nvvm.ProxyKind):
+        call.emit(nvvm.FenceProxyOp, kind=nvvm.ProxyKindAttr(scope))
     else:
         call.emit(dialect.FenceOp, scope=scope)
 

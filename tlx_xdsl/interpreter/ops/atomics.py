@@ -16,26 +16,30 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.base.effects import is_set
 from tlx_xdsl.dialects.base.pointer import PointerType
 from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, scalar_type
 from tlx_xdsl.dialects.tt.enums import MemSemantic, RMWOp
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.global_access import Strength, strength_of
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.global_order import GlobalOrder, Strength, strength_of
+from tlx_xdsl.interpreter.global_order import GlobalOrder
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.thread_registers import stored_by
+from tlx_xdsl.interpreter.orders.touches import READ
 from tlx_xdsl.interpreter.registry import (
     Binary,
     Coroutine,
+    Kind,
     Run,
     Waiting,
     action,
     blocking,
-    effect,
     immediate,
     pure,
+    structured,
     threadwise,
 )
 from tlx_xdsl.interpreter.threads import differs, first_is_missing, of_first
@@ -64,6 +68,8 @@ class _Order:
         self._writes = not isinstance(op, tt.AtomicLoadOp | tt.AtomicPollOp)
         self._releases = semantic in (MemSemantic.RELEASE, MemSemantic.ACQUIRE_RELEASE)
         self._acquires = semantic in (MemSemantic.ACQUIRE, MemSemantic.ACQUIRE_RELEASE)
+        # Who does not look at what it finds can't know whether it comes after a release.
+        self._looks = isinstance(op, tt.AtomicPollOp) or any(result.uses for result in op.results)
 
     def apply(self, task: Task, addresses: Array) -> None:
         """Acquire what was released at the addresses, and release there; nothing to do for a task on its own."""
@@ -86,7 +92,7 @@ class _Order:
     def _apply_to_all(self, task: Task, order: GlobalOrder, addresses: list[int]) -> None:
         """The same where programs are checked: fences make relaxed operations release and acquire."""
         program = task.block.program
-        for address in addresses:
+        for address in addresses if self._looks else ():
             for scope in (None, program):
                 if (known := order.released.get((address, scope))) is not None:
                     (task.clock if self._acquires else task.relaxed).join(known)
@@ -95,6 +101,14 @@ class _Order:
             for address in addresses:
                 key = (address, program if self._is_local else None)
                 order.released.setdefault(key, released.copy()).join(released)
+
+
+def order_by_fences(task: Task, order: GlobalOrder, addresses: Array) -> None:
+    """Let the fence after a volatile load acquire what is released at its addresses, as after a relaxed one."""
+    for address in np.unique(addresses).tolist():
+        for scope in (None, task.block.program):
+            if (known := order.released.get((address, scope))) is not None:
+                task.relaxed.join(known)
 
 
 def _memory(task: Task) -> GlobalMemory:
@@ -141,12 +155,18 @@ def _exchange(
     result = poison(flat.shape, dtype)
     with memory.exclusive:
         for group in in_turns(flat[chosen]):
+            touches = None if task.order is None else task.order.touches
+            noted = 0 if touches is None else len(touches)
             where = chosen[group]
             old = memory.load(op, flat[where], dtype, None, result[:1])
             new = make(old, where)
             memory.store(op, flat[where], new, dtype, None)
-            if new.tobytes() == old.tobytes():
+            is_changed = new.tobytes() != old.tobytes()
+            if not is_changed:
                 memory.changes.count -= 1  # who polls need not look again
+            if touches is not None:
+                # It is an update or, where nothing changes, a read.
+                touches[noted:] = [each for each in touches[noted:] if (each.kind == READ) is not is_changed]
             result[where] = old
     return result.reshape(shape)[()]
 
@@ -253,17 +273,18 @@ def add_pointer(op: tt.AddPtrOp) -> Binary:
 
 
 @threadwise(tt.LoadOp)
-@effect(tt.LoadOp)
-def plain_load(op: tt.LoadOp) -> Run:
+@structured(tt.LoadOp)
+def plain_load(op: tt.LoadOp, _planner: Any) -> tuple[Kind, Run]:
     """Masked elements without another value have every bit set: they are NaN, or -1, so that their use is seen.
 
+    Before a volatile load others may have their turn: what it finds may depend on theirs.
     Raises Fault for an address outside of all arrays, or one that is not a multiple of the element.
     """
     dtype = dtype_of(op.result.type)
     has_mask, has_other = op.mask is not None, op.other is not None
     undefined = poison((), dtype)[()]
 
-    is_scalar = as_tensor(op.result.type) is None
+    is_scalar, is_volatile = as_tensor(op.result.type) is None, is_set(op, "isVolatile")
 
     def run(task: Task, pointers: Array, *rest: Any) -> Array:
         mask = rest[0] if has_mask else None
@@ -273,10 +294,16 @@ def plain_load(op: tt.LoadOp) -> Run:
             mask = task.active if mask is None else task.active & mask
             pointers = np.broadcast_to(pointers, mask.shape)
         loaded = task.global_memory.load(op, pointers, dtype, mask, other)
+        if is_volatile and task.order is not None:
+            order_by_fences(task, task.order, _reached(pointers, mask))
         # A masked load of a scalar gives an array without dimensions.
         return loaded[()] if is_scalar else loaded
 
-    return run
+    def step(task: Task, *operands: Any) -> Coroutine:
+        yield None
+        return run(task, *operands)
+
+    return (Kind.STEP, step) if is_set(op, "isVolatile") else (Kind.EFFECT, run)
 
 
 @threadwise(tt.StoreOp)

@@ -14,8 +14,9 @@ from tlx_xdsl.interpreter.endings import check_barrier
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.mbarrier import Mbarrier
+from tlx_xdsl.interpreter.mbarrier import Mbarrier, Passage
 from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.orders.touches import Touch
 from tlx_xdsl.interpreter.registry import Coroutine, Unary, Waiting, action, blocking, effect
 
 # mbarriers -------------------------------------------------------------------------------------------------------
@@ -160,10 +161,9 @@ def wait_barrier(task: Task, op: ttng.WaitBarrierOp, view: View, number: np.int3
             f"{barrier.phase & 1}, lacks {barrier.missing}"
         )
 
-    yield Waiting(op, lambda: barrier.done(parity), reason, view)
+    yield Waiting(op, lambda: barrier.done(parity), reason, view, parity=parity)
     task.note()
-    barrier.pass_wait(op, task.mark, task.clock)
-    task.passed = (op, barrier)
+    task.passed = barrier.pass_wait(op, task.mark, task.clock)
 
 
 def touch(task: Task, op: Operation, view: View) -> None:
@@ -192,7 +192,11 @@ def named_arrive(task: Task, op: Operation, number: int, threads: int) -> None:
     """Arrive with all threads of the task."""
     if not 0 <= number < 16:
         raise fault_at(op, f"there are named barriers 0 to 15, found {number}")
-    task.block.named_barrier(number).arrive(op, task.threads, threads, task.release(), task.agent)
+    barrier = task.block.named_barrier(number)
+    phase = barrier.phase
+    barrier.arrive(op, task.threads, threads, task.release(), task.agent)
+    if task.order is not None:
+        task.order.touch(Touch(("named barrier", task.program, number), phase, is_last=barrier.phase != phase))
 
 
 def named_sync(task: Task, op: Operation, number: int, threads: int) -> Coroutine:
@@ -208,6 +212,7 @@ def named_sync(task: Task, op: Operation, number: int, threads: int) -> Coroutin
         ),
         named=number,
     )
+    task.passed = Passage(op, barrier.name, arrivals=tuple(arrival.op for arrival in barrier.before))
     task.acquire(barrier.completed)
 
 
@@ -227,10 +232,17 @@ def named_barrier_arrive(task: Task, op: tlx.NamedBarrierArriveOp, number: np.in
 # Fences --------------------------------------------------------------------------------------------------------------
 
 
-@effect(ttng.FenceAsyncSharedOp, nvvm.FenceProxyOp)
+@effect(ttng.FenceAsyncSharedOp)
 def fence_async_shared(_op: Operation) -> Unary:
-    """Make everything that happens before the fence visible to the async proxy."""
+    """Make everything that happens before the fence visible to the async proxy in shared memory."""
     return lambda task: task.fence()
+
+
+@effect(nvvm.FenceProxyOp)
+def fence_proxy(op: nvvm.FenceProxyOp) -> Unary:
+    """The same in the memory that the fence names; those of other proxies order nothing that is followed here."""
+    in_shared, in_global = op.orders_shared, op.orders_global
+    return lambda task: task.fence(in_shared=in_shared, in_global=in_global)
 
 
 @effect(tlx.FenceOp)

@@ -31,6 +31,7 @@ from tlx_xdsl.interpreter.registry import (
     structured,
 )
 from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.text.diagnostics import report_warning
 
 
 def is_backing(value: SSAValue) -> bool:
@@ -114,7 +115,18 @@ def _ends_kernel(op: Operation) -> bool:
 @action(ttg.LocalLoadOp)
 def local_load(task: Task, op: ttg.LocalLoadOp, view: View, *_token: Any) -> Any:
     """A token orders nothing here: the wait that yields it does."""
-    return task.read(op, view)
+    values = task.read(op, view)
+    if view.is_permuted:
+        report_warning(
+            op,
+            f"'{view.name}' is read with another layout than it is written with: its elements are at other places",
+            (
+                "it is a reinterpretation whose shape gives it another swizzle than the buffer that is written has",
+                "write and read it with one shape, or reinterpret it with layout=",
+                task.cluster.note,
+            ),
+        )
+    return values
 
 
 @action(ttg.LocalStoreOp)
@@ -268,6 +280,12 @@ def reshape(op: ttg.MemDescReshapeOp) -> Unary:
     return lambda view: view.child(key) or view.derive(key, view.offsets.reshape(shape))
 
 
+def _differ_in_order(view: View, other: View) -> bool:
+    """Whether two views have the same elements, in row-major order at other addresses."""
+    mine, theirs = view.offsets.ravel(), other.offsets.ravel()
+    return view.dtype.itemsize == other.dtype.itemsize and mine.size == theirs.size and not np.array_equal(mine, theirs)
+
+
 @pure(ttg.MemDescReinterpretOp, tlx.LocalAliasOp)
 def reinterpret(op: Operation) -> Run:
     """The same bytes from the first one on, with another shape, type or layout.
@@ -284,6 +302,8 @@ def reinterpret(op: Operation) -> Run:
             key = (op, view.family.number, view.address)
             family = view.memory.family(key, op, name or view.name) if is_alias else view.family
             child = View(view.memory, offsets, places.dtype, family, name or view.name, places.alignment, places.copies)
+            if not is_alias and _differ_in_order(view, child):
+                child.seen_as = view.offsets.ravel()
             view.keep(op, child)
         return child
 

@@ -18,6 +18,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import deliver, usable_barrier
+from tlx_xdsl.interpreter.orders.touches import LAUNCHES, Touch
 from tlx_xdsl.interpreter.registry import Coroutine, Unary, action, blocking, pure
 from tlx_xdsl.numerics.arrays import Array
 
@@ -27,11 +28,15 @@ TAKEN = 0.8
 """Probability that a request finds a cluster that is left, where chance decides: otherwise all are just launched."""
 BYTES = 16
 """Size of a response."""
+CANCELLING = (ttng.CLCTryCancelOp, tlx.CLCTryCancelOp, ttng.CLCTryCancelSyncOp)
+"""Operations that ask for a cluster."""
 
 
 def _response(task: Task) -> Array:
     """Take the next cluster over, if there is one that the hardware has not launched in the meantime."""
     waiting, chance = task.cluster.waiting_clusters, task.cluster.chance
+    if task.order is not None:
+        task.order.touch(Touch(LAUNCHES, None))
     number = 0
     if waiting and (chance is None or chance.random() < TAKEN):
         x, y, z = waiting.take()

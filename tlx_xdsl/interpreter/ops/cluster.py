@@ -152,6 +152,7 @@ def start_load(task: Task, op: Operation, desc: Descriptor, corner: list[int], p
         key=f"TMA load {places[0][1].address} to {key}",
         over=f"it is over when its phase of '{places[0][1].name}' is complete",
     )
+    queue.barriers = tuple(barrier for _, barrier in places)
     memory = task.global_memory.issued(queue.actor(op), task.clock)
     for target, barrier in places:
         check_tile(op, target)

@@ -114,7 +114,7 @@ def _some_threads(op: scf.IfOp, then: Body, otherwise: Body | None) -> Run:
 def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
     """Others get their turn after every iteration: the loop may wait for what they write to global memory."""
     spinning = Waiting(op, lambda: True, lambda: "repeats a loop", spins=True)
-    polls = _polls(op)
+    is_poll = polls(op)
     before = planner.body(op.before_region.block)
     after = planner.body(op.after_region.block)
     size = len(before.steps) + len(after.steps) + 1
@@ -129,9 +129,9 @@ def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
                 return one_or_all(carried)
             carried = yield from after.run(task, *carried)
             task.spend(op, size)
-            if polls and task.order is not None and changes.count == known and _are_same(begun, carried):
-                # The next iteration would do the same: it waits until someone writes.
-                yield Waiting(op, lambda known=known: changes.count != known, _polling, spins=True)
+            if is_poll and task.order is not None and _are_same(begun, carried):
+                # The next iteration would do the same: it waits until someone writes, if no one has in the meantime.
+                yield Waiting(op, lambda known=known: changes.count != known, _polling, spins=True, in_vain=True)
             else:
                 yield spinning
 
@@ -142,7 +142,7 @@ def _polling() -> str:
     return "polls global memory in a loop, and no one writes there any more"
 
 
-def _polls(loop: Operation) -> bool:
+def polls(loop: Operation) -> bool:
     """Whether a loop does nothing but look at global memory, by atomic operations, too."""
     looks = 0
     for op in loop.walk():

@@ -1,7 +1,7 @@
 """Asynchronous copies by the threads themselves (PTX ISA, "cp.async").
 
-What they write needs no proxy fence before the tensor cores read it: Triton 3.6 to 3.8 put none into their own kernels,
-only 3.9 does.
+They write through the generic proxy, so that TMA and the tensor cores need a proxy fence. Triton 3.6 to 3.8 put none
+into their own kernels, only 3.9 does: it is asked for by `tlx check` alone (`Launch.fences_copies`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def async_wait(task: Task, op: ttg.AsyncWaitOp, *_tokens: Any) -> Coroutine:
     """Until at most `num` groups are in flight."""
     count = op.num.value.data
     if len(task.groups) > count:
-        yield from task.wait_for(_queue(task), task.groups[len(task.groups) - count - 1], op)
+        number, is_generic = task.groups[len(task.groups) - count - 1], task.cluster.launch.fences_copies
+        yield from task.wait_for(_queue(task), number, op, is_generic=is_generic)
 
 
 @action(ttng.AsyncCopyMbarrierArriveOp)
@@ -71,7 +72,8 @@ def mbarrier_arrive(task: Task, op: ttng.AsyncCopyMbarrierArriveOp, view: View) 
             copy.complete()
         if not copies.pending:
             task.cluster.busy.pop(copies, None)
-        barrier.gathering.observe(copies.agent, number)
+        observe = barrier.gathering.see if task.cluster.launch.fences_copies else barrier.gathering.observe
+        observe(copies.agent, number)
         arrive_later(task, transfer, view, task.threads)
 
     task.issue(task.queue("arrival of cp.async", in_order=True), op, finish)

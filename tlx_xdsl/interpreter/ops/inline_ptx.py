@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation
 
 from tlx_xdsl.dialects import nvvm, tt, ttg
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.barriers import named_arrive, named_sync
@@ -53,7 +53,7 @@ def inline_asm(op: ttg.InlineAsmOp) -> Run:
 
     def one(task: Task, *values: Any) -> Coroutine:
         if len(statements := parse(code)[0]) != 1 or action_of(statements[0]) is None:
-            raise fault_at(op, f"the interpreter can't run the PTX '{code}'")
+            raise fault_at(op, f"the interpreter can't run the PTX '{code}'", kind=Unsupported)
         yield from run(task, *values)
 
     return one
@@ -69,7 +69,7 @@ def _code(op: Operation, code: str, results: Sequence[Attribute], *, has_predica
         try:
             registers = yield from _run(task, op, code, values[: len(values) - has_predicate], dtypes)
         except UnknownInstruction as error:
-            raise fault_at(op, str(error)) from None
+            raise fault_at(op, str(error), kind=Unsupported) from None
         out = [_of_task(task, op, registers.get(f"${number}"), dtype) for number, dtype in enumerate(dtypes)]
         return one_or_all(out)
 
@@ -281,7 +281,7 @@ def elementwise_inline_asm(op: tt.ElementwiseInlineAsmOp) -> Run:
             wanted = {name: slot.bits for slot in results for name in slot.names}
             registers = program.run(-(-size // pack), given, wanted, partial(read_register, task))
         except UnknownInstruction as error:
-            raise fault_at(op, str(error)) from None
+            raise fault_at(op, str(error), kind=Unsupported) from None
         values = [slot.join(registers, pack, size) for slot in results]
         if holders is not None:
             held = [_to_threads(value, pack, holders[0].shape) for value in values]

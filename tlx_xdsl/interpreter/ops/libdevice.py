@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.libdevice_integers import BITS, INTEGERS, Builder
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.plan import Planner
@@ -230,5 +230,5 @@ def extern_elementwise(op: tt.ExternElementwiseOp, _planner: Planner) -> tuple[K
     """
     symbol = op.symbol.data
     if (function := device_function(symbol, op.results)) is None:
-        raise fault_at(op, f"the interpreter has no device function '{symbol}'")
+        raise fault_at(op, f"the interpreter has no device function '{symbol}'", kind=Unsupported)
     return Kind.PURE, function

@@ -184,8 +184,9 @@ def fence(statement: Statement) -> Action:
     match statement.modifiers:
         case ("mbarrier_init", *_):
             return _release_initialised
-        case ("proxy", "async" | "async::generic" | "async.shared", *_):
-            return _proxy_fence
+        case ("proxy", "async" | "async::generic", *spaces):
+            in_global = "global" in spaces
+            return _proxy_fence(in_shared=not in_global, in_global=in_global or not spaces)
         case ("release", "sync_restrict::shared::cta", "cluster"):
             return _release_shared
         case ("cluster" | "gpu" | "sys",) | ("release" | "acq_rel" | "sc", "cluster" | "gpu" | "sys"):
@@ -209,9 +210,12 @@ def _release_initialised(running: Running) -> Coroutine:
     release_initialised(running.task)
 
 
-def _proxy_fence(running: Running) -> Coroutine:
-    yield None
-    running.task.fence()
+def _proxy_fence(*, in_shared: bool, in_global: bool) -> Action:
+    def run(running: Running) -> Coroutine:
+        yield None
+        running.task.fence(in_shared=in_shared, in_global=in_global)
+
+    return run
 
 
 # Asynchronous operations ---------------------------------------------------------------------------------------------

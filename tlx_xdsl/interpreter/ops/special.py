@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type
 from tlx_xdsl.dialects.tt.types import PointerType
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.thread_registers import held_by
@@ -150,7 +150,9 @@ def _special_register(name: str, class_: type[Operation]) -> None:
     def build(op: Operation) -> Unary:
         dtype, read = dtype_of(op.results[0].type), register_value(name)
         if read is None:
-            raise fault_at(op, f"the interpreter runs the threads of a task as one: they differ in '%{name}'")
+            raise fault_at(
+                op, f"the interpreter runs the threads of a task as one: they differ in '%{name}'", kind=Unsupported
+            )
         return lambda task: dtype.type(read(task))
 
     del build
@@ -178,7 +180,9 @@ def clock64(_op: tlx.Clock64Op) -> Unary:
 @pure(ttg.WarpIdOp, nvvm.ElectSyncOp)
 def no_one_value(op: Operation) -> Run:
     """There is no one value."""
-    raise fault_at(op, f"the interpreter runs the threads of a task as one: '{op.name}' differs between them")
+    raise fault_at(
+        op, f"the interpreter runs the threads of a task as one: '{op.name}' differs between them", kind=Unsupported
+    )
 
 
 # Order within a task ------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from tlx_xdsl.dialects.ttng.enums import TMEMLoadReduceModifier
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
 from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import Transfer
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.matmul import multiply, scaled_operand
 from tlx_xdsl.interpreter.memory import View
@@ -196,7 +196,7 @@ def _product(
     count = len(op.barriers)
     commits_pair = _pairs(planner.plan)
     if pair and not is_async:
-        raise fault_at(op, "the interpreter runs a product of two CTAs only if it is asynchronous")
+        raise fault_at(op, "the interpreter runs a product of two CTAs only if it is asynchronous", kind=Unsupported)
 
     def run(task: Task, a: View, b: View, d: View, *rest: Any) -> Coroutine:
         yield None

@@ -18,8 +18,8 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.interpreter.descriptor import Descriptor
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.descriptor import SIZE, Descriptor
+from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
@@ -27,8 +27,6 @@ from tlx_xdsl.interpreter.registry import immediate
 
 ALIGNMENT = 64
 """Bytes that the address of a descriptor is a multiple of (CUDA driver API, `CUtensorMap`)."""
-SIZE = 128
-"""Bytes of a descriptor (CUDA driver API, `CUtensorMap`)."""
 _MAGIC = b"tmap"
 _FIELDS = struct.Struct("<4s4BQ5I4Q5I")
 """Mark, rank, bytes of an element, fill mode, filler; address; sizes; strides in bytes; box."""
@@ -96,7 +94,7 @@ def tensormap_create(task: Task, op: ttng.TensormapCreateOp, place: np.int64, ad
     if kind not in _ELEMENT_BYTES:
         raise fault_at(op, f"no tensor descriptor has elements of type number {kind}")
     if any(step != 1 for step in numbers[3 * rank - 1 :]):
-        raise fault_at(op, "the interpreter can't run TMA copies that skip elements")
+        raise fault_at(op, "the interpreter can't run TMA copies that skip elements", kind=Unsupported)
     made = _Map(_ELEMENT_BYTES[kind], fill, int(address), sizes, strides, box)
     made.write(op, task.global_memory, int(place), is_fenced=False)
 
@@ -113,7 +111,7 @@ def make_tensor_descriptor(
     bytes_ = [stride * size for stride in strides[-2::-1]]
     made = _Map(size, int(is_nan), int(address), sizes[::-1], bytes_, block[::-1])
     made.write(op, task.global_memory, int(place), is_fenced=True)
-    return Descriptor(int(address), tuple(sizes), tuple(strides), block, dtype, is_nan)
+    return Descriptor(int(address), tuple(sizes), tuple(strides), block, dtype, is_nan, place=int(place))
 
 
 @immediate(ttng.TensormapFenceproxyAcquireOp)
@@ -144,4 +142,4 @@ def reinterpret_tensor_descriptor(task: Task, op: ttng.ReinterpretTensorDescOp, 
     if len(block) != rank or any(whole % part for whole, part in zip(block, box, strict=True)):
         raise fault_at(op, f"the tensor descriptor has boxes of {box} elements, expected parts of {list(block)}")
     strides = [stride // size for stride in numbers[5 : 5 + rank - 1][::-1]]
-    return Descriptor(address, tuple(shape), (*strides, 1), block, dtype, fill == 1)
+    return Descriptor(address, tuple(shape), (*strides, 1), block, dtype, fill == 1, place=int(place))

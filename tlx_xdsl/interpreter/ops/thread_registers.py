@@ -20,7 +20,7 @@ from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.interpreter.addresses import TensorMap, encode, remember
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.memrefs import memory_cast
@@ -121,7 +121,7 @@ def cast(op: UnrealizedConversionCastOp) -> Unary:
     if (function := memory_cast(op)) is not None:
         return function
     if len(op.operands) != 1 or len(op.results) != 1:
-        raise fault_at(op, "the interpreter can't run a cast of several values")
+        raise fault_at(op, "the interpreter can't run a cast of several values", kind=Unsupported)
     match op.operands[0].type:
         case MemDescType() as type_ if isinstance(type_.memory_space, SharedMemorySpaceAttr):
             return _address(op, type_)

@@ -61,12 +61,14 @@ def start_load(
 
 def barrier_queue(task: Task, kind: str, barrier: View) -> Queue:
     """The queue of what a task issues that completes on one barrier of the cluster: in any order."""
-    return task.queue(
+    queue = task.queue(
         kind,
         in_order=False,
         key=f"{kind} {barrier.memory.rank} {barrier.address}",
         over=f"it is over when its phase of '{barrier.name}' is complete",
     )
+    queue.barriers = (barrier,)
+    return queue
 
 
 def check_tile(op: Operation, view: View) -> None:

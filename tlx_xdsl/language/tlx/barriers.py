@@ -85,8 +85,11 @@ def named_barrier_arrive(bar: Value, arrive_count: Int) -> None:
 
 @_tlx
 def fence(scope: Text) -> None:
-    """Make this thread's earlier writes visible: to the GPU ("gpu"), to the system ("sys") or as `fence_async_shared`
-    does ("async_shared").
+    """Make this thread's earlier writes visible: to the GPU ("gpu"), to the system ("sys"), or to TMA, as
+    `fence_async_shared` does ("async_shared"), or in global memory ("async_global").
+
+    TMA and bulk copies see what threads have written to global memory after "async_global" only (PTX:
+    fence.proxy.async.global), by who has written or by who has acquired it. The end of a launch needs none.
     """
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.ptx.cohort import Cohort
 from tlx_xdsl.ptx.kinds import KINDS, PLAIN, TYPES
-from tlx_xdsl.ptx.ops.memory import Mask, load_rows, space_of, store_rows
+from tlx_xdsl.ptx.ops.memory import Mask, load_rows, space_of, store_rows, wide_address
 from tlx_xdsl.ptx.steps import Builder, Context, Step
 from tlx_xdsl.ptx.syntax import SINK
 
@@ -85,7 +85,7 @@ def _build(context: Context) -> Step:
         raise context.refuse(f"it has {len(values[0])} values, not {lanes}")
     space = space_of(context)
     return Step(
-        (base, *(read for each in values for read in each)), writes,
+        (wide_address(context, base), *(read for each in values for read in each)), writes,
         effect=_run(space, offset, kind.dtype, kind.size, lanes, update, extra, bool(writes)),
     )  # fmt: skip
 
@@ -108,12 +108,13 @@ def _run(
             where[threads] = True
             order = np.argsort(threads)
             sorted_ = group[order]
-            held = load_rows(cohort, where, space, addresses[sorted_], offset, size, lanes).reshape(-1, lanes)
+            found = load_rows(cohort, where, space, addresses[sorted_], offset, size, lanes, atomic=True)
+            held = found.reshape(-1, lanes)
             old[threads[order]] = held
             parts = [np.ascontiguousarray(each[sorted_]).view(dtype) for each in operands]
             new = np.ascontiguousarray(update(np.ascontiguousarray(held).view(dtype), *parts).astype(dtype)).view(plain)
             rows = new.reshape(-1, lanes) if lanes > 1 else new.reshape(-1)
-            store_rows(cohort, where, space, addresses[sorted_], offset, rows, size, lanes)
+            store_rows(cohort, where, space, addresses[sorted_], offset, rows, size, lanes, atomic=True)
         if not returns:
             return None
         return old[:, 0] if lanes == 1 else tuple(np.ascontiguousarray(old.T))

@@ -82,6 +82,10 @@ def _copy(context: Context) -> Step:
             part = int(taken[place])
             rows[place, :part] = memory.bytes_at(int(addresses[place]), part, "load")
         cohort.wave.order.copy(cohort, chosen, places, count)
+        cohort.wave.machine.traffic.shared_access(cohort, mask, places, count)
+        reads = taken > 0
+        threads = np.isin(np.arange(cohort.n), chosen[reads])
+        cohort.wave.machine.traffic.global_access(cohort, threads, addresses[reads], count)
         held = rows.view(f"u{item}").reshape(-1, lanes)
         shared.store(places, held if lanes > 1 else held.ravel(), item, lanes)
 

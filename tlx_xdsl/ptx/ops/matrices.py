@@ -12,7 +12,7 @@ from tlx_xdsl.ptx.cohort import LANES, Cohort
 from tlx_xdsl.ptx.fragments import accumulator, left, right, to_registers
 from tlx_xdsl.ptx.ops.mbarriers import plus, shared_address
 from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.products import ELEMENTS, multiply
+from tlx_xdsl.ptx.products import ELEMENTS, multiply, multiply_as_f16
 from tlx_xdsl.ptx.steps import Builder, Context, Read, Step
 from tlx_xdsl.ptx.syntax import Vector
 from tlx_xdsl.ptx.traps import Trap
@@ -76,6 +76,7 @@ def _load(context: Context) -> Step:
         places = _places(cohort, mask, plus(addresses, offset), count, "load")
         flat = places.ravel()
         cohort.wave.order.rows_read(cohort, mask, flat, 8 * count, _ROW)
+        cohort.wave.machine.traffic.shared_rows(cohort, flat, 8 * count, _ROW)
         held = cohort.wave.shared.load(flat, 8, 2).view(np.uint16).reshape(-1, count, 8, 8)
         if turned:
             held = np.ascontiguousarray(held.swapaxes(-1, -2))
@@ -107,6 +108,7 @@ def _store(context: Context) -> Step:
             held = np.ascontiguousarray(held.swapaxes(-1, -2))
         flat = places.ravel()
         cohort.wave.order.rows_written(cohort, mask, flat, 8 * count, _ROW)
+        cohort.wave.machine.traffic.shared_rows(cohort, flat, 8 * count, _ROW)
         cohort.wave.shared.store(flat, np.ascontiguousarray(held).view(np.uint64).reshape(-1, 2), 8, 2)
 
     return Step((base, *values), effect=effect)
@@ -173,11 +175,15 @@ def _multiply(context: Context) -> Step:
     b = operands(context, 2, kind, chunks)
     c = operands(context, 3, d_kind, d_count)
 
+    product = multiply_as_f16 if result.kind == "f" and a_dtype.itemsize == 1 else multiply
+
     def effect(cohort: Cohort, mask: Mask, *registers: Any) -> Any:
         check_whole(cohort, mask)
         first, second = registers[: len(a)], registers[len(a) : len(a) + len(b)]
         old = accumulator(registers[len(a) + len(b) :], result)
-        return to_registers(multiply(left(first, a_dtype), right(second, b_dtype), old, result))
+        warps = len(cohort.warps) if mask is None else int(np.count_nonzero(mask)) // LANES
+        cohort.wave.machine.traffic.product(cohort, warps, m, n, k)
+        return to_registers(product(left(first, a_dtype), right(second, b_dtype), old, result))
 
     return Step((*a, *b, *c), writes, effect=effect)
 

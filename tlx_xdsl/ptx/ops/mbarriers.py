@@ -120,7 +120,9 @@ def _init(cohort: Cohort, place: int, threads: Any, counts: Any) -> None:
     if not 1 <= count <= MOST_ARRIVALS:
         raise Trap(f"an mbarrier counts 1 to {MOST_ARRIVALS} arrivals, found {count}")
     byte = place % wave.shared.stride - SHARED_START
-    wave.mbarriers[place] = Mbarrier(f"the mbarrier at byte {byte} of shared memory", count)
+    wave.mbarriers[place] = Mbarrier(
+        f"the mbarrier at byte {byte} of shared memory", place // wave.shared.stride, count
+    )
     wave.order.initialise(cohort, threads, place)
     wave.shared.bytes[place : place + _SIZE] = 0
     wave.shared.written[place : place + _SIZE] = True
@@ -199,6 +201,7 @@ def _wait(context: Context, *, suspends: bool, by_parity: bool) -> Step:
             if barrier.passed(phase):
                 cohort.wave.order.pass_wait(cohort, here, barrier)
             else:
+                cohort.wave.machine.traffic.wait(cohort, here)
                 result &= ~here
         return result
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.ptx.cohort import Cohort
 from tlx_xdsl.ptx.kinds import KINDS, PLAIN, TYPES
+from tlx_xdsl.ptx.order import Nothing
 from tlx_xdsl.ptx.steps import Builder, Context, Read, Step, Write
 from tlx_xdsl.ptx.symbols import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from tlx_xdsl.ptx.syntax import Register, Symbol
@@ -64,7 +65,7 @@ def build_load(context: Context) -> Step:
     kind = KINDS[TYPES[type_]].dtype
     if KINDS[TYPES[type_]].lanes > 1:
         raise context.refuse("a packed type")
-    return Step((_wide(context, base),), writes, effect=_load(space, offset, item, lanes, kind))
+    return Step((wide_address(context, base),), writes, effect=_load(space, offset, item, lanes, kind))
 
 
 def _results(context: Context, kind: str, lanes: int) -> tuple[Write, ...]:
@@ -74,7 +75,7 @@ def _results(context: Context, kind: str, lanes: int) -> tuple[Write, ...]:
     return writes
 
 
-def _wide(context: Context, base: Read) -> Read:
+def wide_address(context: Context, base: Read) -> Read:
     """An address in a register of 32 bits stands for one of 64, with zeros above."""
     operand, _ = base
     if isinstance(operand, Register) and KINDS_OF.get(context.function.registers[operand.number][1]) == 4:
@@ -116,9 +117,20 @@ def _load(space: str, offset: int, item: int, lanes: int, dtype: np.dtype[Any]) 
 
 
 def load_rows(
-    cohort: Cohort, mask: Mask, space: str, addresses: NDArray[Any], offset: int, item: int, lanes: int
+    cohort: Cohort,
+    mask: Mask,
+    space: str,
+    addresses: NDArray[Any],
+    offset: int,
+    item: int,
+    lanes: int,
+    *,
+    atomic: bool = False,
 ) -> NDArray[Any]:
-    """What memory holds at addresses of the threads of the mask: a row of elements for each, or one element."""
+    """What memory holds at addresses of the threads of the mask: a row of elements for each, or one element.
+
+    The order of an atomic operation is that of its store.
+    """
     wide = addresses.astype(np.uint64) + np.uint64(offset % (1 << 64))
     if space == "generic":
         space, wide = from_generic(wide)
@@ -126,13 +138,16 @@ def load_rows(
         case "shared":
             shared = cohort.wave.shared
             places = shared.places(cohort, wide & np.uint64(0xFFFFFFFF), mask, item * lanes, "load")
-            cohort.wave.order.load(cohort, mask, places, item * lanes)
+            if not atomic:
+                cohort.wave.order.load(cohort, mask, places, item * lanes)
+            cohort.wave.machine.traffic.shared_access(cohort, mask, places, item * lanes)
             return shared.load(places, item, lanes)
         case "param":
             return cohort.wave.machine.parameters.load(wide, item, lanes)
         case "local":
             return cohort.wave.machine.local_memory(cohort.wave).load(_local(cohort, mask, wide), item, lanes)
         case _:
+            cohort.wave.machine.traffic.global_access(cohort, mask, wide, item * lanes)
             return cohort.wave.machine.memory.load(wide, item, lanes)
 
 
@@ -145,8 +160,14 @@ def store_rows(
     values: NDArray[Any],
     item: int,
     lanes: int,
+    *,
+    atomic: bool = False,
 ) -> None:
-    """Write a row of elements, or one element, at addresses of the threads of the mask."""
+    """Write a row of elements, or one element, at addresses of the threads of the mask.
+
+    With `atomic` it is the second half of an atomic operation, which counts as one access: its load.
+    """
+    traffic = Nothing() if atomic else cohort.wave.machine.traffic
     wide = addresses.astype(np.uint64) + np.uint64(offset % (1 << 64))
     if space == "generic":
         space, wide = from_generic(wide)
@@ -154,13 +175,16 @@ def store_rows(
         case "shared":
             shared = cohort.wave.shared
             places = shared.places(cohort, wide & np.uint64(0xFFFFFFFF), mask, item * lanes, "store")
-            cohort.wave.order.store(cohort, mask, places, item * lanes)
+            order = cohort.wave.order
+            (order.update if atomic else order.store)(cohort, mask, places, item * lanes)
+            traffic.shared_access(cohort, mask, places, item * lanes)
             shared.store(places, values, item, lanes)
         case "local":
             cohort.wave.machine.local_memory(cohort.wave).store(_local(cohort, mask, wide), values, item, lanes)
         case "param" | "const":
             raise Trap(f"a store to the state space '{space}'")
         case _:
+            traffic.global_access(cohort, mask, wide, item * lanes)
             cohort.wave.machine.memory.store(wide, values, item, lanes)
 
 
@@ -196,7 +220,7 @@ def build_store(context: Context) -> Step:
     values = context.values(context.operand(1), view)
     if len(values) != lanes:
         raise context.refuse(f"it has {len(values)} values, not {lanes}")
-    return Step((_wide(context, base), *values), effect=_store(space, offset, kind.size, lanes))
+    return Step((wide_address(context, base), *values), effect=_store(space, offset, kind.size, lanes))
 
 
 def _store(space: str, offset: int, item: int, lanes: int) -> Callable[..., Any]:

@@ -124,7 +124,7 @@ class _Product:
         right: int,
         scales: list[int],
     ):
-        self.wave = cohort.wave
+        self.wave, self.cohort = cohort.wave, cohort
         self.kind, self.form = kind, form
         self.ctas = ctas_of(cohort, thread, pair=pair)
         self.m, self.n = (form >> 24 & 31) * 16, (form >> 17 & 63) * 8
@@ -178,6 +178,7 @@ class _Product:
             self.wave.order.tensor_moves(self.token, cta, lanes, columns, True)
             if adds:
                 before = self._numbers(memory.read(cta, lanes, columns, "product"))
+            self.wave.machine.traffic.product(self.cohort, 1, self.rows, self.n, left.shape[1])
             product = np.ascontiguousarray(multiply(left, right.T, before, self.result))
             words = (
                 product.view(np.uint16).astype(np.uint32) if product.dtype.itemsize == 2 else product.view(np.uint32)

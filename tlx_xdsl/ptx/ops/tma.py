@@ -272,6 +272,7 @@ def deliver(
         places = cta * (wave.shared.stride // UNIT) + units(first, len(data), swizzle)
         own = token or wave.order.issue(cohort, thread, "TMA load", at)
         wave.order.writes(own, places, UNIT)
+        wave.machine.traffic.copy(cohort, len(data))
         wave.shared.rows16[places] = data.view(np.uint64).reshape(-1, 2)
         wave.shared.marks16[places] = True
         found = barrier_at(cohort, at)
@@ -338,5 +339,6 @@ def collect(cohort: Cohort, thread: int, source: int, size: int, swizzle: int, t
         )
     places = cta * (wave.shared.stride // UNIT) + units(offset, size, swizzle)
     wave.order.reads(token or wave.order.issue(cohort, thread, "TMA store"), places, UNIT)
+    wave.machine.traffic.copy(cohort, size)
     wave.shared.check_units(places)
     return wave.shared.rows16[places].view(np.uint8).ravel()

@@ -104,6 +104,7 @@ def _product(context: Context, shape: str, d_type: str, a_type: str, b_type: str
         right_matrix = operand_matrix(cohort, token, ctas, descriptor[::step], n, b_dtype, turned=turn_b)
         if signs[0] * signs[1] < 0:
             left_matrix = -left_matrix
+        cohort.wave.machine.traffic.product(cohort, len(ctas), 64, n, k)
         before = None
         if use.any():
             before = accumulator(registers, result).reshape(len(ctas), 64, n)

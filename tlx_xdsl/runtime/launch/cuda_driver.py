@@ -168,6 +168,7 @@ SIGNATURES: dict[str, tuple[type[Any], ...]] = {
     "cuThreadExchangeStreamCaptureMode": (_OUT_INT,),
     "cuMemAllocAsync": (ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t, _HANDLE),
     "cuMemFreeAsync": (ctypes.c_uint64, _HANDLE),
+    "cuMemsetD8Async": (ctypes.c_uint64, ctypes.c_ubyte, ctypes.c_size_t, _HANDLE),
     "cuPointerGetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64),
     "cuTensorMapEncodeTiled": (
         ctypes.c_void_p,  # tensorMap
@@ -392,6 +393,10 @@ class CudaDriver:
     def free_in_order(self, address: int, stream: int) -> None:
         """Give back what `allocate_in_order` returned, once what the stream has been given so far has ended."""
         self._call("cuMemFreeAsync", address, stream)
+
+    def clear_in_order(self, address: int, size: int, stream: int) -> None:
+        """Write zeros to memory, in the order of a stream."""
+        self._call("cuMemsetD8Async", address, 0, size, stream, detail=f"{size} bytes")
 
     @contextlib.contextmanager
     def beside_captures(self) -> Generator[None]:

@@ -66,18 +66,18 @@ BENIGN = (
         which=(0, 2),
     ),
     Benign(
-        "blackwell_attention", "drop", "tlx.barrier_wait(o_full[group], (n - 1) & 1)",
+        "blackwell_attention", "drop", "tlx.barrier_wait(o_full[each], (n - 1) & 1)",
         "The factors of block n come after its scores, and the MMA task issues their product only when it has itself "
         "waited for o_full of block n - 1.",
         "the default task",
     ),
     Benign(
-        "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(o_full[group], (n - 1) & 1)",
+        "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(o_full[each], (n - 1) & 1)",
         "As where the wait is dropped: what it waits for is over already, and so is what it waits for now.",
         "the default task", (0,),
     ),
     Benign(
-        "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(o_full[group], (num_blocks - 1) & 1)",
+        "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(o_full[each], (num_blocks - 1) & 1)",
         _COMMITTED, which=(0,),
     ),
     Benign(

@@ -1,0 +1,243 @@
+"""Releases: what their packages may hold, what hinders one, their links, and figures of speed that agree."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from release import __main__ as make_release, figures, packages, stranger
+from release.__main__ import changelog_entry, obstacles
+from tests.versions import NEWEST, OLDEST, SUPPORTED, release as minor
+from tlx_xdsl.version import __version__
+
+ROOT = Path(__file__).parents[2]
+CHANGELOG = "# Changelog\n\n## 0.2.0 - 2027-01-31\n\n- New.\n\n## 0.1.0 - unreleased\n\n- First.\n"
+
+
+def test_a_version_with_a_dated_entry_in_a_clean_tree_can_be_released():
+    assert list(obstacles("0.2.0", CHANGELOG, "", ["v0.1.0"])) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "changes", "tags", "said"),
+    [
+        ("0.3.0", "", [], "expected a heading '## 0.3.0 - YYYY-MM-DD'"),
+        ("0.1.0", "", [], "expected the date of 0.1.0 in its heading, as YYYY-MM-DD, found 'unreleased'"),
+        ("0.2.0", " M README.md\n?? x\n", [], "the tree has changes, the first is 'M README.md'"),
+        ("0.2.0", "", ["v0.2.0"], "the tag v0.2.0 exists"),
+    ],
+)
+def test_what_hinders_a_release(version, changes, tags, said):
+    (line,) = obstacles(version, CHANGELOG, changes, tags)
+    assert said in line
+
+
+def test_an_empty_entry_hinders_a_release():
+    (line,) = obstacles("0.2.0", CHANGELOG.replace("- New.", ""), "", [])
+    assert line == "CHANGELOG.md: the entry of 0.2.0 is empty"
+
+
+def test_the_entry_of_a_version_ends_where_the_next_begins():
+    assert changelog_entry(CHANGELOG, "0.2.0") == ("2027-01-31", "- New.")
+    assert changelog_entry(CHANGELOG, "0.1.0") == ("unreleased", "- First.")
+
+
+def test_the_changelog_has_the_current_version():
+    assert changelog_entry((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), __version__) is not None
+
+
+def test_the_package_s_files_may_all_be_in_a_wheel():
+    if not (ROOT / ".git").exists():
+        pytest.skip("no repository")
+    tracked = packages.tracked_files()
+    info = {f"tlx_xdsl-{__version__}.dist-info/{name}" for name in ("METADATA", "RECORD", "licenses/LICENSE")}
+    assert list(packages.foreign_files(tracked | info, tracked)) == []
+
+
+def test_foreign_and_missing_files_of_a_wheel_are_named():
+    tracked = {"tlx_xdsl/__init__.py", "tlx_xdsl/py.typed", "tlx_xdsl/plot.png"}
+    names = {"tlx_xdsl/__init__.py", "tlx_xdsl/plot.png", "tlx_xdsl/old.py", "tests/test_x.py", "release/__init__.py"}
+    assert list(packages.foreign_files(names, tracked)) == [
+        "release/__init__.py does not belong into a wheel",
+        "tests/test_x.py does not belong into a wheel",
+        "tlx_xdsl/old.py is not in the repository",
+        "tlx_xdsl/plot.png does not belong into a wheel",
+        "tlx_xdsl/py.typed is missing",
+    ]
+
+
+def test_a_wheel_may_have_two_megabytes(tmp_path):
+    wheel = tmp_path / "x.whl"
+    wheel.write_bytes(b"0" * 2_000_000)
+    assert packages.too_large(wheel) is None
+    wheel.write_bytes(b"0" * 2_000_001)
+    assert packages.too_large(wheel) == "x.whl: expected at most 2,000,000 bytes, found 2,000,001"
+
+
+@pytest.fixture
+def hook():
+    pytest.importorskip("hatchling", reason="the hook is one of hatchling")
+    spec = importlib.util.spec_from_file_location("release_metadata", ROOT / "release" / "metadata.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def settings():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["metadata"]["hooks"]
+
+
+def test_links_of_the_description_become_absolute(hook):
+    text = (
+        "[a](docs/a.md#b), [xDSL](https://xdsl.dev), `[c](d)`, [below](#e), ![f](g.png)\n```\n[h](i)\n```\n[`j`](k)\n"
+    )
+    assert hook.with_absolute_links(text, "https://host/{path}") == text.replace(
+        "](docs", "](https://host/docs"
+    ).replace("](k)", "](https://host/k)")
+    assert hook.with_absolute_links(text, "").startswith("a, [xDSL](https://xdsl.dev), `[c](d)`, [below](#e)")
+
+
+@pytest.mark.parametrize("repository", ["", "https://host.example/us/tlx"])
+def test_the_metadata_is_made_of_one_address(hook, repository):
+    config = {**settings()["custom"], "repository": repository}
+    metadata = {"version": "1.2.3"}
+    hook.MetadataHook(str(ROOT), config).update(metadata)
+    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", metadata["readme"]["text"], flags=re.DOTALL | re.MULTILINE)
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert links
+    assert all(link.startswith("https://") for link in links)
+    if repository:
+        assert f"{repository}/blob/v1.2.3/docs/compile.md" in links
+        assert metadata["urls"]["Changelog"] == f"{repository}/blob/v1.2.3/CHANGELOG.md"
+    else:
+        assert metadata["urls"] == {}
+
+
+def test_figures_of_speed_agree_with_the_page():
+    page = figures.SOURCE.read_text(encoding="utf-8")
+    for name in figures.DOCUMENTS:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert "<!-- figure: " in text
+        assert figures.with_figures(text, page) == text, f"{name}: python -m release.figures --write"
+
+
+PAGE = """# Speed
+
+## GEMM, fp16
+
+| problem | cuBLAS | ratio to cuBLAS | clock |
+|---|---|---|---|
+| 1 x 1 | 5 (6) | **1.200** (0.9) | 1980 |
+| 2 x 2 | 5 (6) | **0.800** (0.9) | 1980 |
+| 3 x 3 | 5 (6) | - | 1980 |
+
+## GEMM, bf16
+
+| problem | ratio to cuBLAS |
+|---|---|
+| 1 x 1 | **9.000** (9.0) |
+"""
+
+
+def test_figures_are_those_of_the_tables_with_the_heading():
+    text = "x <!-- figure: gemm-fp16 -->old<!-- end -->, <!-- figure: gemm-fp16-count -->old<!-- end --> y"
+    assert re.sub("<!--.*?-->", "", figures.with_figures(text, PAGE)) == "x 0.80 to 1.20, 2 y"
+    assert figures.ratios(PAGE, "GEMM, fp16") == [1.2, 0.8]
+    with pytest.raises(ValueError, match="no ratio below a heading that begins with 'Attention forward, fp16'"):
+        figures.with_figures("<!-- figure: attention-fp16 -->old<!-- end -->", PAGE)
+    with pytest.raises(ValueError, match="no figure 'gem', expected one of gemm-fp16, "):
+        figures.with_figures("<!-- figure: gem -->old<!-- end -->", PAGE)
+
+
+def test_the_page_about_versions_names_the_supported_ones():
+    page = (ROOT / "docs" / "versions.md").read_text(encoding="utf-8")
+    assert f"`make test-all`: {', '.join(SUPPORTED)}" in page
+    (_, newest), project = minor(NEWEST), (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    cap = f"triton>={'.'.join(map(str, minor(OLDEST)))},<3.{newest + 1}"
+    assert f"`{cap}`" in page
+    assert cap in project
+    (xdsl,) = set(re.findall(r'"(xdsl>=[\d.,<]+)"', project))
+    assert f"`{xdsl}`" in page
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A repository with what a release reads, and packages that are made at once."""
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    for name in ("user.name", "user.email"):
+        monkeypatch.setenv(f"GIT_CONFIG_KEY_{('user.name', 'user.email').index(name)}", name)
+        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{('user.name', 'user.email').index(name)}", "nobody@host.example")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "2")
+    (tmp_path / "CHANGELOG.md").write_text(f"## {__version__} - 2027-01-31\n\n### New\n\n- All.\n")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    wheel = tmp_path.parent / "small.whl"
+    wheel.write_bytes(b"0")
+    monkeypatch.setattr(make_release, "ROOT", tmp_path)
+    monkeypatch.setattr(packages, "make", lambda *_, **__: wheel)
+    return tmp_path, wheel
+
+
+def tags(folder):
+    shown = subprocess.run(
+        ["git", "tag", "-n9"], cwd=folder, check=True, capture_output=True, text=True
+    )  # fmt: skip
+    return shown.stdout
+
+
+def test_a_release_is_tagged_only_when_asked_for(repository, capsys):
+    folder, _ = repository
+    assert make_release.main([]) == 0
+    assert "can be released" in capsys.readouterr().out
+    assert tags(folder) == ""
+    assert make_release.main(["--tag"]) == 0
+    assert tags(folder).startswith(f"v{__version__}")
+    assert "### New" in tags(folder)
+    assert make_release.main(["--tag"]) == 1
+    assert f"error: the tag v{__version__} exists" in capsys.readouterr().err
+
+
+def test_a_large_wheel_and_a_changed_tree_are_not_released(repository, capsys):
+    folder, wheel = repository
+    wheel.write_bytes(b"0" * 2_000_001)
+    assert make_release.main(["--tag"]) == 1
+    assert "error: small.whl: expected at most 2,000,000 bytes, found 2,000,001" in capsys.readouterr().err
+    wheel.write_bytes(b"0")
+    (folder / "new").write_text("x")
+    assert make_release.main(["--tag"]) == 1
+    assert "error: the tree has changes, the first is '?? new'" in capsys.readouterr().err
+    assert tags(folder) == ""
+
+
+def test_a_package_that_fails_its_check_is_an_error(repository, monkeypatch, capsys):
+    def refused(*_, **__):
+        raise packages.PackageError("x.whl: tests/a.py does not belong into a wheel")
+
+    monkeypatch.setattr(packages, "make", refused)
+    assert make_release.main([]) == 1
+    assert capsys.readouterr().err == "error: x.whl: tests/a.py does not belong into a wheel\n"
+
+
+def test_the_stranger_s_clock_sees_silence(tmp_path):
+    code = "import time; print('begun', flush=True); time.sleep(0.4); print('done')"
+    step = stranger.run("a step", [sys.executable, "-c", code], tmp_path, ["begun", "never"])
+    assert step.status == 0
+    assert step.output == "begun\ndone\n"
+    assert 0.35 < step.silence <= step.seconds
+    assert list(step.marks) == ["begun"]
+
+
+def test_set_up_says_that_it_goes_on():
+    """Nothing is quiet for minutes: what makes an environment runs beside a clock that prints."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for command in ("-m venv", "-m pip install"):
+        (line,) = re.findall(rf"^\t.*{re.escape(command)}.*$", makefile, re.MULTILINE)
+        assert "$(call ticking," in line
+        assert "--quiet" not in line

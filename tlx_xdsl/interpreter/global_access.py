@@ -1,0 +1,75 @@
+"""An access to global memory, and what it conflicts with (`global_order.py`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, cast
+
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects.base.effects import TENSORMAP, Kind, accesses_of, effects_of, is_set
+from tlx_xdsl.dialects.tt.enums import MemSyncScope
+from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.races import Actor
+
+
+class Strength(Enum):
+    """What an access conflicts with."""
+
+    WEAK = auto()
+    """Plain: with every write."""
+    CTA = auto()
+    """Atomic for the threads of a thread block."""
+    GPU = auto()
+    """Atomic for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An access, as later ones need it."""
+
+    actor: Actor
+    program: tuple[int, int, int]
+    strength: Strength
+    reads_only: bool
+
+    @property
+    def who(self) -> str:
+        """Who has made it."""
+        return f"{self.actor.what} of program {self.program}"
+
+    def excludes(self, other: Access) -> bool:
+        """Return whether the two conflict unless one is ordered after the other; they are not both reads."""
+        if Strength.WEAK in (self.strength, other.strength):
+            return True
+        return Strength.CTA in (self.strength, other.strength) and self.program != other.program
+
+    def needs_fence(self, other: Access, clock: Clock) -> bool:
+        """Return whether this is a write of the generic proxy, which the async proxy of `other` need not see yet.
+
+        `clock` says what is ordered before `other`.
+        """
+        if self.reads_only or self.actor.is_async or not other.actor.is_async or self.writes_descriptor:
+            return False
+        return clock.fenced_global.get(self.actor.agent, 0) < self.actor.step
+
+    @property
+    def step(self) -> tuple[int, int]:
+        """Its agent, and the step that clocks know of."""
+        return self.actor.agent, self.actor.step
+
+    @property
+    def writes_descriptor(self) -> bool:
+        """Whether it is of the proxy of tensor descriptors, which has fences of its own (`ops/tensormaps.py`)."""
+        return effects_of(self.actor.op).by is TENSORMAP
+
+
+def strength_of(op: Operation) -> Strength:
+    """What an operation's accesses conflict with: weakly with all writes, unless it declares that it is atomic."""
+    is_atomic = any(Kind.ATOMIC in access.kind for access in accesses_of(op) or ())
+    if not is_atomic and not is_set(op, "isVolatile"):
+        return Strength.WEAK
+    scope = cast(Any, op.properties.get("scope"))
+    is_local = scope is not None and MemSyncScope(scope.value.data) is MemSyncScope.CTA
+    return Strength.CTA if is_local else Strength.GPU

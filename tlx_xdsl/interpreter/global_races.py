@@ -1,0 +1,60 @@
+"""The reports of accesses to global memory that nothing orders: both lines, both programs, and the remedy."""
+
+from __future__ import annotations
+
+from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
+from tlx_xdsl.interpreter.global_access import Access, Strength
+
+
+def race(before: Access, now: Access, where: str) -> Fault:
+    verb, past = ("reads" if now.reads_only else "writes"), ("read" if before.reads_only else "written")
+    message = f"{now.who} {verb} {where}, and nothing orders it after {before.who}, by which it is {past}"
+    return fault_at(now.actor.op, message, [f"{past} at {location_of(before.actor.op)}", *_remedy(before, now)])
+
+
+def too_early(before: Access, now: Access, where: str) -> Fault:
+    """The race of a read with the first write, by a program that starts earlier: most likely the read is too early."""
+    message = f"{before.who} reads {where}, and nothing orders it after {now.who}, by which it is written"
+    notes = (
+        f"written at {location_of(now.actor.op)}, later in this run",
+        *_remedy(now, before),
+        "if it is to read what was there before the launch, the write must be ordered after it instead",
+    )
+    return fault_at(before.actor.op, message, notes)
+
+
+def of_other_threads(before: Access, now: Access, where: str, past: str) -> Fault:
+    verb = "reads" if now.reads_only else "writes"
+    message = f"a thread of {now.who} {verb} {where}, and nothing orders it after another one, by which it is {past}"
+    notes = (
+        f"{past} at {location_of(before.actor.op)}, as another element of its tensor, which another thread may have",
+        "tl.debug_barrier() between the two lets all threads of the task meet",
+    )
+    return fault_at(now.actor.op, message, notes)
+
+
+def unfenced(before: Access, now: Access, where: str) -> Fault:
+    verb = "reads" if now.reads_only else "writes"
+    message = (
+        f"{now.who} {verb} {where}, which {before.who} has written without a proxy fence in between: the write need "
+        "not be visible to the async proxy"
+    )
+    notes = (
+        f"written at {location_of(before.actor.op)}",
+        'tlx.fence("async_global") must come in between: after that line, or before this one and after the acquire',
+    )
+    return fault_at(now.actor.op, message, notes)
+
+
+def _remedy(before: Access, now: Access) -> list[str]:
+    queue = before.actor.queue
+    notes = [] if queue is None else [f"{queue.end()}; that must come first"]
+    if before.program == now.program:
+        return [*notes, f"a barrier must order them: {before.actor.what} arrives at it, {now.actor.what} waits for it"]
+    if Strength.WEAK not in (before.strength, now.strength):
+        return [*notes, "an atomic operation of scope 'cta' is none for other programs: use scope='gpu'"]
+    return [
+        *notes,
+        f"an atomic operation with sem='release' after that line, by program {before.program}, and one with "
+        f"sem='acquire' at the same address before this line, by program {now.program}, order them",
+    ]

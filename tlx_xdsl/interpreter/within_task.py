@@ -1,0 +1,151 @@
+"""Accesses of one task's threads to global memory: here an operation runs as a whole, on a GPU by many threads.
+
+Threads of a thread block are in no order until they meet: at `tl.debug_barrier`, or where compiled code has them meet
+because values change hands (a reduction, shared memory, a number from an atomic operation). So after
+
+    tl.store(p + i, x)
+    y = tl.load(p + 127 - i)
+
+a thread reads what another one need not have written yet. Which thread has which element is up to the compiler. Two
+operations are sure to have the same thread at an address only where it is the same element of tensors of one shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import takewhile
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation
+from xdsl.traits import IsTerminator
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base.effects import Sync, accesses_of, sync_of
+from tlx_xdsl.dialects.base.operation import stays_in_threads
+from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.scf import WhileOp
+
+_BODIES = (scf.ForOp, scf.WhileOp, WhileOp, scf.IfOp)
+"""Operations that do nothing but run their regions."""
+
+_LOOPS = (scf.ForOp, scf.WhileOp, WhileOp)
+
+
+@cache
+def may_be_unordered(first: Operation, second: Operation) -> bool:
+    """Whether there is a way from `first` to `second` on which the threads of a task need not meet.
+
+    Only ways through loops and branches of structured control flow are looked at, those with the fewest turns.
+    """
+    return any(not any(map(_meets, way)) for way in _ways(first, second))
+
+
+@cache
+def conflicts(op: Operation) -> bool:
+    """Whether an operation, or the same one later, may come after `op` unordered, and one of the two writes."""
+    function = op.parent_op()
+    while function is not None and not isinstance(function, tt.FuncOp):
+        function = function.parent_op()
+    if function is None:
+        return False
+    writes = isinstance(op, tt.StoreOp)
+    others = [
+        each for each in function.walk() if isinstance(each, tt.StoreOp) or (writes and isinstance(each, tt.LoadOp))
+    ]
+    return any(may_be_unordered(op, other) or may_be_unordered(other, op) for other in others)
+
+
+def _ways(first: Operation, second: Operation) -> Iterator[list[Operation]]:
+    """The operations between two, on the straight way and on those once round a loop around both."""
+    above = {block: op for block, op in _places(first)}
+    for block, op in _places(second):
+        if (mine := above.get(block)) is None:
+            continue
+        ahead, behind = _rest(first, mine), _beginning(second, op)
+        ops = list(block.ops)
+        if mine is not op and ops.index(mine) < ops.index(op):
+            yield [*ahead, *ops[ops.index(mine) + 1 : ops.index(op)], *behind]
+        if isinstance(block.parent_op(), _LOOPS):
+            yield [*ahead, *ops[ops.index(mine) + 1 :], *ops[: ops.index(op)], *behind]
+
+
+def _places(op: Operation) -> Iterator[tuple[Block, Operation]]:
+    """The blocks around an operation, innermost first, each with the operation in it that holds this one."""
+    here = op
+    while (block := here.parent_block()) is not None:
+        yield block, here
+        above = block.parent_op()
+        if not isinstance(above, _BODIES):
+            return
+        here = above
+
+
+def _rest(op: Operation, top: Operation) -> Iterable[Operation]:
+    """What comes after `op` inside of `top`."""
+    for block, each in takewhile(lambda place: place[1] is not top, _places(op)):
+        ops = list(block.ops)
+        yield from ops[ops.index(each) + 1 :]
+
+
+def _beginning(op: Operation, top: Operation) -> Iterable[Operation]:
+    """What comes before `op` inside of `top`."""
+    for block, each in takewhile(lambda place: place[1] is not top, _places(op)):
+        yield from takewhile(lambda other, each=each: other is not each, block.ops)
+
+
+def _meets(op: Operation) -> bool:
+    """Whether the threads may have to meet in `op`: it brings an order, or moves values between them."""
+    if isinstance(op, _BODIES):
+        return any(_meets(each) for each in op.walk() if each is not op and not isinstance(each, _BODIES))
+    if op.has_trait(IsTerminator):
+        return False
+    if sync_of(op) & ~Sync.ORDERED or accesses_of(op) is None:
+        return True
+    if any(as_tensor(value.type) is not None for value in (*op.operands, *op.results)):
+        return not stays_in_threads(op)
+    return bool(sync_of(op) or accesses_of(op)) and not isinstance(op, tt.LoadOp | tt.StoreOp)
+
+
+@dataclass(slots=True)
+class Places:
+    """For each element of an array the one of a tensor, from 1, that threads have accessed there last; 0 is none."""
+
+    written: NDArray[np.int64] | None = None
+    read: NDArray[np.int64] | None = None
+    """Since the last write."""
+
+    def conflicts(
+        self, index: slice | NDArray[np.int64], places: NDArray[np.int64], *, reads_only: bool
+    ) -> Iterator[tuple[str, NDArray[np.int64]]]:
+        """Which of some elements were accessed before as others of a tensor, and how: `written` or `read`."""
+        for past, held in (("written", self.written), ("read", None if reads_only else self.read)):
+            if held is not None:
+                found = held[index]
+                different = np.flatnonzero((found != places) & (found != 0))
+                if len(different):
+                    yield past, different
+
+    def keep(
+        self, index: slice | NDArray[np.int64], places: NDArray[np.int64] | None, count: int, *, reads_only: bool
+    ) -> None:
+        """Note an access to elements of an array of `count`; without `places` it is not one of single threads."""
+        if reads_only:
+            if places is not None:
+                self.read = np.zeros(count, np.int64) if self.read is None else self.read
+                self.read[index] = places
+            return
+        if places is not None and self.written is None:
+            self.written = np.zeros(count, np.int64)
+        if self.written is not None:
+            self.written[index] = 0 if places is None else places
+        if self.read is not None:
+            self.read[index] = 0
+
+
+def place_key(shape: Sequence[int], shapes: dict[tuple[int, ...], int]) -> int:
+    """What the places of elements in tensors of that shape begin with, in 64 bits; `shapes` has the ones so far."""
+    return shapes.setdefault(tuple(shape), len(shapes)) << 40

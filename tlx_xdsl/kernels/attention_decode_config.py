@@ -1,0 +1,84 @@
+"""How `attention_decode` divides its work: splits of the keys, blocks, programs of a multiprocessor."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, SHARED_BYTES, Pieces, pieces_of
+
+PIECE = 64
+"""Elements of a piece of a head at most."""
+
+MAX_REGISTERS = {1: None, 2: 128}
+"""Registers of a thread at the launch, by the programs of a multiprocessor; the consumer gets the producer's."""
+
+FP8_REGISTERS = {1: (168, 240), 2: (80, 168)}
+"""The same with a task that converts 8-bit blocks, and those of the consumer."""
+
+FP8_V_STAGES = 2
+"""Blocks of V in 16 bits there, where one of K is enough (`attention_decode_fp8_device`)."""
+
+MAX_SPLITS = 64
+"""Parts of a head's keys, which one program merges at once."""
+
+ITEM_BLOCKS = 2
+"""What an item costs besides its blocks, in blocks of keys: its queries and its sums. An estimate, not measured."""
+
+
+def splits_for(heads: int, blocks: int, programs: int) -> int:
+    """Into how many parts the blocks of keys of each of so many heads (over all batches and tiles) are divided.
+
+    The number, at most MAX_SPLITS, for which the program with the most work has the least: rounds of items, times an
+    item's blocks and what it costs besides. Of equal ones the smallest, which merges least.
+    """
+    return min(
+        range(1, min(blocks, MAX_SPLITS) + 1),
+        key=lambda splits: (-(-heads * splits // programs) * (-(-blocks // splits) + ITEM_BLOCKS), splits),
+    )
+
+
+class Blocks(NamedTuple):
+    """Keys of a block, how many blocks of K and V a program has in shared memory, and programs of a multiprocessor."""
+
+    keys: int
+    stages: int
+    resident: int
+
+
+RESIDENT = 2
+"""Programs of a multiprocessor where they fit: one loads while the other computes, begins or ends an item."""
+
+_ELEMENT_BYTES = 2
+"""Of what is multiplied."""
+
+
+def blocks_for(dim: int, v_dim: int, element_bytes: int = _ELEMENT_BYTES) -> Blocks:
+    """Blocks of some 32 KB of K and V, and as many as fit beside the queries, and the sums on their way to memory.
+
+    Those are in the order of the products' results, and change to that of rows through shared memory. Of a cache in 8
+    bits there are blocks in 16 bits, too.
+    """
+    width, v_pieces = decode_pieces(dim).width, decode_pieces(v_dim)
+    v_width = v_pieces.width
+    # With blocks of 128 keys, three tasks of two programs have too few registers.
+    keys = 128 if width + v_width <= 128 and element_bytes == _ELEMENT_BYTES else 64
+    resident = RESIDENT if width <= 128 and v_width <= 128 else 1
+    free = SHARED_BYTES // resident - CONSUMER_ROWS * (width * _ELEMENT_BYTES + v_pieces.elements * 4)
+    block = keys * (width + v_width)
+    if element_bytes < _ELEMENT_BYTES:
+        free -= keys * (width + FP8_V_STAGES * v_width) * _ELEMENT_BYTES
+    return Blocks(keys, min(free // (block * element_bytes), 6), resident)
+
+
+def decode_pieces(dim: int) -> Pieces:
+    """Pieces of rows of at most 128 bytes: parts of a block lie in shared memory as the block does.
+
+    With sums of 128 columns an item cost 20 us more on an H200, whatever its keys.
+    """
+    found = pieces_of(dim)
+    return found if found.elements <= PIECE else pieces_of(dim, PIECE)
+
+
+def raw_pieces(pieces: Pieces) -> int:
+    """How many pieces of 16 bits are one of 8 bits, whose rows then have 128 bytes as well: 2 where that divides."""
+    return 2 if pieces.elements == PIECE and pieces.number % 2 == 0 else 1
