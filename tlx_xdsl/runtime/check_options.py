@@ -10,9 +10,9 @@ SECONDS = 10.0
 STAGES = (FRONTEND, TTGIR)
 """What the frontend makes, where lines are closest to the source, and what stock Triton gets."""
 
-SMALL = "small"
-"""In the place of a size's values: those at which rings of buffers go wrong (`check_sizes.small_values`)."""
-
 MINIMIZE_SECONDS = 2.0
 """Of `tlx minimize-sync`: time for the orders without each operation. All sizes are run once at each stage, whatever
 that takes."""
+
+SMALL = "small"
+"""In the place of a size's values: those at which rings of buffers go wrong (`check_sizes.small_values`)."""

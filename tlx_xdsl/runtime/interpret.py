@@ -43,6 +43,7 @@ from tlx_xdsl.runtime.host_values import flattened, is_descriptor, on_host
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options, known_options
 from tlx_xdsl.runtime.launchable import as_warning, refusals
 from tlx_xdsl.runtime.ptx_stage import PTX, run_ptx_stage
+from tlx_xdsl.runtime.reproducible import reproducible
 from tlx_xdsl.runtime.specialization import Specialization
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again, source_location
@@ -133,6 +134,18 @@ def interpret_source(
 
     `change` changes what the frontend has made.
     """
+    with reproducible(source, grid=grid, arguments=arguments, options=options, types=types):
+        return _interpret_source(source, grid, arguments, options, types, change)
+
+
+def _interpret_source(
+    source: KernelSource,
+    grid: Grid,
+    arguments: Mapping[str, Any],
+    options: Options,
+    types: Mapping[str, Signature] | None,
+    change: Change | None,
+) -> Interpretation:
     if options.stage == PTX:
         return _run_final(source, grid, arguments, options, types)
     with collected_diagnostics() as warnings:

@@ -94,7 +94,7 @@ def load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specializati
     """
     kernel, defaults = load_kernel(args.kernel)
     options = launch_options(args, defaults)
-    return kernel, options, _specialization(args, kernel.source, defaults, options)
+    return kernel, options, specialization_of(args, kernel.source, defaults, options)
 
 
 def triton_version(asked: str | None, *, needs_backend: bool) -> str:
@@ -117,9 +117,13 @@ def triton_version(asked: str | None, *, needs_backend: bool) -> str:
     return asked
 
 
-def _specialization(
+def specialization_of(
     args: argparse.Namespace, source: KernelSource, defaults: KernelDefaults, options: Mapping[str, Any]
 ) -> Specialization:
+    """What a kernel is compiled for: as the command line says, and then its file.
+
+    Raises CompilationError for arguments that don't fit the kernel.
+    """
     signature: dict[str, Signature] = dict(assignments(args.signature, "--signature"))
     constexprs: dict[str, Any]
     if args.arg or args.size:

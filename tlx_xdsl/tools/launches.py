@@ -73,6 +73,16 @@ def read_types(args: argparse.Namespace, source: KernelSource, defaults: KernelD
     return typed(source, {**read.constants, **read.values}, read.types)
 
 
+def read_values(
+    args: argparse.Namespace, source: KernelSource, defaults: KernelDefaults, sizes: Mapping[str, int]
+) -> Mapping[str, Any]:
+    """The values of the arguments that a command line gives, without constants.
+
+    Raises CompilationError for what does not fit.
+    """
+    return _read_values(args, source, defaults, sizes).values
+
+
 @dataclass(frozen=True)
 class _Read:
     """What a command line and the file give of the arguments."""

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from triton.backends.compiler import GPUTarget
+from triton.runtime._async_compile import active_mode
 from triton.runtime.driver import driver
 
 from tlx_xdsl.runtime.launch.launcher import WARP_SIZE
@@ -43,6 +44,12 @@ class _StandIn:
 
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError(f"there is no GPU to ask for '{name}': only the target is assumed (assume_target)")
+
+
+def leave_the_gpu() -> None:
+    """Compile for the same target from now on, without a GPU: a process that was forked must not use its parent's."""
+    driver.set_active(_StandIn(driver.active.get_current_target().arch, None))  # pyright: ignore[reportArgumentType]
+    active_mode.set(None)
 
 
 @contextlib.contextmanager
