@@ -24,7 +24,7 @@ def scale(x_ptr, y_ptr, N, stride, factor, BLOCK: tl.constexpr, DTYPE: tl.conste
 """
 
 VALUES = [
-    "--size", "N=500", "--arg", "x_ptr=randn:fp16[4,512],y_ptr=empty:fp32[4,512]", "--arg", "stride=512",
+    "--size", "N=500", "--arg", "x_ptr=randn:fp16[4,512],y_ptr=zeros:fp32[4,512]", "--arg", "stride=512",
     "--arg", "factor=2.0", "--arg", "BLOCK=512",
 ]  # fmt: skip
 
