@@ -18,7 +18,7 @@ from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_signature
 from tlx_xdsl.tools.expressions import evaluate, grid_sizes
-from tlx_xdsl.tools.kernel_options import launch_options
+from tlx_xdsl.tools.launch_settings import launch_options
 from tlx_xdsl.tools.loading import assignments, check_parameter, constexpr_value, load_kernel
 from tlx_xdsl.tools.size_values import one_size
 

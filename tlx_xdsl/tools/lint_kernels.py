@@ -22,7 +22,8 @@ from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.tools.addresses_launch import findings_of, kernel_function, launch_of
 from tlx_xdsl.tools.addresses_text import warn_of_collisions, warn_of_leaving
 from tlx_xdsl.tools.check_formats import FORMATS
-from tlx_xdsl.tools.kernel_options import launch_options, specialization_of
+from tlx_xdsl.tools.kernel_options import specialization_of
+from tlx_xdsl.tools.launch_settings import launch_options
 from tlx_xdsl.tools.loading import kernels_of_file, load_kernel
 
 RULES = ("file", "frontend", "budget", "pass", "addresses", "unchecked")

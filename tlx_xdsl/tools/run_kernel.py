@@ -30,7 +30,7 @@ from tlx_xdsl.tools.argument_hints import hint_of_type
 from tlx_xdsl.tools.argument_values import Hint, argument_value
 from tlx_xdsl.tools.array_checks import check_array, expected_array, summary
 from tlx_xdsl.tools.expressions import grid_sizes
-from tlx_xdsl.tools.kernel_options import launch_options
+from tlx_xdsl.tools.launch_settings import launch_options
 from tlx_xdsl.tools.launches import numbers_of, read_kernel, sizes_of
 from tlx_xdsl.tools.loading import assignments
 from tlx_xdsl.tools.modules import MLIR_SUFFIXES, load_ir
