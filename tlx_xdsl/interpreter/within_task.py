@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import takewhile
 
 import numpy as np
@@ -34,8 +34,11 @@ _LOOPS = (scf.ForOp, scf.WhileOp, WhileOp)
 _BODIES = (*_LOOPS, scf.IfOp)
 """Operations that do nothing but run their regions."""
 
+_KEPT = 1 << 12
+"""Answers that are kept, with the modules that they are about."""
 
-@cache
+
+@lru_cache(maxsize=_KEPT)
 def may_be_unordered(first: Operation, second: Operation) -> bool:
     """Whether there is a way from `first` to `second` on which the threads of a task need not meet.
 
@@ -44,7 +47,7 @@ def may_be_unordered(first: Operation, second: Operation) -> bool:
     return any(not any(map(_meets, way)) for way in _ways(first, second))
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def conflicts(op: Operation) -> bool:
     """Whether an operation, or the same one later, may come after `op` unordered, and one of the two writes."""
     function = op.parent_op()
