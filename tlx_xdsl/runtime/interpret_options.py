@@ -41,9 +41,6 @@ class Options:
     """`round-robin`, `random` or `adversarial`."""
     seed: int = 0
     """Of the schedule."""
-    order: Orders | None = None
-    """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
-    by side then, in this process alone, and what makes no difference is done as the schedule has it."""
     unwritten: str = UNWRITTEN[0]
     """The result of a read of uninitialized memory: an `error`, or `warn`: a warning, and NaN. In global memory that is
     what an array of `tlx_xdsl.uninitialized` has until something writes it."""
@@ -76,6 +73,10 @@ class Options:
     """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
     a race. The run then takes place in this process alone. By default they are where programs may wait for each other,
     in a kernel with atomic operations or `while`, unless `jobs` asks for several processes."""
+
+    order: Orders | None = None
+    """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
+    by side then, in this process alone, and what makes no difference is done as the schedule has it."""
 
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:
