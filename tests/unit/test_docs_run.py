@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.documents import ROOT, blocks, consoles, printed, stable
+from tests.unit.documents import ROOT, blocks, consoles, printed, shows, stable
 from tests.versions import NEWEST, why_not_installed
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.tools import tlx_opt
@@ -54,6 +54,11 @@ def test_the_interpreter_s_page():
     command, _, shown = proof.partition("\n")
     expected = shown.split("\n")[1].partition(" (")[0]
     assert expected in printed(f"{command.removeprefix('$ tlx ')} --seconds 0.1")
+    wait = "                tlx.barrier_wait(full[t % SLOTS], (t // SLOTS) & 1)\n"
+    Path("twice.py").write_text(Path("counted.py").read_text().replace(wait, wait * 2))
+    (redundant,) = [each for each in blocks("docs/interpreter.md", "text") if "minimize-sync" in each]
+    command, _, shown = redundant.partition("\n")
+    assert shows(shown, printed(command.removeprefix("$ tlx ")))
     # The lines that the text names.
     lines = ring.splitlines()
     assert "empty[t % SLOTS], (t" in lines[13]
