@@ -59,6 +59,11 @@ def test_the_interpreter_s_page():
     command, _, shown = proof.partition("\n")
     expected = shown.split("\n")[1].partition(" (")[0]
     assert expected in printed(f"{command.removeprefix('$ tlx ')} --seconds 0.1")
+    wait = "                tlx.barrier_wait(full[t % SLOTS], (t // SLOTS) & 1)\n"
+    Path("twice.py").write_text(Path("counted.py").read_text().replace(wait, wait * 2))
+    (redundant,) = [each for each in blocks("docs/interpreter.md", "text") if "minimize-sync" in each]
+    command, _, shown = redundant.partition("\n")
+    assert shows(shown, printed(command.removeprefix("$ tlx ")))
     # The lines that the text names.
     lines = ring.splitlines()
     assert "empty[t % SLOTS], (t" in lines[13]

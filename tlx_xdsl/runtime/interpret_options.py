@@ -45,9 +45,6 @@ class Options:
     """`round-robin`, `random` or `adversarial`."""
     seed: int = 0
     """Of the schedule."""
-    order: Orders | None = None
-    """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
-    by side then, in this process alone, and what makes no difference is done as the schedule has it."""
     unwritten: str = UNWRITTEN[0]
     """The result of a read of uninitialized memory: an `error`, or `warn`: a warning, and NaN. In global memory that is
     what an array of `tlx_xdsl.uninitialized` has until something writes it."""
@@ -99,6 +96,10 @@ class Options:
 
     profile: bool = False
     """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
+
+    order: Orders | None = None
+    """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
+    by side then, in this process alone, and what makes no difference is done as the schedule has it."""
 
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:

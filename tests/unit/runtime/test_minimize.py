@@ -1,4 +1,4 @@
-"""Which synchronisation is redundant: what nobody needs is named, and all else is needed for a reason."""
+"""Which synchronisation is redundant: it is named, and all else is needed for a reason."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,15 @@ from tlx_xdsl.runtime.check import subject_of
 from tlx_xdsl.runtime.minimize import minimize
 from tlx_xdsl.tools.tlx import main
 
+# covers: tlx minimize-sync
+
 # Kernels are read by the frontend, not run by Python.
 # pyright: basic
 
 
 @tlx_xdsl.jit
 def ring(src, dst, T, EXTRA: tl.constexpr):
-    """Tiles through a ring of two; EXTRA says what nobody needs."""
+    """Tiles through a ring of two; EXTRA says what is redundant."""
     tiles = tlx.local_alloc((16, 16), tl.float32, 2)
     full, empty = tlx.alloc_barriers(2), tlx.alloc_barriers(2)
     begun = tlx.alloc_barriers(1)
