@@ -6,6 +6,7 @@
     python benchmarks/gpu_kernels.py --screen          (our configurations against each other, not the rivals)
     python benchmarks/gpu_kernels.py --prepare         (before: what is compiled, ours and torch's, in parallel)
     python benchmarks/gpu_kernels.py --render FILE...  (page and plot from the figures of earlier runs)
+        --name performance-rows --title "Speed of rows and of attention to a cache"     (another page)
 
 Each family runs in a process of its own. Where one dies, because a kernel hung or faulted, another one goes on without
 what was running, so that the rest of the family, and the other families, are not lost. Needs torch and Triton; run it
@@ -125,16 +126,19 @@ def read(path: Path, family: str) -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else empty
 
 
-def write_results(records: list[dict[str, Any]], folder: Path, date: str) -> None:
-    """Write page, plot and figures."""
+def write_results(
+    records: list[dict[str, Any]], folder: Path, date: str, name: str = "performance", title: str = gpu_report.TITLE
+) -> None:
+    """Write page, plot and figures, to files of this name."""
     folder.mkdir(parents=True, exist_ok=True)
     images = folder / "images"
     figures = {"date": date, "families": records}
-    (folder / "performance.json").write_text(json.dumps(figures, indent=1) + "\n")
-    image = gpu_report.plot(records, images / "performance.png")
+    (folder / f"{name}.json").write_text(json.dumps(figures, indent=1) + "\n")
+    image = gpu_report.plot(records, images / f"{name}.png")
     shown = None if image is None else str(image.relative_to(folder))
-    (folder / "performance.md").write_text(gpu_report.page(records, date, shown))
-    print(gpu_report.page(records, date, shown))
+    page = gpu_report.page(records, date, shown, title)
+    (folder / f"{name}.md").write_text(page)
+    print(page)
 
 
 def merged(files: list[Path]) -> tuple[list[dict[str, Any]], str]:
@@ -180,6 +184,8 @@ def main() -> None:
     parser.add_argument(
         "--render", type=Path, nargs="+", metavar="FILE", help="write page and plot from performance.json of some runs"
     )
+    parser.add_argument("--name", default="performance", help="of the files that are written")
+    parser.add_argument("--title", default=gpu_report.TITLE, help="of the page")
     parser.add_argument("--prepare", action="store_true", help="time nothing: compile into the caches on disk")
     parser.add_argument("--family", help=argparse.SUPPRESS)
     parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
@@ -192,7 +198,7 @@ def main() -> None:
     folder = args.out or (scratch / "out" if args.dry or args.screen else ROOT / "docs")
     if args.render:
         records, date = merged(args.render)
-        write_results(records, folder, date)
+        write_results(records, folder, date, args.name, args.title)
         return
     try:
         names = selected(args.families)
@@ -211,7 +217,7 @@ def main() -> None:
         print(f"== {name}, {time.monotonic() - started:.0f} s", flush=True)
         records.append(supervise(name, scratch / f"{name}.json", options, started + args.budget))
         # After each family: what comes later can't lose it.
-        write_results(records, folder, date)
+        write_results(records, folder, date, args.name, args.title)
     print(f"{time.monotonic() - started:.0f} s in all; written to {folder}")
     if folder.parent != scratch:
         shutil.rmtree(scratch)

@@ -19,8 +19,10 @@ COLOURS = {
 }  # fmt: skip
 """Of the bars; ours stands out."""
 
+TITLE = "Speed on the GPU"
+
 INTRODUCTION = """\
-# Speed on the GPU
+# {title}
 
 Measured on {date}; `make bench-gpu` (`benchmarks/gpu_kernels.py`) measures, and writes this page.
 {device}, Triton {triton}, torch {torch} (CUDA {cuda}, cuDNN {cudnn}).
@@ -117,7 +119,7 @@ def table(record: Mapping[str, Any]) -> str:
     return "\n".join([*lines, "", *(note.replace("\n", " ") for note in notes)])
 
 
-def page(records: Sequence[Mapping[str, Any]], date: str, image: str | None) -> str:
+def page(records: Sequence[Mapping[str, Any]], date: str, image: str | None, title: str = TITLE) -> str:
     """The whole page; `image` is the plot's path as the page refers to it."""
     known = {name: "?" for name in ("device", "triton", "torch", "cuda", "cudnn")}
     for record in records:
@@ -126,7 +128,8 @@ def page(records: Sequence[Mapping[str, Any]], date: str, image: str | None) -> 
     rounds = {
         regime: len(next(iter(first[regime]["times"].values()), [])) if first else 0 for regime in ("cool", "hot")
     }
-    parts = [INTRODUCTION.format(date=date, **{name: known[name] for name in known if name in INTRODUCTION}, **rounds)]
+    facts = {name: known[name] for name in known if name in INTRODUCTION}
+    parts = [INTRODUCTION.format(title=title, date=date, **facts, **rounds)]
     if image:
         parts.append(f"![Rates of each problem, cool]({image})\n")
     parts += [table(record) + "\n" for record in records]

@@ -81,6 +81,13 @@ def blocks(readme: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
 
 
+def shown(readme: str) -> tuple[str, str, list[str]]:
+    """The README's kernel, how it is compiled, and its runs: right, with a race, with a deadlock."""
+    consoles = blocks(readme, "console")
+    compiling = next(each for each in consoles if each.startswith("$ tlx compile tile_copy.py"))
+    return blocks(readme, "python")[0], compiling, [each for each in consoles if each.startswith("$ tlx run")]
+
+
 def first_ten_minutes(address: str, folder: Path) -> tuple[list[Step], list[str]]:
     """All steps, and what was wrong."""
     wrong: list[str] = []
@@ -92,9 +99,7 @@ def first_ten_minutes(address: str, folder: Path) -> tuple[list[Step], list[str]
     if not (checkout / "build" / "matmul.cubin").exists():
         wrong.append(f"make demo ({compiles}) wrote no cubin")
     tlx = str(checkout / ".venv" / "bin" / "tlx")
-    (compiling,) = [each for each in blocks(readme, "console") if each.startswith("$ tlx compile tile_copy.py")]
-    (right, race, deadlock) = [each for each in blocks(readme, "console") if each.startswith("$ tlx run")]
-    kernel = blocks(readme, "python")[0]
+    kernel, compiling, (right, race, deadlock) = shown(readme)
     path = checkout / "tile_copy.py"
 
     def command(block: str) -> list[str]:

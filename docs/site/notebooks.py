@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import textwrap
 import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tlx_xdsl.runtime.answers import Verdict
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,19 +73,20 @@ def _shown(code: str, output: Any) -> str:
     """A cell as a part of a page: text alone without its code, of anything else code and output."""
     if code.startswith("import marimo"):
         return ""
-    if hasattr(output, "_repr_markdown_") and code.startswith('mo.md("""'):
-        return output._repr_markdown_()
+    if code.startswith('mo.md("""'):
+        return _result(output)
     return f"```python\n{code}\n```\n\n{_result(output)}".strip()
 
 
 def _result(output: Any) -> str:
     """What a cell shows, in Markdown; empty for nothing, and for what only a notebook can show."""
-    if hasattr(output, "_repr_markdown_"):
-        return output._repr_markdown_()
     if type(output).__module__.startswith("marimo."):
         rows = getattr(output, "data", None)
-        return _table(rows) if isinstance(rows, list) and rows and isinstance(rows[0], dict) else ""
-    if hasattr(output, "_repr_html_"):
+        if isinstance(rows, list) and rows and isinstance(rows[0], dict):
+            return _table(rows)
+        # All else, such as menus and editors, is of marimo's own elements.
+        return output._repr_markdown_() if type(output).__module__ == "marimo._output.md" else ""
+    if hasattr(output, "_repr_html_") and not isinstance(output, Verdict):
         return f'<div class="notebook-output">\n{output._repr_html_()}\n</div>'
     return "" if output is None else f"```text\n{output}\n```"
 
@@ -91,6 +95,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
     """The data of a table, in Markdown."""
 
     def row(values: Any) -> str:
-        return "| " + " | ".join(str(value).replace("|", r"\|").replace("\n", " ") for value in values) + " |"
+        cells = (re.sub(r"([\\*_`|<\[])", r"\\\1", str(value).replace("\n", " ")) for value in values)
+        return f"| {' | '.join(cells)} |"
 
-    return "\n".join([row(rows[0]), row(["---"] * len(rows[0])), *(row(each.values()) for each in rows)])
+    return "\n".join([row(rows[0]), "| --- " * len(rows[0]) + "|", *(row(each.values()) for each in rows)])

@@ -31,7 +31,7 @@ def _(mo):
     for a thread block. But when the result is written, the operands are not needed any more. Whether stock Triton finds that
     out by itself is left to chance below.
 
-    Tell the compiler: `a_tiles` and `b_tiles` are `distinct`, both together and `c_tile` are `shared`. Your code is four lines and
+    Say so: `a_tiles` and `b_tiles` are `distinct`, both together and `c_tile` are `shared`. Your code is four lines and
     three arguments `reuse=storage`; the compiler finds the offsets. If you say too much, the interpreter reports what overwrites what.
 
         storage = tlx.storage_alias_spec(storage=tlx.storage_kind.smem)

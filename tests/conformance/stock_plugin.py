@@ -81,6 +81,8 @@ class _Recorder:
     def __init__(self) -> None:
         self._progress = open(_ORDERS["progress"], "a") if "progress" in _ORDERS else None  # noqa: SIM115
         self._reports: list[pytest.TestReport] = []
+        self._processor = 0.0
+        """Seconds of a processor that the test function of the current case has taken."""
 
     def _write(self, line: dict[str, Any]) -> None:
         assert self._progress is not None
@@ -103,6 +105,7 @@ class _Recorder:
         self._write({"begin": item.nodeid})
         self._reports.clear()
         begin = time.monotonic()
+        self._processor = 0.0
         signal.signal(signal.SIGALRM, _end)
         signal.setitimer(signal.ITIMER_REAL, _ORDERS["timeout"])
         try:
@@ -111,10 +114,25 @@ class _Recorder:
             signal.setitimer(signal.ITIMER_REAL, 0)
             outcome, error = _verdict(self._reports)
             seconds = round(time.monotonic() - begin, 3)
-            self._write({"case": item.nodeid, "outcome": outcome, "error": error, "seconds": seconds})
+            record = {"case": item.nodeid, "outcome": outcome, "error": error, "seconds": seconds}
+            self._write({**record, "processor": round(self._processor, 3)})
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
+        worked = _worked()
+        try:
+            return (yield)
+        finally:
+            # Without what fixtures do, such as the suite's collection of garbage.
+            self._processor = _worked() - worked
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._reports.append(report)
+
+
+def _worked() -> float:
+    """Seconds of a processor so far, those of processes that have ended included."""
+    return sum(os.times()[:4])
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Compare two runs of `stock_python`: a table in Markdown, and each case that only stock passes, by its cause.
+"""Compare two runs of `stock_python`: a table in Markdown, how fast both are, and each case that only stock passes.
 
     python -m tests.conformance.stock_report stock.json ours.json [ours_on_another_target.json]
 
@@ -67,10 +67,20 @@ def only_stock(stock: Records, ours: Records, elsewhere: Records) -> dict[str, l
     return found
 
 
+def speed(stock: Records, ours: Records) -> str:
+    """How fast the two are, in the cases that both pass: a line with seconds of a processor."""
+    both = [case for case in stock.keys() & ours.keys() if verdict(stock[case], ours[case]) == "both pass"]
+    timed = [case for case in both if "processor" in stock[case] and "processor" in ours[case]]
+    theirs, mine = (sum(records[case]["processor"] for case in timed) for records in (stock, ours))
+    ratio = f", ours is {theirs / mine:.2f} x as fast" if mine else ""
+    return f"{len(timed)} cases that both pass: stock {theirs:.1f} s of a processor, ours {mine:.1f} s{ratio}"
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the command line."""
     stock, ours, *others = (json.loads(Path(each).read_text())["cases"] for each in arguments)
     print(table(stock, ours))
+    print(f"\n{speed(stock, ours)}")
     for cause, cases in only_stock(stock, ours, others[0] if others else {}).items():
         print(f"\n{len(cases)}: {cause}", *cases[:20], sep="\n    ")
     return 0

@@ -75,7 +75,7 @@ ALIASES = {
 }
 """Former names of public modules: each only imports all that its successor offers, which may be on a higher layer."""
 
-RUNTIME_LAYERS = {"launch": 0, "show": 0, "": 1, "cpu": 2, "ttl": 2, "bundle": 3, "jit": 3, "sweep": 3}
+RUNTIME_LAYERS = {"launch": 0, "show": 0, "": 1, "cpu": 2, "repro": 2, "ttl": 2, "bundle": 3, "jit": 3, "sweep": 3}
 """The packages of `runtime`; the files beside them are the compile driver."""
 
 TRITON_ALLOWED = {"backend", "runtime", "compat", "torch"}

@@ -59,6 +59,11 @@ def test_the_interpreter_s_page():
     command, _, shown = proof.partition("\n")
     expected = shown.split("\n")[1].partition(" (")[0]
     assert expected in printed(f"{command.removeprefix('$ tlx ')} --seconds 0.1")
+    wait = "                tlx.barrier_wait(full[t % SLOTS], (t // SLOTS) & 1)\n"
+    Path("twice.py").write_text(Path("counted.py").read_text().replace(wait, wait * 2))
+    (redundant,) = [each for each in blocks("docs/interpreter.md", "text") if "minimize-sync" in each]
+    command, _, shown = redundant.partition("\n")
+    assert shows(shown, printed(command.removeprefix("$ tlx ")))
     # The lines that the text names.
     lines = ring.splitlines()
     assert "empty[t % SLOTS], (t" in lines[13]
@@ -193,5 +198,46 @@ def test_the_architecture_names_the_passes_in_their_order():
         calls_beside_tasks=False,
         dead_accesses=False,
         native_dependents=False,
+        synchronized_captures=False,
     )
     assert shown == [each.name for each in every]
+
+
+def commands(document):
+    """The commands of a document's consoles, several in one, each with what it says they print."""
+    for block in blocks(document, "console"):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            yield command, output
+
+
+def without_seconds(text):
+    return re.sub(r"\d+\.\d s\b", "S", text)
+
+
+@pytest.mark.backend
+def test_the_profiling_page():
+    scale, bug = blocks("docs/profiling.md", "python")
+    Path("bug.py").write_text(bug)
+    Path("scale.py").write_text(scale)
+    (_, report), *others = commands("docs/profiling.md")
+    for command, right in others:
+        assert without_seconds(printed(command.removeprefix("tlx "))) == without_seconds(right)
+    assert Path("repro/repro.py").exists()
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "scale.py"], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    # Registers are those of one version's ptxas.
+    kept = [[line for line in text.splitlines() if not line.startswith("binary")] for text in (done.stdout, report)]
+    assert kept[0] == kept[1]
+
+
+@pytest.mark.backend
+def test_the_times_of_a_sweep():
+    _, kernel = [each for each in blocks("docs/sweeps.md", "python") if each.startswith('"""')]
+    Path("gemm.py").write_text(kernel)
+    ((command, right),) = [each for each in commands("docs/sweeps.md") if "--bench" in each[0]]
+    # Configurations that take as long stand in the order of the sweep.
+    found = without_seconds(printed(f"{command.removeprefix('tlx ')} -q"))
+    assert sorted(found.splitlines()) == sorted(without_seconds(right).splitlines())

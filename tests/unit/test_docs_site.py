@@ -15,7 +15,7 @@ import tlx_xdsl.compat
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 import tlx_xdsl.runtime
-from docs.site import api, check, commands, dialects, language, pages, passes
+from docs.site import api, check, commands, dialects, language, notebooks, pages, passes
 from docs.site.constraints import words
 from docs.site.docstrings import as_markdown, doc_of, field_docs
 from tlx_xdsl.dialects.registry import OURS
@@ -184,3 +184,29 @@ def test_the_docstrings_of_fields_are_found():
 )
 def test_what_a_page_fetches_from_elsewhere_is_seen(html, found):
     assert check.external(html) == found
+
+
+def test_a_notebook_s_page_has_its_text_its_code_and_what_it_shows():
+    pytest.importorskip("marimo", reason="the notebooks need marimo")
+    page = notebooks.page(ROOT / "notebooks" / "find_a_race.py")
+    assert page.startswith("# Find a race\n\n*This is the notebook `notebooks/find_a_race.py`")
+    assert "```python\n@tlx_xdsl.jit\ndef doubled(" in page
+    assert "| none | round-robin | no fault in " in page
+    assert "import marimo" not in page
+    assert "marimo-" not in page
+    puzzle = notebooks.page(ROOT / "notebooks" / "puzzles" / "06_deadlock.py")
+    assert "```text\ndeadlock:9:17: error: deadlock: " in puzzle
+    assert "/// details | Hint\n" in puzzle
+
+
+def test_cells_of_a_notebook_lose_their_function_and_their_return():
+    source = (
+        "import marimo\napp = marimo.App()\n\n\n@app.cell\ndef _(tl, jit):\n    @jit\n    def k(x):\n        y = x\n"
+    )
+    source += '\n\n    return (k,)\n\n\n@app.cell\ndef _():\n    z = """\n    a\n    """\n    return\n'
+    assert notebooks.cells_of(source) == ["@jit\ndef k(x):\n    y = x", 'z = """\na\n"""']
+
+
+def test_cells_of_a_table_are_no_markdown():
+    rows = [{"a": "x*y*z", "b": "p|q\n_r_"}]
+    assert notebooks._table(rows) == "| a | b |\n| --- | --- |\n| x\\*y\\*z | p\\|q \\_r\\_ |"

@@ -4,11 +4,14 @@ import ast
 import importlib.util
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.unit.documents import blocks
 
 pytest.importorskip("marimo", reason="the puzzles are marimo notebooks")
 
@@ -110,6 +113,19 @@ def test_another_mistake_is_found(name, old, new, said, solutions, tmp_path):
     found = verdict(name, **{kernel: changed(solutions, tmp_path, kernel, (old, new))})
     assert not found
     assert said in str(found)
+
+
+def test_the_page_s_own_exercise(tmp_path, capsys):
+    (program,), (shown,) = blocks("docs/puzzles.md", "python"), blocks("docs/puzzles.md", "text")
+    path = tmp_path / "exercise.py"
+    path.write_text(program, encoding="utf-8")
+    load(path)
+    assert capsys.readouterr().out == shown
+
+
+def test_the_page_lists_the_puzzles_in_their_order():
+    page = (ROOT / "docs" / "puzzles.md").read_text(encoding="utf-8")
+    assert re.findall(r"\(notebooks/puzzles/(\w+)\.md\)", page) == list(PUZZLES)
 
 
 AS_IN_A_BROWSER = """

@@ -123,6 +123,8 @@ def test_figures_of_speed_agree_with_the_page():
     for name in figures.DOCUMENTS:
         text = (ROOT / name).read_text(encoding="utf-8")
         assert "<!-- figure: " in text
+        # There it would begin a paragraph.
+        assert not re.search(r"^\s*<!-- figure", text, re.MULTILINE)
         assert figures.with_figures(text, page) == text, f"{name}: python -m release.figures --write"
 
 
@@ -172,7 +174,7 @@ def repository(tmp_path, monkeypatch):
         pytest.skip("git is not installed")
     for name in ("user.name", "user.email"):
         monkeypatch.setenv(f"GIT_CONFIG_KEY_{('user.name', 'user.email').index(name)}", name)
-        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{('user.name', 'user.email').index(name)}", "nobody@host.example")
+        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{('user.name', 'user.email').index(name)}", "us@host.example")
     monkeypatch.setenv("GIT_CONFIG_COUNT", "2")
     (tmp_path / "CHANGELOG.md").write_text(f"## {__version__} - 2027-01-31\n\n### New\n\n- All.\n")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
@@ -234,10 +236,41 @@ def test_the_stranger_s_clock_sees_silence(tmp_path):
     assert list(step.marks) == ["begun"]
 
 
+def test_the_readme_has_what_a_stranger_does():
+    kernel, compiling, (right, race, deadlock) = stranger.shown((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert kernel.count("TILE * TILE * 2") == 1
+    assert kernel.count("barrier_wait") == 1
+    assert "tile_copy.cubin" in compiling
+    assert "largest error 0.0e+00" in right
+    assert "is read before it is written" in race.splitlines()[1]
+    assert "error: deadlock: " in deadlock.splitlines()[1]
+
+
 def test_set_up_says_that_it_goes_on():
     """Nothing is quiet for minutes: what makes an environment runs beside a clock that prints."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for command in ("-m venv", "-m pip install"):
-        (line,) = re.findall(rf"^\t.*{re.escape(command)}.*$", makefile, re.MULTILINE)
-        assert "$(call ticking," in line
-        assert "--quiet" not in line
+        lines = re.findall(rf"^\t.*{re.escape(command)}.*$", makefile, re.MULTILINE)
+        assert lines
+        assert all("$(call ticking," in line and "--quiet" not in line for line in lines)
+
+
+def test_the_package_and_a_version_load_next_to_nothing():
+    """What an import costs is what it loads: times are those of a machine."""
+    code = """
+import sys
+before = {*sys.modules}
+import tlx_xdsl
+ours = {name for name in {*sys.modules} - before if name.startswith("tlx_xdsl")}
+assert ours == {"tlx_xdsl", "tlx_xdsl.errors", "tlx_xdsl.version"}, ours
+from tlx_xdsl.tools.tlx import main
+try:
+    main(["--version"])
+except SystemExit:
+    pass
+print(*({name.partition(".")[0] for name in sys.modules} & {"xdsl", "numpy", "ml_dtypes", "triton", "torch", "rich"}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    shown, loaded = done.stdout.splitlines()
+    assert __version__ in shown
+    assert loaded == ""

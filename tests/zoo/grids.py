@@ -238,7 +238,7 @@ QUEUE = (
         queue,
         lambda: (numbers(192, dtype="float32"), zeros(1, dtype="int32"), zeros(224, dtype="float32")),
         grid=3,
-        constants={"ITEMS": 6},
+        constants={"ITEMS": 3},
     )
     .bug("by a load", "item taken twice", "of 'out' in global memory, and nothing orders it")
     .bug("one result for all", "duplicate address", "of 'out' in global memory, and nothing orders it")

@@ -13,11 +13,13 @@ from tests.zoo import (
     pairs,
     persistent,
     products,
+    proxies,
     right_between_programs,
     right_in_a_block,
     rings,
     stores,
     tensor_memory,
+    threads,
     transactions,
 )
 from tests.zoo.bugs import Bug, Cage, Clean
@@ -31,8 +33,8 @@ _CAGES = {
     "hopper": _cages(rings, transactions, stores, products, handshakes, persistent),
     "clusters": _cages(clusters),
     "blackwell": _cages(tensor_memory, pairs),
-    "global memory": _cages(flags, locks, grids),
-    "bounds": _cages(bounds),
+    "global memory": _cages(flags, locks, grids, proxies),
+    "bounds": _cages(bounds, threads),
     "descriptors": _cages(descriptors),
     "right": _cages(right_in_a_block, right_between_programs),
 }

@@ -15,9 +15,11 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.addresses.analysis import analyse_program_addresses
 from tlx_xdsl.addresses.bounds import MOST_PROGRAMS, Bounds
-from tlx_xdsl.addresses.intervals import Interval, range_of
+from tlx_xdsl.addresses.evaluate import NotANumber
+from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Access, Condition, LaunchFacts
-from tlx_xdsl.analysis.integers.polynomials import Argument, Counter, Pid, Symbol
+from tlx_xdsl.analysis.integers.functions import apply
+from tlx_xdsl.analysis.integers.polynomials import Argument, Counter, Pid, Scalar, Symbol, Unknown
 
 AXES = "xyz"
 
@@ -52,7 +54,8 @@ def wraps(module: ModuleOp, facts: LaunchFacts) -> list[Wrap]:
 
     found: list[Wrap] = []
     for access in analyse_program_addresses(module).accesses:
-        if not access.is_known:
+        # TMA takes coordinates, which no tensor has 2^31 of along a dimension.
+        if not access.is_known or access.tensor is not None:
             continue
         wrapping = [wrap for each in access.conditions if (wrap := _wrap(access, each, at_launch)) is not None]
         if wrapping:
@@ -68,7 +71,7 @@ def wrap_at(wrapping: Sequence[Wrap], op: Operation) -> Wrap | None:
 def _wrap(access: Access, condition: Condition, at_launch: Callable[[Symbol], Interval]) -> Wrap | None:
     """When a condition no longer holds; None where no number alone makes it fail."""
     ranges: dict[Symbol, Interval] = {symbol: at_launch(symbol) for symbol in condition.form.all_symbols}
-    if not _holds(condition, ranges):
+    if _fails(condition, ranges):
         return Wrap(access, condition, True, (), Fraction(1))
     limits: dict[str, Fraction] = {}
     for symbol, interval in ranges.items():
@@ -80,7 +83,7 @@ def _wrap(access: Access, condition: Condition, at_launch: Callable[[Symbol], In
                 name, text = AXES[axis], "{1:,} programs along {0}"
             case _:
                 continue
-        if (limit := _first_failing(condition, ranges, symbol, interval, most)) is not None:
+        if (limit := _first_failing(condition, ranges, symbol, most)) is not None:
             limit += isinstance(symbol, Pid)
             limits[text.format(name, limit)] = Fraction(limit, size)
     if not limits:
@@ -88,28 +91,35 @@ def _wrap(access: Access, condition: Condition, at_launch: Callable[[Symbol], In
     return Wrap(access, condition, False, tuple(sorted(limits, key=limits.__getitem__)), min(limits.values()))
 
 
-def _first_failing(
-    condition: Condition, ranges: Mapping[Symbol, Interval], symbol: Symbol, interval: Interval, most: int
-) -> int | None:
+def _first_failing(condition: Condition, ranges: Mapping[Symbol, Interval], symbol: Symbol, most: int) -> int | None:
     """The first value of a number at which a condition fails, by bisection; None where it holds up to `most`."""
 
-    def holds(high: int) -> bool:
-        low = high if interval.low == interval.high else interval.low
-        return _holds(condition, {**ranges, symbol: Interval(low, high)})
+    def fails(high: int) -> bool:
+        return _fails(condition, {**ranges, symbol: Interval(min(ranges[symbol].low, high), high)})
 
-    if holds(most):
+    if not fails(most):
         return None
-    below, above = interval.high, most
+    below, above = ranges[symbol].high, most
     while above - below > 1:
         middle = (below + above) // 2
-        below, above = (middle, above) if holds(middle) else (below, middle)
+        below, above = (below, middle) if fails(middle) else (middle, above)
     return above
 
 
-def _holds(condition: Condition, ranges: Mapping[Symbol, Interval]) -> bool:
-    bounds = Bounds(LaunchFacts())
-    bounds.known.update(ranges)
-    reach = range_of(condition.form, bounds.of)
-    return (condition.low is None or condition.low <= reach.low) and (
-        condition.high is None or reach.high <= condition.high
-    )
+def _fails(condition: Condition, ranges: Mapping[Symbol, Interval]) -> bool:
+    """Whether a number is too large for a condition, for the last program, element and turn of each loop.
+
+    Intervals alone would not do: they take numbers that depend on each other for any in their ranges. What is too small
+    is a divisor or a dividend, mostly of programs that no launch has.
+    """
+
+    def value_of(symbol: Symbol) -> int:
+        if isinstance(symbol, Unknown | Scalar) or symbol not in ranges:
+            raise NotANumber(str(symbol))
+        return ranges[symbol].high
+
+    try:
+        reached = int(condition.form.evaluate(value_of, apply))
+    except (NotANumber, OverflowError, ZeroDivisionError):
+        return False
+    return condition.high is not None and reached > condition.high

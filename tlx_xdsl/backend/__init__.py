@@ -5,9 +5,9 @@ list of stock passes that our text goes through, worth reading from top to botto
 """
 
 from tlx_xdsl.backend.client import CLIENT
-from tlx_xdsl.backend.compile import compile_ttgir
+from tlx_xdsl.backend.compile import compile_in_this_process, compile_ttgir
 from tlx_xdsl.backend.errors import BackendError, BackendTimeoutError, OutOfResourcesError
-from tlx_xdsl.backend.options import BackendOptions, Isolation, UpTo
+from tlx_xdsl.backend.options import MOST_REGISTERS, BackendOptions, Isolation, UpTo
 from tlx_xdsl.backend.result import BackendResult, BackendWarning, KernelMetadata, KernelResources
 from tlx_xdsl.backend.version import installed_triton_version
 
@@ -16,6 +16,7 @@ stop_worker = CLIENT.stop
 limit_workers = CLIENT.limit
 
 __all__ = [
+    "MOST_REGISTERS",
     "BackendError",
     "BackendOptions",
     "BackendResult",
@@ -26,6 +27,7 @@ __all__ = [
     "KernelResources",
     "OutOfResourcesError",
     "UpTo",
+    "compile_in_this_process",
     "compile_ttgir",
     "installed_triton_version",
     "limit_workers",

@@ -36,6 +36,8 @@ class WorkerClient:
 
     def __init__(self, limit: int | None = None):
         self._limit = default_limit() if limit is None else limit
+        self.is_used = True
+        """False where this process compiles itself (`compile_in_this_process`)."""
         # Re-entrant, because a signal handler may stop the workers while its thread is in here.
         self._lock = threading.RLock()
         self._idle: list[WorkerProcess] = []
@@ -65,6 +67,8 @@ class WorkerClient:
     def start(self, workers: int = 1) -> None:
         """Have at least so many workers, up to the limit; returns at once, while Triton's import goes on over there."""
         with self._lock:
+            if not self.is_used:
+                return
             self._drop_unusable()
             while len(self._idle) + len(self._busy) < min(workers, self._limit):
                 self._idle.append(WorkerProcess())

@@ -63,16 +63,22 @@ def compile_ttgir(
         raise BackendError("stock Triton is not installed: pip install 'tlx-xdsl[nvidia]' (Linux only)", stage="start")
     _refuse_unwritable(text, source_name)
     try:
-        if isolation == "process":
+        if isolation == "process" and CLIENT.is_used:
             result = CLIENT.compile(text, options, stages, source_name, timeout_s, on_stage)
         else:
             result = _compile_here(text, options, stages, source_name, on_stage)
     except BackendError as error:
         if error.location is None and error.stage in _ABOUT_THE_MODULE and not isinstance(error, BackendTimeoutError):
-            _locate(error, text, options, source_name, may_try=locate and isolation == "process")
+            _locate(error, text, options, source_name, may_try=locate and isolation == "process" and CLIENT.is_used)
         error.source_line = _source_line(error.location, text, source_name)
         raise
     return _with_source_lines(result, text, source_name)
+
+
+def compile_in_this_process() -> None:
+    """Compile here from now on, whatever isolation is asked for: in a process whose end costs nothing but its work."""
+    CLIENT.stop()
+    CLIENT.is_used = False
 
 
 def _refuse_unwritable(text: str, source_name: str) -> None:

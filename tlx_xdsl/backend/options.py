@@ -16,7 +16,7 @@ UpTo: TypeAlias = Literal["ttgir", "llir", "ptx", "cubin"]
 Isolation: TypeAlias = Literal["process", "none"]
 """`process`: a worker process, which may die without hurting the caller. `none`: in the caller's process."""
 
-_MOST_REGISTERS = 255
+MOST_REGISTERS = 255
 """32-bit registers that a thread can have. Source: CUDA C++ Programming Guide, "Compute Capabilities"."""
 
 FP_FUSION_VARIABLE = "TRITON_DEFAULT_FP_FUSION"
@@ -76,8 +76,8 @@ class BackendOptions:
             raise InputError(f"num_ctas: expected a positive integer, got {self.num_ctas}")
         if self.num_stages < 0:
             raise InputError(f"num_stages: expected 0 or more, got {self.num_stages}")
-        if self.maxnreg is not None and not 1 <= self.maxnreg <= _MOST_REGISTERS:
-            raise InputError(f"maxnreg: expected 1 to {_MOST_REGISTERS}, got {self.maxnreg}")
+        if self.maxnreg is not None and not 1 <= self.maxnreg <= MOST_REGISTERS:
+            raise InputError(f"maxnreg: expected 1 to {MOST_REGISTERS}, got {self.maxnreg}")
 
     @property
     def capability(self) -> int:

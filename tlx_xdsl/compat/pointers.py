@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import gc
 import sys
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any
 
 _LOWEST = 1 << 32
-"""No tensor of a 64-bit process lies below; no number below is taken for an address."""
+_HIGHEST = 1 << 48
+"""Tensors of a 64-bit process lie between; no number below or above is taken for an address."""
 
 
 def tensors_reached(arguments: Iterable[Any]) -> list[Any]:
@@ -23,7 +25,7 @@ def tensors_reached(arguments: Iterable[Any]) -> list[Any]:
     if torch is None:
         return []
     addresses = sorted({address for argument in arguments for address in _addresses(torch, argument)})
-    if not addresses:
+    if not addresses or not (addresses := _mapped(addresses)):
         return []
     found: list[Any] = []
     for each in gc.get_objects():
@@ -37,10 +39,29 @@ def tensors_reached(arguments: Iterable[Any]) -> list[Any]:
     return found
 
 
+def _mapped(addresses: list[int]) -> list[int]:
+    """Those at which this process has memory; all of them where that is not known (proc_pid_maps(5) is Linux's).
+
+    To look at all objects takes a tenth of a second, which numbers that are no addresses are to spare.
+    """
+    try:
+        with open("/proc/self/maps", encoding="ascii", errors="replace") as maps:
+            ranges = sorted(tuple(int(bound, 16) for bound in line.split(" ", 1)[0].split("-")) for line in maps)
+    except OSError:
+        return addresses
+    starts = [start for start, _ in ranges]
+    found: list[int] = []
+    for address in addresses:
+        at = bisect_right(starts, address) - 1
+        if at >= 0 and address < ranges[at][1]:
+            found.append(address)
+    return found
+
+
 def _addresses(torch: Any, argument: Any) -> list[int]:
     if isinstance(argument, int):
         # Which True and False are, too: small numbers.
-        return [argument] if argument >= _LOWEST else []
+        return [argument] if _LOWEST <= argument < _HIGHEST else []
     if isinstance(argument, torch.Tensor) and str(argument.dtype) in ("torch.int64", "torch.uint64"):
-        return [number for number in argument.flatten().tolist() if number >= _LOWEST]
+        return [number for number in argument.flatten().tolist() if _LOWEST <= number < _HIGHEST]
     return []

@@ -20,7 +20,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from tlx_xdsl.dialects.base import ORDERED, DeclaredEffects, Feature, Needs
+from tlx_xdsl.dialects.base import DeclaredEffects, Effects, Feature, Needs, Sync
 
 
 @irdl_op_definition
@@ -28,7 +28,7 @@ class BarrierOp(IRDLOperation):
     """Wait for all threads of the block: `gpu.barrier`."""
 
     name = "gpu.barrier"
-    EFFECTS: ClassVar = ORDERED
+    EFFECTS: ClassVar = Effects(sync=Sync.ORDERED | Sync.THREADS)
 
     traits = traits_def(DeclaredEffects())
     assembly_format = "attr-dict"

@@ -19,6 +19,7 @@ from tlx_xdsl.interpreter.engine import Queue
 from tlx_xdsl.interpreter.faults import Fault, Race, fault_at, location_of
 from tlx_xdsl.interpreter.machine import Cluster, Task
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
+from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.interpreter.users import arrivals, lines, named_barrier_users, task_of
 
 # Races and reads of what was not written -----------------------------------------------------------------------------
@@ -63,10 +64,10 @@ def _story(task: Task) -> list[str]:
 
 def _surplus(fault: Fault) -> Fault | None:
     """Bytes of the access before that its barrier did not expect: its phase was complete without them."""
-    before = fault.before if isinstance(fault, Race) else None
+    before: Actor | None = fault.before if isinstance(fault, Race) else None
     if before is None or not isinstance(queue := before.queue, Queue):
         return None
-    held = [view.memory.barriers.get(view.address) for view in queue.barriers]
+    held: list[Mbarrier | None] = [view.memory.barriers.get(view.address) for view in queue.barriers]
     barriers = [each for each in held if each is not None and each.phase and each.bytes <= 0]
     if not barriers:
         return None
@@ -105,10 +106,10 @@ class Rank(IntEnum):
     """Its phase lacks bytes that are not in flight, or has got bytes that it does not expect."""
     NO_ARRIVAL = 1
     """Nothing arrives at its barrier, or only what it keeps from arriving itself."""
-    IN_PART = 2
-    """Some have arrived, and others have not."""
-    MISCOUNTED = 3
+    MISCOUNTED = 2
     """Its task counts phases otherwise than the barrier does."""
+    IN_PART = 3
+    """Some have arrived, and others have not."""
     SKIPPED = 4
     """Another task has gone on without its arrival."""
     FIRST_ROUND = 5
@@ -152,8 +153,8 @@ def cause_of(task: Task, cluster: Cluster) -> Cause:
     by = [task_of(op) for op in ops]
     return (
         _absence(by, task, cluster, "no line arrives at it")
-        or (Cause(Rank.IN_PART) if barrier.is_armed else None)
         or _miscount(task, barrier, waiting.parity)
+        or (Cause(Rank.IN_PART) if barrier.is_armed else None)
         or _skipped(by, barrier, cluster)
         or _first_round(task, barrier, ops)
         or Cause(Rank.WAITS)

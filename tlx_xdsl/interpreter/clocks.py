@@ -79,6 +79,9 @@ class Clock:
 
 
 def _join(mine: dict[int, int], other: dict[int, int]) -> None:
+    if not mine:
+        mine.update(other)
+        return
     for agent, step in other.items():
         if mine.get(agent, 0) < step:
             mine[agent] = step

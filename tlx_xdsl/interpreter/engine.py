@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from xdsl.ir import Operation
 
@@ -16,10 +16,6 @@ from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
 from tlx_xdsl.interpreter.races import Actor, Footprint
 from tlx_xdsl.numerics.arrays import Array
-
-if TYPE_CHECKING:
-    from tlx_xdsl.interpreter.machine import Task
-    from tlx_xdsl.interpreter.memory import View
 
 OVER = {
     "TMA store": "it is over after tlx.async_descriptor_store_wait() of its task",
@@ -51,8 +47,8 @@ class Transfer:
     """The facts that its task knew when it was issued: they hold for whoever sees it complete."""
     serial: int = 0
     """Its place among all transfers of the cluster."""
-    issuer: Task | None = None
-    """The task that has issued it, where one has."""
+    issuer: Any = None
+    """The task that has issued it, where one has (`machine.Task`)."""
 
     def complete(self) -> None:
         """Take effect."""
@@ -76,8 +72,8 @@ class Queue:
     """By what one of them is known to be over."""
     hint: str = ""
     """A note for a race between two of them."""
-    barriers: tuple[View, ...] = ()
-    """The mbarriers at which their bytes complete."""
+    barriers: tuple[Any, ...] = ()
+    """The mbarriers at which their bytes complete (`memory.View`)."""
     issued: int = 0
     waited: int = 0
     """Its task has waited for all transfers up to this number."""

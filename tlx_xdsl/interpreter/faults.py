@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import error_at, source_location
-
-if TYPE_CHECKING:
-    from tlx_xdsl.interpreter.races import Actor
 
 
 class Fault(CompilationError):
@@ -26,8 +23,8 @@ class Unsupported(Fault):
 class Race(Fault):
     """Two accesses to the same bytes that nothing orders."""
 
-    before: Actor | None = None
-    """Who has made the earlier access, where one buffer is accessed twice."""
+    before: Any = None
+    """Who has made the earlier access, where one buffer is accessed twice (`races.Actor`)."""
 
 
 class OutOfBounds(Fault):

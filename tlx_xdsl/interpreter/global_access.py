@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, cast
 
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.base.effects import TENSORMAP, Kind, accesses_of, effects_of, is_set
+from tlx_xdsl.dialects.base.effects import TENSORMAP, Kind, accesses_of, effects_of, global_access, is_set
 from tlx_xdsl.dialects.tt.enums import MemSyncScope
+from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.races import Actor
 
@@ -33,6 +35,8 @@ class Access:
     program: tuple[int, int, int]
     strength: Strength
     reads_only: bool
+    issue: tuple[int, int] | None = None
+    """Of an asynchronous operation: the agent that has issued it, and its step then."""
 
     @property
     def who(self) -> str:
@@ -54,6 +58,24 @@ class Access:
             return False
         return clock.fenced_global.get(self.actor.agent, 0) < self.actor.step
 
+    def is_issued_before(self, other: Access) -> bool:
+        """Return whether this is an asynchronous operation that the task of `other` has issued before that access."""
+        return self.issue is not None and self.issue[0] == other.actor.agent and self.issue[1] < other.actor.step
+
+    def may_change_order(self, other: Access, clock: Clock) -> bool:
+        """Return whether sums of floats may differ from run to run, though what adds to them is issued in order.
+
+        `clock` says what is ordered before `other`. That is so for reductions by TMA of two programs, of which the
+        later one knows that the first was issued, but not that it has written.
+        """
+        return (
+            self.issue is not None
+            and other.issue is not None
+            and self.program != other.program
+            and clock.knows(*self.issue)
+            and _adds_floats(self.actor.op)
+        )
+
     @property
     def step(self) -> tuple[int, int]:
         """Its agent, and the step that clocks know of."""
@@ -63,6 +85,14 @@ class Access:
     def writes_descriptor(self) -> bool:
         """Whether it is of the proxy of tensor descriptors, which has fences of its own (`ops/tensormaps.py`)."""
         return effects_of(self.actor.op).by is TENSORMAP
+
+
+def _adds_floats(op: Operation) -> bool:
+    """Whether an operation combines floats in memory."""
+    access = global_access(op)
+    if access is None or Kind.ATOMIC not in access.kind or not isinstance(access.value.type, TensorDescType):
+        return False
+    return isinstance(access.value.type.element_type, AnyFloat)
 
 
 def strength_of(op: Operation) -> Strength:

@@ -34,7 +34,7 @@ from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.global_access import Access, Strength, strength_of
 from tlx_xdsl.interpreter.global_memory import Buffer, GlobalMemory
-from tlx_xdsl.interpreter.global_races import of_other_threads, race, too_early, unfenced
+from tlx_xdsl.interpreter.global_races import of_other_threads, race, too_early, unfenced, warn_of_sums
 from tlx_xdsl.interpreter.orders.touches import Touch, global_touch
 from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.interpreter.within_task import Places, may_be_unordered, place_key
@@ -51,6 +51,7 @@ class Accessor(Protocol):
 
     clock: Clock
     program: tuple[int, int, int]
+    issue: tuple[int, int] | None
 
     def actor(self, op: Operation) -> Actor:
         """The agent and step of an access that is made now."""
@@ -105,6 +106,7 @@ class GlobalOrder:
     """By the address of the buffer."""
     _strengths: dict[Operation, Strength] = field(default_factory=dict[Operation, Strength])
     _shapes: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
+    _sums: set[tuple[Operation, Operation]] = field(default_factory=set[tuple[Operation, Operation]])
     _clusters: int = 0
 
     def first_agent(self) -> int:
@@ -213,7 +215,7 @@ class GlobalOrder:
     def _access(self, memory: Accessor, op: Operation, kind: str) -> Access:
         if (strength := self._strengths.get(op)) is None:
             strength = self._strengths[op] = strength_of(op)
-        return Access(memory.actor(op), memory.program, strength, kind == "read")
+        return Access(memory.actor(op), memory.program, strength, kind == "read", memory.issue)
 
     def _number(self, access: Access) -> int:
         key = (access.actor.agent, access.actor.step, access.actor.op, access.reads_only)
@@ -259,6 +261,7 @@ class GlobalOrder:
                 elif before.excludes(now):
                     report = race
                 else:
+                    self._check_sums(before, now, clock, buffer)
                     continue
                 at = int(np.flatnonzero(chosen == each)[0])
                 shadow = self._shadows[buffer.start]
@@ -268,7 +271,16 @@ class GlobalOrder:
                 starts_later = before.program[::-1] > now.program[::-1]
                 if report is race and before.reads_only and starts_later and not shadow.writes[index][at]:
                     raise too_early(before, now, where)
+                if report is race and now.is_issued_before(before):
+                    raise race(now, before, where)
                 raise report(before, now, where)
+
+    def _check_sums(self, before: Access, now: Access, clock: Clock, buffer: Buffer) -> None:
+        """Warn of sums whose order is not that in which they are issued, once for each two lines."""
+        key = before.actor.op, now.actor.op
+        if key not in self._sums and before.may_change_order(now, clock):
+            self._sums.add(key)
+            warn_of_sums(before, now, buffer.name)
 
 
 def last_writers(order: GlobalOrder, memory: GlobalMemory) -> dict[str, SourceLocation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
 from tlx_xdsl.interpreter.global_access import Access, Strength
+from tlx_xdsl.text.diagnostics import report_warning
 
 
 def race(before: Access, now: Access, where: str) -> Fault:
@@ -44,6 +45,17 @@ def unfenced(before: Access, now: Access, where: str) -> Fault:
         'tlx.fence("async_global") must come in between: after that line, or before this one and after the acquire',
     )
     return fault_at(now.actor.op, message, notes)
+
+
+def warn_of_sums(before: Access, now: Access, name: str) -> None:
+    """Warn of two reductions that are issued in order, and may be done in another one."""
+    where = f"'{name}' in global memory"
+    message = f"{now.who} adds to {where} after that of program {before.program} is issued, which need not be over"
+    notes = [
+        "sums of floats differ from run to run, whatever orders the programs",
+        *([] if before.actor.queue is None else [f"{before.actor.queue.end()}; the release must come after that"]),
+    ]
+    report_warning(now.actor.op, message, notes)
 
 
 def _remedy(before: Access, now: Access) -> list[str]:

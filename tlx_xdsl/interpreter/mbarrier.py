@@ -66,7 +66,7 @@ class Mbarrier:
     had_bytes: bool = False
     """True if the current phase expects bytes."""
     expected: int = 0
-    """All bytes that the current phase was told to expect."""
+    """All bytes that the current phase expects, those that have come included."""
     waited: int = 0
     """The phases below this one were waited for."""
     data_phase: int = -1

@@ -47,6 +47,7 @@ class OrderedMemory(GlobalMemory):
         self._memory, self._task, self._issued = memory, task, issued
         self.program = task.program
         self.clock = task.clock
+        self.issue = None if issued is None else (task.agent, task.clock.seen.get(task.agent, 1))
 
     def actor(self, op: Operation) -> Actor:
         """The agent and step of an access that is made now."""
@@ -60,6 +61,9 @@ class OrderedMemory(GlobalMemory):
         found = OrderedMemory(self._memory, self._order, self._task, actor)
         found.clock = clock.copy()
         found.clock.seen[actor.agent] = actor.step
+        # What the task does from now on is not ordered before it.
+        seen, agent = self._task.clock.seen, self._task.agent
+        seen[agent] = seen.get(agent, 1) + 1
         return found
 
     def add(

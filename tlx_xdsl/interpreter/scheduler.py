@@ -121,8 +121,9 @@ def run(cluster: Cluster, policy: Policy, max_turns: int, *, pauses: bool = Fals
     end = cluster.time + max_turns
     spins = 0
     while tasks:
-        ready = [task for task in tasks if is_ready(task)]
-        transfers = ready_transfers(cluster)
+        # Not by way of `is_ready` and `ready_transfers`: every turn passes here.
+        ready = [task for task in tasks if task.waiting is None or task.waiting.ready()]
+        transfers = [transfer for queue in cluster.busy for transfer in queue.ready] if cluster.busy else []
         if not ready and not transfers:
             if not any(task.waiting is not None and task.waiting.spins for task in tasks):
                 raise deadlock(cluster)

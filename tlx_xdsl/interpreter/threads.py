@@ -24,6 +24,7 @@ from xdsl.ir import Operation
 from xdsl.traits import Pure
 
 from tlx_xdsl.dialects import gpu
+from tlx_xdsl.dialects.base.effects import Sync, sync_of
 from tlx_xdsl.dialects.base.operation import is_elementwise
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.regions import SCALAR_CODE
@@ -84,12 +85,20 @@ def by_threads(op: Operation, kind: Kind, run: Run) -> tuple[Kind, Run]:
         return kind, run
     numbers = [number for number, has in enumerate(is_tensor) if not has]
     together = any(is_tensor) and not is_elementwise(op)
+    meets = Sync.THREADS in sync_of(op)
     by_first = kind != Kind.PURE and not op.has_trait(Pure) and bool(op.operands)
 
     def checked(task: Any, operands: tuple[Any, ...]) -> list[Any]:
         if task.active is not None:
             if together:
                 raise fault_at(op, f"all threads of the task do '{op.name}' together, and only some run here")
+            if meets:
+                running = f"{int(task.active.sum())} of {task.threads}"
+                raise fault_at(
+                    op,
+                    f"all threads of the task meet at this barrier, and only {running} run here: others can't arrive",
+                    ("a condition on tlx.thread_id keeps them out: put the barrier after the branch",),
+                )
             if by_first and not task.active[0]:
                 raise first_is_missing(op)
         values = list(operands)

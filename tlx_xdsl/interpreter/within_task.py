@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import takewhile
 
 import numpy as np
@@ -29,13 +29,16 @@ from tlx_xdsl.dialects.base.operation import stays_in_threads
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.scf import WhileOp
 
-_BODIES = (scf.ForOp, scf.WhileOp, WhileOp, scf.IfOp)
-"""Operations that do nothing but run their regions."""
-
 _LOOPS = (scf.ForOp, scf.WhileOp, WhileOp)
 
+_BODIES = (*_LOOPS, scf.IfOp)
+"""Operations that do nothing but run their regions."""
 
-@cache
+_KEPT = 1 << 12
+"""Answers that are kept, with the modules that they are about."""
+
+
+@lru_cache(maxsize=_KEPT)
 def may_be_unordered(first: Operation, second: Operation) -> bool:
     """Whether there is a way from `first` to `second` on which the threads of a task need not meet.
 
@@ -44,7 +47,7 @@ def may_be_unordered(first: Operation, second: Operation) -> bool:
     return any(not any(map(_meets, way)) for way in _ways(first, second))
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def conflicts(op: Operation) -> bool:
     """Whether an operation, or the same one later, may come after `op` unordered, and one of the two writes."""
     function = op.parent_op()
@@ -65,12 +68,12 @@ def _ways(first: Operation, second: Operation) -> Iterator[list[Operation]]:
     for block, op in _places(second):
         if (mine := above.get(block)) is None:
             continue
-        ahead, behind = _rest(first, mine), _beginning(second, op)
+        rest, beginning = [*_rest(first, mine)], [*_beginning(second, op)]
         ops = list(block.ops)
         if mine is not op and ops.index(mine) < ops.index(op):
-            yield [*ahead, *ops[ops.index(mine) + 1 : ops.index(op)], *behind]
+            yield [*rest, *ops[ops.index(mine) + 1 : ops.index(op)], *beginning]
         if isinstance(block.parent_op(), _LOOPS):
-            yield [*ahead, *ops[ops.index(mine) + 1 :], *ops[: ops.index(op)], *behind]
+            yield [*rest, *ops[ops.index(mine) + 1 :], *ops[: ops.index(op)], *beginning]
 
 
 def _places(op: Operation) -> Iterator[tuple[Block, Operation]]:

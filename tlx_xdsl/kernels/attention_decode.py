@@ -18,7 +18,6 @@ from tlx_xdsl.kernels.attention_decode_config import (
     MAX_REGISTERS,
     blocks_for,
     decode_pieces,
-    raw_pieces,
     splits_for,
 )
 from tlx_xdsl.kernels.attention_decode_device import attention_decode as decode_kernel
@@ -189,12 +188,10 @@ def _launches(
     sums = empty(queries, (splits * rows * (v_dim + 2),), "fp32") if splits > 1 else None
     unit = unit_of_rows(queries, result)
     aligned = ("q_ptr", "out_ptr", "sums_ptr") if unit > 1 else ()
-    # How many pieces TMA brings at once: those of 8 bits have rows of 128 bytes where two of 64 elements are one.
-    raw, v_raw = (raw_pieces(each) if problem.is_fp8 else 1 for each in (pieces, v_pieces))
     arguments = {
         "q_ptr": q,
-        "k_desc": described_heads(operand(_NAME, "k", k), part, pieces.elements * raw),
-        "v_desc": described_heads(operand(_NAME, "v", v), part, v_pieces.elements * v_raw),
+        "k_desc": described_heads(operand(_NAME, "k", k), part, pieces.elements),
+        "v_desc": described_heads(operand(_NAME, "v", v), part, v_pieces.elements),
         "out_ptr": out,
         "sums_ptr": sums,
         "lengths_ptr": lengths,
@@ -231,7 +228,6 @@ def _launches(
     kernel, registers = decode_kernel, MAX_REGISTERS[blocks.resident]
     if problem.is_fp8:
         kernel, (registers, constexprs["REGISTERS"]) = fp8_kernel, FP8_REGISTERS[blocks.resident]
-        constexprs |= {"RAW": raw, "V_RAW": v_raw}
         arguments |= {"k_scale_ptr": k_scale, "v_scale_ptr": v_scale}
         arguments |= scale_strides("k_scale", problem.k_scale) | scale_strides("v_scale", problem.v_scale)
     device = queries.device

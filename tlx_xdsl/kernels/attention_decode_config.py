@@ -12,11 +12,8 @@ PIECE = 64
 MAX_REGISTERS = {1: None, 2: 128}
 """Registers of a thread at the launch, by the programs of a multiprocessor; the consumer gets the producer's."""
 
-FP8_REGISTERS = {1: (168, 240), 2: (80, 168)}
+FP8_REGISTERS = {1: (168, 240), 2: (80, 152)}
 """The same with a task that converts 8-bit blocks, and those of the consumer."""
-
-FP8_V_STAGES = 2
-"""Blocks of V in 16 bits there, where one of K is enough (`attention_decode_fp8_device`)."""
 
 MAX_SPLITS = 64
 """Parts of a head's keys, which one program merges at once."""
@@ -56,7 +53,7 @@ def blocks_for(dim: int, v_dim: int, element_bytes: int = _ELEMENT_BYTES) -> Blo
     """Blocks of some 32 KB of K and V, and as many as fit beside the queries, and the sums on their way to memory.
 
     Those are in the order of the products' results, and change to that of rows through shared memory. Of a cache in 8
-    bits there are blocks in 16 bits, too.
+    bits there is one block more, in 16 bits.
     """
     width, v_pieces = decode_pieces(dim).width, decode_pieces(v_dim)
     v_width = v_pieces.width
@@ -66,7 +63,7 @@ def blocks_for(dim: int, v_dim: int, element_bytes: int = _ELEMENT_BYTES) -> Blo
     free = SHARED_BYTES // resident - CONSUMER_ROWS * (width * _ELEMENT_BYTES + v_pieces.elements * 4)
     block = keys * (width + v_width)
     if element_bytes < _ELEMENT_BYTES:
-        free -= keys * (width + FP8_V_STAGES * v_width) * _ELEMENT_BYTES
+        free -= block * _ELEMENT_BYTES
     return Blocks(keys, min(free // (block * element_bytes), 6), resident)
 
 
@@ -77,8 +74,3 @@ def decode_pieces(dim: int) -> Pieces:
     """
     found = pieces_of(dim)
     return found if found.elements <= PIECE else pieces_of(dim, PIECE)
-
-
-def raw_pieces(pieces: Pieces) -> int:
-    """How many pieces of 16 bits are one of 8 bits, whose rows then have 128 bytes as well: 2 where that divides."""
-    return 2 if pieces.elements == PIECE and pieces.number % 2 == 0 else 1

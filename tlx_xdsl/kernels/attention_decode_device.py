@@ -151,7 +151,7 @@ def attention_decode(
                 q_ptr, out_ptr, sums_ptr, lengths_ptr, None, None, sm_scale,
                 q_batch, q_head, q_row, out_batch, out_head, out_row, 0, 0, 0, 0,
                 ITEMS, TILES, SPLITS, KV_HEADS, GROUP, QUERIES, KEYS, TOTAL_ROWS, DIM, V_DIM, left, softcap,
-                BLOCK_N, NUM_STAGES, NUM_STAGES, PIECES, V_PIECES, CAUSAL, DIRECT, UNIT,
+                BLOCK_N, NUM_STAGES, PIECES, V_PIECES, CAUSAL, DIRECT, UNIT,
             )  # fmt: skip
 
 

@@ -179,16 +179,43 @@ def weights_of(
 
 @tlx_xdsl.jit
 def attend_blocks(
-    q, k, v, barriers, places, acc, m, total, field, factor, softcap, begin, end, length, query, QUERIES, left,
-    BLOCK_N: tl.constexpr, K_STAGES: tl.constexpr, V_STAGES: tl.constexpr, PIECES: tl.constexpr,
-    V_PIECES: tl.constexpr, CAUSAL: tl.constexpr, IS_CUT: tl.constexpr,
+    q, k, v, barriers, stage, phase, acc, m, total, field, factor, softcap, begin, end, length, query, QUERIES, left,
+    BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PIECES: tl.constexpr, V_PIECES: tl.constexpr,
+    CAUSAL: tl.constexpr, IS_CUT: tl.constexpr,
 ):  # fmt: skip
-    """The blocks of an item, of which there is one or more. IS_CUT: memory after the end of the keys may hold NaN.
+    """The blocks of an item, one product after the other. IS_CUT: memory after the end of the keys may hold NaN."""
+    k_full, v_full, k_empty, v_empty = barriers
+    dtype: tl.constexpr = tlx.dtype_of(q)
+    for block in range(begin, end):
+        key = block * BLOCK_N
+        tlx.barrier_wait(k_full[stage], phase)
+        scores = tlx.async_dot_wait(0, scores_of(block_of(q, 0, PIECES), block_of(k, stage, PIECES)))
+        tlx.barrier_arrive(k_empty[stage])
+        weights, m, total, alpha = weights_of(
+            scores, m, total, field, factor, softcap, key, length, query, QUERIES, left, CAUSAL, True
+        )
+        acc = times(acc, alpha)
+        tlx.barrier_wait(v_full[stage], phase)
+        v_block = block_of(v, stage, V_PIECES)
+        if IS_CUT and key + BLOCK_N > length:
+            clear_after(v_block, length - key)
+        acc = wait_for(add_values(weights.to(dtype), v_block, acc))
+        tlx.barrier_arrive(v_empty[stage])
+        stage, phase = next_place(stage, phase, NUM_STAGES)
+    return acc, m, total, stage, phase
 
-    While the probabilities of a block are multiplied with V, the next block's scores are, too.
+
+@tlx_xdsl.jit
+def attend_blocks_ahead(
+    q, k, v, barriers, stage, phase, acc, m, total, field, factor, softcap, begin, end, length, query, QUERIES, left,
+    BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PIECES: tl.constexpr, V_PIECES: tl.constexpr,
+    CAUSAL: tl.constexpr, IS_CUT: tl.constexpr,
+):  # fmt: skip
+    """The same of one block or more: while a block is multiplied with V, so is the next one of K with the queries.
+
+    Needs two stages or more.
     """
     k_full, v_full, k_empty, v_empty = barriers
-    stage, phase, v_stage, v_phase = places
     dtype: tl.constexpr = tlx.dtype_of(q)
     tlx.barrier_wait(k_full[stage], phase)
     scores = tlx.async_dot_wait(0, scores_of(block_of(q, 0, PIECES), block_of(k, stage, PIECES)))
@@ -199,28 +226,29 @@ def attend_blocks(
         )
         acc = times(acc, alpha)
         rounded = weights.to(dtype)
-        stage, phase = next_place(stage, phase, K_STAGES)
-        tlx.barrier_wait(k_full[stage], phase)
-        scores = scores_of(block_of(q, 0, PIECES), block_of(k, stage, PIECES))
-        tlx.barrier_wait(v_full[v_stage], v_phase)
-        acc = add_values(rounded, block_of(v, v_stage, V_PIECES), acc)
+        next_stage, next_phase = next_place(stage, phase, NUM_STAGES)
+        tlx.barrier_wait(k_full[next_stage], next_phase)
+        scores = scores_of(block_of(q, 0, PIECES), block_of(k, next_stage, PIECES))
+        tlx.barrier_wait(v_full[stage], phase)
+        acc = add_values(rounded, block_of(v, stage, V_PIECES), acc)
         scores = tlx.async_dot_wait(V_PIECES, scores)
-        tlx.barrier_arrive(k_empty[stage])
+        tlx.barrier_arrive(k_empty[next_stage])
         acc = wait_for(acc)
-        tlx.barrier_arrive(v_empty[v_stage])
-        v_stage, v_phase = next_place(v_stage, v_phase, V_STAGES)
+        tlx.barrier_arrive(v_empty[stage])
+        stage = next_stage
+        phase = next_phase
     key = (end - 1) * BLOCK_N
     weights, m, total, alpha = weights_of(
         scores, m, total, field, factor, softcap, key, length, query, QUERIES, left, CAUSAL, True
     )
     acc = times(acc, alpha)
-    tlx.barrier_wait(v_full[v_stage], v_phase)
-    v_block = block_of(v, v_stage, V_PIECES)
+    tlx.barrier_wait(v_full[stage], phase)
+    v_block = block_of(v, stage, V_PIECES)
     if IS_CUT and key + BLOCK_N > length:
         clear_after(v_block, length - key)
     acc = wait_for(add_values(weights.to(dtype), v_block, acc))
-    tlx.barrier_arrive(v_empty[v_stage])
-    return acc, m, total, (*next_place(stage, phase, K_STAGES), *next_place(v_stage, v_phase, V_STAGES))
+    tlx.barrier_arrive(v_empty[stage])
+    return acc, m, total, *next_place(stage, phase, NUM_STAGES)
 
 
 @tlx_xdsl.jit
@@ -229,8 +257,8 @@ def attend(
     q_ptr, out_ptr, sums_ptr, lengths_ptr, k_scale_ptr, v_scale_ptr, sm_scale,
     q_batch, q_head, q_row, out_batch, out_head, out_row, k_scale_batch, k_scale_head, v_scale_batch, v_scale_head,
     ITEMS, TILES, SPLITS, KV_HEADS, GROUP, QUERIES, KEYS, TOTAL_ROWS, DIM, V_DIM, left, softcap,
-    BLOCK_N: tl.constexpr, K_STAGES: tl.constexpr, V_STAGES: tl.constexpr, PIECES: tl.constexpr,
-    V_PIECES: tl.constexpr, CAUSAL: tl.constexpr, DIRECT: tl.constexpr, UNIT: tl.constexpr,
+    BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PIECES: tl.constexpr, V_PIECES: tl.constexpr,
+    CAUSAL: tl.constexpr, DIRECT: tl.constexpr, UNIT: tl.constexpr,
 ):  # fmt: skip
     """Consumer: the results of its items, or their parts, from the blocks in the rings."""
     dtype: tl.constexpr = tlx.dtype_of(q)
@@ -241,8 +269,6 @@ def attend(
     barriers = (k_full, v_full, k_empty, v_empty)
     stage = 0
     phase = 0
-    v_stage = 0
-    v_phase = 0
     for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
         tile, split, head, batch = place_of(item, TILES, SPLITS, KV_HEADS)
         length = length_of(lengths_ptr, batch, KEYS)
@@ -256,11 +282,15 @@ def attend(
         m = tl.full((ROWS,), float("-inf"), tl.float32)
         total = tl.zeros((ROWS,), tl.float32)
         acc = zeros_of(ROWS, V_PIECE, V_PIECES)
-        if begin < end:
-            acc, m, total, (stage, phase, v_stage, v_phase) = attend_blocks(
-                q, k, v, barriers, (stage, phase, v_stage, v_phase), acc, m, total, field, factor, softcap, begin, end,
-                length, query, QUERIES, left, BLOCK_N, K_STAGES, V_STAGES, PIECES, V_PIECES, CAUSAL,
-                lengths_ptr is not None,
+        if NUM_STAGES == 1:
+            acc, m, total, stage, phase = attend_blocks(
+                q, k, v, barriers, stage, phase, acc, m, total, field, factor, softcap, begin, end, length, query,
+                QUERIES, left, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, CAUSAL, lengths_ptr is not None,
+            )  # fmt: skip
+        elif begin < end:
+            acc, m, total, stage, phase = attend_blocks_ahead(
+                q, k, v, barriers, stage, phase, acc, m, total, field, factor, softcap, begin, end, length, query,
+                QUERIES, left, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, CAUSAL, lengths_ptr is not None,
             )  # fmt: skip
 
         if v_scale_ptr is not None:

@@ -32,7 +32,7 @@ _GROUPS, _WARPS = 256, 4
 _BLOCK, _BLOCK_WARPS = 8192, 8
 """Elements of a program backward, and its warps."""
 
-_RESIDENT, _REGISTERS = 12, 40
+_RESIDENT, _REGISTERS = 16, 32
 """Programs of a multiprocessor where losses are added up, and registers of a thread that let so many be resident."""
 
 _SUM_BLOCK = 1024

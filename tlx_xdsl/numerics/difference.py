@@ -32,11 +32,13 @@ def wide(array: Array) -> Array:
     return array.astype(np.float64 if is_float(array.dtype) else np.int64)
 
 
+TOLERANCES = {1: 0.1, 2: 1e-2, 4: 1e-4, 8: 1e-10}
+"""How far results may be apart that were computed in different orders, by the bytes of a floating-point element."""
+
+
 def tolerance_of(dtype: np.dtype[Any]) -> float:
     """How far results of a type may be apart that were computed in different orders; 0 for integers."""
-    if not is_float(dtype):
-        return 0.0
-    return {1: 0.1, 2: 1e-2, 4: 1e-4}.get(dtype.itemsize, 1e-10)
+    return TOLERANCES[dtype.itemsize] if is_float(dtype) else 0.0
 
 
 def difference(found: Array, expected: Array, limit: float) -> Difference:

@@ -234,6 +234,7 @@ class Clocks:
         self._check_made(token.warps, barrier)
         known, fenced = self.known[warp].copy(), self.fenced[warp].copy()
         known[token.agents], fenced[token.agents] = token.steps, token.steps
+        barrier.arrivals.update(zip(token.agents.tolist(), token.steps.tolist(), strict=True))
         self._gather(barrier, known, fenced)
 
     def copies_arrive(self, cohort: Cohort, threads: NDArray[np.int64], barrier: Any) -> None:
@@ -267,11 +268,14 @@ class Clocks:
         warps = np.unique(cohort.warp_of[threads])
         self._check_made(warps, barrier)
         for warp in warps.tolist():
-            self._arrived(barrier, warp, warp, int(self.known[warp, warp]))
+            step = int(self.known[warp, warp])
+            self._note(warp, step, cohort)
+            self._arrived(barrier, warp, warp, step)
         self._release(warps, barrier)
 
     def _arrived(self, barrier: Any, warp: int, agent: int, step: int) -> None:
-        """Note an arrival at an mbarrier of another CTA."""
+        """Note an arrival at an mbarrier."""
+        barrier.arrivals[agent] = step
         if warp // self._per_cta != barrier.cta:
             self._arrivals.setdefault(barrier.cta, {})[agent] = step
 
@@ -299,7 +303,9 @@ class Clocks:
 
     def pass_wait(self, cohort: Cohort, chosen: NDArray[np.bool_], barrier: Any) -> None:
         """Threads have waited for an mbarrier."""
-        self._check_made(np.unique(cohort.warp_of[chosen]), barrier)
+        warps = np.unique(cohort.warp_of[chosen])
+        self._check_made(warps, barrier)
+        self._check_phase(warps, barrier)
         self.acquire(cohort, chosen, barrier)
 
     def initialise(self, cohort: Cohort, threads: NDArray[np.int64], place: int) -> None:
@@ -319,6 +325,20 @@ class Clocks:
                 (f"initialised at {self.places(agent, step)}",),
                 PtxRace,
             )
+
+    def _check_phase(self, warps: NDArray[np.int64], barrier: Any) -> None:
+        """Check that the phase before the one that is waited for is known to be complete.
+
+        While it is not, its parity is that of the phase after: the wait would end at once.
+        """
+        for agent, step in barrier.earlier_arrivals.items():
+            if (self.known[warps, agent] < step).any():
+                raise Trap(
+                    f"this waits for a parity of {barrier.name}, and nothing orders it after the phase before, which "
+                    "has the other one: with that phase not complete yet it would not wait",
+                    (f"that phase has an arrival at {self.places(agent, step)}",),
+                    PtxRace,
+                )
 
     def proxy_fence(self, cohort: Cohort, mask: Any) -> None:
         """What warps know becomes visible to the async proxy."""

@@ -16,6 +16,7 @@ from tlx_xdsl.ptx.global_memory import GlobalMemory
 from tlx_xdsl.ptx.order import Nothing
 from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.ptx.symbols import VARIABLES
+from tlx_xdsl.ptx.tensor_memory import TensorMemory
 from tlx_xdsl.ptx.traffic import Traffic
 from tlx_xdsl.ptx.wave import Budget, Wave
 
@@ -161,6 +162,8 @@ class Machine:
     def ended(self, wave: Wave, cta: int, cohort: Cohort) -> None:
         """Look at what a CTA leaves, all of whose threads have ended."""
         wave.order.ended(cta)
+        if (tensor := wave.state.get(TensorMemory)) is not None:
+            tensor.ended(cta)
 
     def take_over(self) -> NDArray[np.int64] | None:
         """The first CTA of the next cluster that was not launched, which never will be then; None if there is none."""

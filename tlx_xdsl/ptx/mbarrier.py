@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tlx_xdsl.ptx.traps import Trap
@@ -26,6 +26,12 @@ class Mbarrier:
     gathering: Any = None
     """What is known to those who have arrived in the current phase."""
     completed: Any = None
+    arrivals: dict[int, int] = field(default_factory=dict[int, int])
+    """The step of each agent that has arrived in the current phase."""
+    last_arrivals: dict[int, int] = field(default_factory=dict[int, int])
+    """Those of the last phase that is complete."""
+    earlier_arrivals: dict[int, int] = field(default_factory=dict[int, int])
+    """Those of the phase before that one."""
     made: tuple[int, int] | None = None
     """The agent and the step that have initialised it."""
 
@@ -71,3 +77,4 @@ class Mbarrier:
             self.phase += 1
             self.pending = self.count
             self.completed, self.gathering = self.gathering, None
+            self.earlier_arrivals, self.last_arrivals, self.arrivals = self.last_arrivals, self.arrivals, {}

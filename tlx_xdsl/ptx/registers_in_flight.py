@@ -4,7 +4,8 @@ A forward dataflow analysis over the blocks, which takes the worst way into each
 
 - What `wgmma.mma_async` accumulates into belongs to it until a `wgmma.wait_group` that covers its group; only another
   product may accumulate into the same registers. Its A in registers may not be written until then.
-- A product may not take registers that threads have written after the last `wgmma.fence`.
+- A product may not take registers that threads have written after the last `wgmma.fence`. A copy is as old as what it
+  copies: LLVM puts copies between the fence and a product that keeps its old accumulator or begins with zero.
 
 (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions", "wgmma.fence".) A finding is reported when the block runs,
 not for code that does not. What `tcgen05.ld` loads is not looked at: LLVM moves uses of it before `tcgen05.wait::ld` in
@@ -31,13 +32,16 @@ class _State:
     """The same by register that is an A."""
     written: dict[int, int] = field(default_factory=dict[int, int])
     """By register that a thread has written since the last fence: the instruction."""
+    fenced: bool = False
+    """Whether there was a fence, whichever way was taken."""
 
     def copy(self) -> _State:
-        return _State(self.results.copy(), self.operands.copy(), self.written.copy())
+        return _State(self.results.copy(), self.operands.copy(), self.written.copy(), self.fenced)
 
     def join(self, other: _State) -> bool:
         """Take over what may be in flight on another way; say whether that is more."""
-        changed = False
+        changed = self.fenced and not other.fenced
+        self.fenced = self.fenced and other.fenced
         for mine, theirs in ((self.results, other.results), (self.operands, other.operands)):
             for register, (age, at) in theirs.items():
                 if register not in mine or mine[register][0] > age:
@@ -65,7 +69,7 @@ def misuses(function: Function, steps: list[Step | None], blocks: list[Block]) -
     if not any(each.name == "wgmma" for each in function.instructions):
         return {}
     found: dict[int, Misuse] = {}
-    into = [_State() for _ in blocks]
+    into = [_State(fenced=block.number > 0) for block in blocks]
     pending = [0] if blocks else []
     reached = {0}
     while pending:
@@ -89,6 +93,7 @@ def _step(instruction: Instruction, step: Step | None, at: int, state: _State) -
         return _product(instruction, at, state)
     if opcode.startswith("wgmma.fence"):
         state.written.clear()
+        state.fenced = True
         return None
     if opcode.startswith("wgmma.commit_group"):
         for held in (state.results, state.operands):
@@ -143,5 +148,18 @@ def _threads(instruction: Instruction, step: Step | None, at: int, state: _State
         if register in state.operands:
             text = "this writes a register that a wgmma may still read"
             misuse = misuse or Misuse(at, text, state.operands[register][1])
-        state.written[register] = at
+        if _is_old_copy(instruction, state):
+            state.written.pop(register, None)
+        else:
+            state.written[register] = at
     return misuse
+
+
+def _is_old_copy(instruction: Instruction, state: _State) -> bool:
+    """Whether an instruction copies what was there at the last fence, or a constant after one."""
+    if instruction.name != "mov" or instruction.guard is not None:
+        return False
+    source = instruction.operands[-1]
+    if isinstance(source, Register):
+        return state.fenced and source.number not in state.written
+    return state.fenced and isinstance(source, Number)

@@ -52,6 +52,17 @@ class TensorMemory:
             raise Trap(f"{count} columns from {first} on were not allocated together")
         self.owner[cta, first : first + count] = -1
 
+    def ended(self, cta: int) -> None:
+        """Check that a CTA that has ended has given all columns back (PTX ISA, "tcgen05.alloc").
+
+        Raises Trap.
+        """
+        held = np.flatnonzero(self.owner[cta] >= 0)
+        if len(held):
+            raise Trap(
+                f"the CTA ends with {len(held)} columns of tensor memory, from {int(held[0])} on, not given back"
+            )
+
     def check(self, cta: int, lanes: NDArray[np.int64], columns: NDArray[np.int64], what: str) -> None:
         """Check that columns are allocated, and lanes are there.
 

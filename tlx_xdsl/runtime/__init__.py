@@ -29,7 +29,7 @@ from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.bundle.write import write_bundle
     from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
-    from tlx_xdsl.runtime.sweep import Job, SweepReport, compile_many, sweep_jobs
+    from tlx_xdsl.runtime.sweep import Job, SweepReport, bench, compile_many, sweep_jobs
 
 __all__ = [
     "ArgumentSpec",
@@ -42,6 +42,7 @@ __all__ = [
     "TensorDescriptor",
     "assume_target",
     "available",
+    "bench",
     "compile_many",
     "load",
     "sweep_jobs",
@@ -51,7 +52,7 @@ __all__ = [
 _HOMES = {
     "assume_target": "tlx_xdsl.runtime.jit.stand_in_driver",
     "write_bundle": "tlx_xdsl.runtime.bundle.write",
-    **dict.fromkeys(("Job", "SweepReport", "compile_many", "sweep_jobs"), "tlx_xdsl.runtime.sweep"),
+    **dict.fromkeys(("Job", "SweepReport", "bench", "compile_many", "sweep_jobs"), "tlx_xdsl.runtime.sweep"),
 }
 """Loaded when they are first used: launching needs no compiler."""
 

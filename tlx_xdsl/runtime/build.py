@@ -14,6 +14,8 @@ from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specializatio
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.launch.launcher import Launcher, launch_facts
 from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
+from tlx_xdsl.runtime.nvtx_ranges import phase
+from tlx_xdsl.runtime.reproducible import reproducible
 from tlx_xdsl.targets import Feature, Target, refusal, target_named
 
 
@@ -35,9 +37,11 @@ def compile_source(
     version = installed_triton_version()
     if version is None:
         raise CompilationError("stock Triton is not installed: install tlx-xdsl[nvidia]")
-    text = compile_text(source, specialization, triton_version=version, conversion=conversion, keep_ttir=False)
-    options = specialization.backend_options(num_stages=num_stages)
-    return text, compile_ttgir(text.ttgir, options, source_name=f"{text.name}.ttgir")
+    with reproducible(source, specialization=specialization, num_stages=num_stages):
+        text = compile_text(source, specialization, triton_version=version, conversion=conversion, keep_ttir=False)
+        options = specialization.backend_options(num_stages=num_stages)
+        with phase("Triton", text.name):
+            return text, compile_ttgir(text.ttgir, options, source_name=f"{text.name}.ttgir")
 
 
 def build(

@@ -1,4 +1,4 @@
-"""Run a kernel at small sizes and in many orders of its tasks, and report what is wrong in any of them."""
+"""Run a kernel at small sizes and in all orders that make a difference, and report what is wrong in any of them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.arguments import split_options
 from tlx_xdsl.runtime.check_addresses import facts_of, ragged_remark, wrap_remark
 from tlx_xdsl.runtime.check_explore import Limits, explore
-from tlx_xdsl.runtime.check_options import SECONDS, STAGES
+from tlx_xdsl.runtime.check_options import SECONDS, SMALL, STAGES
 from tlx_xdsl.runtime.check_proof import with_proofs
 from tlx_xdsl.runtime.check_report import Finding, Report
-from tlx_xdsl.runtime.check_sizes import SMALL, Launchable, Scope, Sizes, combinations, small_values, values_of
+from tlx_xdsl.runtime.check_sizes import Launchable, Scope, Sizes, combinations, small_values, values_of
 from tlx_xdsl.runtime.check_subject import Subject
 from tlx_xdsl.runtime.host_values import flattened, is_constant, is_descriptor, signature_of
 from tlx_xdsl.runtime.interpret import (

@@ -13,3 +13,6 @@ STAGES = (FRONTEND, TTGIR)
 MINIMIZE_SECONDS = 2.0
 """Of `tlx minimize-sync`: time for the orders without each operation. All sizes are run once at each stage, whatever
 that takes."""
+
+SMALL = "small"
+"""In the place of a size's values: those at which rings of buffers go wrong (`check_sizes.small_values`)."""

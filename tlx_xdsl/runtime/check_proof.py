@@ -35,7 +35,7 @@ def with_proofs(
     What is refuted is looked for in runs: at the sizes of the report, else with up to 8 turns of each loop. A path that
     no run shows may be one that there is not, and refutes nothing.
     """
-    until = time.perf_counter() + SECONDS
+    until = time.process_time() + SECONDS
     refused = [each.sizes for each in report.refusals]
     proofs: list[ProofAt] = []
     known: set[str] = set()
@@ -46,7 +46,7 @@ def with_proofs(
         if (text := str(module)) in known:
             continue
         known.add(text)
-        for proof in prove(module, seconds=max(until - time.perf_counter(), 0.0)):
+        for proof in prove(module, seconds=max(until - time.process_time(), 0.0)):
             if proof.answer == "refuted":
                 if not _shows(report):
                     report = _replayed(report, proof, scope.sizes, settings, limits, scope_at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from tlx_xdsl.analysis.protocol.prove import Proof
 from tlx_xdsl.errors import CompilationError
@@ -111,6 +111,10 @@ _ANSWERS = {"refuted": "refuted", "unproved": "not proved"}
 @dataclass(frozen=True)
 class Report:
     """The result of a check."""
+
+    tool: ClassVar = "tlx check"
+    rules: ClassVar = RULES
+    """Names of what findings are about."""
 
     findings: tuple[Finding, ...]
     runs: int

@@ -20,15 +20,13 @@ from tlx_xdsl.dialects.base.effects import Kind, accesses_of
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.runtime.check_launches import Run
+from tlx_xdsl.runtime.check_options import SMALL
 
 Sizes: TypeAlias = Mapping[str, int]
 """The value of each named size."""
 
 MOST = 100_000
 """Combinations of sizes at most: all are listed before the first one is run."""
-
-SMALL = "small"
-"""In the place of values: those that `small_values` chooses."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.clock import Clock
+from tlx_xdsl.runtime.nvtx_ranges import phase
 from tlx_xdsl.runtime.specialization import CONVERSIONS, Conversion, Specialization
 from tlx_xdsl.targets import Target, target_named
 from tlx_xdsl.text.diagnostics import error_at
@@ -82,7 +83,8 @@ def compile_text(
         _check_version(target_named(specialization.target), profile)
     each = on_stage is not None if verify_each is None else verify_each
     clock = Clock()
-    module = frontend_module(source, specialization, profile)
+    with phase("frontend", source.name):
+        module = frontend_module(source, specialization, profile)
     clock.lap("frontend")
     if check_budget:
         check_launch(module)
@@ -103,9 +105,10 @@ def compile_text(
     clock.lap("print")
     plain = _goes_to_stock(module, conversion)
     passes = passes_for(profile, plain=plain, check_budget=check_budget)
-    run_pipeline(
-        module, passes, make_context(), lambda done, module: finish(done.name, module, is_end=done is passes[-1])
-    )
+    with phase("passes", source.name):
+        run_pipeline(
+            module, passes, make_context(), lambda done, module: finish(done.name, module, is_end=done is passes[-1])
+        )
     ttgir = text_for_triton(module, profile, plain=plain)
     clock.lap("print")
     return CompiledText(specialization.symbol or source.symbol, ttir, ttgir, clock.times)
@@ -151,6 +154,7 @@ def passes_for(profile: Profile | None = None, *, plain: bool, check_budget: boo
         calls_beside_tasks=profile.calls_beside_tasks,
         cached_loads=profile.cached_loads,
         dead_accesses=profile.dead_accesses,
+        synchronized_captures=profile.synchronized_captures,
         check_budget=check_budget,
     )
 

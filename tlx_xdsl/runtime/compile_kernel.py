@@ -9,6 +9,7 @@ from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.runtime.arguments import bound, split_options, typed
 from tlx_xdsl.runtime.defaults import OPTIONS
+from tlx_xdsl.runtime.reproducible import reproducible
 from tlx_xdsl.runtime.specialization import Specialization
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def compile(kernel: Kernel, /, *args: Any, options: Mapping[str, Any] | None = N
     if given:
         raise InputTypeError(f"'{source.name}': where types are written out, '{next(iter(given))}' is no option")
     wanted = Specialization(cast("Mapping[str, Signature]", signature), constexprs or {}, **chosen)
-    return compile_text(source, wanted, triton_version=version)
+    with reproducible(source, specialization=wanted):
+        return compile_text(source, wanted, triton_version=version)
 
 
 def signature_of(

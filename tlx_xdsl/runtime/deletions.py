@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.effects import Kind, Sync, accesses_of, effects_of, sync_of
 from tlx_xdsl.interpreter.users import users
 from tlx_xdsl.text.diagnostics import source_line, source_location
@@ -118,13 +118,31 @@ def _number(value: SSAValue) -> int | None:
     return None
 
 
+def _places(module: ModuleOp, what: Sequence[Deleted]) -> list[Operation]:
+    wanted = {(each.where, each.name) for each in what}
+    found = [(op, source_location(op.location)) for op in module.walk() if synchronises(op)]
+    return [op for op, place in found if place is not None and (str(place), op.name) in wanted]
+
+
+NEVER = "this is not to run"
+"""What is asserted where `forbid` says so."""
+
+
+def forbid(module: ModuleOp, what: Sequence[Deleted]) -> None:
+    """Let a run fail that comes to one of the operations."""
+    for op in _places(module, what):
+        block = op.parent_block()
+        assert block is not None
+        no = arith.ConstantOp(IntegerAttr(0, 1))
+        block.insert_ops_before([no, tt.AssertOp.build(operands=[no.result], properties={"message": _NEVER})], op)
+
+
+_NEVER = StringAttr(NEVER)
+
+
 def delete(module: ModuleOp, what: Sequence[Deleted]) -> None:
     """Delete the operations from a module; the results of waits are what they wait for."""
-    wanted = {(each.where, each.name) for each in what}
-    for op in [*module.walk()]:
-        place = source_location(op.location)
-        if place is None or (str(place), op.name) not in wanted or not synchronises(op):
-            continue
+    for op in _places(module, what):
         if isinstance(op, ttg.AsyncWaitOp):
             if not op.async_token and op.ret_token.uses:
                 continue

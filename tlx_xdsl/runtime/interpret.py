@@ -24,7 +24,7 @@ from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.arguments import bind, reach
-from tlx_xdsl.interpreter.code import Function
+from tlx_xdsl.interpreter.code import Function, Plan
 from tlx_xdsl.interpreter.faults import OutOfBounds
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.global_order import GlobalOrder, last_writers
@@ -41,8 +41,10 @@ from tlx_xdsl.runtime.check_addresses import facts_of, with_wrap
 from tlx_xdsl.runtime.compilation import frontend_module, installed_profile
 from tlx_xdsl.runtime.host_values import flattened, is_descriptor, on_host
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options, known_options
+from tlx_xdsl.runtime.interpret_plans import planned
 from tlx_xdsl.runtime.launchable import as_warning, refusals
 from tlx_xdsl.runtime.ptx_stage import PTX, run_ptx_stage
+from tlx_xdsl.runtime.reproducible import reproducible
 from tlx_xdsl.runtime.specialization import Specialization
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again, source_location
@@ -75,14 +77,14 @@ class Interpretation:
     """Warnings of what the kernel has left unfinished, and of passes; each thing once, as the first program said it."""
     jobs: int
     """Processes that have taken part."""
-    unfilled: tuple[Diagnostic, ...] = ()
-    """What is left uninitialized of arrays that were declared so, and that the kernel only writes (`tlx check`)."""
-    writers: Mapping[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
-    """Where each array was written last, in a launch whose accesses to global memory are compared."""
     communicates: bool = False
     """Whether programs may depend on what others have done: the kernel has atomic operations or `while`."""
     ptx: PtxRun | None = None
     """What the run has done at the stage `ptx`, whose `turns` are the instructions that warps have run."""
+    unfilled: tuple[Diagnostic, ...] = ()
+    """What is left uninitialized of arrays that were declared so, and that the kernel only writes (`tlx check`)."""
+    writers: Mapping[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
+    """Where each array was written last, in a launch whose accesses to global memory are compared."""
 
     def _repr_html_(self) -> str:
         from tlx_xdsl.runtime.show.pages import run_page
@@ -133,15 +135,34 @@ def interpret_source(
 
     `change` changes what the frontend has made.
     """
+    with reproducible(source, grid=grid, arguments=arguments, options=options, types=types):
+        return _interpret_source(source, grid, arguments, options, types, change)
+
+
+def _interpret_source(
+    source: KernelSource,
+    grid: Grid,
+    arguments: Mapping[str, Any],
+    options: Options,
+    types: Mapping[str, Signature] | None,
+    change: Change | None,
+) -> Interpretation:
     if options.stage == PTX:
         return _run_final(source, grid, arguments, options, types)
-    with collected_diagnostics() as warnings:
-        module, values = module_of(source, arguments, options, types)
+    specialization, values = _specialized(source, arguments, options, types)
+
+    def plan() -> Plan:
+        module = frontend_module(source, specialization, installed_profile())
         if change is not None:
             change(module)
+        return _lowered(module, source.symbol, options.stage)
+
+    def known_plan() -> Plan:
+        return plan() if change is not None else planned(source, specialization, options.stage, plan)
+
     names = [name for name, _ in values]
     known = {**defaults_of(source), **arguments}
-    return _run(module, source.symbol, grid_of(grid, known), [value for _, value in values], names, options, warnings)
+    return _run(known_plan, grid_of(grid, known), [value for _, value in values], names, options)
 
 
 def _run_final(
@@ -167,12 +188,20 @@ def module_of(
 
     Raises CompilationError for an error in the kernel.
     """
+    specialization, values = _specialized(source, arguments, options, types)
+    return frontend_module(source, specialization, installed_profile()), values
+
+
+def _specialized(
+    source: KernelSource, arguments: Mapping[str, Any], options: Options, types: Mapping[str, Signature] | None
+) -> tuple[Specialization, list[tuple[str, Any]]]:
+    """What a kernel is compiled for, and the values of the function's arguments."""
     found = typed(source, arguments, types)
     specialization = Specialization(
         found.signature, found.constexprs, options.target, options.num_warps, options.num_ctas,
         _cluster(options.cluster), debug=True,
     )  # fmt: skip
-    return frontend_module(source, specialization, installed_profile()), found.values
+    return specialization, found.values
 
 
 def interpret_text(
@@ -219,7 +248,8 @@ def interpret_module(
     values = [value for name, item in zip(names, args, strict=True) for _, value in flattened(name, item)]
     given = dict(zip(names, args, strict=True))
     set_cluster(module, _cluster(options.cluster))
-    return _run(module, kernel.sym_name.data, grid_of(grid, given), values, names, options, [])
+    name = kernel.sym_name.data
+    return _run(lambda: _lowered(module, name, options.stage), grid_of(grid, given), values, names, options)
 
 
 def argument_types(kernel: Function) -> dict[str, Attribute]:
@@ -289,33 +319,15 @@ def grid_of(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
 
 
 def _run(
-    module: ModuleOp,
-    function: str,
-    grid: tuple[int, int, int],
-    values: Sequence[Any],
-    names: Sequence[str],
-    options: Options,
-    found: Sequence[Diagnostic],
+    plan: Callable[[], Plan], grid: tuple[int, int, int], values: Sequence[Any], names: Sequence[str], options: Options
 ) -> Interpretation:
-    """Lower a module to the stage that is asked for, and run it.
-
-    What was `found` before belongs to the warnings. When the run ends in an error, they are reported with it.
-    """
+    """Make the plan, and run it; when that ends in an error, warnings are reported with it."""
     result: Interpretation | CompilationError
     with collected_diagnostics() as warnings:
-        warnings.extend(found)
         try:
-            _judge(module, function, grid, options, warnings)
-            launch = _prepared(module, function, grid, values, names, options)
-            firsts = clusters(launch)[::-1] if options.descending else clusters(launch)
-            before = time.perf_counter()
-            turns, jobs = _traced(launch, firsts, options)
-            seconds = time.perf_counter() - before
-            unfilled = _unfilled(launch.memory, zip(names, values, strict=True))
-            writers = {} if launch.order is None else last_writers(launch.order, launch.memory)
-            result = Interpretation(len(firsts), turns, seconds, (), jobs, unfilled, writers, talks(module))
-        except OutOfBounds as fault:
-            result = with_wrap(fault, module, facts_of(grid, dict(zip(names, values, strict=True))))
+            made = plan()
+            _judge(made, grid, options, warnings)
+            result = _executed(made, grid, values, names, options)
         except CompilationError as error:
             result = error
     # Each thing once, as the first program has said it.
@@ -328,6 +340,26 @@ def _run(
     raise result
 
 
+def _executed(
+    plan: Plan, grid: tuple[int, int, int], values: Sequence[Any], names: Sequence[str], options: Options
+) -> Interpretation:
+    """Run a plan. Raises Fault for what the kernel does wrong."""
+    named = list(zip(names, values, strict=True))
+    try:
+        launch = _prepared(plan, grid, values, names, options)
+        firsts = clusters(launch)[::-1] if options.descending else clusters(launch)
+        before = time.perf_counter()
+        turns, jobs = _traced(launch, firsts, options)
+        seconds = time.perf_counter() - before
+    except OutOfBounds as fault:
+        raise with_wrap(fault, plan.module, facts_of(grid, dict(named))) from None
+    unfilled = _unfilled(launch.memory, named)
+    writers = {} if launch.order is None else last_writers(launch.order, launch.memory)
+    return Interpretation(
+        len(firsts), turns, seconds, (), jobs, talks(plan.module), unfilled=unfilled, writers=writers
+    )  # fmt: skip
+
+
 def _unfilled(memory: GlobalMemory, values: Iterable[tuple[str, Any]]) -> tuple[Diagnostic, ...]:
     """What a kernel has left uninitialized of the arrays among `values` that are its results."""
     arrays = [(name, value.base if is_descriptor(value) else value) for name, value in values]
@@ -335,15 +367,13 @@ def _unfilled(memory: GlobalMemory, values: Iterable[tuple[str, Any]]) -> tuple[
     return tuple(Diagnostic("warning", each.message, each.location, each.notes) for each in found if each is not None)
 
 
-def _judge(
-    module: ModuleOp, function: str, grid: tuple[int, int, int], options: Options, warnings: list[Diagnostic]
-) -> None:
+def _judge(plan: Plan, grid: tuple[int, int, int], options: Options, warnings: list[Diagnostic]) -> None:
     """Warn of what the target would refuse to launch, and say what launches nothing.
 
     Later stages refuse the former themselves. Raises CompilationError for it where that is asked for.
     """
-    kernel = kernel_of(module, function)
-    for error in refusals(module, kernel, grid, options) if options.stage == FRONTEND else ():
+    kernel = plan.function
+    for error in refusals(plan.module, kernel, grid, options) if options.stage == FRONTEND else ():
         if options.unlaunchable == "error":
             raise error
         warnings.append(as_warning(error, options.target))
@@ -352,17 +382,17 @@ def _judge(
         warnings.append(Diagnostic("remark", message, source_location(kernel.location)))
 
 
-def _prepared(
-    module: ModuleOp,
-    function: str,
-    grid: tuple[int, int, int],
-    values: Sequence[Any],
-    names: Sequence[str],
-    options: Options,
-) -> Launch:
-    run_pipeline(module, passes_until(options.stage, module), make_context())
+def _lowered(module: ModuleOp, function: str, stage: str) -> Plan:
+    """The plan of a module that is lowered to a stage."""
+    run_pipeline(module, passes_until(stage, module), make_context())
     verify_module(module)
-    plan = make_plan(module, function)
+    return make_plan(module, function)
+
+
+def _prepared(
+    plan: Plan, grid: tuple[int, int, int], values: Sequence[Any], names: Sequence[str], options: Options
+) -> Launch:
+    module = plan.module
     memory = GlobalMemory()
     memory.uninitialized.only_warns = options.unwritten == "warn"
     wanted = options.global_order

@@ -45,9 +45,6 @@ class Options:
     """`round-robin`, `random` or `adversarial`."""
     seed: int = 0
     """Of the schedule."""
-    order: Orders | None = None
-    """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
-    by side then, in this process alone, and what makes no difference is done as the schedule has it."""
     unwritten: str = UNWRITTEN[0]
     """The result of a read of uninitialized memory: an `error`, or `warn`: a warning, and NaN. In global memory that is
     what an array of `tlx_xdsl.uninitialized` has until something writes it."""
@@ -72,12 +69,14 @@ class Options:
     """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
     process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
 
-    profile: bool = False
-    """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
-
     descending: bool = False
     """Whether programs with higher numbers start earlier. No order is promised, but those that do not fit on the GPU
     side by side mostly start in rising order."""
+
+    global_order: bool | None = None
+    """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
+    a race. The run then takes place in this process alone. By default they are where programs may wait for each other,
+    in a kernel with atomic operations or `while`, unless `jobs` asks for several processes."""
 
     copy_fences: bool | None = None
     """Whether what `cp.async` writes needs a proxy fence before TMA or a tensor core reads it, as PTX has it. `check`
@@ -87,11 +86,6 @@ class Options:
     """Whether programs run side by side, as many as are resident, and take turns at their atomic operations. Else one
     runs until it waits for another."""
 
-    global_order: bool | None = None
-    """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
-    a race. The run then takes place in this process alone. By default they are where programs may wait for each other,
-    in a kernel with atomic operations or `while`, unless `jobs` asks for several processes."""
-
     unlaunchable: str = UNLAUNCHABLE[0]
     """The result of a launch that the target would refuse, for its shared memory, registers, warps or sizes: `warn`, a
     warning with the compiler's reason, or an `error` before the run."""
@@ -99,6 +93,13 @@ class Options:
     enable_fp_fusion: bool | None = None
     """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
     a product is rounded before it is added to."""
+
+    profile: bool = False
+    """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
+
+    order: Orders | None = None
+    """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
+    by side then, in this process alone, and what makes no difference is done as the schedule has it."""
 
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:

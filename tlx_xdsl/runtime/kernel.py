@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tlx_xdsl.runtime.compilation import CompiledText
     from tlx_xdsl.runtime.interpret import Grid, Interpretation
     from tlx_xdsl.runtime.kernel_call import Launch
+    from tlx_xdsl.runtime.profile_report import Profile
 
     Rest = ParamSpec("Rest")
     Result = TypeVar("Result")
@@ -115,9 +116,9 @@ class Kernel(Signed[P, R]):
         trace: str | Path | None = None,
         reachable: Sequence[Any] = (),
         descending: bool = False,
+        global_order: bool | None = None,
         copy_fences: bool | None = None,
         overlapping: bool = False,
-        global_order: bool | None = None,
         **named: Any,
     ) -> Interpretation:
         """Run the kernel on the CPU, on numpy arrays, with all checks: `kernel.interpret(grid, x, y, n, BLOCK=64)`.
@@ -158,12 +159,35 @@ class Kernel(Signed[P, R]):
         max_seconds: float = 300.0,
         reachable: Sequence[Any] = (),
         descending: bool = False,
+        global_order: bool | None = None,
         copy_fences: bool | None = None,
         overlapping: bool = False,
-        global_order: bool | None = None,
         **named: Any,
     ) -> Report:
-        """Run the kernel on the CPU in many orders, and report what is wrong in any: see `tlx_xdsl.check`."""
+        """Run the kernel on the CPU in all orders that matter, and report what is wrong: see `tlx_xdsl.check`."""
+        ...
+
+    @forwarded("tlx_xdsl.runtime.profile")
+    def profile(
+        self,
+        grid: Grid,
+        /,
+        *args: Any,
+        flops: float | None = None,
+        bytes: float | None = None,
+        seconds: float = 0.5,
+        options: Mapping[str, Any] | None = None,
+        **named: Any,
+    ) -> Profile:
+        """Time launches: `print(kernel.profile(grid, x, y, n, BLOCK=64, num_warps=8))`.
+
+        With tensors of a GPU, launches are timed for about `seconds`, each with an empty L2 cache. With arrays in the
+        CPU's memory the kernel is compiled, and the time is that of a model; the report says which. `flops` and `bytes`
+        are what a launch must do and move, for the rates; without `flops` those of the matrix products count. Where a
+        parameter has the name of an option, `options={"num_warps": 8}` means the option.
+
+        Raises CompilationError for an error in the kernel; TypeError and ValueError for arguments that do not fit.
+        """
         ...
 
     def is_launchable(self) -> bool:

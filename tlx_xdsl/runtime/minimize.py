@@ -18,10 +18,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.analysis.protocol.prove import Proof, prove
 from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError
+from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.runtime.check_explore import Limits, explore
+from tlx_xdsl.runtime.check_launches import Arrays
 from tlx_xdsl.runtime.check_sizes import Sizes
 from tlx_xdsl.runtime.check_subject import Subject
-from tlx_xdsl.runtime.deletions import Deleted, delete, deleted_by, sets_of, unjudged_in
+from tlx_xdsl.runtime.deletions import Deleted, delete, deleted_by, forbid, sets_of, unjudged_in
 from tlx_xdsl.text.diagnostics import Diagnostic
 
 PROOF_SECONDS = 20.0
@@ -41,6 +43,8 @@ class Deletion:
     """Whether these were all orders that make a difference, at these sizes."""
     proof: Proof | None = None
     """The proof of what is left, where the whole is proved, too."""
+    never_runs: bool = False
+    """Whether no run has come to any of it."""
 
     @property
     def blind(self) -> str:
@@ -50,7 +54,7 @@ class Deletion:
     @property
     def is_proved(self) -> bool:
         """Whether it is redundant for all trip counts."""
-        return self.wrong is None and bool(self.proof) and not self.blind
+        return self.wrong is None and bool(self.proof) and not self.blind and not self.never_runs
 
     def __str__(self) -> str:
         """Return where it is, and the verdict."""
@@ -66,6 +70,8 @@ class Deletion:
         found = f"no finding in {self.runs} runs at {self.sizes} size{'s' * (self.sizes != 1)}"
         if self.is_exhaustive:
             found += ", all orders"
+        if self.never_runs:
+            return f"perhaps redundant, it never runs at {'this size' if self.sizes == 1 else 'these sizes'}"
         if self.blind:
             return f"perhaps redundant, {found}, but {self.blind}"
         if self.proof:
@@ -127,7 +133,7 @@ class _Search:
         self.proof = self._proof(module)
         judged = [self._judged((each,)) for each in deleted_by(module)]
         redundant = {each.what[0] for each in judged if each.wrong is None}
-        sets = [each for each in sets_of(module) if redundant.isdisjoint(each)]
+        sets = [each for each in sets_of(module) if not redundant.issuperset(each)]
         judged += [each for each in map(self._judged, sets) if each.wrong is None]
         return Minimized(tuple(judged), self._together(judged), unjudged_in(module), self.proof)
 
@@ -137,7 +143,7 @@ class _Search:
         best: Deletion | None = redundant[0] if redundant else None
         for each in redundant[1:]:
             assert best is not None
-            tried = self._judged((*best.what, *each.what))
+            tried = self._judged(tuple(dict.fromkeys((*best.what, *each.what))))
             best = tried if tried.wrong is None else best
         return best if best is not None and len(redundant) > 1 and len(best.what) > 1 else None
 
@@ -165,7 +171,25 @@ class _Search:
             proof = self._proof(module)
         exhaustive = not any(case.unexplored for case in report.cases)
         sizes = len({str(case.sizes) for case in report.cases})
-        return Deletion(what, None, report.runs, sizes, exhaustive, proof)
+        return Deletion(what, None, report.runs, sizes, exhaustive, proof, not self._comes_to(what))
+
+    def _comes_to(self, what: tuple[Deleted, ...]) -> bool:
+        """Whether a run at one of the sizes comes to one of these operations."""
+
+        def change(module: ModuleOp) -> None:
+            forbid(module, what)
+
+        for at in self.sizes:
+            launch = self.subject.launchable(at, change)
+            arrays = Arrays(launch.arrays)
+            before = arrays.state()
+            try:
+                launch.run({"stage": self.stages[0]})
+            except Fault:
+                return True
+            finally:
+                arrays.restore(before)
+        return False
 
     def _proof(self, module: ModuleOp) -> Proof | None:
         proofs = prove(module, seconds=PROOF_SECONDS)
@@ -176,11 +200,11 @@ class _Search:
         found: list[Mapping[str, NDArray[np.uint8]]] = []
         for at in self.sizes:
             launch = self.subject.launchable(at, change)
-            before = {name: each.copy() for name, each in launch.arrays.items()}
+            arrays = Arrays(launch.arrays)
+            before = arrays.state()
             launch.run({"stage": self.stages[0]})
             found.append({name: np.frombuffer(each.tobytes(), np.uint8) for name, each in launch.arrays.items()})
-            for name, each in before.items():
-                launch.arrays[name][...] = each
+            arrays.restore(before)
         return found
 
     def _differs(self, change: Callable[[ModuleOp], None]) -> Diagnostic | None:

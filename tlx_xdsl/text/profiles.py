@@ -92,6 +92,10 @@ class Profile:
     dead_accesses: bool
     """Global accesses may stand where control never gets to (from 3.7 on); 3.6 asserts."""
 
+    synchronized_captures: bool
+    """What tasks capture is stored after a barrier of all threads (from 3.7 on); in 3.6 other warps may still read what
+    lies there."""
+
     allocates_for_pairs: bool
     """`ttng.two-ctas` is heeded where tensors do not span CTAs (from 3.8 on); older versions set it anew."""
 
@@ -144,6 +148,7 @@ def _profile(version: Version) -> Profile:
         sums_bfloat16=version >= (3, 9),
         cached_loads=version >= (3, 9),
         dead_accesses=version >= (3, 7),
+        synchronized_captures=version >= (3, 7),
         allocates_for_pairs=version >= (3, 8),
     )
 

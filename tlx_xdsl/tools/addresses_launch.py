@@ -44,8 +44,8 @@ def run(args: argparse.Namespace) -> None:
     if args.wave is not None and args.wave < 1:
         raise CompilationError(f"--wave: expected a number of programs, found {args.wave}")
     module, function, constants = _kernel(args)
-    launch = _launch(args, function, constants)
-    findings = _findings(module, function, launch, args)
+    launch = launch_of(args, function, constants)
+    findings = findings_of(module, function, launch, args)
     if args.svg is not None:
         assert findings.coverage is not None
         write_text(coverage_as_svg(findings.coverage, wave=args.wave) + "\n", args.svg)
@@ -58,18 +58,19 @@ def _kernel(args: argparse.Namespace) -> tuple[ModuleOp, tt.FuncOp, Mapping[str,
     path, _, name = args.kernel.partition(":")
     if Path(path).suffix in MLIR_SUFFIXES:
         module = load_ir(path)
-        return module, _of_triton(kernel_of(module, name or None)), {}
+        return module, kernel_function(kernel_of(module, name or None)), {}
     module, specialization = frontend_of(args)
-    return module, _of_triton(kernel_of(module, None)), specialization.constexprs
+    return module, kernel_function(kernel_of(module, None)), specialization.constexprs
 
 
-def _of_triton(function: Function) -> tt.FuncOp:
+def kernel_function(function: Function) -> tt.FuncOp:
+    """The function as one of Triton's. Raises CompilationError for another kind."""
     if not isinstance(function, tt.FuncOp):
         raise CompilationError(f"'{function.sym_name.data}' is a '{function.name}': it takes a 'tt.func'")
     return function
 
 
-def _launch(args: argparse.Namespace, function: tt.FuncOp, constants: Mapping[str, Any]) -> Launch:
+def launch_of(args: argparse.Namespace, function: tt.FuncOp, constants: Mapping[str, Any]) -> Launch:
     """Return what the command line says of a launch; a grid of one program where it does not say."""
     types = {name: argument.type for argument, name in argument_names(function).items()}
     numbers: dict[str, int] = {}
@@ -116,7 +117,8 @@ def _sizes(name: str, text: str, type_: Any, names: Mapping[str, Any]) -> tuple[
     return tuple(int(size) for size in sizes)
 
 
-def _findings(module: ModuleOp, function: tt.FuncOp, launch: Launch, args: argparse.Namespace) -> Findings:
+def findings_of(module: ModuleOp, function: tt.FuncOp, launch: Launch, args: argparse.Namespace) -> Findings:
+    """What is known of the addresses of a launch, or of all launches where there is no `args.grid`."""
     types = {name: argument.type for argument, name in argument_names(function).items()}
     described = {
         name: DescriptorFacts(shape, tuple(prod(shape[dim + 1 :]) for dim in range(len(shape))))

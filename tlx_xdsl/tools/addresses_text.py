@@ -206,9 +206,13 @@ def _line(op: Operation) -> str:
 
 def warn(found: Findings) -> None:
     """Warn of programs that write the same bytes, and of accesses that leave their array."""
-    if found.coverage is None:
-        return
-    for each in found.coverage.writings():
+    warn_of_collisions(found)
+    warn_of_leaving(found)
+
+
+def warn_of_collisions(found: Findings) -> None:
+    """Warn of programs that write the same bytes, where a grid is given."""
+    for each in () if found.coverage is None else found.coverage.writings():
         if each.ops is not None:
             first, second = each.ops
             if ordering(first, second) is not None:
@@ -216,7 +220,11 @@ def warn(found: Findings) -> None:
             message = f"{_collision(each, found.launch)} of '{each.array}'"
             notes = [_also(second)] if second is not first else []
             report_warning(first, message, [*notes, "either may come last: no atomic operation orders them"])
-    for each in found.coverage.leaving():
+
+
+def warn_of_leaving(found: Findings) -> None:
+    """Warn of accesses that certainly leave their array, where a grid is given."""
+    for each in () if found.coverage is None else found.coverage.leaving():
         if each.certain:
             report_warning(each.op, f"'{each.array}': {_leaving(each, found.launch)}")
 

@@ -1,4 +1,4 @@
-"""`tlx check FILE.py:KERNEL`: run a kernel in many orders on arrays made up here, and report what is wrong in any."""
+"""`tlx check FILE.py:KERNEL`: run a kernel in all orders that matter, on arrays made up here; report what is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the report of `tlx check` is written: for people, for GitHub, as SARIF, and as JUnit's XML."""
+"""How the reports of `tlx check` and `tlx lint` are written: for people, for GitHub, as SARIF, and as JUnit's XML."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tlx_xdsl.runtime.check_report import RULES, Finding, Report
+from tlx_xdsl.runtime.check_report import Finding, Report
 from tlx_xdsl.tools.check_junit import junit
 from tlx_xdsl.version import __version__
 
@@ -21,14 +21,14 @@ def _github(report: Report, _kernel: str) -> str:
     for each in (*report.findings, *report.remarks):
         place = each.diagnostic.location
         at = "" if place is None else f" file={place.filename},line={place.line},col={max(place.column, 1)}"
-        text = "%0A".join([each.diagnostic.message, *each.diagnostic.notes, each.seen_with]).replace("\r", "%0D")
+        text = "%0A".join([each.diagnostic.message, *each.diagnostic.notes, *_how(each)]).replace("\r", "%0D")
         lines.append(f"::{_GITHUB[each.diagnostic.severity]}{at}::{text}")
     return "\n".join([*lines, report.summary])
 
 
 def _sarif(report: Report, _kernel: str) -> str:
     """SARIF 2.1.0 (OASIS)."""
-    driver = {"name": "tlx check", "version": __version__, "rules": [{"id": each} for each in RULES]}
+    driver = {"name": report.tool, "version": __version__, "rules": [{"id": each} for each in report.rules]}
     runs = [{"tool": {"driver": driver}, "results": [_result(each) for each in (*report.findings, *report.remarks)]}]
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": runs}, indent=2)
 
@@ -38,12 +38,16 @@ _GITHUB = {"error": "error", "warning": "warning", "remark": "notice"}
 _LEVELS = {"error": "error", "warning": "warning", "remark": "note"}
 
 
+def _how(finding: Finding) -> list[str]:
+    return [finding.seen_with] if finding.options or finding.sizes else []
+
+
 def _result(finding: Finding) -> dict[str, Any]:
     found = finding.diagnostic
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "level": _LEVELS[found.severity],
-        "message": {"text": "\n".join([found.message, *found.notes, finding.seen_with])},
+        "message": {"text": "\n".join([found.message, *found.notes, *_how(finding)])},
     }
     if (place := found.location) is not None and place.line:
         region = {"startLine": place.line, "startColumn": max(place.column, 1)}

@@ -19,7 +19,7 @@ def junit(report: Report, kernel: str) -> str:
     failed = [case for case in report.cases if case.findings]
     suite = ElementTree.Element(
         "testsuite",
-        name="tlx check",
+        name=report.tool,
         tests=str(len(report.cases) + len(left_out)),
         failures=str(len(failed)),
         errors="0",

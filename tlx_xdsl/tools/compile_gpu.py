@@ -27,6 +27,7 @@ from tlx_xdsl.runtime.bundle.manifest import MANIFEST
 from tlx_xdsl.runtime.clock import Clock
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.products import KIND, Products, load_products, product_key, store_products
+from tlx_xdsl.runtime.reproducible import reproducible
 from tlx_xdsl.runtime.specialization import Specialization
 from tlx_xdsl.tools.entry import STARTED
 from tlx_xdsl.tools.files import write_file
@@ -60,7 +61,8 @@ def run(args: argparse.Namespace) -> None:
 
     lacks_triton = upto is not None and installed_triton_version() is None
     job = _Job(kernel.source, specialization, version, None if lacks_triton else upto, options["num_stages"])
-    products, found = _products(job, args, clock, write)
+    with reproducible(job.source, specialization=specialization, num_stages=job.num_stages):
+        products, found = _products(job, args, clock, write)
     for warning in (*map(with_shown_paths, products.warnings), *_spills(kernel.source, products)):
         say(warning)
     stages: dict[str, str | bytes] = {stage: getattr(products, stage) for stage in _TEXT}

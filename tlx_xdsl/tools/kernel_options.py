@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from math import prod
-from typing import Any, cast
+from typing import Any
 
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.errors import CompilationError, InputError
@@ -13,9 +12,9 @@ from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.kernel import Kernel
-from tlx_xdsl.runtime.launch_options import LARGEST_CLUSTER
 from tlx_xdsl.runtime.specialization import CONVERSIONS, Specialization
 from tlx_xdsl.text.profiles import NEUTRAL, parse_version
+from tlx_xdsl.tools.launch_settings import launch_options
 from tlx_xdsl.tools.loading import assignments, constexpr_value, load_kernel
 
 KERNEL: dict[str, Any] = {"metavar": "FILE.py:KERNEL", "help": "the kernel, a function decorated with tlx_xdsl.jit"}
@@ -95,7 +94,7 @@ def load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specializati
     """
     kernel, defaults = load_kernel(args.kernel)
     options = launch_options(args, defaults)
-    return kernel, options, _specialization(args, kernel.source, defaults, options)
+    return kernel, options, specialization_of(args, kernel.source, defaults, options)
 
 
 def triton_version(asked: str | None, *, needs_backend: bool) -> str:
@@ -118,47 +117,13 @@ def triton_version(asked: str | None, *, needs_backend: bool) -> str:
     return asked
 
 
-def launch_options(args: argparse.Namespace, defaults: KernelDefaults) -> dict[str, Any]:
-    """The launch options: what the command line says, then what the file says, then the usual ones.
-
-    Raises CompilationError for sizes that can't be.
-    """
-    options: dict[str, Any] = {
-        "num_warps": 4,
-        "num_stages": 3,
-        "num_ctas": 1,
-        "maxnreg": None,
-        "enable_fp_fusion": None,
-        "target": "sm_90a",
-    }
-    options |= defaults.options
-    given = {name: getattr(args, name, None) for name in (*options, "cluster")}
-    options |= {name: value for name, value in given.items() if value is not None}
-    options["cluster"] = _cluster(options.get("cluster"))
-    for name in ("num_warps", "num_ctas"):
-        if not isinstance(options[name], int) or options[name] < 1 or options[name] & (options[name] - 1):
-            raise CompilationError(f"{name} must be a power of two, found {options[name]}")
-    return options
-
-
-def _cluster(value: object) -> list[int]:
-    if value is None:
-        return [1, 1, 1]
-    parts = value.split(",") if isinstance(value, str) else list(cast(tuple[object, ...], value))
-    try:
-        sizes = [int(str(part)) for part in parts]
-    except ValueError:
-        sizes = []
-    if len(sizes) != 3 or min(sizes) < 1:
-        raise CompilationError(f"--cluster: expected three sizes X,Y,Z of at least 1, found '{value}'")
-    if prod(sizes) > LARGEST_CLUSTER:
-        raise CompilationError(f"--cluster: a cluster has at most {LARGEST_CLUSTER} CTAs, found {prod(sizes)}")
-    return sizes
-
-
-def _specialization(
+def specialization_of(
     args: argparse.Namespace, source: KernelSource, defaults: KernelDefaults, options: Mapping[str, Any]
 ) -> Specialization:
+    """What a kernel is compiled for: as the command line says, and then its file.
+
+    Raises CompilationError for arguments that don't fit the kernel.
+    """
     signature: dict[str, Signature] = dict(assignments(args.signature, "--signature"))
     constexprs: dict[str, Any]
     if args.arg or args.size:

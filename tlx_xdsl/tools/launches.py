@@ -18,7 +18,7 @@ from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_signature
 from tlx_xdsl.tools.expressions import evaluate, grid_sizes
-from tlx_xdsl.tools.kernel_options import launch_options
+from tlx_xdsl.tools.launch_settings import launch_options
 from tlx_xdsl.tools.loading import assignments, check_parameter, constexpr_value, load_kernel
 from tlx_xdsl.tools.size_values import one_size
 
@@ -71,6 +71,16 @@ def read_types(args: argparse.Namespace, source: KernelSource, defaults: KernelD
     """
     read = _read_values(args, source, defaults, sizes_of(args), only_type=True)
     return typed(source, {**read.constants, **read.values}, read.types)
+
+
+def read_values(
+    args: argparse.Namespace, source: KernelSource, defaults: KernelDefaults, sizes: Mapping[str, int]
+) -> Mapping[str, Any]:
+    """The values of the arguments that a command line gives, without constants.
+
+    Raises CompilationError for what does not fit.
+    """
+    return _read_values(args, source, defaults, sizes).values
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,16 @@ def load_kernel(spec: str) -> tuple[Kernel, KernelDefaults]:
     return kernels[name], kernel_defaults(path, vars(module), name)
 
 
+def kernels_of_file(path: str) -> dict[str, tuple[Kernel, KernelDefaults]]:
+    """The kernels that a file defines, by name, with its defaults for each.
+
+    Raises CompilationError when the file can't be run.
+    """
+    module = run_file(path)
+    own = {name: each for name, each in _kernels(module).items() if Path(each.source.filename) == Path(path).absolute()}
+    return {name: (kernel, kernel_defaults(path, vars(module), name)) for name, kernel in own.items()}
+
+
 def _choice(path: str) -> str:
     """Return what the kernels of a file are, where the file alone is named."""
     kernels = _kernels(run_file(path)) if path.endswith(".py") and Path(path).is_file() else {}

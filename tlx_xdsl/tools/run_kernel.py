@@ -30,7 +30,7 @@ from tlx_xdsl.tools.argument_hints import hint_of_type
 from tlx_xdsl.tools.argument_values import Hint, argument_value
 from tlx_xdsl.tools.array_checks import check_array, expected_array, summary
 from tlx_xdsl.tools.expressions import grid_sizes
-from tlx_xdsl.tools.kernel_options import launch_options
+from tlx_xdsl.tools.launch_settings import launch_options
 from tlx_xdsl.tools.launches import numbers_of, read_kernel, sizes_of
 from tlx_xdsl.tools.loading import assignments
 from tlx_xdsl.tools.modules import MLIR_SUFFIXES, load_ir
@@ -45,6 +45,9 @@ def run(args: argparse.Namespace) -> None:
     Raises CompilationError for a fault in the kernel, in what it does, and in what the command line says about it.
     """
     path, _, function = args.kernel.partition(":")
+    for option in ("profile", "compare"):
+        if getattr(args, option) and args.stage != PTX:
+            raise CompilationError(f"--{option}: only with --stage ptx")
     try:
         if Path(path).suffix in MLIR_SUFFIXES:
             _run_text(args, path, function or None)
@@ -158,8 +161,7 @@ class _Run:
             )
         )
         if self._args.profile:
-            if result.ptx is None:
-                raise CompilationError("--profile: only with --stage ptx")
+            assert result.ptx is not None
             print_profile(result.ptx)
         if comparison is not None:
             _print_comparison(comparison)

@@ -7,9 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.check_sizes import SMALL, Sizes
+from tlx_xdsl.runtime.check_options import SMALL
+
+if TYPE_CHECKING:
+    from tlx_xdsl.runtime.check_sizes import Sizes
 
 MOST_VALUES = 10_000
 """Values of one size."""

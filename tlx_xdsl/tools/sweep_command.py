@@ -35,6 +35,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-prune", action="store_true", help="compile even what can't fit the target")
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="no bar on standard error")
+    bench = parser.add_argument_group("times", "with --bench, which takes the arguments of the launch by --arg")
+    bench.add_argument("--bench", action="store_true", help="time each on the GPU, or estimate where there is none")
+    bench.add_argument(
+        "--grid", metavar="X,Y,Z", help="programs along each axis; expressions over arguments and choices"
+    )
+    bench.add_argument(
+        "--check", action="append", default=[], metavar="NAME=EXPR",
+        help="what an array must hold, over the arrays from before: others have no time",
+    )  # fmt: skip
+    bench.add_argument("--tolerance", type=float, help="of --check, relative to the largest value (by the type)")
+    bench.add_argument("--seconds", type=float, default=0.2, help="of launches of each configuration (0.2)")
+    bench.add_argument("--csv", metavar="FILE", help="write the times as CSV")
+    bench.add_argument("--plot", metavar="FILE.svg", help="write the times as a picture")
     add_kernel_arguments(parser)
 
 
@@ -48,6 +61,7 @@ def run(args: argparse.Namespace) -> None:
     from tlx_xdsl.runtime.sweep import compile_many, sweep_jobs
 
     choices = {name: _values(name, text) for name, text in assignments(args.choices, "--set").items()}
+    _check_bench(args)
     kernel, options, base = load(args)
     jobs = sweep_jobs(kernel, base, choices, num_stages=options["num_stages"])
     report = compile_many(
@@ -56,11 +70,25 @@ def run(args: argparse.Namespace) -> None:
         progress=False if args.quiet else None,
         prune=not args.no_prune,
         timeout_s=args.timeout,
-        keep="nothing",
+        keep="binary" if args.bench else "nothing",
     )
+    if args.bench:
+        from tlx_xdsl.tools.sweep_bench import print_times
+
+        print_times(args, report)
+        return
     print(json.dumps(report_as_json(report, list(choices)), indent=2) if args.json else report.table())
     if not any(result.is_launchable for result in report):
         raise CompilationError(f"no configuration can be launched, of {len(report)}")
+
+
+def _check_bench(args: argparse.Namespace) -> None:
+    """Check that what only `--bench` looks at is given with it."""
+    if args.bench and args.grid is None:
+        raise CompilationError("--bench: launches have a grid: give --grid, and the arguments by --arg")
+    given = next((name for name in ("grid", "check", "tolerance", "csv", "plot") if getattr(args, name)), None)
+    if given is not None and not args.bench:
+        raise CompilationError(f"--{given}: only with --bench")
 
 
 def _values(name: str, text: str) -> list[Any]:

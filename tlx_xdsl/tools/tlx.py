@@ -21,6 +21,8 @@ COMMANDS = {
     "map": ("map_command", "show which memory every buffer of a kernel has"),
     "addresses": ("addresses_command", "show where each program of a kernel touches memory"),
     "sweep": ("sweep_command", "compile all combinations of choices, with a verdict on each"),
+    "lint": ("lint_command", "check kernels without compiling them to a binary"),
+    "repro": ("repro_command", "write a script that fails as a kernel does"),
     "reverse": ("reverse_command", "write IR as the Python of a kernel"),
     "ttl": ("ttl_command", "compile, run or check a kernel for Tenstorrent's cores"),
     "doctor": ("doctor_command", "show what is installed here, and how to get what is missing"),

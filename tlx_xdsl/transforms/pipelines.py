@@ -29,6 +29,7 @@ def ttgir_pipeline(
     buffer_selects: bool = True,
     calls_beside_tasks: bool = True,
     dead_accesses: bool = True,
+    synchronized_captures: bool = True,
     check_budget: bool = True,
 ) -> tuple[ModulePass, ...]:
     """The passes from the frontend's module to TTGIR for stock Triton, in order.
@@ -36,7 +37,8 @@ def ttgir_pipeline(
     The options are properties of Triton versions (`text.profiles.Profile`): `whole_views` is for those with
     `views_fill_allocations`, `native_clc` for those with `has_clc`, `native_gathers` for those with
     `has_local_gathers`, `native_dependents` for those with `has_dependent_launches`, `buffer_selects` for those with
-    `selects_buffers`, `cached_loads`, `calls_beside_tasks` and `dead_accesses` for those of that name.
+    `selects_buffers`, `cached_loads`, `calls_beside_tasks`, `dead_accesses` and `synchronized_captures` for those of
+    that name.
     Without `check_budget` what can't fit the target goes on, too: for looking at it, for it can never launch.
     """
     return (
@@ -119,6 +121,8 @@ def ttgir_pipeline(
         *(() if calls_beside_tasks else (_pass("tlx-inline-calls-with-tasks"),)),
         # 3.6 asserts at accesses that control never gets to.
         *(() if dead_accesses else (_pass("tlx-fold-branches"),)),
+        # 3.6 stores captures over what slower warps still read.
+        *(() if synchronized_captures else (_pass("tlx-insert-barrier-before-tasks"),)),
         # --- report ---
         # The layouts that the user prints or asserts: last, when they are final.
         _pass("tlx-dump-layout"),

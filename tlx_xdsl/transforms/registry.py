@@ -42,6 +42,7 @@ _MODULES = {
     "tlx-finalize-user-layouts": "transforms.layout.finalize_user_layouts",
     "tlx-fold-branches": "transforms.fold_branches",
     "tlx-inline-calls-with-tasks": "transforms.nvidia.inline_calls_with_tasks",
+    "tlx-insert-barrier-before-tasks": "transforms.nvidia.barrier_before_tasks",
     "tlx-insert-proxy-fences": "transforms.nvidia.proxy_fences",
     "tlx-insert-require-layout": "transforms.layout.insert_require_layout",
     "tlx-keep-memdesc-branches": "transforms.nvidia.memdesc_branches",

@@ -186,7 +186,7 @@ def test_a_read_that_nothing_orders_after_the_write():
         np.zeros((16, 16), np.float32), False,
     )  # fmt: skip
     assert any(at(between_tasks, "write") in note for note in report.notes)
-    assert "partition 0 has waited at no mbarrier so far" in report.notes
+    assert "partition 0 has waited at no barrier so far" in report.notes
     assert not run(between_tasks, np.zeros((16, 16), np.float32), True).warnings
 
 

@@ -59,10 +59,11 @@ def test_by_default_it_is_a_fault(stage):
         attention, "'o[0]' is read before it is written: 8192 of its 8192 elements, element [0, 0] first",
         *Attention().arguments, mark="reads", stage=stage, **BLACKWELL,
     )  # fmt: skip
-    written, by_product, hint, program = report.notes
+    written, by_product, hint, *story, program = report.notes
     assert written.startswith(f"'o' is written at {at(attention, 'writes')}, the default task: tlx.local_store(o[0]")
     assert ", partition 1: tlx.async_dot(p[0], v[0], o[0]" in by_product
     assert "--unwritten warn" in hint
+    assert story[0].startswith("the default task has ")
     assert program.startswith("in program (0, 0, 0)")
 
 

@@ -79,7 +79,7 @@ class _Watch:
         patch.setattr(Cluster, "begin", begun)
         patch.setattr(Cluster, "issue", issued)
         patch.setattr(Transfer, "complete", lambda transfer: recorder.complete(transfer, complete))
-        self._before(Task, "wait_for", lambda _task, queue, *_: recorder.wait(queue))
+        self._before(Task, "wait_for", lambda _task, queue, *_, **__: recorder.wait(queue))
 
     def buffers(self) -> None:
         """Shared and tensor memory: what is checked, what is moved, what is allocated."""
@@ -145,7 +145,11 @@ class _Watch:
         before = self._before
         before(Task, "release", lambda _task: order(Sync.RELEASE))
         before(Task, "acquire", lambda *_: order(Sync.ACQUIRE))
-        before(Task, "fence", lambda _task: order(Sync.FENCE_PROXY))
+        # A proxy fence for global memory alone is none for shared memory.
+        before(
+            Task, "fence",
+            lambda _task, in_shared=True, in_global=False: order(Sync.FENCE_PROXY if in_shared else Sync.FENCE),
+        )  # fmt: skip
         before(Task, "fence_cluster", lambda _task, **_: order(Sync.FENCE))
         before(NamedBarrier, "arrive", lambda *_: order(Sync.NAMED))
         before(Mbarrier, "arrive", lambda barrier, *_: touch(Kind.ARRIVE, barrier))

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+import tlx_xdsl
+import tlx_xdsl.language as tl
 from tests.gallery.synchronisation.example_runs import CASES
 from tests.unit import volume
-from tests.unit.ptx.compiled import add, changed, compiled_once, histogram, instead, matmul, matrices, softmax, without
-from tlx_xdsl.ptx import PtxFault
+from tests.unit.ptx.compiled import add, compiled_once, histogram, matmul, matrices, softmax
 from tlx_xdsl.runtime import ptx_stage
 from tlx_xdsl.runtime.interpret import interpret
 from tlx_xdsl.tools.tlx import main
@@ -65,59 +66,20 @@ def test_example(name):
     assert result.turns > 1000
 
 
-# What is wrong in the PTX ---------------------------------------------------------------------------------------------
-
-GEMM = {
-    "a fence": without(r"fence\.proxy\.async[^;]*;"),
-    "a wait for loads": without(r"mbarrier\.try_wait[^;]*;\s*@!complete bra\.uni waitLoop;", 1),
-    "the expected bytes": without(r"@%p\d+ mbarrier\.arrive\.expect_tx[^;]*;"),
-    "fewer bytes": instead(r"(arrive\.expect_tx[^;]*, )\d+;", r"\g<1>1024;"),
-    "an initialisation": without(r"@%p\d+ mbarrier\.init[^;]*;"),
-    "one arrival more": instead(r"(mbarrier\.init[^;]*, )1;", r"\g<1>2;"),
-    "a load": without(r"@%p\d+ cp\.async\.bulk\.tensor\.2d\.shared[^;]*;"),
-    "an arrival": without(r"@%p\d+ mbarrier\.arrive\.shared[^;]*;"),
-    "a wait for products": without(r"wgmma\.wait_group\.sync\.aligned 0;", -1),
-    "a fence of registers": without(r"wgmma\.fence\.sync\.aligned;"),
-    "a barrier of tasks": without(r"barrier\.sync \t1;"),
-    "registers given back": without(r"setmaxnreg\.dec[^;]*;"),
-}
+@tlx_xdsl.jit
+def through_addresses(addresses, out):
+    x = tl.load(addresses + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    i = tl.arange(0, 64)
+    tl.store(out + tl.program_id(0) * 64 + i, tl.load(x + i))
 
 
-@pytest.mark.parametrize("mistake", GEMM)
-def test_mistakes_in_a_gemm_are_found(mistake):
-    with changed(GEMM[mistake]), pytest.raises((PtxFault, AssertionError)) as error:
-        CASES["ws-gemm-small-tiles"]().run(stage="ptx", max_seconds=20)
-    assert mistake != "a fence" or "without a proxy fence in between" in str(error.value)
-
-
-AMPERE = {
-    "a wait for copies": without(r"cp\.async\.wait_group[^;]*;"),
-    "a barrier": without(r"bar\.sync[^;]*;"),
-    "a commit": without(r"cp\.async\.commit_group;", -1),
-}
-
-
-@pytest.mark.parametrize("mistake", AMPERE)
-def test_mistakes_with_cp_async_are_found(mistake):
-    a, b = matrices()
-    c = np.zeros((128, 64), np.float32)
-    with changed(AMPERE[mistake]), pytest.raises(PtxFault, match=r"nothing orders it|nothing has written"):
-        interpret(matmul, (2, 1), a, b, c, 128, 64, 160, BLOCK=64, DEPTH=32, stage="ptx", target="sm_80")
-
-
-BLACKWELL = {
-    "a commit": without(r"@%p\d+ tcgen05\.commit[^;]*;"),
-    "a wait": without(r"mbarrier\.try_wait[^;]*;\s*@!complete bra\.uni waitLoop;", 0),
-    "a fence": without(r"fence\.proxy\.async[^;]*;", -1),
-    "the allocation": without(r"@%p\d+ tcgen05\.alloc[^;]*;"),
-    "a bit of a descriptor": instead(r"(tcgen05\.mma[^;]*, %rd\d+, %rd\d+, )%r\d+,", r"\g<1>%r0,"),
-}
-
-
-@pytest.mark.parametrize("mistake", BLACKWELL)
-def test_mistakes_on_blackwell_are_found(mistake):
-    with changed(BLACKWELL[mistake]), pytest.raises((PtxFault, AssertionError)):
-        CASES["blackwell-gemm-ragged"]().run(stage="ptx", max_seconds=20)
+def test_arrays_that_are_reached_by_addresses():
+    arrays = np.random.default_rng(0).standard_normal((2, 2, 64)).astype(np.float32)
+    x, y = arrays[1, 0].copy(), arrays[0, 1].copy()
+    out = np.zeros((2, 64), np.float32)
+    addresses = np.array([x.ctypes.data, y.ctypes.data], np.int64)
+    interpret(through_addresses, 2, addresses, out, stage="ptx", reachable=[x, y])
+    np.testing.assert_array_equal(out, [x, y])
 
 
 def test_the_command(tmp_path, capsys):

@@ -39,7 +39,7 @@ def traffic_of(ptx, shared, bits, target="sm_90a"):
 
 
 @pytest.mark.backend
-def test_wavefronts_are_those_that_layouts_tell():
+def test_wavefronts_are_those_of_layouts():
     cases = ACCESSES if volume.is_full() else ACCESSES[::5]
     for case, (ptx, shared) in zip(cases, lowered([through_buffer(*case) for case in cases]), strict=True):
         costs = [best_access(*case, store=store) for store in (True, False)]
@@ -50,7 +50,7 @@ def test_wavefronts_are_those_that_layouts_tell():
 
 
 @pytest.mark.backend
-def test_sectors_are_those_that_layouts_tell():
+def test_sectors_are_those_of_layouts():
     cases = [(layout, bits) for bits in (8, 16, 32) for layout in (ACCUMULATOR, ROWS, COLUMNS, DEFAULT)]
     modules = [through_buffer(layout, SwizzledSharedLayout(1, 1, 1, (1, 0)), TILE, bits) for layout, bits in cases]
     for (layout, bits), (ptx, shared) in zip(cases, lowered(modules), strict=True):

@@ -80,3 +80,14 @@ def of_a_tuple(out, pair, rest):
 @tlx_xdsl.jit
 def rank_in_cluster(out):
     tl.store(out + tl.program_id(0), tlx.cluster_cta_rank())
+
+
+@tlx_xdsl.jit
+def product(a, b, c, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    sums = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for start in range(0, n, 32):
+        k = start + tl.arange(0, 32)
+        sums = tl.dot(tl.load(a + row[:, None] * n + k), tl.load(b + k[:, None] * n + column), sums)
+    tl.store(c + row[:, None] * n + column, sums.to(tl.float16))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 import threading
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -196,3 +198,11 @@ def test_gradients(operators):
     x = torch.randn(16, requires_grad=True)
     double(x).sum().backward()
     assert torch.equal(x.grad, torch.full((16,), 2.0))
+
+
+@needs_torch
+def test_the_example_of_an_operator_of_ones_own():
+    example = Path(__file__).parents[3] / "examples" / "torch_operator.py"
+    done = subprocess.run([sys.executable, example], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "opcheck: fine"

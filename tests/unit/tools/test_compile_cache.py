@@ -63,10 +63,14 @@ def test_the_second_time_it_is_read(kernel, capsys, monkeypatch):
 
 
 @pytest.mark.backend
-def test_nothing_of_the_compiler_is_loaded_for_it(kernel):
+@pytest.mark.parametrize("by_value", [False, True])
+def test_nothing_of_the_compiler_is_loaded_for_it(kernel, by_value):
+    arguments = ["--size", "N=256", "--arg", "x_ptr=randn:fp32[N],y_ptr=empty[N]"] if by_value else []
+    if by_value:
+        kernel.write_text(KERNEL.partition("TLX_COMPILE")[0])
     program = (
         "import sys\nfrom tlx_xdsl.tools.tlx import main\n"
-        "status = main(['compile', 'mad.py:mad', '-o', 'out', '-q'])\n"
+        f"status = main(['compile', 'mad.py:mad', '-o', 'out', '-q', *{arguments}])\n"
         "print(status, [name for name in ('xdsl', 'numpy', 'triton', 'torch') if name in sys.modules])"
     )
     first, second = (
@@ -74,7 +78,7 @@ def test_nothing_of_the_compiler_is_loaded_for_it(kernel):
         for _ in range(2)
     )
     assert "xdsl" in first
-    assert second == "0 []\n"
+    assert second == ("0 ['numpy']\n" if by_value else "0 []\n")
 
 
 @pytest.mark.backend

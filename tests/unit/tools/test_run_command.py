@@ -352,3 +352,9 @@ def test_what_can_not_be_loaded(kernels, capsys, spec, message):
     assert "error: " in error
     assert message in error
     assert "internal" not in error
+
+
+@pytest.mark.parametrize("option", ["--profile", "--compare"])
+def test_what_only_final_ptx_has(kernels, capsys, option):
+    assert main(["run", f"{kernels}:runs_off", "--grid", "1", "--arg", "x=randn:i32[4]", option]) == 1
+    assert f"error: {option}: only with --stage ptx" in capsys.readouterr().err

@@ -24,7 +24,7 @@ def scale(x_ptr, y_ptr, N, stride, factor, BLOCK: tl.constexpr, DTYPE: tl.conste
 """
 
 VALUES = [
-    "--size", "N=500", "--arg", "x_ptr=randn:fp16[4,512],y_ptr=empty:fp32[4,512]", "--arg", "stride=512",
+    "--size", "N=500", "--arg", "x_ptr=randn:fp16[4,512],y_ptr=zeros:fp32[4,512]", "--arg", "stride=512",
     "--arg", "factor=2.0", "--arg", "BLOCK=512",
 ]  # fmt: skip
 
@@ -129,14 +129,14 @@ def test_a_kernel_says_which_names_it_knows(kernel):
 
 def test_descriptors_are_described_by_value(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    Path("copy.py").write_text(
+    Path("mover.py").write_text(
         "import triton.language as tl\nimport tlx_xdsl\n\n\n@tlx_xdsl.jit\ndef move(src, dst):\n"
         "    dst.store([0, 0], src.load([0, 0]))\n"
     )
     given = "desc(randn:fp16[64,64], [32,32])"
     arguments = ["--arg", f"src={given}", "--arg", f"dst={given}"]
-    assert main(["compile", "copy.py:move", *arguments, "--emit", "ttir", "-o", "-"]) == 0
+    assert main(["compile", "mover.py:move", *arguments, "--emit", "ttir", "-o", "-"]) == 0
     assert "tensordesc<32x32xf16>" in capsys.readouterr().out
     descriptor = TensorDescriptor.from_tensor(np.zeros((64, 64), np.float16), [32, 32])
-    entry = load_kernel("copy.py:move")[0].signature_of(descriptor, descriptor)
+    entry = load_kernel("mover.py:move")[0].signature_of(descriptor, descriptor)
     assert entry["signature"] == dict.fromkeys(("src", "dst"), "tensordesc<fp16[32, 32]>")

@@ -295,8 +295,12 @@ def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
         case ttg.MemDescReshapeOp() | ttg.MemDescReinterpretOp() if base.slot is not None:
             # The bytes in another order: a part of it may be any.
             return View(base.allocation, base.slot, base.box, (), is_exact=base.is_exact and _is_as_large(op))
+        case ttg.MemDescTransOp() if base.slot is not None:
+            return base
         case _ if base.box is not None and len(base.axes) == len(shape):
             return _part(op, base, known, facts)
+        case ttg.MemDescSubsliceOp() | tlx.MemDescDynamicSubsliceOp() if base.slot is not None:
+            return View(base.allocation, base.slot, base.box, (), is_exact=False)
         case _:
             raise UnprovedError(op, f"which part of '{op.operands[0].name_hint or 'the buffer'}' this is, is not known")
 

@@ -6,6 +6,7 @@ loop that only computes what matters is one step, a function of the values that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -193,13 +194,31 @@ def acts(op: Operation) -> bool:
     """Whether an operation does something that other tasks may see in this thread block, or whose end must be known."""
     effects = effects_of(op)
     if effects.accesses is None:
-        return not op.regions
+        return not op.regions and not _only_computes(op)
     if effects.sync & (Sync.NAMED | Sync.CLUSTER | Sync.ORDERED) or effects.completes_on is not None:
         return True
     return any(
         access.space is not Space.GLOBAL and access.kind & ~(Kind.ALLOC | Kind.FREE | Kind.PREFETCH)
         for access in accesses_of(op) or ()
     )
+
+
+_ARITHMETIC = frozenset((
+    "abs", "add", "and", "bfe", "bfi", "brev", "clz", "copysign", "cos", "cvt", "div", "ex2", "fma", "lg2", "lop3",
+    "mad", "max", "min", "mov", "mul", "neg", "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "selp", "set", "setp",
+    "shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "tanh", "xor",
+))  # fmt: skip
+"""Instructions of PTX that only compute with registers (PTX ISA, "Instructions")."""
+
+
+def _only_computes(op: Operation) -> bool:
+    """Whether all that inline PTX does is to compute: with side effects it may be declared to stay where it is."""
+    if not isinstance(op, tt.ElementwiseInlineAsmOp):
+        return False
+    text = re.sub(r"//[^\n]*|/\*.*?\*/|[{}]", " ", op.asm_string.data, flags=re.DOTALL)
+    statements = [re.sub(r"^@!?\S+", "", each.strip()).split() for each in text.split(";")]
+    words = [each[0] for each in statements if each]
+    return all(word == ".reg" or word.partition(".")[0] in _ARITHMETIC for word in words)
 
 
 def roots_of(function: Operation) -> Iterator[SSAValue]:
@@ -227,12 +246,7 @@ def _decides(op: Operation, value: SSAValue) -> bool:
 def global_signal(function: tt.FuncOp) -> Operation | None:
     """The first operation through which programs, or tasks, may wait for each other in global memory."""
     for op in function.walk():
-        is_loop = isinstance(op, scf.WhileOp)
-        if (
-            is_loop
-            or (global_access(op, Kind.ATOMIC) is not None and not op.name.startswith("ttng."))
-            or _is_volatile(op)
-        ):
+        if (global_access(op, Kind.ATOMIC) is not None and not op.name.startswith("ttng.")) or _is_volatile(op):
             return op
     return None
 

@@ -51,6 +51,7 @@ MOST_PERIOD = 1 << 10
 MOST_REACH = 28
 """Turns of a loop by which one task may be ahead of another that is to come."""
 SECONDS = 60.0
+"""Seconds of a processor for the proof of a module."""
 
 Answer = Literal["proved", "refuted", "unproved"]
 
@@ -90,6 +91,7 @@ class Proof:
 ASSUMPTIONS = (
     "integer arguments are not negative, and indices do not wrap around in their integer type",
     "global memory from which bounds are read does not change meanwhile",
+    "loops in which nothing synchronises come to an end",
 )
 """What a proof assumes."""
 
@@ -109,7 +111,7 @@ def prove(module: ModuleOp, *, seconds: float = SECONDS) -> list[Proof]:
 
 
 def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float) -> Proof:
-    began = time.perf_counter()
+    began = time.process_time()
     search: _Search | None = None
     answer: Answer = "proved"
     reason: Diagnostic | None = None
@@ -130,7 +132,7 @@ def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float) -> Proof:
     except UnprovedError as error:
         answer, reason = "unproved", _described(error)
     return Proof(
-        function.sym_name.data, answer, reason, 0 if search is None else search.states, time.perf_counter() - began,
+        function.sym_name.data, answer, reason, 0 if search is None else search.states, time.process_time() - began,
         tuple(_constant_loops(function)), () if search is None else search.steps(),
         1 if search is None else len(search.codes), tuple(required.values()),
     )  # fmt: skip
@@ -314,7 +316,7 @@ class _Search:
 
     def spend(self, state: State) -> None:
         """Raises UnprovedError where time is up."""
-        if self.states > MOST_STATES or time.perf_counter() > self.until:
+        if self.states > MOST_STATES or time.process_time() > self.until:
             raise UnprovedError(self.busiest(state), f"no end after {self.states} states: tasks may run apart here")
 
     def busiest(self, state: State) -> Operation:

@@ -33,3 +33,5 @@ class Sync(Flag):
     """The release or acquire is at the barrier of the cluster."""
     ORDERED = auto()
     """Nothing is ordered for other threads, but the operation must not be merged, moved or dropped."""
+    THREADS = auto()
+    """All threads that run the region take part, or none goes on."""

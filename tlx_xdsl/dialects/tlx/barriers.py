@@ -65,7 +65,7 @@ class NamedBarrierWaitOp(_NamedBarrierOp):
     """
 
     name = "tlx.named_barrier_wait"
-    EFFECTS: ClassVar = Effects(sync=Sync.NAMED | Sync.RELEASE | Sync.ACQUIRE)
+    EFFECTS: ClassVar = Effects(sync=Sync.NAMED | Sync.RELEASE | Sync.ACQUIRE | Sync.THREADS)
 
 
 @irdl_op_definition
@@ -73,7 +73,7 @@ class NamedBarrierArriveOp(_NamedBarrierOp):
     """Arrive at a named barrier without waiting (PTX: bar.arrive): `tlx.named_barrier_arrive %id, 256`."""
 
     name = "tlx.named_barrier_arrive"
-    EFFECTS: ClassVar = Effects(sync=Sync.NAMED | Sync.RELEASE)
+    EFFECTS: ClassVar = Effects(sync=Sync.NAMED | Sync.RELEASE | Sync.THREADS)
 
 
 @irdl_op_definition

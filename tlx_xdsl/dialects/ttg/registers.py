@@ -27,9 +27,9 @@ from tlx_xdsl.dialects.base import (
     ANY_TENSOR,
     FLOAT_TENSOR,
     I8_TENSOR,
-    ORDERED,
     POINTER,
     Effects,
+    Sync,
     TritonOp,
     TypeIs,
     allocates,
@@ -185,7 +185,7 @@ class BarrierOp(TritonOp):
     """
 
     name = "ttg.barrier"
-    EFFECTS: ClassVar = ORDERED
+    EFFECTS: ClassVar = Effects(sync=Sync.ORDERED | Sync.THREADS)
 
     addr_space = prop_def(IntegerAttr.constr(i32), prop_name="addrSpace")
 
@@ -220,7 +220,7 @@ class LocalBarrierOp(TritonOp):
     """The operation of Triton 3.6 that `ttg.barrier local` replaces."""
 
     name = "ttg.local_barrier"
-    EFFECTS: ClassVar = ORDERED
+    EFFECTS: ClassVar = Effects(sync=Sync.ORDERED | Sync.THREADS)
 
     assembly_format = "attr-dict"
 

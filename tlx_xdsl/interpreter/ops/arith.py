@@ -132,7 +132,8 @@ def divide(op: Operation) -> Binary:
         function = _as_unsigned(op, function)
 
     def run(a: Array, b: Array) -> Array:
-        if np.all(b):
+        # Most often it is a number, which numpy's function takes long to look at.
+        if bool(b) if isinstance(b, np.generic) else np.all(b):
             return function(a, b)
         if is_scalar and np.ndim(b) == 0:
             report_warning(op, "integer division by zero: the result may be anything")

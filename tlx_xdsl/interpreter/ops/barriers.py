@@ -17,7 +17,7 @@ from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.mbarrier import Mbarrier, Passage
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.orders.touches import Touch
-from tlx_xdsl.interpreter.registry import Coroutine, Unary, Waiting, action, blocking, effect
+from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, Waiting, action, blocking, effect, step
 
 # mbarriers -------------------------------------------------------------------------------------------------------
 
@@ -113,19 +113,31 @@ def inval_barrier(task: Task, op: ttng.InvalBarrierOp, view: View) -> None:
     view.memory.ended = op
 
 
-@action(ttng.BarrierExpectOp)
-def barrier_expect(task: Task, op: ttng.BarrierExpectOp, view: View, pred: np.bool_) -> None:
+@step(ttng.BarrierExpectOp)
+def barrier_expect(op: ttng.BarrierExpectOp) -> Run:
     """Expect bytes, and arrive once."""
-    if pred:
-        usable_barrier(task, op, view).expect(op.size.value.data)
-        arrive(task, op, view, 1)
+    size = op.size.value.data
+
+    def run(task: Task, view: View, pred: np.bool_) -> Coroutine:
+        yield None
+        if pred:
+            usable_barrier(task, op, view).expect(size)
+            arrive(task, op, view, 1)
+
+    return run
 
 
-@action(ttng.ArriveBarrierOp)
-def arrive_barrier(task: Task, op: ttng.ArriveBarrierOp, view: View, pred: Any = True) -> None:
+@step(ttng.ArriveBarrierOp)
+def arrive_barrier(op: ttng.ArriveBarrierOp) -> Run:
     """One thread arrives for all of the task, after all that they have done."""
-    if pred:
-        arrive(task, op, view, op.count.value.data)
+    count = op.count.value.data
+
+    def run(task: Task, view: View, pred: Any = True) -> Coroutine:
+        yield None
+        if pred:
+            arrive(task, op, view, count)
+
+    return run
 
 
 @action(tlx.ArriveRemoteOp)
@@ -144,11 +156,19 @@ def arrive_per_thread(task: Task, op: tlx.ArrivePerThreadOp, view: View, pred: A
         arrive(task, op, view, task.threads)
 
 
-@blocking(ttng.WaitBarrierOp)
-def wait_barrier(task: Task, op: ttng.WaitBarrierOp, view: View, number: np.int32, *rest: Any) -> Coroutine:
+@step(ttng.WaitBarrierOp)
+def wait_barrier(op: ttng.WaitBarrierOp) -> Run:
     """Wait for the phase of the given parity, and acquire what those have released that completed it."""
-    if op.pred is not None and not rest[0]:
-        return
+    has_predicate = op.pred is not None
+
+    def run(task: Task, view: View, number: np.int32, *rest: Any) -> Coroutine:
+        if not has_predicate or rest[0]:
+            yield from _wait(task, op, view, number)
+
+    return run
+
+
+def _wait(task: Task, op: Operation, view: View, number: np.int32) -> Coroutine:
     barrier = usable_barrier(task, op, view)
     # Stock's warp specialisation extends the parity by its sign.
     parity = 1 if number == -1 else int(number)

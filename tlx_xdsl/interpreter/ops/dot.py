@@ -15,7 +15,7 @@ from tlx_xdsl.interpreter.matmul import decode, decode_scales, multiply, multipl
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.tma import check_tile
-from tlx_xdsl.interpreter.registry import Coroutine, Run, Ternary, Unary, blocking, one_or_all, pure
+from tlx_xdsl.interpreter.registry import Coroutine, Run, Ternary, Unary, blocking, one_or_all, pure, step
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.rounding import round_to
 
@@ -63,15 +63,28 @@ def _queue(task: Task) -> Queue:
     return task.queue("wgmma", in_order=True)
 
 
-@blocking(ttng.WarpGroupDotOp)
-def warp_group_dot(
-    task: Task, op: ttng.WarpGroupDotOp, a: View | Array, b: View, c: Any, use_c: Any = True
-) -> Coroutine:
+@step(ttng.WarpGroupDotOp)
+def warp_group_dot(op: ttng.WarpGroupDotOp) -> Run:
     """Each product is a group of its own; a synchronous one waits for it, and for all before."""
     dtype = dtype_of(op.d.type)
     is_async = bool(op.is_async.value.data)
     tf32 = op.input_precision.value.data == InputPrecision.TF32.value
-    yield None
+
+    def run(task: Task, a: View | Array, b: View, c: Any, use_c: Any = True) -> Coroutine:
+        yield None
+        result = _multiply(task, op, a, b, c if use_c else None, dtype, tf32=tf32)
+        if is_async:
+            return result
+        yield from task.wait_for(result.queue, result.number, op)
+        return result.value
+
+    return run
+
+
+def _multiply(
+    task: Task, op: ttng.WarpGroupDotOp, a: View | Array, b: View, c: Any, dtype: np.dtype[Any], *, tf32: bool
+) -> InFlight:
+    """Issue a product, which is added to `c` where there is one."""
     queue = _queue(task)
     actor, clock = queue.actor(op), queue.knowledge(task.clock)
     for operand in (a, b):
@@ -85,14 +98,11 @@ def warp_group_dot(
 
     def finish(_transfer: Transfer) -> None:
         left = a.read(op) if isinstance(a, View) else a
-        added = (c.value if isinstance(c, InFlight) else c) if use_c else None
+        added = c.value if isinstance(c, InFlight) else c
         result.value = multiply(left, b.read(op), added, dtype, tf32=tf32)
 
     task.issue(queue, op, finish)
-    if is_async:
-        return result
-    yield from task.wait_for(queue, result.number, op)
-    return result.value
+    return result
 
 
 @blocking(ttng.WarpGroupDotWaitOp)

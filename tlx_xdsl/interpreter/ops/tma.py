@@ -24,20 +24,26 @@ from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.barriers import deliver, usable_barrier
-from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, immediate, pure
+from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, immediate, pure, step
 from tlx_xdsl.numerics.arrays import Array, unsigned, where
 
 # Loads ---------------------------------------------------------------------------------------------------------------
 
 
-@action(ttng.AsyncTMACopyGlobalToLocalOp)
-def copy_to_local(task: Task, op: ttng.AsyncTMACopyGlobalToLocalOp, desc: Descriptor, *rest: Any) -> None:
+@step(ttng.AsyncTMACopyGlobalToLocalOp)
+def copy_to_local(op: ttng.AsyncTMACopyGlobalToLocalOp) -> Run:
     """The block arrives some time, and its bytes complete on the barrier."""
-    corner = [int(at) for at in rest[: len(op.coord)]]
-    barrier, target, pred = rest[-3:]
-    if pred:
-        desc.check_start(op, corner)
-        start_load(task, op, desc, target, barrier, lambda memory: desc.load(op, memory, corner))
+    rank = len(op.coord)
+
+    def run(task: Task, desc: Descriptor, *rest: Any) -> Coroutine:
+        yield None
+        corner = [int(at) for at in rest[:rank]]
+        barrier, target, pred = rest[-3:]
+        if pred:
+            desc.check_start(op, corner)
+            start_load(task, op, desc, target, barrier, lambda memory: desc.load(op, memory, corner))
+
+    return run
 
 
 def start_load(

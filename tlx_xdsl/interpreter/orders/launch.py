@@ -114,10 +114,10 @@ class _Run:
         """Go on with all that touches nothing, until all that is left may touch something, or waits."""
         for each in [*self._running]:
             self._go_on(each)
-        while self.waiting and self._has_room() and not (self._may_cancel and self._running):
+        while self.waiting and self._has_place() and not (self._may_cancel and self._running):
             self._launch()
 
-    def _has_room(self) -> bool:
+    def _has_place(self) -> bool:
         return not self._running or len(self._running) < resident_clusters(self._running[0].cluster)
 
     def _launch(self) -> None:
@@ -206,7 +206,7 @@ class _Run:
             for transfer in scheduler.ready_transfers(running.cluster):
                 if self._touches(transfer.op) and (running.cluster.tasks or transfer.queue.outlives):
                     found[self._name(running, transfer)] = running, transfer
-        if self._may_cancel and self.waiting and self._has_room():
+        if self._may_cancel and self.waiting and self._has_place():
             found[LAUNCHER] = None
         return found
 
@@ -295,7 +295,7 @@ class _Run:
                 fault.notes = (*fault.notes, *residency(first, len(self._running), len(self.waiting)))
             raise fault
 
-    # What observers are told -----------------------------------------------------------------------------------------
+    # Reports to observers --------------------------------------------------------------------------------------------
 
     def began(self, cluster: Cluster) -> None:
         """As `Observer.began`."""

@@ -220,9 +220,9 @@ class Orders:
         node, agent = self._nodes[earlier], later.chosen
         between = [each for each in range(earlier + 1, number) if not self._nodes[each].before >> earlier & 1]
         is_next = self._last.get(agent, -1) < earlier
-        has_polled = is_next and (agent in node.tried or agent in node.polling)
-        # It has polled in vain there, which is no other where nothing that matters comes between.
-        if has_polled and not any(depend(self._nodes[each].touches, later.touches) for each in between):
+        was_in_vain = is_next and (agent in node.tried or agent in node.polling)
+        if was_in_vain and not any(depend(self._nodes[each].touches, later.touches) for each in between):
+            # It would poll in vain there again: nothing that matters for it comes between.
             return
         passed, firsts = 0, list[str]()
         for each in between:

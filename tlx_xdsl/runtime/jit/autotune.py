@@ -1,4 +1,8 @@
-"""Autotuning with Triton: configurations with clusters, an account of those that could never launch, and the CPU."""
+"""Autotuning with Triton: compiled in parallel, checked, stored; with clusters, and an account of what was left out.
+
+Triton's autotuner compiles and measures one configuration after the other. Here forked processes compile (`ahead.py`)
+while the GPU measures what is ready, and what was found is on disk for the next process (`winners.py`).
+"""
 
 # Triton's runtime has no types: what comes from it is of unknown type to a checker.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -8,17 +12,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from math import inf
 from typing import Any, cast
 
 import triton
+from triton import knobs
 from triton.runtime.autotuner import Autotuner
+from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.progress import Progress
 from tlx_xdsl.runtime.cpu.autotune import CpuAutotuner
+from tlx_xdsl.runtime.jit.ahead import Answer, compiled_ahead
+from tlx_xdsl.runtime.jit.stand_in_driver import leave_the_gpu
 from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
+from tlx_xdsl.runtime.jit.winners import Winners, device_name
 from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
+from tlx_xdsl.runtime.reference_check import Reference, difference, expected_of, poison
+from tlx_xdsl.runtime.speeds import Source, Speed, SpeedReport
+from tlx_xdsl.targets import target_of
 
 LOG = logging.getLogger("tlx_xdsl.autotune")
 
@@ -65,16 +84,42 @@ class Config(triton.Config):
 
 
 class TLXAutotuner(Autotuner):
-    """Triton's autotuner, which reports what it left out, and finds the best configuration for the CPU, too.
+    """Triton's autotuner, which compiles in parallel, checks, keeps what it finds, and tunes for the CPU, too.
 
+    report: the configurations of the last search in the order of their speed; None before the first.
     pruned: the configurations that could never launch, with the reason for each.
+    wrong: those whose results differ from the reference, with the difference.
+    compile_seconds, measure_seconds: of the last search, the first over all processes that have compiled.
     on_cpu: the search by times of the CPU, for launches on arrays that are there.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        *args: Any,
+        reference: Reference | None = None,
+        tolerance: float | None = None,
+        keep: float | None = None,
+        processes: int | None = None,
+        progress: bool | None = None,
+        cache_results: bool | None = None,
+        **kwargs: Any,
+    ):
+        # Triton is to ask us for what is on disk, whatever that is.
+        super().__init__(*args, **kwargs, cache_results=True)
         self.pruned: dict[triton.Config, str] = {}
-        self.on_cpu = CpuAutotuner(*args, **kwargs)
+        self.wrong: dict[triton.Config, str] = {}
+        self._left: dict[triton.Config, str] = {}
+        self.report: SpeedReport | None = None
+        self.compile_seconds = self.measure_seconds = 0.0
+        self.on_cpu = CpuAutotuner(*args, **kwargs, cache_results=bool(cache_results))
+        self._reference, self._tolerance, self._keep = reference, tolerance, keep
+        self._processes, self._progress = processes, progress
+        self._in_tritons_file = bool(cache_results) or knobs.autotuning.cache
+        self._keeps = cache_results if cache_results is not None else os.environ.get("TRITON_CACHE_AUTOTUNING") != "0"
+        self._expected: dict[str, Any] = {}
+        self._call: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+        self.nargs: Any = None
+        """Arguments by position, by their names; while a launch is under way."""
 
     @property
     def kernel(self) -> Any:
@@ -84,30 +129,25 @@ class TLXAutotuner(Autotuner):
             fn = fn.fn
         return cast(Any, fn)
 
-    def _bench(self, *args: Any, config: triton.Config, **meta: Any) -> Any:
-        kernel = self.kernel
-        kernel.refusal = None
-        timings = super()._bench(*args, config=config, **meta)
-        if kernel.refusal is not None:
-            self.pruned[config] = kernel.refusal.message
-        return timings
-
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the best configuration, which the first launch for new values of the key looks for.
 
-        What that leaves out because it could never launch is logged as a warning of `tlx_xdsl.autotune`.
+        What that leaves out because it could never launch, or computes something else than the reference, is logged
+        as a warning of `tlx_xdsl.autotune`.
+
+        Raises CompilationError where none computes what the reference says, and as launches do.
         """
         kernel = self.kernel
         if isinstance(kernel, TritonKernel) and kernel.runs_here(args, kwargs):
             result = self.on_cpu.run(*args, **kwargs)
             self.best_config = self.on_cpu.best_config
             return result
-        before = set(self.pruned)
-        result = super().run(*args, **kwargs)
-        new = {config: reason for config, reason in self.pruned.items() if config not in before}
-        if new:
-            LOG.warning("%s", self._account(new))
-        return result
+        self._call = args, kwargs
+        try:
+            return super().run(*args, **kwargs)
+        finally:
+            # Tensors must not live as long as the kernel.
+            self._call, self._expected = ((), {}), {}
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Compile all configurations but those that could never launch."""
@@ -121,19 +161,214 @@ class TLXAutotuner(Autotuner):
         self.nargs = None
         return compiled
 
-    def check_disk_cache(self, tuning_key: Any, configs: Any, bench_fn: Callable[[], None]) -> bool:
-        """Take timings from the disk, where none are of clusters: Triton reads back its own settings only."""
-        if any(getattr(config, CLUSTER_OPTION, None) is not None for config in configs):
-            bench_fn()
-            return False
-        return super().check_disk_cache(tuning_key, configs, bench_fn)
+    def rank(self, *args: Any, grid: Any, **kwargs: Any) -> SpeedReport:
+        """The configurations in the order that a model expects, without a compile and without a GPU.
 
-    def _account(self, pruned: dict[triton.Config, str]) -> str:
-        head = f"{self.kernel.__name__}: {len(pruned)} of {len(self.configs)} configurations were left out"
-        return "\n".join((f"{head}, because they could never launch:", *(f"  {c}: {why}" for c, why in pruned.items())))
+        Takes the arguments of a launch; tensors may be numpy arrays, or of any device.
+        """
+        # A launch whose configuration is known loads no xDSL.
+        from tlx_xdsl.runtime.jit.ranking import ranked
+
+        start = time.perf_counter()
+        named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
+        target = target_of(_capability()).name
+        found = [speed for _, speed in ranked(self.kernel.source, self.configs, named, grid, target)]
+        return SpeedReport.of(self.kernel.__name__, target, "estimated", found, time.perf_counter() - start)
+
+    def check_disk_cache(self, tuning_key: Any, configs: Sequence[Any], bench_fn: Callable[[], None]) -> bool:
+        """Take the times of these configurations from the disk, or measure them; return whether they were there."""
+        start = time.perf_counter()
+        place = None
+        if self._keeps and isinstance(self.kernel, TritonKernel):
+            place = Winners.of(self.kernel, tuning_key, configs, self._reference is not None, self._keep)
+            if (stored := place.read(configs)) is not None:
+                self._choose(tuning_key, stored)
+                self._report("stored", start)
+                return True
+
+        def search() -> None:
+            self._search(tuning_key, configs, self._first_ones(configs))
+
+        # Triton reads back its own settings only.
+        knows = all(getattr(config, CLUSTER_OPTION, None) is None for config in configs)
+        if self._in_tritons_file and knows:
+            found = super().check_disk_cache(tuning_key, configs, search)
+            by_name = {str(config): times for config, times in self.configs_timings.items()}
+            self.configs_timings = {config: by_name.get(str(config), [inf] * 3) for config in configs}
+        else:
+            search()
+            found = False
+        self._report("stored" if found else "measured", start)
+        if place is not None and any(times[0] < inf for times in self.configs_timings.values()):
+            place.write(configs, self.configs_timings, device_name())
+        return found
+
+    def _first_ones(self, configs: Sequence[Any]) -> Sequence[Any]:
+        """The configurations that are worth a measurement: the first ones of the model, where `keep` says how many."""
+        if self._keep is None or not isinstance(self.kernel, TritonKernel):
+            return configs
+        from tlx_xdsl.runtime.jit.ranking import ranked
+
+        args, kwargs = self._call
+        most = self._keep if isinstance(self._keep, int) else max(1, round(len(configs) * self._keep))
+        named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
+        order = ranked(self.kernel.source, configs, named, named.pop("grid"), target_of(_capability()).name)
+        for config, speed in order:
+            if speed.milliseconds is None:
+                self.pruned[config] = speed.remark
+        order = sorted((each for each in order if each[1].milliseconds is not None), key=lambda each: each[1].median)
+        for config, speed in order[int(most) :]:
+            self._left[config] = f"not measured: the model expects {speed.median:.4g} ms"
+        # Where the model knows nothing of any of them, compiling says why.
+        return [config for config, _ in order[: int(most)]] or configs
+
+    # --- the search ----------------------------------------------------------------------------------------------
+
+    def _search(self, tuning_key: Any, known: Sequence[Any], configs: Sequence[Any]) -> None:
+        """Measure configurations, each as soon as it is compiled, and choose the fastest of all that are known."""
+        args, kwargs = self._call
+        start = time.time()
+        refused = set(self.pruned) | set(self.wrong)
+        if self._reference is not None:
+            self._expected = expected_of(self._reference, {**self.nargs, **kwargs})
+        timings: dict[Any, Any] = {}
+        self.compile_seconds, self.measure_seconds = 0.0, 0.0
+        capability = _capability()
+        ready = compiled_ahead(
+            lambda number: self._compile(configs[number], capability), range(len(configs)), self._processes
+        )
+        with closing(ready), Progress(len(configs), "configurations", wanted=self._progress) as progress:
+            for found in ready:
+                answer = found if isinstance(found, Answer) else Answer(found)
+                for message, category, file, line in answer.warnings:
+                    warnings.warn_explicit(message, category, file, line)
+                config = configs[answer.number]
+                self.compile_seconds += answer.seconds
+                begin = time.perf_counter()
+                if isinstance(answer.error, DoesNotFitError):
+                    self.kernel.refusal, self.pruned[config] = answer.error, answer.error.message
+                    timings[config] = [inf] * 3
+                else:
+                    timings[config] = self._bench(*args, config=config, **kwargs)
+                best = min(timings, key=_median_in(timings))
+                self.measure_seconds += time.perf_counter() - begin
+                progress.advance()
+                progress.note(f"best {_median_in(timings)(best):.4g} ms")
+        self._warn([config for config in known if {config} & (set(self.pruned) | set(self.wrong)) - refused])
+        if self.wrong and all(timings[config][0] == inf for config in configs):
+            first = next(f"{each}: {self.wrong[each]}" for each in configs if each in self.wrong)
+            name = self.kernel.__name__
+            raise CompilationError(f"{name}: no configuration computes what the reference says", notes=(first,))
+        self.bench_time = time.time() - start
+        self._choose(tuning_key, {config: timings.get(config, [inf] * 3) for config in known})
+        self.pre_hook({**self.nargs, **kwargs, **self.cache[tuning_key].all_kwargs()}, reset_only=True)
+
+    def _choose(self, tuning_key: Any, timings: Mapping[Any, Sequence[float]]) -> None:
+        self.configs_timings = dict(timings)
+        self.cache[tuning_key] = min(timings, key=_median_in(timings))
+
+    def _compile(self, config: Any, capability: int) -> None:
+        """Compile one configuration in a forked process, for the cache."""
+        leave_the_gpu(capability)
+        args, kwargs = self._call
+        current = {**kwargs, **config.all_kwargs()}
+        if config.pre_hook is not None:
+            # It may say the block of a descriptor.
+            config.pre_hook({**self.nargs, **current})
+        self.fn.run(*args, **{**current, "warmup": True})
+
+    def _bench(self, *args: Any, config: triton.Config, **meta: Any) -> Any:
+        kernel = self.kernel
+        kernel.refusal = None
+        if self._expected:
+            try:
+                text = self._checked(args, config, meta)
+            except DoesNotFitError as error:
+                self.pruned[config] = error.message
+                return [inf] * 3
+            if text is not None:
+                self.wrong[config] = text
+                return [inf] * 3
+        timings = super()._bench(*args, config=config, **meta)
+        if kernel.refusal is not None:
+            self.pruned[config] = kernel.refusal.message
+        return timings
+
+    def _checked(self, args: Sequence[Any], config: Any, meta: Mapping[str, Any]) -> str | None:
+        """Launch once, and compare with the reference; return the difference in words, None for none."""
+        current = {**meta, **config.all_kwargs()}
+        named = {**self.nargs, **current}
+        if config.pre_hook is not None:
+            config.pre_hook(named)
+        self.pre_hook(named)
+        kept = {*self.reset_to_zero, *self.restore_value}
+        if not self.user_defined_pre_hook:
+            poison({name: named[name] for name in self._expected if name not in kept})
+        failure: Exception | None = None
+        try:
+            self.fn.run(*args, **current)
+            return difference(named, self._expected, self._tolerance)
+        except Exception as error:
+            failure = error
+            raise
+        finally:
+            self.post_hook(named, exception=failure)
+
+    # --- reports -------------------------------------------------------------------------------------------------
+
+    def _report(self, source: Source, start: float) -> None:
+        timings = self.configs_timings
+        reasons = {**self._left, **self.pruned, **self.wrong}
+        speeds = [
+            Speed(
+                {name: value for name, value in config.all_kwargs().items() if value is not None},
+                None if times[0] == inf else cast("tuple[float, float, float]", tuple(times)),
+                "" if times[0] < inf else reasons.get(config, ""),
+            )
+            for config, times in timings.items()
+        ]
+        self.report = SpeedReport.of(
+            self.kernel.__name__,
+            device_name(),
+            source,
+            speeds,
+            time.perf_counter() - start,
+            checked=self._reference is not None,
+        )
+
+    def _warn(self, new: Sequence[Any]) -> None:
+        if pruned := [config for config in new if config in self.pruned]:
+            LOG.warning("%s", self._account("could never launch", self.pruned, pruned))
+        if wrong := [config for config in new if config in self.wrong]:
+            LOG.warning("%s", self._account("compute something else", self.wrong, wrong))
+
+    def _account(self, why: str, reasons: Mapping[Any, str], configs: Sequence[Any]) -> str:
+        head = f"{self.kernel.__name__}: {len(configs)} of {len(self.configs)} configurations were left out"
+        return "\n".join((f"{head}, because they {why}:", *(f"  {config}: {reasons[config]}" for config in configs)))
+
+
+def _capability() -> int:
+    """The compute capability of the GPU that launches go to, or is assumed; that of an H200 where there is none."""
+    try:
+        return int(driver.active.get_current_target().arch)
+    except RuntimeError:
+        return 90
+
+
+def _median_in(timings: Mapping[Any, Sequence[float]]) -> Callable[[Any], float]:
+    return lambda config: timings[config][0]
 
 
 def autotune(configs: list[Any], key: list[str], **options: Any) -> Callable[[Any], TLXAutotuner]:
-    """Decorate a kernel as `triton.autotune` does, with the same options; see `TLXAutotuner` for what is added."""
+    """Decorate a kernel as `triton.autotune` does, with the same options, and these.
+
+    `reference` takes the arguments of a launch by name and gives what some of them must hold after it, by name:
+    configurations that compute something else are left out. `tolerance` is the largest error, of the largest value
+    (by default it follows from the type). `keep` has that many, or that share, of the configurations measured: those
+    that a model of the launch expects to be the fastest (`TLXAutotuner.rank`). `processes` compile (one for each core
+    but one; with 0 this process does). `progress` says whether to draw a bar (None: where standard error is a
+    terminal). What is found is kept on disk, where `cache_results` is not False; with True in the file of Triton's
+    autotuner as well.
+    """
     positional = [options.pop(name, None) for name in ("reset_to_zero", "restore_value")]
     return lambda fn: TLXAutotuner(fn, fn.arg_names, configs, key, *positional, **options)

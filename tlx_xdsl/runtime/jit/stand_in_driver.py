@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from triton.backends.compiler import GPUTarget
+from triton.runtime._async_compile import active_mode
 from triton.runtime.driver import driver
 
 from tlx_xdsl.runtime.launch.launcher import WARP_SIZE
@@ -43,6 +44,15 @@ class _StandIn:
 
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError(f"there is no GPU to ask for '{name}': only the target is assumed (assume_target)")
+
+
+def leave_the_gpu(capability: int) -> None:
+    """Compile for a target from now on, without a GPU: a process that was forked must not use its parent's.
+
+    It must not even ask which GPU that is: torch refuses any question about CUDA in such a process.
+    """
+    driver.set_active(_StandIn(capability, None))  # pyright: ignore[reportArgumentType]
+    active_mode.set(None)
 
 
 @contextlib.contextmanager

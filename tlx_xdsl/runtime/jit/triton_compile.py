@@ -36,6 +36,8 @@ from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
 from tlx_xdsl.runtime.jit.compiled_kernel import TLXCompiledKernel, specialization_of_source, symbol_of
 from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
+from tlx_xdsl.runtime.nvtx_ranges import follow_launches, phase
+from tlx_xdsl.runtime.reproducible import reproducible
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendResult
@@ -76,6 +78,7 @@ def compile_cached(
     launch option that is not supported, DoesNotFitError when the kernel could never launch.
     """
     _check_options(src, target, options)
+    follow_launches()
     _warn_of_ignored_settings(src)
     start = time.perf_counter()
     environment = get_cache_invalidating_env_vars() if _env_vars is None else _env_vars
@@ -260,7 +263,7 @@ def _key(src: ASTSource, target: GPUTarget, options: Mapping[str, Any], environm
         values_fingerprint(src.constants),
         repr(symbol_of(src)),
         compiler_fingerprint(),
-        _triton_identity(),
+        triton_identity(),
         f"{target.backend}:{target.arch}:{target.warp_size}",
         repr(sorted((name, repr(value)) for name, value in options.items())),
         repr(sorted(environment.items())),
@@ -269,7 +272,7 @@ def _key(src: ASTSource, target: GPUTarget, options: Mapping[str, Any], environm
 
 
 @functools.cache
-def _triton_identity() -> str:
+def triton_identity() -> str:
     """Return which Triton and which ptxas: names and stamps of files, where stock reads 300 MB and starts ptxas."""
     package = Path(triton.__file__).parent
     tools = [os.environ.get(name) for name in ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")]
@@ -298,7 +301,10 @@ def _compile(
     # A hit of the cache loads no xDSL.
     from tlx_xdsl.text.diagnostics import collected_diagnostics, report_again
 
-    with collected_diagnostics() as said:
+    with (
+        reproducible(src.fn.source, specialization=wanted, num_stages=options["num_stages"]),
+        collected_diagnostics() as said,
+    ):
         text = _compile_text(src, wanted)
     for diagnostic in said:
         if diagnostic.severity == "warning":
@@ -306,7 +312,11 @@ def _compile(
         else:
             report_again(diagnostic)
     chosen = wanted.backend_options(num_stages=options["num_stages"])
-    result = compile_ttgir(text.ttgir, chosen, source_name=f"{text.name}.ttgir")
+    with (
+        reproducible(src.fn.source, specialization=wanted, num_stages=options["num_stages"]),
+        phase("Triton", text.name),
+    ):
+        result = compile_ttgir(text.ttgir, chosen, source_name=f"{text.name}.ttgir")
     for warning in result.warnings:
         _warn(src, warning.text, warning.location)
     return _files(text, result), _metadata(result, options), {**text.times_ms, **result.times_ms}

@@ -39,6 +39,7 @@ from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.kernel_call import Launch
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, Target, cluster_option
+from tlx_xdsl.runtime.reproducible import note_failed_launch
 
 
 class TritonKernel(CpuKernel, JITFunction[Any]):
@@ -207,6 +208,8 @@ class TritonKernel(CpuKernel, JITFunction[Any]):
             raise
         except RuntimeError as error:
             if not _is_for_want_of_a_gpu(error):
+                if not warmup:
+                    note_failed_launch(self.source, grid, args, kwargs, error)
                 raise
             raise RuntimeError(
                 f"the kernel '{self.__name__}' can't be launched: Triton finds no GPU. With arrays in the CPU's memory "
@@ -243,6 +246,7 @@ class TritonKernel(CpuKernel, JITFunction[Any]):
                         raise
                 except RuntimeError as error:
                     if not _is_for_want_of_a_gpu(error):
+                        note_failed_launch(self.source, grid, args, kwargs, error)
                         raise
             return self.run_there(*args, grid=grid, warmup=False, **kwargs)
 

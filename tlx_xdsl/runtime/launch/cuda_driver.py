@@ -152,6 +152,7 @@ SIGNATURES: dict[str, tuple[type[Any], ...]] = {
     "cuDeviceGetCount": (_OUT_INT,),
     "cuDeviceGet": (_OUT_INT, ctypes.c_int),
     "cuDeviceGetAttribute": (_OUT_INT, ctypes.c_int, ctypes.c_int),
+    "cuDeviceGetName": (ctypes.c_char_p, ctypes.c_int, ctypes.c_int),
     "cuDevicePrimaryCtxRetain": (_OUT_HANDLE, ctypes.c_int),
     "cuCtxGetCurrent": (_OUT_HANDLE,),
     "cuCtxSetCurrent": (_HANDLE,),
@@ -268,6 +269,12 @@ class CudaDriver:
 
     def _attribute_of(self, device: int, attribute: DeviceAttribute) -> int:
         return self._get(ctypes.c_int, "cuDeviceGetAttribute", int(attribute), device)
+
+    def device_name(self, ordinal: int) -> str:
+        """Return the name of a GPU by its number, such as `NVIDIA H200`."""
+        text = ctypes.create_string_buffer(256)
+        self._call("cuDeviceGetName", text, len(text), self._get(ctypes.c_int, "cuDeviceGet", ordinal))
+        return text.value.decode()
 
     def version(self) -> int:
         """Return the CUDA version the driver supports: 13000 means 13.0."""

@@ -4,7 +4,8 @@
 """
 
 from tlx_xdsl.runtime.sweep.jobs import Job, sweep_jobs
+from tlx_xdsl.runtime.sweep.measure import bench
 from tlx_xdsl.runtime.sweep.report import JobResult, SweepReport
 from tlx_xdsl.runtime.sweep.scheduler import compile_many
 
-__all__ = ["Job", "JobResult", "SweepReport", "compile_many", "sweep_jobs"]
+__all__ = ["Job", "JobResult", "SweepReport", "bench", "compile_many", "sweep_jobs"]

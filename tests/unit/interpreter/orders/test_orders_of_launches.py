@@ -9,6 +9,8 @@ import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
 from tlx_xdsl.interpreter.orders.reduction import Orders
 
+# covers: tlx check
+
 # Kernels are read by the frontend, not run by Python.
 # pyright: basic
 

@@ -1,4 +1,4 @@
-"""Orders of steps of made-up programs: each that makes a difference is run once, as a search through all of them says."""
+"""Orders of made-up programs: each that makes a difference is run once, as a search through all of them says."""
 
 import itertools
 import random
@@ -7,6 +7,8 @@ import pytest
 
 from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.interpreter.orders.touches import READ, UPDATE, Touch, depend
+
+# covers: tlx check
 
 # pyright: basic
 
@@ -22,8 +24,7 @@ def run(orders, programs):
     A step ("await", n, place) can be made when `place` has had `n` updates, and polls in vain before.
     """
     at = dict.fromkeys(programs, 0)
-    known, last, made = {}, {}, []
-    updates, polling = {}, {}
+    made, updates, polling = [], {}, {}
     while True:
         enabled = []
         for name, steps in programs.items():

@@ -1,0 +1,192 @@
+"""Compiling in forked processes while this one goes on: what they make waits in the cache on disk.
+
+A forked process has the kernel as it is here, also one that no file holds under a name, and need not run the user's
+script again, as a spawned one would. It must not use the GPU: `fork` leaves it without a CUDA context. It compiles with
+the Triton that is loaded already, without a worker: where stock Triton aborts, only this process ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, cast
+
+from tlx_xdsl.backend import compile_in_this_process
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.runtime.jit.processors import processor_count, processors, use_all
+
+SECONDS = 120.0
+"""The longest that no process may have anything to say: they are ended then, and what is left is not compiled here."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one task."""
+
+    number: int
+    error: CompilationError | None = None
+    """Why it can't be compiled; any other failure is no answer: the caller meets it where it compiles for itself."""
+    warnings: tuple[tuple[str, type[Warning], str, int], ...] = ()
+    """What was warned of on the way: message, category, file and line."""
+    seconds: float = 0.0
+    """Of the process that has compiled it."""
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    link: Connection
+    number: int
+    """The task that it is at."""
+
+
+def compiled_ahead(
+    compile_one: Callable[[int], Any], tasks: Sequence[int], processes: int | None = None
+) -> Generator[int | Answer]:
+    """Call `compile_one` with each of `tasks` in processes of its own, the first ones first.
+
+    Gives an `Answer` for each as soon as it is done with, and the number alone where nothing was found out: processes
+    can't be forked here, or one has died. `processes` are one for each core but this process's.
+
+    Closing the generator ends the processes.
+    """
+    # macOS can fork, but its libraries do not stand it.
+    if sys.platform != "linux":
+        yield from tasks
+        return
+    # The processes start with what is loaded here; a search whose result is on disk does without.
+    for needed in ("tlx_xdsl.runtime.compilation", "tlx_xdsl.backend.stages", "triton.backends.nvidia.compiler"):
+        with contextlib.suppress(ImportError):
+            import_module(needed)
+    count = min(max(1, processor_count() - 1) if processes is None else processes, len(tasks))
+    if count < 1:
+        yield from tasks
+        return
+    crew = _Crew(compile_one, tasks)
+    try:
+        crew.start(count)
+        yield from crew.answers()
+    finally:
+        crew.end()
+
+
+class _Crew:
+    """The processes, and what is left to be dealt out to them."""
+
+    def __init__(self, compile_one: Callable[[int], Any], tasks: Sequence[int]):
+        self._compile_one = compile_one
+        self._left: Iterator[int] = iter(tasks)
+        self._workers: list[_Worker] = []
+
+    def start(self, count: int) -> None:
+        """Fork so many processes, each with its first task."""
+        context, wanted = multiprocessing.get_context("fork"), processors()
+        for number in [next(self._left) for _ in range(count)]:
+            ours, theirs = context.Pipe()
+            inherited = [ours, *(worker.link for worker in self._workers)]
+            process = context.Process(
+                target=_work, args=(theirs, inherited, wanted, self._compile_one, number), daemon=True
+            )  # fmt: skip
+            with warnings.catch_warnings():
+                # Python 3.12 warns of other threads: a process here waits for none of their locks, or is ended.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                process.start()
+            theirs.close()
+            self._workers.append(_Worker(process, ours, number))
+
+    def answers(self) -> Generator[int | Answer]:
+        """What the processes find, as they find it."""
+        while busy := {worker.link: worker for worker in self._workers}:
+            ready = wait([*busy], SECONDS)
+            if not ready:
+                break
+            for link in ready:
+                yield self._hear(busy[cast(Connection, link)])
+        yield from (worker.number for worker in self._workers)
+        yield from self._left
+
+    def _hear(self, worker: _Worker) -> int | Answer:
+        """Take what a process has found, and give it the next task."""
+        try:
+            found: int | Answer = worker.link.recv()
+        except (EOFError, OSError):
+            self._workers.remove(worker)
+            self._end(worker)
+            return worker.number
+        number = next(self._left, None)
+        with contextlib.suppress(BrokenPipeError):
+            # Of one that has died meanwhile we hear at the next turn.
+            worker.link.send(number)
+        if number is None:
+            self._workers.remove(worker)
+            worker.link.close()
+            worker.process.join()
+        else:
+            worker.number = number
+        return found
+
+    def end(self) -> None:
+        """End what is still at work."""
+        for worker in self._workers:
+            self._end(worker)
+        self._workers.clear()
+
+    def _end(self, worker: _Worker) -> None:
+        worker.process.kill()
+        worker.link.close()
+        worker.process.join()
+
+
+def _work(
+    link: Connection,
+    inherited: Sequence[Connection],
+    wanted: set[int],
+    compile_one: Callable[[int], Any],
+    number: int,
+) -> None:
+    """Compile what the parent asks for, until there is no more."""
+    use_all(wanted)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What belongs to the GPU must not be destroyed here.
+    gc.freeze()
+    gc.disable()
+    for each in inherited:
+        each.close()
+    compile_in_this_process()
+    task: int | None = number
+    try:
+        while task is not None:
+            link.send(_outcome(compile_one, task))
+            task = link.recv()
+    except (EOFError, OSError):
+        # The parent is gone.
+        pass
+    finally:
+        # No finalizer of the parent's objects runs.
+        os._exit(0)
+
+
+def _outcome(compile_one: Callable[[int], Any], number: int) -> int | Answer:
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            compile_one(number)
+        except CompilationError as error:
+            return Answer(number, error.without_history(), seconds=time.perf_counter() - start)
+        except Exception:
+            # The reason may be that there is no GPU in here: the parent compiles it itself, and reports what it meets.
+            return number
+    texts = tuple((str(each.message), each.category, each.filename, each.lineno) for each in said)
+    return Answer(number, None, texts, time.perf_counter() - start)
