@@ -8,11 +8,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, cast
 
-import numpy as np
-
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.runtime.host_values import is_descriptor
 
 VARIABLE = "TLX_REPRO"
 _WRITER = "tlx_xdsl.runtime.repro"
@@ -62,6 +59,11 @@ def note_failed_launch(source: KernelSource, grid: Any, args: Any, named: Mappin
 
 def copied(value: Any) -> Any:
     """A value with arrays of its own."""
+    # What `tlx compile` reads from its cache does without numpy.
+    import numpy as np
+
+    from tlx_xdsl.runtime.host_values import is_descriptor
+
     if isinstance(value, np.ndarray):
         return np.array(cast(Any, value))
     base: Any = getattr(value, "base", None)
