@@ -41,12 +41,12 @@ def test_the_readme_s_kernel_runs_and_its_mistakes_are_reported():
 
 
 def test_the_interpreter_s_page():
-    ring, program, small_sizes, between_programs = blocks("docs/interpreter.md", "python")
+    ring, program, small_sizes, between_programs, between_threads = blocks("docs/interpreter.md", "python")
     (command, right), (again, deadlock) = consoles("docs/interpreter.md")
     Path("ring.py").write_text(ring)
     assert stable(printed(command)) == stable(right)
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    for text in (program, small_sizes, between_programs):
+    for text in (program, small_sizes, between_programs + between_threads):
         Path("from_python.py").write_text(text)
         subprocess.run([sys.executable, "from_python.py"], check=True, env={**os.environ, "PYTHONPATH": path})
     assert ring.count(" ^ 1)") == 1

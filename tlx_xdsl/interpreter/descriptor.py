@@ -127,7 +127,7 @@ class Descriptor:
         self, op: Operation, memory: GlobalMemory, corner: Sequence[int], verb: str
     ) -> tuple[tuple[slice, ...], Array | None]:
         if self.place is not None:
-            memory.bytes_at(op, self.place, SIZE, "load")
+            memory.read_descriptor(op, self.place, SIZE)
         low = [max(-at, 0) for at in corner]
         reach = (*self.shape[:-1], self.shape[-1] + self.surplus)
         high = [min(size - at, part) for at, size, part in zip(corner, reach, self.block, strict=True)]

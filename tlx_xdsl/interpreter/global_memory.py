@@ -158,6 +158,9 @@ class GlobalMemory:
             self._touch(op, buffer, np.arange(first, first + size), 1, verb)
         return found
 
+    def read_descriptor(self, op: Operation, address: int, size: int) -> None:
+        """Note that a copy reads the descriptor of its tensor there: nothing to do for a memory without order."""
+
     def strided(
         self, op: Operation, address: int, counts: list[int], strides: list[int], dtype: np.dtype[Any], verb: str
     ) -> Array:

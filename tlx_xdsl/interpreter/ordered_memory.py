@@ -148,6 +148,13 @@ class OrderedMemory(GlobalMemory):
         self._order.note(self, op, buffer, slice(first, first + size), 1, _kind_of(verb))
         return found
 
+    def read_descriptor(self, op: Operation, address: int, size: int) -> None:
+        """Note the read; raises Fault for a race."""
+        buffer = self.find(address)
+        assert buffer is not None
+        first = address - buffer.start
+        self._order.note(self, op, buffer, slice(first, first + size), 1, "read")
+
     def strided(
         self, op: Operation, address: int, counts: list[int], strides: list[int], dtype: np.dtype[Any], verb: str
     ) -> Array:

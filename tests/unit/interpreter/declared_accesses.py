@@ -70,7 +70,7 @@ class Declaration:
 
 def declared(op: Operation) -> Declaration:
     """The declaration of an operation."""
-    accesses, sync = accesses_of(op), sync_of(op) & ~Sync.ORDERED
+    accesses, sync = accesses_of(op), sync_of(op) & ~(Sync.ORDERED | Sync.THREADS)
     if accesses is None:
         return Declaration(None, sync)
     items: set[Item] = set()
