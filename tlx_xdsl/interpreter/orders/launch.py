@@ -96,6 +96,7 @@ class _Run:
         while True:
             self._settle()
             agents = self._agents()
+            self.orders.see([*agents])
             if not agents:
                 if not self._running:
                     return True

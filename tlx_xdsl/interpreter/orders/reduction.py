@@ -30,11 +30,11 @@ class _Node:
     enabled: tuple[str, ...]
     """The agents that can make one: names of tasks and asynchronous operations, the same in all runs."""
     sleep: dict[str, Touches]
-    """strs that have gone first in an earlier run, with what they have touched."""
+    """Agents that have gone first in an earlier run, with what they have touched."""
     chosen: str
     backtrack: set[str]
     tried: list[str]
-    """strs that have polled here in vain."""
+    """Agents that have polled here in vain."""
     default: str
     """Who goes on where no run before has a say."""
     polling: frozenset[str] = frozenset()
@@ -67,7 +67,7 @@ class Orders:
         self._nodes: list[_Node] = []
         self._depth = 0
         self._failed: list[str] = []
-        """strs that have polled in vain since the last step."""
+        """Agents that have polled in vain since the last step."""
         self._fresh = 0
         """The number of the first step that no run before has made."""
         self._last: dict[str, int] = {}
@@ -112,6 +112,13 @@ class Orders:
         )
 
     # One run ---------------------------------------------------------------------------------------------------------
+
+    def see(self, enabled: Sequence[str]) -> None:
+        """Who can make a step now: those that the last step has kept from it go before that in another run."""
+        last = self._depth - 1
+        if last >= self._fresh and self._depth == len(self._nodes) and not self._failed:
+            node = self._nodes[last]
+            node.backtrack.update({*node.enabled} - {node.chosen, *enabled, *node.tried})
 
     def choose(self, enabled: Sequence[str], polling: frozenset[str]) -> str | None:
         """Who makes the next step, of those that can in the order of preference; None to give the run up.

@@ -6,6 +6,7 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tests.zoo.descriptors import CAGES
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
 from tlx_xdsl.interpreter.orders.reduction import Orders
 
@@ -223,3 +224,12 @@ def test_each_kind_of_result_that_chance_finds_is_found():
         arrays = zeros(1, 4)()
         tlx_xdsl.interpret(tasks, 1, *arrays, options={"schedule": "random", "seed": seed})
         assert tuple(tuple(each.tolist()) for each in arrays) in found
+
+
+def test_a_program_is_launched_before_or_after_another_one_asks_for_it():
+    """Cluster launch control: a program takes the next one over, or that one runs by itself."""
+    cage = next(each for each in CAGES if each.kernel.source.name == "given_out")
+    options = {**cage.options, "schedule": "adversarial"}
+    orders, found = explored(cage.kernel, 3, lambda: (*cage.arguments(), ""), **options)
+    assert orders.runs > 3
+    assert not [each for each in found if "Fault" in each]
