@@ -14,13 +14,22 @@ from tlx_xdsl.dialects.base.effects import Kind, Sync, accesses_of, effects_of, 
 from tlx_xdsl.interpreter.users import users
 from tlx_xdsl.text.diagnostics import source_line, source_location
 
-GROUP_WAITS = (ttng.WarpGroupDotWaitOp, ttng.AsyncTMAStoreWaitOp, ttg.AsyncWaitOp)
-"""Waits for asynchronous operations of the task itself."""
-WITHIN_A_TASK = (ttg.BarrierOp, ttg.LocalBarrierOp, ttng.TMEMWaitOp)
-"""What orders the threads of a task."""
-
 _JUDGED = Sync.NAMED | Sync.CLUSTER | Sync.FENCE | Sync.FENCE_PROXY
 _ARRIVES_OR_WAITS = Kind.ARRIVE | Kind.WAIT
+
+
+def _waits_for_its_own(op: Operation) -> bool:
+    """Whether an operation waits for asynchronous operations of its task."""
+    if isinstance(op, ttg.AsyncWaitOp):
+        return True
+    return isinstance(op, ttng.WarpGroupDotWaitOp | ttng.AsyncTMAStoreWaitOp)
+
+
+def _orders_threads(op: Operation) -> bool:
+    """Whether an operation orders the threads of a task, which runs as a whole here."""
+    if isinstance(op, ttng.TMEMWaitOp):
+        return True
+    return isinstance(op, ttg.BarrierOp | ttg.LocalBarrierOp)
 
 
 @dataclass(frozen=True)
@@ -45,16 +54,16 @@ def deleted_by(module: ModuleOp) -> list[Deleted]:
 
 def unjudged_in(module: ModuleOp) -> tuple[Deleted, ...]:
     """What orders the threads of one task, which no run misses."""
-    found = {_deleted(op): None for op in module.walk() if isinstance(op, WITHIN_A_TASK)}
+    found = {_deleted(op): None for op in module.walk() if _orders_threads(op)}
     return tuple(each for each in found if each is not None)
 
 
 def synchronises(op: Operation) -> bool:
     """Return whether an operation orders tasks and asynchronous operations, and does nothing else."""
-    if isinstance(op, GROUP_WAITS):
+    if _waits_for_its_own(op):
         return True
     accesses = accesses_of(op)
-    if isinstance(op, WITHIN_A_TASK) or accesses is None or op.regions or effects_of(op).completes_on is not None:
+    if _orders_threads(op) or accesses is None or op.regions or effects_of(op).completes_on is not None:
         return False
     if not accesses:
         return bool(sync_of(op) & _JUDGED) and not op.results

@@ -13,6 +13,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, ttng
+from tlx_xdsl.dialects.base.effects import LAUNCH_CONTROL, effects_of
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
@@ -28,8 +29,11 @@ TAKEN = 0.8
 """Probability that a request finds a cluster that is left, where chance decides: otherwise all are just launched."""
 BYTES = 16
 """Size of a response."""
-CANCELLING = (ttng.CLCTryCancelOp, tlx.CLCTryCancelOp, ttng.CLCTryCancelSyncOp)
-"""Operations that ask for a cluster."""
+
+
+def is_request(op: Operation) -> bool:
+    """Return whether an operation asks for a cluster."""
+    return effects_of(op).by is LAUNCH_CONTROL or isinstance(op, ttng.CLCTryCancelSyncOp)
 
 
 def _response(task: Task) -> Array:

@@ -27,7 +27,7 @@ from tlx_xdsl.interpreter.grid import First, Unlaunched
 from tlx_xdsl.interpreter.launch import Settings, noted, residency, resident_clusters, start
 from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer, Task, ThreadBlock
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
-from tlx_xdsl.interpreter.ops.clc import CANCELLING
+from tlx_xdsl.interpreter.ops.clc import is_request
 from tlx_xdsl.interpreter.ops.control import polls
 from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.interpreter.orders.touches import LAUNCHES, Touch
@@ -89,7 +89,7 @@ class _Run:
     _polls: dict[Operation, bool] = field(default_factory=dict[Operation, bool])
 
     def __post_init__(self) -> None:
-        self._may_cancel = any(isinstance(op, CANCELLING) for op in self.launch.plan.module.walk())
+        self._may_cancel = any(is_request(op) for op in self.launch.plan.module.walk())
 
     def to_the_end(self) -> bool:
         """Run; False where the run was given up."""
@@ -341,8 +341,5 @@ def _is_in_a_poll(op: Operation) -> bool:
 def _touches(op: Operation) -> bool:
     """Return whether a step of an operation may touch something; one that declares nothing may."""
     return (
-        isinstance(op, CANCELLING)
-        or Sync.NAMED in sync_of(op)
-        or accesses_of(op) is None
-        or strength_of(op) is not Strength.WEAK
+        is_request(op) or Sync.NAMED in sync_of(op) or accesses_of(op) is None or strength_of(op) is not Strength.WEAK
     )
