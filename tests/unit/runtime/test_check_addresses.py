@@ -52,7 +52,7 @@ def test_a_wrap_in_the_launch_itself(factor, happens):
     signature = {"x": "*fp32", "out": "*fp32", "n": "i32", "stride": "i32"}
     module = frontend_module(rows.source, Specialization(signature, {"BLOCK": 32, "WIDE": 0, "MASK": 1}))
     found = wraps(module, LaunchFacts((4096, 1, 1), {"n": 32, "stride": factor}))
-    assert found and all(each.happens == happens for each in found)
+    assert {each.happens for each in found} == {happens}
 
 
 @tlx_xdsl.jit
@@ -90,7 +90,8 @@ def test_a_mask_that_is_missing_at_a_size_that_blocks_divide():
     assert found.message.startswith(
         "with n = 127 for 128, and arrays of that size: load out of bounds: 4 bytes at byte 508"
     )
-    assert found.location is not None and found.severity == "remark"
+    assert found.location is not None
+    assert found.severity == "remark"
     # A size that is a compile-time argument, too, is not varied: the two need not be one.
     assert not bounds(32, False)
 
