@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from tlx_xdsl import language
@@ -46,7 +47,7 @@ _RENAMED = {
 def attribute_hint(value: Value, name: str) -> str:
     """What stands for an attribute that a value in a kernel does not have; nothing where no habit is known."""
     is_tuple = isinstance(value, TupleValue) or (isinstance(value, Constexpr) and isinstance(value.value, tuple | list))
-    known = _OF_TUPLES if is_tuple else _OF_TENSORS if isinstance(value, Tensor) else {}
+    known: Mapping[str, str] = _OF_TUPLES if is_tuple else _OF_TENSORS if isinstance(value, Tensor) else {}
     return f": {known[name]}" if name in known else ""
 
 

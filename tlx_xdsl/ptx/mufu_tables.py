@@ -1,6 +1,6 @@
 """The tables of `mufu.py`: for each segment of a function the coefficients C0, C1 and C2.
 
-They are what an H200 computes with, as far as its results tell (2026-11-28): for each segment, the results of all
+They are what an H200 computes with, as far as its results show (2026-11-28): for each segment, the results of all
 inputs of 23 bits (or of a random half of them) leave one choice of integers. `mufu.Table` says what they mean.
 """
 

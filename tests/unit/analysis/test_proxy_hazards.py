@@ -226,7 +226,7 @@ def test_what_cp_async_brings_needs_a_fence_of_the_reader_when_its_end_arrives()
         )  # fmt: skip
         return y
 
-    with pytest.raises(Fault, match=r"the cp\.async of the default task has written without a proxy fence"):
+    with pytest.raises(Fault, match="of the default task has written without a proxy fence"):
         copied("round-robin")
     assert [op.name for op in missing_fences(module)] == ["ttng.async_tma_copy_local_to_global"]
     insert(module)

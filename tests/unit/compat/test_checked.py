@@ -1,7 +1,5 @@
 """Scripts whose launches are checked: `python -m tlx_xdsl.compat --check`."""
 
-# covers: tl.atomics
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -73,9 +73,6 @@ def around(line, STEPS: tl.constexpr, KIND: tl.constexpr):
         values = tl.load(line + (own + 1) % 64)
         tl.debug_barrier()
         tl.store(line + own, values)
-        if KIND == "in a branch":  # noqa: SIM102  (a constant, and a branch of the run)
-            if STEPS > 100:
-                tl.debug_barrier()
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ class Done:
 
 
 def digest(texts: Sequence[str]) -> str:
-    """What tells the PTX of a case from other PTX."""
+    """What distinguishes the PTX of a case from other PTX."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
@@ -292,4 +292,4 @@ def _replaced(
 _stock: tuple[Callable[..., BackendResult], Callable[..., Any]] = (_by_stock, run_program)
 """What compiles and runs a kernel of stock Triton now."""
 _hand_written: list[Callable[[str], Any]] = [lambda _text: None]
-"""What is told of PTX that was written by hand."""
+"""What is known of PTX that was written by hand."""
