@@ -38,10 +38,13 @@ def shared_address(context: Context, place: int) -> tuple[Read, int]:
 
 
 def plus(addresses: NDArray[Any], offset: int) -> NDArray[np.int64]:
-    """Shared addresses, and bytes after them; generic ones as shared ones."""
+    """Shared addresses, and bytes after them; generic ones as shared ones.
+
+    Triton 3.6 gives `tcgen05.commit` a shared address in 64 bits.
+    """
     wide = addresses.astype(np.int64)
     if addresses.dtype.itemsize == 8:
-        wide = wide - SHARED_WINDOW
+        wide = np.where(wide >= SHARED_WINDOW, wide - SHARED_WINDOW, wide)
     return wide + offset if offset else wide
 
 
