@@ -14,9 +14,11 @@ _LISTS = (
     "lists are tuples in a kernel, which never change: l = l + (value,) is a longer one, and so is "
     "[f(i) for i in range(n)]"
 )
-_OF_TUPLES = dict.fromkeys(("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse"), _LISTS)
+_OF_TUPLES: Mapping[str, str] = dict.fromkeys(
+    ("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse"), _LISTS
+)
 
-_OF_TENSORS = {
+_OF_TENSORS: Mapping[str, str] = {
     "astype": "a value is converted by .to(dtype), as in v.to(tl.float32)",
     "float": "a value is converted by .to(tl.float32)",
     "half": "a value is converted by .to(tl.float16)",
@@ -47,7 +49,7 @@ _RENAMED = {
 def attribute_hint(value: Value, name: str) -> str:
     """What stands for an attribute that a value in a kernel does not have; nothing where no habit is known."""
     is_tuple = isinstance(value, TupleValue) or (isinstance(value, Constexpr) and isinstance(value.value, tuple | list))
-    known: Mapping[str, str] = _OF_TUPLES if is_tuple else _OF_TENSORS if isinstance(value, Tensor) else {}
+    known = _OF_TUPLES if is_tuple else _OF_TENSORS if isinstance(value, Tensor) else {}
     return f": {known[name]}" if name in known else ""
 
 
