@@ -2,7 +2,7 @@
 
 The examples, the README's kernel and the Python of the docs, by pyright (standard) and mypy (default). Names of other
 packages and files may be missing, and a block that goes on from another may use its names: those are no errors. What is
-no Python alone, and the wrong kernels of errors.md, are left out.
+no Python alone, and what shows mistakes (`WRONG_ON_PURPOSE`), are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 
-WRONG_ON_PURPOSE = {"errors"}
+WRONG_ON_PURPOSE = {"errors", "profiling_1"}
+"""Documents, and blocks by their numbers in a document, that show mistakes."""
 
 _GOES_ON = "# pyright: reportUndefinedVariable=false\n# mypy: disable-error-code=name-defined\n"
 """Before a block of a document."""
@@ -35,7 +36,7 @@ def user_code() -> dict[str, str]:
             continue
         blocks = re.findall(r"^```python\n(.*?)^```$", document.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
         for number, block in enumerate(blocks):
-            if _is_python(block):
+            if _is_python(block) and f"{document.stem}_{number}" not in WRONG_ON_PURPOSE:
                 found[f"{document.stem.replace('-', '_')}_{number}.py"] = _GOES_ON + block
     return found
 

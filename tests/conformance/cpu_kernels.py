@@ -43,10 +43,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the entries; the exit status is 1 if one is not right."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", type=Path, metavar="SUITES")
-    parser.add_argument("--mode", choices=("stock", "interpret", "native"), required=True)
+    parser.add_argument("--mode", choices=("stock", "interpret", "native", "check"), required=True)
     parser.add_argument("--only", default="", help="the entries whose names contain this")
     parser.add_argument("--json", type=Path, metavar="OUT", help="what OUT holds of other entries stays")
     parser.add_argument("--timeout", type=int, default=300, help="seconds for each entry (300)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="time for each launch, with --mode check (1)")
     parser.add_argument("--traceback", action="store_true", help="show where an entry fails")
     options = parser.parse_args(argv)
     os.environ["TRITON_INTERPRET"] = "1" if options.mode == "stock" else "0"
@@ -59,6 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.json is not None:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
     print(dict(Counter(results[name]["outcome"] for name in names)))
+    if options.mode == "check":
+        checked = [results[name] for name in names if "launches" in results[name]]
+        kernels = {kernel for each in checked for kernel in each["launched"]}
+        launches, reports = (sum(each["launches"] for each in checked), sum(len(each["findings"]) for each in checked))
+        print(f"{launches} launches of {len(kernels)} kernels checked: {reports} findings")
     return int(any(results[name]["outcome"] != RIGHT for name in names))
 
 
@@ -100,6 +106,10 @@ def _run(options: argparse.Namespace, name: str) -> Result:
     case = entries()[name]
     linalg: dict[str, str] = {}
     _install(options.mode, case.suite, linalg)
+    if options.mode == "check":
+        from tlx_xdsl.compat.checked import CheckedKernel
+
+        CheckedKernel.seconds = options.seconds
     launched: set[str] = set()
     _record_launches(launched)
     outcome, reason = RIGHT, ""
@@ -113,7 +123,20 @@ def _run(options: argparse.Namespace, name: str) -> Result:
         reason = _line(refusal) if refusal is not None else f"{type(error).__name__}: {_line(error)}"
         if options.traceback:
             traceback.print_exc()
-    return {"outcome": outcome, "reason": reason, "launched": sorted(launched), "linalg": linalg}
+    result = {"outcome": outcome, "reason": reason, "launched": sorted(launched), "linalg": linalg}
+    return {**result, **findings()} if options.mode == "check" else result
+
+
+def findings() -> Result:
+    """What the launches of this process have shown under `--mode check`, and how many there were."""
+    from tlx_xdsl.compat.checked import RECORD
+
+    for each in RECORD.findings:
+        print(each, file=sys.stderr)
+    places = [
+        f"{str(each.diagnostic.location).rpartition('/')[2]}: {each.diagnostic.message}" for each in RECORD.findings
+    ]
+    return {"launches": RECORD.launches, "runs": RECORD.runs, "findings": places}
 
 
 def _refusal(error: BaseException | None, kind: type[BaseException]) -> BaseException | None:
@@ -148,6 +171,8 @@ def _install(mode: str, suite: str, linalg: dict[str, str]) -> None:
     elif mode == "interpret":
         _try_linalg(linalg)
         tlx_xdsl.compat.install(mode="interpret", target=TARGET)
+    elif mode == "check":
+        tlx_xdsl.compat.install(mode="check", target=TARGET)
     else:
         tlx_xdsl.compat.install(mode="cpu", target=TARGET)  # pyright: ignore[reportArgumentType]
 
