@@ -135,7 +135,7 @@ def fla_layer_norm_idle(root: Path) -> None:
 
     x = normal(4, 128).requires_grad_()
     weight = normal(128, seed=1).requires_grad_()
-    rms_norm(x, weight, None).sum().backward()
+    rms_norm(x, weight, None).backward(normal(4, 128, seed=2))
 
 
 # Meta's and stock Triton's tutorials ---------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def tutorial_layer_norm_lock(root: Path) -> None:
     module = loader("triton", root)("05-layer-norm")
     x = normal(8, 96).requires_grad_()
     weight, bias = normal(96, seed=1).requires_grad_(), normal(96, seed=2).requires_grad_()
-    module.layer_norm(x, (96,), weight, bias, 1e-5).sum().backward()
+    module.layer_norm(x, (96,), weight, bias, 1e-5).backward(normal(8, 96, seed=3))
 
 
 def _imported(root: Path, file: str) -> ModuleType:

@@ -92,7 +92,7 @@ def _checked(options: argparse.Namespace, work: tuple[str, str]) -> dict[str, An
         }
         for each in RECORD.findings
     ]
-    outcome = FOUND if reports else STOPPED if reason else CLEAN
+    outcome = FOUND if RECORD.errors else STOPPED if reason else CLEAN
     seconds = round(time.monotonic() - began, 1)
     print(
         f"{name:<40} {side:<7} {outcome:<8} {seconds:6.1f} s, {RECORD.launches} launches  {reason[:120]}",

@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _checked(parsed: argparse.Namespace) -> int:
-    """Run with each launch checked; the exit status is 1 where something was found."""
+    """Run with each launch checked; the exit status is 1 where an error was found."""
     from tlx_xdsl.compat.checked import RECORD, CheckedKernel
 
     CheckedKernel.seconds = parsed.seconds or CheckedKernel.seconds
@@ -75,12 +75,12 @@ def _checked(parsed: argparse.Namespace) -> int:
         _run(parsed)
     except CompilationError as error:
         # A fault that stops the script was reported as a finding; any other error was not.
-        if not RECORD.found:
+        if not RECORD.errors:
             print(error, file=sys.stderr)
         return 1
     finally:
         print(RECORD.summary, file=sys.stderr)
-    return int(bool(RECORD.found))
+    return int(bool(RECORD.errors))
 
 
 def _is_module(name: str) -> bool:

@@ -35,9 +35,18 @@ class Record:
         return tuple(self.found.values())
 
     @property
+    def errors(self) -> Sequence[Finding]:
+        """Those that are no warnings: races, deadlocks and other faults."""
+        return [each for each in self.found.values() if each.diagnostic.severity == "error"]
+
+    @property
     def summary(self) -> str:
         """A line that sums up."""
-        found = f"{len(self.found)} finding{'' if len(self.found) == 1 else 's'}" if self.found else "nothing found"
+        errors, warnings = len(self.errors), len(self.found) - len(self.errors)
+        said = [
+            f"{count} {what}{'' if count == 1 else 's'}" for count, what in ((errors, "error"), (warnings, "warning"))
+        ]
+        found = ", ".join(each for each in said if not each.startswith("0 ")) or "nothing found"
         return f"{self.launches} launches of {len(self.kernels)} kernels checked in {self.runs} runs: {found}"
 
 

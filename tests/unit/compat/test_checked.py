@@ -70,7 +70,7 @@ def test_a_race_between_programs_is_reported(script: Callable[[str], str], capsy
     assert "script.py:15:33: error: " in report
     assert "in global memory, and nothing orders it after" in report
     assert "note: seen with --stage ttgir --schedule round-robin --seed 0" in report
-    assert report.endswith("runs: 1 finding\n")
+    assert report.endswith("runs: 1 error\n")
 
 
 def test_a_module_is_run_as_python_does(
