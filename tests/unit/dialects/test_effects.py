@@ -56,7 +56,11 @@ def test_unknown_effects(name):
 @pytest.mark.parametrize(
     "op",
     [
-        *(op for op in nvvm.NVVM.operations if op.name not in ("nvvm.mapa",) and ".sreg." not in op.name),
+        *(
+            op
+            for op in nvvm.NVVM.operations
+            if op.name not in ("nvvm.mapa", "nvvm.fence.proxy") and ".sreg." not in op.name
+        ),
         gpu.BarrierOp,
         llvm.AssumeOp,
     ],
@@ -64,6 +68,11 @@ def test_unknown_effects(name):
 )
 def test_other_dialects_order_memory(op):
     assert get_effects(blank(op))
+
+
+@pytest.mark.parametrize("kind", nvvm.ProxyKind)
+def test_proxy_fences_order_memory(kind):
+    assert get_effects(nvvm.FenceProxyOp.create(properties={"kind": nvvm.ProxyKindAttr(kind)}))
 
 
 ASSEMBLY = """

@@ -80,7 +80,7 @@ HOPPER_FAULTS = [
     ("tlx.named_barrier_wait(16, 128)", "a thread block has the named barriers 0 to 15, found 16"),
     ("tlx.named_barrier_wait(1, n)", "'arrive_count' must be a constexpr integer"),
     ("tlx.named_barrier_arrive(1, 100)", "counts 32 to 1024 threads in whole warps, found 100"),
-    ("tlx.fence('cta')", "'scope' must be one of 'gpu', 'sys', 'async_shared', found 'cta'"),
+    ("tlx.fence('cta')", "'scope' must be one of 'gpu', 'sys', 'async_shared', 'async_global', found 'cta'"),
     ("tlx.fence_async_shared(1)", "too many positional arguments"),
     ("tlx.fence_mbarrier_init_cluster(1)", "too many positional arguments"),
     # clusters
