@@ -150,7 +150,7 @@ class Descriptor:
             raise
 
 
-_PARTS = 4
+_PARTS = 8
 """Blocks that a tile of a kernel is copied in, along one dimension: those of several tasks, or of a cluster."""
 _EFFECT = {"load": "every element is padding", "store": "nothing is written"}
 

@@ -89,6 +89,9 @@ class _Shadow:
 class GlobalOrder:
     """The accesses of all programs of a launch to global memory."""
 
+    in_turn: bool = False
+    """Whether programs wait in loops for each other's turn, and so add in an order that is meant. That of a counter from
+    which they take their work is one by chance."""
     released: dict[tuple[int, tuple[int, int, int] | None], Clock] = field(
         default_factory=dict[tuple[int, tuple[int, int, int] | None], Clock]
     )
@@ -278,7 +281,7 @@ class GlobalOrder:
     def _check_sums(self, before: Access, now: Access, clock: Clock, buffer: Buffer) -> None:
         """Warn of sums whose order is not that in which they are issued, once for each two lines."""
         key = before.actor.op, now.actor.op
-        if key not in self._sums and before.may_change_order(now, clock):
+        if self.in_turn and key not in self._sums and before.may_change_order(now, clock):
             self._sums.add(key)
             warn_of_sums(before, now, buffer.name)
 

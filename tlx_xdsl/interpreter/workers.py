@@ -35,6 +35,7 @@ from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, run_clusters
 from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
+from tlx_xdsl.interpreter.ops.control import polls
 from tlx_xdsl.lifeline import when_abandoned
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
@@ -129,6 +130,11 @@ def talks(module: ModuleOp) -> bool:
     return any(
         isinstance(op, WhileOp | scf.WhileOp) or any(part in op.name for part in _TALKING) for op in module.walk()
     )
+
+
+def takes_turns(module: ModuleOp) -> bool:
+    """Return whether programs wait in loops for what others write."""
+    return any(isinstance(op, WhileOp | scf.WhileOp) and polls(op) for op in module.walk())
 
 
 def needs_one_process(module: ModuleOp) -> bool:

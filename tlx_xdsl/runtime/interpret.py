@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, i32, i64
+from xdsl.dialects.builtin import ModuleOp, StringAttr, i32, i64
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
@@ -34,7 +34,7 @@ from tlx_xdsl.interpreter.machine import Launch, Observer
 from tlx_xdsl.interpreter.orders.launch import run_in_order
 from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
-from tlx_xdsl.interpreter.workers import run_launch, talks
+from tlx_xdsl.interpreter.workers import run_launch, takes_turns, talks
 from tlx_xdsl.ptx.launch import PtxRun
 from tlx_xdsl.runtime.arguments import bound, defaults_of, split_options, typed
 from tlx_xdsl.runtime.check_addresses import facts_of, with_wrap
@@ -373,13 +373,20 @@ def _judge(plan: Plan, grid: tuple[int, int, int], options: Options, warnings: l
     Later stages refuse the former themselves. Raises CompilationError for it where that is asked for.
     """
     kernel = plan.function
-    for error in refusals(plan.module, kernel, grid, options) if options.stage == FRONTEND else ():
+    is_judged = options.stage == FRONTEND and not _is_for_another(plan.module, options)
+    for error in refusals(plan.module, kernel, grid, options) if is_judged else ():
         if options.unlaunchable == "error":
             raise error
         warnings.append(as_warning(error, options.target))
     if not prod(grid):
         message = f"the grid {'x'.join(map(str, grid))} has no programs: nothing was run"
         warnings.append(Diagnostic("remark", message, source_location(kernel.location)))
+
+
+def _is_for_another(module: ModuleOp, options: Options) -> bool:
+    """Whether text that was made for one target runs under the name of another."""
+    made_for = module.attributes.get("ttg.target")
+    return isinstance(made_for, StringAttr) and made_for.data != f"cuda:{target_named(options.target).capability}"
 
 
 def _lowered(module: ModuleOp, function: str, stage: str) -> Plan:
@@ -407,7 +414,7 @@ def _prepared(
     return Launch(
         plan, memory, grid, sizes, arguments,
         target=target_named(options.target),
-        order=GlobalOrder() if wanted else None,
+        order=GlobalOrder(takes_turns(module)) if wanted else None,
         warns_of_unwritten=options.unwritten == "warn",
         fences_copies=bool(options.copy_fences),
         in_issue_order=options.tensor_core_order == "issue",
