@@ -90,8 +90,8 @@ class GlobalOrder:
     """The accesses of all programs of a launch to global memory."""
 
     in_turn: bool = False
-    """Whether programs wait in loops for each other's turn, and so add in an order that is meant. That of a counter from
-    which they take their work is one by chance."""
+    """Whether programs wait in loops for their turn, and so add in an order that is meant. That of a counter from which
+    they take their work is one by chance."""
     released: dict[tuple[int, tuple[int, int, int] | None], Clock] = field(
         default_factory=dict[tuple[int, tuple[int, int, int] | None], Clock]
     )
