@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec, TypeVar, overload
 
     from tlx_xdsl.frontend.signature import Signature
+    from tlx_xdsl.interpreter.orders.reduction import Orders
     from tlx_xdsl.runtime.check_report import Report
     from tlx_xdsl.runtime.compilation import CompiledText
     from tlx_xdsl.runtime.interpret import Grid, Interpretation
@@ -119,6 +120,8 @@ class Kernel(Signed[P, R]):
         global_order: bool | None = None,
         copy_fences: bool | None = None,
         overlapping: bool = False,
+        profile: bool = False,
+        order: Orders | None = None,
         **named: Any,
     ) -> Interpretation:
         """Run the kernel on the CPU, on numpy arrays, with all checks: `kernel.interpret(grid, x, y, n, BLOCK=64)`.
@@ -162,6 +165,7 @@ class Kernel(Signed[P, R]):
         global_order: bool | None = None,
         copy_fences: bool | None = None,
         overlapping: bool = False,
+        profile: bool = False,
         **named: Any,
     ) -> Report:
         """Run the kernel on the CPU in all orders that matter, and report what is wrong: see `tlx_xdsl.check`."""
