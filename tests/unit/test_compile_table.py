@@ -24,7 +24,7 @@ def test_the_page_lists_exactly_the_kernels_that_there_are(compile_table):
 
 def test_all_examples_are_there(compile_table):
     files = {kernel.partition(":")[0] for kernel in compile_table.kernels()}
-    scripts = {"examples/check_on_gpu.py"}
+    scripts = {"examples/check_on_gpu.py", *(f"examples/{name}" for name in compile_table.WITH_TORCH)}
     assert {f"examples/{file.name}" for file in (ROOT / "examples").glob("*.py")} - files == scripts
 
 

@@ -124,8 +124,8 @@ def test_the_page_about_looking_inside(capsys):
 
 @pytest.mark.backend
 def test_the_page_about_sweeps(capsys):
-    tune, cluster = blocks("docs/sweeps.md", "python")
-    (console,) = blocks("docs/sweeps.md", "console")
+    tune, _, cluster = blocks("docs/sweeps.md", "python")
+    console, _ = blocks("docs/sweeps.md", "console")
     (command,) = blocks("docs/sweeps.md", "sh")
     Path("tune.py").write_text(tune)
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])

@@ -210,7 +210,9 @@ def test_the_signatures_of_runs_have_all_options_with_their_defaults():
     known = {each.name: each.default for each in fields(Options)}
     assert options(kernels.rope.interpret) == {"options": None, **known}
     own = options(check_module.check)
-    known = {name: default for name, default in known.items() if name not in ("stage", "schedule", "seed", "order", "trace")}
+    known = {
+        name: default for name, default in known.items() if name not in ("stage", "schedule", "seed", "order", "trace")
+    }
     assert options(kernels.rope.check) == {**own, **known}
 
 

@@ -52,7 +52,7 @@ class Conversations:
         self.order = []
         self._changed = threading.Condition()
 
-    def __call__(self, worker, request, text, timeout_s):
+    def __call__(self, worker, request, text, timeout_s, on_stage=None):
         release = threading.Event()
         with self._changed:
             self.running[text] = (worker, release)

@@ -50,7 +50,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], s
     monkeypatch.setattr(checked.CheckedKernel, "seconds", 0.1)
 
     def write(text: str) -> str:
-        path = tmp_path / "script.py"
+        path = tmp_path / "checked_script.py"
         path.write_text(KERNEL + text)
         return str(path)
 
@@ -67,7 +67,7 @@ def test_a_script_without_mistakes(script: Callable[[str], str], capsys: pytest.
 def test_a_race_between_programs_is_reported(script: Callable[[str], str], capsys: pytest.CaptureFixture[str]):
     assert run(["--check", "--seconds", "0.1", script(WRONG)]) == 1
     report = capsys.readouterr().err
-    assert "script.py:15:33: error: " in report
+    assert "checked_script.py:15:33: error: " in report
     assert "in global memory, and nothing orders it after" in report
     assert "note: seen with --stage ttgir --schedule round-robin --seed 0" in report
     assert report.endswith("runs: 1 error\n")
@@ -77,7 +77,7 @@ def test_a_module_is_run_as_python_does(
     script: Callable[[str], str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.syspath_prepend(str(Path(script(RIGHT)).parent))
-    assert run(["--check", "--seconds", "0.1", "-m", "script", "its", "arguments"]) == 0
+    assert run(["--check", "--seconds", "0.1", "-m", "checked_script", "its", "arguments"]) == 0
     assert "2 launches" in capsys.readouterr().err
 
 

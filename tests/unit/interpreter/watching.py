@@ -6,6 +6,7 @@ They are wrapped while it records, so that the interpreter needs nothing for it.
 from __future__ import annotations
 
 import functools
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -25,6 +26,7 @@ from tlx_xdsl.interpreter.mbarrier import Mbarrier, NamedBarrier
 from tlx_xdsl.interpreter.memory import Memory, View
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.races import Actor
+from tlx_xdsl.runtime import interpret_plans
 
 
 @contextmanager
@@ -37,6 +39,8 @@ def recording() -> Iterator[Recorder]:
         watch.buffers()
         watch.global_memory()
         watch.order()
+        # Plans that were made before know nothing of the watch, and those of now are of no use without it.
+        patch.setattr(interpret_plans, "_known", OrderedDict())
         yield recorder
 
 

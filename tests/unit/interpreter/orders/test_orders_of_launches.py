@@ -196,10 +196,9 @@ def three_at_a_barrier(out, PAIRED: tl.constexpr):
 
 
 def test_who_meets_at_a_named_barrier():
-    """Whichever two go on, the third waits for ever: three orders, of which each leaves another task."""
+    """Three tasks at a barrier for two: whichever order is run, nothing orders the third arrival after the phase."""
     _, found = explored(three_at_a_barrier, 1, lambda: (np.zeros(1, np.int32), False))
-    assert len(found) == 3
-    assert len({message for _, message in found}) == 3
+    assert {kind for kind, _ in found} == {"Race"}
     orders, found = explored(three_at_a_barrier, 1, lambda: (np.zeros(1, np.int32), True))
     assert orders.runs == 1
 
