@@ -9,9 +9,10 @@ from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
+from tlx_xdsl.interpreter.limits import POLICIES, SEEDED
 from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import make_plan
-from tlx_xdsl.interpreter.scheduler import PATIENCE, POLICIES, SEEDED, Adversarial, RoundRobin, make_policy
+from tlx_xdsl.interpreter.scheduler import PATIENCE, Adversarial, RoundRobin, make_policy
 
 
 class Seen:

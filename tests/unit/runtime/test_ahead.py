@@ -16,7 +16,7 @@ from triton.runtime.driver import driver
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tests.unit.runtime.jit_kernels import FakeTensor, add
+from tests.unit.runtime.jit_kernels import FakeTensor
 from tlx_xdsl.errors import CompilationError, OverBudgetError
 from tlx_xdsl.runtime.jit import ahead
 from tlx_xdsl.runtime.jit.ahead import Answer, compiled_ahead
@@ -136,4 +136,4 @@ def test_what_another_process_compiles_is_in_the_cache(tmp_path, monkeypatch):
         monkeypatch.setattr("tlx_xdsl.runtime.jit.triton_compile._compile", refuse)
         assert local.warmup(FakeTensor(64), BLOCK=32, grid=(1,)).metadata.num_warps == 4
         with pytest.raises(AssertionError, match="compiled again"):
-            add.warmup(FakeTensor(64), FakeTensor(64), FakeTensor(64), 64, BLOCK=32, grid=(1,))
+            local.warmup(FakeTensor(64), BLOCK=16, grid=(1,))
