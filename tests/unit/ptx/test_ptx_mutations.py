@@ -12,6 +12,7 @@ from tests.gallery.synchronisation import cluster_runs
 from tests.gallery.synchronisation.example_runs import CASES
 from tests.unit import volume
 from tests.unit.ptx.compiled import changed, compiled_once, instead, matmul, matrices, without
+from tests.versions import INSTALLED, NEWEST
 from tlx_xdsl.ptx import PtxFault
 from tlx_xdsl.runtime import ptx_stage
 from tlx_xdsl.runtime.interpret import interpret
@@ -142,6 +143,8 @@ SOME = list(MISTAKES)[:: 1 if volume.is_full() else 3]
 @pytest.mark.parametrize("mistake", SOME)
 def test_it_is_found(mistake):
     kernel, change = MISTAKES[mistake]
+    if kernel == "pair" and INSTALLED != NEWEST:
+        pytest.skip("pairs of CTAs were tried with the newest Triton")
     with changed(change), pytest.raises((PtxFault, AssertionError)) as error:
         KERNELS[kernel](max_seconds=20)
     assert "nothing matches" not in str(error.value)
