@@ -40,6 +40,7 @@ FAMILIES = (
     "rows-rms-norm-residual", "rows-rms-norm-residual-backward",
     "rows-layer-norm-residual", "rows-layer-norm-residual-backward",
     "rows-softmax", "rows-softmax-backward", "rows-cross-entropy", "rows-cross-entropy-backward",
+    "rows-swiglu", "rows-swiglu-backward", "rows-rope",
 )  # fmt: skip
 """In the order in which they run: of the first seven the ones with targets first."""
 

@@ -1,4 +1,4 @@
-"""The GPU benchmark's families of rows: normalised rows, softmax and cross-entropy, forward and backward, in GB/s.
+"""The GPU benchmark's families of rows: norms, softmax, cross-entropy, swiglu and rope, forward and backward, in GB/s.
 
 Cases, rivals and checks are as in `gpu_cases`. Rivals are torch's, eager and compiled; the copy of as many elements
 shows what the memory gives. A rate counts what has to be read and written once, whatever a candidate does.
@@ -19,7 +19,9 @@ from tlx_xdsl.kernels.cross_entropy import cross_entropy, cross_entropy_backward
 from tlx_xdsl.kernels.layernorm import layer_norm_launch
 from tlx_xdsl.kernels.norms import norm_backward_launch, norm_launch
 from tlx_xdsl.kernels.rmsnorm import rms_norm_launch
+from tlx_xdsl.kernels.rope import rope
 from tlx_xdsl.kernels.softmax import softmax_backward_launch, softmax_launch
+from tlx_xdsl.kernels.swiglu import swiglu, swiglu_backward
 
 DTYPE = "bf16"
 BYTES = 2
@@ -30,10 +32,15 @@ COPY, EAGER, COMPILED = "copy", "torch", "torch.compile"
 SHAPES = [(8192, 4096), (4096, 8192), (32768, 1024), (16384, 2048)]
 LONG_SHAPES = [(512, 65536), (128, 131072)]
 LOGITS = [(8192, 32000), (4096, 128256)]
-"""Rows and columns."""
+GATES = [(8192, 4096), (4096, 14336)]
+HEADS = [(524288, 128), (1048576, 64)]
+"""Rows and columns; those of heads are all positions of all heads."""
+
+POSITIONS = 8192
+"""Of a head."""
 
 FORWARD_TARGET, BACKWARD_TARGET = 0.88, 0.75
-"""Of the copy's rate, wanted for SHAPES and LOGITS; longer rows are only looked at."""
+"""Of the copy's rate, wanted for all but longer rows, which are only looked at."""
 
 EPS = 1e-5
 
@@ -165,6 +172,49 @@ def _cross_entropy(backward: bool) -> Make:
     return make
 
 
+def _swiglu(backward: bool) -> Make:
+    def make(rows: int, columns: int, device: str) -> Problem:
+        gate, up, dout = (_random(rows, columns, device=device, seed=seed) for seed in range(3))
+        outs = [_unwritten(gate) for _ in range(1 + backward)]
+
+        def ours() -> Launch:
+            def launch() -> None:
+                if backward:
+                    outs[:] = swiglu_backward(gate, up, dout)
+                else:
+                    swiglu(gate, up, *outs)
+
+            return launch
+
+        def theirs(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+            return functional.silu(gate) * up
+
+        return Problem(theirs, [gate, up], [dout] if backward else None, ours, outs)
+
+    return make
+
+
+def _rope(rows: int, columns: int, device: str) -> Problem:
+    positions = POSITIONS if rows % POSITIONS == 0 else rows
+    x = _random(rows // positions, positions, columns, device=device, seed=0)
+    angles = torch.randn(positions, columns // 2, device=device, generator=torch.Generator(device).manual_seed(1))
+    cosines, sines = angles.cos(), angles.sin()
+    outs = [_unwritten(x)]
+
+    def ours() -> Launch:
+        def launch() -> None:
+            outs[0] = rope(x, cosines, sines)
+
+        return launch
+
+    def theirs(x: torch.Tensor) -> torch.Tensor:
+        first, second = x.chunk(2, -1)
+        turned = [first * cosines - second * sines, second * cosines + first * sines]
+        return torch.cat(turned, -1).to(x.dtype)
+
+    return Problem(theirs, [x], None, ours, outs)
+
+
 OPERATORS = {
     "rms-norm": Operator("rms_norm", _norm(False, False), 2, FORWARD_TARGET, SHAPES + LONG_SHAPES),
     "rms-norm-backward": Operator("rms_norm, gradients", _norm(False, True), 3, BACKWARD_TARGET, SHAPES + LONG_SHAPES),
@@ -188,6 +238,9 @@ OPERATORS = {
     "softmax-backward": Operator("softmax, gradient", _softmax(True), 3, BACKWARD_TARGET, SHAPES + LONG_SHAPES),
     "cross-entropy": Operator("cross_entropy", _cross_entropy(False), 1, FORWARD_TARGET, LOGITS),
     "cross-entropy-backward": Operator("cross_entropy, gradient", _cross_entropy(True), 2, BACKWARD_TARGET, LOGITS),
+    "swiglu": Operator("swiglu", _swiglu(False), 3, FORWARD_TARGET, GATES),
+    "swiglu-backward": Operator("swiglu, gradients", _swiglu(True), 5, BACKWARD_TARGET, GATES),
+    "rope": Operator("rope", _rope, 2, FORWARD_TARGET, HEADS),
 }
 """By the name of the family, without `rows-`. Each is a family of its own, which stays far below its limit of time."""
 
@@ -239,7 +292,7 @@ def _case(shape: tuple[int, int], operator: Operator, dry: bool, screen: bool) -
 
     moved = operator.accesses * BYTES * elements
     traffic = {COPY: 2 * BYTES * elements, EAGER: moved, COMPILED: moved, OURS: moved}
-    target = operator.target if shape in SHAPES + LOGITS else None
+    target = None if shape in LONG_SHAPES else operator.target
     return Case(f"{rows} x {columns}", 0, COPY, target, make, traffic=traffic)
 
 
