@@ -199,6 +199,7 @@ def test_the_architecture_names_the_passes_in_their_order():
         dead_accesses=False,
         native_dependents=False,
         synchronized_captures=False,
+        synchronized_atomics=False,
     )
     assert shown == [each.name for each in every]
 

@@ -135,9 +135,13 @@ def other_sizes(source: KernelSource, grid: Grid, arguments: Mapping[str, Any], 
     """What goes wrong at larger sizes, and at those that no block divides."""
     module, values = module_of(source, arguments, options)
     sizes = grid_of(grid, {**defaults_of(source), **arguments})
+
+    def run(over: tuple[int, int, int], given: Mapping[str, Any]) -> None:
+        interpret_source(source, grid if callable(grid) else over, given, options)
+
     found = [
         ("overflow", wrap_remark(module, facts_of(sizes, dict(values)))),
-        ("bounds", ragged_remark(source, arguments, lambda given: interpret_source(source, grid, given, options))),
+        ("bounds", ragged_remark(source, sizes, arguments, run)),
     ]
     for rule, diagnostic in found:
         if diagnostic is not None:

@@ -73,17 +73,22 @@ _WIDEN = "tl.cast(..., tl.int64) of the program's id or of the stride makes offs
 
 
 def ragged_remark(
-    source: KernelSource, arguments: Mapping[str, Any], run: Callable[[Mapping[str, Any]], Any]
+    source: KernelSource,
+    grid: tuple[int, int, int],
+    arguments: Mapping[str, Any],
+    run: Callable[[tuple[int, int, int], Mapping[str, Any]], Any],
 ) -> Diagnostic | None:
     """What leaves an array if each size in turn is smaller by one: a mask that is missing.
 
     Sizes are the integers among the arguments that are the size of an array along a dimension, and neither a stride of
-    one nor a compile-time argument. `run` launches the kernel on other arguments.
+    one nor a compile-time argument. `run` launches the kernel on another grid, which has a program less where it has as
+    many as the size along an axis, and on other arguments.
     """
     for size in _sizes(source, arguments):
         names = [name for name, value in arguments.items() if _is_number(value) and value == size]
         try:
-            run({name: _cut(value, size) for name, value in arguments.items()})
+            x, y, z = (extent - (extent == size) for extent in grid)
+            run((x, y, z), {name: _cut(value, size) for name, value in arguments.items()})
         except OutOfBounds as fault:
             which = " and ".join(names)
             message = f"with {which} = {size - 1} for {size}, and arrays of that size: {fault.message}"

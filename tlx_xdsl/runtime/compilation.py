@@ -142,7 +142,10 @@ def passes_for(profile: Profile | None = None, *, plain: bool, check_budget: boo
     for `compile_text`.
     """
     if plain:
-        return plain_pipeline(native_dependents=profile is None or profile.has_dependent_launches)
+        return plain_pipeline(
+            native_dependents=profile is None or profile.has_dependent_launches,
+            synchronized_atomics=profile is None or profile.synchronized_atomics,
+        )
     if profile is None:
         return ttgir_pipeline(check_budget=check_budget)
     return ttgir_pipeline(
@@ -155,6 +158,7 @@ def passes_for(profile: Profile | None = None, *, plain: bool, check_budget: boo
         cached_loads=profile.cached_loads,
         dead_accesses=profile.dead_accesses,
         synchronized_captures=profile.synchronized_captures,
+        synchronized_atomics=profile.synchronized_atomics,
         check_budget=check_budget,
     )
 

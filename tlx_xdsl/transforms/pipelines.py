@@ -30,6 +30,7 @@ def ttgir_pipeline(
     calls_beside_tasks: bool = True,
     dead_accesses: bool = True,
     synchronized_captures: bool = True,
+    synchronized_atomics: bool = True,
     check_budget: bool = True,
 ) -> tuple[ModulePass, ...]:
     """The passes from the frontend's module to TTGIR for stock Triton, in order.
@@ -37,8 +38,8 @@ def ttgir_pipeline(
     The options are properties of Triton versions (`text.profiles.Profile`): `whole_views` is for those with
     `views_fill_allocations`, `native_clc` for those with `has_clc`, `native_gathers` for those with
     `has_local_gathers`, `native_dependents` for those with `has_dependent_launches`, `buffer_selects` for those with
-    `selects_buffers`, `cached_loads`, `calls_beside_tasks`, `dead_accesses` and `synchronized_captures` for those of
-    that name.
+    `selects_buffers`, `cached_loads`, `calls_beside_tasks`, `dead_accesses`, `synchronized_captures` and
+    `synchronized_atomics` for those of that name.
     Without `check_budget` what can't fit the target goes on, too: for looking at it, for it can never launch.
     """
     return (
@@ -87,6 +88,8 @@ def ttgir_pipeline(
         *(() if native_gathers else (_pass("expand-local-gather"), _pass("expand-local-scatter"))),
         # Before 3.9 there is no operation for dependent launches.
         *(() if native_dependents else (_pass("expand-dependent-launches"),)),
+        # Before 3.9 what other threads have stored may come after the release of a lock.
+        *(() if synchronized_atomics else (_pass("tlx-insert-barriers-at-atomics"),)),
         # --- synchronisation of clusters: while each buffer shows which CTA owns it ---
         # Barriers where the CTAs of a cluster start and end using each other's memory.
         _pass("tlx-lower-cluster-barriers"),
@@ -158,13 +161,14 @@ def first_beyond_plain(module: ModuleOp, *, barriers: bool = False) -> Operation
     return store_by_some_threads(module)
 
 
-def plain_pipeline(*, native_dependents: bool = True) -> tuple[ModulePass, ...]:
-    """The passes that plain Triton needs before stock Triton gets it; the option is as for `ttgir_pipeline`."""
+def plain_pipeline(*, native_dependents: bool = True, synchronized_atomics: bool = True) -> tuple[ModulePass, ...]:
+    """The passes that plain Triton needs before stock Triton gets it; the options are as for `ttgir_pipeline`."""
     return (
         _pass("tlx-check-target", plain=True),
         _pass("expand-float-conversions"),
         _pass("expand-negf"),
         *(() if native_dependents else (_pass("expand-dependent-launches"),)),
+        *(() if synchronized_atomics else (_pass("tlx-insert-barriers-at-atomics"),)),
     )
 
 

@@ -100,7 +100,7 @@ def test_wrong_operands_are_refused(call, kind, text):
 
 @pytest.mark.backend
 def test_compiled():
-    """16 bytes are moved at a time, and nothing is spilled."""
+    """16 bytes are moved at a time, 8 of two halves of a head, which was faster; and nothing is spilled."""
     kind = ml_dtypes.bfloat16
     x, heads, angles = np.empty((64, 4096), kind), np.empty((2, 4, 64, 128), kind), np.empty((64, 64), np.float32)
     prepared = [
@@ -109,8 +109,8 @@ def test_compiled():
         ROPE.prepare((heads, angles, angles, None), (False, False)),
         ROPE.prepare((heads, angles, angles, None), (True, False)),
     ]
-    for each in prepared:
+    for each, words in zip(prepared, (4, 4, 2, 4), strict=True):
         result = compiled(each.launches[0])
         assert result.resources.spill_store_bytes == 0
         assert "ld.global.v4" in result.ptx
-        assert "st.global.v4" in result.ptx
+        assert f"st.global.v{words}" in result.ptx

@@ -97,6 +97,19 @@ def test_a_mask_that_is_missing_at_a_size_that_blocks_divide():
 
 
 @tlx_xdsl.jit
+def a_row(x, out, rows, COLUMNS: tl.constexpr):
+    at = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    tl.store(out + at, tl.load(x + at) * rows)
+
+
+def test_a_grid_that_has_a_program_for_each_row_has_one_less_for_a_row_less():
+    x, out = np.ones((4, 32), np.float32), np.zeros((4, 32), np.float32)
+    report = tlx_xdsl.check(a_row, 4, x, out, 4, 32, seconds=0.01)
+    assert report
+    assert not [each for each in report.remarks if each.rule == "bounds"]
+
+
+@tlx_xdsl.jit
 def ordered(lock, total, flag, KIND: tl.constexpr):
     if KIND == "lock":
         while tl.atomic_cas(lock, 0, 1, sem="acquire") == 1:
