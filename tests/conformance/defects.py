@@ -208,7 +208,7 @@ def tlx_gemm_empty_split(root: Path) -> None:
 
 
 @defect(
-    "tlx_grouped_gemm_descriptors", META, "cd2de6835", "third_party/tlx/tutorials/blackwell-grouped-gemm_test.py",
+    "tlx_grouped_gemm_descriptors", META, "5d1c25f57", "third_party/tlx/tutorials/blackwell-grouped-gemm_test.py",
     what="a tensor map is rewritten while loads that use it are in flight", target="sm_100a", fakes_cuda=True,
 )  # fmt: skip
 def tlx_grouped_gemm_descriptors(root: Path) -> None:

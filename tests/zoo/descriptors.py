@@ -51,6 +51,37 @@ BY_GROUPS = (
 
 
 @tlx_xdsl.jit
+def made_in_a_loop(x, out, GROUPS, BUG: tl.constexpr):
+    """A descriptor for each group, made by the operation that made the one before: in compiled code, in its place."""
+    tile = tlx.local_alloc((16, 16), tl.float16, 2)
+    full = tlx.alloc_barriers(2)
+    offsets = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    for g in range(GROUPS):
+        if BUG == "made under a load":
+            source = tl.make_tensor_descriptor(x + g * 256, [16, 16], [16, 1], [16, 16])  # at: made under a load
+        else:
+            if g > 0:
+                tlx.barrier_wait(full[(g - 1) % 2], (g - 1) // 2 & 1)
+            source = tl.make_tensor_descriptor(x + g * 256, [16, 16], [16, 1], [16, 16])
+        tlx.barrier_expect_bytes(full[g % 2], 512)
+        tlx.async_descriptor_load(source, tile[g % 2], [0, 0], full[g % 2])
+        if BUG == "made under a load" and g > 0:
+            tlx.barrier_wait(full[(g - 1) % 2], (g - 1) // 2 & 1)
+        if g > 0:
+            tl.store(out + (g - 1) * 256 + offsets, tlx.local_load(tile[(g - 1) % 2]))
+    tlx.barrier_wait(full[(GROUPS - 1) % 2], (GROUPS - 1) // 2 & 1)
+    tl.store(out + (GROUPS - 1) * 256 + offsets, tlx.local_load(tile[(GROUPS - 1) % 2]))
+
+
+IN_A_LOOP = (
+    Cage(made_in_a_loop, lambda: (numbers(4 * 256), zeros(4 * 256)), constants={"GROUPS": 4})
+    .bug("made under a load", "descriptor in use", "tensor descriptor, and nothing orders it after the TMA load")
+    .clean(GROUPS=1)
+    .clean(GROUPS=3)
+)
+
+
+@tlx_xdsl.jit
 def reinterpreted(src, out, BUG: tl.constexpr):
     """A tile that TMA has brought is seen as one of another shape or type."""
     tile = tlx.local_alloc((16, 64), tl.float16, 1)
@@ -112,4 +143,4 @@ GIVEN_OUT = (
     .clean(grid=1)
 )
 
-CAGES = (BY_GROUPS, REINTERPRETED, GIVEN_OUT)
+CAGES = (BY_GROUPS, IN_A_LOOP, REINTERPRETED, GIVEN_OUT)

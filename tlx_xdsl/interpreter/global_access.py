@@ -84,7 +84,8 @@ class Access:
     @property
     def writes_descriptor(self) -> bool:
         """Whether it is of the proxy of tensor descriptors, which has fences of its own (`ops/tensormaps.py`)."""
-        return effects_of(self.actor.op).by is TENSORMAP
+        op = self.actor.op
+        return effects_of(op).by is TENSORMAP or any(isinstance(each.type, TensorDescType) for each in op.results)
 
 
 def _adds_floats(op: Operation) -> bool:

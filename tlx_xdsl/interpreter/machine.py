@@ -12,6 +12,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.budget import Budget
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.code import Plan
+from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.engine import OVER, Queue, TensorCore, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
@@ -290,6 +291,8 @@ class ThreadBlock:
         self.named_barriers: dict[int, NamedBarrier] = {}
         self.scratch: dict[Operation, int] = {}
         """Addresses of the global memory that each program here has for itself, by what asks for it."""
+        self.descriptors: dict[Operation, Descriptor] = {}
+        """What operations that make one descriptor after the other have written there last."""
         self.main: Task | None = None
         """The default task."""
         self.crew: list[Task] = []

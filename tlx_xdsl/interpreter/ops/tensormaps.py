@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import scf
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.dialects import tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.interpreter.descriptor import SIZE, Descriptor
 from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.machine import Task
+from tlx_xdsl.interpreter.machine import Task, ThreadBlock
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.registry import immediate
+from tlx_xdsl.interpreter.registry import Kind, Run, immediate, structured
 
 ALIGNMENT = 64
 """Bytes that the address of a descriptor is a multiple of (CUDA driver API, `CUtensorMap`)."""
@@ -43,11 +45,17 @@ def global_scratch_alloc(task: Task, op: ttg.GlobalScratchAllocOp) -> np.int64:
     name = f"the scratch memory of {op.result.name_hint or 'the program'}"
     of_cluster = op.shared_cluster_state is not None
     block = task.cluster.blocks[0] if of_cluster else task.block
-    # Programs that follow each other on this thread block share it, as they share everything else there.
+    return np.int64(_place_of(block, op, task.global_memory, name, size, alignment))
+
+
+def _place_of(block: ThreadBlock, op: Operation, memory: GlobalMemory, name: str, size: int, alignment: int) -> int:
+    """The address of what a thread block has for an operation, called `name`.
+
+    Programs that follow each other on it share that, as they share everything else there.
+    """
     if (address := block.scratch.get(op)) is None:
-        memory = task.global_memory
         address = block.scratch[op] = memory.add(name, np.full(size, 0xFF, np.uint8), alignment=alignment)
-    return np.int64(address)
+    return address
 
 
 @dataclass(frozen=True)
@@ -112,6 +120,41 @@ def make_tensor_descriptor(
     made = _Map(size, int(is_nan), int(address), sizes[::-1], bytes_, block[::-1])
     made.write(op, task.global_memory, int(place), is_fenced=True)
     return Descriptor(int(address), tuple(sizes), tuple(strides), block, dtype, is_nan, place=int(place))
+
+
+@structured(tt.MakeTensorDescOp)
+def make_descriptor(op: tt.MakeTensorDescOp, _planner: Any) -> tuple[Kind, Run]:
+    """A descriptor of a tensor in memory.
+
+    Compiled code has one place for those of an operation in a loop: another one is written where the last one was.
+    """
+    type_, count = op.result.type, len(op.shape)
+    dtype, is_nan = dtype_of(type_.element_type), PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN
+    block = tuple(type_.shape)
+
+    def described(base: np.int64, *extents: Any) -> Descriptor:
+        numbers = tuple(int(extent) for extent in extents)
+        return Descriptor(int(base), numbers[:count], numbers[count:], block, dtype, is_nan)
+
+    def written(task: Task, base: np.int64, *extents: Any) -> Descriptor:
+        made, kept = described(base, *extents), task.block.descriptors.get(op)
+        if kept is None or made != replace(kept, place=None):
+            name = f"the descriptor of {op.result.name_hint or 'a tensor'}"
+            place = _place_of(task.block, op, task.global_memory, name, SIZE, ALIGNMENT)
+            task.global_memory.bytes_at(op, place, SIZE, "store")
+            kept = task.block.descriptors[op] = replace(made, place=place)
+        return kept
+
+    return (Kind.EFFECT, written) if _is_in_a_loop(op) else (Kind.PURE, described)
+
+
+def _is_in_a_loop(op: Operation) -> bool:
+    above = op.parent_op()
+    while above is not None and not isinstance(above, tt.FuncOp):
+        if isinstance(above, scf.ForOp | scf.WhileOp | WhileOp):
+            return True
+        above = above.parent_op()
+    return False
 
 
 @immediate(ttng.TensormapFenceproxyAcquireOp)

@@ -14,7 +14,7 @@ from tlx_xdsl.analysis.tma_copies import is_tile_copy
 from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.effects import is_set
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor
-from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
+from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind
 from tlx_xdsl.dialects.tt.types import descriptor_type
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.engine import Queue, Transfer
@@ -24,7 +24,7 @@ from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.barriers import deliver, usable_barrier
-from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, immediate, pure, step
+from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, immediate, step
 from tlx_xdsl.numerics.arrays import Array, unsigned, where
 
 # Loads ---------------------------------------------------------------------------------------------------------------
@@ -251,20 +251,6 @@ def wait_for_stores(task: Task, op: Operation, pendings: int, *, reads_only: boo
 
 
 # Loads and stores of blocks through descriptors, before the passes that give them buffers and barriers ---------------
-
-
-@pure(tt.MakeTensorDescOp)
-def make_descriptor(op: tt.MakeTensorDescOp) -> Run:
-    """A descriptor of a tensor in memory."""
-    type_, count = op.result.type, len(op.shape)
-    dtype, is_nan = dtype_of(type_.element_type), PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN
-    block = tuple(type_.shape)
-
-    def run(base: np.int64, *extents: Any) -> Descriptor:
-        numbers = tuple(int(extent) for extent in extents)
-        return Descriptor(int(base), numbers[:count], numbers[count:], block, dtype, is_nan)
-
-    return run
 
 
 @immediate(tt.DescriptorLoadOp)
