@@ -48,17 +48,17 @@ def test_where_processes_can_not_be_forked_the_tasks_come_back(monkeypatch):
     assert list(compiled_ahead(lambda number: 1 / 0, range(3), 2)) == [0, 1, 2]
 
 
-def test_errors_of_the_kernel_arrive_and_others_do_not():
+def test_errors_of_the_kernel_arrive_and_others_as_text():
     def fail(number):
         if number == 0:
             raise OverBudgetError("too much", resource="threads", required=2, limit=1)
         if number == 1:
             raise RuntimeError("no GPU in here")
 
-    over, unknown = sorted(compiled_ahead(fail, range(2), 1), key=lambda each: isinstance(each, int))
+    over, other = sorted(compiled_ahead(fail, range(2), 1), key=lambda each: each.number)
     assert isinstance(over.error, OverBudgetError)
     assert (over.error.message, over.error.limit) == ("too much", 1)
-    assert unknown == 1
+    assert other == Answer(1, failure="RuntimeError: no GPU in here")
 
 
 def test_warnings_arrive():

@@ -36,7 +36,9 @@ class Answer:
 
     number: int
     error: CompilationError | None = None
-    """Why it can't be compiled; any other failure is no answer: the caller meets it where it compiles for itself."""
+    """Why it can't be compiled."""
+    failure: str = ""
+    """What else went wrong: the caller meets it where it compiles for itself, or it is only so in that process."""
     warnings: tuple[tuple[str, type[Warning], str, int], ...] = ()
     """What was warned of on the way: message, category, file and line."""
     seconds: float = 0.0
@@ -56,8 +58,8 @@ def compiled_ahead(
 ) -> Generator[int | Answer]:
     """Call `compile_one` with each of `tasks` in processes of its own, the first ones first.
 
-    Gives an `Answer` for each as soon as it is done with, and the number alone where nothing was found out: processes
-    can't be forked here, or one has died. `processes` are one for each core but this process's.
+    Gives an `Answer` for each as soon as it is done with, and the number alone where nothing was said: processes can't
+    be forked here, or one has died. `processes` are one for each core but this process's.
 
     Closing the generator ends the processes.
     """
@@ -177,7 +179,7 @@ def _work(
         os._exit(0)
 
 
-def _outcome(compile_one: Callable[[int], Any], number: int) -> int | Answer:
+def _outcome(compile_one: Callable[[int], Any], number: int) -> Answer:
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -185,8 +187,8 @@ def _outcome(compile_one: Callable[[int], Any], number: int) -> int | Answer:
             compile_one(number)
         except CompilationError as error:
             return Answer(number, error.without_history(), seconds=time.perf_counter() - start)
-        except Exception:
-            # The reason may be that there is no GPU in here: the parent compiles it itself, and reports what it meets.
-            return number
+        except Exception as error:
+            # The reason may be that there is no GPU in here, which says nothing of the kernel.
+            return Answer(number, failure=f"{type(error).__name__}: {error}")
     texts = tuple((str(each.message), each.category, each.filename, each.lineno) for each in said)
-    return Answer(number, None, texts, time.perf_counter() - start)
+    return Answer(number, warnings=texts, seconds=time.perf_counter() - start)

@@ -237,9 +237,11 @@ class TLXAutotuner(Autotuner):
         ready = compiled_ahead(
             lambda number: self._compile(configs[number], capability), range(len(configs)), self._processes
         )
+        failures: list[str] = []
         with closing(ready), Progress(len(configs), "configurations", wanted=self._progress) as progress:
             for found in ready:
                 answer = found if isinstance(found, Answer) else Answer(found)
+                failures += [answer.failure] if answer.failure else []
                 for message, category, file, line in answer.warnings:
                     warnings.warn_explicit(message, category, file, line)
                 config = configs[answer.number]
@@ -254,6 +256,12 @@ class TLXAutotuner(Autotuner):
                 self.measure_seconds += time.perf_counter() - begin
                 progress.advance()
                 progress.note(f"best {_median_in(timings)(best):.4g} ms")
+        if failures:
+            name = self.kernel.__name__
+            LOG.warning(
+                "%s: %d of %d configurations were compiled one after the other, since forked processes failed: %s",
+                name, len(failures), len(configs), failures[0],
+            )  # fmt: skip
         self._warn([config for config in known if {config} & (set(self.pruned) | set(self.wrong)) - refused])
         if self.wrong and all(timings[config][0] == inf for config in configs):
             first = next(f"{each}: {self.wrong[each]}" for each in configs if each in self.wrong)
