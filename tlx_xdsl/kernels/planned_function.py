@@ -28,6 +28,7 @@ from typing import Any
 from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.kernels.operators import Operator, Run, register
 from tlx_xdsl.kernels.plans import Plan, Prepared
+from tlx_xdsl.kernels.recent import MAX_RECENT, Recent
 from tlx_xdsl.kernels.recorded import Recorded
 
 Adapt = Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[tuple[Any, ...], tuple[Any, ...]]]
@@ -64,6 +65,7 @@ class PlannedFunction:
         self._adapt = adapt
         self._gradient = None if operator is None else operator.gradient
         self._plans: dict[Any, Plan | Recorded] = {}
+        self._recent: tuple[Recent, ...] = ()
         self._making = threading.RLock()
         # Until there is a tensor of torch's, no gradient is wanted (False), and there are no modes and transformations.
         self._torch: Any = None
@@ -79,29 +81,48 @@ class PlannedFunction:
         # Reading this, torch.compile takes the answer for True, and the rest for not there.
         if torch is not None and torch.compiler.is_dynamo_compiling():
             return self._operator()(tensors, options)
-        if (self._dispatch_modes() or self._is_transformed()) and isinstance(tensors[0], self._torch.Tensor):
+        if self._dispatch_modes() and isinstance(tensors[0], self._torch.Tensor):
+            return self._operator()(tensors, options)
+        if self._adapt is not None:
+            if self._is_transformed() and isinstance(tensors[0], self._torch.Tensor):
+                return self._operator()(tensors, options)
+            tensors, options = self._adapt(tensors, options)
+        if self._recent:
+            try:
+                addresses = [None if tensor is None else tensor.data_ptr() for tensor in tensors]
+            except (AttributeError, RuntimeError):
+                # Arrays, and tensors without memory.
+                addresses = None
+            if addresses is not None:
+                for known in self._recent:
+                    if known.is_of(tensors, options, addresses):
+                        plan = known.plan
+                        plan.is_used = True
+                        return plan.run(tensors, addresses)[self._results]
+        if self._is_transformed() and isinstance(tensors[0], self._torch.Tensor):
             return self._operator()(tensors, options)
         return self._run(tensors, options, self._grad_is_enabled(), True)
 
     def below_torch(self, tensors: tuple[Any, ...], options: tuple[Any, ...] = ()) -> Any:
         """Run as the implementation of the operator: torch has seen the call."""
+        if self._adapt is not None:
+            tensors, options = self._adapt(tensors, options)
         return self._run(tensors, options, False, False)
 
     def forget(self) -> None:
         """Drop all plans."""
         with self._making:
             self._plans.clear()
+            self._recent = ()
 
     def _run(self, tensors: tuple[Any, ...], options: tuple[Any, ...], grad: bool, is_direct: bool) -> Any:
-        if self._adapt is not None:
-            tensors, options = self._adapt(tensors, options)
         key: list[Any] = [options, is_direct]
-        addresses: list[int] = []
+        addresses: list[int | None] = []
         try:
             for tensor in tensors:
                 if tensor is None:
                     key.append(None)
-                    addresses.append(0)
+                    addresses.append(None)
                     continue
                 address = tensor.data_ptr()
                 addresses.append(address)
@@ -126,8 +147,23 @@ class PlannedFunction:
                     return self._operator()(tensors, options)
                 return plan.run(tensors, addresses)[self._results]
             return self._first(tensors, options, found)
+        if is_direct and self._torch is not None:
+            self._remember(plan, tensors, options, addresses)
         plan.is_used = True
         return plan.run(tensors, addresses)[self._results]
+
+    def _remember(
+        self, plan: Plan | Recorded, tensors: tuple[Any, ...], options: tuple[Any, ...], addresses: list[int | None]
+    ) -> None:
+        """Have the next calls ask for this plan first."""
+        others = [each for each in self._recent if each.plan is not plan]
+        # One that was asked in vain is of another state of torch's, or of a call with no tensor given twice.
+        if plan.recent is None or len(others) < len(self._recent):
+            guards = getattr(self._torch._C._dynamo.guards, "TensorGuards", None)
+            if guards is None or not all(each is None or isinstance(each, self._torch.Tensor) for each in tensors):
+                return
+            plan.recent = Recent(plan, tensors, options, addresses, guards)
+        self._recent = (plan.recent, *others[: MAX_RECENT - 1])
 
     def _first(self, tensors: tuple[Any, ...], options: tuple[Any, ...], key: Any) -> Any:
         prepared = self.prepare(tensors, options)
@@ -155,7 +191,7 @@ class PlannedFunction:
     def _run_first(plan: Plan | Recorded, prepared: Prepared, count: int) -> tuple[Any, ...]:
         """Run a plan on the tensors that it was made of, `count` of them, and return them."""
         found = tuple(prepared.tensors.values())[:count]
-        return plan.run(found, [0 if tensor is None else tensor.data_ptr() for tensor in found])
+        return plan.run(found, [None if tensor is None else tensor.data_ptr() for tensor in found])
 
     def _first_recorded(self, recorded: Recorded, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
         """Run a call for a record of it, which keeps the plan; return all tensors."""

@@ -14,13 +14,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tlx_xdsl.kernels.launching import Launch
 from tlx_xdsl.kernels.operands import torch_module
-from tlx_xdsl.kernels.workspaces import COUNTER_BYTES, WORKSPACES, aligned
+from tlx_xdsl.kernels.workspaces import COUNTER_BYTES, WORKSPACES, Piece, aligned, captured
 from tlx_xdsl.runtime.host_values import is_descriptor
 from tlx_xdsl.runtime.launch.movable import MovableLaunch
+
+if TYPE_CHECKING:
+    from tlx_xdsl.kernels.recent import Recent
+
+Run = Callable[[tuple[Any, ...], "list[int | None]"], "tuple[Any, ...]"]
+"""A function of tensors and their addresses, None where there is none, that returns the tensors with results."""
 
 WORKSPACE = "workspace"
 """The name of a call's workspace in `Launch.sources` and `Prepared.tensors`."""
@@ -62,8 +68,10 @@ class Plan:
     def __init__(self, prepared: Prepared, given: Sequence[Any]):
         torch = torch_module()
         self.is_used = False
+        self.recent: Recent | None = None
         self._device: int = prepared.launches[0].device.index
-        self._is_only_device: bool = torch.cuda.device_count() == 1
+        # Launches on tensors at these addresses, on the stream that is current, and returns them, with new results.
+        self.run: Run = self._run if torch.cuda.device_count() == 1 else self._run_there
         self._current_device: Callable[[], int] = torch.cuda.current_device
         self._on_device: Callable[[int], Any] = torch.cuda.device
         # What Triton's launches ask: an integer, and no object of torch's.
@@ -73,7 +81,7 @@ class Plan:
         self._allocate: Callable[..., Any] = torch._C._dynamo.guards._empty_strided_cuda
         tensors = list(prepared.tensors.values())[: len(given)]
         self._allocations = [
-            (at, (tuple(made.shape), tuple(made.stride()), made.dtype))
+            (at, tuple(made.shape), tuple(made.stride()), made.dtype)
             for at, made in enumerate(tensors)
             if made is not None and given[at] is None
         ]
@@ -81,53 +89,62 @@ class Plan:
             self._launches: tuple[MovableLaunch, ...] = tuple(launch.movable() for launch in prepared.launches)
         moves = _moves(prepared, self._launches)
         self._moves = [moves[name] for name in list(prepared.tensors)[: len(given)]]
-        self._addresses: list[int] = _UNKNOWN * len(given)
+        self._addresses: list[int | None] = _UNKNOWN * len(given)
         self._workspace_moves, self._workspace_bytes = _workspace(prepared, moves, self._launches)
         self._counts = bool(moves.get(COUNTERS))
         self._workspace_address = 0
+        self._pieces: dict[int, Piece] = {}
+        self._enqueues = [(launch.enqueue, launch) for launch in self._launches]
+        self._stream = 0
         self._turn = threading.Lock()
 
-    def run(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
-        """Launch on tensors at these addresses, on the stream that is current; return them, with new results."""
-        if self._is_only_device or self._current_device() == self._device:
+    def _run_there(self, tensors: tuple[Any, ...], addresses: list[int | None]) -> tuple[Any, ...]:
+        if self._current_device() == self._device:
             return self._run(tensors, addresses)
         with self._on_device(self._device):
             return self._run(tensors, addresses)
 
-    def _run(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
+    def _run(self, tensors: tuple[Any, ...], addresses: list[int | None]) -> tuple[Any, ...]:
         if self._allocations:
-            tensors, addresses = self._with_results(tensors, addresses)
+            found, addresses = list(tensors), addresses.copy()
+            for at, shape, strides, dtype in self._allocations:
+                # The call that the plan was made of has its results.
+                if found[at] is None:
+                    found[at] = made = self._allocate(shape, strides, dtype)
+                    addresses[at] = made.data_ptr()
+            tensors = tuple(found)
         stream = self._current_stream(self._device)
-        if self._workspace_bytes:
-
-            def use(workspace: int) -> None:
-                self._enqueue(addresses, stream, workspace)
-
-            WORKSPACES.lend(self._device, stream, self._workspace_bytes, self._is_capturing(), use, self._counts)
-        else:
+        if not self._workspace_bytes:
             self._enqueue(addresses, stream, 0)
+        elif self._is_capturing():
+            memory = captured(self._device, self._workspace_bytes, self._counts)
+            self._enqueue(addresses, stream, memory.data_ptr() + memory.numel() - self._workspace_bytes)
+        else:
+            piece = self._pieces.get(stream)
+            if piece is None:
+                piece = self._pieces[stream] = WORKSPACES.piece(self._device, stream)
+            with piece.in_use:
+                if piece.size < self._workspace_bytes:
+                    piece.grow(self._workspace_bytes)
+                self._enqueue(addresses, stream, piece.address)
         return tensors
 
-    def _with_results(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[tuple[Any, ...], list[int]]:
-        found, places = list(tensors), list(addresses)
-        for at, layout in self._allocations:
-            # The call that the plan was made of has its results.
-            if found[at] is None:
-                found[at] = made = self._allocate(*layout)
-                places[at] = made.data_ptr()
-        return tuple(found), places
-
-    def _enqueue(self, addresses: list[int], stream: int, workspace: int) -> None:
+    def _enqueue(self, addresses: list[int | None], stream: int, workspace: int) -> None:
         # The driver's calls let other threads run.
         with self._turn:
             if addresses != self._addresses:
                 self._move(addresses)
             if workspace != self._workspace_address:
                 self._move_workspace(workspace)
-            for launch in self._launches:
-                launch(stream)
+            if stream != self._stream:
+                self._stream = stream
+                for launch in self._launches:
+                    launch.move_to(stream)
+            for enqueue, launch in self._enqueues:
+                if code := enqueue():
+                    launch.retry(code)
 
-    def _move(self, addresses: list[int]) -> None:
+    def _move(self, addresses: list[int | None]) -> None:
         before, self._addresses = self._addresses, _UNKNOWN * len(addresses)  # in case that a move fails
         for address, last, moves in zip(addresses, before, self._moves, strict=True):
             if address != last:
@@ -142,7 +159,7 @@ class Plan:
         self._workspace_address = address
 
 
-_UNKNOWN = [-1]
+_UNKNOWN: list[int | None] = [-1]
 """The address of no tensor."""
 
 

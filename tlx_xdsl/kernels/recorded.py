@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.kernels.operators import Gradient
 from tlx_xdsl.kernels.plans import Plan
+
+if TYPE_CHECKING:
+    from tlx_xdsl.kernels.recent import Recent
 
 First = Callable[["Recorded", tuple[Any, ...]], tuple[Any, ...]]
 """Runs a call on tensors and returns them, with results; leaves a plan with the record where there is one."""
@@ -29,18 +32,19 @@ class Recorded:
 
     def __init__(self, first: First, gradient: Gradient, options: tuple[Any, ...], results: slice):
         self.is_used = False
+        self.recent: Recent | None = None
         self.plan: Plan | None = None
         self.options = options
         self._first = first
         self._results = results
         self._apply = _apply(gradient)
 
-    def run(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
+    def run(self, tensors: tuple[Any, ...], addresses: list[int | None]) -> tuple[Any, ...]:
         """Run on tensors at these addresses; return them, with new results."""
         results = self._apply(self, addresses, *tensors)
         return (*tensors[: self._results.start], *results)
 
-    def results_of(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
+    def results_of(self, tensors: tuple[Any, ...], addresses: list[int | None]) -> tuple[Any, ...]:
         """The results, unrecorded."""
         if self.plan is None:
             return self._first(self, tensors)[self._results]
@@ -58,7 +62,7 @@ def _apply(gradient: Gradient) -> Callable[..., Any]:
 
     class Function(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, recorded: Recorded, addresses: list[int], *tensors: Any) -> Any:
+        def forward(ctx: Any, recorded: Recorded, addresses: list[int | None], *tensors: Any) -> Any:
             results = recorded.results_of(tensors, addresses)
             gradient.save(ctx, tensors, recorded.options, results)
             return results

@@ -562,9 +562,11 @@ class CudaDriver:
         """
         self._initialise()
         declared = ctypes.cast(cast(Any, self._entry("cuLaunchKernelEx")), ctypes.c_void_p)
-        # Without the types of parameters, which ctypes would compare at each call for half of the call's time.
+        # Without the types of parameters, which ctypes would compare at each call for half of the call's time, and with
+        # arguments as it hands them on.
         entry = ctypes.CFUNCTYPE(ctypes.c_int)(declared.value or 0)
-        return functools.partial(entry, ctypes.byref(config), ctypes.c_void_p(function), parameters, None)
+        handle = ctypes.c_void_p.from_param(function)
+        return functools.partial(entry, ctypes.byref(config), handle, ctypes.byref(parameters), None)
 
     def launch_error(self, code: int, detail: str) -> CudaDriverError:
         """What to raise for a code of an `enqueuer`."""

@@ -38,10 +38,10 @@ class MovableLaunch:
         self._config = config
         # The block's memory is what the movers and the driver write and read.
         self._block = block
-        self._enqueue = driver.enqueuer(config, function, block.pointers)
+        # Enqueues the kernel and returns the driver's code, 0 for success, for `retry`.
+        self.enqueue = driver.enqueuer(config, function, block.pointers)
         self._movers = movers
         self._detail = detail
-        self._stream = 0
         self.scratch_bytes = scratch_bytes
 
     def mover(self, argument: str) -> Callable[[int], None]:
@@ -58,21 +58,24 @@ class MovableLaunch:
         """Give the kernel `scratch_bytes` of memory at an address, a multiple of 128."""
         ctypes.c_uint64.from_address(self._block.addresses[-2]).value = address
 
+    def move_to(self, stream: int) -> None:
+        """Have the next launches go to a stream, a CUstream as an integer."""
+        self._config.stream = stream
+
     def __call__(self, stream: int) -> None:
-        """Enqueue the kernel in a stream (a CUstream as an integer); return without waiting for it.
+        """Enqueue the kernel in a stream; return without waiting for it.
 
         Raises CudaDriverError if the driver refuses the launch, or reports the failure of an earlier kernel here.
         """
-        if stream != self._stream:
-            self._config.stream = self._stream = stream
-        code = self._enqueue()
-        if code:
-            self._retry(code)
+        self.move_to(stream)
+        if code := self.enqueue():
+            self.retry(code)
 
-    def _retry(self, code: int) -> None:
+    def retry(self, code: int) -> None:
+        """Enqueue the kernel again after `code` where that helps. Raises as a call does."""
         if code == ERROR_INVALID_CONTEXT:
             # A thread that has made no call to CUDA yet.
             self._driver.set_context(self._context)
-            code = self._enqueue()
+            code = self.enqueue()
         if code:
             raise self._driver.launch_error(code, self._detail)
