@@ -28,7 +28,7 @@ from typing import Any
 from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.kernels.operators import Operator, Run, register
 from tlx_xdsl.kernels.plans import Plan, Prepared
-from tlx_xdsl.kernels.recent import MAX_RECENT, Recent
+from tlx_xdsl.kernels.recent import MAX_RECENT, Recent, can_be_asked
 from tlx_xdsl.kernels.recorded import Recorded
 
 Adapt = Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[tuple[Any, ...], tuple[Any, ...]]]
@@ -159,10 +159,9 @@ class PlannedFunction:
         others = [each for each in self._recent if each.plan is not plan]
         # One that was asked in vain is of another state of torch's, or of a call with no tensor given twice.
         if plan.recent is None or len(others) < len(self._recent):
-            guards = getattr(self._torch._C._dynamo.guards, "TensorGuards", None)
-            if guards is None or not all(each is None or isinstance(each, self._torch.Tensor) for each in tensors):
+            if not can_be_asked(self._torch, tensors):
                 return
-            plan.recent = Recent(plan, tensors, options, addresses, guards)
+            plan.recent = Recent(plan, tensors, options, addresses)
         self._recent = (plan.recent, *others[: MAX_RECENT - 1])
 
     def _first(self, tensors: tuple[Any, ...], options: tuple[Any, ...], key: Any) -> Any:

@@ -3,8 +3,9 @@
 A key in Python has seven entries for each tensor, which are asked for, put together and hashed in some 0.6 us. torch
 has one call for most of them and for all tensors: `TensorGuards.check`, with which torch.compile finds whether a program
 of its own is for these arguments. It compares the class of each tensor, its shape, strides, type and device, whether it
-wants a gradient while they are recorded, and what torch's dispatcher would do with it in this thread, which other than
-the key tells transformations apart, too. Left are the options, which tensors are not there, and the alignment.
+wants a gradient, and what torch's dispatcher would do with it in this thread, which other than the key tells
+transformations apart, too. Left are the options, which tensors are not there, the alignment, and whether gradients are
+recorded.
 
 A tensor that is given twice is what `check` takes for another call: each time that it comes it is in another group.
 """
@@ -15,6 +16,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
+from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.kernels.plans import Plan
 from tlx_xdsl.kernels.recorded import Recorded
 
@@ -26,10 +28,9 @@ class Recent:
     """A plan, and whether a call is for it. Threads may share it.
 
     Made of a call's tensors and options and of the addresses of the tensors, with None where there is none.
-    `guards` is torch's TensorGuards.
     """
 
-    __slots__ = ("_addresses", "_alignments", "_checks", "_options", "plan")
+    __slots__ = ("_addresses", "_alignments", "_checks", "_grad_is_enabled", "_is_recorded", "_options", "plan")
 
     def __init__(
         self,
@@ -37,12 +38,17 @@ class Recent:
         tensors: Sequence[Any],
         options: tuple[Any, ...],
         addresses: list[int | None],
-        guards: Callable[..., Any],
     ):
+        torch = torch_module()
+        guards = torch._C._dynamo.guards.TensorGuards
         self.plan = plan
         self._options = options
         self._addresses = addresses
         self._alignments = _alignments(addresses)
+        # Some versions of torch compare what is wanted of a gradient, others what would be if they were recorded.
+        wants_gradients = any(each is not None and each.requires_grad for each in tensors)
+        self._grad_is_enabled: Callable[[], bool] | None = torch.is_grad_enabled if wants_gradients else None
+        self._is_recorded: bool = torch.is_grad_enabled()
         self._checks: list[tuple[Callable[[Any], Any], Callable[..., bool]]] = []
         for places in _groups(tensors):
             # One place alone gives a tuple, too.
@@ -55,6 +61,8 @@ class Recent:
         for pick, check in self._checks:
             if not check(*pick(tensors)):
                 return False
+        if self._grad_is_enabled is not None and self._grad_is_enabled() != self._is_recorded:
+            return False
         if addresses != self._addresses:
             if _alignments(addresses) != self._alignments:
                 return False
@@ -65,6 +73,12 @@ class Recent:
         except (RuntimeError, ValueError):
             # Arrays among the options have no answer.
             return False
+
+
+def can_be_asked(torch: Any, tensors: Sequence[Any]) -> bool:
+    """Whether there may be a Recent of these tensors: they are torch's, of a version that has what is asked."""
+    has_guards = hasattr(torch._C._dynamo.guards, "TensorGuards")
+    return has_guards and all(each is None or isinstance(each, torch.Tensor) for each in tensors)
 
 
 def _alignments(addresses: list[int | None]) -> list[int | None]:
