@@ -27,7 +27,7 @@ from typing import Any
 
 from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.kernels.operators import Operator, Run, register
-from tlx_xdsl.kernels.plans import Plan, Prepared
+from tlx_xdsl.kernels.plans import NOWHERE, Plan, Prepared
 from tlx_xdsl.kernels.recent import MAX_RECENT, Recent, can_be_asked
 from tlx_xdsl.kernels.recorded import Recorded
 
@@ -89,7 +89,7 @@ class PlannedFunction:
             tensors, options = self._adapt(tensors, options)
         if self._recent:
             try:
-                addresses = [None if tensor is None else tensor.data_ptr() for tensor in tensors]
+                addresses = [NOWHERE if tensor is None else tensor.data_ptr() for tensor in tensors]
             except (AttributeError, RuntimeError):
                 # Arrays, and tensors without memory.
                 addresses = None
@@ -117,12 +117,12 @@ class PlannedFunction:
 
     def _run(self, tensors: tuple[Any, ...], options: tuple[Any, ...], grad: bool, is_direct: bool) -> Any:
         key: list[Any] = [options, is_direct]
-        addresses: list[int | None] = []
+        addresses: list[int] = []
         try:
             for tensor in tensors:
                 if tensor is None:
                     key.append(None)
-                    addresses.append(None)
+                    addresses.append(NOWHERE)
                     continue
                 address = tensor.data_ptr()
                 addresses.append(address)
@@ -153,7 +153,7 @@ class PlannedFunction:
         return plan.run(tensors, addresses)[self._results]
 
     def _remember(
-        self, plan: Plan | Recorded, tensors: tuple[Any, ...], options: tuple[Any, ...], addresses: list[int | None]
+        self, plan: Plan | Recorded, tensors: tuple[Any, ...], options: tuple[Any, ...], addresses: list[int]
     ) -> None:
         """Have the next calls ask for this plan first."""
         others = [each for each in self._recent if each.plan is not plan]
@@ -190,7 +190,7 @@ class PlannedFunction:
     def _run_first(plan: Plan | Recorded, prepared: Prepared, count: int) -> tuple[Any, ...]:
         """Run a plan on the tensors that it was made of, `count` of them, and return them."""
         found = tuple(prepared.tensors.values())[:count]
-        return plan.run(found, [None if tensor is None else tensor.data_ptr() for tensor in found])
+        return plan.run(found, [NOWHERE if tensor is None else tensor.data_ptr() for tensor in found])
 
     def _first_recorded(self, recorded: Recorded, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
         """Run a call for a record of it, which keeps the plan; return all tensors."""

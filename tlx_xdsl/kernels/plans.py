@@ -11,6 +11,8 @@ its kernels, is that of the stream (`workspaces`).
 
 from __future__ import annotations
 
+import ctypes
+import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +27,8 @@ from tlx_xdsl.runtime.launch.movable import MovableLaunch
 if TYPE_CHECKING:
     from tlx_xdsl.kernels.recent import Recent
 
-Run = Callable[[tuple[Any, ...], "list[int | None]"], "tuple[Any, ...]"]
-"""A function of tensors and their addresses, None where there is none, that returns the tensors with results."""
+Run = Callable[["tuple[Any, ...]", "list[int]"], "tuple[Any, ...]"]
+"""A function of tensors and their addresses, NOWHERE where there is none, that returns the tensors with results."""
 
 WORKSPACE = "workspace"
 """The name of a call's workspace in `Launch.sources` and `Prepared.tensors`."""
@@ -49,10 +51,11 @@ class Prepared:
     launches: Sequence[Launch] = ()
 
 
-class Move(NamedTuple):
-    """A place that holds the address of a tensor, `offset` bytes after its first element."""
+class Use(NamedTuple):
+    """An argument of a launch that has the address of a tensor, `offset` bytes after its first element."""
 
-    to: Callable[[int], None]
+    launch: MovableLaunch
+    argument: str
     offset: int
 
 
@@ -87,24 +90,27 @@ class Plan:
         ]
         with self._on_device(self._device):
             self._launches: tuple[MovableLaunch, ...] = tuple(launch.movable() for launch in prepared.launches)
-        moves = _moves(prepared, self._launches)
-        self._moves = [moves[name] for name in list(prepared.tensors)[: len(given)]]
-        self._addresses: list[int | None] = _UNKNOWN * len(given)
-        self._workspace_moves, self._workspace_bytes = _workspace(prepared, moves, self._launches)
-        self._counts = bool(moves.get(COUNTERS))
+        uses = _uses(prepared, self._launches)
+        # The driver reads addresses from here, one for each tensor, and all are written at once.
+        self._table = ctypes.create_string_buffer(8 * len(given))
+        self._write: Callable[..., None] = struct.Struct(f"{len(given)}q").pack_into
+        self._moves = self._shared(uses, list(prepared.tensors)[: len(given)])
+        self._addresses: list[int] = []
+        self._workspace_moves, self._workspace_bytes = _workspace(prepared, uses, self._launches)
+        self._counts = bool(uses.get(COUNTERS))
         self._workspace_address = 0
         self._pieces: dict[int, Piece] = {}
         self._enqueues = [(launch.enqueue, launch) for launch in self._launches]
         self._stream = 0
         self._turn = threading.Lock()
 
-    def _run_there(self, tensors: tuple[Any, ...], addresses: list[int | None]) -> tuple[Any, ...]:
+    def _run_there(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
         if self._current_device() == self._device:
             return self._run(tensors, addresses)
         with self._on_device(self._device):
             return self._run(tensors, addresses)
 
-    def _run(self, tensors: tuple[Any, ...], addresses: list[int | None]) -> tuple[Any, ...]:
+    def _run(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
         if self._allocations:
             found, addresses = list(tensors), addresses.copy()
             for at, shape, strides, dtype in self._allocations:
@@ -129,7 +135,7 @@ class Plan:
                 self._enqueue(addresses, stream, piece.address)
         return tensors
 
-    def _enqueue(self, addresses: list[int | None], stream: int, workspace: int) -> None:
+    def _enqueue(self, addresses: list[int], stream: int, workspace: int) -> None:
         # The driver's calls let other threads run.
         with self._turn:
             if addresses != self._addresses:
@@ -144,13 +150,27 @@ class Plan:
                 if code := enqueue():
                     launch.retry(code)
 
-    def _move(self, addresses: list[int | None]) -> None:
-        before, self._addresses = self._addresses, _UNKNOWN * len(addresses)  # in case that a move fails
-        for address, last, moves in zip(addresses, before, self._moves, strict=True):
-            if address != last:
-                for to, offset in moves:
-                    to(address + offset)
+    def _move(self, addresses: list[int]) -> None:
+        self._write(self._table, 0, *addresses)
+        before, self._addresses = self._addresses, []  # in case that a move fails
+        for at, to, offset in self._moves:
+            if not before or addresses[at] != before[at]:
+                to(addresses[at] + offset)
         self._addresses = addresses
+
+    def _shared(self, uses: Mapping[str, list[Use]], names: Sequence[str]) -> list[tuple[int, Callable[[int], None], int]]:
+        """Have launches read the addresses of tensors from the table; return what is to be moved one by one.
+
+        That is what lies elsewhere in a tensor than at its start, and descriptors: which tensor, how, and how far from
+        its first element.
+        """
+        start = ctypes.addressof(self._table)
+        return [
+            (at, use.launch.mover(use.argument), use.offset)
+            for at, name in enumerate(names)
+            for use in uses[name]
+            if use.offset or not use.launch.share(use.argument, start + 8 * at)
+        ]
 
     def _move_workspace(self, address: int) -> None:
         self._workspace_address = 0
@@ -159,13 +179,13 @@ class Plan:
         self._workspace_address = address
 
 
-_UNKNOWN: list[int | None] = [-1]
-"""The address of no tensor."""
+NOWHERE = -1
+"""The address of a tensor that is not there."""
 
 
-def _moves(prepared: Prepared, movables: Sequence[MovableLaunch]) -> dict[str, list[Move]]:
-    """For each tensor the places in the launches that have its address."""
-    found: dict[str, list[Move]] = {name: [] for name in prepared.tensors}
+def _uses(prepared: Prepared, movables: Sequence[MovableLaunch]) -> dict[str, list[Use]]:
+    """For each tensor the arguments that have its address."""
+    found: dict[str, list[Use]] = {name: [] for name in prepared.tensors}
     for launch, movable in zip(prepared.launches, movables, strict=True):
         for name, value in launch.arguments.items():
             memory = value.base if is_descriptor(value) else value
@@ -178,23 +198,23 @@ def _moves(prepared: Prepared, movables: Sequence[MovableLaunch]) -> dict[str, l
                     f"kernel '{launch.kernel.source.name}': argument '{name}': expected in the launch's sources one of "
                     f"{', '.join(prepared.tensors)}, got {source!r}"
                 )
-            found[source].append(Move(movable.mover(name), memory.data_ptr() - start.data_ptr()))
+            found[source].append(Use(movable, name, memory.data_ptr() - start.data_ptr()))
     return found
 
 
 def _workspace(
-    prepared: Prepared, moves: Mapping[str, list[Move]], movables: Sequence[MovableLaunch]
-) -> tuple[list[Move], int]:
+    prepared: Prepared, uses: Mapping[str, list[Use]], movables: Sequence[MovableLaunch]
+) -> tuple[list[tuple[Callable[[int], None], int]], int]:
     """Where addresses of the workspace stand, and its bytes: the function's own, then each kernel's scratch memory.
 
     Counters lie before it. A call that has them has a workspace.
     """
-    found = list(moves.get(WORKSPACE, ()))
-    found += [Move(to, offset - COUNTER_BYTES) for to, offset in moves.get(COUNTERS, ())]
+    found = [(use.launch.mover(use.argument), use.offset) for use in uses.get(WORKSPACE, ())]
+    found += [(use.launch.mover(use.argument), use.offset - COUNTER_BYTES) for use in uses.get(COUNTERS, ())]
     memory = prepared.tensors.get(WORKSPACE)
     size = 0 if memory is None else aligned(memory.numel() * memory.element_size())
     for movable in movables:
         if movable.scratch_bytes:
-            found.append(Move(movable.move_scratch, size))
+            found.append((movable.move_scratch, size))
             size += aligned(movable.scratch_bytes)
     return found, size

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any
 
 from tlx_xdsl.kernels.operands import torch_module
-from tlx_xdsl.kernels.plans import Plan
+from tlx_xdsl.kernels.plans import NOWHERE, Plan
 from tlx_xdsl.kernels.recorded import Recorded
 
 MAX_RECENT = 8
@@ -27,7 +27,7 @@ MAX_RECENT = 8
 class Recent:
     """A plan, and whether a call is for it. Threads may share it.
 
-    Made of a call's tensors and options and of the addresses of the tensors, with None where there is none.
+    Made of a call's tensors and options and of the addresses of the tensors, NOWHERE where there is none.
     """
 
     __slots__ = ("_addresses", "_alignments", "_checks", "_grad_is_enabled", "_is_recorded", "_options", "plan")
@@ -37,7 +37,7 @@ class Recent:
         plan: Plan | Recorded,
         tensors: Sequence[Any],
         options: tuple[Any, ...],
-        addresses: list[int | None],
+        addresses: list[int],
     ):
         torch = torch_module()
         guards = torch._C._dynamo.guards.TensorGuards
@@ -56,7 +56,7 @@ class Recent:
             guard = guards(*pick(tensors), dynamic_dims_sizes=None, dynamic_dims_strides=None)
             self._checks.append((pick, guard.check))
 
-    def is_of(self, tensors: tuple[Any, ...], options: tuple[Any, ...], addresses: list[int | None]) -> bool:
+    def is_of(self, tensors: tuple[Any, ...], options: tuple[Any, ...], addresses: list[int]) -> bool:
         """Whether a call with these tensors, at these addresses, is for the plan."""
         for pick, check in self._checks:
             if not check(*pick(tensors)):
@@ -81,9 +81,13 @@ def can_be_asked(torch: Any, tensors: Sequence[Any]) -> bool:
     return has_guards and all(each is None or isinstance(each, torch.Tensor) for each in tensors)
 
 
-def _alignments(addresses: list[int | None]) -> list[int | None]:
+def _alignments(addresses: list[int]) -> list[int]:
     """Where each address lies between multiples of 16, and where there is none."""
-    return [each if each is None else each & 15 for each in addresses]
+    return [each & _ALIGNMENT for each in addresses]
+
+
+_ALIGNMENT = NOWHERE << 62 | 15
+"""The bits of an address that tell this: those that are of no other address than NOWHERE, and the last ones."""
 
 
 def _groups(tensors: Sequence[Any]) -> list[list[int]]:

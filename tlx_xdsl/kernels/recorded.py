@@ -39,12 +39,12 @@ class Recorded:
         self._results = results
         self._apply = _apply(gradient)
 
-    def run(self, tensors: tuple[Any, ...], addresses: list[int | None]) -> tuple[Any, ...]:
+    def run(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
         """Run on tensors at these addresses; return them, with new results."""
         results = self._apply(self, addresses, *tensors)
         return (*tensors[: self._results.start], *results)
 
-    def results_of(self, tensors: tuple[Any, ...], addresses: list[int | None]) -> tuple[Any, ...]:
+    def results_of(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
         """The results, unrecorded."""
         if self.plan is None:
             return self._first(self, tensors)[self._results]
@@ -62,7 +62,7 @@ def _apply(gradient: Gradient) -> Callable[..., Any]:
 
     class Function(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, recorded: Recorded, addresses: list[int | None], *tensors: Any) -> Any:
+        def forward(ctx: Any, recorded: Recorded, addresses: list[int], *tensors: Any) -> Any:
             results = recorded.results_of(tensors, addresses)
             gradient.save(ctx, tensors, recorded.options, results)
             return results

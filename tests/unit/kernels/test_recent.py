@@ -6,6 +6,7 @@ import weakref
 
 import pytest
 
+from tlx_xdsl.kernels.plans import NOWHERE
 from tlx_xdsl.kernels.recent import Recent
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -22,7 +23,7 @@ def recent(*tensors):
 
 
 def addresses(tensors):
-    return [None if each is None else each.data_ptr() for each in tensors]
+    return [NOWHERE if each is None else each.data_ptr() for each in tensors]
 
 
 def is_of(known, *tensors, options=OPTIONS):

@@ -17,7 +17,7 @@ from tlx_xdsl.runtime.launch.parameters import ParameterBlock
 class MovableLaunch:
     """A kernel, its grid and its parameters in one CUDA context: `launch(stream)` enqueues it.
 
-    `scratch_bytes` is what the kernel needs of scratch memory (`move_scratch`), for all of its CTAs. Changing addresses
+    `pointers` has the places of those arguments among the parameters that are addresses. `scratch_bytes` is what the kernel needs of scratch memory (`move_scratch`), for all of its CTAs. Changing addresses
     and launching are not synchronised: threads that share a launch take turns.
     """
 
@@ -29,6 +29,7 @@ class MovableLaunch:
         function: int,
         block: ParameterBlock,
         movers: Mapping[str, Callable[[int], None]],
+        pointers: Mapping[str, int],
         *,
         scratch_bytes: int,
         detail: str,
@@ -41,6 +42,7 @@ class MovableLaunch:
         # Enqueues the kernel and returns the driver's code, 0 for success, for `retry`.
         self.enqueue = driver.enqueuer(config, function, block.pointers)
         self._movers = movers
+        self._pointers = pointers
         self._detail = detail
         self.scratch_bytes = scratch_bytes
 
@@ -53,6 +55,16 @@ class MovableLaunch:
         if argument not in self._movers:
             raise ValueError(f"{self._detail}: expected one of the tensors {', '.join(self._movers)}, got {argument!r}")
         return self._movers[argument]
+
+    def share(self, argument: str, cell: int) -> bool:
+        """Have the address of a tensor read at each launch from the 8 bytes at a host address; its mover then does nothing.
+
+        Returns whether that can be: not for a descriptor.
+        """
+        if argument not in self._pointers:
+            return False
+        self._block.pointers[self._pointers[argument]] = cell
+        return True
 
     def move_scratch(self, address: int) -> None:
         """Give the kernel `scratch_bytes` of memory at an address, a multiple of 128."""
