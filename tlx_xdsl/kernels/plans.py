@@ -22,6 +22,7 @@ from tlx_xdsl.kernels.launching import Launch
 from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.kernels.workspaces import COUNTER_BYTES, WORKSPACES, Piece, aligned, captured
 from tlx_xdsl.runtime.host_values import is_descriptor
+from tlx_xdsl.runtime.launch.launch_graph import LaunchGraph, argument_of
 from tlx_xdsl.runtime.launch.movable import MovableLaunch
 
 if TYPE_CHECKING:
@@ -57,6 +58,25 @@ class Use(NamedTuple):
     launch: MovableLaunch
     argument: str
     offset: int
+
+
+class Lane:
+    """What a plan has for a stream."""
+
+    __slots__ = ("addresses", "graph", "piece", "repeats", "stream", "workspace")
+
+    def __init__(self, piece: Piece, stream: Any):
+        self.piece = piece
+        self.stream = stream
+        self.addresses: list[int] = []
+        self.workspace = 0
+        self.graph: LaunchGraph | None = None
+        self.repeats = 0
+
+
+import os
+
+USE_GRAPHS = os.environ.get("TLX_NO_GRAPHS") is None
 
 
 class Plan:
@@ -99,7 +119,7 @@ class Plan:
         self._workspace_moves, self._workspace_bytes = _workspace(prepared, uses, self._launches)
         self._counts = bool(uses.get(COUNTERS))
         self._workspace_address = 0
-        self._pieces: dict[int, Piece] = {}
+        self._lanes: dict[int, Lane] = {}
         self._enqueues = [(launch.enqueue, launch) for launch in self._launches]
         self._stream = 0
         self._turn = threading.Lock()
@@ -126,12 +146,32 @@ class Plan:
             memory = captured(self._device, self._workspace_bytes, self._counts)
             self._enqueue(addresses, stream, memory.data_ptr() + memory.numel() - self._workspace_bytes)
         else:
-            piece = self._pieces.get(stream)
-            if piece is None:
-                piece = self._pieces[stream] = WORKSPACES.piece(self._device, stream)
+            lane = self._lanes.get(stream)
+            if lane is None:
+                lane = self._lanes[stream] = Lane(WORKSPACES.piece(self._device, stream), argument_of(stream))
+            piece = lane.piece
             with piece.in_use:
                 if piece.size < self._workspace_bytes:
                     piece.grow(self._workspace_bytes)
+                if addresses == lane.addresses and piece.address == lane.workspace:
+                    if lane.graph is not None:
+                        lane.graph.launch(lane.stream)
+                        return tensors
+                    lane.repeats += 1
+                    if lane.repeats == 3 and len(self._launches) > 1 and USE_GRAPHS:
+                        with self._turn:
+                            if addresses != self._addresses:
+                                self._move(addresses)
+                            if piece.address != self._workspace_address:
+                                self._move_workspace(piece.address)
+                            self._stream = -1
+                            lane.graph = LaunchGraph(
+                                self._launches[0]._driver, self._launches[0]._context, self._launches
+                            )
+                        lane.graph.launch(lane.stream)
+                        return tensors
+                else:
+                    lane.addresses, lane.workspace, lane.graph, lane.repeats = addresses, piece.address, None, 0
                 self._enqueue(addresses, stream, piece.address)
         return tensors
 

@@ -30,6 +30,7 @@ _ERROR_INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 ERROR_OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 ERROR_INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: among others, none is current in the thread
 _STREAM_CAPTURE_MODE_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+_STREAM_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
 _POINTER_ATTRIBUTE_DEVICE_POINTER = 3  # CU_POINTER_ATTRIBUTE_DEVICE_POINTER
 _FUNC_CACHE_PREFER_SHARED = 1  # CU_FUNC_CACHE_PREFER_SHARED
 _TENSOR_MAP_INTERLEAVE_NONE = 0  # CU_TENSOR_MAP_INTERLEAVE_NONE
@@ -170,6 +171,14 @@ SIGNATURES: dict[str, tuple[type[Any], ...]] = {
     "cuMemAllocAsync": (ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t, _HANDLE),
     "cuMemFreeAsync": (ctypes.c_uint64, _HANDLE),
     "cuMemsetD8Async": (ctypes.c_uint64, ctypes.c_ubyte, ctypes.c_size_t, _HANDLE),
+    "cuStreamCreate": (_OUT_HANDLE, ctypes.c_uint),
+    "cuStreamDestroy_v2": (_HANDLE,),
+    "cuStreamBeginCapture_v2": (_HANDLE, ctypes.c_int),
+    "cuStreamEndCapture": (_HANDLE, _OUT_HANDLE),
+    "cuGraphInstantiateWithFlags": (_OUT_HANDLE, _HANDLE, ctypes.c_ulonglong),
+    "cuGraphDestroy": (_HANDLE,),
+    "cuGraphExecDestroy": (_HANDLE,),
+    "cuGraphLaunch": (_HANDLE, _HANDLE),
     "cuPointerGetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64),
     "cuTensorMapEncodeTiled": (
         ctypes.c_void_p,  # tensorMap
@@ -567,6 +576,35 @@ class CudaDriver:
         entry = ctypes.CFUNCTYPE(ctypes.c_int)(declared.value or 0)
         handle = ctypes.c_void_p.from_param(function)
         return functools.partial(entry, ctypes.byref(config), handle, ctypes.byref(parameters), None)
+
+    def executable_graph(self, enqueue: Callable[[int], None]) -> int:
+        """Return the handle of a graph of what `enqueue` puts into a stream."""
+        with self.beside_captures():
+            stream = self._get(ctypes.c_void_p, "cuStreamCreate", _STREAM_NON_BLOCKING)
+            graph = ctypes.c_void_p()
+            try:
+                self._call("cuStreamBeginCapture_v2", stream, _STREAM_CAPTURE_MODE_RELAXED)
+                try:
+                    enqueue(stream)
+                finally:
+                    self._call("cuStreamEndCapture", stream, ctypes.byref(graph))
+                return self._get(ctypes.c_void_p, "cuGraphInstantiateWithFlags", graph, 0)
+            finally:
+                if graph:
+                    self._call("cuGraphDestroy", graph)
+                self._call("cuStreamDestroy_v2", stream)
+
+    def destroy_executable_graph(self, handle: int) -> None:
+        self.ensure_context()
+        self._call("cuGraphExecDestroy", handle)
+
+    def graph_enqueuer(self, handle: int) -> Callable[[Any], int]:
+        declared = ctypes.cast(cast(Any, self._entry("cuGraphLaunch")), ctypes.c_void_p)
+        entry = ctypes.CFUNCTYPE(ctypes.c_int)(declared.value or 0)
+        return functools.partial(entry, ctypes.c_void_p.from_param(handle))
+
+    def graph_error(self, code: int) -> CudaDriverError:
+        return self._error("cuGraphLaunch", code)
 
     def launch_error(self, code: int, detail: str) -> CudaDriverError:
         """What to raise for a code of an `enqueuer`."""
