@@ -22,7 +22,8 @@ from tlx_xdsl.kernels.launching import Launch
 from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.kernels.workspaces import COUNTER_BYTES, WORKSPACES, Piece, aligned, captured
 from tlx_xdsl.runtime.host_values import is_descriptor
-from tlx_xdsl.runtime.launch.launch_graph import LaunchGraph, argument_of
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError
+from tlx_xdsl.runtime.launch.launch_graph import LaunchGraph
 from tlx_xdsl.runtime.launch.movable import MovableLaunch
 
 if TYPE_CHECKING:
@@ -60,23 +61,23 @@ class Use(NamedTuple):
     offset: int
 
 
+import os
+
+GRAPHS_FROM = int(os.environ.get("TLX_GRAPHS", "1"))
+CALLS_BEFORE_A_GRAPH = 4
+
+
 class Lane:
     """What a plan has for a stream."""
 
-    __slots__ = ("addresses", "graph", "piece", "repeats", "stream", "workspace")
+    __slots__ = ("addresses", "calls", "graph", "piece", "workspace")
 
-    def __init__(self, piece: Piece, stream: Any):
+    def __init__(self, piece: Piece):
         self.piece = piece
-        self.stream = stream
         self.addresses: list[int] = []
         self.workspace = 0
         self.graph: LaunchGraph | None = None
-        self.repeats = 0
-
-
-import os
-
-USE_GRAPHS = os.environ.get("TLX_NO_GRAPHS") is None
+        self.calls = 0
 
 
 class Plan:
@@ -120,6 +121,11 @@ class Plan:
         self._counts = bool(uses.get(COUNTERS))
         self._workspace_address = 0
         self._lanes: dict[int, Lane] = {}
+        self._has_graphs = len(self._launches) >= GRAPHS_FROM
+        order = {launch: index for index, launch in enumerate(self._launches)}
+        self._users = [
+            frozenset(order[use.launch] for use in uses[name]) for name in list(prepared.tensors)[: len(given)]
+        ]
         self._enqueues = [(launch.enqueue, launch) for launch in self._launches]
         self._stream = 0
         self._turn = threading.Lock()
@@ -140,48 +146,42 @@ class Plan:
                     addresses[at] = made.data_ptr()
             tensors = tuple(found)
         stream = self._current_stream(self._device)
-        if not self._workspace_bytes:
-            self._enqueue(addresses, stream, 0)
-        elif self._is_capturing():
-            memory = captured(self._device, self._workspace_bytes, self._counts)
-            self._enqueue(addresses, stream, memory.data_ptr() + memory.numel() - self._workspace_bytes)
-        else:
-            lane = self._lanes.get(stream)
-            if lane is None:
-                lane = self._lanes[stream] = Lane(WORKSPACES.piece(self._device, stream), argument_of(stream))
-            piece = lane.piece
-            with piece.in_use:
-                if piece.size < self._workspace_bytes:
-                    piece.grow(self._workspace_bytes)
-                if addresses == lane.addresses and piece.address == lane.workspace:
-                    if lane.graph is not None:
-                        lane.graph.launch(lane.stream)
-                        return tensors
-                    lane.repeats += 1
-                    if lane.repeats == 3 and len(self._launches) > 1 and USE_GRAPHS:
-                        with self._turn:
-                            if addresses != self._addresses:
-                                self._move(addresses)
-                            if piece.address != self._workspace_address:
-                                self._move_workspace(piece.address)
-                            self._stream = -1
-                            lane.graph = LaunchGraph(
-                                self._launches[0]._driver, self._launches[0]._context, self._launches
-                            )
-                        lane.graph.launch(lane.stream)
-                        return tensors
-                else:
-                    lane.addresses, lane.workspace, lane.graph, lane.repeats = addresses, piece.address, None, 0
-                self._enqueue(addresses, stream, piece.address)
+        if self._is_capturing():
+            self._capture(addresses, stream)
+            return tensors
+        lane = self._lanes.get(stream)
+        if lane is None:
+            lane = self._lanes.setdefault(stream, Lane(WORKSPACES.piece(self._device, stream)))
+        piece = lane.piece
+        # The driver's calls let other threads run.
+        with piece.in_use:
+            if piece.size < self._workspace_bytes:
+                piece.grow(self._workspace_bytes)
+            workspace = piece.address if self._workspace_bytes else 0
+            graph = lane.graph
+            if graph is None:
+                self._enqueue(addresses, stream, workspace)
+                lane.calls += 1
+                if lane.calls == CALLS_BEFORE_A_GRAPH and self._has_graphs:
+                    self._make_graph(lane, addresses, stream, workspace)
+            else:
+                if addresses != lane.addresses or workspace != lane.workspace:
+                    self._update(lane, graph, addresses, workspace)
+                if code := graph.enqueue():
+                    graph.retry(code)
         return tensors
 
+    def _capture(self, addresses: list[int], stream: int) -> None:
+        """Launch on a stream that is captured."""
+        if not self._workspace_bytes:
+            self._enqueue(addresses, stream, 0)
+            return
+        memory = captured(self._device, self._workspace_bytes, self._counts)
+        self._enqueue(addresses, stream, memory.data_ptr() + memory.numel() - self._workspace_bytes)
+
     def _enqueue(self, addresses: list[int], stream: int, workspace: int) -> None:
-        # The driver's calls let other threads run.
         with self._turn:
-            if addresses != self._addresses:
-                self._move(addresses)
-            if workspace != self._workspace_address:
-                self._move_workspace(workspace)
+            self._place(addresses, workspace)
             if stream != self._stream:
                 self._stream = stream
                 for launch in self._launches:
@@ -189,6 +189,39 @@ class Plan:
             for enqueue, launch in self._enqueues:
                 if code := enqueue():
                     launch.retry(code)
+
+    def _make_graph(self, lane: Lane, addresses: list[int], stream: int, workspace: int) -> None:
+        with self._turn:
+            self._place(addresses, workspace)
+            self._stream = -1  # a capture has one of its own
+            try:
+                lane.graph = LaunchGraph(self._launches, stream)
+            except (CudaDriverError, ValueError):
+                # The launches do without, and say what is wrong if there is something.
+                self._has_graphs = False
+            lane.addresses, lane.workspace = addresses, workspace
+
+    def _update(self, lane: Lane, graph: LaunchGraph, addresses: list[int], workspace: int) -> None:
+        """Have a graph's kernels find tensors and workspace there."""
+        before, lane.addresses = lane.addresses, []  # in case that this fails
+        with self._turn:
+            self._place(addresses, workspace)
+            if workspace != lane.workspace or not before or len(self._launches) == 1:
+                changed = set(range(len(self._launches)))
+            else:
+                changed = set()
+                for address, last, users in zip(addresses, before, self._users, strict=True):
+                    if address != last:
+                        changed |= users
+            for index in changed:
+                graph.update(index)
+        lane.addresses, lane.workspace = addresses, workspace
+
+    def _place(self, addresses: list[int], workspace: int) -> None:
+        if addresses != self._addresses:
+            self._move(addresses)
+        if workspace != self._workspace_address:
+            self._move_workspace(workspace)
 
     def _move(self, addresses: list[int]) -> None:
         self._write(self._table, 0, *addresses)

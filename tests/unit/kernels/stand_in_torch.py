@@ -116,10 +116,16 @@ class Cuda(FakeCuda):
     def _cuModuleGetFunction(self, out, module, name):
         out[0] = FUNCTION + int(name)
 
+    def sizes_of(self, function):
+        return self.sizes[function - FUNCTION]
+
     def _cuLaunchKernelEx(self, config, function, parameters, extra):
         self.meanwhile()
-        self.parameter_sizes = self.sizes[function - FUNCTION]
         super()._cuLaunchKernelEx(config, function, parameters, extra)
+
+    def _cuGraphLaunch(self, executable, stream):
+        self.meanwhile()
+        super()._cuGraphLaunch(executable, stream)
 
     def _cuTensorMapEncodeTiled(self, out, dtype, rank, address, *layout):
         super()._cuTensorMapEncodeTiled(out, dtype, rank, address, *layout)

@@ -131,6 +131,25 @@ class LaunchConfig(ctypes.Structure):
     ]
 
 
+class KernelNodeParams(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS, version 2: 72 bytes. Grid in CTAs, block in threads, shared memory in bytes."""
+
+    _fields_ = [
+        ("function", ctypes.c_void_p),
+        ("grid_x", ctypes.c_uint),
+        ("grid_y", ctypes.c_uint),
+        ("grid_z", ctypes.c_uint),
+        ("block_x", ctypes.c_uint),
+        ("block_y", ctypes.c_uint),
+        ("block_z", ctypes.c_uint),
+        ("shared_bytes", ctypes.c_uint),
+        ("parameters", ctypes.c_void_p),
+        ("extra", ctypes.c_void_p),
+        ("kernel", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+    ]
+
+
 # Handles (CUcontext, CUmodule, CUfunction, CUstream) are opaque pointers; CUdevice and the enumerations are
 # int; CUdeviceptr is 64 bits. None of these symbols has a versioned (`_v2`) name; `cuLaunchKernelEx` and
 # `cuStreamSynchronize` without `_ptsz` take stream 0 as the legacy default stream, which is also torch's.
@@ -175,9 +194,12 @@ SIGNATURES: dict[str, tuple[type[Any], ...]] = {
     "cuStreamDestroy_v2": (_HANDLE,),
     "cuStreamBeginCapture_v2": (_HANDLE, ctypes.c_int),
     "cuStreamEndCapture": (_HANDLE, _OUT_HANDLE),
+    "cuGraphGetNodes": (_HANDLE, _OUT_HANDLE, _OUT_SIZE),
+    "cuGraphKernelNodeGetParams_v2": (_HANDLE, ctypes.POINTER(KernelNodeParams)),
     "cuGraphInstantiateWithFlags": (_OUT_HANDLE, _HANDLE, ctypes.c_ulonglong),
     "cuGraphDestroy": (_HANDLE,),
     "cuGraphExecDestroy": (_HANDLE,),
+    "cuGraphExecKernelNodeSetParams_v2": (_HANDLE, _HANDLE, ctypes.POINTER(KernelNodeParams)),
     "cuGraphLaunch": (_HANDLE, _HANDLE),
     "cuPointerGetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64),
     "cuTensorMapEncodeTiled": (
@@ -569,46 +591,21 @@ class CudaDriver:
 
         The memory that `parameters` points to must live as long.
         """
+        entry = self._untyped("cuLaunchKernelEx")
+        return functools.partial(entry, ctypes.byref(config), _passed(function), ctypes.byref(parameters), None)
+
+    def _untyped(self, name: str) -> Callable[..., int]:
+        """A function without the types of its parameters, which ctypes would compare at each call for half of its time.
+
+        It takes what `_passed` and `ctypes.byref` return, and None.
+        """
         self._initialise()
-        declared = ctypes.cast(cast(Any, self._entry("cuLaunchKernelEx")), ctypes.c_void_p)
-        # Without the types of parameters, which ctypes would compare at each call for half of the call's time, and with
-        # arguments as it hands them on.
-        entry = ctypes.CFUNCTYPE(ctypes.c_int)(declared.value or 0)
-        handle = ctypes.c_void_p.from_param(function)
-        return functools.partial(entry, ctypes.byref(config), handle, ctypes.byref(parameters), None)
+        declared = ctypes.cast(cast(Any, self._entry(name)), ctypes.c_void_p)
+        return ctypes.CFUNCTYPE(ctypes.c_int)(declared.value or 0)
 
-    def executable_graph(self, enqueue: Callable[[int], None]) -> int:
-        """Return the handle of a graph of what `enqueue` puts into a stream."""
-        with self.beside_captures():
-            stream = self._get(ctypes.c_void_p, "cuStreamCreate", _STREAM_NON_BLOCKING)
-            graph = ctypes.c_void_p()
-            try:
-                self._call("cuStreamBeginCapture_v2", stream, _STREAM_CAPTURE_MODE_RELAXED)
-                try:
-                    enqueue(stream)
-                finally:
-                    self._call("cuStreamEndCapture", stream, ctypes.byref(graph))
-                return self._get(ctypes.c_void_p, "cuGraphInstantiateWithFlags", graph, 0)
-            finally:
-                if graph:
-                    self._call("cuGraphDestroy", graph)
-                self._call("cuStreamDestroy_v2", stream)
-
-    def destroy_executable_graph(self, handle: int) -> None:
-        self.ensure_context()
-        self._call("cuGraphExecDestroy", handle)
-
-    def graph_enqueuer(self, handle: int) -> Callable[[Any], int]:
-        declared = ctypes.cast(cast(Any, self._entry("cuGraphLaunch")), ctypes.c_void_p)
-        entry = ctypes.CFUNCTYPE(ctypes.c_int)(declared.value or 0)
-        return functools.partial(entry, ctypes.c_void_p.from_param(handle))
-
-    def graph_error(self, code: int) -> CudaDriverError:
-        return self._error("cuGraphLaunch", code)
-
-    def launch_error(self, code: int, detail: str) -> CudaDriverError:
-        """What to raise for a code of an `enqueuer`."""
-        return self._error("cuLaunchKernelEx", code, detail)
+    def failure(self, call: str, code: int, detail: str) -> CudaDriverError:
+        """What to raise for a code of an `enqueuer` and the like, which call such a function."""
+        return self._error(call, code, detail)
 
     def prepare_launch(
         self, config: LaunchConfig, function: int, parameters: Any, *, keep_alive: object, detail: str
@@ -621,9 +618,67 @@ class CudaDriver:
         """
         return PreparedLaunch(
             self.enqueuer(config, function, parameters),
-            lambda code: self.launch_error(code, detail),
+            lambda code: self.failure("cuLaunchKernelEx", code, detail),
             (config, keep_alive),
         )
+
+
+    # --- graphs -------------------------------------------------------------------------------------------
+
+    def executable_graph(self, enqueue: Callable[[int], None]) -> tuple[int, dict[int, int]]:
+        """Return the handle of a graph of the kernels that `enqueue` puts into the stream that it is called with.
+
+        Also the nodes of the kernels, by their functions. What other threads capture is not disturbed.
+        """
+        with self.beside_captures():
+            stream = self._get(ctypes.c_void_p, "cuStreamCreate", _STREAM_NON_BLOCKING)
+            graph = ctypes.c_void_p()
+            try:
+                self._call("cuStreamBeginCapture_v2", stream, _STREAM_CAPTURE_MODE_RELAXED)
+                try:
+                    enqueue(stream)
+                finally:
+                    self._call("cuStreamEndCapture", stream, ctypes.byref(graph))
+                nodes = self._kernel_nodes(graph)
+                return self._get(ctypes.c_void_p, "cuGraphInstantiateWithFlags", graph, 0), nodes
+            finally:
+                if graph:
+                    self._call("cuGraphDestroy", graph)
+                self._call("cuStreamDestroy_v2", stream)
+
+    def _kernel_nodes(self, graph: ctypes.c_void_p) -> dict[int, int]:
+        count = ctypes.c_size_t()
+        self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
+        nodes = (ctypes.c_void_p * count.value)()
+        self._call("cuGraphGetNodes", graph, nodes, ctypes.byref(count))
+        found: dict[int, int] = {}
+        for node in nodes:
+            parameters = KernelNodeParams()
+            self._call("cuGraphKernelNodeGetParams_v2", node, ctypes.byref(parameters))
+            found[parameters.function or 0] = node or 0
+        return found
+
+    def destroy_executable_graph(self, handle: int) -> None:
+        """Give back what `executable_graph` returned; launches of it that have not ended go on."""
+        # It may be called from anywhere, also in a thread without a context.
+        self.ensure_context()
+        self._call("cuGraphExecDestroy", handle)
+
+    def graph_enqueuer(self, handle: int, stream: int) -> Callable[[], int]:
+        """Return what enqueues a graph in a stream and returns the driver's code, 0 for success."""
+        return functools.partial(self._untyped("cuGraphLaunch"), _passed(handle), _passed(stream))
+
+    def node_updater(self, handle: int, node: int, parameters: KernelNodeParams) -> Callable[[], int]:
+        """Return what has a node of a graph copy a kernel's parameters again; it returns the driver's code.
+
+        The memory that `parameters` points to must live as long.
+        """
+        entry = self._untyped("cuGraphExecKernelNodeSetParams_v2")
+        return functools.partial(entry, _passed(handle), _passed(node), ctypes.byref(parameters))
+
+
+_passed: Callable[[int], Any] = ctypes.c_void_p.from_param
+"""A handle or an address as ctypes hands it on."""
 
 
 def _load_library() -> ctypes.CDLL:

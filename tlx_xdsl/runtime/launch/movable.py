@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 
-from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT, CudaDriver, LaunchConfig
+from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT, CudaDriver, KernelNodeParams, LaunchConfig
 from tlx_xdsl.runtime.launch.parameters import ParameterBlock
 
 
@@ -34,8 +34,9 @@ class MovableLaunch:
         scratch_bytes: int,
         detail: str,
     ):
-        self._driver = driver
-        self._context = context
+        self.driver = driver
+        self.context = context
+        self.function = function
         self._config = config
         # The block's memory is what the movers and the driver write and read.
         self._block = block
@@ -43,7 +44,7 @@ class MovableLaunch:
         self.enqueue = driver.enqueuer(config, function, block.pointers)
         self._movers = movers
         self._pointers = pointers
-        self._detail = detail
+        self.detail = detail
         self.scratch_bytes = scratch_bytes
 
     def mover(self, argument: str) -> Callable[[int], None]:
@@ -53,7 +54,7 @@ class MovableLaunch:
         aligned as the kernel was compiled for.
         """
         if argument not in self._movers:
-            raise ValueError(f"{self._detail}: expected one of the tensors {', '.join(self._movers)}, got {argument!r}")
+            raise ValueError(f"{self.detail}: expected one of the tensors {', '.join(self._movers)}, got {argument!r}")
         return self._movers[argument]
 
     def share(self, argument: str, cell: int) -> bool:
@@ -69,6 +70,15 @@ class MovableLaunch:
     def move_scratch(self, address: int) -> None:
         """Give the kernel `scratch_bytes` of memory at an address, a multiple of 128."""
         ctypes.c_uint64.from_address(self._block.addresses[-2]).value = address
+
+    def as_node(self) -> KernelNodeParams:
+        """The launch as the node of a graph, whose parameters are those of the launch at each time."""
+        config = self._config
+        node = KernelNodeParams(function=self.function, parameters=ctypes.addressof(self._block.pointers))
+        node.grid_x, node.grid_y, node.grid_z = config.grid_x, config.grid_y, config.grid_z
+        node.block_x, node.block_y, node.block_z = config.block_x, config.block_y, config.block_z
+        node.shared_bytes = config.shared_bytes
+        return node
 
     def move_to(self, stream: int) -> None:
         """Have the next launches go to a stream, a CUstream as an integer."""
@@ -87,7 +97,7 @@ class MovableLaunch:
         """Enqueue the kernel again after `code` where that helps. Raises as a call does."""
         if code == ERROR_INVALID_CONTEXT:
             # A thread that has made no call to CUDA yet.
-            self._driver.set_context(self._context)
+            self.driver.set_context(self.context)
             code = self.enqueue()
         if code:
-            raise self._driver.launch_error(code, self._detail)
+            raise self.driver.failure("cuLaunchKernelEx", code, self.detail)
