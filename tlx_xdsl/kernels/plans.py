@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tlx_xdsl.kernels.lanes import ARE_MADE, CALLS_BEFORE_A_GRAPH, Lane
 from tlx_xdsl.kernels.launching import Launch
 from tlx_xdsl.kernels.operands import torch_module
-from tlx_xdsl.kernels.workspaces import COUNTER_BYTES, WORKSPACES, Piece, aligned, captured
+from tlx_xdsl.kernels.workspaces import COUNTER_BYTES, WORKSPACES, aligned, captured
 from tlx_xdsl.runtime.host_values import is_descriptor
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError
 from tlx_xdsl.runtime.launch.launch_graph import LaunchGraph
@@ -59,25 +60,6 @@ class Use(NamedTuple):
     launch: MovableLaunch
     argument: str
     offset: int
-
-
-import os
-
-GRAPHS_FROM = int(os.environ.get("TLX_GRAPHS", "1"))
-CALLS_BEFORE_A_GRAPH = 4
-
-
-class Lane:
-    """What a plan has for a stream."""
-
-    __slots__ = ("addresses", "calls", "graph", "piece", "workspace")
-
-    def __init__(self, piece: Piece):
-        self.piece = piece
-        self.addresses: list[int] = []
-        self.workspace = 0
-        self.graph: LaunchGraph | None = None
-        self.calls = 0
 
 
 class Plan:
@@ -121,7 +103,7 @@ class Plan:
         self._counts = bool(uses.get(COUNTERS))
         self._workspace_address = 0
         self._lanes: dict[int, Lane] = {}
-        self._has_graphs = len(self._launches) >= GRAPHS_FROM
+        self._has_graphs = ARE_MADE
         order = {launch: index for index, launch in enumerate(self._launches)}
         self._users = [
             frozenset(order[use.launch] for use in uses[name]) for name in list(prepared.tensors)[: len(given)]
@@ -195,11 +177,13 @@ class Plan:
             self._place(addresses, workspace)
             self._stream = -1  # a capture has one of its own
             try:
-                lane.graph = LaunchGraph(self._launches, stream)
+                graph = LaunchGraph(self._launches, stream)
             except (CudaDriverError, ValueError):
                 # The launches do without, and say what is wrong if there is something.
                 self._has_graphs = False
-            lane.addresses, lane.workspace = addresses, workspace
+                return
+        lane.addresses, lane.workspace = addresses, workspace
+        lane.keep_graph(graph)
 
     def _update(self, lane: Lane, graph: LaunchGraph, addresses: list[int], workspace: int) -> None:
         """Have a graph's kernels find tensors and workspace there."""

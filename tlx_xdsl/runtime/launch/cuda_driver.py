@@ -662,7 +662,8 @@ class CudaDriver:
         """Give back what `executable_graph` returned; launches of it that have not ended go on."""
         # It may be called from anywhere, also in a thread without a context.
         self.ensure_context()
-        self._call("cuGraphExecDestroy", handle)
+        with self.beside_captures():
+            self._call("cuGraphExecDestroy", handle)
 
     def graph_enqueuer(self, handle: int, stream: int) -> Callable[[], int]:
         """Return what enqueues a graph in a stream and returns the driver's code, 0 for success."""
