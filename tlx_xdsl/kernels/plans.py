@@ -215,7 +215,9 @@ class Plan:
                 to(addresses[at] + offset)
         self._addresses = addresses
 
-    def _shared(self, uses: Mapping[str, list[Use]], names: Sequence[str]) -> list[tuple[int, Callable[[int], None], int]]:
+    def _shared(
+        self, uses: Mapping[str, list[Use]], names: Sequence[str]
+    ) -> list[tuple[int, Callable[[int], None], int]]:
         """Have launches read the addresses of tensors from the table; return what is to be moved one by one.
 
         That is what lies elsewhere in a tensor than at its start, and descriptors: which tensor, how, and how far from

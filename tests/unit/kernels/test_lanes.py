@@ -115,7 +115,7 @@ def test_a_failed_update_is_made_up_for(function, torch, counts):
 
 def test_a_failed_launch_is_an_error(function, torch, counts):
     torch.cuda.failures["cuGraphLaunch"] = 700
-    with pytest.raises(RuntimeError, match="cuGraphLaunch failed: .*illegal memory access"):
+    with pytest.raises(RuntimeError, match=r"cuGraphLaunch failed: .*illegal memory access"):
         function(tensors(1), TWO)
 
 

@@ -118,12 +118,12 @@ def test_what_the_driver_refuses_is_an_error_and_leaves_nothing(cuda, launches, 
     assert cuda.counts["cuGraphDestroy"] == len(cuda.graphs)
 
 
-@pytest.mark.parametrize("call", ["cuGraphLaunch", "cuGraphExecKernelNodeSetParams_v2"])
-def test_a_failure_says_of_which_launches(cuda, launches, call):
-    graph = LaunchGraph(launches, 0)
-    cuda.failures[call] = 700
-    with pytest.raises(CudaDriverError, match=f"{call} failed: .* kernel 'kernel_0', .*; kernel 'kernel_1', grid"):
+def test_a_failure_says_of_which_launches(cuda, launches):
+    graph, of_both = LaunchGraph(launches, 0), "failed: .* kernel 'kernel_0', .*; kernel 'kernel_1', grid"
+    cuda.failures |= {"cuGraphLaunch": 700, "cuGraphExecKernelNodeSetParams_v2": 700}
+    with pytest.raises(CudaDriverError, match=f"cuGraphExecKernelNodeSetParams_v2 {of_both}"):
         graph.update(0)
+    with pytest.raises(CudaDriverError, match=f"cuGraphLaunch {of_both}"):
         graph.retry(graph.enqueue())
 
 

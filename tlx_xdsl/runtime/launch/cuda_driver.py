@@ -622,7 +622,6 @@ class CudaDriver:
             (config, keep_alive),
         )
 
-
     # --- graphs -------------------------------------------------------------------------------------------
 
     def executable_graph(self, enqueue: Callable[[int], None]) -> tuple[int, dict[int, int]]:

@@ -17,8 +17,8 @@ from tlx_xdsl.runtime.launch.movable import MovableLaunch
 class LaunchGraph:
     """A graph of launches for a stream of one CUDA context, with the parameters that they have now.
 
-    The driver runs a graph once at a time, so that each stream has its own. Launching and updating are not synchronised:
-    threads that share a graph take turns. It is not launched while its stream is captured.
+    The driver runs a graph once at a time, so that each stream has its own. Launching and updating are not
+    synchronised: threads that share a graph take turns. It is not launched while its stream is captured.
 
     Raises CudaDriverError where the driver can't make it, ValueError where a kernel is there twice.
     """

@@ -17,8 +17,9 @@ from tlx_xdsl.runtime.launch.parameters import ParameterBlock
 class MovableLaunch:
     """A kernel, its grid and its parameters in one CUDA context: `launch(stream)` enqueues it.
 
-    `pointers` has the places of those arguments among the parameters that are addresses. `scratch_bytes` is what the kernel needs of scratch memory (`move_scratch`), for all of its CTAs. Changing addresses
-    and launching are not synchronised: threads that share a launch take turns.
+    `pointers` has the places of those arguments among the parameters that are addresses. `scratch_bytes` is what the
+    kernel needs of scratch memory (`move_scratch`), for all of its CTAs. Changing addresses and launching are not
+    synchronised: threads that share a launch take turns.
     """
 
     def __init__(
@@ -58,9 +59,9 @@ class MovableLaunch:
         return self._movers[argument]
 
     def share(self, argument: str, cell: int) -> bool:
-        """Have the address of a tensor read at each launch from the 8 bytes at a host address; its mover then does nothing.
+        """Have the address of a tensor read at each launch from the 8 bytes at a host address, a cell.
 
-        Returns whether that can be: not for a descriptor.
+        Its mover then does nothing. Returns whether that can be: not for a descriptor.
         """
         if argument not in self._pointers:
             return False
