@@ -2,10 +2,10 @@
 
 A key in Python has seven entries for each tensor, which are asked for, put together and hashed in some 0.9 us. torch
 has one call for most of them and for all tensors, some 0.15 us for each: `TensorGuards.check`, with which torch.compile
-finds whether a program of its own is for these arguments. It compares the class of each tensor, its shape, strides, type and device, whether it
-wants a gradient, and what torch's dispatcher would do with it in this thread, which other than the key tells
-transformations apart, too. Left are the options, which tensors are not there, the alignment, and whether gradients are
-recorded.
+finds whether a program of its own is for these arguments. It compares the class of each tensor, its shape, strides,
+type and device, whether it wants a gradient, and what torch's dispatcher would do with it in this thread, which other
+than the key tells transformations apart, too. Left are the options, which tensors are not there, the alignment, and
+whether gradients are recorded.
 
 A tensor that is given twice is what `check` takes for another call: each time that it comes it is in another group.
 """
