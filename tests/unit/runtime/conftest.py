@@ -246,6 +246,8 @@ class FakeCuda:
 
     def _cuGraphExecKernelNodeSetParams_v2(self, executable, node, parameters):
         assert node // 16 == executable
+        if self.graphs[executable - 1] is None:
+            return 1  # the nodes are gone with the graph
         p, before = parameters.contents, self.executables[executable][node % 16]
         assert (p.function, p.shared_bytes) == (before.function, before.shared)
         assert (p.grid_x, p.grid_y, p.grid_z, p.block_x, p.block_y, p.block_z) == (*before.grid, *before.block)
@@ -256,7 +258,11 @@ class FakeCuda:
         self.launches += [replace(each, stream=stream) for each in self.executables[executable]]
 
     def _cuGraphExecDestroy(self, executable):
+        assert self.capture_mode == 2, "a capture in another thread would break"
         del self.executables[executable]
+
+    def _cuGraphDestroy(self, graph):
+        self.graphs[graph - 1] = None
 
     @staticmethod
     def _attribute(attribute):

@@ -63,7 +63,7 @@ def test_a_graph_is_of_the_launches_as_they_are(cuda, launches):
     assert graph.enqueue() == 0
     assert cuda.launches == plain
     assert (cuda.counts["cuGraphLaunch"], cuda.capture_mode) == (1, 0)
-    assert cuda.counts["cuStreamCreate"] == cuda.counts["cuStreamDestroy_v2"] == cuda.counts["cuGraphDestroy"] == 1
+    assert cuda.counts["cuStreamCreate"] == cuda.counts["cuStreamDestroy_v2"] == 1
 
 
 def test_a_launch_that_has_changed_is_copied_on_demand(cuda, launches):
@@ -95,13 +95,14 @@ def test_a_graph_goes_with_its_last_reference(cuda, launches):
     del graph
     gc.collect()
     assert not cuda.executables
+    assert cuda.graphs == [None]
 
 
 def test_a_kernel_that_comes_twice_has_no_graph(cuda, launches):
     with pytest.raises(ValueError, match="expected a graph of different kernels, got kernel 'kernel_0', grid"):
         LaunchGraph([launches[0], launches[0]], 0)
-    gc.collect()
     assert not cuda.executables
+    assert cuda.graphs == [None]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_what_the_driver_refuses_is_an_error_and_leaves_nothing(cuda, launches, 
     assert cuda.capture_mode == 0
     created = cuda.counts["cuStreamCreate"] - (call == "cuStreamCreate")
     assert cuda.counts["cuStreamDestroy_v2"] == created
-    assert cuda.counts["cuGraphDestroy"] == len(cuda.graphs)
+    assert all(each is None for each in cuda.graphs)
 
 
 def test_a_failure_says_of_which_launches(cuda, launches):

@@ -624,10 +624,10 @@ class CudaDriver:
 
     # --- graphs -------------------------------------------------------------------------------------------
 
-    def executable_graph(self, enqueue: Callable[[int], None]) -> tuple[int, dict[int, int]]:
-        """Return the handle of a graph of the kernels that `enqueue` puts into the stream that it is called with.
+    def captured_graph(self, enqueue: Callable[[int], None]) -> int:
+        """Return the handle of a graph of what `enqueue` puts into the stream that it is called with.
 
-        Also the nodes of the kernels, by their functions. What other threads capture is not disturbed.
+        What other threads capture is not disturbed.
         """
         with self.beside_captures():
             stream = self._get(ctypes.c_void_p, "cuStreamCreate", _STREAM_NON_BLOCKING)
@@ -638,14 +638,21 @@ class CudaDriver:
                     enqueue(stream)
                 finally:
                     self._call("cuStreamEndCapture", stream, ctypes.byref(graph))
-                nodes = self._kernel_nodes(graph)
-                return self._get(ctypes.c_void_p, "cuGraphInstantiateWithFlags", graph, 0), nodes
-            finally:
+            except CudaDriverError:
                 if graph:
                     self._call("cuGraphDestroy", graph)
+                raise
+            finally:
                 self._call("cuStreamDestroy_v2", stream)
+        return graph.value or 0
 
-    def _kernel_nodes(self, graph: ctypes.c_void_p) -> dict[int, int]:
+    def instantiated(self, graph: int) -> int:
+        """Return the handle of an executable graph; what other threads capture is not disturbed."""
+        with self.beside_captures():
+            return self._get(ctypes.c_void_p, "cuGraphInstantiateWithFlags", graph, 0)
+
+    def kernel_nodes(self, graph: int) -> dict[int, int]:
+        """Return the nodes of a graph of kernels, by their functions."""
         count = ctypes.c_size_t()
         self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
         nodes = (ctypes.c_void_p * count.value)()
@@ -657,21 +664,23 @@ class CudaDriver:
             found[parameters.function or 0] = node or 0
         return found
 
-    def destroy_executable_graph(self, handle: int) -> None:
-        """Give back what `executable_graph` returned; launches of it that have not ended go on."""
+    def destroy_graph(self, graph: int, executable: int = 0) -> None:
+        """Give back a graph, and its executable one; launches of it that have not ended go on."""
         # It may be called from anywhere, also in a thread without a context.
         self.ensure_context()
         with self.beside_captures():
-            self._call("cuGraphExecDestroy", handle)
+            if executable:
+                self._call("cuGraphExecDestroy", executable)
+            self._call("cuGraphDestroy", graph)
 
     def graph_enqueuer(self, handle: int, stream: int) -> Callable[[], int]:
         """Return what enqueues a graph in a stream and returns the driver's code, 0 for success."""
         return functools.partial(self._untyped("cuGraphLaunch"), _passed(handle), _passed(stream))
 
     def node_updater(self, handle: int, node: int, parameters: KernelNodeParams) -> Callable[[], int]:
-        """Return what has a node of a graph copy a kernel's parameters again; it returns the driver's code.
+        """Return what has a node of an executable graph copy a kernel's parameters again; it returns the driver's code.
 
-        The memory that `parameters` points to must live as long.
+        The memory that `parameters` points to must live as long, and so must the graph that it was made of.
         """
         entry = self._untyped("cuGraphExecKernelNodeSetParams_v2")
         return functools.partial(entry, _passed(handle), _passed(node), ctypes.byref(parameters))

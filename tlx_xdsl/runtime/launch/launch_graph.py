@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 
-from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT
+from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT, CudaDriverError
 from tlx_xdsl.runtime.launch.movable import MovableLaunch
 
 
@@ -30,11 +30,17 @@ class LaunchGraph:
 
         self._launches = launches
         self._driver = driver = launches[0].driver
-        handle, nodes = driver.executable_graph(capture)
-        weakref.finalize(self, driver.destroy_executable_graph, handle).atexit = False
-        if {*nodes} != {launch.function for launch in launches} or len(nodes) < len(launches):
-            # Which node is whose is known by the kernel.
-            raise ValueError(f"expected a graph of different kernels, got {self._detail}")
+        graph = driver.captured_graph(capture)
+        try:
+            nodes = driver.kernel_nodes(graph)
+            if {*nodes} != {launch.function for launch in launches} or len(nodes) < len(launches):
+                # Which node is whose is known by the kernel.
+                raise ValueError(f"expected a graph of different kernels, got {self._detail}")
+            handle = driver.instantiated(graph)
+        except (CudaDriverError, ValueError):
+            driver.destroy_graph(graph)
+            raise
+        weakref.finalize(self, driver.destroy_graph, graph, handle).atexit = False
         # Enqueues the launches and returns the driver's code, 0 for success, for `retry`.
         self.enqueue = driver.graph_enqueuer(handle, stream)
         self._updates = [driver.node_updater(handle, nodes[launch.function], launch.as_node()) for launch in launches]
