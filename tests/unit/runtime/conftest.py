@@ -253,6 +253,7 @@ class FakeCuda:
         assert (p.grid_x, p.grid_y, p.grid_z, p.block_x, p.block_y, p.block_z) == (*before.grid, *before.block)
         found = self._read(p.function, ctypes.cast(p.parameters, ctypes.POINTER(ctypes.c_void_p)))
         self.executables[executable][node % 16] = replace(before, parameters=found)
+        return 0
 
     def _cuGraphLaunch(self, executable, stream):
         self.launches += [replace(each, stream=stream) for each in self.executables[executable]]
