@@ -66,6 +66,7 @@ class PlannedFunction:
         self._gradient = None if operator is None else operator.gradient
         self._plans: dict[Any, Plan | Recorded] = {}
         self._recent: tuple[Recent, ...] = ()
+        self._questions: dict[Plan | Recorded, Recent] = {}
         self._making = threading.RLock()
         # Until there is a tensor of torch's, no gradient is wanted (False), and there are no modes and transformations.
         self._torch: Any = None
@@ -113,6 +114,7 @@ class PlannedFunction:
         """Drop all plans."""
         with self._making:
             self._plans.clear()
+            self._questions.clear()
             self._recent = ()
 
     def _run(self, tensors: tuple[Any, ...], options: tuple[Any, ...], grad: bool, is_direct: bool) -> Any:
@@ -158,11 +160,12 @@ class PlannedFunction:
         """Have the next calls ask for this plan first."""
         others = [each for each in self._recent if each.plan is not plan]
         # One that was asked in vain is of another state of torch's, or of a call with no tensor given twice.
-        if plan.recent is None or len(others) < len(self._recent):
+        known = self._questions.get(plan)
+        if known is None or len(others) < len(self._recent):
             if not can_be_asked(self._torch, tensors):
                 return
-            plan.recent = Recent(plan, tensors, options, addresses)
-        self._recent = (plan.recent, *others[: MAX_RECENT - 1])
+            known = self._questions[plan] = Recent(plan, tensors, options, addresses)
+        self._recent = (known, *others[: MAX_RECENT - 1])
 
     def _first(self, tensors: tuple[Any, ...], options: tuple[Any, ...], key: Any) -> Any:
         prepared = self.prepare(tensors, options)
@@ -225,6 +228,8 @@ class PlannedFunction:
             if passed.is_used:
                 passed.is_used = False
                 self._plans[oldest] = passed
+            else:
+                self._questions.pop(passed, None)
         self._plans[key] = plan
 
     def _operator(self) -> Run:

@@ -16,7 +16,7 @@ import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels.lanes import ARE_MADE, CALLS_BEFORE_A_GRAPH, Lane
 from tlx_xdsl.kernels.launching import Launch
@@ -26,9 +26,6 @@ from tlx_xdsl.runtime.host_values import is_descriptor
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError
 from tlx_xdsl.runtime.launch.launch_graph import LaunchGraph
 from tlx_xdsl.runtime.launch.movable import MovableLaunch
-
-if TYPE_CHECKING:
-    from tlx_xdsl.kernels.recent import Recent
 
 Run = Callable[["tuple[Any, ...]", "list[int]"], "tuple[Any, ...]"]
 """A function of tensors and their addresses, NOWHERE where there is none, that returns the tensors with results."""
@@ -74,7 +71,6 @@ class Plan:
     def __init__(self, prepared: Prepared, given: Sequence[Any]):
         torch = torch_module()
         self.is_used = False
-        self.recent: Recent | None = None
         self._device: int = prepared.launches[0].device.index
         # Launches on tensors at these addresses, on the stream that is current, and returns them, with new results.
         self.run: Run = self._run if torch.cuda.device_count() == 1 else self._run_there

@@ -3,8 +3,8 @@
 A key in Python has seven entries for each tensor, which are asked for, put together and hashed in some 0.9 us. torch
 has one call for most of them and for all tensors, some 0.15 us for each: `TensorGuards.check`, with which torch.compile
 finds whether a program of its own is for these arguments. It compares the class of each tensor, its shape, strides,
-type and device, whether it wants a gradient, and what torch's dispatcher would do with it in this thread, which other
-than the key tells transformations apart, too. Left are the options, which tensors are not there, the alignment, and
+type and device, whether it wants a gradient, and what torch's dispatcher would do with it in this thread, so that a
+call within a transformation is another one, too. Left are the options, which tensors are not there, the alignment, and
 whether gradients are recorded.
 
 A tensor that is given twice is what `check` takes for another call: each time that it comes it is in another group.
@@ -87,7 +87,7 @@ def _alignments(addresses: list[int]) -> list[int]:
 
 
 _ALIGNMENT = NOWHERE << 62 | 15
-"""The bits of an address that tell this: those that are of no other address than NOWHERE, and the last ones."""
+"""The bits of an address that this depends on: those that only NOWHERE has, and the last ones."""
 
 
 def _groups(tensors: Sequence[Any]) -> list[list[int]]:

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.kernels.operators import Gradient
 from tlx_xdsl.kernels.plans import Plan
-
-if TYPE_CHECKING:
-    from tlx_xdsl.kernels.recent import Recent
 
 First = Callable[["Recorded", tuple[Any, ...]], tuple[Any, ...]]
 """Runs a call on tensors and returns them, with results; leaves a plan with the record where there is one."""
@@ -32,7 +29,6 @@ class Recorded:
 
     def __init__(self, first: First, gradient: Gradient, options: tuple[Any, ...], results: slice):
         self.is_used = False
-        self.recent: Recent | None = None
         self.plan: Plan | None = None
         self.options = options
         self._first = first

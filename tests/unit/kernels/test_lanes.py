@@ -47,7 +47,7 @@ def test_a_call_on_the_same_memory_is_one_of_the_driver(function, torch, counts)
     assert [addresses(launch) for launch in torch.cuda.launches] == [expected(1)] * 6
 
 
-def test_kernels_are_told_what_has_moved(function, torch, counts):
+def test_the_graph_gets_what_has_moved(function, torch, counts):
     for at in (2, 2, 3):
         function(tensors(at), TWO)
         assert [addresses(launch) for launch in torch.cuda.launches[-2:]] == [expected(at)] * 2
@@ -55,7 +55,7 @@ def test_kernels_are_told_what_has_moved(function, torch, counts):
     assert counts()["cuLaunchKernelEx"] == 0
 
 
-def test_only_the_kernels_that_have_a_tensor_are_told(torch):
+def test_only_the_kernels_that_have_a_tensor_are_updated(torch):
     def of_one(tensors, options):
         """The first launch does not have `b`."""
         prepared = prepare(tensors, options)

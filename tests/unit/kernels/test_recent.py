@@ -1,4 +1,4 @@
-"""What torch's `TensorGuards` tells apart, on which the plans that were used last rely. Skipped without torch."""
+"""What is the same call to torch's `TensorGuards`, on which the plans that were used last rely. Skipped without torch."""
 
 import contextlib
 import gc
