@@ -124,6 +124,7 @@ def test_arrays_are_asked_for_nothing_after_tensors(torch):
     for _ in range(3):
         SOFTMAX((x, x))
     assert (softmax(np.zeros((2, 4), np.float32)) == 0.25).all()
+    SOFTMAX.forget()
 
 
 def test_a_torch_without_tensor_guards_will_do(function, torch, monkeypatch):

@@ -237,7 +237,10 @@ class FakeCuda:
             nodes[at] = 16 * graph + at
 
     def _cuGraphKernelNodeGetParams_v2(self, node, out):
-        out.contents.function = self.graphs[node // 16 - 1][node % 16].function
+        launch, found = self.graphs[node // 16 - 1][node % 16], out.contents
+        found.function, found.shared_bytes = launch.function, launch.shared
+        found.grid_x, found.grid_y, found.grid_z = launch.grid
+        found.block_x, found.block_y, found.block_z = launch.block
 
     def _cuGraphInstantiateWithFlags(self, out, graph, flags):
         assert self.capture_mode == 2, "a capture in another thread would break"

@@ -651,17 +651,17 @@ class CudaDriver:
         with self.beside_captures():
             return self._get(ctypes.c_void_p, "cuGraphInstantiateWithFlags", graph, 0)
 
-    def kernel_nodes(self, graph: int) -> dict[int, int]:
-        """Return the nodes of a graph of kernels, by their functions."""
+    def kernel_nodes(self, graph: int) -> dict[int, tuple[int, KernelNodeParams]]:
+        """Return the nodes of a graph of kernels, each with what it has of its launch, by their functions."""
         count = ctypes.c_size_t()
         self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
         nodes = (ctypes.c_void_p * count.value)()
         self._call("cuGraphGetNodes", graph, nodes, ctypes.byref(count))
-        found: dict[int, int] = {}
+        found: dict[int, tuple[int, KernelNodeParams]] = {}
         for node in nodes:
-            parameters = KernelNodeParams()
-            self._call("cuGraphKernelNodeGetParams_v2", node, ctypes.byref(parameters))
-            found[parameters.function or 0] = node or 0
+            launched = KernelNodeParams()
+            self._call("cuGraphKernelNodeGetParams_v2", node, ctypes.byref(launched))
+            found[launched.function or 0] = node or 0, launched
         return found
 
     def destroy_graph(self, graph: int, executable: int = 0) -> None:
@@ -673,17 +673,18 @@ class CudaDriver:
                 self._call("cuGraphExecDestroy", executable)
             self._call("cuGraphDestroy", graph)
 
-    def graph_enqueuer(self, handle: int, stream: int) -> Callable[[], int]:
+    def graph_enqueuer(self, executable: int, stream: int) -> Callable[[], int]:
         """Return what enqueues a graph in a stream and returns the driver's code, 0 for success."""
-        return functools.partial(self._untyped("cuGraphLaunch"), _passed(handle), _passed(stream))
+        return functools.partial(self._untyped("cuGraphLaunch"), _passed(executable), _passed(stream))
 
-    def node_updater(self, handle: int, node: int, parameters: KernelNodeParams) -> Callable[[], int]:
-        """Return what has a node of an executable graph copy a kernel's parameters again; it returns the driver's code.
+    def node_updater(self, executable: int, node: int, launched: KernelNodeParams) -> Callable[[], int]:
+        """Return what has a node of an executable graph copy a kernel's parameters; it returns the driver's code.
 
-        The memory that `parameters` points to must live as long, and so must the graph that it was made of.
+        `launched` is that of `kernel_nodes`, with `parameters` to memory that lives as long. So does the graph that the
+        node is of.
         """
         entry = self._untyped("cuGraphExecKernelNodeSetParams_v2")
-        return functools.partial(entry, _passed(handle), _passed(node), ctypes.byref(parameters))
+        return functools.partial(entry, _passed(executable), _passed(node), ctypes.byref(launched))
 
 
 _passed: Callable[[int], Any] = ctypes.c_void_p.from_param

@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 
-from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT, CudaDriverError
+from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT, CudaDriverError, KernelNodeParams
 from tlx_xdsl.runtime.launch.movable import MovableLaunch
 
 
@@ -36,14 +36,20 @@ class LaunchGraph:
             if {*nodes} != {launch.function for launch in launches} or len(nodes) < len(launches):
                 # Which node is whose is known by the kernel.
                 raise ValueError(f"expected a graph of different kernels, got {self._detail}")
-            handle = driver.instantiated(graph)
+            executable = driver.instantiated(graph)
         except (CudaDriverError, ValueError):
             driver.destroy_graph(graph)
             raise
-        weakref.finalize(self, driver.destroy_graph, graph, handle).atexit = False
+        weakref.finalize(self, driver.destroy_graph, graph, executable).atexit = False
         # Enqueues the launches and returns the driver's code, 0 for success, for `retry`.
-        self.enqueue = driver.graph_enqueuer(handle, stream)
-        self._updates = [driver.node_updater(handle, nodes[launch.function], launch.as_node()) for launch in launches]
+        self.enqueue = driver.graph_enqueuer(executable, stream)
+        self._updates = [self._updater(executable, launch, *nodes[launch.function]) for launch in launches]
+
+    def _updater(
+        self, executable: int, launch: MovableLaunch, node: int, launched: KernelNodeParams
+    ) -> Callable[[], int]:
+        launched.parameters = launch.parameters
+        return self._driver.node_updater(executable, node, launched)
 
     def update(self, index: int) -> None:
         """Give the graph the parameters that a launch has now, for when it is launched next."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 
-from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT, CudaDriver, KernelNodeParams, LaunchConfig
+from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT, CudaDriver, LaunchConfig
 from tlx_xdsl.runtime.launch.parameters import ParameterBlock
 
 
@@ -72,14 +72,10 @@ class MovableLaunch:
         """Give the kernel `scratch_bytes` of memory at an address, a multiple of 128."""
         ctypes.c_uint64.from_address(self._block.addresses[-2]).value = address
 
-    def as_node(self) -> KernelNodeParams:
-        """The launch as the node of a graph, whose parameters are those of the launch at each time."""
-        config = self._config
-        node = KernelNodeParams(function=self.function, parameters=ctypes.addressof(self._block.pointers))
-        node.grid_x, node.grid_y, node.grid_z = config.grid_x, config.grid_y, config.grid_z
-        node.block_x, node.block_y, node.block_z = config.block_x, config.block_y, config.block_z
-        node.shared_bytes = config.shared_bytes
-        return node
+    @property
+    def parameters(self) -> int:
+        """The host address of the addresses of the kernel's parameters."""
+        return ctypes.addressof(self._block.pointers)
 
     def move_to(self, stream: int) -> None:
         """Have the next launches go to a stream, a CUstream as an integer."""
