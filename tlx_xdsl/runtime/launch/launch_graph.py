@@ -48,7 +48,7 @@ class LaunchGraph:
     def _updater(
         self, executable: int, launch: MovableLaunch, node: int, launched: KernelNodeParams
     ) -> Callable[[], int]:
-        launched.parameters = launch.parameters
+        launched.parameters, launched.extra = launch.parameters, None
         return self._driver.node_updater(executable, node, launched)
 
     def update(self, index: int) -> None:
