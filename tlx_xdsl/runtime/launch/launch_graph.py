@@ -44,6 +44,9 @@ class LaunchGraph:
         # Enqueues the launches and returns the driver's code, 0 for success, for `retry`.
         self.enqueue = driver.graph_enqueuer(executable, stream)
         self._updates = [self._updater(executable, launch, *nodes[launch.function]) for launch in launches]
+        for index in range(len(launches)):
+            # A driver that does not take this is found here.
+            self.update(index)
 
     def _updater(
         self, executable: int, launch: MovableLaunch, node: int, launched: KernelNodeParams
