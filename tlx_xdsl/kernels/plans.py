@@ -1,7 +1,8 @@
 """Plans: the launches of a call, to be repeated on other tensors of the same shapes, strides, types and alignment.
 
 A plan has the launches in order, with their parameter blocks filled (`runtime.launch.movable`). To run it is to put the
-addresses of other tensors into the blocks, where they differ, and to enqueue. Which argument of a kernel has the
+addresses of other tensors into the blocks, where they differ, and to enqueue; where it runs often, as a graph of its
+stream (`lanes`), whose nodes get the parameters that have changed. Which argument of a kernel has the
 address of which tensor is said by `Launch.sources`; the addresses of one call do not say it, for two tensors may start
 at the same. `planned_function` keeps plans and finds them.
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,12 +28,11 @@ from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError
 from tlx_xdsl.runtime.launch.launch_graph import LaunchGraph
 from tlx_xdsl.runtime.launch.movable import MovableLaunch
 
-Run = Callable[["tuple[Any, ...]", "list[int]"], "tuple[Any, ...]"]
-"""A function of tensors and their addresses, NOWHERE where there is none, that returns the tensors with results."""
+NOWHERE = -1
+"""The address of a tensor that is not there."""
 
 WORKSPACE = "workspace"
 """The name of a call's workspace in `Launch.sources` and `Prepared.tensors`."""
-
 
 COUNTERS = "counters"
 """The same of its counters: memory that is zero before and after the call, `workspaces.COUNTER_BYTES` at most."""
@@ -72,8 +72,7 @@ class Plan:
         torch = torch_module()
         self.is_used = False
         self._device: int = prepared.launches[0].device.index
-        # Launches on tensors at these addresses, on the stream that is current, and returns them, with new results.
-        self.run: Run = self._run if torch.cuda.device_count() == 1 else self._run_there
+        self._is_only_device: bool = torch.cuda.device_count() == 1
         self._current_device: Callable[[], int] = torch.cuda.current_device
         self._on_device: Callable[[int], Any] = torch.cuda.device
         # What Triton's launches ask: an integer, and no object of torch's.
@@ -101,20 +100,20 @@ class Plan:
         self._lanes: dict[int, Lane] = {}
         self._has_graphs = ARE_MADE
         order = {launch: index for index, launch in enumerate(self._launches)}
-        self._users = [
-            frozenset(order[use.launch] for use in uses[name]) for name in list(prepared.tensors)[: len(given)]
-        ]
+        # Which launches have each tensor.
+        self._users = [[order[use.launch] for use in uses[name]] for name in list(prepared.tensors)[: len(given)]]
         self._enqueues = [(launch.enqueue, launch) for launch in self._launches]
         self._stream = 0
         self._turn = threading.Lock()
 
-    def _run_there(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
-        if self._current_device() == self._device:
-            return self._run(tensors, addresses)
-        with self._on_device(self._device):
-            return self._run(tensors, addresses)
+    def run(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
+        """Launch on tensors at these addresses, NOWHERE where there is none, on the stream that is current.
 
-    def _run(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
+        Returns them, with new results.
+        """
+        if not self._is_only_device and self._current_device() != self._device:
+            with self._on_device(self._device):
+                return self.run(tensors, addresses)
         if self._allocations:
             found, addresses = list(tensors), addresses.copy()
             for at, shape, strides, dtype in self._allocations:
@@ -169,6 +168,7 @@ class Plan:
                     launch.retry(code)
 
     def _make_graph(self, lane: Lane, addresses: list[int], stream: int, workspace: int) -> None:
+        """Have the next calls on a stream launch a graph."""
         with self._turn:
             self._place(addresses, workspace)
             self._stream = -1  # a capture has one of its own
@@ -182,17 +182,14 @@ class Plan:
         lane.keep_graph(graph)
 
     def _update(self, lane: Lane, graph: LaunchGraph, addresses: list[int], workspace: int) -> None:
-        """Have a graph's kernels find tensors and workspace there."""
+        """Put addresses into the graph of a stream, where they differ."""
         before, lane.addresses = lane.addresses, []  # in case that this fails
         with self._turn:
             self._place(addresses, workspace)
-            if workspace != lane.workspace or not before or len(self._launches) == 1:
-                changed = set(range(len(self._launches)))
-            else:
-                changed = set()
-                for address, last, users in zip(addresses, before, self._users, strict=True):
-                    if address != last:
-                        changed |= users
+            changed: Iterable[int] = range(len(self._launches))
+            if len(changed) > 1 and before and workspace == lane.workspace:
+                moved = zip(addresses, before, self._users, strict=True)
+                changed = {index for address, last, users in moved if address != last for index in users}
             for index in changed:
                 graph.update(index)
         lane.addresses, lane.workspace = addresses, workspace
@@ -232,10 +229,6 @@ class Plan:
         for to, offset in self._workspace_moves:
             to(address + offset)
         self._workspace_address = address
-
-
-NOWHERE = -1
-"""The address of a tensor that is not there."""
 
 
 def _uses(prepared: Prepared, movables: Sequence[MovableLaunch]) -> dict[str, list[Use]]:
