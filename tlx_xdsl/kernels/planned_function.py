@@ -10,8 +10,8 @@ types, places and alignment of the tensors, and the options. A later call of the
 checked is the key. Nothing is kept of calls that the interpreter runs, those with arrays of the CPU.
 
 Time of the host. A call that finds its plan asks one question for all tensors where the plan is among those that were
-used last (`recent`), or else makes the key and looks into a dictionary, and calls the driver once (`lanes`), which takes
-some 2.5 us. All that costs more is avoided: checks, descriptors, torch's dispatcher, its objects for streams, its
+used last (`recent`), or else makes the key and looks into a dictionary, and calls the driver once (`lanes`), which
+takes some 2.5 us. All that costs more is avoided: checks, descriptors, torch's dispatcher, its objects for streams, its
 contexts for devices.
 
 torch's dispatcher is passed by for plain tensors alone. Where someone else has to see the call, it goes to the
