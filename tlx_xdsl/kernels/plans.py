@@ -98,7 +98,6 @@ class Plan:
         self._counts = bool(uses.get(COUNTERS))
         self._workspace_address = 0
         self._lanes: dict[int, Lane] = {}
-        self._has_graphs = ARE_MADE
         order = {launch: index for index, launch in enumerate(self._launches)}
         # Which launches have each tensor.
         self._users = [[order[use.launch] for use in uses[name]] for name in list(prepared.tensors)[: len(given)]]
@@ -139,7 +138,7 @@ class Plan:
             if graph is None:
                 self._enqueue(addresses, stream, workspace)
                 lane.calls += 1
-                if lane.calls == CALLS_BEFORE_A_GRAPH and self._has_graphs:
+                if lane.calls == CALLS_BEFORE_A_GRAPH and ARE_MADE:
                     self._make_graph(lane, addresses, stream, workspace)
             else:
                 if addresses != lane.addresses or workspace != lane.workspace:
@@ -176,7 +175,6 @@ class Plan:
                 graph = LaunchGraph(self._launches, stream)
             except (CudaDriverError, ValueError):
                 # The launches do without, and say what is wrong if there is something.
-                self._has_graphs = False
                 return
         lane.addresses, lane.workspace = addresses, workspace
         lane.keep_graph(graph)

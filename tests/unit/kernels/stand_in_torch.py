@@ -106,7 +106,7 @@ class Cuda(FakeCuda):
         self.missing = ("cuFuncGetParamInfo",)
         super().__post_init__()
         self.sizes = []
-        self.meanwhile = lambda: None  # during each launch
+        self.meanwhile = lambda: None  # before each launch, and before parameters of a graph are read
 
     def new_kernel(self, sizes):
         """The name of a kernel whose parameters have these sizes."""
@@ -126,6 +126,10 @@ class Cuda(FakeCuda):
     def _cuGraphLaunch(self, executable, stream):
         self.meanwhile()
         super()._cuGraphLaunch(executable, stream)
+
+    def _cuGraphExecKernelNodeSetParams_v2(self, executable, node, parameters):
+        self.meanwhile()
+        return super()._cuGraphExecKernelNodeSetParams_v2(executable, node, parameters)
 
     def _cuTensorMapEncodeTiled(self, out, dtype, rank, address, *layout):
         super()._cuTensorMapEncodeTiled(out, dtype, rank, address, *layout)

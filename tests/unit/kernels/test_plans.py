@@ -43,6 +43,21 @@ def test_a_repeated_call_puts_in_its_addresses(function, torch):
     assert torch.cuda.launches[-1].parameters[8] == struct.pack("<i", 7)
 
 
+def test_a_pointer_may_be_to_within_a_tensor(torch):
+    def within(tensors, options):
+        prepared = prepare(tensors, options)
+        (launch,) = prepared.launches
+        b = launch.arguments["b_ptr"]
+        second = replace(b, address=b.address + 256)
+        return Prepared(prepared.tensors, (replace(launch, arguments={**launch.arguments, "b_ptr": second}),))
+
+    function = PlannedFunction("f", within, results=2)
+    for at in (1, 2, 3):
+        function(tensors(at), PLAIN)
+        start, b, out = expected(at)
+        assert addresses(torch.cuda.launches[-1]) == (start, b + 256, out)
+
+
 def test_which_tensor_an_argument_is_of_is_said_not_found_out(function, torch):
     first, *_ = tensors()
     function((first, first, first), PLAIN)
@@ -226,8 +241,9 @@ def test_a_failed_call_leaves_the_plan_right(function, torch):
     with pytest.raises(RuntimeError, match="invalid argument"):
         function(tensors(2), PLAIN)
     torch.cuda.failures.clear()
-    function(tensors(1), PLAIN)
-    assert addresses(torch.cuda.launches[-1]) == expected(1)
+    for at in (2, 1):
+        function(tensors(at), PLAIN)
+        assert addresses(torch.cuda.launches[-1]) == expected(at)
 
 
 # --- what is kept ---------------------------------------------------------------------------------------------------

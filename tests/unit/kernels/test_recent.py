@@ -71,6 +71,7 @@ def test_none_is_no_tensor(known, x):
     weight = torch.zeros(128)
     assert not is_of(known, None, None, weight)
     assert not is_of(known, x, None, None)
+    assert not is_of(known, x, torch.zeros(64, dtype=torch.uint8)[15:], weight), "its address is as -1 in the last bits"
 
 
 @pytest.mark.parametrize("wants", [False, True])
