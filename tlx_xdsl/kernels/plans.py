@@ -135,16 +135,17 @@ class Plan:
                 piece.grow(self._workspace_bytes)
             workspace = piece.address if self._workspace_bytes else 0
             graph = lane.graph
-            if graph is None:
-                self._enqueue(addresses, stream, workspace)
-                lane.calls += 1
-                if lane.calls == CALLS_BEFORE_A_GRAPH and ARE_MADE:
-                    self._make_graph(lane, addresses, stream, workspace)
-            else:
-                if addresses != lane.addresses or workspace != lane.workspace:
-                    self._update(lane, graph, addresses, workspace)
-                if code := graph.enqueue():
-                    graph.retry(code)
+            if graph is not None:
+                is_there = addresses == lane.addresses and workspace == lane.workspace
+                if is_there or self._update(lane, graph, addresses, workspace):
+                    code = graph.enqueue()
+                    if not code:
+                        return tensors
+                    lane.refuse(code)
+            self._enqueue(addresses, stream, workspace)
+            lane.calls += 1
+            if lane.calls == CALLS_BEFORE_A_GRAPH and ARE_MADE:
+                self._make_graph(lane, addresses, stream, workspace)
         return tensors
 
     def _capture(self, addresses: list[int], stream: int) -> None:
@@ -167,20 +168,26 @@ class Plan:
                     launch.retry(code)
 
     def _make_graph(self, lane: Lane, addresses: list[int], stream: int, workspace: int) -> None:
-        """Have the next calls on a stream launch a graph."""
+        """Have the next calls on a stream launch a graph, where the driver makes one."""
         with self._turn:
             self._place(addresses, workspace)
             self._stream = -1  # a capture has one of its own
             try:
                 graph = LaunchGraph(self._launches, stream)
             except (CudaDriverError, ValueError):
-                # The launches do without, and say what is wrong if there is something.
+                # Plain launches go on, and say what is wrong if there is something.
                 return
-        lane.addresses, lane.workspace = addresses, workspace
+        lane.addresses, lane.before, lane.workspace = addresses, addresses, workspace
         lane.keep_graph(graph)
 
-    def _update(self, lane: Lane, graph: LaunchGraph, addresses: list[int], workspace: int) -> None:
-        """Put addresses into the graph of a stream, where they differ."""
+    def _update(self, lane: Lane, graph: LaunchGraph, addresses: list[int], workspace: int) -> bool:
+        """Put addresses into the graph of a stream where they differ; return whether it can be launched.
+
+        A single launch takes no longer than that, so that its graph only gets addresses that come twice.
+        """
+        if len(self._launches) == 1 and addresses != lane.before:
+            lane.before = addresses
+            return False
         before, lane.addresses = lane.addresses, []  # in case that this fails
         with self._turn:
             self._place(addresses, workspace)
@@ -189,8 +196,11 @@ class Plan:
                 moved = zip(addresses, before, self._users, strict=True)
                 changed = {index for address, last, users in moved if address != last for index in users}
             for index in changed:
-                graph.update(index)
+                if code := graph.updates[index]():
+                    lane.refuse(code)
+                    return False
         lane.addresses, lane.workspace = addresses, workspace
+        return True
 
     def _place(self, addresses: list[int], workspace: int) -> None:
         if addresses != self._addresses:

@@ -58,6 +58,8 @@ class Recent:
 
     def is_of(self, tensors: tuple[Any, ...], options: tuple[Any, ...], addresses: list[int]) -> bool:
         """Whether a call with these tensors, at these addresses, is for the plan."""
+        if len(addresses) != len(self._addresses):
+            return False
         for pick, check in self._checks:
             if not check(*pick(tensors)):
                 return False

@@ -1,5 +1,6 @@
 """Plans whose launches are a graph of the stream, on stand-ins for torch and the CUDA driver."""
 
+import functools
 import gc
 import threading
 from dataclasses import replace
@@ -15,6 +16,9 @@ from tlx_xdsl.kernels.workspaces import COUNTER_BYTES, WORKSPACES
 
 TWO = (2, 0)
 """The options of two launches."""
+
+ONE = (1, 0)
+"""Those of one."""
 
 
 @pytest.fixture
@@ -105,26 +109,55 @@ def test_a_captured_call_is_of_plain_launches(function, torch, counts):
     assert found == [(expected(2), memory.address)] * 2 + [(expected(1), start + COUNTER_BYTES)] * 2
 
 
-def test_a_failed_update_is_made_up_for(function, torch, counts):
-    """The node of one launch has the new addresses, that of the other does not."""
-
-    def fail_next():
-        torch.cuda.failures["cuGraphExecKernelNodeSetParams_v2"] = 700
-
-    torch.cuda.meanwhile = fail_next
-    with pytest.raises(RuntimeError, match="illegal memory access"):
-        function(tensors(2), TWO)
-    torch.cuda.meanwhile = lambda: None
-    torch.cuda.failures.clear()
-    for at in (1, 2):
+@pytest.mark.parametrize("call", ["cuGraphExecKernelNodeSetParams_v2", "cuGraphLaunch"])
+def test_plain_launches_take_the_place_of_a_graph_that_is_refused(function, torch, counts, call):
+    torch.cuda.failures[call] = 1
+    for at in (2, 1, 3):
         function(tensors(at), TWO)
         assert [addresses(launch) for launch in torch.cuda.launches[-2:]] == [expected(at)] * 2
+    assert len(torch.cuda.launches) == 6
+    assert counts()[call] == 1
+    assert not torch.cuda.executables
 
 
-def test_a_failed_launch_is_an_error(function, torch, counts):
-    torch.cuda.failures["cuGraphLaunch"] = 700
-    with pytest.raises(RuntimeError, match=r"cuGraphLaunch failed: .*illegal memory access"):
-        function(tensors(1), TWO)
+def test_what_an_earlier_kernel_did_is_said_by_the_plain_launch(function, torch, counts):
+    torch.cuda.failures |= {"cuGraphLaunch": 700, "cuLaunchKernelEx": 700}
+    with pytest.raises(RuntimeError, match=r"cuLaunchKernelEx failed: .*illegal memory access"):
+        function(tensors(), TWO)
+
+
+@pytest.mark.parametrize("call", ["cuGraphExecKernelNodeSetParams_v2", "cuGraphLaunch"])
+def test_a_thread_without_a_context_leaves_the_graph_for_later(function, torch, counts, call):
+    """The node of one launch may have other addresses then, that of the other not."""
+    done = {name: getattr(torch.cuda, f"_{name}") for name in (call, "cuLaunchKernelEx")}
+    seen = []
+
+    def without_context(name, *arguments):
+        seen.append(name)
+        # The first update is done.
+        is_there = torch.cuda.context or (name == "cuGraphExecKernelNodeSetParams_v2" and len(seen) == 1)
+        return done[name](*arguments) if is_there else 201
+
+    for name in done:
+        setattr(torch.cuda, f"_{name}", functools.partial(without_context, name))
+    torch.cuda.context = 0
+    for at in (2, 1, 2):
+        function(tensors(at), TWO)
+        assert [addresses(launch) for launch in torch.cuda.launches[-2:]] == [expected(at)] * 2
+    assert torch.cuda.context
+    assert len(torch.cuda.executables) == 1
+    assert counts()["cuGraphLaunch"] == (3 if call == "cuGraphLaunch" else 2)
+
+
+def test_one_launch_is_plain_while_addresses_change(function, torch):
+    for _ in range(2):
+        function(tensors(), ONE)
+    for at, calls in ((1, "graph"), (2, "plain"), (3, "plain"), (3, "graph"), (3, "graph"), (1, "plain"), (3, "graph")):
+        before = torch.cuda.counts.copy()
+        function(tensors(at), ONE)
+        assert addresses(torch.cuda.launches[-1]) == expected(at)
+        since = torch.cuda.counts - before
+        assert (since["cuLaunchKernelEx"], since["cuGraphLaunch"]) == ((1, 0) if calls == "plain" else (0, 1))
 
 
 @pytest.mark.parametrize("refused", ["cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams_v2"])

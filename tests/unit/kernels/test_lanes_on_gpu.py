@@ -125,27 +125,40 @@ def test_in_threads(problem, own_streams):
     assert len(problem.graphs()) == (3 if own_streams else 1)
 
 
-def test_while_another_thread_captures(problem):
-    """A graph is made, launched and given back then."""
-    graph, found = torch.cuda.CUDAGraph(), []
-    # What torch keeps for later: no thread may ask the driver for memory during a capture.
-    room = [torch.empty_like(each) for _ in range(3 * CALLS_BEFORE_A_GRAPH) for each in problem.expected[0]]
-    del room
+@pytest.mark.parametrize(("planned", "function", "shapes"), [PROBLEMS["softmax"], PROBLEMS["gemm"]])
+def test_while_another_thread_captures(planned, function, shapes):
+    """A graph is made, updated, launched and given back then. torch is asked for no memory, which it could not get."""
+    planned.forget()
+    given = [[random(*shape, seed=10 * turn + at) for at, shape in enumerate(shapes)] for turn in range(SETS)]
+    expected = [function(*each) for each in given]
+    outs = [torch.empty_like(each) for each in expected]
+    for factors, out in zip(given, outs, strict=True):
+        function(*factors, out=out)  # the plan is there, which takes memory to make
+        out.fill_(torch.nan)
+    graph, made = torch.cuda.CUDAGraph(), []
+    torch.cuda.synchronize()
 
     def work():
         with torch.no_grad():
-            found.extend(problem.run(2 * CALLS_BEFORE_A_GRAPH))
-        assert problem.graphs()
-        problem.planned.forget()
+            for at in range(2 * CALLS_BEFORE_A_GRAPH):
+                # The same addresses twice.
+                function(*given[at // 2 % SETS], out=outs[at // 2 % SETS])
+        lanes = [lane for plan in planned._plans.values() for lane in plan._lanes.values()]
+        made.append(any(lane.graph is not None for lane in lanes))
+        del lanes
+        planned.forget()
 
     with torch.cuda.graph(graph):
-        captured = problem.run(3)
+        captured = function(*given[0])
         other = threading.Thread(target=work)
         other.start()
         other.join()
     graph.replay()
-    problem.check([*captured, *found])
-    assert len(found) == 2 * CALLS_BEFORE_A_GRAPH
+    torch.cuda.synchronize()
+    assert made == [True]
+    assert torch.equal(captured, expected[0])
+    for each, result in zip(outs, expected, strict=True):
+        assert torch.equal(each, result)
 
 
 def test_under_torch_s_profiler(repeated):

@@ -10,6 +10,7 @@ from tests.unit.kernels import stand_in_torch
 from tests.unit.kernels.planned import PLAIN, addresses, expected, prepare, tensors
 from tests.unit.kernels.stand_in_torch import Device, Tensor
 from tlx_xdsl.kernels.planned_function import PlannedFunction
+from tlx_xdsl.kernels.plans import Prepared
 from tlx_xdsl.kernels.recent import MAX_RECENT
 from tlx_xdsl.kernels.softmax import SOFTMAX, softmax
 from tlx_xdsl.kernels.workspaces import WORKSPACES
@@ -77,6 +78,24 @@ def test_a_tensor_that_is_or_is_not_there_makes_another_call(function, torch):
         function(given, PLAIN)
         assert function((b, a, None), PLAIN) is not out
     assert len(function._plans) == 2
+
+
+def test_a_function_may_have_more_tensors_or_fewer(torch):
+    """As `gemm` has, whose epilogues do."""
+
+    def with_more(tensors, options):
+        prepared = prepare(tensors[:3], options)
+        named = dict(prepared.tensors)
+        workspace = named.pop("workspace")
+        named |= {str(at): each for at, each in enumerate(tensors[3:])}
+        return Prepared({**named, "workspace": workspace}, prepared.launches)
+
+    function = PlannedFunction("f", with_more, results=2)
+    longer = (*tensors(), Tensor(address=0x5000))
+    for _ in range(3):
+        for given in (tensors(), longer, tensors(), (*tensors(), None)):
+            assert function(given, PLAIN) is given[2]
+    assert len(function._plans) == 3
 
 
 def test_options_that_have_no_answer_are_other_ones(function, torch):

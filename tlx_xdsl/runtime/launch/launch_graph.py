@@ -2,7 +2,7 @@
 
 The driver takes less of the host's time for a graph than for one kernel: what a launch looks up is in the graph. The
 graph is what a capture makes of the launches, attributes and programmatic dependent launch included, and the driver
-copies their parameters then; `update` has it copy those of one launch again.
+copies their parameters then; `updates` have it copy those of one launch again.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 
-from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT, CudaDriverError, KernelNodeParams
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError, KernelNodeParams
 from tlx_xdsl.runtime.launch.movable import MovableLaunch
 
 
 class LaunchGraph:
     """A graph of launches for a stream of one CUDA context, with the parameters that they have now.
 
-    The driver runs a graph once at a time, so that each stream has its own. Launching and updating are not
-    synchronised: threads that share a graph take turns. It is not launched while its stream is captured.
+    `enqueue()` enqueues the launches. `updates[index]()` gives the graph the parameters that a launch has now, for when
+    it is enqueued next. Both return the driver's code, 0 for success. The calling thread has the context current.
 
-    Raises CudaDriverError where the driver can't make it, ValueError where a kernel is there twice.
+    The driver runs a graph once at a time, so that each stream has its own. Threads that share a graph take turns. It
+    is not enqueued while its stream is captured.
+
+    Raises CudaDriverError where the driver can't make or update it, ValueError where a kernel is there twice.
     """
 
     def __init__(self, launches: Sequence[MovableLaunch], stream: int):
@@ -28,52 +31,31 @@ class LaunchGraph:
             for launch in launches:
                 launch(capturing)
 
-        self._launches = launches
-        self._driver = driver = launches[0].driver
-        graph = driver.captured_graph(capture)
+        driver = launches[0].driver
+        detail = "; ".join(launch.detail for launch in launches)
+        graph, executable = driver.captured_graph(capture), 0
         try:
             nodes = driver.kernel_nodes(graph)
             if {*nodes} != {launch.function for launch in launches} or len(nodes) < len(launches):
                 # Which node is whose is known by the kernel.
-                raise ValueError(f"expected a graph of different kernels, got {self._detail}")
+                raise ValueError(f"expected a graph of different kernels, got {detail}")
             executable = driver.instantiated(graph)
+            # The parameters are read in the memory of the launches.
+            self._launches = launches
+            self.enqueue: Callable[[], int] = driver.graph_enqueuer(executable, stream)
+            self.updates: list[Callable[[], int]] = []
+            for launch in launches:
+                node, launched = nodes[launch.function]
+                self.updates.append(_updater(launch, executable, node, launched))
+                # A driver that does not take this is found here.
+                if code := self.updates[-1]():
+                    raise driver.failure("cuGraphExecKernelNodeSetParams_v2", code, detail)
         except (CudaDriverError, ValueError):
-            driver.destroy_graph(graph)
+            driver.destroy_graph(graph, executable)
             raise
         weakref.finalize(self, driver.destroy_graph, graph, executable).atexit = False
-        # Enqueues the launches and returns the driver's code, 0 for success, for `retry`.
-        self.enqueue = driver.graph_enqueuer(executable, stream)
-        self._updates = [self._updater(executable, launch, *nodes[launch.function]) for launch in launches]
-        for index in range(len(launches)):
-            # A driver that does not take this is found here.
-            self.update(index)
 
-    def _updater(
-        self, executable: int, launch: MovableLaunch, node: int, launched: KernelNodeParams
-    ) -> Callable[[], int]:
-        launched.parameters, launched.extra = launch.parameters, None
-        return self._driver.node_updater(executable, node, launched)
 
-    def update(self, index: int) -> None:
-        """Give the graph the parameters that a launch has now, for when it is launched next."""
-        if code := self._updates[index]():
-            self._retry(code, self._updates[index], "cuGraphExecKernelNodeSetParams_v2")
-
-    def retry(self, code: int) -> None:
-        """Enqueue the launches again after `code` where that helps.
-
-        Raises CudaDriverError if the driver refuses it, or reports the failure of an earlier kernel here.
-        """
-        self._retry(code, self.enqueue, "cuGraphLaunch")
-
-    def _retry(self, code: int, call: Callable[[], int], name: str) -> None:
-        if code == ERROR_INVALID_CONTEXT:
-            # A thread that has made no call to CUDA yet.
-            self._driver.set_context(self._launches[0].context)
-            code = call()
-        if code:
-            raise self._driver.failure(name, code, self._detail)
-
-    @property
-    def _detail(self) -> str:
-        return "; ".join(launch.detail for launch in self._launches)
+def _updater(launch: MovableLaunch, executable: int, node: int, launched: KernelNodeParams) -> Callable[[], int]:
+    launched.parameters, launched.extra = launch.parameters, None
+    return launch.driver.node_updater(executable, node, launched)
