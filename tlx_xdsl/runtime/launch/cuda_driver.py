@@ -567,18 +567,17 @@ class CudaDriver:
         The map is one of `encode_tiled`'s; `what` names the tensor in errors. The function raises CudaDriverError for
         an address that is no multiple of 16.
         """
-        self._initialise()
-        replace = self._entry("cuTensorMapReplaceAddress")
+        replace, tensor_map = self._untyped("cuTensorMapReplaceAddress"), _passed(destination)
         flags = ctypes.c_uint64.from_address(destination + 8)
         # Whether the driver sets the bit again is not said.
         is_cleared = not flags.value & _LARGE_TENSOR_BIT
 
         def move(address: int) -> None:
-            code = replace(destination, address)
+            code = replace(tensor_map, _passed(address))
             if code == ERROR_INVALID_CONTEXT:
                 # A thread that has made no call to CUDA yet.
                 self.ensure_context()
-                code = replace(destination, address)
+                code = replace(tensor_map, _passed(address))
             if code:
                 raise self._error("cuTensorMapReplaceAddress", code, f"{what}: tensor at {address:#x}")
             if is_cleared:
