@@ -8,6 +8,7 @@ machine does may slow a whole pass of a line down. Ratios are to torch's call of
 """
 
 import argparse
+import itertools
 import json
 import statistics
 import sys
@@ -116,6 +117,14 @@ def rows() -> dict[str, Calls]:
     def added(norm: Callable[..., object], *factors: torch.Tensor) -> Callable[[], object]:
         return lambda: norm(x + residual, size, *factors)
 
+    turns = itertools.cycle([(x, dout), (y, residual), (residual, x)])
+
+    def backward_of(given: torch.Tensor, grad: torch.Tensor) -> object:
+        return norm_backward(given, weight, grad, eps=1e-5, centred=True, with_bias=True)
+
+    def torch_s_backward_of(given: torch.Tensor, grad: torch.Tensor) -> object:
+        return aten.native_layer_norm_backward(grad, given, size, mean, rstd, weight, weight, [True] * 3)
+
     def rotated() -> torch.Tensor:
         first, second = heads.chunk(2, -1)
         return torch.cat([first * cosines - second * cosines, second * cosines + first * cosines], -1)
@@ -131,8 +140,10 @@ def rows() -> dict[str, Calls]:
         ),
         "rms_norm(x, weight)": pair(lambda: rms_norm(x, weight), lambda: functional.rms_norm(x, size, weight)),
         "norm_backward(x, weight, dout, centred=True)": pair(
-            lambda: norm_backward(x, weight, dout, eps=1e-5, centred=True, with_bias=True),
-            lambda: aten.native_layer_norm_backward(dout, x, size, mean, rstd, weight, weight, [True] * 3),
+            lambda: backward_of(x, dout), lambda: torch_s_backward_of(x, dout)
+        ),
+        "norm_backward(...), others each time": pair(
+            lambda: backward_of(*next(turns)), lambda: torch_s_backward_of(*next(turns))
         ),
         "layer_norm_residual(x, residual, weight, weight)": pair(
             lambda: layer_norm_residual(x, residual, weight, weight), added(functional.layer_norm, weight, weight)
@@ -219,6 +230,20 @@ def decoding() -> dict[str, Calls]:
             }
 
     lengths = torch.full((256,), 64, device="cuda", dtype=torch.int32)
+    caches = [(half(2, 8, 1, 128), half(2, 2, 1024, 128)) for _ in range(3)]
+    turns, out = itertools.cycle(caches), half(2, 8, 1, 128)
+
+    def another() -> object:
+        queries, cache = next(turns)
+        return attention_decode(queries, cache, cache, out=out)
+
+    def another_of_torch_s() -> object:
+        queries, cache = next(turns)
+        return sdpa(queries, cache, cache, enable_gqa=True)
+
+    found["attention_decode(q, k, v, out=), two launches, others each time"] = {
+        "ours": another, TORCH: another_of_torch_s
+    }  # fmt: skip
     line("one launch", 64, 256)
     line("two launches", 1024, 2)
     line("one launch, pages and lengths", 64, 256, pages=None, lengths=lengths)

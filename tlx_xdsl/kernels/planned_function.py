@@ -9,9 +9,10 @@
 types, places and alignment of the tensors, and the options. A later call of the same key repeats none of that: what was
 checked is the key. Nothing is kept of calls that the interpreter runs, those with arrays of the CPU.
 
-Time of the host. A call that finds its plan asks five questions of each tensor, of some 50 ns each, looks into a
-dictionary once, and calls the driver once for each kernel, which takes about 5 us. All that costs more is avoided:
-checks, descriptors, torch's dispatcher, its objects for streams, its contexts for devices.
+Time of the host. A call that finds its plan asks one question for all tensors where the plan is among those that were
+used last (`recent`), or else makes the key and looks into a dictionary, and calls the driver once (`lanes`), which
+takes some 2.5 us. All that costs more is avoided: checks, descriptors, torch's dispatcher, its objects for streams, its
+contexts for devices.
 
 torch's dispatcher is passed by for plain tensors alone. Where someone else has to see the call, it goes to the
 function's operator of torch (`library`): while torch.compile reads the program, for tensors that want a gradient, for
@@ -27,7 +28,8 @@ from typing import Any
 
 from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.kernels.operators import Operator, Run, register
-from tlx_xdsl.kernels.plans import Plan, Prepared
+from tlx_xdsl.kernels.plans import NOWHERE, Plan, Prepared
+from tlx_xdsl.kernels.recent import MAX_RECENT, Recent, can_be_asked
 from tlx_xdsl.kernels.recorded import Recorded
 
 Adapt = Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[tuple[Any, ...], tuple[Any, ...]]]
@@ -64,6 +66,8 @@ class PlannedFunction:
         self._adapt = adapt
         self._gradient = None if operator is None else operator.gradient
         self._plans: dict[Any, Plan | Recorded] = {}
+        self._recent: tuple[Recent, ...] = ()
+        self._questions: dict[Plan | Recorded, Recent] = {}
         self._making = threading.RLock()
         # Until there is a tensor of torch's, no gradient is wanted (False), and there are no modes and transformations.
         self._torch: Any = None
@@ -79,29 +83,49 @@ class PlannedFunction:
         # Reading this, torch.compile takes the answer for True, and the rest for not there.
         if torch is not None and torch.compiler.is_dynamo_compiling():
             return self._operator()(tensors, options)
-        if (self._dispatch_modes() or self._is_transformed()) and isinstance(tensors[0], self._torch.Tensor):
+        if self._dispatch_modes() and isinstance(tensors[0], self._torch.Tensor):
+            return self._operator()(tensors, options)
+        if self._adapt is not None:
+            if self._is_transformed() and isinstance(tensors[0], self._torch.Tensor):
+                return self._operator()(tensors, options)
+            tensors, options = self._adapt(tensors, options)
+        if self._recent:
+            try:
+                addresses = [NOWHERE if tensor is None else tensor.data_ptr() for tensor in tensors]
+            except (AttributeError, RuntimeError):
+                # Arrays, and tensors without memory.
+                addresses = None
+            if addresses is not None:
+                for known in self._recent:
+                    if known.is_of(tensors, options, addresses):
+                        plan = known.plan
+                        plan.is_used = True
+                        return plan.run(tensors, addresses)[self._results]
+        if self._is_transformed() and isinstance(tensors[0], self._torch.Tensor):
             return self._operator()(tensors, options)
         return self._run(tensors, options, self._grad_is_enabled(), True)
 
     def below_torch(self, tensors: tuple[Any, ...], options: tuple[Any, ...] = ()) -> Any:
         """Run as the implementation of the operator: torch has seen the call."""
+        if self._adapt is not None:
+            tensors, options = self._adapt(tensors, options)
         return self._run(tensors, options, False, False)
 
     def forget(self) -> None:
         """Drop all plans."""
         with self._making:
             self._plans.clear()
+            self._questions.clear()
+            self._recent = ()
 
     def _run(self, tensors: tuple[Any, ...], options: tuple[Any, ...], grad: bool, is_direct: bool) -> Any:
-        if self._adapt is not None:
-            tensors, options = self._adapt(tensors, options)
         key: list[Any] = [options, is_direct]
         addresses: list[int] = []
         try:
             for tensor in tensors:
                 if tensor is None:
                     key.append(None)
-                    addresses.append(0)
+                    addresses.append(NOWHERE)
                     continue
                 address = tensor.data_ptr()
                 addresses.append(address)
@@ -126,8 +150,23 @@ class PlannedFunction:
                     return self._operator()(tensors, options)
                 return plan.run(tensors, addresses)[self._results]
             return self._first(tensors, options, found)
+        if is_direct and self._torch is not None:
+            self._remember(plan, tensors, options, addresses)
         plan.is_used = True
         return plan.run(tensors, addresses)[self._results]
+
+    def _remember(
+        self, plan: Plan | Recorded, tensors: tuple[Any, ...], options: tuple[Any, ...], addresses: list[int]
+    ) -> None:
+        """Have the next calls ask for this plan first."""
+        others = [each for each in self._recent if each.plan is not plan]
+        # One that was asked in vain is of another state of torch's, or of a call with no tensor given twice.
+        known = self._questions.get(plan)
+        if known is None or len(others) < len(self._recent):
+            if not can_be_asked(self._torch, tensors):
+                return
+            known = self._questions[plan] = Recent(plan, tensors, options, addresses)
+        self._recent = (known, *others[: MAX_RECENT - 1])
 
     def _first(self, tensors: tuple[Any, ...], options: tuple[Any, ...], key: Any) -> Any:
         prepared = self.prepare(tensors, options)
@@ -155,7 +194,7 @@ class PlannedFunction:
     def _run_first(plan: Plan | Recorded, prepared: Prepared, count: int) -> tuple[Any, ...]:
         """Run a plan on the tensors that it was made of, `count` of them, and return them."""
         found = tuple(prepared.tensors.values())[:count]
-        return plan.run(found, [0 if tensor is None else tensor.data_ptr() for tensor in found])
+        return plan.run(found, [NOWHERE if tensor is None else tensor.data_ptr() for tensor in found])
 
     def _first_recorded(self, recorded: Recorded, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
         """Run a call for a record of it, which keeps the plan; return all tensors."""
@@ -190,6 +229,8 @@ class PlannedFunction:
             if passed.is_used:
                 passed.is_used = False
                 self._plans[oldest] = passed
+            else:
+                self._questions.pop(passed, None)
         self._plans[key] = plan
 
     def _operator(self) -> Run:

@@ -24,7 +24,7 @@ to none of its own, waits for its work first.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from typing import Any
 
 from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.runtime.launch.cuda_driver import ERROR_OUT_OF_MEMORY, CudaDriver, CudaDriverError, default_driver
@@ -42,8 +42,8 @@ def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-class _Piece:
-    """The memory of one stream of a GPU."""
+class Piece:
+    """The memory of one stream of a GPU: `size` bytes at `address`, for whoever holds `in_use`."""
 
     def __init__(self, device: int, stream: int) -> None:
         self.in_use = threading.Lock()
@@ -95,36 +95,24 @@ class _Piece:
         driver.free(address - COUNTER_BYTES)
 
 
+def captured(device: int, size: int, counts: bool) -> Any:
+    """Memory for one call that is captured, a tensor of bytes: `size` at its end, after counters if it `counts`."""
+    torch = torch_module()
+    # Zeros are written in the graph, at each replay.
+    allocate = torch.zeros if counts else torch.empty
+    return allocate((COUNTER_BYTES if counts else 0) + size, dtype=torch.uint8, device=f"cuda:{device}")
+
+
 class Workspaces:
     """The pieces of all streams of all GPUs."""
 
     def __init__(self) -> None:
-        self._pieces: dict[tuple[int, int], _Piece] = {}
+        self._pieces: dict[tuple[int, int], Piece] = {}
 
-    def lend(
-        self, device: int, stream: int, size: int, is_capturing: bool, use: Callable[[int], None],
-        counts: bool = False,
-    ) -> None:  # fmt: skip
-        """Call `use` with the address of `size` bytes, for what it enqueues on the stream that is current in torch.
-
-        The GPU is current in torch, too. With `counts` the counters before the address are used. Raises torch's
-        OutOfMemoryError.
-        """
-        if is_capturing:
-            torch = torch_module()
-            before = COUNTER_BYTES if counts else 0
-            # Zeros are written in the graph, at each replay.
-            allocate = torch.zeros if counts else torch.empty
-            memory = allocate(before + size, dtype=torch.uint8, device=f"cuda:{device}")
-            use(memory.data_ptr() + before)
-            return
-        piece = self._pieces.get((device, stream))
-        if piece is None:
-            piece = self._pieces.setdefault((device, stream), _Piece(device, stream))
-        with piece.in_use:
-            if piece.size < size:
-                piece.grow(size)
-            use(piece.address)
+    def piece(self, device: int, stream: int) -> Piece:
+        """That of a stream."""
+        # One call of a dictionary, which threads that come at once share.
+        return self._pieces.setdefault((device, stream), Piece(device, stream))
 
     def clear(self) -> None:
         """Give all memory back, when all work of the GPUs has ended; no graph is being captured.

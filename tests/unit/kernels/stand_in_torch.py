@@ -106,7 +106,7 @@ class Cuda(FakeCuda):
         self.missing = ("cuFuncGetParamInfo",)
         super().__post_init__()
         self.sizes = []
-        self.meanwhile = lambda: None  # during each launch
+        self.meanwhile = lambda: None  # before each launch, and before parameters of a graph are read
 
     def new_kernel(self, sizes):
         """The name of a kernel whose parameters have these sizes."""
@@ -116,10 +116,20 @@ class Cuda(FakeCuda):
     def _cuModuleGetFunction(self, out, module, name):
         out[0] = FUNCTION + int(name)
 
+    def sizes_of(self, function):
+        return self.sizes[function - FUNCTION]
+
     def _cuLaunchKernelEx(self, config, function, parameters, extra):
         self.meanwhile()
-        self.parameter_sizes = self.sizes[function - FUNCTION]
         super()._cuLaunchKernelEx(config, function, parameters, extra)
+
+    def _cuGraphLaunch(self, executable, stream):
+        self.meanwhile()
+        super()._cuGraphLaunch(executable, stream)
+
+    def _cuGraphExecKernelNodeSetParams_v2(self, executable, node, parameters):
+        self.meanwhile()
+        return super()._cuGraphExecKernelNodeSetParams_v2(executable, node, parameters)
 
     def _cuTensorMapEncodeTiled(self, out, dtype, rank, address, *layout):
         super()._cuTensorMapEncodeTiled(out, dtype, rank, address, *layout)
@@ -142,6 +152,10 @@ class Torch:
     grad: bool = False
     deterministic: bool = False
     modes: int = 0
+    state: str = ""
+    """What the dispatcher would do with a tensor, such as under autocast."""
+    asked: int = 0
+    """Calls of `TensorGuards.check`."""
     allocated: list = field(default_factory=list)
     entered: list = field(default_factory=list)
     empty_cache: Callable = lambda: None
@@ -150,6 +164,12 @@ class Torch:
         tensor = Tensor(shape, 0x10_0000 * (1 + len(self.allocated)), dtype, device, zeroed=zeroed)
         self.allocated.append(tensor)
         return tensor
+
+    def _described(self, tensor):
+        if not isinstance(tensor, Tensor):
+            return None
+        wants_gradient = self.grad and tensor.requires_grad
+        return type(tensor), tensor.shape, tensor.stride(), tensor.dtype, tensor.device, wants_gradient, self.state
 
     @contextlib.contextmanager
     def _on(self, device):
@@ -172,12 +192,24 @@ class Torch:
         def empty_strided(shape, stride, dtype):
             return self._allocate(shape, dtype, Device(self.device))
 
+        def guards(*tensors, dynamic_dims_sizes, dynamic_dims_strides):
+            expected = [self._described(each) for each in tensors]
+
+            def check(*given):
+                self.asked += 1
+                # A tensor that comes twice is another call to torch.
+                return len({*map(id, given)}) == len(given) and [self._described(each) for each in given] == expected
+
+            return types.SimpleNamespace(check=check)
+
         module._C = types.SimpleNamespace(
             _len_torch_dispatch_stack=lambda: self.modes,
             _are_functorch_transforms_active=lambda: False,
             _cuda_getCurrentRawStream=lambda device: self.stream + device,
             _cuda_isCurrentStreamCapturing=lambda: self.capturing,
-            _dynamo=types.SimpleNamespace(guards=types.SimpleNamespace(_empty_strided_cuda=empty_strided)),
+            _dynamo=types.SimpleNamespace(
+                guards=types.SimpleNamespace(_empty_strided_cuda=empty_strided, TensorGuards=guards)
+            ),
         )
         module.cuda = types.SimpleNamespace(
             device=self._on,

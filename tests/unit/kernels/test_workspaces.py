@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.kernels import stand_in_torch
 from tests.unit.kernels.stand_in_torch import OutOfMemoryError
-from tlx_xdsl.kernels.workspaces import COUNTER_BYTES, Workspaces
+from tlx_xdsl.kernels.workspaces import COUNTER_BYTES, Workspaces, captured
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError
 
 
@@ -20,11 +20,13 @@ def workspaces(torch):
     return Workspaces()
 
 
-def lent(workspaces, size, *, device=0, stream=0, is_capturing=False):
-    """The start of the memory that a call gets; the counters are there, but where a graph is captured."""
-    found = []
-    workspaces.lend(device, stream, size, is_capturing, found.append)
-    return found[0] if is_capturing else found[0] - COUNTER_BYTES
+def lent(workspaces, size, *, device=0, stream=0):
+    """The start of the memory that a call gets, with the counters."""
+    piece = workspaces.piece(device, stream)
+    with piece.in_use:
+        if piece.size < size:
+            piece.grow(size)
+        return piece.address - COUNTER_BYTES
 
 
 def test_a_piece_is_kept_while_it_is_large_enough(workspaces, torch):
@@ -64,19 +66,17 @@ def test_a_thread_without_a_context_gets_that_of_the_gpu(workspaces, torch, curr
 def test_a_captured_call_has_memory_of_torch_s(workspaces, torch):
     """That of the graph's pool. It goes with the call, for what follows in the graph to use."""
     kept = lent(workspaces, 512)
-    captured = [lent(workspaces, 4096, is_capturing=True) for _ in range(2)]
-    assert captured == [each.address for each in torch.allocated]
-    assert [each.shape for each in torch.allocated] == [(4096,)] * 2
+    own = [captured(0, 4096, counts=False) for _ in range(2)]
+    assert own == torch.allocated
+    assert [each.shape for each in own] == [(4096,)] * 2
     assert lent(workspaces, 512) == kept
 
 
-def test_counters_of_a_graph_are_cleared_in_it(workspaces, torch):
+def test_counters_of_a_graph_are_cleared_in_it(torch):
     """Each replay begins with zeros, and other calls have none."""
-    found = []
-    workspaces.lend(0, 0, 4096, True, found.append, True)
-    (memory,) = torch.allocated
+    memory = captured(0, 4096, counts=True)
     assert memory.zeroed
-    assert (memory.shape, found) == ((COUNTER_BYTES + 4096,), [memory.address + COUNTER_BYTES])
+    assert memory.shape == (COUNTER_BYTES + 4096,)
 
 
 def test_all_memory_is_given_back_when_the_gpu_has_done_its_work(workspaces, torch):
@@ -135,28 +135,12 @@ def test_other_failures_are_the_driver_s(workspaces, torch, freed):
 # --- threads --------------------------------------------------------------------------------------------------------
 
 
-def test_a_piece_is_held_while_a_call_is_enqueued(workspaces, torch):
-    """Another thread that wants more of the same stream waits, so that what is in use does not go."""
-    other = threading.Thread(target=lent, args=(workspaces, 4096))
-
-    def use(address):
-        other.start()
-        other.join(0.1)  # it would have ended by then
-        assert address - COUNTER_BYTES in torch.cuda.memory
-
-    workspaces.lend(0, 0, 512, False, use)
-    other.join()
-    assert list(torch.cuda.memory.values()) == [COUNTER_BYTES + 4096]
-
-
 def test_memory_is_not_given_back_while_a_call_is_enqueued(workspaces, torch):
     other = threading.Thread(target=workspaces.clear)
-
-    def use(address):
+    start = lent(workspaces, 512)
+    with workspaces.piece(0, 0).in_use:
         other.start()
-        other.join(0.1)
-        assert address - COUNTER_BYTES in torch.cuda.memory
-
-    workspaces.lend(0, 0, 512, False, use)
+        other.join(0.1)  # it would have ended by then
+        assert start in torch.cuda.memory
     other.join()
     assert not torch.cuda.memory

@@ -114,7 +114,7 @@ def test_memory_goes_and_comes_again(products):
 
 def test_out_of_memory(products):
     with pytest.raises(torch.OutOfMemoryError, match=r"expected 1\d+ bytes to be free for the workspace of a stream"):
-        WORKSPACES.lend(0, 0, 10**15, False, lambda address: None)
+        WORKSPACES.piece(0, 0).grow(10**15)
     check(multiply(products, SIZES), products)
 
 
@@ -122,8 +122,9 @@ def test_torch_gives_up_what_it_keeps_for_later(products):
     free, _ = torch.cuda.mem_get_info()
     kept = torch.empty(free * 9 // 10, dtype=torch.uint8, device="cuda")
     del kept
-    WORKSPACES.lend(0, 0, free // 2, False, lambda address: None)
-    assert WORKSPACES.lend(0, 0, free // 2, False, lambda address: None) is None
+    piece = WORKSPACES.piece(0, 0)
+    piece.grow(free // 2)
+    assert piece.size == free // 2
     WORKSPACES.clear()
     torch.cuda.synchronize()
     assert torch.cuda.mem_get_info()[0] > free // 2

@@ -5,7 +5,7 @@ import functools
 import struct
 import types
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -67,6 +67,9 @@ class FakeCuda:
         self.memory = {}
         self.in_order = []
         self.capture_mode = 0
+        self.capturing = {}
+        self.graphs = []
+        self.executables = {}
         self.library = types.SimpleNamespace()
         for name, signature in SIGNATURES.items():
             if name not in self.missing:
@@ -194,7 +197,8 @@ class FakeCuda:
     def _cuLaunchKernelEx(self, config, function, parameters, extra):
         assert not extra
         c = config.contents
-        self.launches.append(
+        # What a stream captures is not launched.
+        self.capturing.get(c.stream, self.launches).append(
             Launch(
                 grid=(c.grid_x, c.grid_y, c.grid_z),
                 block=(c.block_x, c.block_y, c.block_z),
@@ -202,9 +206,67 @@ class FakeCuda:
                 stream=c.stream,
                 attributes=[self._attribute(c.attributes[i]) for i in range(c.attribute_count)],
                 function=function,
-                parameters=[ctypes.string_at(parameters[i], size) for i, size in enumerate(self.parameter_sizes)],
+                parameters=self._read(function, parameters),
             )
         )
+
+    def _read(self, function, parameters):
+        return [ctypes.string_at(parameters[i], size) for i, size in enumerate(self.sizes_of(function))]
+
+    def sizes_of(self, function):
+        """Bytes of each parameter of a kernel."""
+        return self.parameter_sizes
+
+    # Graphs: a node is the number of the graph, times 16, and its place in it.
+
+    def _cuStreamCreate(self, out, flags):
+        assert flags == 1, "it would wait for the default stream"
+        out[0] = 0x9000 + self.counts["cuStreamCreate"]
+
+    def _cuStreamBeginCapture_v2(self, stream, mode):
+        assert mode == self.capture_mode == 2, "a capture in another thread would break"
+        self.capturing[stream] = []
+
+    def _cuStreamEndCapture(self, stream, out):
+        self.graphs.append(self.capturing.pop(stream))
+        out[0] = len(self.graphs)
+
+    def _cuGraphGetNodes(self, graph, nodes, count):
+        count[0] = len(self.graphs[graph - 1])
+        for at in range(count[0] if nodes else 0):
+            nodes[at] = 16 * graph + at
+
+    def _cuGraphKernelNodeGetParams_v2(self, node, out):
+        launch, found = self.graphs[node // 16 - 1][node % 16], out.contents
+        found.function, found.shared_bytes = launch.function, launch.shared
+        found.grid_x, found.grid_y, found.grid_z = launch.grid
+        found.block_x, found.block_y, found.block_z = launch.block
+
+    def _cuGraphInstantiateWithFlags(self, out, graph, flags):
+        assert self.capture_mode == 2, "a capture in another thread would break"
+        self.executables[graph] = list(self.graphs[graph - 1])
+        out[0] = graph
+
+    def _cuGraphExecKernelNodeSetParams_v2(self, executable, node, parameters):
+        assert node // 16 == executable
+        if self.graphs[executable - 1] is None:
+            return 1  # the nodes are gone with the graph
+        p, before = parameters.contents, self.executables[executable][node % 16]
+        assert (p.function, p.shared_bytes) == (before.function, before.shared)
+        assert (p.grid_x, p.grid_y, p.grid_z, p.block_x, p.block_y, p.block_z) == (*before.grid, *before.block)
+        found = self._read(p.function, ctypes.cast(p.parameters, ctypes.POINTER(ctypes.c_void_p)))
+        self.executables[executable][node % 16] = replace(before, parameters=found)
+        return 0
+
+    def _cuGraphLaunch(self, executable, stream):
+        self.launches += [replace(each, stream=stream) for each in self.executables[executable]]
+
+    def _cuGraphExecDestroy(self, executable):
+        assert self.capture_mode == 2, "a capture in another thread would break"
+        del self.executables[executable]
+
+    def _cuGraphDestroy(self, graph):
+        self.graphs[graph - 1] = None
 
     @staticmethod
     def _attribute(attribute):

@@ -30,6 +30,7 @@ _ERROR_INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 ERROR_OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 ERROR_INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: among others, none is current in the thread
 _STREAM_CAPTURE_MODE_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+_STREAM_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
 _POINTER_ATTRIBUTE_DEVICE_POINTER = 3  # CU_POINTER_ATTRIBUTE_DEVICE_POINTER
 _FUNC_CACHE_PREFER_SHARED = 1  # CU_FUNC_CACHE_PREFER_SHARED
 _TENSOR_MAP_INTERLEAVE_NONE = 0  # CU_TENSOR_MAP_INTERLEAVE_NONE
@@ -130,6 +131,25 @@ class LaunchConfig(ctypes.Structure):
     ]
 
 
+class KernelNodeParams(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS, version 2: 72 bytes. Grid in CTAs, block in threads, shared memory in bytes."""
+
+    _fields_ = [
+        ("function", ctypes.c_void_p),
+        ("grid_x", ctypes.c_uint),
+        ("grid_y", ctypes.c_uint),
+        ("grid_z", ctypes.c_uint),
+        ("block_x", ctypes.c_uint),
+        ("block_y", ctypes.c_uint),
+        ("block_z", ctypes.c_uint),
+        ("shared_bytes", ctypes.c_uint),
+        ("parameters", ctypes.c_void_p),
+        ("extra", ctypes.c_void_p),
+        ("kernel", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+    ]
+
+
 # Handles (CUcontext, CUmodule, CUfunction, CUstream) are opaque pointers; CUdevice and the enumerations are
 # int; CUdeviceptr is 64 bits. None of these symbols has a versioned (`_v2`) name; `cuLaunchKernelEx` and
 # `cuStreamSynchronize` without `_ptsz` take stream 0 as the legacy default stream, which is also torch's.
@@ -170,6 +190,17 @@ SIGNATURES: dict[str, tuple[type[Any], ...]] = {
     "cuMemAllocAsync": (ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t, _HANDLE),
     "cuMemFreeAsync": (ctypes.c_uint64, _HANDLE),
     "cuMemsetD8Async": (ctypes.c_uint64, ctypes.c_ubyte, ctypes.c_size_t, _HANDLE),
+    "cuStreamCreate": (_OUT_HANDLE, ctypes.c_uint),
+    "cuStreamDestroy_v2": (_HANDLE,),
+    "cuStreamBeginCapture_v2": (_HANDLE, ctypes.c_int),
+    "cuStreamEndCapture": (_HANDLE, _OUT_HANDLE),
+    "cuGraphGetNodes": (_HANDLE, _OUT_HANDLE, _OUT_SIZE),
+    "cuGraphKernelNodeGetParams_v2": (_HANDLE, ctypes.POINTER(KernelNodeParams)),
+    "cuGraphInstantiateWithFlags": (_OUT_HANDLE, _HANDLE, ctypes.c_ulonglong),
+    "cuGraphDestroy": (_HANDLE,),
+    "cuGraphExecDestroy": (_HANDLE,),
+    "cuGraphExecKernelNodeSetParams_v2": (_HANDLE, _HANDLE, ctypes.POINTER(KernelNodeParams)),
+    "cuGraphLaunch": (_HANDLE, _HANDLE),
     "cuPointerGetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64),
     "cuTensorMapEncodeTiled": (
         ctypes.c_void_p,  # tensorMap
@@ -536,18 +567,17 @@ class CudaDriver:
         The map is one of `encode_tiled`'s; `what` names the tensor in errors. The function raises CudaDriverError for
         an address that is no multiple of 16.
         """
-        self._initialise()
-        replace = self._entry("cuTensorMapReplaceAddress")
+        replace, tensor_map = self._untyped("cuTensorMapReplaceAddress"), _passed(destination)
         flags = ctypes.c_uint64.from_address(destination + 8)
         # Whether the driver sets the bit again is not said.
         is_cleared = not flags.value & _LARGE_TENSOR_BIT
 
         def move(address: int) -> None:
-            code = replace(destination, address)
+            code = replace(tensor_map, _passed(address))
             if code == ERROR_INVALID_CONTEXT:
                 # A thread that has made no call to CUDA yet.
                 self.ensure_context()
-                code = replace(destination, address)
+                code = replace(tensor_map, _passed(address))
             if code:
                 raise self._error("cuTensorMapReplaceAddress", code, f"{what}: tensor at {address:#x}")
             if is_cleared:
@@ -560,15 +590,21 @@ class CudaDriver:
 
         The memory that `parameters` points to must live as long.
         """
-        self._initialise()
-        declared = ctypes.cast(cast(Any, self._entry("cuLaunchKernelEx")), ctypes.c_void_p)
-        # Without the types of parameters, which ctypes would compare at each call for half of the call's time.
-        entry = ctypes.CFUNCTYPE(ctypes.c_int)(declared.value or 0)
-        return functools.partial(entry, ctypes.byref(config), ctypes.c_void_p(function), parameters, None)
+        entry = self._untyped("cuLaunchKernelEx")
+        return functools.partial(entry, ctypes.byref(config), _passed(function), ctypes.byref(parameters), None)
 
-    def launch_error(self, code: int, detail: str) -> CudaDriverError:
-        """What to raise for a code of an `enqueuer`."""
-        return self._error("cuLaunchKernelEx", code, detail)
+    def _untyped(self, name: str) -> Callable[..., int]:
+        """A function without the types of its parameters, which ctypes would compare at each call for half of its time.
+
+        It takes what `_passed` and `ctypes.byref` return, and None.
+        """
+        self._initialise()
+        declared = ctypes.cast(cast(Any, self._entry(name)), ctypes.c_void_p)
+        return ctypes.CFUNCTYPE(ctypes.c_int)(declared.value or 0)
+
+    def failure(self, call: str, code: int, detail: str) -> CudaDriverError:
+        """What to raise for a code of an `enqueuer` and the like, which call such a function."""
+        return self._error(call, code, detail)
 
     def prepare_launch(
         self, config: LaunchConfig, function: int, parameters: Any, *, keep_alive: object, detail: str
@@ -581,9 +617,77 @@ class CudaDriver:
         """
         return PreparedLaunch(
             self.enqueuer(config, function, parameters),
-            lambda code: self.launch_error(code, detail),
+            lambda code: self.failure("cuLaunchKernelEx", code, detail),
             (config, keep_alive),
         )
+
+    # --- graphs -------------------------------------------------------------------------------------------
+
+    def captured_graph(self, enqueue: Callable[[int], None]) -> int:
+        """Return the handle of a graph of what `enqueue` puts into the stream that it is called with.
+
+        What other threads capture is not disturbed.
+        """
+        with self.beside_captures():
+            stream = self._get(ctypes.c_void_p, "cuStreamCreate", _STREAM_NON_BLOCKING)
+            graph = ctypes.c_void_p()
+            try:
+                self._call("cuStreamBeginCapture_v2", stream, _STREAM_CAPTURE_MODE_RELAXED)
+                try:
+                    enqueue(stream)
+                finally:
+                    self._call("cuStreamEndCapture", stream, ctypes.byref(graph))
+            except CudaDriverError:
+                if graph:
+                    self._call("cuGraphDestroy", graph)
+                raise
+            finally:
+                self._call("cuStreamDestroy_v2", stream)
+        return graph.value or 0
+
+    def instantiated(self, graph: int) -> int:
+        """Return the handle of an executable graph; what other threads capture is not disturbed."""
+        with self.beside_captures():
+            return self._get(ctypes.c_void_p, "cuGraphInstantiateWithFlags", graph, 0)
+
+    def kernel_nodes(self, graph: int) -> dict[int, tuple[int, KernelNodeParams]]:
+        """Return the nodes of a graph of kernels, each with what it has of its launch, by their functions."""
+        count = ctypes.c_size_t()
+        self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
+        nodes = (ctypes.c_void_p * count.value)()
+        self._call("cuGraphGetNodes", graph, nodes, ctypes.byref(count))
+        found: dict[int, tuple[int, KernelNodeParams]] = {}
+        for node in nodes:
+            launched = KernelNodeParams()
+            self._call("cuGraphKernelNodeGetParams_v2", node, ctypes.byref(launched))
+            found[launched.function or 0] = node or 0, launched
+        return found
+
+    def destroy_graph(self, graph: int, executable: int = 0) -> None:
+        """Give back a graph, and its executable one; launches of it that have not ended go on."""
+        # It may be called from anywhere, also in a thread without a context.
+        self.ensure_context()
+        with self.beside_captures():
+            if executable:
+                self._call("cuGraphExecDestroy", executable)
+            self._call("cuGraphDestroy", graph)
+
+    def graph_enqueuer(self, executable: int, stream: int) -> Callable[[], int]:
+        """Return what enqueues a graph in a stream and returns the driver's code, 0 for success."""
+        return functools.partial(self._untyped("cuGraphLaunch"), _passed(executable), _passed(stream))
+
+    def node_updater(self, executable: int, node: int, launched: KernelNodeParams) -> Callable[[], int]:
+        """Return what has a node of an executable graph copy a kernel's parameters; it returns the driver's code.
+
+        `launched` is that of `kernel_nodes`, with `parameters` to memory that lives as long. So does the graph that the
+        node is of.
+        """
+        entry = self._untyped("cuGraphExecKernelNodeSetParams_v2")
+        return functools.partial(entry, _passed(executable), _passed(node), ctypes.byref(launched))
+
+
+_passed: Callable[[int], Any] = ctypes.c_void_p.from_param
+"""A handle or an address as ctypes hands it on."""
 
 
 def _load_library() -> ctypes.CDLL:

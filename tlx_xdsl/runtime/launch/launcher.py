@@ -225,6 +225,11 @@ class Launcher:
             for spec, (parameter, slots, where) in zip(self.arguments, self._plan, strict=True)
             if (mover := parameter.mover(block.addresses[slots], where, self._driver)) is not None
         }
+        pointers = {
+            spec.name: slots.start
+            for spec, (_, slots, _) in zip(self.arguments, self._plan, strict=True)
+            if spec.type.startswith("*")
+        }
         return MovableLaunch(
             self._driver,
             context,
@@ -232,6 +237,7 @@ class Launcher:
             function,
             block,
             movers,
+            pointers,
             scratch_bytes=self._scratch.size * math.prod(dims),
             detail=self._described(dims),
         )
