@@ -26,8 +26,8 @@ DTYPES = ("fp16", "bf16", "fp32")
 CLASSES = ("i32", "i64")
 REDUCTIONS = ("mean", "sum", "none")
 
-_GROUPS, _WARPS = 256, 4
-"""Groups of 8 elements that a program reads at a time forward, and its warps."""
+_GROUPS = 128
+"""Threads of a program forward, each of which reads groups of 8 elements."""
 
 _BLOCK, _BLOCK_WARPS = 8192, 8
 """Elements of a program backward, and its warps."""
@@ -127,7 +127,7 @@ def _forward_launch(
         "scale_ptr": scale, "counter_ptr": counter, "x_stride": rows.distance // unit, "ROW_COUNT": rows.count,
         "COLUMNS": rows.columns // unit, "ignore_index": ignore_index, "smoothing": smoothing,
     }  # fmt: skip
-    groups = min(_GROUPS, max(rows.block // 8, 16))
+    groups = min(_GROUPS, max(rows.block // 8, 32))
     constants = {
         "GROUPS": groups, "UNIT": unit, "IS_SMOOTHED": smoothing > 0, "SUM_BLOCK": _SUM_BLOCK, "IS_MEAN": is_mean
     }  # fmt: skip
@@ -135,11 +135,11 @@ def _forward_launch(
         "x_ptr": "x", "target_ptr": "target", "loss_ptr": "loss" if total is None else WORKSPACE, "lse_ptr": "lse",
         "total_ptr": "loss", "scale_ptr": "scale", "counter_ptr": COUNTERS,
     }  # fmt: skip
-    warps = max(1, _WARPS * groups // _GROUPS)
     aligned = ("x_ptr",) if unit > 1 else ()
     programs, registers = (rows.count, None) if total is None else (losses.shape[0], _REGISTERS)
     return Launch.of(
-        cross_entropy_rows, (programs,), values, constants, given.device, sources, aligned, registers, num_warps=warps
+        cross_entropy_rows, (programs,), values, constants, given.device, sources, aligned, registers,
+        num_warps=groups // 32,
     )
 
 

@@ -59,7 +59,7 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
 def softmax_launch(x: Any, out: Any) -> Launch:
     """The launch of `softmax`; no extent may be 0. Raises as `softmax` does."""
     tensors, kernels = {"x": x, "out": out}, (softmax_rows, softmax_long_rows)
-    return _launch("softmax", tensors, kernels, HELD_COLUMNS, {"GROUPS": _LONG_BLOCK // 8})
+    return _launch("softmax", tensors, kernels, HELD_COLUMNS, {"GROUPS": _LONG_WARPS * 32})
 
 
 def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
