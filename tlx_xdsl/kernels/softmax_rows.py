@@ -3,7 +3,9 @@
 With y the softmax of a row and dy the gradient of the result, dx = y (dy - sum(y dy)).
 
 Rows that registers hold are read once. Longer ones are read twice, block by block: for the maximum and the sum of
-exponentials (online softmax), or the sum of products, and for the result. `norm_rows` says what UNIT is.
+exponentials (online softmax), or the sum of products, and for the result. The second time they come from the L2 cache,
+where nothing else should stay: what has been read twice may go first, and so may the result. `norm_rows` says what UNIT
+is.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -53,52 +55,53 @@ def softmax_backward_rows(
 
 
 @tlx_xdsl.jit
-def add_elements(row_ptr, first, count, sums, PARTS: tl.constexpr, WHOLE: tl.constexpr, WITH_PLAIN: tl.constexpr):
-    """What `sums_of_groups` has after PARTS * GROUPS * 8 more elements. WHOLE: the row has all of them."""
-    top, total, plain = sums
-    GROUPS: tl.constexpr = top.shape[0]
-    within = tl.arange(0, GROUPS)[:, None] * 8 + tl.arange(0, 8)[None, :]
-    parts = ()
-    for part in tl.static_range(PARTS):
-        at = first + part * (GROUPS * 8) + within
-        if WHOLE:
-            parts += (tl.load(row_ptr + at),)
-        else:
-            parts += (tl.load(row_ptr + at, at < count, float("-inf")),)
-        if WITH_PLAIN:
-            x = parts[part].to(tl.float32)
-            plain += tl.sum(x if WHOLE else tl.where(at < count, x, 0.0), 1)
+def add_elements(x, top, total):
+    """The maximum and the sum of `sums_of_threads` after more elements: `x` is a tuple of blocks of a vector a thread."""
     higher = top
-    for part in tl.static_range(PARTS):
-        higher = tl.maximum(higher, tl.max(parts[part].to(tl.float32), 1))
-    # A group that has met nothing but minus infinity has no sum yet; the difference would be no number.
+    for part in tl.static_range(len(x)):
+        higher = tl.maximum(higher, tl.max(x[part].to(tl.float32), 1))
+    # A thread that has met nothing but minus infinity has no sum yet; the difference would be no number.
     shift = tl.where(higher == float("-inf"), 0.0, higher)
     total *= tl.math.exp2((top - shift) * LOG2_E)
-    for part in tl.static_range(PARTS):
-        total += tl.sum(tl.math.exp2((parts[part].to(tl.float32) - shift[:, None]) * LOG2_E), 1)
-    return higher, total, plain
+    for part in tl.static_range(len(x)):
+        total += tl.sum(tl.math.exp2((x[part].to(tl.float32) - shift[:, None]) * LOG2_E), 1)
+    return higher, total
 
 
 @tlx_xdsl.jit
-def sums_of_groups(row_ptr, count, GROUPS: tl.constexpr, WITH_PLAIN: tl.constexpr):
-    """For each of GROUPS threads' elements of a row: the maximum, the sum of exp(x - maximum), and WITH_PLAIN of x.
+def sums_of_threads(
+    row_ptr, count, THREADS: tl.constexpr, WITH_PLAIN: tl.constexpr = False, POLICY: tl.constexpr = ""
+):  # fmt: skip
+    """For the elements of a row that each thread has: the maximum, the sum of exp(x - maximum), WITH_PLAIN that of x.
 
-    A thread has 8 elements side by side, twice, at a time: 16 share a maximum, so that what was added up before is
+    A thread has two vectors of 16 bytes at a time, whose elements share a maximum, so that what was added up before is
     scaled once for them. More would take registers that let fewer programs be resident.
     """
-    zeros = tl.zeros((GROUPS,), tl.float32)
-    sums = tl.full((GROUPS,), float("-inf"), tl.float32), zeros, zeros
-    whole = count // (GROUPS * 16) * (GROUPS * 16)
-    for first in range(0, whole, GROUPS * 16):
-        sums = add_elements(row_ptr, first, count, sums, 2, True, WITH_PLAIN)
-    for first in range(whole, count, GROUPS * 8):
-        sums = add_elements(row_ptr, first, count, sums, 1, False, WITH_PLAIN)
-    return sums
+    WIDTH: tl.constexpr = 128 // row_ptr.dtype.element_ty.primitive_bitwidth
+    VECTORS: tl.constexpr = THREADS * WIDTH
+    within = tl.arange(0, THREADS)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
+    top = tl.full((THREADS,), float("-inf"), tl.float32)
+    total = tl.zeros((THREADS,), tl.float32)
+    plain = tl.zeros((THREADS,), tl.float32)
+    whole = count // (2 * VECTORS) * (2 * VECTORS)
+    for first in range(0, whole, 2 * VECTORS):
+        x = tl.load(row_ptr + (first + within), eviction_policy=POLICY)
+        y = tl.load(row_ptr + (first + VECTORS + within), eviction_policy=POLICY)
+        top, total = add_elements((x, y), top, total)
+        if WITH_PLAIN:
+            plain += tl.sum(x.to(tl.float32) + y.to(tl.float32), 1)
+    for first in range(whole, count, VECTORS):
+        at = first + within
+        x = tl.load(row_ptr + at, at < count, float("-inf"), eviction_policy=POLICY)
+        top, total = add_elements((x,), top, total)
+        if WITH_PLAIN:
+            plain += tl.sum(tl.where(at < count, x.to(tl.float32), 0.0), 1)
+    return top, total, plain
 
 
 @tlx_xdsl.jit
 def maximum_and_sum(top, total):
-    """The maximum of a row, and the sum of exp(x - maximum), of what `sums_of_groups` has."""
+    """The maximum of a row, and the sum of exp(x - maximum), of what `sums_of_threads` has."""
     highest = tl.max(top, 0)
     shift = tl.where(highest == float("-inf"), 0.0, highest)
     return highest, tl.sum(total * tl.math.exp2((top - shift) * LOG2_E), 0)
@@ -106,20 +109,22 @@ def maximum_and_sum(top, total):
 
 @tlx_xdsl.jit
 def softmax_long_rows(
-    x_ptr, out_ptr, x_stride, out_stride, COLUMNS, BLOCK: tl.constexpr, GROUPS: tl.constexpr, UNIT: tl.constexpr
+    x_ptr, out_ptr, x_stride, out_stride, COLUMNS, BLOCK: tl.constexpr, THREADS: tl.constexpr, UNIT: tl.constexpr
 ):  # fmt: skip
     """One row for each program."""
     row = tl.program_id(0).to(tl.int64)
     count = COLUMNS * UNIT
     x_ptr += row * (x_stride * UNIT)
     out_ptr += row * (out_stride * UNIT)
-    top, total, _ = sums_of_groups(x_ptr, count, GROUPS, False)
+    top, total, _ = sums_of_threads(x_ptr, count, THREADS, POLICY="evict_last")
     top, total = maximum_and_sum(top, total)
+    factor = 1.0 / total
     columns = tl.arange(0, BLOCK)
     for first in range(0, count, BLOCK):
         at = first + columns
-        x = tl.load(x_ptr + at, at < count, 0.0).to(tl.float32)
-        tl.store(out_ptr + at, (tl.math.exp2((x - top) * LOG2_E) / total).to(out_ptr.dtype.element_ty), at < count)
+        x = tl.load(x_ptr + at, at < count, 0.0, eviction_policy="evict_first").to(tl.float32)
+        result = tl.math.exp2((x - top) * LOG2_E) * factor
+        tl.store(out_ptr + at, result.to(out_ptr.dtype.element_ty), at < count, cache_modifier=".cs")
 
 
 @tlx_xdsl.jit
@@ -141,6 +146,7 @@ def softmax_backward_long_rows(
     product = tl.sum(products, 0)
     for first in range(0, count, BLOCK):
         at = first + columns
-        y = tl.load(y_ptr + at, at < count, 0.0).to(tl.float32)
-        dx = y * (tl.load(dout_ptr + at, at < count, 0.0).to(tl.float32) - product)
-        tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), at < count)
+        y = tl.load(y_ptr + at, at < count, 0.0, eviction_policy="evict_first").to(tl.float32)
+        dy = tl.load(dout_ptr + at, at < count, 0.0, eviction_policy="evict_first").to(tl.float32)
+        dx = y * (dy - product)
+        tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), at < count, cache_modifier=".cs")
