@@ -33,8 +33,9 @@ _THREADS = 128
 _BLOCK, _BLOCK_WARPS = 8192, 8
 """Elements of a program backward, and its warps."""
 
-_REGISTERS, _MORE_REGISTERS = 32, 48
-"""Registers of a thread where losses are added up, so that many programs are resident; and of one that needs more."""
+_REGISTERS, _MORE_REGISTERS = 32, 8
+"""Registers of a thread where losses are added up, so that many programs are resident; and those that smoothing takes
+besides, or rows that are not aligned."""
 
 _ALL_REGISTERS, _RESIDENT = 1 << 16, 32
 """Registers of a multiprocessor, and programs that it has at most."""
@@ -157,17 +158,15 @@ def _forward_launch(
 
 def _threads_and_registers(given: Operand, rows: Rows, smoothing: float) -> tuple[int, int]:
     """Threads of a program, and registers of each where losses are added up."""
-    needs_more = unit_of((given,), (rows,)) == 1 or smoothing > 0
-    threads = min(_THREADS, max(rows.block // 8, 32))
-    return threads, _MORE_REGISTERS if needs_more else _REGISTERS
+    more = (smoothing > 0) + (unit_of((given,), (rows,)) == 1)
+    return min(_THREADS, max(rows.block // 8, 32)), _REGISTERS + more * _MORE_REGISTERS
 
 
 def _programs(given: Operand, smoothing: float) -> int:
     """Programs that add up losses: as many as are resident at once, or fewer that have as many rows each."""
     rows = rows_of(given)
-    resident = multiprocessors(given) * min(
-        _RESIDENT, _ALL_REGISTERS // prod(_threads_and_registers(given, rows, smoothing))
-    )
+    of_program = prod(_threads_and_registers(given, rows, smoothing))
+    resident = multiprocessors(given) * min(_RESIDENT, _ALL_REGISTERS // of_program)
     return -(-rows.count // -(-rows.count // resident))
 
 

@@ -56,7 +56,7 @@ def softmax_backward_rows(
 
 @tlx_xdsl.jit
 def add_elements(x, top, total):
-    """The maximum and the sum of `sums_of_threads` after more elements: `x` is a tuple of blocks of a vector a thread."""
+    """What `sums_of_threads` has after more elements: `x` is a tuple of blocks, of a vector for each thread."""
     higher = top
     for part in tl.static_range(len(x)):
         higher = tl.maximum(higher, tl.max(x[part].to(tl.float32), 1))
