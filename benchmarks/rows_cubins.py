@@ -10,6 +10,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ def problems(dry: bool = False) -> Makes:
         for name, (accesses, make) in _functions(rows, columns).items():
             found[f"{name} {rows} x {columns}"] = (2.0 * accesses * rows * columns, make)
     for rows, columns in [(4, DRY_COLUMNS)] if dry else LOGITS:
-        found[f"cross_entropy {rows} x {columns}"] = (2.0 * rows * columns, _cross_entropy(rows, columns))
+        for reduction, make in _cross_entropy(rows, columns).items():
+            found[f"cross_entropy {reduction} {rows} x {columns}"] = (2.0 * rows * columns, make)
     for batch, heads, kv_heads, keys in [(1, 2, 1, 64)] if dry else CACHES:
         for dtype, size in (("bf16", 2), ("fp8e4nv", 1)):
             name = f"attention_decode {dtype} ({batch}, {heads}/{kv_heads}, {keys})"
@@ -84,14 +86,15 @@ def _functions(rows: int, columns: int) -> dict[str, tuple[int, Callable[[Array]
     }  # fmt: skip
 
 
-def _cross_entropy(rows: int, columns: int) -> Callable[[Array], tuple[Any, Sequence[Any]]]:
-    from tlx_xdsl.kernels.cross_entropy import cross_entropy_launch
+def _cross_entropy(rows: int, columns: int) -> dict[str, Callable[[Array], tuple[Any, Sequence[Any]]]]:
+    from tlx_xdsl.kernels.cross_entropy import CROSS_ENTROPY
 
-    def make(array: Array) -> tuple[Any, Sequence[Any]]:
-        x, losses, lse = array(rows, columns), array(rows, dtype="fp32"), array(rows, dtype="fp32")
-        return cross_entropy_launch(x, array(rows, dtype="i64"), losses, lse), [losses, lse]
+    def make(array: Array, reduction: str) -> tuple[Any, Sequence[Any]]:
+        tensors = (array(rows, columns), array(rows, dtype="i64"), None, None, None)
+        prepared = CROSS_ENTROPY.prepare(tensors, (-100, 0.0, reduction, True))
+        return prepared.launches[0], [prepared.tensors["loss"], prepared.tensors["lse"]]
 
-    return make
+    return {reduction: partial(make, reduction=reduction) for reduction in ("mean", "none")}
 
 
 def _decode(

@@ -10,6 +10,7 @@ from tlx_xdsl.kernels.cross_entropy_rows import cross_entropy_backward_rows, cro
 from tlx_xdsl.kernels.launching import Launch, multiprocessors
 from tlx_xdsl.kernels.operands import (
     Operand,
+    Rows,
     check_places,
     check_shape,
     check_types,
@@ -26,17 +27,21 @@ DTYPES = ("fp16", "bf16", "fp32")
 CLASSES = ("i32", "i64")
 REDUCTIONS = ("mean", "sum", "none")
 
-_GROUPS, _WARPS = 256, 4
-"""Groups of 8 elements that a program reads at a time forward, and its warps."""
+_THREADS = 128
+"""Threads of a program forward."""
 
 _BLOCK, _BLOCK_WARPS = 8192, 8
 """Elements of a program backward, and its warps."""
 
-_RESIDENT, _REGISTERS = 16, 32
-"""Programs of a multiprocessor where losses are added up, and registers of a thread that let so many be resident."""
+_REGISTERS, _MORE_REGISTERS = 32, 8
+"""Registers of a thread where losses are added up, so that many programs are resident; and those that smoothing takes
+besides, or rows that are not aligned."""
 
-_SUM_BLOCK = 1024
-"""Sums that the last program adds up at a time: 8 for each thread, of which all programs have as few."""
+_ALL_REGISTERS, _RESIDENT = 1 << 16, 32
+"""Registers of a multiprocessor, and programs that it has at most."""
+
+_SUMS = 4
+"""Sums that each thread of the last program adds up at a time."""
 
 
 def cross_entropy(
@@ -98,8 +103,8 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
         return Prepared(named)
     total, losses, counter = None, loss, None
     if not is_each:
-        programs = min(prod(rows), _RESIDENT * multiprocessors(given))
-        total, losses, counter = loss, empty(given, (programs,), "fp32"), zeros(given, (1,), "i64")
+        total, counter = loss, zeros(given, (1,), "i64")
+        losses = empty(given, (_programs(given, smoothing),), "fp32")
     launch = _forward_launch(
         given, classes, losses, lse, ignore_index, smoothing, total=total, scale=scale, counter=counter, is_mean=is_mean
     )
@@ -127,20 +132,42 @@ def _forward_launch(
         "scale_ptr": scale, "counter_ptr": counter, "x_stride": rows.distance // unit, "ROW_COUNT": rows.count,
         "COLUMNS": rows.columns // unit, "ignore_index": ignore_index, "smoothing": smoothing,
     }  # fmt: skip
-    groups = min(_GROUPS, max(rows.block // 8, 16))
+    threads, registers = _threads_and_registers(given, rows, smoothing)
     constants = {
-        "GROUPS": groups, "UNIT": unit, "IS_SMOOTHED": smoothing > 0, "SUM_BLOCK": _SUM_BLOCK, "IS_MEAN": is_mean
+        "THREADS": threads, "UNIT": unit, "IS_SMOOTHED": smoothing > 0, "SUM_BLOCK": _SUMS * threads,
+        "IS_MEAN": is_mean,
     }  # fmt: skip
     sources = {
         "x_ptr": "x", "target_ptr": "target", "loss_ptr": "loss" if total is None else WORKSPACE, "lse_ptr": "lse",
         "total_ptr": "loss", "scale_ptr": "scale", "counter_ptr": COUNTERS,
     }  # fmt: skip
-    warps = max(1, _WARPS * groups // _GROUPS)
     aligned = ("x_ptr",) if unit > 1 else ()
-    programs, registers = (rows.count, None) if total is None else (losses.shape[0], _REGISTERS)
+    programs, registers = (rows.count, None) if total is None else (losses.shape[0], registers)
     return Launch.of(
-        cross_entropy_rows, (programs,), values, constants, given.device, sources, aligned, registers, num_warps=warps
+        cross_entropy_rows,
+        (programs,),
+        values,
+        constants,
+        given.device,
+        sources,
+        aligned,
+        registers,
+        num_warps=threads // 32,
     )
+
+
+def _threads_and_registers(given: Operand, rows: Rows, smoothing: float) -> tuple[int, int]:
+    """Threads of a program, and registers of each where losses are added up."""
+    more = (smoothing > 0) + (unit_of((given,), (rows,)) == 1)
+    return min(_THREADS, max(rows.block // 8, 32)), _REGISTERS + more * _MORE_REGISTERS
+
+
+def _programs(given: Operand, smoothing: float) -> int:
+    """Programs that add up losses: as many as are resident at once, or fewer that have as many rows each."""
+    rows = rows_of(given)
+    of_program = prod(_threads_and_registers(given, rows, smoothing))
+    resident = multiprocessors(given) * min(_RESIDENT, _ALL_REGISTERS // of_program)
+    return -(-rows.count // -(-rows.count // resident))
 
 
 _BACKWARD = "cross_entropy_backward"

@@ -16,7 +16,8 @@ UNIT is. Each program adds up the losses of its rows, and the last one to be don
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tlx_xdsl.kernels.softmax_rows import maximum_and_sum
+from tlx_xdsl.kernels.attention_scores import LOG2_E
+from tlx_xdsl.kernels.softmax_rows import maximum_and_sum, sums_of_threads
 
 PROGRAM_DONE = tl.constexpr(1 << 32)
 """What a program that is done adds to the counter, beside its rows that count: a launch has fewer."""
@@ -26,7 +27,7 @@ PROGRAM_DONE = tl.constexpr(1 << 32)
 def cross_entropy_rows(
     x_ptr, target_ptr, loss_ptr, lse_ptr, total_ptr, scale_ptr, counter_ptr, x_stride, ROW_COUNT, COLUMNS,
     ignore_index, smoothing,
-    GROUPS: tl.constexpr, UNIT: tl.constexpr, IS_SMOOTHED: tl.constexpr, SUM_BLOCK: tl.constexpr,
+    THREADS: tl.constexpr, UNIT: tl.constexpr, IS_SMOOTHED: tl.constexpr, SUM_BLOCK: tl.constexpr,
     IS_MEAN: tl.constexpr,
 ):  # fmt: skip
     """The losses of rows, and l; a program has every `num_programs`-th row.
@@ -36,58 +37,36 @@ def cross_entropy_rows(
     """
     count = COLUMNS * UNIT
     losses = 0.0
-    rows = tl.cast(0, tl.int64)
+    rows = 0
     for row in range(tl.program_id(0), ROW_COUNT, tl.num_programs(0)):
         row_ptr = x_ptr + row.to(tl.int64) * (x_stride * UNIT)
         target = tl.load(target_ptr + row)
+        top, total, plain = sums_of_threads(row_ptr, count, THREADS, WITH_PLAIN=IS_SMOOTHED)
+        # Here it does not wait for the target, and is there when the threads have added up their sums.
         of_target = tl.load(row_ptr + target, (target >= 0) & (target < count), float("nan")).to(tl.float32)
-        mean = 0.0
-        if IS_SMOOTHED:
-            top, total, mean = maximum_sum_and_mean(row_ptr, count, GROUPS)
-        else:
-            top, total = maximum_and_sum(row_ptr, count, GROUPS)
+        top, total = maximum_and_sum(top, total)
         lse = top + tl.log(total)
         if lse_ptr is not None:
             tl.store(lse_ptr + row, lse)
         loss = lse - of_target
         if IS_SMOOTHED:
-            loss = (1.0 - smoothing) * loss + smoothing * (lse - mean)
+            loss = (1.0 - smoothing) * loss + smoothing * (lse - tl.sum(plain, 0) / count)
         is_counted = target != ignore_index
         loss = tl.where(is_counted, loss, 0.0)
         if total_ptr is None:
             tl.store(loss_ptr + row, loss)
         else:
             losses += loss
-            rows += is_counted.to(tl.int64)
+            rows += is_counted.to(tl.int32)
     if total_ptr is not None:
         tl.store(loss_ptr + tl.program_id(0), losses)
         # Releases what was stored, and acquires what the other programs have stored before they counted.
-        before = tl.atomic_add(counter_ptr, PROGRAM_DONE + rows, sem="acq_rel")
+        before = tl.atomic_add(counter_ptr, PROGRAM_DONE + rows.to(tl.int64), sem="acq_rel")
         if before // PROGRAM_DONE == tl.num_programs(0) - 1:
             tl.store(counter_ptr, 0)
             add_losses(
                 loss_ptr, total_ptr, scale_ptr, (before % PROGRAM_DONE + rows).to(tl.float32), SUM_BLOCK, IS_MEAN
             )
-
-
-@tlx_xdsl.jit
-def maximum_sum_and_mean(row_ptr, count, GROUPS: tl.constexpr):
-    """What `maximum_and_sum` returns, and the mean of the row, in one reading of it."""
-    within = tl.arange(0, 8)
-    starts = tl.arange(0, GROUPS) * 8
-    top = tl.full((GROUPS,), float("-inf"), tl.float32)
-    total = tl.zeros((GROUPS,), tl.float32)
-    plain = tl.zeros((GROUPS,), tl.float32)
-    for first in range(0, count, GROUPS * 8):
-        at = first + starts[:, None] + within[None, :]
-        x = tl.load(row_ptr + at, at < count, float("-inf")).to(tl.float32)
-        higher = tl.maximum(top, tl.max(x, 1))
-        shift = tl.where(higher == float("-inf"), 0.0, higher)
-        total = total * tl.exp(top - shift) + tl.sum(tl.exp(x - shift[:, None]), 1)
-        plain += tl.sum(tl.where(at < count, x, 0.0), 1)
-        top = higher
-    highest = tl.max(top, 0)
-    return highest, tl.sum(total * tl.exp(top - highest), 0), tl.sum(plain, 0) / count
 
 
 @tlx_xdsl.jit
@@ -123,6 +102,6 @@ def cross_entropy_backward_rows(
     grad = tl.load(dloss_ptr + row * dloss_step)
     if scale_ptr is not None:
         grad = grad * tl.load(scale_ptr)
-    dx = tl.exp(x - lse) - tl.where(at == target, 1.0 - smoothing, 0.0) - smoothing / count
+    dx = tl.math.exp2((x - lse) * LOG2_E) - tl.where(at == target, 1.0 - smoothing, 0.0) - smoothing / count
     dx = tl.where(target == ignore_index, 0.0, dx * grad)
     tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), at < count)

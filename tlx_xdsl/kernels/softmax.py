@@ -18,17 +18,23 @@ from tlx_xdsl.kernels.softmax_rows import (
 
 DTYPES = ("fp16", "bf16", "fp32")
 
-HELD_COLUMNS = 32768
-"""The longest row that registers hold: 32 values for each of 1024 threads."""
+HELD_COLUMNS = 8192
+"""The longest row that registers hold, though they have room for four times as many."""
 
 HELD_BACKWARD_COLUMNS = 32768
-"""The same where two are held."""
+"""The longest row that registers hold, with its gradient: 32 values of each for each of 1024 threads."""
 
 _ELEMENTS = 4096
 """Elements of a program at least: rows that are shorter are taken together."""
 
-_LONG_BLOCK, _LONG_WARPS = 8192, 16
-"""Elements of a longer row that a program has at a time, and its warps."""
+_LONG_VALUES = 16
+"""Elements of a longer row that a thread has at a time."""
+
+_LONG_WARPS, _LONGER_WARPS, _LONGER_BYTES = 16, 32, 32768
+"""Warps for a longer row forward, and from so many bytes on: more rows at a time would not stay in the L2 cache."""
+
+_LONG_REGISTERS = 32
+"""Registers of a thread there, of which a multiprocessor has room for 2048."""
 
 
 def softmax(x: Any, out: Any = None) -> Any:
@@ -58,8 +64,7 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
 
 def softmax_launch(x: Any, out: Any) -> Launch:
     """The launch of `softmax`; no extent may be 0. Raises as `softmax` does."""
-    tensors, kernels = {"x": x, "out": out}, (softmax_rows, softmax_long_rows)
-    return _launch("softmax", tensors, kernels, HELD_COLUMNS, {"GROUPS": _LONG_BLOCK // 8})
+    return _launch("softmax", {"x": x, "out": out}, (softmax_rows, softmax_long_rows), HELD_COLUMNS)
 
 
 def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
@@ -80,11 +85,11 @@ SOFTMAX = PlannedFunction("softmax", _prepare, results=1, operator=operator_rows
 def softmax_backward_launch(y: Any, dout: Any, dx: Any) -> Launch:
     """The launch of `softmax_backward`; no extent may be 0. Raises as it does."""
     tensors, kernels = {"y": y, "dout": dout, "dx": dx}, (softmax_backward_rows, softmax_backward_long_rows)
-    return _launch("softmax_backward", tensors, kernels, HELD_BACKWARD_COLUMNS, {})
+    return _launch("softmax_backward", tensors, kernels, HELD_BACKWARD_COLUMNS)
 
 
-def _launch(name: str, tensors: dict[str, Any], kernels: tuple[Any, Any], held: int, of_long: dict[str, int]) -> Launch:
-    """The launch of the first kernel, or of the second for rows longer than `held`, which also has `of_long`."""
+def _launch(name: str, tensors: dict[str, Any], kernels: tuple[Any, Any], held: int) -> Launch:
+    """The launch of the first kernel, or of the second for rows longer than `held`."""
     operands = tuple(operand(name, *each) for each in tensors.items())
     check_types(operands, DTYPES)
     first = operands[0]
@@ -102,9 +107,18 @@ def _launch(name: str, tensors: dict[str, Any], kernels: tuple[Any, Any], held: 
     aligned = tuple(sources) if unit > 1 else ()
     kernel, long_kernel = kernels
     if columns > held:
-        constants = {"BLOCK": _LONG_BLOCK, "UNIT": unit, **of_long}
+        is_forward = "out" in tensors
+        is_long = is_forward and columns * first.element_bytes <= _LONGER_BYTES
+        warps = _LONG_WARPS if is_long else _LONGER_WARPS
+        constants = {
+            "BLOCK": warps * 32 * _LONG_VALUES,
+            "UNIT": unit,
+            **({"THREADS": warps * 32} if is_forward else {}),
+        }
+        # Rows that are not aligned are read by 2 bytes, whose addresses take more.
+        registers = _LONG_REGISTERS if is_forward and unit > 1 else None
         return Launch.of(
-            long_kernel, (count,), values, constants, first.device, sources, aligned, num_warps=_LONG_WARPS
+            long_kernel, (count,), values, constants, first.device, sources, aligned, registers, num_warps=warps
         )
     together = max(1, min(_ELEMENTS // block, count))
     together = 1 << (together.bit_length() - 1)
