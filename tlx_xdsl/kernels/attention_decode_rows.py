@@ -105,9 +105,9 @@ def power(field):
 
 
 @tlx_xdsl.jit
-def rows_of(tile, head, GROUP, QUERIES):
-    """Query and head of each row of a tile, and whether there is one."""
-    rows = tile * ROWS + tl.arange(0, ROWS)
+def rows_of(tile, head, GROUP, QUERIES, COUNT: tl.constexpr = ROWS):
+    """Query and head of each of the COUNT rows of a tile, and whether there is one."""
+    rows = tile * COUNT + tl.arange(0, COUNT)
     query = rows // GROUP
     return query, head * GROUP + rows % GROUP, query < QUERIES
 
