@@ -233,8 +233,9 @@ def _launches(
         "PART": part,
         "UNIT": unit,
     }
-    kernel, registers = decode_kernel, MAX_REGISTERS[blocks.resident]
-    if problem.is_fp8:
+    if not problem.is_fp8:
+        kernel, registers = decode_kernel, MAX_REGISTERS[blocks.resident]
+    else:
         kernel, (registers, constexprs["REGISTERS"]) = fp8_kernel, FP8_REGISTERS[blocks.resident]
         constexprs["COLUMNS"] = rows_of_tile
         arguments |= {"k_scale_ptr": k_scale, "v_scale_ptr": v_scale}

@@ -209,12 +209,12 @@ def attend_columns(
             acc += (tl.zeros((V_PIECE, COLUMNS), tl.float32),)
         for block in range(begin, end):
             key = block * BLOCK_N
+            # All conversions before the products: ptxas serialises those that registers are written beside.
             tlx.barrier_wait(k_full[stage], phase)
             k_block = block_of(k, stage, PIECES)
-            scores = tlx.async_dot(load_keys(k_block[0], dtype), tlx.local_trans(as_matrix(q[0])))
-            for piece in tl.static_range(1, PIECES):
-                keys = load_keys(k_block[piece], dtype)
-                scores = tlx.async_dot(keys, tlx.local_trans(as_matrix(q[piece])), scores)
+            keys = ()
+            for piece in tl.static_range(PIECES):
+                keys += (load_keys(k_block[piece], dtype),)
             tlx.barrier_arrive(k_empty[stage])
             tlx.barrier_wait(v_full[stage], phase)
             v_block = block_of(v, stage, V_PIECES)
@@ -224,8 +224,10 @@ def attend_columns(
             for piece in tl.static_range(V_PIECES):
                 values += (load_values(v_block[piece], dtype),)
             tlx.barrier_arrive(v_empty[stage])
+            scores = tlx.async_dot(keys[0], tlx.local_trans(as_matrix(q[0])))
+            for piece in tl.static_range(1, PIECES):
+                scores = tlx.async_dot(keys[piece], tlx.local_trans(as_matrix(q[piece])), scores)
             scores = tlx.async_dot_wait(0, scores)
-            acc = drained(acc)
             if field is not None:
                 scores = scores * power(field - (TOP - 127))[None, :]
             if softcap is not None:
@@ -239,10 +241,9 @@ def attend_columns(
             sums = ()
             for piece in tl.static_range(V_PIECES):
                 sums += (tlx.async_dot(values[piece], tlx.local_trans(p[0]), acc[piece]),)
-            acc = sums
+            acc = drained(sums)
             stage, phase = next_place(stage, phase, NUM_STAGES)
 
-        acc = drained(acc)
         total = tl.sum(total, 0)
         if v_scale_ptr is not None:
             of_values = scale_of(v_scale_ptr, batch, head, v_scale_batch, v_scale_head)
