@@ -20,7 +20,7 @@ from tlx_xdsl.kernels.attention_decode_config import (
     columns_for,
     decode_pieces,
     fp8_blocks_for,
-    fp8_value_pieces,
+    fp8_pieces,
     splits_for,
 )
 from tlx_xdsl.kernels.attention_decode_device import attention_decode as decode_kernel
@@ -183,7 +183,8 @@ def _launches(
     pieces, v_pieces = decode_pieces(dim), decode_pieces(v_dim)
     rows_of_tile = CONSUMER_ROWS
     if problem.is_fp8:
-        rows_of_tile, v_pieces = columns_for(count * group, v_dim), fp8_value_pieces(v_dim)
+        rows_of_tile = columns_for(count * group, v_dim)
+        pieces, v_pieces = fp8_pieces(dim), fp8_pieces(v_dim)
         blocks = fp8_blocks_for(dim, v_dim, rows_of_tile)
     else:
         blocks = blocks_for(dim, v_dim)

@@ -72,7 +72,7 @@ def columns_for(rows: int, v_dim: int) -> int:
 
 def fp8_blocks_for(dim: int, v_dim: int, columns: int) -> Blocks:
     """Of a cache in 8 bits."""
-    width, v_pieces = decode_pieces(dim).width, fp8_value_pieces(v_dim)
+    width, v_pieces = fp8_pieces(dim).width, fp8_pieces(v_dim)
     v_width = v_pieces.width
     keys = 64
     resident = RESIDENT if width <= 128 and v_width <= 128 else 1
@@ -80,9 +80,9 @@ def fp8_blocks_for(dim: int, v_dim: int, columns: int) -> Blocks:
     return Blocks(keys, min(free // (keys * (width + v_width)), 6), resident)
 
 
-def fp8_value_pieces(v_dim: int) -> Pieces:
-    """Pieces of V in 8 bits: they are rows of the product's left operand, 64 or more."""
-    return pieces_of(v_dim, 64 if v_dim <= 64 else 128)
+def fp8_pieces(dim: int) -> Pieces:
+    """Pieces of a head in 8 bits: those of V are rows of a product's left operand, which are 64 or more."""
+    return pieces_of(dim, 64 if dim <= 64 else 128)
 
 
 def decode_pieces(dim: int) -> Pieces:
