@@ -216,6 +216,9 @@ def attend_columns(
             for piece in tl.static_range(PIECES):
                 keys += (load_keys(k_block[piece], dtype),)
             tlx.barrier_arrive(k_empty[stage])
+            scores = tlx.async_dot(keys[0], tlx.local_trans(as_matrix(q[0])))
+            for piece in tl.static_range(1, PIECES):
+                scores = tlx.async_dot(keys[piece], tlx.local_trans(as_matrix(q[piece])), scores)
             tlx.barrier_wait(v_full[stage], phase)
             v_block = block_of(v, stage, V_PIECES)
             if lengths_ptr is not None and key + BLOCK_N > length:
@@ -224,9 +227,6 @@ def attend_columns(
             for piece in tl.static_range(V_PIECES):
                 values += (load_values(v_block[piece], dtype),)
             tlx.barrier_arrive(v_empty[stage])
-            scores = tlx.async_dot(keys[0], tlx.local_trans(as_matrix(q[0])))
-            for piece in tl.static_range(1, PIECES):
-                scores = tlx.async_dot(keys[piece], tlx.local_trans(as_matrix(q[piece])), scores)
             scores = tlx.async_dot_wait(0, scores)
             if field is not None:
                 scores = scores * power(field - (TOP - 127))[None, :]
