@@ -7,8 +7,8 @@ memory.
 
 Registers. Of each 16 columns of a left operand, thread t of four has 2t, 2t + 1, 2t + 8 and 2t + 9, and of each 64 rows
 a thread has two, 8 apart. A sum over the head dim may be in any order, and so may the rows of O^T: a thread of
-`load_keys` has 16 elements of a row, one after the other, and one of `load_values` has four of each of its keys. Nothing
-moves between threads.
+`load_keys` has elements of a row that follow each other, a quarter of the piece, and one of `load_values` has four of
+each of its keys, or two. Nothing moves between threads.
 
 The scales of K and V are those of a head, and multiply the scores and the results. A row of bf16 queries is multiplied
 by a power of two, which the scores undo, so that fp16, which has every e4m3 number, has all of it that can matter.
@@ -31,7 +31,7 @@ from tlx_xdsl.kernels.attention_decode_rows import (
     store_sums,
     store_totals,
 )
-from tlx_xdsl.kernels.attention_pieces import as_matrix, block_of
+from tlx_xdsl.kernels.attention_pieces import as_matrix, block_of, wait_for, zeros_of
 from tlx_xdsl.kernels.attention_scores import LOG2_E, normalised, subtracted, turned_scores
 from tlx_xdsl.kernels.rings import next_place
 
@@ -54,7 +54,7 @@ def load_keys(piece, dtype: tl.constexpr):
 
 @tlx_xdsl.jit
 def in_order_of_keys(x):
-    """A piece's columns, with those that a thread of four has of K one after the other, where the operand wants them."""
+    """A piece's columns, each quarter, which one thread of four has of K, to where the operand wants that thread's."""
     WIDTH: tl.constexpr = x.shape[1]
     split = tl.reshape(x, (x.shape[0], 4, WIDTH // 16, 2, 2))
     return tl.reshape(tl.permute(split, (0, 2, 3, 1, 4)), x.shape)
@@ -97,15 +97,6 @@ def columns_times(acc, factor):
     pieces = ()
     for piece in tl.static_range(len(acc)):
         pieces += (acc[piece] * factor[None, :],)
-    return pieces
-
-
-@tlx_xdsl.jit
-def drained(acc):
-    """The pieces of O^T, when no product is in flight any more."""
-    pieces = ()
-    for piece in tl.static_range(len(acc)):
-        pieces += (tlx.async_dot_wait(0, acc[piece]),)
     return pieces
 
 
@@ -176,6 +167,39 @@ def softmax_of_columns(scores, scale, m, total):
 
 
 @tlx_xdsl.jit
+def products(keys, q):
+    """Issue S^T = K Q^T of a block, one product for each piece.
+
+    All pieces are converted before: ptxas serialises products beside which registers of their operands are written.
+    """
+    scores = tlx.async_dot(keys[0], tlx.local_trans(as_matrix(q[0])))
+    for piece in tl.static_range(1, len(keys)):
+        scores = tlx.async_dot(keys[piece], tlx.local_trans(as_matrix(q[piece])), scores)
+    return scores
+
+
+@tlx_xdsl.jit
+def visible(scores, field, factor, softcap, key, length, query, QUERIES, left, CAUSAL: tl.constexpr):
+    """The scores, with what multiplied the queries undone, capped, and minus infinity where a key is hidden."""
+    if field is not None:
+        scores = scores * power(field - (TOP - 127))[None, :]
+    if softcap is not None:
+        scores = turned_scores(scores, factor, softcap, None, key, (), None)
+    return hidden(scores, key, length, query, QUERIES, left, CAUSAL)
+
+
+@tlx_xdsl.jit
+def with_values(acc, values, weights, p):
+    """O^T += V^T P^T of a block, the probabilities through the buffer `p`."""
+    tlx.local_store(tlx.local_trans(p), weights)
+    tlx.fence_async_shared()
+    sums = ()
+    for piece in tl.static_range(len(acc)):
+        sums += (tlx.async_dot(values[piece], tlx.local_trans(p), acc[piece]),)
+    return wait_for(sums)
+
+
+@tlx_xdsl.jit
 def attend_columns(
     q, k, v, p, k_full, v_full, k_empty, v_empty,
     q_ptr, out_ptr, sums_ptr, lengths_ptr, k_scale_ptr, v_scale_ptr, sm_scale,
@@ -202,23 +226,19 @@ def attend_columns(
         at = at * UNIT
         field = exponents_of(q_ptr, at, is_row, DIM * UNIT, PIECE, PIECES) if IS_SCALED else None
         put_queries(q, q_ptr, at, is_row, field, DIM * UNIT, PIECES)
+        scale = factor * LOG2_E if softcap is None else LOG2_E
         m = tl.full((COLUMNS,), float("-inf"), tl.float32)
         total = tl.zeros((BLOCK_N, COLUMNS), tl.float32)
-        acc = ()
-        for _ in tl.static_range(V_PIECES):
-            acc += (tl.zeros((V_PIECE, COLUMNS), tl.float32),)
+        acc = zeros_of(V_PIECE, COLUMNS, V_PIECES)
         for block in range(begin, end):
             key = block * BLOCK_N
-            # All conversions before the products: ptxas serialises those that registers are written beside.
-            tlx.barrier_wait(k_full[stage], phase)
             k_block = block_of(k, stage, PIECES)
+            tlx.barrier_wait(k_full[stage], phase)
             keys = ()
             for piece in tl.static_range(PIECES):
                 keys += (load_keys(k_block[piece], dtype),)
             tlx.barrier_arrive(k_empty[stage])
-            scores = tlx.async_dot(keys[0], tlx.local_trans(as_matrix(q[0])))
-            for piece in tl.static_range(1, PIECES):
-                scores = tlx.async_dot(keys[piece], tlx.local_trans(as_matrix(q[piece])), scores)
+            scores = products(keys, q)
             tlx.barrier_wait(v_full[stage], phase)
             v_block = block_of(v, stage, V_PIECES)
             if lengths_ptr is not None and key + BLOCK_N > length:
@@ -228,20 +248,9 @@ def attend_columns(
                 values += (load_values(v_block[piece], dtype),)
             tlx.barrier_arrive(v_empty[stage])
             scores = tlx.async_dot_wait(0, scores)
-            if field is not None:
-                scores = scores * power(field - (TOP - 127))[None, :]
-            if softcap is not None:
-                scores = turned_scores(scores, factor, softcap, None, key, (), None)
-            scores = hidden(scores, key, length, query, QUERIES, left, CAUSAL)
-            scale = factor * LOG2_E if softcap is None else LOG2_E
+            scores = visible(scores, field, factor, softcap, key, length, query, QUERIES, left, CAUSAL)
             weights, m, total, alpha = softmax_of_columns(scores, scale, m, total)
-            acc = columns_times(acc, alpha)
-            tlx.local_store(tlx.local_trans(p[0]), weights.to(dtype))
-            tlx.fence_async_shared()
-            sums = ()
-            for piece in tl.static_range(V_PIECES):
-                sums += (tlx.async_dot(values[piece], tlx.local_trans(p[0]), acc[piece]),)
-            acc = drained(sums)
+            acc = with_values(columns_times(acc, alpha), values, weights.to(dtype), p[0])
             stage, phase = next_place(stage, phase, NUM_STAGES)
 
         total = tl.sum(total, 0)

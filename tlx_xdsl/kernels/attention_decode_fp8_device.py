@@ -18,6 +18,7 @@ import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.attention_decode_columns import attend_columns
 from tlx_xdsl.kernels.attention_decode_device import load_items
 
+
 @tlx_xdsl.jit
 def attention_decode_fp8(
     q_ptr, k_desc, v_desc, out_ptr, sums_ptr, lengths_ptr, table_ptr, k_scale_ptr, v_scale_ptr, sm_scale,
