@@ -34,6 +34,10 @@ from tlx_xdsl.kernels.attention_scores import LOG2_E, next_softmax, normalised
 from tlx_xdsl.kernels.rings import next_place
 
 
+SLOTS = tl.constexpr(2)
+"""Blocks of probabilities in shared memory."""
+
+
 @tlx_xdsl.jit
 def half_of(block, half: tl.constexpr, COUNT: tl.constexpr):
     """COUNT pieces of a block, the first or the second ones."""
@@ -44,14 +48,14 @@ def half_of(block, half: tl.constexpr, COUNT: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def hand_over(weights, p, factors, factor, p_full, p_empty, turn):
-    """The first group: give the second one probabilities, or none, and factors of rows."""
-    tlx.barrier_wait(p_empty, turn ^ 1)
+def hand_over(weights, factor, p, factors, p_full, p_empty, slot, turn):
+    """Give the groups that have the sums the probabilities of a block, or none, and factors of rows before them."""
+    tlx.barrier_wait(p_empty[slot], turn ^ 1)
     if weights is not None:
-        tlx.local_store(p, weights)
-    tlx.local_store(factors, factor)
-    tlx.fence_async_shared()
-    tlx.barrier_arrive(p_full)
+        tlx.local_store(p[slot], weights.to(tlx.dtype_of(p)))
+    tlx.local_store(factors[slot], factor)
+    tlx.barrier_arrive(p_full[slot])
+    return next_place(slot, turn, SLOTS)
 
 
 @tlx_xdsl.jit
@@ -68,12 +72,12 @@ def attention_mla(
     HALF: tl.constexpr = HALF_PIECES * PIECE
     q = tlx.local_alloc((1, 1, ROWS, PIECE), dtype, PIECES)
     kv = tlx.local_alloc((1, 1, BLOCK_N, PIECE), dtype, NUM_STAGES * PIECES)
-    p = tlx.local_alloc((ROWS, BLOCK_N), dtype, 1)
-    factors = tlx.local_alloc((ROWS,), tl.float32, 1)
+    p = tlx.local_alloc((ROWS, BLOCK_N), dtype, SLOTS)
+    factors = tlx.local_alloc((ROWS,), tl.float32, SLOTS)
     full = tlx.alloc_barriers(NUM_STAGES)
-    empty = tlx.alloc_barriers(NUM_STAGES, 2)
-    p_full = tlx.alloc_barriers(1)
-    p_empty = tlx.alloc_barriers(1)
+    empty = tlx.alloc_barriers(NUM_STAGES, 3)
+    p_full = tlx.alloc_barriers(SLOTS)
+    p_empty = tlx.alloc_barriers(SLOTS, 2)
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
@@ -82,10 +86,13 @@ def attention_mla(
                 ITEMS, TILES, SPLITS, 1, QUERIES, KEYS, None, BLOCK_N, NUM_STAGES, PIECES, 0, PAGE, PART,
             )  # fmt: skip
 
-        with tlx.async_task(num_warps=4, registers=240):  # scores, and the first half of the columns
+        with tlx.async_task(num_warps=4, registers=112):  # scores
             stage = 0
             phase = 0
+            slot = 0
             turn = 0
+            queries = block_of(q, 0, PIECES)
+            scale = sm_scale * LOG2_E
             for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
                 tile, split, _, batch = place_of(item, TILES, SPLITS, 1)
                 length = length_of(lengths_ptr, batch, KEYS)
@@ -95,37 +102,40 @@ def attention_mla(
                 put_queries(q, q_ptr, at * UNIT, is_row, DIM * UNIT, PIECES)
                 m = tl.full((ROWS,), float("-inf"), tl.float32)
                 total = tl.zeros((ROWS,), tl.float32)
-                acc = zeros_of(ROWS, PIECE, HALF_PIECES)
-                for number in range(begin, end):
-                    key = number * BLOCK_N
-                    block = block_of(kv, stage, PIECES)
+                if begin < end:
                     tlx.barrier_wait(full[stage], phase)
-                    scores = tlx.async_dot_wait(0, scores_of(block_of(q, 0, PIECES), block))
+                    scores = tlx.async_dot_wait(0, scores_of(queries, block_of(kv, stage, PIECES)))
+                    for number in range(begin, end - 1):
+                        tlx.barrier_arrive(empty[stage])
+                        stage, phase = next_place(stage, phase, NUM_STAGES)
+                        tlx.barrier_wait(full[stage], phase)
+                        following = scores_of(queries, block_of(kv, stage, PIECES))
+                        if CAUSAL:
+                            scores = hidden(scores, number * BLOCK_N, length, query, QUERIES, None, CAUSAL)
+                        weights, m, total, alpha = next_softmax(scores, scale, m, total, True)
+                        slot, turn = hand_over(weights, alpha, p, factors, p_full, p_empty, slot, turn)
+                        scores = tlx.async_dot_wait(0, following)
+                    key = (end - 1) * BLOCK_N
                     scores = hidden(scores, key, length, query, QUERIES, None, CAUSAL)
-                    weights, m, total, alpha = next_softmax(scores, sm_scale * LOG2_E, m, total, True)
+                    weights, m, total, alpha = next_softmax(scores, scale, m, total, True)
                     if lengths_ptr is not None and key + BLOCK_N > length:
-                        clear_after(half_of(block, 0, 2 * HALF_PIECES), length - key)
-                    rounded = weights.to(dtype)
-                    hand_over(rounded, p[0], factors[0], alpha, p_full[0], p_empty[0], turn)
-                    turn = turn ^ 1
-                    acc = wait_for(add_values(rounded, half_of(block, 0, HALF_PIECES), times(acc, alpha)))
+                        clear_after(block_of(kv, stage, PIECES), length - key)
+                    slot, turn = hand_over(weights, alpha, p, factors, p_full, p_empty, slot, turn)
                     tlx.barrier_arrive(empty[stage])
                     stage, phase = next_place(stage, phase, NUM_STAGES)
 
                 if DIRECT:
                     m, total, factor = normalised(m, total, None, True)
-                    hand_over(None, p[0], factors[0], factor, p_full[0], p_empty[0], turn)
-                    turn = turn ^ 1
-                    place = (batch, heads, query, is_row)
-                    store_result(out_ptr, times(acc, factor), place, out_batch, out_head, out_row, V_DIM, UNIT)
+                    slot, turn = hand_over(None, factor, p, factors, p_full, p_empty, slot, turn)
                 else:
                     row = (batch * GROUP + heads) * QUERIES + query
-                    store_sums(sums_ptr, acc, split, row, is_row, TOTAL_ROWS, V_DIM * UNIT)
                     store_totals(sums_ptr, m, total, split, row, is_row, SPLITS, TOTAL_ROWS, V_DIM * UNIT)
 
-        with tlx.async_task(num_warps=4, registers=240):  # the second half
+        with tlx.async_task(num_warps=4, replicate=2, registers=184):  # sums of one half of the columns each
+            half: tl.constexpr = tlx.async_task_replica_id()
             stage = 0
             phase = 0
+            slot = 0
             turn = 0
             for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
                 tile, split, _, batch = place_of(item, TILES, SPLITS, 1)
@@ -135,22 +145,22 @@ def attention_mla(
                 acc = zeros_of(ROWS, PIECE, HALF_PIECES)
                 for _ in range(begin, end):
                     tlx.barrier_wait(full[stage], phase)
-                    tlx.barrier_wait(p_full[0], turn)
-                    acc = times(acc, tlx.local_load(factors[0]))
-                    values = half_of(block_of(kv, stage, PIECES), 1, HALF_PIECES)
-                    acc = wait_for(add_values(p[0], values, acc))
-                    tlx.barrier_arrive(p_empty[0])
+                    tlx.barrier_wait(p_full[slot], turn)
+                    acc = times(acc, tlx.local_load(factors[slot]))
+                    weights = tlx.local_load(p[slot])
+                    tlx.barrier_arrive(p_empty[slot])
+                    acc = wait_for(add_values(weights, half_of(block_of(kv, stage, PIECES), half, HALF_PIECES), acc))
                     tlx.barrier_arrive(empty[stage])
-                    turn = turn ^ 1
+                    slot, turn = next_place(slot, turn, SLOTS)
                     stage, phase = next_place(stage, phase, NUM_STAGES)
 
                 if DIRECT:
-                    tlx.barrier_wait(p_full[0], turn)
-                    acc = times(acc, tlx.local_load(factors[0]))
-                    tlx.barrier_arrive(p_empty[0])
-                    turn = turn ^ 1
+                    tlx.barrier_wait(p_full[slot], turn)
+                    acc = times(acc, tlx.local_load(factors[slot]))
+                    tlx.barrier_arrive(p_empty[slot])
+                    slot, turn = next_place(slot, turn, SLOTS)
                     place = (batch, heads, query, is_row)
-                    store_result(out_ptr, acc, place, out_batch, out_head, out_row, V_DIM, UNIT, HALF)
+                    store_result(out_ptr, acc, place, out_batch, out_head, out_row, V_DIM, UNIT, half * HALF)
                 else:
                     row = (batch * GROUP + heads) * QUERIES + query
-                    store_sums(sums_ptr, acc, split, row, is_row, TOTAL_ROWS, V_DIM * UNIT, HALF)
+                    store_sums(sums_ptr, acc, split, row, is_row, TOTAL_ROWS, V_DIM * UNIT, half * HALF)
