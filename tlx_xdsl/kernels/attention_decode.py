@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from tlx_xdsl.kernels import operator_attention_decode
 from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS
 from tlx_xdsl.kernels.attention_decode_config import (
+    FP8_CONSUMER_REGISTERS,
     FP8_REGISTERS,
     MAX_REGISTERS,
     blocks_for,
@@ -237,8 +238,8 @@ def _launches(
     if not problem.is_fp8:
         kernel, registers = decode_kernel, MAX_REGISTERS[blocks.resident]
     else:
-        kernel, (registers, constexprs["REGISTERS"]) = fp8_kernel, FP8_REGISTERS[blocks.resident]
-        constexprs["COLUMNS"] = rows_of_tile
+        kernel, registers = fp8_kernel, FP8_REGISTERS
+        constexprs |= {"COLUMNS": rows_of_tile, "REGISTERS": FP8_CONSUMER_REGISTERS}
         arguments |= {"k_scale_ptr": k_scale, "v_scale_ptr": v_scale}
         arguments |= scale_strides("k_scale", problem.k_scale) | scale_strides("v_scale", problem.v_scale)
     device = queries.device

@@ -1,11 +1,7 @@
-"""Attention of few queries to a long cache in 8 bits, for Hopper: `attention_decode_device` with a task that converts.
+"""Attention of few queries to a long cache in 8 bits, for Hopper.
 
-TMA brings blocks of K and V as they are, in 8 bits, to rings of their own. A task of four warps converts them to fp16,
-which has every e4m3 number, and puts them into the rings that the consumer knows. Those have one block each of K and
-V: while the consumer has the one, the other is converted, and what keeps the memory busy are the 8-bit blocks.
-
-The scales of K and V are those of a head, and multiply the scores and the results. A row of bf16 queries is multiplied
-by a power of two, which the scores undo, so that fp16 has all of it that can matter.
+The producer is that of `attention_decode_device`, which brings K and V as they are; the consumer, that of
+`attention_decode_columns`, converts them in its registers.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -28,7 +24,7 @@ def attention_decode_fp8(
     V_PIECE: tl.constexpr, V_PIECES: tl.constexpr, CAUSAL: tl.constexpr, DIRECT: tl.constexpr,
     PAGE: tl.constexpr, PART: tl.constexpr, UNIT: tl.constexpr, REGISTERS: tl.constexpr,
 ):  # fmt: skip
-    """The kernel; NUM_STAGES are the 8-bit blocks of each ring, the others as those of `attention_decode`."""
+    """The kernel; COLUMNS are the queries of a tile, REGISTERS the consumer's, the others as in `attention_decode`."""
     dtype: tl.constexpr = tlx.dtype_of(k_desc)
     q = tlx.local_alloc((1, 1, COLUMNS, PIECE), tl.float16, PIECES)
     p = tlx.local_alloc((COLUMNS, BLOCK_N), tl.float16, 1)

@@ -33,7 +33,6 @@ from tlx_xdsl.kernels.attention_pieces import ROWS, add_values, block_of, scores
 from tlx_xdsl.kernels.attention_scores import LOG2_E, next_softmax, normalised
 from tlx_xdsl.kernels.rings import next_place
 
-
 SLOTS = tl.constexpr(2)
 """Blocks of probabilities in shared memory."""
 
