@@ -71,7 +71,7 @@ def columns_for(rows: int, v_dim: int) -> int:
 
 
 def fp8_blocks_for(dim: int, v_dim: int, columns: int) -> Blocks:
-    """Of a cache in 8 bits: blocks of some 16 KB, three where they fit. With more it was up to 2 % slower on an H200."""
+    """Of a cache in 8 bits: blocks of some 16 KB, three where they fit; more were up to 2 % slower on an H200."""
     width, v_pieces = fp8_pieces(dim).width, fp8_pieces(v_dim)
     keys = 128 if width + v_pieces.width <= 128 else 64
     free = SHARED_BYTES // RESIDENT - columns * ((width + keys) * _ELEMENT_BYTES + v_pieces.elements * 4)
