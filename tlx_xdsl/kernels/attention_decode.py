@@ -186,7 +186,7 @@ def _launches(
     if problem.is_fp8:
         rows_of_tile = columns_for(count * group, v_dim)
         pieces, v_pieces = fp8_pieces(dim), fp8_pieces(v_dim)
-        blocks = fp8_blocks_for(dim, v_dim, rows_of_tile)
+        blocks = fp8_blocks_for(dim, v_dim)
     else:
         blocks = blocks_for(dim, v_dim)
     page = blocks.keys if pages is None else int(k.shape[2])
