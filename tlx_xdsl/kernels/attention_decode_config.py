@@ -71,7 +71,7 @@ def columns_for(rows: int, v_dim: int) -> int:
 
 
 FP8_STAGES = 2
-"""Blocks of a cache in 8 bits that a program has in shared memory: with 3, 4 and 6 it was up to 5 % slower on an H200."""
+"""Blocks of a cache in 8 bits that a program has in shared memory: 3, 4 and 6 were up to 5 % slower on an H200."""
 
 
 def fp8_blocks_for(dim: int, v_dim: int) -> Blocks:

@@ -77,8 +77,8 @@ def attention_mla_launch(
 def blocks_for(dim: int) -> Blocks:
     """Blocks of KEYS rows, and as many as fit beside the queries, the probabilities, and the sums on their way."""
     width = -(-dim // PIECE) * PIECE
-    sums = 2 * CONSUMER_ROWS * PIECE * 4
-    free = SHARED_BYTES - CONSUMER_ROWS * (width * 2 + 2 * (KEYS * 2 + 4)) - sums
+    sums = 2 * CONSUMER_ROWS * 8 * 4
+    free = SHARED_BYTES + 1024 - 512 - CONSUMER_ROWS * (width * 2 + KEYS * 2 + 4) - sums
     return Blocks(KEYS, min(free // (KEYS * width * 2), 6), 1)
 
 

@@ -33,9 +33,6 @@ from tlx_xdsl.kernels.attention_pieces import ROWS, add_values, block_of, scores
 from tlx_xdsl.kernels.attention_scores import LOG2_E, next_softmax, normalised
 from tlx_xdsl.kernels.rings import next_place
 
-SLOTS = tl.constexpr(2)
-"""Blocks of probabilities in shared memory."""
-
 
 @tlx_xdsl.jit
 def half_of(block, half: tl.constexpr, COUNT: tl.constexpr):
@@ -47,14 +44,32 @@ def half_of(block, half: tl.constexpr, COUNT: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def hand_over(weights, factor, p, factors, p_full, p_empty, slot, turn):
+def hand_over(weights, factor, p, factors, p_full, p_empty, turn):
     """Give the groups that have the sums the probabilities of a block, or none, and factors of rows before them."""
-    tlx.barrier_wait(p_empty[slot], turn ^ 1)
+    tlx.barrier_wait(p_empty[0], turn ^ 1)
     if weights is not None:
-        tlx.local_store(p[slot], weights.to(tlx.dtype_of(p)))
-    tlx.local_store(factors[slot], factor)
-    tlx.barrier_arrive(p_full[slot])
-    return next_place(slot, turn, SLOTS)
+        tlx.local_store(p[0], weights.to(tlx.dtype_of(p)))
+    tlx.local_store(factors[0], factor)
+    tlx.barrier_arrive(p_full[0])
+    return turn ^ 1
+
+
+@tlx_xdsl.jit
+def in_strips(acc):
+    """Sums in pieces of 8 columns: for those to change layout on their way to memory, little shared memory is enough."""
+    strips = ()
+    for piece in tl.static_range(len(acc)):
+        strips += halves_of(acc[piece])
+    return strips
+
+
+@tlx_xdsl.jit
+def halves_of(x):
+    """A matrix in pieces of 8 columns."""
+    if x.shape[1] == 8:
+        return (x,)
+    left, right = tl.split(tl.permute(tl.reshape(x, (x.shape[0], 2, x.shape[1] // 2)), (0, 2, 1)))
+    return halves_of(left) + halves_of(right)
 
 
 @tlx_xdsl.jit
@@ -71,12 +86,12 @@ def attention_mla(
     HALF: tl.constexpr = HALF_PIECES * PIECE
     q = tlx.local_alloc((1, 1, ROWS, PIECE), dtype, PIECES)
     kv = tlx.local_alloc((1, 1, BLOCK_N, PIECE), dtype, NUM_STAGES * PIECES)
-    p = tlx.local_alloc((ROWS, BLOCK_N), dtype, SLOTS)
-    factors = tlx.local_alloc((ROWS,), tl.float32, SLOTS)
+    p = tlx.local_alloc((ROWS, BLOCK_N), dtype, 1)
+    factors = tlx.local_alloc((ROWS,), tl.float32, 1)
     full = tlx.alloc_barriers(NUM_STAGES)
     empty = tlx.alloc_barriers(NUM_STAGES, 3)
-    p_full = tlx.alloc_barriers(SLOTS)
-    p_empty = tlx.alloc_barriers(SLOTS, 2)
+    p_full = tlx.alloc_barriers(1)
+    p_empty = tlx.alloc_barriers(1, 2)
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
@@ -88,7 +103,6 @@ def attention_mla(
         with tlx.async_task(num_warps=4, registers=112):  # scores
             stage = 0
             phase = 0
-            slot = 0
             turn = 0
             queries = block_of(q, 0, PIECES)
             scale = sm_scale * LOG2_E
@@ -112,20 +126,20 @@ def attention_mla(
                         if CAUSAL:
                             scores = hidden(scores, number * BLOCK_N, length, query, QUERIES, None, CAUSAL)
                         weights, m, total, alpha = next_softmax(scores, scale, m, total, True)
-                        slot, turn = hand_over(weights, alpha, p, factors, p_full, p_empty, slot, turn)
+                        turn = hand_over(weights, alpha, p, factors, p_full, p_empty, turn)
                         scores = tlx.async_dot_wait(0, following)
                     key = (end - 1) * BLOCK_N
                     scores = hidden(scores, key, length, query, QUERIES, None, CAUSAL)
                     weights, m, total, alpha = next_softmax(scores, scale, m, total, True)
                     if lengths_ptr is not None and key + BLOCK_N > length:
                         clear_after(block_of(kv, stage, PIECES), length - key)
-                    slot, turn = hand_over(weights, alpha, p, factors, p_full, p_empty, slot, turn)
+                    turn = hand_over(weights, alpha, p, factors, p_full, p_empty, turn)
                     tlx.barrier_arrive(empty[stage])
                     stage, phase = next_place(stage, phase, NUM_STAGES)
 
                 if DIRECT:
                     m, total, factor = normalised(m, total, None, True)
-                    slot, turn = hand_over(None, factor, p, factors, p_full, p_empty, slot, turn)
+                    turn = hand_over(None, factor, p, factors, p_full, p_empty, turn)
                 else:
                     row = (batch * GROUP + heads) * QUERIES + query
                     store_totals(sums_ptr, m, total, split, row, is_row, SPLITS, TOTAL_ROWS, V_DIM * UNIT)
@@ -134,7 +148,6 @@ def attention_mla(
             half: tl.constexpr = tlx.async_task_replica_id()
             stage = 0
             phase = 0
-            slot = 0
             turn = 0
             for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
                 tile, split, _, batch = place_of(item, TILES, SPLITS, 1)
@@ -144,22 +157,22 @@ def attention_mla(
                 acc = zeros_of(ROWS, PIECE, HALF_PIECES)
                 for _ in range(begin, end):
                     tlx.barrier_wait(full[stage], phase)
-                    tlx.barrier_wait(p_full[slot], turn)
-                    acc = times(acc, tlx.local_load(factors[slot]))
-                    weights = tlx.local_load(p[slot])
-                    tlx.barrier_arrive(p_empty[slot])
+                    tlx.barrier_wait(p_full[0], turn)
+                    acc = times(acc, tlx.local_load(factors[0]))
+                    weights = tlx.local_load(p[0])
+                    tlx.barrier_arrive(p_empty[0])
                     acc = wait_for(add_values(weights, half_of(block_of(kv, stage, PIECES), half, HALF_PIECES), acc))
                     tlx.barrier_arrive(empty[stage])
-                    slot, turn = next_place(slot, turn, SLOTS)
+                    turn = turn ^ 1
                     stage, phase = next_place(stage, phase, NUM_STAGES)
 
                 if DIRECT:
-                    tlx.barrier_wait(p_full[slot], turn)
-                    acc = times(acc, tlx.local_load(factors[slot]))
-                    tlx.barrier_arrive(p_empty[slot])
-                    slot, turn = next_place(slot, turn, SLOTS)
+                    tlx.barrier_wait(p_full[0], turn)
+                    acc = times(acc, tlx.local_load(factors[0]))
+                    tlx.barrier_arrive(p_empty[0])
+                    turn = turn ^ 1
                     place = (batch, heads, query, is_row)
-                    store_result(out_ptr, acc, place, out_batch, out_head, out_row, V_DIM, UNIT, half * HALF)
+                    store_result(out_ptr, in_strips(acc), place, out_batch, out_head, out_row, V_DIM, UNIT, half * HALF)
                 else:
                     row = (batch * GROUP + heads) * QUERIES + query
-                    store_sums(sums_ptr, acc, split, row, is_row, TOTAL_ROWS, V_DIM * UNIT, half * HALF)
+                    store_sums(sums_ptr, in_strips(acc), split, row, is_row, TOTAL_ROWS, V_DIM * UNIT, half * HALF)
