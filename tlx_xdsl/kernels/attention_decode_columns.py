@@ -161,7 +161,7 @@ def softmax_of_columns(scores, scale, m, total):
     """
     m_new = tl.maximum(m, tl.max(scores, 0) * scale)
     top = subtracted(m_new, True)
-    p = tl.math.exp2(scores * scale - top[None, :])
+    p = tl.math.exp2(scores * scale[None, :] - top[None, :])
     alpha = tl.math.exp2(m - top)
     return p, m_new, total * alpha[None, :] + p, alpha
 
@@ -179,13 +179,27 @@ def products(keys, q):
 
 
 @tlx_xdsl.jit
-def visible(scores, field, factor, softcap, key, length, query, QUERIES, left, CAUSAL: tl.constexpr):
-    """The scores, with what multiplied the queries undone, capped, and minus infinity where a key is hidden."""
-    if field is not None:
-        scores = scores * power(field - (TOP - 127))[None, :]
+def visible(scores, factor, softcap, key, length, query, QUERIES, left, CAUSAL: tl.constexpr):
+    """The scores, capped, and minus infinity where a key is hidden."""
     if softcap is not None:
-        scores = turned_scores(scores, factor, softcap, None, key, (), None)
-    return hidden(scores, key, length, query, QUERIES, left, CAUSAL)
+        scores = turned_scores(scores, factor[None, :], softcap, None, key, (), None)
+    if CAUSAL or left is not None:
+        return hidden(scores, key, length, query, QUERIES, left, CAUSAL)
+    if key + scores.shape[0] > length:
+        scores = hidden(scores, key, length, query, QUERIES, left, CAUSAL)
+    return scores
+
+
+@tlx_xdsl.jit
+def factors_of(factor, field, COLUMNS: tl.constexpr):
+    """What multiplies the scores of each query: `factor`, and what undoes the power of two of its row, if it has one.
+
+    It is no less than the smallest normal number: zero times minus infinity, the score of a hidden key, would be NaN.
+    """
+    factors = tl.full((COLUMNS,), factor, tl.float32)
+    if field is not None:
+        factors = factors * power(field - (TOP - 127))
+    return tl.maximum(factors, 2.0**-126)
 
 
 @tlx_xdsl.jit
@@ -220,13 +234,14 @@ def attend_columns(
         tile, split, head, batch = place_of(item, TILES, SPLITS, KV_HEADS)
         length = length_of(lengths_ptr, batch, KEYS)
         begin, end = blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N)
-        factor = sm_scale * scale_of(k_scale_ptr, batch, head, k_scale_batch, k_scale_head)
+        k_scale = scale_of(k_scale_ptr, batch, head, k_scale_batch, k_scale_head)
         query, q_heads, is_row = rows_of(tile, head, GROUP, QUERIES, COLUMNS)
         at = batch.to(tl.int64) * q_batch + q_heads.to(tl.int64) * q_head + query.to(tl.int64) * q_row
         at = at * UNIT
         field = exponents_of(q_ptr, at, is_row, DIM * UNIT, PIECE, PIECES) if IS_SCALED else None
         put_queries(q, q_ptr, at, is_row, field, DIM * UNIT, PIECES)
-        scale = factor * LOG2_E if softcap is None else LOG2_E
+        factor = factors_of(sm_scale * k_scale, field, COLUMNS)
+        scale = factor * LOG2_E if softcap is None else tl.full((COLUMNS,), LOG2_E, tl.float32)
         m = tl.full((COLUMNS,), float("-inf"), tl.float32)
         total = tl.zeros((BLOCK_N, COLUMNS), tl.float32)
         acc = zeros_of(V_PIECE, COLUMNS, V_PIECES)
@@ -248,7 +263,7 @@ def attend_columns(
                 values += (load_values(v_block[piece], dtype),)
             tlx.barrier_arrive(v_empty[stage])
             scores = tlx.async_dot_wait(0, scores)
-            scores = visible(scores, field, factor, softcap, key, length, query, QUERIES, left, CAUSAL)
+            scores = visible(scores, factor, softcap, key, length, query, QUERIES, left, CAUSAL)
             weights, m, total, alpha = softmax_of_columns(scores, scale, m, total)
             acc = with_values(columns_times(acc, alpha), values, weights.to(dtype), p[0])
             stage, phase = next_place(stage, phase, NUM_STAGES)

@@ -44,19 +44,19 @@ def half_of(block, half: tl.constexpr, COUNT: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def hand_over(weights, factor, p, factors, p_full, p_empty, turn):
-    """Give the groups that have the sums the probabilities of a block, or none, and factors of rows before them."""
-    tlx.barrier_wait(p_empty[0], turn ^ 1)
+def hand_over(weights, p, factors, factor, p_full, p_empty, turn):
+    """The first group: give the second one probabilities, or none, and factors of rows."""
+    tlx.barrier_wait(p_empty, turn ^ 1)
     if weights is not None:
-        tlx.local_store(p[0], weights.to(tlx.dtype_of(p)))
-    tlx.local_store(factors[0], factor)
-    tlx.barrier_arrive(p_full[0])
-    return turn ^ 1
+        tlx.local_store(p, weights)
+    tlx.local_store(factors, factor)
+    tlx.fence_async_shared()
+    tlx.barrier_arrive(p_full)
 
 
 @tlx_xdsl.jit
 def in_strips(acc):
-    """Sums in pieces of 8 columns: for those to change layout on their way to memory, little shared memory is enough."""
+    """Sums in pieces of 8 columns: those change layout on their way to memory through little shared memory."""
     strips = ()
     for piece in tl.static_range(len(acc)):
         strips += halves_of(acc[piece])
@@ -89,9 +89,9 @@ def attention_mla(
     p = tlx.local_alloc((ROWS, BLOCK_N), dtype, 1)
     factors = tlx.local_alloc((ROWS,), tl.float32, 1)
     full = tlx.alloc_barriers(NUM_STAGES)
-    empty = tlx.alloc_barriers(NUM_STAGES, 3)
+    empty = tlx.alloc_barriers(NUM_STAGES, 2)
     p_full = tlx.alloc_barriers(1)
-    p_empty = tlx.alloc_barriers(1, 2)
+    p_empty = tlx.alloc_barriers(1)
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
@@ -100,12 +100,10 @@ def attention_mla(
                 ITEMS, TILES, SPLITS, 1, QUERIES, KEYS, None, BLOCK_N, NUM_STAGES, PIECES, 0, PAGE, PART,
             )  # fmt: skip
 
-        with tlx.async_task(num_warps=4, registers=112):  # scores
+        with tlx.async_task(num_warps=4, registers=240):  # scores, and the first half of the columns
             stage = 0
             phase = 0
             turn = 0
-            queries = block_of(q, 0, PIECES)
-            scale = sm_scale * LOG2_E
             for item in range(tl.program_id(0), ITEMS, tl.num_programs(0)):
                 tile, split, _, batch = place_of(item, TILES, SPLITS, 1)
                 length = length_of(lengths_ptr, batch, KEYS)
@@ -115,37 +113,36 @@ def attention_mla(
                 put_queries(q, q_ptr, at * UNIT, is_row, DIM * UNIT, PIECES)
                 m = tl.full((ROWS,), float("-inf"), tl.float32)
                 total = tl.zeros((ROWS,), tl.float32)
-                if begin < end:
+                acc = zeros_of(ROWS, PIECE, HALF_PIECES)
+                for number in range(begin, end):
+                    key = number * BLOCK_N
+                    block = block_of(kv, stage, PIECES)
                     tlx.barrier_wait(full[stage], phase)
-                    scores = tlx.async_dot_wait(0, scores_of(queries, block_of(kv, stage, PIECES)))
-                    for number in range(begin, end - 1):
-                        tlx.barrier_arrive(empty[stage])
-                        stage, phase = next_place(stage, phase, NUM_STAGES)
-                        tlx.barrier_wait(full[stage], phase)
-                        following = scores_of(queries, block_of(kv, stage, PIECES))
-                        if CAUSAL:
-                            scores = hidden(scores, number * BLOCK_N, length, query, QUERIES, None, CAUSAL)
-                        weights, m, total, alpha = next_softmax(scores, scale, m, total, True)
-                        turn = hand_over(weights, alpha, p, factors, p_full, p_empty, turn)
-                        scores = tlx.async_dot_wait(0, following)
-                    key = (end - 1) * BLOCK_N
+                    scores = tlx.async_dot_wait(0, scores_of(block_of(q, 0, PIECES), block))
                     scores = hidden(scores, key, length, query, QUERIES, None, CAUSAL)
-                    weights, m, total, alpha = next_softmax(scores, scale, m, total, True)
+                    weights, m, total, alpha = next_softmax(scores, sm_scale * LOG2_E, m, total, True)
                     if lengths_ptr is not None and key + BLOCK_N > length:
-                        clear_after(block_of(kv, stage, PIECES), length - key)
-                    turn = hand_over(weights, alpha, p, factors, p_full, p_empty, turn)
+                        clear_after(half_of(block, 0, 2 * HALF_PIECES), length - key)
+                    rounded = weights.to(dtype)
+                    hand_over(rounded, p[0], factors[0], alpha, p_full[0], p_empty[0], turn)
+                    turn = turn ^ 1
+                    acc = wait_for(add_values(rounded, half_of(block, 0, HALF_PIECES), times(acc, alpha)))
                     tlx.barrier_arrive(empty[stage])
                     stage, phase = next_place(stage, phase, NUM_STAGES)
 
                 if DIRECT:
                     m, total, factor = normalised(m, total, None, True)
-                    turn = hand_over(None, factor, p, factors, p_full, p_empty, turn)
+                    hand_over(None, p[0], factors[0], factor, p_full[0], p_empty[0], turn)
+                    turn = turn ^ 1
+                    place = (batch, heads, query, is_row)
+                    strips = in_strips(times(acc, factor))
+                    store_result(out_ptr, strips, place, out_batch, out_head, out_row, V_DIM, UNIT)
                 else:
                     row = (batch * GROUP + heads) * QUERIES + query
+                    store_sums(sums_ptr, in_strips(acc), split, row, is_row, TOTAL_ROWS, V_DIM * UNIT)
                     store_totals(sums_ptr, m, total, split, row, is_row, SPLITS, TOTAL_ROWS, V_DIM * UNIT)
 
-        with tlx.async_task(num_warps=4, replicate=2, registers=184):  # sums of one half of the columns each
-            half: tl.constexpr = tlx.async_task_replica_id()
+        with tlx.async_task(num_warps=4, registers=240):  # the second half
             stage = 0
             phase = 0
             turn = 0
@@ -159,9 +156,9 @@ def attention_mla(
                     tlx.barrier_wait(full[stage], phase)
                     tlx.barrier_wait(p_full[0], turn)
                     acc = times(acc, tlx.local_load(factors[0]))
-                    weights = tlx.local_load(p[0])
+                    values = half_of(block_of(kv, stage, PIECES), 1, HALF_PIECES)
+                    acc = wait_for(add_values(p[0], values, acc))
                     tlx.barrier_arrive(p_empty[0])
-                    acc = wait_for(add_values(weights, half_of(block_of(kv, stage, PIECES), half, HALF_PIECES), acc))
                     tlx.barrier_arrive(empty[stage])
                     turn = turn ^ 1
                     stage, phase = next_place(stage, phase, NUM_STAGES)
@@ -172,7 +169,7 @@ def attention_mla(
                     tlx.barrier_arrive(p_empty[0])
                     turn = turn ^ 1
                     place = (batch, heads, query, is_row)
-                    store_result(out_ptr, in_strips(acc), place, out_batch, out_head, out_row, V_DIM, UNIT, half * HALF)
+                    store_result(out_ptr, in_strips(acc), place, out_batch, out_head, out_row, V_DIM, UNIT, HALF)
                 else:
                     row = (batch * GROUP + heads) * QUERIES + query
-                    store_sums(sums_ptr, in_strips(acc), split, row, is_row, TOTAL_ROWS, V_DIM * UNIT, half * HALF)
+                    store_sums(sums_ptr, in_strips(acc), split, row, is_row, TOTAL_ROWS, V_DIM * UNIT, HALF)
