@@ -34,8 +34,8 @@ MAX_DIM, MAX_V_DIM = 576, 512
 DIM_STEP, V_DIM_STEP = 8, 2 * PIECE
 """What they are multiples of: 16 bytes, and a piece for each warp group."""
 
-KEYS = 64
-"""Those of a block."""
+KEYS = 32
+"""Those of a block. Two blocks of 64 leave no room for what the results go through; three of 32 do."""
 
 
 def attention_mla(
@@ -75,9 +75,10 @@ def attention_mla_launch(
 
 
 def blocks_for(dim: int) -> Blocks:
-    """Blocks of KEYS rows, and as many as fit beside the queries and the probabilities."""
+    """Blocks of KEYS rows, and as many as fit beside the queries, the probabilities, and the sums on their way."""
     width = -(-dim // PIECE) * PIECE
-    free = SHARED_BYTES - CONSUMER_ROWS * (width * 2 + KEYS * 2 + 4)
+    sums = 2 * CONSUMER_ROWS * PIECE * 4
+    free = SHARED_BYTES - CONSUMER_ROWS * (width * 2 + KEYS * 2 + 4) - sums
     return Blocks(KEYS, min(free // (KEYS * width * 2), 6), 1)
 
 

@@ -55,24 +55,6 @@ def hand_over(weights, p, factors, factor, p_full, p_empty, turn):
 
 
 @tlx_xdsl.jit
-def in_strips(acc):
-    """Sums in pieces of 8 columns: those change layout on their way to memory through little shared memory."""
-    strips = ()
-    for piece in tl.static_range(len(acc)):
-        strips += halves_of(acc[piece])
-    return strips
-
-
-@tlx_xdsl.jit
-def halves_of(x):
-    """A matrix in pieces of 8 columns."""
-    if x.shape[1] == 8:
-        return (x,)
-    left, right = tl.split(tl.permute(tl.reshape(x, (x.shape[0], 2, x.shape[1] // 2)), (0, 2, 1)))
-    return halves_of(left) + halves_of(right)
-
-
-@tlx_xdsl.jit
 def attention_mla(
     q_ptr, k_desc, out_ptr, sums_ptr, lengths_ptr, table_ptr, sm_scale,
     q_batch, q_head, q_row, out_batch, out_head, out_row,
@@ -135,11 +117,10 @@ def attention_mla(
                     hand_over(None, p[0], factors[0], factor, p_full[0], p_empty[0], turn)
                     turn = turn ^ 1
                     place = (batch, heads, query, is_row)
-                    strips = in_strips(times(acc, factor))
-                    store_result(out_ptr, strips, place, out_batch, out_head, out_row, V_DIM, UNIT)
+                    store_result(out_ptr, times(acc, factor), place, out_batch, out_head, out_row, V_DIM, UNIT)
                 else:
                     row = (batch * GROUP + heads) * QUERIES + query
-                    store_sums(sums_ptr, in_strips(acc), split, row, is_row, TOTAL_ROWS, V_DIM * UNIT)
+                    store_sums(sums_ptr, acc, split, row, is_row, TOTAL_ROWS, V_DIM * UNIT)
                     store_totals(sums_ptr, m, total, split, row, is_row, SPLITS, TOTAL_ROWS, V_DIM * UNIT)
 
         with tlx.async_task(num_warps=4, registers=240):  # the second half
@@ -169,7 +150,7 @@ def attention_mla(
                     tlx.barrier_arrive(p_empty[0])
                     turn = turn ^ 1
                     place = (batch, heads, query, is_row)
-                    store_result(out_ptr, in_strips(acc), place, out_batch, out_head, out_row, V_DIM, UNIT, HALF)
+                    store_result(out_ptr, acc, place, out_batch, out_head, out_row, V_DIM, UNIT, HALF)
                 else:
                     row = (batch * GROUP + heads) * QUERIES + query
-                    store_sums(sums_ptr, in_strips(acc), split, row, is_row, TOTAL_ROWS, V_DIM * UNIT, HALF)
+                    store_sums(sums_ptr, acc, split, row, is_row, TOTAL_ROWS, V_DIM * UNIT, HALF)
