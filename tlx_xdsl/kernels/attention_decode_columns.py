@@ -194,12 +194,12 @@ def visible(scores, factor, softcap, key, length, query, QUERIES, left, CAUSAL: 
 def factors_of(factor, field, COLUMNS: tl.constexpr):
     """What multiplies the scores of each query: `factor`, and what undoes the power of two of its row, if it has one.
 
-    It is no less than the smallest normal number: zero times minus infinity, the score of a hidden key, would be NaN.
+    None is less than the smallest normal number: zero times minus infinity, the score of a hidden key, would be NaN.
     """
     factors = tl.full((COLUMNS,), factor, tl.float32)
     if field is not None:
         factors = factors * power(field - (TOP - 127))
-    return tl.maximum(factors, 2.0**-126)
+    return tl.where(tl.abs(factors) < 2.0**-126, 2.0**-126, factors)
 
 
 @tlx_xdsl.jit
