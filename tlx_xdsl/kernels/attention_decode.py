@@ -14,10 +14,14 @@ from typing import Any, NamedTuple
 from tlx_xdsl.kernels import operator_attention_decode
 from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS
 from tlx_xdsl.kernels.attention_decode_config import (
+    FP8_CONSUMER_REGISTERS,
     FP8_REGISTERS,
     MAX_REGISTERS,
     blocks_for,
+    columns_for,
     decode_pieces,
+    fp8_blocks_for,
+    fp8_pieces,
     splits_for,
 )
 from tlx_xdsl.kernels.attention_decode_device import attention_decode as decode_kernel
@@ -177,11 +181,17 @@ def _launches(
     check_hopper(_NAME, queries)
 
     group = heads // kv_heads
-    blocks = blocks_for(dim, v_dim, problem.k.element_bytes)
+    pieces, v_pieces = decode_pieces(dim), decode_pieces(v_dim)
+    rows_of_tile = CONSUMER_ROWS
+    if problem.is_fp8:
+        rows_of_tile = columns_for(count * group, v_dim)
+        pieces, v_pieces = fp8_pieces(dim), fp8_pieces(v_dim)
+        blocks = fp8_blocks_for(dim, v_dim)
+    else:
+        blocks = blocks_for(dim, v_dim)
     page = blocks.keys if pages is None else int(k.shape[2])
     part = min(page, blocks.keys)
-    pieces, v_pieces = decode_pieces(dim), decode_pieces(v_dim)
-    tiles = -(-count * group // CONSUMER_ROWS)
+    tiles = -(-count * group // rows_of_tile)
     programs = programs or multiprocessors(queries) * blocks.resident
     splits = splits or splits_for(batch * kv_heads * tiles, -(-length // blocks.keys), programs)
     items, rows = batch * kv_heads * tiles * splits, batch * heads * count
@@ -225,9 +235,11 @@ def _launches(
         "PART": part,
         "UNIT": unit,
     }
-    kernel, registers = decode_kernel, MAX_REGISTERS[blocks.resident]
-    if problem.is_fp8:
-        kernel, (registers, constexprs["REGISTERS"]) = fp8_kernel, FP8_REGISTERS[blocks.resident]
+    if not problem.is_fp8:
+        kernel, registers = decode_kernel, MAX_REGISTERS[blocks.resident]
+    else:
+        kernel, registers = fp8_kernel, FP8_REGISTERS
+        constexprs |= {"COLUMNS": rows_of_tile, "REGISTERS": FP8_CONSUMER_REGISTERS}
         arguments |= {"k_scale_ptr": k_scale, "v_scale_ptr": v_scale}
         arguments |= scale_strides("k_scale", problem.k_scale) | scale_strides("v_scale", problem.v_scale)
     device = queries.device

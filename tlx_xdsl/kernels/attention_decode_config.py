@@ -12,8 +12,8 @@ PIECE = 64
 MAX_REGISTERS = {1: None, 2: 128}
 """Registers of a thread at the launch, by the programs of a multiprocessor; the consumer gets the producer's."""
 
-FP8_REGISTERS = {1: (168, 240), 2: (80, 152)}
-"""The same with a task that converts 8-bit blocks, and those of the consumer."""
+FP8_REGISTERS, FP8_CONSUMER_REGISTERS = 128, 232
+"""The same of caches in 8 bits, whose programs are RESIDENT, and those of the consumer."""
 
 MAX_SPLITS = 64
 """Parts of a head's keys, which one program merges at once."""
@@ -49,22 +49,39 @@ _ELEMENT_BYTES = 2
 """Of what is multiplied."""
 
 
-def blocks_for(dim: int, v_dim: int, element_bytes: int = _ELEMENT_BYTES) -> Blocks:
+def blocks_for(dim: int, v_dim: int) -> Blocks:
     """Blocks of some 32 KB of K and V, and as many as fit beside the queries, and the sums on their way to memory.
 
-    Those are in the order of the products' results, and change to that of rows through shared memory. Of a cache in 8
-    bits there is one block more, in 16 bits.
+    Those are in the order of the products' results, and change to that of rows through shared memory.
     """
     width, v_pieces = decode_pieces(dim).width, decode_pieces(v_dim)
     v_width = v_pieces.width
-    # With blocks of 128 keys, three tasks of two programs have too few registers.
-    keys = 128 if width + v_width <= 128 and element_bytes == _ELEMENT_BYTES else 64
+    keys = 128 if width + v_width <= 128 else 64
     resident = RESIDENT if width <= 128 and v_width <= 128 else 1
     free = SHARED_BYTES // resident - CONSUMER_ROWS * (width * _ELEMENT_BYTES + v_pieces.elements * 4)
-    block = keys * (width + v_width)
-    if element_bytes < _ELEMENT_BYTES:
-        free -= block * _ELEMENT_BYTES
-    return Blocks(keys, min(free // (block * element_bytes), 6), resident)
+    return Blocks(keys, min(free // (keys * (width + v_width) * _ELEMENT_BYTES), 6), resident)
+
+
+def columns_for(rows: int, v_dim: int) -> int:
+    """Queries that are the columns of a product with a cache in 8 bits: a power of two, as many as there are rows.
+
+    Their sums are in the registers of one warp group.
+    """
+    return min(max(8, 1 << (rows - 1).bit_length()), 64 if v_dim <= 128 else 32)
+
+
+FP8_STAGES = 2
+"""Blocks of a cache in 8 bits that a program has in shared memory: 3, 4 and 6 were up to 5 % slower on an H200."""
+
+
+def fp8_blocks_for(dim: int, v_dim: int) -> Blocks:
+    """Of a cache in 8 bits: blocks of some 16 KB, or of 32 KB where a head has more than 128 elements."""
+    return Blocks(128 if fp8_pieces(dim).width + fp8_pieces(v_dim).width <= 128 else 64, FP8_STAGES, RESIDENT)
+
+
+def fp8_pieces(dim: int) -> Pieces:
+    """Pieces of a head in 8 bits: those of V are rows of a product's left operand, which are 64 or more."""
+    return pieces_of(dim, 64 if dim <= 64 else 128)
 
 
 def decode_pieces(dim: int) -> Pieces:

@@ -148,8 +148,7 @@ def attention_decode(
         with tlx.async_task(num_warps=4, registers=232):  # consumer
             attend(
                 q, k, v, k_full, v_full, k_empty, v_empty,
-                q_ptr, out_ptr, sums_ptr, lengths_ptr, None, None, sm_scale,
-                q_batch, q_head, q_row, out_batch, out_head, out_row, 0, 0, 0, 0,
+                q_ptr, out_ptr, sums_ptr, lengths_ptr, sm_scale, q_batch, q_head, q_row, out_batch, out_head, out_row,
                 ITEMS, TILES, SPLITS, KV_HEADS, GROUP, QUERIES, KEYS, TOTAL_ROWS, DIM, V_DIM, left, softcap,
                 BLOCK_N, NUM_STAGES, PIECES, V_PIECES, CAUSAL, DIRECT, UNIT,
             )  # fmt: skip

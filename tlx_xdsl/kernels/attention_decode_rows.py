@@ -1,7 +1,6 @@
 """The consumer of attention to a long cache: items of rows, splits of their keys, and what it leaves of each.
 
-`attention_decode_device` says what rows, splits and items are. K and V are in rings of 16-bit blocks, whoever fills
-them.
+`attention_decode_device` says what rows, splits and items are.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -23,9 +22,6 @@ from tlx_xdsl.kernels.attention_pieces import (
 )
 from tlx_xdsl.kernels.attention_scores import LOG2_E, next_softmax, normalised, turned_scores
 from tlx_xdsl.kernels.rings import next_place
-
-TOP = tl.constexpr(127 + 14)
-"""The exponent field, in f32, of the largest numbers of a row of queries that is scaled."""
 
 
 @tlx_xdsl.jit
@@ -78,50 +74,21 @@ def clear_after(block, rows):
 
 
 @tlx_xdsl.jit
-def scale_of(scale_ptr, batch, head, batch_stride, head_stride):
-    """The scale of a head of K or V; 1 without any."""
-    if scale_ptr is None:
-        return 1.0
-    return tl.load(scale_ptr + batch * batch_stride + head * head_stride)
-
-
-@tlx_xdsl.jit
-def exponents_of(q_ptr, at, is_row, DIM, PIECE: tl.constexpr, PIECES: tl.constexpr):
-    """The exponent field of each row's largest number, within what a power of two can undo."""
-    top = tl.zeros((ROWS,), tl.float32)
-    for piece in tl.static_range(PIECES):
-        columns = piece * PIECE + tl.arange(0, PIECE)
-        inside = is_row[:, None] & (columns < DIM)[None, :]
-        values = tl.load(q_ptr + at[:, None] + columns[None, :], inside, 0.0).to(tl.float32)
-        top = tl.maximum(top, tl.max(tl.abs(values), 1))
-    field = top.to(tl.int32, bitcast=True) >> 23
-    return tl.minimum(tl.maximum(field, 15), 254)
-
-
-@tlx_xdsl.jit
-def power(field):
-    """The power of two in f32 with an exponent field."""
-    return (field << 23).to(tl.float32, bitcast=True)
-
-
-@tlx_xdsl.jit
-def rows_of(tile, head, GROUP, QUERIES):
-    """Query and head of each row of a tile, and whether there is one."""
-    rows = tile * ROWS + tl.arange(0, ROWS)
+def rows_of(tile, head, GROUP, QUERIES, COUNT: tl.constexpr = ROWS):
+    """Query and head of each of the COUNT rows of a tile, and whether there is one."""
+    rows = tile * COUNT + tl.arange(0, COUNT)
     query = rows // GROUP
     return query, head * GROUP + rows % GROUP, query < QUERIES
 
 
 @tlx_xdsl.jit
-def put_queries(q, q_ptr, at, is_row, field, DIM, PIECES: tl.constexpr):
-    """Write the rows at `at` to shared memory; those with a `field` are multiplied, see `exponents_of`."""
+def put_queries(q, q_ptr, at, is_row, DIM, PIECES: tl.constexpr):
+    """Write the rows at `at` to shared memory."""
     PIECE: tl.constexpr = q[0].shape[-1]
     for piece in tl.static_range(PIECES):
         columns = piece * PIECE + tl.arange(0, PIECE)
         inside = is_row[:, None] & (columns < DIM)[None, :]
         values = tl.load(q_ptr + at[:, None] + columns[None, :], inside, 0.0)
-        if field is not None:
-            values = (values.to(tl.float32) * power(TOP + 127 - field)[:, None]).to(tlx.dtype_of(q))
         tlx.local_store(as_matrix(q[piece]), values)
     tlx.fence_async_shared()
 
@@ -164,12 +131,10 @@ def store_totals(sums_ptr, m, total, split, row, is_row, SPLITS, TOTAL_ROWS, V_D
 
 @tlx_xdsl.jit
 def weights_of(
-    scores, m, total, field, factor, softcap, key, length, query, QUERIES, left, CAUSAL: tl.constexpr,
+    scores, m, total, factor, softcap, key, length, query, QUERIES, left, CAUSAL: tl.constexpr,
     IS_LAST: tl.constexpr,
 ):  # fmt: skip
     """Probabilities of a block, as `next_softmax`. The end of the keys is in an item's last block, if in any."""
-    if field is not None:
-        scores = scores * power(field - (TOP - 127))[:, None]
     if softcap is not None:
         scores = turned_scores(scores, factor, softcap, None, key, (), None)
     if IS_LAST or CAUSAL or left is not None:
@@ -179,41 +144,13 @@ def weights_of(
 
 @tlx_xdsl.jit
 def attend_blocks(
-    q, k, v, barriers, stage, phase, acc, m, total, field, factor, softcap, begin, end, length, query, QUERIES, left,
+    q, k, v, barriers, stage, phase, acc, m, total, factor, softcap, begin, end, length, query, QUERIES, left,
     BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PIECES: tl.constexpr, V_PIECES: tl.constexpr,
     CAUSAL: tl.constexpr, IS_CUT: tl.constexpr,
 ):  # fmt: skip
-    """The blocks of an item, one product after the other. IS_CUT: memory after the end of the keys may hold NaN."""
-    k_full, v_full, k_empty, v_empty = barriers
-    dtype: tl.constexpr = tlx.dtype_of(q)
-    for block in range(begin, end):
-        key = block * BLOCK_N
-        tlx.barrier_wait(k_full[stage], phase)
-        scores = tlx.async_dot_wait(0, scores_of(block_of(q, 0, PIECES), block_of(k, stage, PIECES)))
-        tlx.barrier_arrive(k_empty[stage])
-        weights, m, total, alpha = weights_of(
-            scores, m, total, field, factor, softcap, key, length, query, QUERIES, left, CAUSAL, True
-        )
-        acc = times(acc, alpha)
-        tlx.barrier_wait(v_full[stage], phase)
-        v_block = block_of(v, stage, V_PIECES)
-        if IS_CUT and key + BLOCK_N > length:
-            clear_after(v_block, length - key)
-        acc = wait_for(add_values(weights.to(dtype), v_block, acc))
-        tlx.barrier_arrive(v_empty[stage])
-        stage, phase = next_place(stage, phase, NUM_STAGES)
-    return acc, m, total, stage, phase
+    """One block of an item or more: while one is multiplied with V, so is the next one of K with the queries.
 
-
-@tlx_xdsl.jit
-def attend_blocks_ahead(
-    q, k, v, barriers, stage, phase, acc, m, total, field, factor, softcap, begin, end, length, query, QUERIES, left,
-    BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PIECES: tl.constexpr, V_PIECES: tl.constexpr,
-    CAUSAL: tl.constexpr, IS_CUT: tl.constexpr,
-):  # fmt: skip
-    """The same of one block or more: while a block is multiplied with V, so is the next one of K with the queries.
-
-    Needs two stages or more.
+    Needs two stages or more. IS_CUT: memory after the end of the keys may hold NaN.
     """
     k_full, v_full, k_empty, v_empty = barriers
     dtype: tl.constexpr = tlx.dtype_of(q)
@@ -222,7 +159,7 @@ def attend_blocks_ahead(
     tlx.barrier_arrive(k_empty[stage])
     for block in range(begin, end - 1):
         weights, m, total, alpha = weights_of(
-            scores, m, total, field, factor, softcap, block * BLOCK_N, length, query, QUERIES, left, CAUSAL, False
+            scores, m, total, factor, softcap, block * BLOCK_N, length, query, QUERIES, left, CAUSAL, False
         )
         acc = times(acc, alpha)
         rounded = weights.to(dtype)
@@ -239,7 +176,7 @@ def attend_blocks_ahead(
         phase = next_phase
     key = (end - 1) * BLOCK_N
     weights, m, total, alpha = weights_of(
-        scores, m, total, field, factor, softcap, key, length, query, QUERIES, left, CAUSAL, True
+        scores, m, total, factor, softcap, key, length, query, QUERIES, left, CAUSAL, True
     )
     acc = times(acc, alpha)
     tlx.barrier_wait(v_full[stage], phase)
@@ -254,18 +191,13 @@ def attend_blocks_ahead(
 @tlx_xdsl.jit
 def attend(
     q, k, v, k_full, v_full, k_empty, v_empty,
-    q_ptr, out_ptr, sums_ptr, lengths_ptr, k_scale_ptr, v_scale_ptr, sm_scale,
-    q_batch, q_head, q_row, out_batch, out_head, out_row, k_scale_batch, k_scale_head, v_scale_batch, v_scale_head,
+    q_ptr, out_ptr, sums_ptr, lengths_ptr, sm_scale, q_batch, q_head, q_row, out_batch, out_head, out_row,
     ITEMS, TILES, SPLITS, KV_HEADS, GROUP, QUERIES, KEYS, TOTAL_ROWS, DIM, V_DIM, left, softcap,
     BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, PIECES: tl.constexpr, V_PIECES: tl.constexpr,
     CAUSAL: tl.constexpr, DIRECT: tl.constexpr, UNIT: tl.constexpr,
 ):  # fmt: skip
     """Consumer: the results of its items, or their parts, from the blocks in the rings."""
-    dtype: tl.constexpr = tlx.dtype_of(q)
-    PIECE: tl.constexpr = q[0].shape[-1]
     V_PIECE: tl.constexpr = v[0].shape[-1]
-    # bf16 has numbers that fp16 has not: such rows are multiplied by powers of two, which the scores undo.
-    IS_SCALED: tl.constexpr = dtype != q_ptr.dtype.element_ty
     barriers = (k_full, v_full, k_empty, v_empty)
     stage = 0
     phase = 0
@@ -273,29 +205,18 @@ def attend(
         tile, split, head, batch = place_of(item, TILES, SPLITS, KV_HEADS)
         length = length_of(lengths_ptr, batch, KEYS)
         begin, end = blocks_of(split, length, left, QUERIES, SPLITS, BLOCK_N)
-        factor = sm_scale * scale_of(k_scale_ptr, batch, head, k_scale_batch, k_scale_head)
         query, q_heads, is_row = rows_of(tile, head, GROUP, QUERIES)
         at = batch.to(tl.int64) * q_batch + q_heads.to(tl.int64) * q_head + query.to(tl.int64) * q_row
-        at = at * UNIT
-        field = exponents_of(q_ptr, at, is_row, DIM * UNIT, PIECE, PIECES) if IS_SCALED else None
-        put_queries(q, q_ptr, at, is_row, field, DIM * UNIT, PIECES)
+        put_queries(q, q_ptr, at * UNIT, is_row, DIM * UNIT, PIECES)
         m = tl.full((ROWS,), float("-inf"), tl.float32)
         total = tl.zeros((ROWS,), tl.float32)
         acc = zeros_of(ROWS, V_PIECE, V_PIECES)
-        if NUM_STAGES == 1:
+        if begin < end:
             acc, m, total, stage, phase = attend_blocks(
-                q, k, v, barriers, stage, phase, acc, m, total, field, factor, softcap, begin, end, length, query,
-                QUERIES, left, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, CAUSAL, lengths_ptr is not None,
-            )  # fmt: skip
-        elif begin < end:
-            acc, m, total, stage, phase = attend_blocks_ahead(
-                q, k, v, barriers, stage, phase, acc, m, total, field, factor, softcap, begin, end, length, query,
+                q, k, v, barriers, stage, phase, acc, m, total, sm_scale, softcap, begin, end, length, query,
                 QUERIES, left, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, CAUSAL, lengths_ptr is not None,
             )  # fmt: skip
 
-        if v_scale_ptr is not None:
-            of_values = scale_of(v_scale_ptr, batch, head, v_scale_batch, v_scale_head)
-            acc = times(acc, tl.full((ROWS,), of_values, tl.float32))
         place = (batch, q_heads, query, is_row)
         if DIRECT:
             m, total, factor = normalised(m, total, None, True)

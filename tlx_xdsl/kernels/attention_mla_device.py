@@ -92,7 +92,7 @@ def attention_mla(
                 begin, end = blocks_of(split, length, None, QUERIES, SPLITS, BLOCK_N)
                 query, heads, is_row = rows_of(tile, 0, GROUP, QUERIES)
                 at = batch.to(tl.int64) * q_batch + heads.to(tl.int64) * q_head + query.to(tl.int64) * q_row
-                put_queries(q, q_ptr, at * UNIT, is_row, None, DIM * UNIT, PIECES)
+                put_queries(q, q_ptr, at * UNIT, is_row, DIM * UNIT, PIECES)
                 m = tl.full((ROWS,), float("-inf"), tl.float32)
                 total = tl.zeros((ROWS,), tl.float32)
                 acc = zeros_of(ROWS, PIECE, HALF_PIECES)

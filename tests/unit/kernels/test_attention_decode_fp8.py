@@ -1,5 +1,7 @@
 """`attention_decode` with caches in e4m3 in the interpreter: scales, pages, queries of any size; what it refuses."""
 
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -119,12 +121,40 @@ def test_scales_of_other_caches_are_refused():
         attention_decode(same[:, :, :1], same, same, v_scale=ONE)
 
 
+@pytest.mark.parametrize("queries", [1, 4, 8, 16] if volume.is_full() else [4])
+def test_columns(queries):
+    """4 to 64 rows of queries, which are 8 to 64 columns of the products."""
+    run([70, 150], heads=(8, 2), queries=queries, scales=(BY_HEAD, ONE), causal=True)
+
+
 @pytest.mark.backend
-def test_compiled():
-    """Two programs fit on a multiprocessor; 16 elements of 8 bits are loaded at a time, and converted by pairs."""
-    q, k = np.empty((2, 32, 1, 128), DTYPES["bf16"]), np.empty((2, 8, 1024, 128), E4M3)
+@pytest.mark.parametrize("dim", [64, 128, 256] if volume.is_full() else [128])
+def test_ptx(dim):
+    """What ptxas gets, on data: K and V are read without conflicts of banks."""
+    q, k, v = (
+        random(1, 4, 1, dim, kind=DTYPES["bf16"], seed=1),
+        *(random(1, 1, 130, dim, kind=E4M3, seed=s) for s in (2, 3)),
+    )
+    out = poisoned(q.shape, q.dtype)
+    result = attention_decode_launch(q, k, v, out, splits=1, programs=1).interpret(jobs=1, stage="ptx", profile=True)
+    assert result.warnings == ()
+    assert relative_error(out, expected(q, scaled(k, None), scaled(v, None), [130], dim**-0.5)) < TOLERANCE["bf16"]
+    reads = {}
+    for (path, line), found in result.ptx.traffic.items():
+        text = Path(path).read_text().splitlines()[line - 1] if Path(path).is_file() else ""
+        if "local_load(matrix, layout=layout)" in text:
+            reads[line] = found.shared
+    assert len(reads) == 2
+    assert all(each.taken == each.least > 0 for each in reads.values())
+
+
+@pytest.mark.backend
+@pytest.mark.parametrize(("queries", "dim"), [(1, 128), (8, 128), (1, 256)] if volume.is_full() else [(1, 128)])
+def test_compiled(queries, dim):
+    """Each element is converted once, two by an instruction; products are in flight together, and nothing spills."""
+    q, k = np.empty((2, 32, queries, dim), DTYPES["bf16"]), np.empty((2, 8, 1024, dim), E4M3)
     result = compiled(attention_decode_launch(q, k, k, q, splits=2).parts[0])
-    assert result.resources.registers == 80
-    assert result.resources.spill_store_bytes <= 48
-    assert result.ptx.count("cvt.rn.f16x2.e4m3x2") == 2 * 64 * 128 // 128 // 2
+    assert result.resources.registers == 128
+    assert result.resources.spill_store_bytes == 0
+    assert result.ptx.count("cvt.rn.f16x2.e4m3x2") == 2 * 64 * dim // 128 // 2
     assert result.warnings == ()
