@@ -1,0 +1,169 @@
+"""Gradients of normalised rows of which each CTA of a cluster has a piece."""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportOptionalOperand=false
+# pyright: reportAttributeAccessIssue=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.kernels.norm_pipelined_rows import (
+    PLACES,
+    centre,
+    differences,
+    hand_over,
+    handed_over,
+    load_factors,
+    load_rows,
+    piece,
+    total_of,
+)
+from tlx_xdsl.kernels.rings import next_place
+
+
+@tlx_xdsl.jit
+def add_two(one, two, other_one, other_two):
+    """How two sums are made at once."""
+    return one + other_one, two + other_two
+
+
+@tlx_xdsl.jit
+def add_three(one, two, three, other_one, other_two, other_three):
+    """How three sums are made at once."""
+    return one + other_one, two + other_two, three + other_three
+
+
+@tlx_xdsl.jit
+def sum_gradient_rows(
+    rings, factors, received, full, empty, loaded, complete, free, start, mine, own, first, ROW_COUNT, clusters,
+    STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, EVEN: tl.constexpr, WARPS: tl.constexpr,
+):  # fmt: skip
+    """The sums of each piece, for all CTAs of the cluster."""
+    inside = None if EVEN else start + tl.arange(0, rings[0][0].shape[0]) >= mine
+    if factors is not None:
+        tlx.barrier_wait(loaded[0], 0)
+    stage = 0
+    phase = 0
+    turn = 0
+    for _ in range(first, ROW_COUNT, clusters):
+        tlx.barrier_wait(full[stage], phase)
+        x, mean = differences(piece(rings[0][stage], WARPS), inside, own, CENTRED)
+        g = piece(rings[1][stage], WARPS)
+        if factors is not None:
+            g = g * piece(factors[0], WARPS)
+        if CENTRED:
+            if inside is not None:
+                g = tl.where(inside, g, 0.0)
+            squares, products, total = tl.reduce((x * x, g * x, g), 0, add_three)
+            hand_over((squares, mean, products, total), received, complete, free, turn, RANKS)
+        else:
+            squares, products = tl.reduce((x * x, g * x), 0, add_two)
+            hand_over((squares, products), received, complete, free, turn, RANKS)
+        tlx.barrier_arrive(empty[stage])
+        turn += 1  # noqa: SIM113
+        stage, phase = next_place(stage, phase, STAGES)
+
+
+@tlx_xdsl.jit
+def write_gradient_rows(
+    dx_ptr, parts_ptr, dx_stride, rings, factors, received, full, empty, loaded, complete, free,
+    count, eps, start, mine, first, ROW_COUNT, clusters,
+    UNIT: tl.constexpr, STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, EVEN: tl.constexpr,
+    WITH_BIAS: tl.constexpr, WARPS: tl.constexpr,
+):  # fmt: skip
+    """Write dx of each piece, when the sums of all CTAs have come; then the cluster's sums of dw and db."""
+    BLOCK: tl.constexpr = rings[0][0].shape[0]
+    columns = start + tl.arange(0, BLOCK)
+    inside = None if EVEN else columns >= mine
+    dweight = tl.zeros((BLOCK,), tl.float32)
+    dbias = tl.zeros((BLOCK,), tl.float32)
+    if factors is not None:
+        tlx.barrier_wait(loaded[0], 0)
+    stage = 0
+    phase = 0
+    turn = 0
+    for row in range(first, ROW_COUNT, clusters):
+        sums = handed_over(received, complete, free, turn, 4 if CENTRED else 2, RANKS)
+        shift = 0.0
+        mean = 0.0
+        if CENTRED:
+            mean, squares = centre(sums, count, 1, BLOCK, EVEN)
+            product = 0.0
+            for rank in tl.static_range(RANKS):
+                product += sums[rank][2] + (sums[rank][1] - mean) * sums[rank][3]
+            shift = total_of(sums, 3) / count
+        else:
+            squares = total_of(sums, 0)
+            product = total_of(sums, 1)
+        scale = tl.rsqrt(squares / count + eps)
+        slope = product * scale / count
+        tlx.barrier_wait(full[stage], phase)
+        h = (piece(rings[0][stage], WARPS) - mean) * scale
+        dy = piece(rings[1][stage], WARPS)
+        g = dy if factors is None else dy * piece(factors[0], WARPS)
+        dx = (g - h * slope - shift) * scale
+        if len(rings) == 3:
+            dx += piece(rings[2][stage], WARPS)
+        tlx.barrier_arrive(empty[stage])
+        target = dx_ptr + row.to(tl.int64) * (dx_stride * UNIT) + columns
+        tl.store(target, dx.to(dx_ptr.dtype.element_ty), inside)
+        if factors is not None:
+            dweight += dy * h
+        if WITH_BIAS:
+            dbias += dy
+        turn += 1  # noqa: SIM113
+        stage, phase = next_place(stage, phase, STAGES)
+    parts = parts_ptr + first.to(tl.int64) * (2 * RANKS * BLOCK) + columns
+    if factors is not None:
+        tl.store(parts, dweight, inside)
+    if WITH_BIAS:
+        tl.store(parts + RANKS * BLOCK, dbias, inside)
+
+
+@tlx_xdsl.jit
+def norm_backward_pipelined_rows(
+    x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, parts_ptr, x_stride, dout_stride, dh_stride, dx_stride,
+    ROW_COUNT, COLUMNS, eps,
+    BLOCK: tl.constexpr, RANKS: tl.constexpr, STAGES: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr,
+    CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr, WARPS: tl.constexpr, SUM_WARPS: tl.constexpr,
+    SUM_REGISTERS: tl.constexpr,
+):  # fmt: skip
+    """dx, and each cluster's sums of dw and db: `parts_ptr` has RANKS * BLOCK of each for each cluster."""
+    count = COLUMNS * UNIT
+    first = tl.program_id(0) // RANKS
+    clusters = tl.num_programs(0) // RANKS
+    mine = tlx.cluster_cta_rank() * BLOCK
+    start = mine if EVEN else tl.minimum(mine, count - BLOCK)
+    own = BLOCK if EVEN else tl.minimum(tl.maximum(count - mine, 0), BLOCK)
+    dtype: tl.constexpr = x_ptr.dtype.element_ty
+    SUMS: tl.constexpr = 4 if CENTRED else 2
+    rings = (tlx.local_alloc((BLOCK,), dtype, STAGES), tlx.local_alloc((BLOCK,), dtype, STAGES))
+    if dh_ptr is not None:
+        rings = (*rings, tlx.local_alloc((BLOCK,), dtype, STAGES))
+    factors = None if weight_ptr is None else tlx.local_alloc((BLOCK,), dtype, 1)
+    loaded = tlx.alloc_barriers(1)
+    received = tlx.local_alloc((SUMS,), tl.float32, PLACES * RANKS)
+    full = tlx.alloc_barriers(STAGES)
+    empty = tlx.alloc_barriers(STAGES, arrive_count=2)
+    complete = tlx.alloc_barriers(PLACES)
+    free = tlx.alloc_barriers(2, arrive_count=RANKS)
+    tlx.cluster_barrier()  # the others run, and their barriers are ready
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            write_gradient_rows(
+                dx_ptr, parts_ptr, dx_stride, rings, factors, received, full, empty, loaded, complete, free,
+                count, eps, start, mine, first, ROW_COUNT, clusters,
+                UNIT, STAGES, RANKS, CENTRED, EVEN, WITH_BIAS, WARPS,
+            )  # fmt: skip
+        with tlx.async_task(num_warps=SUM_WARPS, registers=SUM_REGISTERS):
+            sum_gradient_rows(
+                rings, factors, received, full, empty, loaded, complete, free, start, mine, own,
+                first, ROW_COUNT, clusters, STAGES, RANKS, CENTRED, EVEN, SUM_WARPS,
+            )  # fmt: skip
+        with tlx.async_task(num_warps=1, registers=24):
+            if factors is not None:
+                load_factors((weight_ptr,), factors, loaded, start)
+            pointers = (x_ptr, dout_ptr) if dh_ptr is None else (x_ptr, dout_ptr, dh_ptr)
+            strides = (x_stride, dout_stride) if dh_ptr is None else (x_stride, dout_stride, dh_stride)
+            load_rows(pointers, strides, rings, full, empty, start, first, ROW_COUNT, clusters, UNIT, STAGES)
