@@ -15,6 +15,7 @@ from tlx_xdsl.kernels.norm_pipelined_rows import (
     hand_over,
     handed_over,
     load_factors,
+    load_first_rows,
     load_rows,
     piece,
     total_of,
@@ -148,6 +149,11 @@ def norm_backward_pipelined_rows(
     empty = tlx.alloc_barriers(STAGES, arrive_count=2)
     complete = tlx.alloc_barriers(PLACES)
     free = tlx.alloc_barriers(2, arrive_count=RANKS)
+    pointers = (x_ptr, dout_ptr) if dh_ptr is None else (x_ptr, dout_ptr, dh_ptr)
+    strides = (x_stride, dout_stride) if dh_ptr is None else (x_stride, dout_stride, dh_stride)
+    load_first_rows(pointers, strides, rings, full, start, first, ROW_COUNT, clusters, UNIT, STAGES)
+    if factors is not None:
+        load_factors((weight_ptr,), factors, loaded, start)
     tlx.cluster_barrier()  # the others run, and their barriers are ready
     with tlx.async_tasks():
         with tlx.async_task("default"):
@@ -162,8 +168,4 @@ def norm_backward_pipelined_rows(
                 first, ROW_COUNT, clusters, STAGES, RANKS, CENTRED, EVEN, SUM_WARPS,
             )  # fmt: skip
         with tlx.async_task(num_warps=1, registers=24):
-            if factors is not None:
-                load_factors((weight_ptr,), factors, loaded, start)
-            pointers = (x_ptr, dout_ptr) if dh_ptr is None else (x_ptr, dout_ptr, dh_ptr)
-            strides = (x_stride, dout_stride) if dh_ptr is None else (x_stride, dout_stride, dh_stride)
             load_rows(pointers, strides, rings, full, empty, start, first, ROW_COUNT, clusters, UNIT, STAGES)

@@ -38,19 +38,36 @@ def load_factors(factors_ptr, factors, loaded, start):
 
 
 @tlx_xdsl.jit
+def load_row(pointers, strides, rings, full, start, row, stage, UNIT: tl.constexpr):
+    """Load the CTA's piece of a row, of all operands, to a stage."""
+    BYTES: tl.constexpr = rings[0][0].shape[0] * tlx.size_of(tlx.dtype_of(rings[0]))
+    tlx.barrier_expect_bytes(full[stage], len(pointers) * BYTES)
+    for which in tl.static_range(len(pointers)):
+        source = pointers[which] + row.to(tl.int64) * (strides[which] * UNIT) + start
+        tlx.async_load(source, rings[which][stage], bulk=True, barrier=full[stage])
+
+
+@tlx_xdsl.jit
+def load_first_rows(
+    pointers, strides, rings, full, start, first, ROW_COUNT, clusters, UNIT: tl.constexpr, STAGES: tl.constexpr
+):  # fmt: skip
+    """The rows for which there are stages from the beginning."""
+    for stage in tl.static_range(STAGES):
+        row = first + stage * clusters
+        if row < ROW_COUNT:
+            load_row(pointers, strides, rings, full, start, row, stage, UNIT)
+
+
+@tlx_xdsl.jit
 def load_rows(
     pointers, strides, rings, full, empty, start, first, ROW_COUNT, clusters, UNIT: tl.constexpr, STAGES: tl.constexpr
-):
-    """Producer: the CTA's piece of each row of the cluster, of all operands."""
-    BYTES: tl.constexpr = rings[0][0].shape[0] * tlx.size_of(tlx.dtype_of(rings[0]))
+):  # fmt: skip
+    """Producer: the other rows."""
     stage = 0
     phase = 0
-    for row in range(first, ROW_COUNT, clusters):
-        tlx.barrier_wait(empty[stage], phase ^ 1)
-        tlx.barrier_expect_bytes(full[stage], len(pointers) * BYTES)
-        for which in tl.static_range(len(pointers)):
-            source = pointers[which] + row.to(tl.int64) * (strides[which] * UNIT) + start
-            tlx.async_load(source, rings[which][stage], bulk=True, barrier=full[stage])
+    for row in range(first + STAGES * clusters, ROW_COUNT, clusters):
+        tlx.barrier_wait(empty[stage], phase)
+        load_row(pointers, strides, rings, full, start, row, stage, UNIT)
         stage, phase = next_place(stage, phase, STAGES)
 
 
@@ -241,6 +258,12 @@ def norm_pipelined_rows(
     written = None if residual_ptr is None else tlx.alloc_barriers(STAGES)
     complete = tlx.alloc_barriers(PLACES)
     free = tlx.alloc_barriers(2, arrive_count=RANKS)
+    rings = (x,) if residual_ptr is None else (residual, x)
+    pointers = (x_ptr,) if residual_ptr is None else (residual_ptr, x_ptr)
+    strides = (x_stride,) if residual_ptr is None else (residual_stride, x_stride)
+    load_first_rows(pointers, strides, rings, full, start, first, ROW_COUNT, clusters, UNIT, STAGES)
+    if SHARED:
+        load_factors(factors_ptr, factors, loaded, start)
     tlx.cluster_barrier()  # the others run, and their barriers are ready
     with tlx.async_tasks():
         with tlx.async_task("default"):
@@ -255,9 +278,4 @@ def norm_pipelined_rows(
                 first, ROW_COUNT, clusters, UNIT, STAGES, RANKS, CENTRED, EVEN, SUM_WARPS,
             )  # fmt: skip
         with tlx.async_task(num_warps=1, registers=24):
-            if SHARED:
-                load_factors(factors_ptr, factors, loaded, start)
-            rings = (x,) if residual_ptr is None else (residual, x)
-            pointers = (x_ptr,) if residual_ptr is None else (residual_ptr, x_ptr)
-            strides = (x_stride,) if residual_ptr is None else (residual_stride, x_stride)
             load_rows(pointers, strides, rings, full, empty, start, first, ROW_COUNT, clusters, UNIT, STAGES)
