@@ -8,17 +8,17 @@
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.norm_pipelined_rows import (
+from tlx_xdsl.kernels.norm_cluster_sums import (
     PLACES,
-    centre,
+    agree_on_rows,
     differences,
     hand_over,
-    handed_over,
     load_factors,
     load_first_rows,
     load_rows,
+    numbers_at,
     piece,
-    total_of,
+    place_after,
 )
 from tlx_xdsl.kernels.rings import next_place
 
@@ -39,17 +39,18 @@ def add_three(one, two, three, other_one, other_two, other_three):
 def sum_gradient_rows(
     rings, factors, received, full, empty, loaded, complete, free, start, mine, own, first, ROW_COUNT, clusters,
     STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, EVEN: tl.constexpr, WARPS: tl.constexpr,
+    TASKS: tl.constexpr,
 ):  # fmt: skip
-    """The sums of each piece, for all CTAs of the cluster."""
+    """The sums of each piece, for all CTAs of the cluster; of TASKS tasks, each has every so many rows."""
     inside = None if EVEN else start + tl.arange(0, rings[0][0].shape[0]) >= mine
     if factors is not None:
         tlx.barrier_wait(loaded[0], 0)
-    stage = 0
-    phase = 0
-    turn = 0
-    for _ in range(first, ROW_COUNT, clusters):
+    number: tl.constexpr = tlx.async_task_replica_id()
+    stage, phase = place_after(0, 0, number, STAGES)
+    turn = number
+    for _ in range(first + number * clusters, ROW_COUNT, clusters * TASKS):
         tlx.barrier_wait(full[stage], phase)
-        x, mean = differences(piece(rings[0][stage], WARPS), inside, own, CENTRED)
+        x, mean = differences(rings[0][stage], inside, own, CENTRED, WARPS)
         g = piece(rings[1][stage], WARPS)
         if factors is not None:
             g = g * piece(factors[0], WARPS)
@@ -57,19 +58,19 @@ def sum_gradient_rows(
             if inside is not None:
                 g = tl.where(inside, g, 0.0)
             squares, products, total = tl.reduce((x * x, g * x, g), 0, add_three)
-            hand_over((squares, mean, products, total), received, complete, free, turn, RANKS)
+            hand_over((squares, mean, products, total), received, complete, free, turn, RANKS, TASKS)
         else:
             squares, products = tl.reduce((x * x, g * x), 0, add_two)
-            hand_over((squares, products), received, complete, free, turn, RANKS)
+            hand_over((squares, products), received, complete, free, turn, RANKS, TASKS)
         tlx.barrier_arrive(empty[stage])
-        turn += 1  # noqa: SIM113
-        stage, phase = next_place(stage, phase, STAGES)
+        turn += TASKS
+        stage, phase = place_after(stage, phase, TASKS, STAGES)
 
 
 @tlx_xdsl.jit
 def write_gradient_rows(
-    dx_ptr, parts_ptr, dx_stride, rings, factors, received, full, empty, loaded, complete, free,
-    count, eps, start, mine, first, ROW_COUNT, clusters,
+    dx_ptr, parts_ptr, dx_stride, rings, factors, row_numbers, full, empty, ready, loaded,
+    start, mine, first, ROW_COUNT, clusters,
     UNIT: tl.constexpr, STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, EVEN: tl.constexpr,
     WITH_BIAS: tl.constexpr, WARPS: tl.constexpr,
 ):  # fmt: skip
@@ -83,27 +84,20 @@ def write_gradient_rows(
         tlx.barrier_wait(loaded[0], 0)
     stage = 0
     phase = 0
-    turn = 0
     for row in range(first, ROW_COUNT, clusters):
-        sums = handed_over(received, complete, free, turn, 4 if CENTRED else 2, RANKS)
-        shift = 0.0
-        mean = 0.0
-        if CENTRED:
-            mean, squares = centre(sums, count, 1, BLOCK, EVEN)
-            product = 0.0
-            for rank in tl.static_range(RANKS):
-                product += sums[rank][2] + (sums[rank][1] - mean) * sums[rank][3]
-            shift = total_of(sums, 3) / count
-        else:
-            squares = total_of(sums, 0)
-            product = total_of(sums, 1)
-        scale = tl.rsqrt(squares / count + eps)
-        slope = product * scale / count
         tlx.barrier_wait(full[stage], phase)
-        h = (piece(rings[0][stage], WARPS) - mean) * scale
+        tlx.barrier_wait(ready[stage], phase)
+        scale, mean, slope, shift = numbers_at(row_numbers, stage, 4, STAGES)
+        h = piece(rings[0][stage], WARPS)
+        if CENTRED:
+            h = h - mean
+        h = h * scale
         dy = piece(rings[1][stage], WARPS)
         g = dy if factors is None else dy * piece(factors[0], WARPS)
-        dx = (g - h * slope - shift) * scale
+        dx = g - h * slope
+        if CENTRED:
+            dx = dx - shift
+        dx = dx * scale
         if len(rings) == 3:
             dx += piece(rings[2][stage], WARPS)
         tlx.barrier_arrive(empty[stage])
@@ -113,7 +107,6 @@ def write_gradient_rows(
             dweight += dy * h
         if WITH_BIAS:
             dbias += dy
-        turn += 1  # noqa: SIM113
         stage, phase = next_place(stage, phase, STAGES)
     parts = parts_ptr + first.to(tl.int64) * (2 * RANKS * BLOCK) + columns
     if factors is not None:
@@ -127,8 +120,8 @@ def norm_backward_pipelined_rows(
     x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, parts_ptr, x_stride, dout_stride, dh_stride, dx_stride,
     ROW_COUNT, COLUMNS, eps,
     BLOCK: tl.constexpr, RANKS: tl.constexpr, STAGES: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr,
-    CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr, WARPS: tl.constexpr, SUM_WARPS: tl.constexpr,
-    SUM_REGISTERS: tl.constexpr,
+    CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr, WARPS: tl.constexpr, SUM_TASKS: tl.constexpr,
+    SUM_WARPS: tl.constexpr, SUM_REGISTERS: tl.constexpr,
 ):  # fmt: skip
     """dx, and each cluster's sums of dw and db: `parts_ptr` has RANKS * BLOCK of each for each cluster."""
     count = COLUMNS * UNIT
@@ -143,29 +136,36 @@ def norm_backward_pipelined_rows(
     if dh_ptr is not None:
         rings = (*rings, tlx.local_alloc((BLOCK,), dtype, STAGES))
     factors = None if weight_ptr is None else tlx.local_alloc((BLOCK,), dtype, 1)
-    loaded = tlx.alloc_barriers(1)
     received = tlx.local_alloc((SUMS,), tl.float32, PLACES * RANKS)
+    row_numbers = tlx.local_alloc((4,), tl.float32, STAGES)
     full = tlx.alloc_barriers(STAGES)
     empty = tlx.alloc_barriers(STAGES, arrive_count=2)
+    ready = tlx.alloc_barriers(STAGES)
+    loaded = tlx.alloc_barriers(1)
     complete = tlx.alloc_barriers(PLACES)
     free = tlx.alloc_barriers(2, arrive_count=RANKS)
     pointers = (x_ptr, dout_ptr) if dh_ptr is None else (x_ptr, dout_ptr, dh_ptr)
     strides = (x_stride, dout_stride) if dh_ptr is None else (x_stride, dout_stride, dh_stride)
     load_first_rows(pointers, strides, rings, full, start, first, ROW_COUNT, clusters, UNIT, STAGES)
     if factors is not None:
-        load_factors((weight_ptr,), factors, loaded, start)
+        load_factors((weight_ptr,), factors, loaded[0], start)
     tlx.cluster_barrier()  # the others run, and their barriers are ready
     with tlx.async_tasks():
         with tlx.async_task("default"):
             write_gradient_rows(
-                dx_ptr, parts_ptr, dx_stride, rings, factors, received, full, empty, loaded, complete, free,
-                count, eps, start, mine, first, ROW_COUNT, clusters,
+                dx_ptr, parts_ptr, dx_stride, rings, factors, row_numbers, full, empty, ready, loaded,
+                start, mine, first, ROW_COUNT, clusters,
                 UNIT, STAGES, RANKS, CENTRED, EVEN, WITH_BIAS, WARPS,
             )  # fmt: skip
-        with tlx.async_task(num_warps=SUM_WARPS, registers=SUM_REGISTERS):
+        with tlx.async_task(num_warps=SUM_WARPS, registers=SUM_REGISTERS, replicate=SUM_TASKS):
             sum_gradient_rows(
                 rings, factors, received, full, empty, loaded, complete, free, start, mine, own,
-                first, ROW_COUNT, clusters, STAGES, RANKS, CENTRED, EVEN, SUM_WARPS,
+                first, ROW_COUNT, clusters, STAGES, RANKS, CENTRED, EVEN, SUM_WARPS, SUM_TASKS,
             )  # fmt: skip
-        with tlx.async_task(num_warps=1, registers=24):
+        with tlx.async_task(num_warps=1, registers=40):
+            agree_on_rows(
+                received, row_numbers, complete, free, empty, ready, count, eps, first, ROW_COUNT, clusters,
+                BLOCK, STAGES, RANKS, CENTRED, True, EVEN,
+            )  # fmt: skip
+        with tlx.async_task(num_warps=1, registers=40):
             load_rows(pointers, strides, rings, full, empty, start, first, ROW_COUNT, clusters, UNIT, STAGES)
