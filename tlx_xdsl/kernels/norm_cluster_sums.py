@@ -16,16 +16,45 @@ PLACES = tl.constexpr(16)
 HALF = tl.constexpr(8)
 
 
+VALUES = tl.constexpr(16)
+"""Elements of a thread at a time."""
+
+
+@tlx_xdsl.constexpr_function
+def parts_of(block, warps):
+    """Into how many parts a buffer is cut, of VALUES elements for each thread."""
+    return max(block // (16 * warps * 32), 1)
+
+
 @tlx_xdsl.jit
-def piece(buffer, WARPS: tl.constexpr):
-    """A buffer in f32 as WARPS warps read it, 16 bytes for a thread at a time."""
-    BLOCK: tl.constexpr = buffer.shape[0]
+def slice_of(buffer, part: tl.constexpr, PARTS: tl.constexpr):
+    """A part of a buffer."""
+    LENGTH: tl.constexpr = buffer.shape[0] // PARTS
+    return tlx.local_slice(buffer, [part * LENGTH], [LENGTH])
+
+
+@tlx_xdsl.jit
+def read(buffer, part: tl.constexpr, PARTS: tl.constexpr, WARPS: tl.constexpr):
+    """A part of a buffer in f32, as WARPS warps read it: 16 bytes for a thread at a time."""
+    LENGTH: tl.constexpr = buffer.shape[0] // PARTS
     TOGETHER: tl.constexpr = 16 // tlx.size_of(tlx.dtype_of(buffer))
     layout: tl.constexpr = tlx.layout(
-        shape=((WARPS * 32,), (TOGETHER, BLOCK // (TOGETHER * WARPS * 32))),
+        shape=((WARPS * 32,), (TOGETHER, LENGTH // (TOGETHER * WARPS * 32))),
         stride=((TOGETHER,), (1, TOGETHER * WARPS * 32)),
     )
-    return tlx.local_load(buffer, layout=layout).to(tl.float32)
+    return tlx.local_load(slice_of(buffer, part, PARTS), layout=layout).to(tl.float32)
+
+
+@tlx_xdsl.jit
+def inside_of(skip, part: tl.constexpr, LENGTH: tl.constexpr):
+    """Which elements of a part are this CTA's; None for all."""
+    return None if skip is None else part * LENGTH + tl.arange(0, LENGTH) >= skip
+
+
+@tlx_xdsl.jit
+def only(x, inside):
+    """`x`, and zeros for what is not this CTA's."""
+    return x if inside is None else tl.where(inside, x, 0.0)
 
 
 @tlx_xdsl.jit
@@ -80,19 +109,15 @@ def place_after(stage, phase, STEPS: tl.constexpr, STAGES: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def differences(buffer, inside, own, CENTRED: tl.constexpr, WARPS: tl.constexpr):
-    """The differences of a CTA's elements from their mean, and the mean; `own` are the elements that the row has."""
-    mean = 0.0
-    x = piece(buffer, WARPS)
-    if inside is not None:
-        x = tl.where(inside, x, 0.0)
-    if CENTRED:
-        mean = tl.sum(x, 0) / tl.maximum(own, 1)
-        # Read again: registers do not hold it meanwhile.
-        x = piece(buffer, WARPS) - mean
-        if inside is not None:
-            x = tl.where(inside, x, 0.0)
-    return x, mean
+def mean_of(buffer, skip, WARPS: tl.constexpr):
+    """The mean of a CTA's elements of a row."""
+    BLOCK: tl.constexpr = buffer.shape[0]
+    PARTS: tl.constexpr = parts_of(BLOCK, WARPS)
+    LENGTH: tl.constexpr = BLOCK // PARTS
+    total = tl.zeros((LENGTH,), tl.float32)
+    for part in tl.static_range(PARTS):
+        total += only(read(buffer, part, PARTS, WARPS), inside_of(skip, part, LENGTH))
+    return tl.sum(total, 0) / (BLOCK if skip is None else tl.maximum(BLOCK - skip, 1))
 
 
 @tlx_xdsl.jit
@@ -122,16 +147,43 @@ def numbers_at(buffers, index, COUNT: tl.constexpr, BUFFERS: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def of_rank(rank, count, BLOCK: tl.constexpr, EVEN: tl.constexpr):
-    """Elements of a row that a CTA has."""
-    return BLOCK * 1.0 if EVEN else tl.minimum(tl.maximum(count - rank * BLOCK, 0), BLOCK).to(tl.float32)
+def column(sums, which: tl.constexpr):
+    """One of the sums of all CTAs."""
+    places = tl.arange(0, sums.shape[1])
+    return tl.sum(tl.where((places == which)[None, :], sums, 0.0), 1)
+
+
+@tlx_xdsl.jit
+def numbers_of(
+    sums, count, eps, skip, BLOCK: tl.constexpr, CENTRED: tl.constexpr, BACKWARD: tl.constexpr
+):  # fmt: skip
+    """A row's scale, mean, slope and shift, of the sums of all CTAs."""
+    squares = column(sums, 0)
+    mean = 0.0
+    total = 0.0
+    products = 0.0
+    if CENTRED:
+        counts = BLOCK
+        if skip is not None:
+            counts = tl.minimum(tl.maximum(count - tl.arange(0, sums.shape[0]) * BLOCK, 0), BLOCK).to(tl.float32)
+        means = column(sums, 1)
+        mean = tl.sum(means * counts, 0) / count
+        apart = means - mean
+        squares += counts * apart * apart
+        if BACKWARD:
+            totals = column(sums, 3)
+            products = tl.sum(column(sums, 2) + apart * totals, 0)
+            total = tl.sum(totals, 0)
+    elif BACKWARD:
+        products = tl.sum(column(sums, 1), 0)
+    scale = tl.rsqrt(tl.sum(squares, 0) / count + eps)
+    return scale, mean, products * scale / count, total / count
 
 
 @tlx_xdsl.jit
 def agree_on_rows(
-    received, row_numbers, complete, free, empty, ready, count, eps, first, ROW_COUNT, clusters,
+    received, row_numbers, complete, free, empty, ready, count, skip, eps, first, ROW_COUNT, clusters,
     BLOCK: tl.constexpr, STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, BACKWARD: tl.constexpr,
-    EVEN: tl.constexpr,
 ):  # fmt: skip
     """Make the numbers of each row of the sums of all CTAs: its scale, mean, slope and shift."""
     SUMS: tl.constexpr = received[0].shape[0]
@@ -142,32 +194,12 @@ def agree_on_rows(
     for _ in range(first, ROW_COUNT, clusters):
         place = turn % PLACES
         tlx.barrier_wait(complete[place], turn // PLACES & 1)
-        sums = ()
-        for rank in tl.static_range(RANKS):
-            sums = (*sums, numbers_at(received, place * RANKS + rank, SUMS, PLACES * RANKS))
+        by_rank = tlx.local_reinterpret(received, tl.float32, (RANKS, SUMS), num=PLACES)
+        sums = tlx.local_load(by_rank[place])
         if place % HALF == HALF - 1:
             for other in tl.static_range(RANKS):
                 tlx.barrier_arrive(free[place // HALF], 1, other)
-        mean = 0.0
-        squares = 0.0
-        products = 0.0
-        total = 0.0
-        if CENTRED:
-            for rank in tl.static_range(RANKS):
-                mean += sums[rank][1] * of_rank(rank, count, BLOCK, EVEN)
-            mean = mean / count
-        for rank in tl.static_range(RANKS):
-            squares += sums[rank][0]
-            if CENTRED:
-                apart = sums[rank][1] - mean
-                squares += of_rank(rank, count, BLOCK, EVEN) * apart * apart
-                if BACKWARD:
-                    products += sums[rank][2] + apart * sums[rank][3]
-                    total += sums[rank][3]
-            elif BACKWARD:
-                products += sums[rank][1]
-        scale = tl.rsqrt(squares / count + eps)
-        numbers = (scale, mean, products * scale / count, total / count)
+        numbers = numbers_of(sums, count, eps, skip, BLOCK, CENTRED, BACKWARD)
         which = tl.arange(0, NUMBERS)
         block = tl.zeros((NUMBERS,), tl.float32)
         for each in tl.static_range(NUMBERS):

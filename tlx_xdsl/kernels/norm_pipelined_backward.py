@@ -11,14 +11,17 @@ import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.norm_cluster_sums import (
     PLACES,
     agree_on_rows,
-    differences,
     hand_over,
+    inside_of,
     load_factors,
     load_first_rows,
     load_rows,
+    mean_of,
     numbers_at,
-    piece,
+    only,
+    parts_of,
     place_after,
+    read,
 )
 from tlx_xdsl.kernels.rings import next_place
 
@@ -37,12 +40,12 @@ def add_three(one, two, three, other_one, other_two, other_three):
 
 @tlx_xdsl.jit
 def sum_gradient_rows(
-    rings, factors, received, full, empty, loaded, complete, free, start, mine, own, first, ROW_COUNT, clusters,
-    STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, EVEN: tl.constexpr, WARPS: tl.constexpr,
-    TASKS: tl.constexpr,
+    rings, factors, received, full, empty, loaded, complete, free, skip, first, ROW_COUNT, clusters,
+    STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, WARPS: tl.constexpr, TASKS: tl.constexpr,
 ):  # fmt: skip
     """The sums of each piece, for all CTAs of the cluster; of TASKS tasks, each has every so many rows."""
-    inside = None if EVEN else start + tl.arange(0, rings[0][0].shape[0]) >= mine
+    PARTS: tl.constexpr = parts_of(rings[0][0].shape[0], WARPS)
+    LENGTH: tl.constexpr = rings[0][0].shape[0] // PARTS
     if factors is not None:
         tlx.barrier_wait(loaded[0], 0)
     number: tl.constexpr = tlx.async_task_replica_id()
@@ -50,17 +53,31 @@ def sum_gradient_rows(
     turn = number
     for _ in range(first + number * clusters, ROW_COUNT, clusters * TASKS):
         tlx.barrier_wait(full[stage], phase)
-        x, mean = differences(rings[0][stage], inside, own, CENTRED, WARPS)
-        g = piece(rings[1][stage], WARPS)
-        if factors is not None:
-            g = g * piece(factors[0], WARPS)
+        mean = 0.0
         if CENTRED:
-            if inside is not None:
-                g = tl.where(inside, g, 0.0)
-            squares, products, total = tl.reduce((x * x, g * x, g), 0, add_three)
+            mean = mean_of(rings[0][stage], skip, WARPS)
+            tlx.barrier_wait(full[stage], phase)  # so that the piece is read again, not held by registers
+        squares = tl.zeros((LENGTH,), tl.float32)
+        products = tl.zeros((LENGTH,), tl.float32)
+        total = tl.zeros((LENGTH,), tl.float32)
+        for part in tl.static_range(PARTS):
+            inside = inside_of(skip, part, LENGTH)
+            x = read(rings[0][stage], part, PARTS, WARPS)
+            if CENTRED:
+                x = x - mean
+            x = only(x, inside)
+            g = read(rings[1][stage], part, PARTS, WARPS)
+            if factors is not None:
+                g = g * read(factors[0], part, PARTS, WARPS)
+            g = only(g, inside)
+            squares += x * x
+            products += g * x
+            total += g
+        if CENTRED:
+            squares, products, total = tl.reduce((squares, products, total), 0, add_three)
             hand_over((squares, mean, products, total), received, complete, free, turn, RANKS, TASKS)
         else:
-            squares, products = tl.reduce((x * x, g * x), 0, add_two)
+            squares, products = tl.reduce((squares, products), 0, add_two)
             hand_over((squares, products), received, complete, free, turn, RANKS, TASKS)
         tlx.barrier_arrive(empty[stage])
         turn += TASKS
@@ -70,16 +87,18 @@ def sum_gradient_rows(
 @tlx_xdsl.jit
 def write_gradient_rows(
     dx_ptr, parts_ptr, dx_stride, rings, factors, row_numbers, full, empty, ready, loaded,
-    start, mine, first, ROW_COUNT, clusters,
-    UNIT: tl.constexpr, STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, EVEN: tl.constexpr,
-    WITH_BIAS: tl.constexpr, WARPS: tl.constexpr,
+    start, skip, first, ROW_COUNT, clusters, UNIT: tl.constexpr, STAGES: tl.constexpr, RANKS: tl.constexpr,
+    CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr, WARPS: tl.constexpr,
 ):  # fmt: skip
     """Write dx of each piece, when the sums of all CTAs have come; then the cluster's sums of dw and db."""
     BLOCK: tl.constexpr = rings[0][0].shape[0]
-    columns = start + tl.arange(0, BLOCK)
-    inside = None if EVEN else columns >= mine
-    dweight = tl.zeros((BLOCK,), tl.float32)
-    dbias = tl.zeros((BLOCK,), tl.float32)
+    PARTS: tl.constexpr = parts_of(rings[0][0].shape[0], WARPS)
+    LENGTH: tl.constexpr = BLOCK // PARTS
+    dweight = ()
+    dbias = ()
+    for _ in tl.static_range(PARTS):
+        dweight = (*dweight, tl.zeros((LENGTH,), tl.float32))
+        dbias = (*dbias, tl.zeros((LENGTH,), tl.float32))
     if factors is not None:
         tlx.barrier_wait(loaded[0], 0)
     stage = 0
@@ -88,31 +107,38 @@ def write_gradient_rows(
         tlx.barrier_wait(full[stage], phase)
         tlx.barrier_wait(ready[stage], phase)
         scale, mean, slope, shift = numbers_at(row_numbers, stage, 4, STAGES)
-        h = piece(rings[0][stage], WARPS)
-        if CENTRED:
-            h = h - mean
-        h = h * scale
-        dy = piece(rings[1][stage], WARPS)
-        g = dy if factors is None else dy * piece(factors[0], WARPS)
-        dx = g - h * slope
-        if CENTRED:
-            dx = dx - shift
-        dx = dx * scale
-        if len(rings) == 3:
-            dx += piece(rings[2][stage], WARPS)
+        target = dx_ptr + row.to(tl.int64) * (dx_stride * UNIT) + start
+        more_dweight = ()
+        more_dbias = ()
+        for part in tl.static_range(PARTS):
+            h = read(rings[0][stage], part, PARTS, WARPS)
+            if CENTRED:
+                h = h - mean
+            h = h * scale
+            dy = read(rings[1][stage], part, PARTS, WARPS)
+            g = dy if factors is None else dy * read(factors[0], part, PARTS, WARPS)
+            dx = g - h * slope
+            if CENTRED:
+                dx = dx - shift
+            dx = dx * scale
+            if len(rings) == 3:
+                dx += read(rings[2][stage], part, PARTS, WARPS)
+            at = target + part * LENGTH + tl.arange(0, LENGTH)
+            tl.store(at, dx.to(dx_ptr.dtype.element_ty), inside_of(skip, part, LENGTH))
+            more_dweight = (*more_dweight, dweight[part] if factors is None else dweight[part] + dy * h)
+            more_dbias = (*more_dbias, dbias[part] + dy if WITH_BIAS else dbias[part])
         tlx.barrier_arrive(empty[stage])
-        target = dx_ptr + row.to(tl.int64) * (dx_stride * UNIT) + columns
-        tl.store(target, dx.to(dx_ptr.dtype.element_ty), inside)
-        if factors is not None:
-            dweight += dy * h
-        if WITH_BIAS:
-            dbias += dy
+        dweight = more_dweight
+        dbias = more_dbias
         stage, phase = next_place(stage, phase, STAGES)
-    parts = parts_ptr + first.to(tl.int64) * (2 * RANKS * BLOCK) + columns
-    if factors is not None:
-        tl.store(parts, dweight, inside)
-    if WITH_BIAS:
-        tl.store(parts + RANKS * BLOCK, dbias, inside)
+    parts = parts_ptr + first.to(tl.int64) * (2 * RANKS * BLOCK) + start
+    for part in tl.static_range(PARTS):
+        at = parts + part * LENGTH + tl.arange(0, LENGTH)
+        inside = inside_of(skip, part, LENGTH)
+        if factors is not None:
+            tl.store(at, dweight[part], inside)
+        if WITH_BIAS:
+            tl.store(at + RANKS * BLOCK, dbias[part], inside)
 
 
 @tlx_xdsl.jit
@@ -129,7 +155,7 @@ def norm_backward_pipelined_rows(
     clusters = tl.num_programs(0) // RANKS
     mine = tlx.cluster_cta_rank() * BLOCK
     start = mine if EVEN else tl.minimum(mine, count - BLOCK)
-    own = BLOCK if EVEN else tl.minimum(tl.maximum(count - mine, 0), BLOCK)
+    skip = None if EVEN else mine - start
     dtype: tl.constexpr = x_ptr.dtype.element_ty
     SUMS: tl.constexpr = 4 if CENTRED else 2
     rings = (tlx.local_alloc((BLOCK,), dtype, STAGES), tlx.local_alloc((BLOCK,), dtype, STAGES))
@@ -154,18 +180,17 @@ def norm_backward_pipelined_rows(
         with tlx.async_task("default"):
             write_gradient_rows(
                 dx_ptr, parts_ptr, dx_stride, rings, factors, row_numbers, full, empty, ready, loaded,
-                start, mine, first, ROW_COUNT, clusters,
-                UNIT, STAGES, RANKS, CENTRED, EVEN, WITH_BIAS, WARPS,
+                start, skip, first, ROW_COUNT, clusters, UNIT, STAGES, RANKS, CENTRED, WITH_BIAS, WARPS,
             )  # fmt: skip
         with tlx.async_task(num_warps=SUM_WARPS, registers=SUM_REGISTERS, replicate=SUM_TASKS):
             sum_gradient_rows(
-                rings, factors, received, full, empty, loaded, complete, free, start, mine, own,
-                first, ROW_COUNT, clusters, STAGES, RANKS, CENTRED, EVEN, SUM_WARPS, SUM_TASKS,
+                rings, factors, received, full, empty, loaded, complete, free, skip,
+                first, ROW_COUNT, clusters, STAGES, RANKS, CENTRED, SUM_WARPS, SUM_TASKS,
             )  # fmt: skip
         with tlx.async_task(num_warps=1, registers=40):
             agree_on_rows(
-                received, row_numbers, complete, free, empty, ready, count, eps, first, ROW_COUNT, clusters,
-                BLOCK, STAGES, RANKS, CENTRED, True, EVEN,
+                received, row_numbers, complete, free, empty, ready, count, skip, eps, first, ROW_COUNT, clusters,
+                BLOCK, STAGES, RANKS, CENTRED, True,
             )  # fmt: skip
         with tlx.async_task(num_warps=1, registers=40):
             load_rows(pointers, strides, rings, full, empty, start, first, ROW_COUNT, clusters, UNIT, STAGES)

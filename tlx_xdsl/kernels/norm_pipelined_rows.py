@@ -11,40 +11,64 @@ import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.norm_cluster_sums import (
     PLACES,
     agree_on_rows,
-    differences,
     hand_over,
+    inside_of,
     load_factors,
     load_first_rows,
     load_rows,
+    mean_of,
     numbers_at,
-    piece,
+    only,
+    parts_of,
     place_after,
+    read,
+    slice_of,
 )
 from tlx_xdsl.kernels.rings import next_place
 
 
 @tlx_xdsl.jit
+def add_residual(h_ptr, x, residual, skip, WARPS: tl.constexpr):
+    """Write the sum of a piece and its residual over the piece, and to h."""
+    PARTS: tl.constexpr = parts_of(x.shape[0], WARPS)
+    LENGTH: tl.constexpr = x.shape[0] // PARTS
+    for part in tl.static_range(PARTS):
+        h = read(x, part, PARTS, WARPS) + read(residual, part, PARTS, WARPS)
+        h = h.to(h_ptr.dtype.element_ty)
+        tlx.local_store(slice_of(x, part, PARTS), h)
+        tl.store(h_ptr + part * LENGTH + tl.arange(0, LENGTH), h, inside_of(skip, part, LENGTH))
+    tlx.fence_async_shared()
+
+
+@tlx_xdsl.jit
 def sum_rows(
-    h_ptr, h_stride, x, residual, received, full, empty, ready, complete, free, start, mine, own,
+    h_ptr, h_stride, x, residual, received, full, empty, ready, complete, free, start, skip,
     first, ROW_COUNT, clusters, UNIT: tl.constexpr, STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr,
-    EVEN: tl.constexpr, WARPS: tl.constexpr, TASKS: tl.constexpr,
+    WARPS: tl.constexpr, TASKS: tl.constexpr,
 ):  # fmt: skip
     """The sums of each piece, for all CTAs of the cluster; of TASKS tasks, each has every so many rows."""
-    columns = start + tl.arange(0, x[0].shape[0])
-    inside = None if EVEN else columns >= mine
+    PARTS: tl.constexpr = parts_of(x[0].shape[0], WARPS)
+    LENGTH: tl.constexpr = x[0].shape[0] // PARTS
     number: tl.constexpr = tlx.async_task_replica_id()
     stage, phase = place_after(0, 0, number, STAGES)
     turn = number
     for row in range(first + number * clusters, ROW_COUNT, clusters * TASKS):
         tlx.barrier_wait(full[stage], phase)
         if residual is not None:
-            h = (piece(x[stage], WARPS) + piece(residual[stage], WARPS)).to(h_ptr.dtype.element_ty)
-            tlx.local_store(x[stage], h)
-            tlx.fence_async_shared()
+            add_residual(h_ptr + row.to(tl.int64) * (h_stride * UNIT) + start, x[stage], residual[stage], skip, WARPS)
             tlx.barrier_arrive(ready[stage])
-            tl.store(h_ptr + row.to(tl.int64) * (h_stride * UNIT) + columns, h, inside)
-        values, mean = differences(x[stage], inside, own, CENTRED, WARPS)
-        squares = tl.sum(values * values, 0)
+        mean = 0.0
+        if CENTRED:
+            mean = mean_of(x[stage], skip, WARPS)
+            tlx.barrier_wait(full[stage], phase)  # so that the piece is read again, not held by registers
+        squares = tl.zeros((LENGTH,), tl.float32)
+        for part in tl.static_range(PARTS):
+            values = read(x[stage], part, PARTS, WARPS)
+            if CENTRED:
+                values = values - mean
+            values = only(values, inside_of(skip, part, LENGTH))
+            squares += values * values
+        squares = tl.sum(squares, 0)
         hand_over((squares, mean) if CENTRED else (squares,), received, complete, free, turn, RANKS, TASKS)
         tlx.barrier_arrive(empty[stage])
         turn += TASKS
@@ -53,14 +77,12 @@ def sum_rows(
 
 @tlx_xdsl.jit
 def normalise_rows(
-    weight_ptr, bias_ptr, out_ptr, out_stride, x, factors, row_numbers, full, empty, ready, loaded,
-    start, mine, first, ROW_COUNT, clusters,
-    UNIT: tl.constexpr, STAGES: tl.constexpr, CENTRED: tl.constexpr, EVEN: tl.constexpr,
-    WARPS: tl.constexpr,
+    weight_ptr, bias_ptr, out_ptr, out_stride, x, factors, row_numbers, full, empty, ready, loaded, start, skip,
+    first, ROW_COUNT, clusters, UNIT: tl.constexpr, STAGES: tl.constexpr, CENTRED: tl.constexpr, WARPS: tl.constexpr,
 ):  # fmt: skip
     """Write the piece of each row, when the sums of all CTAs have come."""
-    columns = start + tl.arange(0, x[0].shape[0])
-    inside = None if EVEN else columns >= mine
+    PARTS: tl.constexpr = parts_of(x[0].shape[0], WARPS)
+    LENGTH: tl.constexpr = x[0].shape[0] // PARTS
     if factors is not None:
         tlx.barrier_wait(loaded[0], 0)
     stage = 0
@@ -68,18 +90,20 @@ def normalise_rows(
     for row in range(first, ROW_COUNT, clusters):
         tlx.barrier_wait(full[stage], phase)
         tlx.barrier_wait(ready[stage], phase)
-        numbers = numbers_at(row_numbers, stage, 2, STAGES)
-        y = piece(x[stage], WARPS)
-        if CENTRED:
-            y = y - numbers[1]
-        y = y * numbers[0]
+        scale, mean = numbers_at(row_numbers, stage, 2, STAGES)
+        target = out_ptr + row.to(tl.int64) * (out_stride * UNIT) + start
+        for part in tl.static_range(PARTS):
+            y = read(x[stage], part, PARTS, WARPS)
+            if CENTRED:
+                y = y - mean
+            y = y * scale
+            if weight_ptr is not None:
+                y = y * read(factors[0], part, PARTS, WARPS)
+            if bias_ptr is not None:
+                y = y + read(factors[0 if weight_ptr is None else 1], part, PARTS, WARPS)
+            at = target + part * LENGTH + tl.arange(0, LENGTH)
+            tl.store(at, y.to(out_ptr.dtype.element_ty), inside_of(skip, part, LENGTH))
         tlx.barrier_arrive(empty[stage])
-        if weight_ptr is not None:
-            y = y * piece(factors[0], WARPS)
-        if bias_ptr is not None:
-            y = y + piece(factors[0 if weight_ptr is None else 1], WARPS)
-        target = out_ptr + row.to(tl.int64) * (out_stride * UNIT) + columns
-        tl.store(target, y.to(out_ptr.dtype.element_ty), inside)
         stage, phase = next_place(stage, phase, STAGES)
 
 
@@ -97,7 +121,7 @@ def norm_pipelined_rows(
     clusters = tl.num_programs(0) // RANKS
     mine = tlx.cluster_cta_rank() * BLOCK
     start = mine if EVEN else tl.minimum(mine, count - BLOCK)
-    own = BLOCK if EVEN else tl.minimum(tl.maximum(count - mine, 0), BLOCK)
+    skip = None if EVEN else mine - start
     dtype: tl.constexpr = x_ptr.dtype.element_ty
     SUMS: tl.constexpr = 2 if CENTRED else 1
     x = tlx.local_alloc((BLOCK,), dtype, STAGES)
@@ -124,17 +148,17 @@ def norm_pipelined_rows(
         with tlx.async_task("default"):
             normalise_rows(
                 weight_ptr, bias_ptr, out_ptr, out_stride, x, factors, row_numbers, full, empty, ready, loaded,
-                start, mine, first, ROW_COUNT, clusters, UNIT, STAGES, CENTRED, EVEN, WARPS,
+                start, skip, first, ROW_COUNT, clusters, UNIT, STAGES, CENTRED, WARPS,
             )  # fmt: skip
         with tlx.async_task(num_warps=SUM_WARPS, registers=SUM_REGISTERS, replicate=SUM_TASKS):
             sum_rows(
-                h_ptr, h_stride, x, residual, received, full, empty, ready, complete, free, start, mine, own,
-                first, ROW_COUNT, clusters, UNIT, STAGES, RANKS, CENTRED, EVEN, SUM_WARPS, SUM_TASKS,
+                h_ptr, h_stride, x, residual, received, full, empty, ready, complete, free, start, skip,
+                first, ROW_COUNT, clusters, UNIT, STAGES, RANKS, CENTRED, SUM_WARPS, SUM_TASKS,
             )  # fmt: skip
         with tlx.async_task(num_warps=1, registers=40):
             agree_on_rows(
-                received, row_numbers, complete, free, empty, ready, count, eps, first, ROW_COUNT, clusters,
-                BLOCK, STAGES, RANKS, CENTRED, False, EVEN,
+                received, row_numbers, complete, free, empty, ready, count, skip, eps, first, ROW_COUNT, clusters,
+                BLOCK, STAGES, RANKS, CENTRED, False,
             )  # fmt: skip
         with tlx.async_task(num_warps=1, registers=40):
             load_rows(pointers, strides, rings, full, empty, start, first, ROW_COUNT, clusters, UNIT, STAGES)
