@@ -1,4 +1,36 @@
-"""What the CTAs of a cluster do together for normalised rows: they load pieces of rows, and agree on sums."""
+"""What the CTAs of a cluster do together for long normalised rows, forward and backward.
+
+A cluster has every so many rows, and CTA r of its RANKS the BLOCK columns of a row from r * BLOCK on: its piece. Where
+a row ends in it, the piece starts early enough to be full, so that all copies are of one size; the first `skip`
+elements are another CTA's then, and count for nothing here (`skip` is None where there are none anywhere).
+
+A CTA has four kinds of tasks, which are at different rows at the same time:
+
+- the producer loads pieces of rows to a ring of STAGES, by bulk copies. `full[stage]` completes with their bytes,
+  `empty[stage]` when the tasks that read them have arrived;
+- tasks that take turns make the sums of a piece and write them to all CTAs;
+- one warp waits for the sums of all CTAs and makes a row's numbers of them: scale, mean, slope, shift (`ready[stage]`);
+- the default task writes what the kernel is for.
+
+Sums. With n own elements in the row, m' their mean, d the differences from it and g as in `norm_rows`, a CTA hands over
+
+    sum of d^2,  m',  sum of g d,  sum of g
+
+or those of them that are needed. Each CTA makes those of the row (Chan, Golub, LeVeque, 1979), all in one order, so
+that all find the same:
+
+    m = sum of n m' / count
+    sum of (x - m)^2 = sum over ranks of (sum of d^2 + n (m' - m)^2)
+    sum of g (x - m) = sum over ranks of (sum of g d + (m' - m) sum of g)
+
+They go by `st.async`, whose bytes complete on a barrier of the CTA that gets them (`complete`), to one of PLACES in
+turns. Such a completion releases the bytes alone, not what the thread has read before (PTX ISA, `st.async`): when a CTA
+has read half of the places, it arrives at `free` of all CTAs, which wait for that before they write there again. The
+warp that arrives has written nothing to global memory, so that the release waits for nothing.
+
+A task that takes every so many turns must see each phase of its barriers: STAGES and half of the PLACES are multiples
+of the number of tasks.
+"""
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
@@ -11,19 +43,19 @@ import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place
 
 PLACES = tl.constexpr(16)
-"""Rows whose sums a CTA has place for, of which half are given back at a time."""
+"""Rows whose sums a CTA has place for."""
 
 HALF = tl.constexpr(8)
+"""Places that are given back at a time."""
 
-
-VALUES = tl.constexpr(16)
-"""Elements of a thread at a time."""
+VALUES = 16
+"""Elements that a thread has at a time: more of them in registers would leave fewer to other tasks."""
 
 
 @tlx_xdsl.constexpr_function
 def parts_of(block, warps):
-    """Into how many parts a buffer is cut, of VALUES elements for each thread."""
-    return max(block // (16 * warps * 32), 1)
+    """How many parts a piece is read in."""
+    return max(block // (VALUES * warps * 32), 1)
 
 
 @tlx_xdsl.jit

@@ -142,7 +142,7 @@ def write_gradient_rows(
 
 
 @tlx_xdsl.jit
-def norm_backward_pipelined_rows(
+def norm_backward_cluster_rows(
     x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, parts_ptr, x_stride, dout_stride, dh_stride, dx_stride,
     ROW_COUNT, COLUMNS, eps,
     BLOCK: tl.constexpr, RANKS: tl.constexpr, STAGES: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr,

@@ -1,0 +1,91 @@
+"""Which clusters have long normalised rows, and the launches of their kernels, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tlx_xdsl.kernels.launching import Launch, multiprocessors
+from tlx_xdsl.kernels.norm_cluster_backward import norm_backward_cluster_rows
+from tlx_xdsl.kernels.norm_cluster_rows import norm_cluster_rows
+from tlx_xdsl.kernels.operands import Operand, Rows
+
+CLUSTERS = {2: 66, 4: 30, 8: 15, 16: 7}
+"""Clusters of so many CTAs that 132 multiprocessors run at once (`gemm_division` says where from)."""
+
+PIECE_BYTES, BACKWARD_PIECE_BYTES = 1 << 15, 1 << 14
+"""What a CTA has of a row: forward, and backward, where registers hold two sums for each element."""
+
+MAX_STAGES = 8
+"""Rows that a CTA has under way at most: more bytes than that are never needed to keep memory busy."""
+
+SHARED_BYTES = 227 * 1024 - 18 * 1024
+"""Shared memory for pieces: all but that of barriers and sums, and what conversions of layouts take at the end."""
+
+SUM_TASKS, SUM_WARPS = 2, 4
+"""Tasks of a CTA that make the sums of rows in turns, and their warps."""
+
+WARPS = 8
+"""Warps of the task that writes."""
+
+SUM_REGISTERS = {False: 72, True: 88}
+"""Registers of a thread that makes sums, forward and backward."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """A row for a cluster of `ranks` CTAs, `block` elements for each; `stages` rows are under way."""
+
+    ranks: int
+    block: int
+    stages: int
+
+    def clusters(self, given: Operand, rows: Rows) -> int:
+        """Clusters of a launch."""
+        return max(1, min(rows.count, multiprocessors(given) * CLUSTERS[self.ranks] // 132))
+
+
+def division(given: Operand, rows: Rows, unit: int, pieces: tuple[int, int], *, backward: bool) -> Division | None:
+    """How clusters divide rows; `pieces` are those that a CTA loads for each row, and those that it holds for all rows.
+
+    None for rows that no cluster has, or that do not begin where bulk copies can.
+    """
+    loaded, held = pieces
+    if unit == 1:
+        return None
+    size = BACKWARD_PIECE_BYTES if backward else PIECE_BYTES
+    block = size // given.element_bytes
+    ranks = next((ranks for ranks in CLUSTERS if ranks * block >= rows.columns), None)
+    if ranks is None or block > rows.columns:
+        return None
+    stages = min((SHARED_BYTES - held * size) // (loaded * size), MAX_STAGES) // SUM_TASKS * SUM_TASKS
+    return Division(ranks, block, stages)
+
+
+def launch(
+    given: Operand, rows: Rows, divided: Division, values: Mapping[str, Any], constants: Mapping[str, Any],
+    sources: Mapping[str, str], aligned: tuple[str, ...], *, backward: bool,
+) -> Launch:  # fmt: skip
+    """The launch of a kernel of clusters."""
+    made = Launch.of(
+        norm_backward_cluster_rows if backward else norm_cluster_rows,
+        (divided.clusters(given, rows) * divided.ranks,),
+        {**values, "ROW_COUNT": rows.count},
+        {
+            **constants,
+            "BLOCK": divided.block,
+            "RANKS": divided.ranks,
+            "STAGES": divided.stages,
+            "EVEN": divided.ranks * divided.block == rows.columns,
+            "WARPS": WARPS,
+            "SUM_TASKS": SUM_TASKS,
+            "SUM_WARPS": SUM_WARPS,
+            "SUM_REGISTERS": SUM_REGISTERS[backward],
+        },
+        given.device,
+        sources,
+        aligned,
+        num_warps=WARPS,
+    )
+    return replace(made, cluster=(divided.ranks, 1, 1))
