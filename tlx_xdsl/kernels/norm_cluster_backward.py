@@ -11,13 +11,13 @@ import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.norm_cluster_sums import (
     PLACES,
     agree_on_rows,
+    agreed,
     hand_over,
     inside_of,
     load_factors,
     load_first_rows,
     load_rows,
     mean_of,
-    numbers_at,
     only,
     parts_of,
     place_after,
@@ -40,7 +40,7 @@ def add_three(one, two, three, other_one, other_two, other_three):
 
 @tlx_xdsl.jit
 def sum_gradient_rows(
-    rings, factors, received, full, empty, loaded, complete, free, skip, first, ROW_COUNT, clusters,
+    rings, factors, received, full, empty, loaded, complete, ready, free, skip, first, ROW_COUNT, clusters,
     STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, WARPS: tl.constexpr, TASKS: tl.constexpr,
 ):  # fmt: skip
     """The sums of each piece, for all CTAs of the cluster; of TASKS tasks, each has every so many rows."""
@@ -75,10 +75,10 @@ def sum_gradient_rows(
             total += g
         if CENTRED:
             squares, products, total = tl.reduce((squares, products, total), 0, add_three)
-            hand_over((squares, mean, products, total), received, complete, free, turn, RANKS, TASKS)
+            hand_over((squares, mean, products, total), received, complete, ready, free, turn, RANKS, TASKS, 4)
         else:
             squares, products = tl.reduce((squares, products), 0, add_two)
-            hand_over((squares, products), received, complete, free, turn, RANKS, TASKS)
+            hand_over((squares, products), received, complete, ready, free, turn, RANKS, TASKS, 4)
         tlx.barrier_arrive(empty[stage])
         turn += TASKS
         stage, phase = place_after(stage, phase, TASKS, STAGES)
@@ -86,7 +86,7 @@ def sum_gradient_rows(
 
 @tlx_xdsl.jit
 def write_gradient_rows(
-    dx_ptr, parts_ptr, dx_stride, rings, factors, row_numbers, full, empty, ready, loaded,
+    dx_ptr, parts_ptr, dx_stride, rings, factors, row_numbers, full, empty, ready, done, loaded,
     start, skip, first, ROW_COUNT, clusters, UNIT: tl.constexpr, STAGES: tl.constexpr, RANKS: tl.constexpr,
     CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr, WARPS: tl.constexpr,
 ):  # fmt: skip
@@ -103,10 +103,10 @@ def write_gradient_rows(
         tlx.barrier_wait(loaded[0], 0)
     stage = 0
     phase = 0
+    turn = 0
     for row in range(first, ROW_COUNT, clusters):
         tlx.barrier_wait(full[stage], phase)
-        tlx.barrier_wait(ready[stage], phase)
-        scale, mean, slope, shift = numbers_at(row_numbers, stage, 4, STAGES)
+        scale, mean, slope, shift = agreed(row_numbers, ready, done, turn, 4)
         target = dx_ptr + row.to(tl.int64) * (dx_stride * UNIT) + start
         more_dweight = ()
         more_dbias = ()
@@ -130,6 +130,7 @@ def write_gradient_rows(
         tlx.barrier_arrive(empty[stage])
         dweight = more_dweight
         dbias = more_dbias
+        turn += 1  # noqa: SIM113
         stage, phase = next_place(stage, phase, STAGES)
     parts = parts_ptr + first.to(tl.int64) * (2 * RANKS * BLOCK) + start
     for part in tl.static_range(PARTS):
@@ -162,13 +163,14 @@ def norm_backward_cluster_rows(
     if dh_ptr is not None:
         rings = (*rings, tlx.local_alloc((BLOCK,), dtype, STAGES))
     factors = None if weight_ptr is None else tlx.local_alloc((BLOCK,), dtype, 1)
-    received = tlx.local_alloc((SUMS,), tl.float32, PLACES * RANKS)
-    row_numbers = tlx.local_alloc((4,), tl.float32, STAGES)
+    received = tlx.local_alloc((SUMS,), tl.float32, PLACES)
+    row_numbers = tlx.local_alloc((4,), tl.float32, PLACES)
     full = tlx.alloc_barriers(STAGES)
     empty = tlx.alloc_barriers(STAGES, arrive_count=2)
-    ready = tlx.alloc_barriers(STAGES)
     loaded = tlx.alloc_barriers(1)
     complete = tlx.alloc_barriers(PLACES)
+    ready = tlx.alloc_barriers(PLACES)
+    done = tlx.alloc_barriers(2)
     free = tlx.alloc_barriers(2, arrive_count=RANKS)
     pointers = (x_ptr, dout_ptr) if dh_ptr is None else (x_ptr, dout_ptr, dh_ptr)
     strides = (x_stride, dout_stride) if dh_ptr is None else (x_stride, dout_stride, dh_stride)
@@ -179,18 +181,18 @@ def norm_backward_cluster_rows(
     with tlx.async_tasks():
         with tlx.async_task("default"):
             write_gradient_rows(
-                dx_ptr, parts_ptr, dx_stride, rings, factors, row_numbers, full, empty, ready, loaded,
+                dx_ptr, parts_ptr, dx_stride, rings, factors, row_numbers, full, empty, ready, done, loaded,
                 start, skip, first, ROW_COUNT, clusters, UNIT, STAGES, RANKS, CENTRED, WITH_BIAS, WARPS,
             )  # fmt: skip
         with tlx.async_task(num_warps=SUM_WARPS, registers=SUM_REGISTERS, replicate=SUM_TASKS):
             sum_gradient_rows(
-                rings, factors, received, full, empty, loaded, complete, free, skip,
+                rings, factors, received, full, empty, loaded, complete, ready, free, skip,
                 first, ROW_COUNT, clusters, STAGES, RANKS, CENTRED, SUM_WARPS, SUM_TASKS,
             )  # fmt: skip
         with tlx.async_task(num_warps=1, registers=40):
             agree_on_rows(
-                received, row_numbers, complete, free, empty, ready, count, skip, eps, first, ROW_COUNT, clusters,
-                BLOCK, STAGES, RANKS, CENTRED, True,
+                received, row_numbers, complete, ready, done, free, count, skip, eps, first, ROW_COUNT, clusters,
+                BLOCK, RANKS, CENTRED, True,
             )  # fmt: skip
         with tlx.async_task(num_warps=1, registers=40):
             load_rows(pointers, strides, rings, full, empty, start, first, ROW_COUNT, clusters, UNIT, STAGES)

@@ -11,13 +11,13 @@ import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.norm_cluster_sums import (
     PLACES,
     agree_on_rows,
+    agreed,
     hand_over,
     inside_of,
     load_factors,
     load_first_rows,
     load_rows,
     mean_of,
-    numbers_at,
     only,
     parts_of,
     place_after,
@@ -56,7 +56,6 @@ def sum_rows(
         tlx.barrier_wait(full[stage], phase)
         if residual is not None:
             add_residual(h_ptr + row.to(tl.int64) * (h_stride * UNIT) + start, x[stage], residual[stage], skip, WARPS)
-            tlx.barrier_arrive(ready[stage])
         mean = 0.0
         if CENTRED:
             mean = mean_of(x[stage], skip, WARPS)
@@ -69,7 +68,7 @@ def sum_rows(
             values = only(values, inside_of(skip, part, LENGTH))
             squares += values * values
         squares = tl.sum(squares, 0)
-        hand_over((squares, mean) if CENTRED else (squares,), received, complete, free, turn, RANKS, TASKS)
+        hand_over((squares, mean), received, complete, ready, free, turn, RANKS, TASKS, 2)
         tlx.barrier_arrive(empty[stage])
         turn += TASKS
         stage, phase = place_after(stage, phase, TASKS, STAGES)
@@ -77,7 +76,7 @@ def sum_rows(
 
 @tlx_xdsl.jit
 def normalise_rows(
-    weight_ptr, bias_ptr, out_ptr, out_stride, x, factors, row_numbers, full, empty, ready, loaded, start, skip,
+    weight_ptr, bias_ptr, out_ptr, out_stride, x, factors, row_numbers, full, empty, ready, done, loaded, start, skip,
     first, ROW_COUNT, clusters, UNIT: tl.constexpr, STAGES: tl.constexpr, CENTRED: tl.constexpr, WARPS: tl.constexpr,
 ):  # fmt: skip
     """Write the piece of each row, when the sums of all CTAs have come."""
@@ -87,13 +86,17 @@ def normalise_rows(
         tlx.barrier_wait(loaded[0], 0)
     stage = 0
     phase = 0
+    turn = 0
     for row in range(first, ROW_COUNT, clusters):
         tlx.barrier_wait(full[stage], phase)
-        tlx.barrier_wait(ready[stage], phase)
-        scale, mean = numbers_at(row_numbers, stage, 2, STAGES)
+        scale, mean = agreed(row_numbers, ready, done, turn, 2)
+        pieces = ()
+        for part in tl.static_range(PARTS):
+            pieces = (*pieces, read(x[stage], part, PARTS, WARPS))
+        tlx.barrier_arrive(empty[stage])
         target = out_ptr + row.to(tl.int64) * (out_stride * UNIT) + start
         for part in tl.static_range(PARTS):
-            y = read(x[stage], part, PARTS, WARPS)
+            y = pieces[part]
             if CENTRED:
                 y = y - mean
             y = y * scale
@@ -103,7 +106,7 @@ def normalise_rows(
                 y = y + read(factors[0 if weight_ptr is None else 1], part, PARTS, WARPS)
             at = target + part * LENGTH + tl.arange(0, LENGTH)
             tl.store(at, y.to(out_ptr.dtype.element_ty), inside_of(skip, part, LENGTH))
-        tlx.barrier_arrive(empty[stage])
+        turn += 1  # noqa: SIM113
         stage, phase = next_place(stage, phase, STAGES)
 
 
@@ -129,13 +132,14 @@ def norm_cluster_rows(
     factors_ptr = () if weight_ptr is None else (weight_ptr,)
     factors_ptr = factors_ptr if bias_ptr is None else (*factors_ptr, bias_ptr)
     factors = tlx.local_alloc((BLOCK,), dtype, len(factors_ptr)) if len(factors_ptr) else None
-    received = tlx.local_alloc((SUMS,), tl.float32, PLACES * RANKS)
-    row_numbers = tlx.local_alloc((2,), tl.float32, STAGES)
+    received = tlx.local_alloc((SUMS,), tl.float32, PLACES)
+    row_numbers = tlx.local_alloc((2,), tl.float32, PLACES)
     full = tlx.alloc_barriers(STAGES)
     empty = tlx.alloc_barriers(STAGES, arrive_count=2)
-    ready = tlx.alloc_barriers(STAGES, arrive_count=1 if residual_ptr is None else 2)
     loaded = tlx.alloc_barriers(1)
     complete = tlx.alloc_barriers(PLACES)
+    ready = tlx.alloc_barriers(PLACES)
+    done = tlx.alloc_barriers(2)
     free = tlx.alloc_barriers(2, arrive_count=RANKS)
     rings = (x,) if residual_ptr is None else (residual, x)
     pointers = (x_ptr,) if residual_ptr is None else (residual_ptr, x_ptr)
@@ -147,7 +151,7 @@ def norm_cluster_rows(
     with tlx.async_tasks():
         with tlx.async_task("default"):
             normalise_rows(
-                weight_ptr, bias_ptr, out_ptr, out_stride, x, factors, row_numbers, full, empty, ready, loaded,
+                weight_ptr, bias_ptr, out_ptr, out_stride, x, factors, row_numbers, full, empty, ready, done, loaded,
                 start, skip, first, ROW_COUNT, clusters, UNIT, STAGES, CENTRED, WARPS,
             )  # fmt: skip
         with tlx.async_task(num_warps=SUM_WARPS, registers=SUM_REGISTERS, replicate=SUM_TASKS):
@@ -157,8 +161,8 @@ def norm_cluster_rows(
             )  # fmt: skip
         with tlx.async_task(num_warps=1, registers=40):
             agree_on_rows(
-                received, row_numbers, complete, free, empty, ready, count, skip, eps, first, ROW_COUNT, clusters,
-                BLOCK, STAGES, RANKS, CENTRED, False,
+                received, row_numbers, complete, ready, done, free, count, skip, eps, first, ROW_COUNT, clusters,
+                BLOCK, RANKS, CENTRED, False,
             )  # fmt: skip
         with tlx.async_task(num_warps=1, registers=40):
             load_rows(pointers, strides, rings, full, empty, start, first, ROW_COUNT, clusters, UNIT, STAGES)

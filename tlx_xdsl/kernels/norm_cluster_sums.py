@@ -48,6 +48,9 @@ PLACES = tl.constexpr(16)
 HALF = tl.constexpr(8)
 """Places that are given back at a time."""
 
+LAG = tl.constexpr(4)
+"""Turns after which they are: nothing waits for the last of them then."""
+
 VALUES = 16
 """Elements that a thread has at a time: more of them in registers would leave fewer to other tasks."""
 
@@ -153,19 +156,33 @@ def mean_of(buffer, skip, WARPS: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def hand_over(sums, received, complete, free, turn, RANKS: tl.constexpr, TASKS: tl.constexpr):
-    """Write a CTA's sums of a row to a place of all CTAs; `received` has RANKS buffers for each place."""
-    SUMS: tl.constexpr = received[0].shape[0]
+def block_of(numbers, COUNT: tl.constexpr):
+    """The first COUNT numbers, as a block."""
+    block = tl.zeros((COUNT,), tl.float32)
+    for which in tl.static_range(COUNT):
+        block = tl.where(tl.arange(0, COUNT) == which, numbers[which], block)
+    return block
+
+
+@tlx_xdsl.jit
+def wait_for_place(free, turn, TASKS: tl.constexpr):
+    """Wait until the place of a turn may be written again, before the first turn of a task in that half."""
     place = turn % PLACES
     if turn >= PLACES and place % HALF < TASKS:
         tlx.barrier_wait(free[place // HALF], (turn // PLACES + 1) & 1)
-    block = tl.zeros((SUMS,), tl.float32)
-    for which in tl.static_range(len(sums)):
-        block = tl.where(tl.arange(0, SUMS) == which, sums[which], block)
-    tlx.barrier_expect_bytes(complete[place], RANKS * SUMS * 4)
-    for other in tl.static_range(RANKS):
-        mine = received[place * RANKS + tlx.cluster_cta_rank()]
-        tlx.async_remote_shmem_store(mine, block, other, complete[place])
+
+
+@tlx_xdsl.jit
+def hand_over(sums, received, complete, ready, free, turn, RANKS: tl.constexpr, TASKS: tl.constexpr, NUMBERS: tl.constexpr):
+    """Write a CTA's sums of a row to the CTA that makes the numbers of it."""
+    SUMS: tl.constexpr = received[0].shape[0]
+    place = turn % PLACES
+    rank = tlx.cluster_cta_rank()
+    wait_for_place(free, turn, TASKS)
+    tlx.barrier_expect_bytes(ready[place], NUMBERS * 4)
+    tlx.barrier_expect_bytes(complete[place], RANKS * SUMS * 4, place % RANKS == rank)
+    mine = received[place // RANKS * RANKS + rank]
+    tlx.async_remote_shmem_store(mine, block_of(sums, SUMS), place % RANKS, complete[place])
 
 
 @tlx_xdsl.jit
@@ -214,30 +231,38 @@ def numbers_of(
 
 @tlx_xdsl.jit
 def agree_on_rows(
-    received, row_numbers, complete, free, empty, ready, count, skip, eps, first, ROW_COUNT, clusters,
-    BLOCK: tl.constexpr, STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, BACKWARD: tl.constexpr,
+    received, row_numbers, complete, ready, done, free, count, skip, eps, first, ROW_COUNT, clusters,
+    BLOCK: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, BACKWARD: tl.constexpr,
 ):  # fmt: skip
-    """Make the numbers of each row of the sums of all CTAs: its scale, mean, slope and shift."""
+    """Make the numbers of this CTA's turns of the sums of all CTAs, and write them to all; give places back."""
     SUMS: tl.constexpr = received[0].shape[0]
     NUMBERS: tl.constexpr = row_numbers[0].shape[0]
-    stage = 0
-    phase = 0
+    rank = tlx.cluster_cta_rank()
+    by_rank = tlx.local_reinterpret(received, tl.float32, (RANKS, SUMS), num=PLACES // RANKS)
     turn = 0
     for _ in range(first, ROW_COUNT, clusters):
         place = turn % PLACES
-        tlx.barrier_wait(complete[place], turn // PLACES & 1)
-        by_rank = tlx.local_reinterpret(received, tl.float32, (RANKS, SUMS), num=PLACES)
-        sums = tlx.local_load(by_rank[place])
-        if place % HALF == HALF - 1:
+        if place % RANKS == rank:
+            tlx.barrier_wait(complete[place], turn // PLACES & 1)
+            sums = tlx.local_load(by_rank[place // RANKS])
+            numbers = block_of(numbers_of(sums, count, eps, skip, BLOCK, CENTRED, BACKWARD), NUMBERS)
+            wait_for_place(free, turn, HALF)
             for other in tl.static_range(RANKS):
-                tlx.barrier_arrive(free[place // HALF], 1, other)
-        numbers = numbers_of(sums, count, eps, skip, BLOCK, CENTRED, BACKWARD)
-        which = tl.arange(0, NUMBERS)
-        block = tl.zeros((NUMBERS,), tl.float32)
-        for each in tl.static_range(NUMBERS):
-            block = tl.where(which == each, numbers[each], block)
-        tlx.barrier_wait(empty[stage], phase ^ 1)
-        tlx.local_store(row_numbers[stage], block)
-        tlx.barrier_arrive(ready[stage])
+                tlx.async_remote_shmem_store(row_numbers[place], numbers, other, ready[place])
+        if turn >= HALF and place % HALF == LAG:
+            half = place // HALF ^ 1
+            tlx.barrier_wait(done[half], (turn - HALF) // PLACES & 1)
+            for other in tl.static_range(RANKS):
+                tlx.barrier_arrive(free[half], 1, other)
         turn += 1  # noqa: SIM113
-        stage, phase = next_place(stage, phase, STAGES)
+
+
+@tlx_xdsl.jit
+def agreed(row_numbers, ready, done, turn, COUNT: tl.constexpr):
+    """Wait for the numbers of a row."""
+    place = turn % PLACES
+    tlx.barrier_wait(ready[place], turn // PLACES & 1)
+    numbers = numbers_at(row_numbers, place, COUNT, PLACES)
+    if place % HALF == HALF - 1:
+        tlx.barrier_arrive(done[place // HALF])
+    return numbers

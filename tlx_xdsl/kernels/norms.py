@@ -30,8 +30,11 @@ _LONG_BLOCK, _LONG_WARPS = 8192, 16
 _SUM_COLUMNS, _SUM_ROWS, _SUM_PROGRAMS = 256, 16, 4
 """The block that a program adds up at a time for the gradient of the weight, and programs of a multiprocessor."""
 
-_ELEMENTS = 4096
+_ELEMENTS = 2048
 """Elements of a program at least: rows that are shorter are taken together."""
+
+_WARP_ELEMENTS, _FEW_WARPS = 512, 8
+"""Elements of a warp, up to so many warps; a program of more has twice as many of each warp (32 for a thread)."""
 
 _BACKWARD_ELEMENTS = 512
 """Elements of a warp backward: 16 for each thread."""
@@ -123,8 +126,13 @@ def norm_launch(
         given.device,
         sources,
         aligned,
-        num_warps=min(max(together * rows.block // 1024, 1), 32),
+        num_warps=_warps(together * rows.block),
     )
+
+
+def _warps(elements: int) -> int:
+    """Warps of a program of `norm_rows`."""
+    return max(min(elements // _WARP_ELEMENTS, _FEW_WARPS), elements // (2 * _WARP_ELEMENTS), 1)
 
 
 def norm_backward(
