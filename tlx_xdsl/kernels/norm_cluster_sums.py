@@ -6,30 +6,33 @@ elements are another CTA's then, and count for nothing here (`skip` is None wher
 
 A CTA has four kinds of tasks, which are at different rows at the same time:
 
-- the producer loads pieces of rows to a ring of STAGES, by bulk copies. `full[stage]` completes with their bytes,
-  `empty[stage]` when the tasks that read them have arrived;
-- tasks that take turns make the sums of a piece and write them to all CTAs;
-- one warp waits for the sums of all CTAs and makes a row's numbers of them: scale, mean, slope, shift (`ready[stage]`);
-- the default task writes what the kernel is for.
+- The producer loads pieces of rows to a ring of STAGES, by bulk copies. `full[stage]` completes with their bytes,
+  `empty[stage]` when the tasks that read them have arrived.
+- Tasks that take turns make the sums of a piece, and write them to the CTA that makes the numbers of this row.
+- One warp makes the numbers of every RANKS-th row when the sums of all CTAs have come (`complete[place]`): scale, mean,
+  slope and shift. It writes them to all CTAs (`ready[place]`).
+- The default task writes what the kernel is for.
 
 Sums. With n own elements in the row, m' their mean, d the differences from it and g as in `norm_rows`, a CTA hands over
 
     sum of d^2,  m',  sum of g d,  sum of g
 
-or those of them that are needed. Each CTA makes those of the row (Chan, Golub, LeVeque, 1979), all in one order, so
-that all find the same:
+or those of them that are needed. Of those of all CTAs come those of the row (Chan, Golub, LeVeque, 1979), added up in
+the order of the ranks:
 
     m = sum of n m' / count
     sum of (x - m)^2 = sum over ranks of (sum of d^2 + n (m' - m)^2)
     sum of g (x - m) = sum over ranks of (sum of g d + (m' - m) sum of g)
 
-They go by `st.async`, whose bytes complete on a barrier of the CTA that gets them (`complete`), to one of PLACES in
-turns. Such a completion releases the bytes alone, not what the thread has read before (PTX ISA, `st.async`): when a CTA
-has read half of the places, it arrives at `free` of all CTAs, which wait for that before they write there again. The
-warp that arrives has written nothing to global memory, so that the release waits for nothing.
+They go by `st.async`, whose bytes complete on a barrier of the CTA that gets them. A barrier takes some 50 ns for each
+such store (H200): that is why one CTA gets the sums of a row, and not all of them. Turn t of a cluster has place
+t % PLACES for sums and numbers. A completion by bytes releases these alone, not what the thread has read before (PTX
+ISA, `st.async`), so that places are given back by arrivals: when the default task has read the numbers of half of the
+places (`done`), the warp that makes numbers arrives at `free` of all CTAs, LAG turns later. It has written nothing to
+global memory, so that the release waits for nothing.
 
 A task that takes every so many turns must see each phase of its barriers: STAGES and half of the PLACES are multiples
-of the number of tasks.
+of the number of tasks. PLACES is a multiple of RANKS: the places of a CTA's turns are always the same.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -173,7 +176,9 @@ def wait_for_place(free, turn, TASKS: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def hand_over(sums, received, complete, ready, free, turn, RANKS: tl.constexpr, TASKS: tl.constexpr, NUMBERS: tl.constexpr):
+def hand_over(
+    sums, received, complete, ready, free, turn, RANKS: tl.constexpr, TASKS: tl.constexpr, NUMBERS: tl.constexpr
+):
     """Write a CTA's sums of a row to the CTA that makes the numbers of it."""
     SUMS: tl.constexpr = received[0].shape[0]
     place = turn % PLACES

@@ -23,14 +23,14 @@ MAX_STAGES = 8
 SHARED_BYTES = 227 * 1024 - 18 * 1024
 """Shared memory for pieces: all but that of barriers and sums, and what conversions of layouts take at the end."""
 
-SUM_TASKS, SUM_WARPS = 2, 4
-"""Tasks of a CTA that make the sums of rows in turns, and their warps."""
+SUM_TASKS = 1
+"""Tasks of a CTA that make the sums of rows in turns."""
+
+SUM_WARPS, SUM_REGISTERS = {False: 8, True: 4}, {False: 72, True: 128}
+"""Warps of such a task and registers of a thread, forward and backward."""
 
 WARPS = 8
 """Warps of the task that writes."""
-
-SUM_REGISTERS = {False: 72, True: 88}
-"""Registers of a thread that makes sums, forward and backward."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def launch(
             "EVEN": divided.ranks * divided.block == rows.columns,
             "WARPS": WARPS,
             "SUM_TASKS": SUM_TASKS,
-            "SUM_WARPS": SUM_WARPS,
+            "SUM_WARPS": SUM_WARPS[backward],
             "SUM_REGISTERS": SUM_REGISTERS[backward],
         },
         given.device,

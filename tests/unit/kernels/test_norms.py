@@ -88,8 +88,8 @@ def in_small_pieces(monkeypatch):
     monkeypatch.setattr(norms, "HELD_BACKWARD_COLUMNS", 64)
     for name in ("PIECE_BYTES", "BACKWARD_PIECE_BYTES"):
         monkeypatch.setattr(norm_clusters, name, 512)
-    for name in ("WARPS", "SUM_WARPS"):
-        monkeypatch.setattr(norm_clusters, name, 1)
+    monkeypatch.setattr(norm_clusters, "WARPS", 1)
+    monkeypatch.setattr(norm_clusters, "SUM_WARPS", {False: 1, True: 1})
 
 
 @pytest.mark.parametrize("columns", [136, 200, 256, 512, 1000, 1024, 3 * 128 + 1])
