@@ -15,12 +15,10 @@ from tlx_xdsl.kernels.norm_cluster_sums import (
     hand_over,
     inside_of,
     load_factors,
-    load_first_rows,
     load_rows,
     mean_of,
     only,
     parts_of,
-    place_after,
     read,
 )
 from tlx_xdsl.kernels.rings import next_place
@@ -41,17 +39,17 @@ def add_three(one, two, three, other_one, other_two, other_three):
 @tlx_xdsl.jit
 def sum_gradient_rows(
     rings, factors, received, full, empty, loaded, complete, ready, free, skip, first, ROW_COUNT, clusters,
-    STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, WARPS: tl.constexpr, TASKS: tl.constexpr,
+    STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, WARPS: tl.constexpr,
 ):  # fmt: skip
-    """The sums of each piece, for all CTAs of the cluster; of TASKS tasks, each has every so many rows."""
+    """The sums of each piece, for all CTAs of the cluster."""
     PARTS: tl.constexpr = parts_of(rings[0][0].shape[0], WARPS)
     LENGTH: tl.constexpr = rings[0][0].shape[0] // PARTS
     if factors is not None:
         tlx.barrier_wait(loaded[0], 0)
-    number: tl.constexpr = tlx.async_task_replica_id()
-    stage, phase = place_after(0, 0, number, STAGES)
-    turn = number
-    for _ in range(first + number * clusters, ROW_COUNT, clusters * TASKS):
+    stage = 0
+    phase = 0
+    turn = 0
+    for _ in range(first, ROW_COUNT, clusters):
         tlx.barrier_wait(full[stage], phase)
         mean = 0.0
         if CENTRED:
@@ -75,13 +73,13 @@ def sum_gradient_rows(
             total += g
         if CENTRED:
             squares, products, total = tl.reduce((squares, products, total), 0, add_three)
-            hand_over((squares, mean, products, total), received, complete, ready, free, turn, RANKS, TASKS, 4)
+            hand_over((squares, mean, products, total), received, complete, ready, free, turn, RANKS, 4)
         else:
             squares, products = tl.reduce((squares, products), 0, add_two)
-            hand_over((squares, products), received, complete, ready, free, turn, RANKS, TASKS, 4)
+            hand_over((squares, products), received, complete, ready, free, turn, RANKS, 4)
         tlx.barrier_arrive(empty[stage])
-        turn += TASKS
-        stage, phase = place_after(stage, phase, TASKS, STAGES)
+        turn += 1  # noqa: SIM113
+        stage, phase = next_place(stage, phase, STAGES)
 
 
 @tlx_xdsl.jit
@@ -147,7 +145,7 @@ def norm_backward_cluster_rows(
     x_ptr, weight_ptr, dout_ptr, dh_ptr, dx_ptr, parts_ptr, x_stride, dout_stride, dh_stride, dx_stride,
     ROW_COUNT, COLUMNS, eps,
     BLOCK: tl.constexpr, RANKS: tl.constexpr, STAGES: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr,
-    CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr, WARPS: tl.constexpr, SUM_TASKS: tl.constexpr,
+    CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr, WARPS: tl.constexpr,
     SUM_WARPS: tl.constexpr, SUM_REGISTERS: tl.constexpr,
 ):  # fmt: skip
     """dx, and each cluster's sums of dw and db: `parts_ptr` has RANKS * BLOCK of each for each cluster."""
@@ -174,9 +172,6 @@ def norm_backward_cluster_rows(
     free = tlx.alloc_barriers(2, arrive_count=RANKS)
     pointers = (x_ptr, dout_ptr) if dh_ptr is None else (x_ptr, dout_ptr, dh_ptr)
     strides = (x_stride, dout_stride) if dh_ptr is None else (x_stride, dout_stride, dh_stride)
-    load_first_rows(pointers, strides, rings, full, start, first, ROW_COUNT, clusters, UNIT, STAGES)
-    if factors is not None:
-        load_factors((weight_ptr,), factors, loaded[0], start)
     tlx.cluster_barrier()  # the others run, and their barriers are ready
     with tlx.async_tasks():
         with tlx.async_task("default"):
@@ -184,10 +179,10 @@ def norm_backward_cluster_rows(
                 dx_ptr, parts_ptr, dx_stride, rings, factors, row_numbers, full, empty, ready, done, loaded,
                 start, skip, first, ROW_COUNT, clusters, UNIT, STAGES, RANKS, CENTRED, WITH_BIAS, WARPS,
             )  # fmt: skip
-        with tlx.async_task(num_warps=SUM_WARPS, registers=SUM_REGISTERS, replicate=SUM_TASKS):
+        with tlx.async_task(num_warps=SUM_WARPS, registers=SUM_REGISTERS):
             sum_gradient_rows(
                 rings, factors, received, full, empty, loaded, complete, ready, free, skip,
-                first, ROW_COUNT, clusters, STAGES, RANKS, CENTRED, SUM_WARPS, SUM_TASKS,
+                first, ROW_COUNT, clusters, STAGES, RANKS, CENTRED, SUM_WARPS,
             )  # fmt: skip
         with tlx.async_task(num_warps=1, registers=40):
             agree_on_rows(
@@ -195,4 +190,6 @@ def norm_backward_cluster_rows(
                 BLOCK, RANKS, CENTRED, True,
             )  # fmt: skip
         with tlx.async_task(num_warps=1, registers=40):
+            if factors is not None:
+                load_factors((weight_ptr,), factors, loaded[0], start)
             load_rows(pointers, strides, rings, full, empty, start, first, ROW_COUNT, clusters, UNIT, STAGES)

@@ -3,7 +3,7 @@
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportOptionalOperand=false
-# pyright: reportAttributeAccessIssue=false
+# pyright: reportAttributeAccessIssue=false, reportOptionalSubscript=false
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
@@ -15,12 +15,10 @@ from tlx_xdsl.kernels.norm_cluster_sums import (
     hand_over,
     inside_of,
     load_factors,
-    load_first_rows,
     load_rows,
     mean_of,
     only,
     parts_of,
-    place_after,
     read,
     slice_of,
 )
@@ -44,15 +42,15 @@ def add_residual(h_ptr, x, residual, skip, WARPS: tl.constexpr):
 def sum_rows(
     h_ptr, h_stride, x, residual, received, full, empty, ready, complete, free, start, skip,
     first, ROW_COUNT, clusters, UNIT: tl.constexpr, STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr,
-    WARPS: tl.constexpr, TASKS: tl.constexpr,
+    WARPS: tl.constexpr,
 ):  # fmt: skip
-    """The sums of each piece, for all CTAs of the cluster; of TASKS tasks, each has every so many rows."""
+    """The sums of each piece, for all CTAs of the cluster."""
     PARTS: tl.constexpr = parts_of(x[0].shape[0], WARPS)
     LENGTH: tl.constexpr = x[0].shape[0] // PARTS
-    number: tl.constexpr = tlx.async_task_replica_id()
-    stage, phase = place_after(0, 0, number, STAGES)
-    turn = number
-    for row in range(first + number * clusters, ROW_COUNT, clusters * TASKS):
+    stage = 0
+    phase = 0
+    turn = 0
+    for row in range(first, ROW_COUNT, clusters):
         tlx.barrier_wait(full[stage], phase)
         if residual is not None:
             add_residual(h_ptr + row.to(tl.int64) * (h_stride * UNIT) + start, x[stage], residual[stage], skip, WARPS)
@@ -68,10 +66,10 @@ def sum_rows(
             values = only(values, inside_of(skip, part, LENGTH))
             squares += values * values
         squares = tl.sum(squares, 0)
-        hand_over((squares, mean), received, complete, ready, free, turn, RANKS, TASKS, 2)
+        hand_over((squares, mean), received, complete, ready, free, turn, RANKS, 2)
         tlx.barrier_arrive(empty[stage])
-        turn += TASKS
-        stage, phase = place_after(stage, phase, TASKS, STAGES)
+        turn += 1  # noqa: SIM113
+        stage, phase = next_place(stage, phase, STAGES)
 
 
 @tlx_xdsl.jit
@@ -115,7 +113,7 @@ def norm_cluster_rows(
     x_ptr, residual_ptr, weight_ptr, bias_ptr, h_ptr, out_ptr, x_stride, residual_stride, h_stride, out_stride,
     ROW_COUNT, COLUMNS, eps,
     BLOCK: tl.constexpr, RANKS: tl.constexpr, STAGES: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr,
-    CENTRED: tl.constexpr, WARPS: tl.constexpr, SUM_TASKS: tl.constexpr, SUM_WARPS: tl.constexpr,
+    CENTRED: tl.constexpr, WARPS: tl.constexpr, SUM_WARPS: tl.constexpr,
     SUM_REGISTERS: tl.constexpr,
 ):  # fmt: skip
     """Rows for each cluster."""
@@ -144,9 +142,6 @@ def norm_cluster_rows(
     rings = (x,) if residual_ptr is None else (residual, x)
     pointers = (x_ptr,) if residual_ptr is None else (residual_ptr, x_ptr)
     strides = (x_stride,) if residual_ptr is None else (residual_stride, x_stride)
-    load_first_rows(pointers, strides, rings, full, start, first, ROW_COUNT, clusters, UNIT, STAGES)
-    if factors is not None:
-        load_factors(factors_ptr, factors, loaded[0], start)
     tlx.cluster_barrier()  # the others run, and their barriers are ready
     with tlx.async_tasks():
         with tlx.async_task("default"):
@@ -154,10 +149,10 @@ def norm_cluster_rows(
                 weight_ptr, bias_ptr, out_ptr, out_stride, x, factors, row_numbers, full, empty, ready, done, loaded,
                 start, skip, first, ROW_COUNT, clusters, UNIT, STAGES, CENTRED, WARPS,
             )  # fmt: skip
-        with tlx.async_task(num_warps=SUM_WARPS, registers=SUM_REGISTERS, replicate=SUM_TASKS):
+        with tlx.async_task(num_warps=SUM_WARPS, registers=SUM_REGISTERS):
             sum_rows(
                 h_ptr, h_stride, x, residual, received, full, empty, ready, complete, free, start, skip,
-                first, ROW_COUNT, clusters, UNIT, STAGES, RANKS, CENTRED, SUM_WARPS, SUM_TASKS,
+                first, ROW_COUNT, clusters, UNIT, STAGES, RANKS, CENTRED, SUM_WARPS,
             )  # fmt: skip
         with tlx.async_task(num_warps=1, registers=40):
             agree_on_rows(
@@ -165,4 +160,6 @@ def norm_cluster_rows(
                 BLOCK, RANKS, CENTRED, False,
             )  # fmt: skip
         with tlx.async_task(num_warps=1, registers=40):
+            if factors is not None:
+                load_factors(factors_ptr, factors, loaded[0], start)
             load_rows(pointers, strides, rings, full, empty, start, first, ROW_COUNT, clusters, UNIT, STAGES)

@@ -8,7 +8,7 @@ A CTA has four kinds of tasks, which are at different rows at the same time:
 
 - The producer loads pieces of rows to a ring of STAGES, by bulk copies. `full[stage]` completes with their bytes,
   `empty[stage]` when the tasks that read them have arrived.
-- Tasks that take turns make the sums of a piece, and write them to the CTA that makes the numbers of this row.
+- Another one makes the sums of a piece, and writes them to the CTA that makes the numbers of this row.
 - One warp makes the numbers of every RANKS-th row when the sums of all CTAs have come (`complete[place]`): scale, mean,
   slope and shift. It writes them to all CTAs (`ready[place]`).
 - The default task writes what the kernel is for.
@@ -31,8 +31,7 @@ ISA, `st.async`), so that places are given back by arrivals: when the default ta
 places (`done`), the warp that makes numbers arrives at `free` of all CTAs, LAG turns later. It has written nothing to
 global memory, so that the release waits for nothing.
 
-A task that takes every so many turns must see each phase of its barriers: STAGES and half of the PLACES are multiples
-of the number of tasks. PLACES is a multiple of RANKS: the places of a CTA's turns are always the same.
+PLACES is a multiple of RANKS: the places of a CTA's turns are always the same.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -97,7 +96,7 @@ def only(x, inside):
 
 @tlx_xdsl.jit
 def load_factors(factors_ptr, factors, loaded, start):
-    """Producer: the CTA's piece of the weight, of the bias."""
+    """Producer: load the CTA's piece of the weight, of the bias."""
     BYTES: tl.constexpr = factors[0].shape[0] * tlx.size_of(tlx.dtype_of(factors))
     tlx.barrier_expect_bytes(loaded, len(factors_ptr) * BYTES)
     for which in tl.static_range(len(factors_ptr)):
@@ -105,45 +104,20 @@ def load_factors(factors_ptr, factors, loaded, start):
 
 
 @tlx_xdsl.jit
-def load_row(pointers, strides, rings, full, start, row, stage, UNIT: tl.constexpr):
-    """Load the CTA's piece of a row, of all operands, to a stage."""
-    BYTES: tl.constexpr = rings[0][0].shape[0] * tlx.size_of(tlx.dtype_of(rings[0]))
-    tlx.barrier_expect_bytes(full[stage], len(pointers) * BYTES)
-    for which in tl.static_range(len(pointers)):
-        source = pointers[which] + row.to(tl.int64) * (strides[which] * UNIT) + start
-        tlx.async_load(source, rings[which][stage], bulk=True, barrier=full[stage])
-
-
-@tlx_xdsl.jit
-def load_first_rows(
-    pointers, strides, rings, full, start, first, ROW_COUNT, clusters, UNIT: tl.constexpr, STAGES: tl.constexpr
-):  # fmt: skip
-    """The rows for which there are stages from the beginning."""
-    for stage in tl.static_range(STAGES):
-        row = first + stage * clusters
-        if row < ROW_COUNT:
-            load_row(pointers, strides, rings, full, start, row, stage, UNIT)
-
-
-@tlx_xdsl.jit
 def load_rows(
     pointers, strides, rings, full, empty, start, first, ROW_COUNT, clusters, UNIT: tl.constexpr, STAGES: tl.constexpr
 ):  # fmt: skip
-    """Producer: the other rows."""
+    """Producer: load the CTA's piece of each row, of all operands."""
+    BYTES: tl.constexpr = rings[0][0].shape[0] * tlx.size_of(tlx.dtype_of(rings[0]))
     stage = 0
     phase = 0
-    for row in range(first + STAGES * clusters, ROW_COUNT, clusters):
-        tlx.barrier_wait(empty[stage], phase)
-        load_row(pointers, strides, rings, full, start, row, stage, UNIT)
+    for row in range(first, ROW_COUNT, clusters):
+        tlx.barrier_wait(empty[stage], phase ^ 1)
+        tlx.barrier_expect_bytes(full[stage], len(pointers) * BYTES)
+        for which in tl.static_range(len(pointers)):
+            source = pointers[which] + row.to(tl.int64) * (strides[which] * UNIT) + start
+            tlx.async_load(source, rings[which][stage], bulk=True, barrier=full[stage])
         stage, phase = next_place(stage, phase, STAGES)
-
-
-@tlx_xdsl.jit
-def place_after(stage, phase, STEPS: tl.constexpr, STAGES: tl.constexpr):
-    """The stage STEPS rows later."""
-    for _ in tl.static_range(STEPS):
-        stage, phase = next_place(stage, phase, STAGES)
-    return stage, phase
 
 
 @tlx_xdsl.jit
@@ -168,22 +142,20 @@ def block_of(numbers, COUNT: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def wait_for_place(free, turn, TASKS: tl.constexpr):
-    """Wait until the place of a turn may be written again, before the first turn of a task in that half."""
+def wait_for_place(free, turn):
+    """Wait until the place of a turn may be written again."""
     place = turn % PLACES
-    if turn >= PLACES and place % HALF < TASKS:
+    if turn >= PLACES:
         tlx.barrier_wait(free[place // HALF], (turn // PLACES + 1) & 1)
 
 
 @tlx_xdsl.jit
-def hand_over(
-    sums, received, complete, ready, free, turn, RANKS: tl.constexpr, TASKS: tl.constexpr, NUMBERS: tl.constexpr
-):
+def hand_over(sums, received, complete, ready, free, turn, RANKS: tl.constexpr, NUMBERS: tl.constexpr):
     """Write a CTA's sums of a row to the CTA that makes the numbers of it."""
     SUMS: tl.constexpr = received[0].shape[0]
     place = turn % PLACES
     rank = tlx.cluster_cta_rank()
-    wait_for_place(free, turn, TASKS)
+    wait_for_place(free, turn)
     tlx.barrier_expect_bytes(ready[place], NUMBERS * 4)
     tlx.barrier_expect_bytes(complete[place], RANKS * SUMS * 4, place % RANKS == rank)
     mine = received[place // RANKS * RANKS + rank]
@@ -251,7 +223,7 @@ def agree_on_rows(
             tlx.barrier_wait(complete[place], turn // PLACES & 1)
             sums = tlx.local_load(by_rank[place // RANKS])
             numbers = block_of(numbers_of(sums, count, eps, skip, BLOCK, CENTRED, BACKWARD), NUMBERS)
-            wait_for_place(free, turn, HALF)
+            wait_for_place(free, turn)
             for other in tl.static_range(RANKS):
                 tlx.async_remote_shmem_store(row_numbers[place], numbers, other, ready[place])
         if turn >= HALF and place % HALF == LAG:

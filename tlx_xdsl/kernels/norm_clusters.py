@@ -23,11 +23,8 @@ MAX_STAGES = 8
 SHARED_BYTES = 227 * 1024 - 18 * 1024
 """Shared memory for pieces: all but that of barriers and sums, and what conversions of layouts take at the end."""
 
-SUM_TASKS = 1
-"""Tasks of a CTA that make the sums of rows in turns."""
-
 SUM_WARPS, SUM_REGISTERS = {False: 8, True: 4}, {False: 72, True: 128}
-"""Warps of such a task and registers of a thread, forward and backward."""
+"""Warps of the task that makes sums, and registers of a thread of it, forward and backward."""
 
 WARPS = 8
 """Warps of the task that writes."""
@@ -59,7 +56,7 @@ def division(given: Operand, rows: Rows, unit: int, pieces: tuple[int, int], *, 
     ranks = next((ranks for ranks in CLUSTERS if ranks * block >= rows.columns), None)
     if ranks is None or block > rows.columns:
         return None
-    stages = min((SHARED_BYTES - held * size) // (loaded * size), MAX_STAGES) // SUM_TASKS * SUM_TASKS
+    stages = min((SHARED_BYTES - held * size) // (loaded * size), MAX_STAGES)
     return Division(ranks, block, stages)
 
 
@@ -79,7 +76,6 @@ def launch(
             "STAGES": divided.stages,
             "EVEN": divided.ranks * divided.block == rows.columns,
             "WARPS": WARPS,
-            "SUM_TASKS": SUM_TASKS,
             "SUM_WARPS": SUM_WARPS[backward],
             "SUM_REGISTERS": SUM_REGISTERS[backward],
         },
