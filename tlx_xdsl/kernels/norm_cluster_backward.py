@@ -12,6 +12,7 @@ from tlx_xdsl.kernels.norm_cluster_sums import (
     PLACES,
     agree_on_rows,
     agreed,
+    give_back,
     hand_over,
     inside_of,
     load_factors,
@@ -73,10 +74,10 @@ def sum_gradient_rows(
             total += g
         if CENTRED:
             squares, products, total = tl.reduce((squares, products, total), 0, add_three)
-            hand_over((squares, mean, products, total), received, complete, ready, free, turn, RANKS, 4)
+            hand_over((squares, mean, products, total), received, complete, ready[stage], free, turn, RANKS, 4)
         else:
             squares, products = tl.reduce((squares, products), 0, add_two)
-            hand_over((squares, products), received, complete, ready, free, turn, RANKS, 4)
+            hand_over((squares, products), received, complete, ready[stage], free, turn, RANKS, 4)
         tlx.barrier_arrive(empty[stage])
         turn += 1  # noqa: SIM113
         stage, phase = next_place(stage, phase, STAGES)
@@ -104,7 +105,7 @@ def write_gradient_rows(
     turn = 0
     for row in range(first, ROW_COUNT, clusters):
         tlx.barrier_wait(full[stage], phase)
-        scale, mean, slope, shift = agreed(row_numbers, ready, done, turn, 4)
+        scale, mean, slope, shift = agreed(row_numbers, ready[stage], phase, done, turn, 4)
         target = dx_ptr + row.to(tl.int64) * (dx_stride * UNIT) + start
         more_dweight = ()
         more_dbias = ()
@@ -166,9 +167,9 @@ def norm_backward_cluster_rows(
     full = tlx.alloc_barriers(STAGES)
     empty = tlx.alloc_barriers(STAGES, arrive_count=2)
     loaded = tlx.alloc_barriers(1)
-    complete = tlx.alloc_barriers(PLACES)
-    ready = tlx.alloc_barriers(PLACES)
-    done = tlx.alloc_barriers(2)
+    complete = tlx.alloc_barriers(PLACES // RANKS)
+    ready = tlx.alloc_barriers(STAGES)
+    done = tlx.alloc_barriers(2, arrive_count=2)
     free = tlx.alloc_barriers(2, arrive_count=RANKS)
     pointers = (x_ptr, dout_ptr) if dh_ptr is None else (x_ptr, dout_ptr, dh_ptr)
     strides = (x_stride, dout_stride) if dh_ptr is None else (x_stride, dout_stride, dh_stride)
@@ -187,8 +188,10 @@ def norm_backward_cluster_rows(
         with tlx.async_task(num_warps=1, registers=40):
             agree_on_rows(
                 received, row_numbers, complete, ready, done, free, count, skip, eps, first, ROW_COUNT, clusters,
-                BLOCK, RANKS, CENTRED, True,
+                BLOCK, STAGES, RANKS, CENTRED, True,
             )  # fmt: skip
+        with tlx.async_task(num_warps=1, registers=40):
+            give_back(done, free, first, ROW_COUNT, clusters, RANKS)
         with tlx.async_task(num_warps=1, registers=40):
             if factors is not None:
                 load_factors((weight_ptr,), factors, loaded[0], start)

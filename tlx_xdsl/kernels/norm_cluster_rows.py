@@ -12,6 +12,7 @@ from tlx_xdsl.kernels.norm_cluster_sums import (
     PLACES,
     agree_on_rows,
     agreed,
+    give_back,
     hand_over,
     inside_of,
     load_factors,
@@ -66,7 +67,7 @@ def sum_rows(
             values = only(values, inside_of(skip, part, LENGTH))
             squares += values * values
         squares = tl.sum(squares, 0)
-        hand_over((squares, mean), received, complete, ready, free, turn, RANKS, 2)
+        hand_over((squares, mean), received, complete, ready[stage], free, turn, RANKS, 2)
         tlx.barrier_arrive(empty[stage])
         turn += 1  # noqa: SIM113
         stage, phase = next_place(stage, phase, STAGES)
@@ -87,7 +88,7 @@ def normalise_rows(
     turn = 0
     for row in range(first, ROW_COUNT, clusters):
         tlx.barrier_wait(full[stage], phase)
-        scale, mean = agreed(row_numbers, ready, done, turn, 2)
+        scale, mean = agreed(row_numbers, ready[stage], phase, done, turn, 2)
         pieces = ()
         for part in tl.static_range(PARTS):
             pieces = (*pieces, read(x[stage], part, PARTS, WARPS))
@@ -135,9 +136,9 @@ def norm_cluster_rows(
     full = tlx.alloc_barriers(STAGES)
     empty = tlx.alloc_barriers(STAGES, arrive_count=2)
     loaded = tlx.alloc_barriers(1)
-    complete = tlx.alloc_barriers(PLACES)
-    ready = tlx.alloc_barriers(PLACES)
-    done = tlx.alloc_barriers(2)
+    complete = tlx.alloc_barriers(PLACES // RANKS)
+    ready = tlx.alloc_barriers(STAGES)
+    done = tlx.alloc_barriers(2, arrive_count=2)
     free = tlx.alloc_barriers(2, arrive_count=RANKS)
     rings = (x,) if residual_ptr is None else (residual, x)
     pointers = (x_ptr,) if residual_ptr is None else (residual_ptr, x_ptr)
@@ -157,8 +158,10 @@ def norm_cluster_rows(
         with tlx.async_task(num_warps=1, registers=40):
             agree_on_rows(
                 received, row_numbers, complete, ready, done, free, count, skip, eps, first, ROW_COUNT, clusters,
-                BLOCK, RANKS, CENTRED, False,
+                BLOCK, STAGES, RANKS, CENTRED, False,
             )  # fmt: skip
+        with tlx.async_task(num_warps=1, registers=40):
+            give_back(done, free, first, ROW_COUNT, clusters, RANKS)
         with tlx.async_task(num_warps=1, registers=40):
             if factors is not None:
                 load_factors(factors_ptr, factors, loaded[0], start)

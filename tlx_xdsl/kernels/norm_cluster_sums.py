@@ -44,14 +44,11 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.rings import next_place
 
-PLACES = tl.constexpr(16)
-"""Rows whose sums a CTA has place for."""
+PLACES = tl.constexpr(32)
+"""Rows whose sums and numbers a CTA has place for."""
 
-HALF = tl.constexpr(8)
+HALF = tl.constexpr(16)
 """Places that are given back at a time."""
-
-LAG = tl.constexpr(4)
-"""Turns after which they are: nothing waits for the last of them then."""
 
 VALUES = 16
 """Elements that a thread has at a time: more of them in registers would leave fewer to other tasks."""
@@ -151,15 +148,16 @@ def wait_for_place(free, turn):
 
 @tlx_xdsl.jit
 def hand_over(sums, received, complete, ready, free, turn, RANKS: tl.constexpr, NUMBERS: tl.constexpr):
-    """Write a CTA's sums of a row to the CTA that makes the numbers of it."""
+    """Write a CTA's sums of a row to the CTA that makes its numbers, which come to `ready`."""
     SUMS: tl.constexpr = received[0].shape[0]
     place = turn % PLACES
+    own = place // RANKS
     rank = tlx.cluster_cta_rank()
     wait_for_place(free, turn)
-    tlx.barrier_expect_bytes(ready[place], NUMBERS * 4)
-    tlx.barrier_expect_bytes(complete[place], RANKS * SUMS * 4, place % RANKS == rank)
-    mine = received[place // RANKS * RANKS + rank]
-    tlx.async_remote_shmem_store(mine, block_of(sums, SUMS), place % RANKS, complete[place])
+    tlx.barrier_expect_bytes(ready, NUMBERS * 4)
+    tlx.barrier_expect_bytes(complete[own], RANKS * SUMS * 4, place % RANKS == rank)
+    mine = received[own * RANKS + rank]
+    tlx.async_remote_shmem_store(mine, block_of(sums, SUMS), place % RANKS, complete[own])
 
 
 @tlx_xdsl.jit
@@ -209,37 +207,49 @@ def numbers_of(
 @tlx_xdsl.jit
 def agree_on_rows(
     received, row_numbers, complete, ready, done, free, count, skip, eps, first, ROW_COUNT, clusters,
-    BLOCK: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, BACKWARD: tl.constexpr,
+    BLOCK: tl.constexpr, STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, BACKWARD: tl.constexpr,
 ):  # fmt: skip
-    """Make the numbers of this CTA's turns of the sums of all CTAs, and write them to all; give places back."""
+    """Make the numbers of this CTA's turns of the sums of all CTAs, and write them to all."""
     SUMS: tl.constexpr = received[0].shape[0]
     NUMBERS: tl.constexpr = row_numbers[0].shape[0]
     rank = tlx.cluster_cta_rank()
     by_rank = tlx.local_reinterpret(received, tl.float32, (RANKS, SUMS), num=PLACES // RANKS)
+    stage = 0
+    phase = 0
     turn = 0
     for _ in range(first, ROW_COUNT, clusters):
         place = turn % PLACES
         if place % RANKS == rank:
-            tlx.barrier_wait(complete[place], turn // PLACES & 1)
+            tlx.barrier_wait(complete[place // RANKS], turn // PLACES & 1)
             sums = tlx.local_load(by_rank[place // RANKS])
             numbers = block_of(numbers_of(sums, count, eps, skip, BLOCK, CENTRED, BACKWARD), NUMBERS)
             wait_for_place(free, turn)
             for other in tl.static_range(RANKS):
-                tlx.async_remote_shmem_store(row_numbers[place], numbers, other, ready[place])
-        if turn >= HALF and place % HALF == LAG:
-            half = place // HALF ^ 1
-            tlx.barrier_wait(done[half], (turn - HALF) // PLACES & 1)
-            for other in tl.static_range(RANKS):
-                tlx.barrier_arrive(free[half], 1, other)
+                tlx.async_remote_shmem_store(row_numbers[place], numbers, other, ready[stage])
+        if place % HALF == HALF - 1:
+            tlx.barrier_arrive(done[place // HALF])
         turn += 1  # noqa: SIM113
+        stage, phase = next_place(stage, phase, STAGES)
 
 
 @tlx_xdsl.jit
-def agreed(row_numbers, ready, done, turn, COUNT: tl.constexpr):
+def agreed(row_numbers, ready, phase, done, turn, COUNT: tl.constexpr):
     """Wait for the numbers of a row."""
     place = turn % PLACES
-    tlx.barrier_wait(ready[place], turn // PLACES & 1)
+    tlx.barrier_wait(ready, phase)
     numbers = numbers_at(row_numbers, place, COUNT, PLACES)
     if place % HALF == HALF - 1:
         tlx.barrier_arrive(done[place // HALF])
     return numbers
+
+
+@tlx_xdsl.jit
+def give_back(done, free, first, ROW_COUNT, clusters, RANKS: tl.constexpr):
+    """Give places back to all CTAs when this one has read them."""
+    turn = HALF
+    for _ in range(first + HALF * clusters, ROW_COUNT, HALF * clusters):
+        half = turn // HALF - 1
+        tlx.barrier_wait(done[half % 2], half // 2 & 1)
+        for other in tl.static_range(RANKS):
+            tlx.barrier_arrive(free[half % 2], 1, other)
+        turn += HALF
