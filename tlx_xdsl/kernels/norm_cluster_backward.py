@@ -1,4 +1,8 @@
-"""Gradients of normalised rows of which each CTA of a cluster has a piece."""
+"""Gradients of normalised rows of which each CTA of a cluster has a piece: longer rows, read once.
+
+The task that writes dx keeps the cluster's sums of dw and db in registers, which `norm_rows.add_parts` adds up.
+`norm_cluster_sums` has the other tasks and what CTAs exchange, `norm_rows` the formulas and what UNIT is.
+"""
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
@@ -89,7 +93,7 @@ def write_gradient_rows(
     start, skip, first, ROW_COUNT, clusters, UNIT: tl.constexpr, STAGES: tl.constexpr, RANKS: tl.constexpr,
     CENTRED: tl.constexpr, WITH_BIAS: tl.constexpr, WARPS: tl.constexpr,
 ):  # fmt: skip
-    """Write dx of each piece, when the sums of all CTAs have come; then the cluster's sums of dw and db."""
+    """Write dx of each piece, when its row's numbers have come; then the cluster's sums of dw and db."""
     BLOCK: tl.constexpr = rings[0][0].shape[0]
     PARTS: tl.constexpr = parts_of(rings[0][0].shape[0], WARPS)
     LENGTH: tl.constexpr = BLOCK // PARTS

@@ -1,4 +1,8 @@
-"""Normalised rows of which each CTA of a cluster has a piece; clusters go over rows, and never stop to load."""
+"""Normalised rows of which each CTA of a cluster has a piece: longer rows, read once.
+
+Clusters go over rows, each over every so many, and load the next ones meanwhile. A CTA's pieces of weight and bias stay
+in shared memory. `norm_cluster_sums` has the tasks and what CTAs exchange, `norm_rows` the formulas and what UNIT is.
+"""
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
 # pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
@@ -78,7 +82,7 @@ def normalise_rows(
     weight_ptr, bias_ptr, out_ptr, out_stride, x, factors, row_numbers, full, empty, ready, done, loaded, start, skip,
     first, ROW_COUNT, clusters, UNIT: tl.constexpr, STAGES: tl.constexpr, CENTRED: tl.constexpr, WARPS: tl.constexpr,
 ):  # fmt: skip
-    """Write the piece of each row, when the sums of all CTAs have come."""
+    """Write the piece of each row, when its numbers have come."""
     PARTS: tl.constexpr = parts_of(x[0].shape[0], WARPS)
     LENGTH: tl.constexpr = x[0].shape[0] // PARTS
     if factors is not None:
@@ -117,7 +121,7 @@ def norm_cluster_rows(
     CENTRED: tl.constexpr, WARPS: tl.constexpr, SUM_WARPS: tl.constexpr,
     SUM_REGISTERS: tl.constexpr,
 ):  # fmt: skip
-    """Rows for each cluster."""
+    """Every so many rows for each cluster. EVEN says that pieces of all CTAs are a row."""
     count = COLUMNS * UNIT
     first = tl.program_id(0) // RANKS
     clusters = tl.num_programs(0) // RANKS

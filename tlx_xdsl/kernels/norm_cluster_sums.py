@@ -4,13 +4,14 @@ A cluster has every so many rows, and CTA r of its RANKS the BLOCK columns of a 
 a row ends in it, the piece starts early enough to be full, so that all copies are of one size; the first `skip`
 elements are another CTA's then, and count for nothing here (`skip` is None where there are none anywhere).
 
-A CTA has four kinds of tasks, which are at different rows at the same time:
+A CTA has five tasks, which are at different rows at the same time:
 
 - The producer loads pieces of rows to a ring of STAGES, by bulk copies. `full[stage]` completes with their bytes,
   `empty[stage]` when the tasks that read them have arrived.
-- Another one makes the sums of a piece, and writes them to the CTA that makes the numbers of this row.
-- One warp makes the numbers of every RANKS-th row when the sums of all CTAs have come (`complete[place]`): scale, mean,
-  slope and shift. It writes them to all CTAs (`ready[place]`).
+- One task makes the sums of a piece, and writes them to the CTA that makes the numbers of this row.
+- One warp makes the numbers of every RANKS-th row when the sums of all CTAs have come (`complete`): scale, mean, slope
+  and shift. It writes them to all CTAs (`ready[stage]`).
+- One warp gives places back, as below.
 - The default task writes what the kernel is for.
 
 Sums. With n own elements in the row, m' their mean, d the differences from it and g as in `norm_rows`, a CTA hands over
@@ -24,14 +25,13 @@ the order of the ranks:
     sum of (x - m)^2 = sum over ranks of (sum of d^2 + n (m' - m)^2)
     sum of g (x - m) = sum over ranks of (sum of g d + (m' - m) sum of g)
 
-They go by `st.async`, whose bytes complete on a barrier of the CTA that gets them. A barrier takes some 50 ns for each
-such store (H200): that is why one CTA gets the sums of a row, and not all of them. Turn t of a cluster has place
-t % PLACES for sums and numbers. A completion by bytes releases these alone, not what the thread has read before (PTX
-ISA, `st.async`), so that places are given back by arrivals: when the default task has read the numbers of half of the
-places (`done`), the warp that makes numbers arrives at `free` of all CTAs, LAG turns later. It has written nothing to
-global memory, so that the release waits for nothing.
+They go by `st.async`, whose bytes complete on a barrier of the CTA that gets them. One CTA gets the sums of a row, and
+then all get its numbers: with sums to all CTAs, which need no second way, gradients of 16 CTAs took 11 % longer (H200).
 
-PLACES is a multiple of RANKS: the places of a CTA's turns are always the same.
+Places. Turn t of a cluster has place t % PLACES for sums and numbers. A completion by bytes releases these alone, not
+what the thread has read before (PTX ISA, `st.async`). So when half of the places were read (`done`), a warp arrives at
+`free` of all CTAs, which wait for that before they write there again. Such an arrival is a release to the cluster, of
+half a microsecond; that is why this warp does nothing else.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -212,6 +212,7 @@ def agree_on_rows(
     """Make the numbers of this CTA's turns of the sums of all CTAs, and write them to all."""
     SUMS: tl.constexpr = received[0].shape[0]
     NUMBERS: tl.constexpr = row_numbers[0].shape[0]
+    tl.static_assert(PLACES % RANKS == 0, "the places of a CTA's turns are always the same")
     rank = tlx.cluster_cta_rank()
     by_rank = tlx.local_reinterpret(received, tl.float32, (RANKS, SUMS), num=PLACES // RANKS)
     stage = 0

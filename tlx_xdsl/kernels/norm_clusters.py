@@ -14,14 +14,20 @@ from tlx_xdsl.kernels.operands import Operand, Rows
 CLUSTERS = {2: 66, 4: 30, 8: 15, 16: 7}
 """Clusters of so many CTAs that 132 multiprocessors run at once (`gemm_division` says where from)."""
 
-PIECE_BYTES, BACKWARD_PIECE_BYTES = 1 << 15, 1 << 14
-"""What a CTA has of a row: forward, and backward, where registers hold two sums for each element."""
+PIECE_BYTES = {False: (1 << 15,), True: (1 << 14, 1 << 15)}
+"""What a CTA has of a row, forward and backward: the first of which 16 hold it."""
 
-MAX_STAGES = 8
-"""Rows that a CTA has under way at most: more bytes than that are never needed to keep memory busy."""
+MAX_BLOCK = {False: 1 << 14, True: 1 << 13}
+"""Elements of a piece at most: backward registers hold two sums for each."""
 
-SHARED_BYTES = 227 * 1024 - 18 * 1024
-"""Shared memory for pieces: all but that of barriers and sums, and what conversions of layouts take at the end."""
+MAX_STAGES = {False: 4, True: 6}
+"""Rows that a CTA has under way at most, forward and backward: with 5 and 6 of them forward was 1 to 3 % slower."""
+
+SHARED_BYTES = 227 * 1024
+"""Shared memory of a CTA."""
+
+OTHER_BYTES = {False: 2048, True: 18 * 1024}
+"""What of it barriers, sums and numbers take, forward and backward; there the sums of dw and db change their layout."""
 
 SUM_WARPS, SUM_REGISTERS = {False: 8, True: 4}, {False: 72, True: 128}
 """Warps of the task that makes sums, and registers of a thread of it, forward and backward."""
@@ -51,13 +57,14 @@ def division(given: Operand, rows: Rows, unit: int, pieces: tuple[int, int], *, 
     loaded, held = pieces
     if unit == 1:
         return None
-    size = BACKWARD_PIECE_BYTES if backward else PIECE_BYTES
-    block = size // given.element_bytes
-    ranks = next((ranks for ranks in CLUSTERS if ranks * block >= rows.columns), None)
-    if ranks is None or block > rows.columns:
-        return None
-    stages = min((SHARED_BYTES - held * size) // (loaded * size), MAX_STAGES)
-    return Division(ranks, block, stages)
+    for size in PIECE_BYTES[backward]:
+        block = size // given.element_bytes
+        left = SHARED_BYTES - OTHER_BYTES[backward] - held * size
+        stages = min(left // (loaded * size), MAX_STAGES[backward])
+        ranks = next((ranks for ranks in CLUSTERS if ranks * block >= rows.columns), None)
+        if ranks is not None and block <= min(rows.columns, MAX_BLOCK[backward]) and stages > 1:
+            return Division(ranks, block, stages)
+    return None
 
 
 def launch(
