@@ -46,7 +46,7 @@ def sum_gradient_rows(
     rings, factors, received, full, empty, loaded, complete, ready, free, skip, first, ROW_COUNT, clusters,
     STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr, WARPS: tl.constexpr,
 ):  # fmt: skip
-    """The sums of each piece, for all CTAs of the cluster."""
+    """The sums of each piece, for the CTA that makes its row's numbers."""
     PARTS: tl.constexpr = parts_of(rings[0][0].shape[0], WARPS)
     LENGTH: tl.constexpr = rings[0][0].shape[0] // PARTS
     if factors is not None:

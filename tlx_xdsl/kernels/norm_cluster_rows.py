@@ -49,7 +49,7 @@ def sum_rows(
     first, ROW_COUNT, clusters, UNIT: tl.constexpr, STAGES: tl.constexpr, RANKS: tl.constexpr, CENTRED: tl.constexpr,
     WARPS: tl.constexpr,
 ):  # fmt: skip
-    """The sums of each piece, for all CTAs of the cluster."""
+    """The sums of each piece, for the CTA that makes its row's numbers; with a residual, first h."""
     PARTS: tl.constexpr = parts_of(x[0].shape[0], WARPS)
     LENGTH: tl.constexpr = x[0].shape[0] // PARTS
     stage = 0
@@ -118,8 +118,7 @@ def norm_cluster_rows(
     x_ptr, residual_ptr, weight_ptr, bias_ptr, h_ptr, out_ptr, x_stride, residual_stride, h_stride, out_stride,
     ROW_COUNT, COLUMNS, eps,
     BLOCK: tl.constexpr, RANKS: tl.constexpr, STAGES: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr,
-    CENTRED: tl.constexpr, WARPS: tl.constexpr, SUM_WARPS: tl.constexpr,
-    SUM_REGISTERS: tl.constexpr,
+    CENTRED: tl.constexpr, WARPS: tl.constexpr, SUM_WARPS: tl.constexpr, SUM_REGISTERS: tl.constexpr,
 ):  # fmt: skip
     """Every so many rows for each cluster. EVEN says that pieces of all CTAs are a row."""
     count = COLUMNS * UNIT
