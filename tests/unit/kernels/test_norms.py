@@ -131,6 +131,24 @@ def test_clusters_compiled(columns):
         assert "st.global.v4" in result.ptx
 
 
+@pytest.mark.backend
+def test_ptx_of_clusters(monkeypatch):
+    """The PTX gives the numbers, and its machine has nothing to report; one of four CTAs has a ragged end."""
+    in_small_pieces(monkeypatch)
+    monkeypatch.setattr(norm_clusters, "PIECE_BYTES", {False: (2048,), True: (2048,)})
+    monkeypatch.setattr(norm_clusters, "WARPS", 4)
+    x, dout, weight = (values(shape, np.float16, seed) for seed, shape in enumerate([(34, 3008), (34, 3008), 3008]))
+    out, dx, dweight, dbias = (poisoned(each.shape, np.float16) for each in (x, x, weight, weight))
+    layer_norm_launch(x, weight, weight, out, eps=1e-5).interpret(stage="ptx")
+    expected = normalised(x.astype(np.float64), 1e-5, True)[0] * weight.astype(np.float64) + weight.astype(np.float64)
+    assert error(out, expected) < 1e-3
+    main, sums = norm_backward_launch(x, weight, dout, dx, dweight, dbias, eps=1e-5, centred=True).parts
+    main.interpret(stage="ptx")
+    sums.interpret()
+    for each, wanted in zip((dx, dweight, dbias), gradients(x, weight, dout, 1e-5, True), strict=True):
+        assert error(each, wanted) < 1e-3
+
+
 @pytest.mark.parametrize("columns", [70000, 65544, 9000] if volume.is_full() else [65544, 9000])
 @pytest.mark.parametrize("centred", [False, True])
 def test_rows_that_registers_do_not_hold(monkeypatch, centred, columns):
