@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tlx_xdsl.kernels import operator_rows
+from tlx_xdsl.kernels import norm_clusters, operator_rows
 from tlx_xdsl.kernels.launching import Launch, Launches, multiprocessors
-from tlx_xdsl.kernels.norm_cluster_rows import norm_backward_cluster_rows, norm_cluster_rows
 from tlx_xdsl.kernels.norm_long_rows import norm_backward_long_rows, norm_long_rows, norm_weight_parts
 from tlx_xdsl.kernels.norm_rows import add_parts, norm_backward_rows, norm_rows
 from tlx_xdsl.kernels.operands import Operand, Rows, check_shape, check_types, empty, operand, rows_of, unit_of
@@ -26,26 +24,17 @@ HELD_COLUMNS = 32768
 HELD_BACKWARD_COLUMNS = 8192
 """The same backward, where the next row and the sums of the weight's gradient are held, too: 16 for each of 512."""
 
-_CLUSTERS = {2: 66, 4: 30, 8: 15}
-"""Clusters of so many CTAs that 132 multiprocessors run at once (`gemm_division` says where from)."""
-
-_CLUSTER_BLOCKS = {8192: 8, 32768: 32}
-"""Elements of a longer row that a CTA of a cluster has, and its warps: the first of which 8 hold the row."""
-
-_CLUSTER_BACKWARD_BLOCK, _CLUSTER_BACKWARD_WARPS = 8192, 16
-"""The same backward."""
-
-_BACKWARD_CLUSTERS = {**_CLUSTERS, 16: 7}
-"""The clusters backward, where one more size holds rows that would be read twice."""
-
 _LONG_BLOCK, _LONG_WARPS = 8192, 16
 """Elements of a longer row that a program has at a time, and its warps."""
 
 _SUM_COLUMNS, _SUM_ROWS, _SUM_PROGRAMS = 256, 16, 4
 """The block that a program adds up at a time for the gradient of the weight, and programs of a multiprocessor."""
 
-_ELEMENTS = 4096
+_ELEMENTS = 2048
 """Elements of a program at least: rows that are shorter are taken together."""
+
+_WARP_ELEMENTS, _FEW_WARPS = 512, 8
+"""Elements of a warp, up to so many warps; a program of more has twice as many of each warp (32 for a thread)."""
 
 _BACKWARD_ELEMENTS = 512
 """Elements of a warp backward: 16 for each thread."""
@@ -107,14 +96,10 @@ def norm_launch(
     sources = {f"{each}_ptr": each for each in ("x", "residual", "weight", "bias", "h", "out")}
     aligned = tuple(sources) if unit > 1 else ()
     if rows.columns > HELD_COLUMNS:
-        for block, warps in _CLUSTER_BLOCKS.items():
-            if ranks := _ranks(rows.columns, block, _CLUSTERS):
-                constants = {"BLOCK": block, "RANKS": ranks, "UNIT": unit, "CENTRED": centred}
-                launch = Launch.of(
-                    norm_cluster_rows, (rows.count * ranks,), values, constants, given.device, sources, aligned,
-                    num_warps=warps,
-                )  # fmt: skip
-                return replace(launch, cluster=(ranks, 1, 1))
+        divided = norm_clusters.division(given, rows, unit, (1 + len(sums) // 2, len(factors)), backward=False)
+        if divided is not None:
+            constants = {"UNIT": unit, "CENTRED": centred}
+            return norm_clusters.launch(given, rows, divided, values, constants, sources, aligned, backward=False)
         return Launch.of(
             norm_long_rows,
             (rows.count,),
@@ -141,8 +126,13 @@ def norm_launch(
         given.device,
         sources,
         aligned,
-        num_warps=min(max(together * rows.block // 1024, 1), 32),
+        num_warps=_warps(together * rows.block),
     )
+
+
+def _warps(elements: int) -> int:
+    """Warps of a program of `norm_rows`."""
+    return max(min(elements // _WARP_ELEMENTS, _FEW_WARPS), elements // (2 * _WARP_ELEMENTS), 1)
 
 
 def norm_backward(
@@ -192,8 +182,9 @@ def norm_backward_launch(
     outs = {"dweight": dweight, "dbias": dbias}
     aligned = ("x_ptr", "weight_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if unit > 1 else ()
     if rows.columns > HELD_BACKWARD_COLUMNS:
-        if ranks := _ranks(rows.columns, _CLUSTER_BACKWARD_BLOCK, _BACKWARD_CLUSTERS):
-            return _cluster_backward(given, rows, ranks, values, constants, outs, aligned)
+        divided = norm_clusters.division(given, rows, unit, (2 + len(added), len(factors)), backward=True)
+        if divided is not None:
+            return _cluster_backward(given, rows, divided, values, constants, outs, aligned)
         return _long_backward(given, rows, values, constants, outs, aligned)
     warps = min(max(rows.block // _BACKWARD_ELEMENTS, 4), 32)
     resident = _SHORT_WARPS if rows.block <= _SHORT else _BACKWARD_WARPS
@@ -213,36 +204,29 @@ def norm_backward_launch(
     return Launches((main, *_sums(given, rows, parts, programs, rows.block, outs)), parts)
 
 
-def _ranks(columns: int, block: int, clusters: Mapping[int, int]) -> int | None:
-    """CTAs of a cluster that has a row, `block` elements each; None for longer ones."""
-    return next((ranks for ranks in clusters if ranks * block >= columns), None)
-
-
 def _cluster_backward(
     given: Operand,
     rows: Rows,
-    ranks: int,
+    divided: norm_clusters.Division,
     values: dict[str, Any],
     constants: dict[str, Any],
     outs: dict[str, Any],
     aligned: tuple[str, ...],
 ) -> Launches:
-    """The launches for rows that clusters of `ranks` CTAs hold: dx with sums of each cluster, and the sums of those."""
-    length = ranks * _CLUSTER_BACKWARD_BLOCK
-    clusters = max(1, min(rows.count, multiprocessors(given) * _BACKWARD_CLUSTERS[ranks] // 132))
+    """The launches for rows that clusters hold: dx with sums of each cluster, and the sums of those."""
+    length = divided.ranks * divided.block
+    clusters = divided.clusters(given, rows)
     parts = empty(given, (clusters * 2 * length,), "fp32")
-    main = Launch.of(
-        norm_backward_cluster_rows,
-        (clusters * ranks,),
-        {**values, "parts_ptr": parts, "ROW_COUNT": rows.count},
-        {**constants, "BLOCK": _CLUSTER_BACKWARD_BLOCK, "RANKS": ranks, "WITH_BIAS": outs["dbias"] is not None},
-        given.device,
+    main = norm_clusters.launch(
+        given,
+        rows,
+        divided,
+        {**values, "parts_ptr": parts},
+        {**constants, "WITH_BIAS": outs["dbias"] is not None},
         _SOURCES,
         (*aligned, "parts_ptr"),
-        maxnreg=_REGISTERS // (_CLUSTER_BACKWARD_WARPS * 32),
-        num_warps=_CLUSTER_BACKWARD_WARPS,
+        backward=True,
     )
-    main = replace(main, cluster=(ranks, 1, 1))
     return Launches((main, *_sums(given, rows, parts, clusters, length, outs)), parts)
 
 

@@ -8,7 +8,7 @@ from tests.unit import volume
 from tests.unit.kernels.references import poisoned
 from tests.unit.kernels.test_compiled import compiled
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels import norms
+from tlx_xdsl.kernels import norm_clusters, norms
 from tlx_xdsl.kernels.layernorm import layer_norm, layer_norm_launch
 from tlx_xdsl.kernels.norms import norm_backward, norm_backward_launch
 from tlx_xdsl.kernels.rmsnorm import rms_norm, rms_norm_launch
@@ -83,20 +83,21 @@ def test_gradients(centred, shape, dtype, tolerance):
 
 
 def in_small_pieces(monkeypatch):
-    """Let clusters hold rows of up to 1024 elements, 128 for each CTA."""
-    for name, value in {
-        "HELD_COLUMNS": 64, "HELD_BACKWARD_COLUMNS": 64, "_CLUSTER_BLOCKS": {128: 4},
-        "_CLUSTER_BACKWARD_BLOCK": 128, "_CLUSTER_BACKWARD_WARPS": 4,
-    }.items():  # fmt: skip
-        monkeypatch.setattr(norms, name, value)
+    """Let clusters have rows of up to 2048 elements in fp32: 512 bytes for each CTA."""
+    monkeypatch.setattr(norms, "HELD_COLUMNS", 64)
+    monkeypatch.setattr(norms, "HELD_BACKWARD_COLUMNS", 64)
+    monkeypatch.setattr(norm_clusters, "PIECE_BYTES", {False: (512,), True: (512,)})
+    monkeypatch.setattr(norm_clusters, "WARPS", 1)
+    monkeypatch.setattr(norm_clusters, "SUM_WARPS", {False: 1, True: 1})
 
 
 @pytest.mark.parametrize("columns", [136, 200, 256, 512, 1000, 1024, 3 * 128 + 1])
 @pytest.mark.parametrize("centred", [False, True])
 def test_rows_that_clusters_hold(monkeypatch, centred, columns):
     in_small_pieces(monkeypatch)
-    # Each cluster has more rows than there are places for sums.
-    x, dout, weight = values((70, columns)), values((70, columns), seed=2), values(columns, seed=1)
+    # Each cluster has more rows than there are places for sums, and gives back some twice.
+    count = 70 if columns == 512 else 20
+    x, dout, weight = values((count, columns)), values((count, columns), seed=2), values(columns, seed=1)
     x += 30  # the mean is far from 0: squares of what is not centred would lose the variance
     expected, _ = normalised(x.astype(np.float64), 1e-5, centred)
     assert error((layer_norm if centred else rms_norm)(x, eps=1e-5), expected) < 3e-6
@@ -108,7 +109,7 @@ def test_rows_that_clusters_hold(monkeypatch, centred, columns):
 @pytest.mark.parametrize("schedule", POLICIES)
 def test_clusters_in_any_order(monkeypatch, schedule):
     in_small_pieces(monkeypatch)
-    x, dout, weight = values((60, 1000)), values((60, 1000), seed=2), values(1000, seed=1)
+    x, dout, weight = values((40, 1000)), values((40, 1000), seed=2), values(1000, seed=1)
     dx, dweight, dbias = np.empty_like(x), np.empty_like(weight), np.empty_like(weight)
     launches = norm_backward_launch(x, weight, dout, dx, dweight, dbias, eps=1e-5, centred=True)
     launches.interpret(schedule=schedule)
@@ -117,21 +118,41 @@ def test_clusters_in_any_order(monkeypatch, schedule):
 
 
 @pytest.mark.backend
-def test_clusters_compiled():
-    """A CTA's registers are all that a multiprocessor has; a few bytes of what is used once in a row are spilled."""
+@pytest.mark.parametrize("columns", [65536, 131072] if volume.is_full() else [131072])
+def test_clusters_compiled(columns):
+    """Nothing is spilled: the task that writes has the registers that the others give up."""
     kind = np.dtype(ml_dtypes.bfloat16)
-    x, weight = np.empty((4, 65536), kind), np.empty(65536, kind)
+    x, weight = np.empty((4, columns), kind), np.empty(columns, kind)
     backward = norm_backward_launch(x, weight, x, x.copy(), weight.copy(), weight.copy(), eps=1e-5, centred=True)
-    resources = compiled(backward.parts[0]).resources
-    assert resources.registers == 128
-    assert resources.spill_store_bytes <= 48
-    assert compiled(layer_norm_launch(x, weight, weight, x.copy())).resources.spill_store_bytes == 0
+    for launch in (backward.parts[0], layer_norm_launch(x, weight, weight, x.copy())):
+        result = compiled(launch)
+        assert result.resources.spill_store_bytes == 0
+        assert "ld.shared.v4" in result.ptx
+        assert "st.global.v4" in result.ptx
+
+
+@pytest.mark.backend
+def test_ptx_of_clusters(monkeypatch):
+    """The PTX gives the numbers, and its machine has nothing to report; one of four CTAs has a ragged end."""
+    in_small_pieces(monkeypatch)
+    monkeypatch.setattr(norm_clusters, "PIECE_BYTES", {False: (2048,), True: (2048,)})
+    monkeypatch.setattr(norm_clusters, "WARPS", 4)
+    x, dout, weight = (values(shape, np.float16, seed) for seed, shape in enumerate([(34, 3008), (34, 3008), 3008]))
+    out, dx, dweight, dbias = (poisoned(each.shape, np.float16) for each in (x, x, weight, weight))
+    layer_norm_launch(x, weight, weight, out, eps=1e-5).interpret(stage="ptx")
+    expected = normalised(x.astype(np.float64), 1e-5, True)[0] * weight.astype(np.float64) + weight.astype(np.float64)
+    assert error(out, expected) < 1e-3
+    main, sums = norm_backward_launch(x, weight, dout, dx, dweight, dbias, eps=1e-5, centred=True).parts
+    main.interpret(stage="ptx")
+    sums.interpret()
+    for each, wanted in zip((dx, dweight, dbias), gradients(x, weight, dout, 1e-5, True), strict=True):
+        assert error(each, wanted) < 1e-3
 
 
 @pytest.mark.parametrize("columns", [70000, 65544, 9000] if volume.is_full() else [65544, 9000])
 @pytest.mark.parametrize("centred", [False, True])
 def test_rows_that_registers_do_not_hold(monkeypatch, centred, columns):
-    monkeypatch.setattr(norms, "_CLUSTERS", {})
+    monkeypatch.setattr(norm_clusters, "CLUSTERS", {})
     x, dout, weight = values((19, columns)), values((19, columns), seed=2), values(columns, seed=1)
     expected, _ = normalised(x.astype(np.float64), 1e-5, centred)
     assert error((layer_norm if centred else rms_norm)(x, eps=1e-5), expected) < 1e-6
