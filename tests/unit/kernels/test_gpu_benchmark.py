@@ -114,7 +114,7 @@ def test_families_by_their_first_word(benchmark):
     kernels, _ = benchmark
     assert kernels.selected("gemm,decode,gemm-fp16") == ["gemm-fp16", "gemm-bf16", "decode"]
     assert kernels.selected("rows-softmax") == ["rows-softmax"]
-    assert len(kernels.selected("rows")) == 12
+    assert len(kernels.selected("rows")) == 15
     with pytest.raises(ValueError, match="unknown family 'row', expected some of gemm-fp16"):
         kernels.selected("row")
 
