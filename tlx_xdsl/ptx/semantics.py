@@ -43,6 +43,7 @@ MEANINGS: dict[str, Meaning] = {
     "copysign": Meaning("Floating Point: copysign", _EXACT),
     "cos": Meaning("Floating Point: cos", _BITS),
     "cp": Meaning("Data Movement: cp.async, cp.async.bulk(.tensor)", "at issue; over for others when it is waited for"),
+    "createpolicy": Meaning("Data Movement: createpolicy", "an opaque number: a hint"),
     "cvt": Meaning("Data Movement: cvt", "all types to fp8, nearest, towards zero, at random, `.satfinite`, `.relu`"),
     "cvta": Meaning("Data Movement: cvta", "windows of generic addresses"),
     "discard": Meaning("Data Movement: discard", _HINT),

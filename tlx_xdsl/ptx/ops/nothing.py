@@ -6,6 +6,13 @@ order nothing but the clocks (`ops/fences.py`).
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlx_xdsl.ptx.cohort import Cohort
+from tlx_xdsl.ptx.ops.memory import Mask
 from tlx_xdsl.ptx.steps import NOTHING, Builder, Context, Step
 
 
@@ -13,7 +20,18 @@ def _nothing(context: Context) -> Step:
     return NOTHING
 
 
-BUILDERS: dict[str, Builder] = dict.fromkeys(
-    ("prefetch", "prefetchu", "griddepcontrol", "discard", "applypriority", "pmevent", "nanosleep"),
-    _nothing,
-)
+def _policy(context: Context) -> Step:
+    """`createpolicy`: an opaque number, which loads and stores take for a hint."""
+
+    def run(cohort: Cohort, mask: Mask) -> NDArray[Any]:
+        return np.zeros(1, np.uint64)
+
+    return Step((), context.result(context.operand(0), "u8"), effect=run)
+
+
+BUILDERS: dict[str, Builder] = {
+    **dict.fromkeys(
+        ("prefetch", "prefetchu", "griddepcontrol", "discard", "applypriority", "pmevent", "nanosleep"), _nothing
+    ),
+    "createpolicy": _policy,
+}
