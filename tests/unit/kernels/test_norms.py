@@ -82,19 +82,19 @@ def test_gradients(centred, shape, dtype, tolerance):
         assert error(dx, gradients(x, None, dout, 1e-3, centred)[0]) < 2 * tolerance
 
 
-def in_small_pieces(monkeypatch):
-    """Let clusters have rows of up to 2048 elements in fp32: 512 bytes for each CTA."""
+def in_small_pieces(monkeypatch, warps=1):
+    """Let clusters have rows of up to 2048 elements in fp32 for each warp of a task: 512 bytes for each of a CTA."""
     monkeypatch.setattr(norms, "HELD_COLUMNS", 64)
     monkeypatch.setattr(norms, "HELD_BACKWARD_COLUMNS", 64)
-    monkeypatch.setattr(norm_clusters, "PIECE_BYTES", {False: (512,), True: (512,)})
-    monkeypatch.setattr(norm_clusters, "WARPS", 1)
-    monkeypatch.setattr(norm_clusters, "SUM_WARPS", {False: 1, True: 1})
+    monkeypatch.setattr(norm_clusters, "PIECE_BYTES", {False: (512 * warps,), True: (512 * warps,)})
+    monkeypatch.setattr(norm_clusters, "WARPS", warps)
+    monkeypatch.setattr(norm_clusters, "SUM_WARPS", {False: warps, True: warps})
 
 
 @pytest.mark.parametrize("columns", [136, 200, 256, 512, 1000, 1024, 3 * 128 + 1])
 @pytest.mark.parametrize("centred", [False, True])
-def test_rows_that_clusters_hold(monkeypatch, centred, columns):
-    in_small_pieces(monkeypatch)
+def test_rows_that_clusters_hold(monkeypatch, centred, columns, warps=1):
+    in_small_pieces(monkeypatch, warps)
     # Each cluster has more rows than there are places for sums, and gives back some twice.
     count = 70 if columns == 512 else 20
     x, dout, weight = values((count, columns)), values((count, columns), seed=2), values(columns, seed=1)
@@ -207,7 +207,7 @@ def test_wrong_operands_are_refused(call, kind, text):
 @pytest.mark.backend
 @pytest.mark.parametrize("columns", [1024, 2048, 4096, 8192, 131072] if volume.is_full() else [8192])
 def test_compiled(columns):
-    """16 bytes are moved at a time, and nothing is spilled."""
+    """16 bytes are moved at a time, or pieces of rows by bulk copies, and nothing is spilled."""
     kind = ml_dtypes.bfloat16
     x, weight = np.empty((512, columns), kind), np.empty(columns, kind)
     launches = [
@@ -218,5 +218,5 @@ def test_compiled(columns):
     for launch in launches:
         result = compiled(launch)
         assert result.resources.spill_store_bytes == 0
-        assert "ld.global.v4" in result.ptx
+        assert ("ld.global.v4" if columns <= norms.HELD_BACKWARD_COLUMNS else "cp.async.bulk") in result.ptx
         assert "st.global.v4" in result.ptx

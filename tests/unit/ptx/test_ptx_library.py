@@ -13,6 +13,7 @@ from tests.unit.kernels import (
     test_attention,
     test_attention_backward,
     test_attention_decode,
+    test_attention_decode_fp8,
     test_attention_fp8,
     test_attention_options,
     test_attention_varlen,
@@ -85,6 +86,7 @@ CASES = {
     "attention in fp8": lambda patch: _attention_in_fp8(64, False),
     "attention in fp8 causal 128": lambda patch: _attention_in_fp8(128, True),
     "attention for decoding": lambda patch: test_attention_decode.test_splits(64, 3),
+    "attention of a cache in 8 bits": lambda patch: test_attention_decode_fp8.test_columns(4),
     "attention of pages": lambda patch: test_attention_decode.test_pages(16, 128, 128),
     "gradients 64": _gradients(70, 150),
     "gradients 128 causal": _gradients(150, 150, dim=128, causal=True),
@@ -123,7 +125,7 @@ CASES = {
     "layer norm": lambda patch: test_rows.test_layer_norm(F16, 4e-3, True, True),
     "rms norm": lambda patch: test_norms.test_rms_norm((5, 100), np.float32, 1e-6),
     "gradients of norms": lambda patch: test_norms.test_gradients(True, (5, 100), np.float32, 2e-5),
-    "norms in clusters": lambda patch: test_norms.test_rows_that_clusters_hold(patch, True, 200),
+    "norms in clusters": lambda patch: test_norms.test_rows_that_clusters_hold(patch, True, 1000, warps=4),
     "norms of long rows": lambda patch: test_norms.test_rows_that_registers_do_not_hold(patch, False, 9000),
     "norm of a sum": lambda patch: test_norm_residual.test_gradient_of_the_sum(
         patch, True, F16, 5e-3, test_norm_residual.in_one_cta
@@ -162,7 +164,7 @@ def test_kernel(name, launched, monkeypatch):
     SEEN.update(launched)
 
 
-PASSED_ON = {"add_three", "drained_blocks", "overlapped_blocks"}
+PASSED_ON = {"add_two", "add_three", "drained_blocks", "overlapped_blocks"}
 """Functions that kernels choose or hand to reductions."""
 
 
