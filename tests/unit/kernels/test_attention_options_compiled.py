@@ -28,12 +28,14 @@ CASES = {
 }
 
 
-def check(launch, spilled):
+def check(launch, spilled, dim):
     result = compiled(launch)
     consumers = launch.constexprs["CONSUMERS"]
     assert result.resources.registers == (168 if consumers == 2 else 128)
     assert result.resources.spill_store_bytes <= spilled
-    assert result.warnings == ()
+    # ptxas of 3.8 serialises the products of heads of 64 elements beside these masks (C7513).
+    serialised = RELEASE == (3, 8) and dim == 64
+    assert ["C7513" in each.text for each in result.warnings] == [True] * serialised
     # The sums of rows alone, which each consumer lays out for their store once for a tile.
     moving = [each for each in conversions(parse_module(result.ttgir)) if each.cost.kind != ConversionKind.IN_THREAD]
     assert [(each.cost.kind, each.loops) for each in moving] == [(ConversionKind.IN_CTA, 1)] * consumers
@@ -50,7 +52,7 @@ def allowed(dim, options):
 def test_options(case, dim):
     q, k = (heads(1, 1, length, dim, np.float16, 0) for length in (2000, 4000))
     launch = attention_launch(q, k, k, q, np.empty((1, 1, 2000), np.float32), **CASES[case])
-    check(launch, allowed(dim, CASES[case]))
+    check(launch, allowed(dim, CASES[case]), dim)
 
 
 @pytest.mark.parametrize("dim", [64, 128] if volume.is_full() else [64])
@@ -59,4 +61,4 @@ def test_sequences(case, dim):
     q, sums = np.zeros((4000, 1, dim), np.float16), np.array([0, 100, 4000], np.int32)
     lse = np.empty((1, 4000), np.float32)
     _, launch = attention_varlen_launch(q, q, q, sums, sums, q, lse, **CASES[case]).parts
-    assert "cp.async.bulk.tensor.5d.shared" in check(launch, allowed(dim, CASES[case])).ptx
+    assert "cp.async.bulk.tensor.5d.shared" in check(launch, allowed(dim, CASES[case]), dim).ptx

@@ -73,6 +73,16 @@ def _scaled(name, scaling, fast):
     return lambda patch: test_scaled_gemm.run(130, 200, 300, tiles, scaling, fast=fast, programs=2)
 
 
+def _norms_in_clusters(patch):
+    test_norms.in_small_pieces(patch, warps=4)
+    test_norms.check_rows_of_clusters(True, 1000)
+
+
+def _norm_of_long_rows(patch):
+    test_norm_residual.block_by_block(patch)
+    test_norms.test_rms_norm((5, 100), np.float32, 1e-6)
+
+
 CASES = {
     "attention 64": lambda patch: test_attention.run(1, 1, 70, 150, batch=1),
     "attention 64 causal bf16": lambda patch: test_attention.run(2, 1, 200, 200, batch=1, causal=True, dtype="bf16"),
@@ -125,8 +135,11 @@ CASES = {
     "layer norm": lambda patch: test_rows.test_layer_norm(F16, 4e-3, True, True),
     "rms norm": lambda patch: test_norms.test_rms_norm((5, 100), np.float32, 1e-6),
     "gradients of norms": lambda patch: test_norms.test_gradients(True, (5, 100), np.float32, 2e-5),
-    "norms in clusters": lambda patch: test_norms.test_rows_that_clusters_hold(patch, True, 1000, warps=4),
-    "norms of long rows": lambda patch: test_norms.test_rows_that_registers_do_not_hold(patch, False, 9000),
+    "norms in clusters": _norms_in_clusters,
+    "norm of long rows": _norm_of_long_rows,
+    "gradients of norms of long rows": lambda patch: test_norms.test_rows_that_registers_do_not_hold(
+        patch, False, 9000
+    ),
     "norm of a sum": lambda patch: test_norm_residual.test_gradient_of_the_sum(
         patch, True, F16, 5e-3, test_norm_residual.in_one_cta
     ),
