@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue, Use
 
@@ -32,11 +31,10 @@ from tlx_xdsl.analysis.buffer_users import KERNEL, task_of, uses
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.effects import Kind, Space, Sync, accesses_of, space_of, sync_of
+from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.dialects.tlx.cluster import Releases
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-
-_LOOPS = (scf.ForOp, scf.WhileOp)
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,7 @@ class _Signals:
         while (number := self.numbers.get(child)) is not None:
             parent, region, block = child.parent_op(), child.parent_region(), child.parent_block()
             assert parent is not None and region is not None and block is not None
-            if isinstance(parent, _LOOPS) or len(region.blocks) > 1:
+            if isinstance(parent, LOOPS) or len(region.blocks) > 1:
                 # All of it may run after each part of it.
                 if parent in self.signals:
                     return True

@@ -12,6 +12,9 @@ from xdsl.ir import Dialect, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
+LOOPS = (upstream.ForOp, upstream.WhileOp)
+"""The loops, that of this module among them."""
+
 
 class WhileOp(upstream.WhileOp):
     """Run the first region; while it ends in a true `scf.condition`, run the second one, and begin again.

@@ -25,13 +25,11 @@ from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.effects import Sync, accesses_of, sync_of
-from tlx_xdsl.dialects.base.operation import stays_in_threads
+from tlx_xdsl.dialects.base.operation import enclosing, stays_in_threads
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.scf import WhileOp
+from tlx_xdsl.dialects.scf import LOOPS
 
-_LOOPS = (scf.ForOp, scf.WhileOp, WhileOp)
-
-_BODIES = (*_LOOPS, scf.IfOp)
+_BODIES = (*LOOPS, scf.IfOp)
 """Operations that do nothing but run their regions."""
 
 _KEPT = 1 << 12
@@ -50,10 +48,7 @@ def may_be_unordered(first: Operation, second: Operation) -> bool:
 @lru_cache(maxsize=_KEPT)
 def conflicts(op: Operation) -> bool:
     """Whether an operation, or the same one later, may come after `op` unordered, and one of the two writes."""
-    function = op.parent_op()
-    while function is not None and not isinstance(function, tt.FuncOp):
-        function = function.parent_op()
-    if function is None:
+    if (function := enclosing(op, tt.FuncOp)) is None:
         return False
     writes = isinstance(op, tt.StoreOp)
     others = [
@@ -72,7 +67,7 @@ def _ways(first: Operation, second: Operation) -> Iterator[list[Operation]]:
         ops = list(block.ops)
         if mine is not op and ops.index(mine) < ops.index(op):
             yield [*rest, *ops[ops.index(mine) + 1 : ops.index(op)], *beginning]
-        if isinstance(block.parent_op(), _LOOPS):
+        if isinstance(block.parent_op(), LOOPS):
             yield [*rest, *ops[ops.index(mine) + 1 :], *ops[: ops.index(op)], *beginning]
 
 

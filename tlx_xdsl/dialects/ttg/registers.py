@@ -189,6 +189,11 @@ class BarrierOp(TritonOp):
 
     addr_space = prop_def(IntegerAttr.constr(i32), prop_name="addrSpace")
 
+    @classmethod
+    def of(cls, space: AddrSpace) -> Self:
+        """A barrier that orders accesses to that memory."""
+        return cls(properties={"addrSpace": IntegerAttr(space.value, i32)})
+
     def verify_(self) -> None:
         """The mask has known bits only."""
         if self.addr_space.value.data & ~AddrSpace.All:

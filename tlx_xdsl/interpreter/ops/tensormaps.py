@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.scf import WhileOp
+from tlx_xdsl.dialects.base.operation import enclosing
+from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.interpreter.descriptor import SIZE, Descriptor
@@ -145,16 +145,7 @@ def make_descriptor(op: tt.MakeTensorDescOp, _planner: Any) -> tuple[Kind, Run]:
             kept = task.block.descriptors[op] = replace(made, place=place)
         return kept
 
-    return (Kind.EFFECT, written) if _is_in_a_loop(op) else (Kind.PURE, described)
-
-
-def _is_in_a_loop(op: Operation) -> bool:
-    above = op.parent_op()
-    while above is not None and not isinstance(above, tt.FuncOp):
-        if isinstance(above, scf.ForOp | scf.WhileOp | WhileOp):
-            return True
-        above = above.parent_op()
-    return False
+    return (Kind.PURE, described) if enclosing(op, *LOOPS) is None else (Kind.EFFECT, written)
 
 
 @immediate(ttng.TensormapFenceproxyAcquireOp)

@@ -19,6 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.dialects import linalg
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor
 from tlx_xdsl.dialects.bufferization import MaterializeInDestinationOp
+from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.transforms.bufferize.elementwise import (
     Elementwise,
     Map,
@@ -28,7 +29,6 @@ from tlx_xdsl.transforms.bufferize.elementwise import (
     is_reshape,
     maps_of,
 )
-from tlx_xdsl.transforms.bufferize.liveness import LOOPS
 
 MOST_SPOTS = 4
 """Spots at which a computation is inlined; if there are more, its result is written to memory."""

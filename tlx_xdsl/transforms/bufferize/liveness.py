@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-LOOPS = (scf.ForOp, scf.WhileOp)
+from tlx_xdsl.dialects.scf import LOOPS
 
 
 class TensorUse(NamedTuple):

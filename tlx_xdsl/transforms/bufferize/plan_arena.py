@@ -42,9 +42,9 @@ from xdsl.traits import IsTerminator
 from tlx_xdsl.dialects import memref
 from tlx_xdsl.dialects.base.tensors import element_bits
 from tlx_xdsl.dialects.memref import ranked
+from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.bufferize.arena import Lifetime, pack
-from tlx_xdsl.transforms.bufferize.liveness import LOOPS
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
 OFFSET = "arena.offset"

@@ -19,7 +19,7 @@ ttg.warp_specialize(%sum) ...
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
@@ -42,9 +42,7 @@ class InsertBarrierBeforeTasksPass(Pass):
             if any(map(_has_tensor, _outside_of_tasks(function))):
                 for tasks in ops_of(function, ttg.WarpSpecializeOp):
                     if tasks.partitions.operands:
-                        insert_before(
-                            tasks, ttg.BarrierOp(properties={"addrSpace": IntegerAttr(int(AddrSpace.Local), i32)})
-                        )
+                        insert_before(tasks, ttg.BarrierOp.of(AddrSpace.Local))
 
 
 def _outside_of_tasks(op: Operation) -> list[Operation]:

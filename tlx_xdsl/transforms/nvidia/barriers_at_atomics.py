@@ -21,7 +21,7 @@ ttg.barrier all
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -57,6 +57,6 @@ def _hands_out(atomic: tt.AtomicRMWOp | tt.AtomicCASOp) -> bool:
 
 
 def _insert(atomic: Operation, place: InsertPoint) -> None:
-    barrier = ttg.BarrierOp(properties={"addrSpace": IntegerAttr(int(AddrSpace.All), i32)})
+    barrier = ttg.BarrierOp.of(AddrSpace.All)
     barrier.location = atomic.location
     Rewriter.insert_op(barrier, place)

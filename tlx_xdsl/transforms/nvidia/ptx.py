@@ -88,7 +88,7 @@ def wait_for_region(anchor: Operation) -> BarrierOp:
         before = before.prev_op
     if isinstance(before, BarrierOp):
         return before
-    return insert_before(anchor, BarrierOp(properties={"addrSpace": IntegerAttr(AddrSpace.Local, i32)}))
+    return insert_before(anchor, BarrierOp.of(AddrSpace.Local))
 
 
 def _leaves_memory(op: Operation) -> bool:

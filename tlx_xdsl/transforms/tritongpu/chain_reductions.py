@@ -28,13 +28,14 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, f32, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.operation import enclosing, num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.transforms.rewriting import Pass, insert_before
 
 BLOCK_COLUMNS = 8
@@ -46,8 +47,6 @@ WARP_ROWS = 16
 
 _COMBINERS = (arith.AddfOp, arith.MaximumfOp, arith.MaxnumfOp, arith.MinimumfOp, arith.MinnumfOp)
 
-_LOOPS = (scf.ForOp, scf.WhileOp)
-
 
 class ChainReductionsPass(Pass):
     """Take the reductions of accumulators' rows apart into blocks of columns."""
@@ -58,7 +57,7 @@ class ChainReductionsPass(Pass):
         """Rewrite the module in place; the time is linear in its operations."""
         known: dict[SSAValue, _Origin] = {}
         ops = list(op.walk())
-        outer = {loop for inner in ops if isinstance(inner, _LOOPS) and (loop := _loop_of(inner)) is not None}
+        outer = {loop for inner in ops if isinstance(inner, LOOPS) and (loop := _loop_of(inner)) is not None}
         for inner in ops:
             if isinstance(inner, tt.ReduceOp) and (combiner := _combiner(inner)) is not None:
                 loop, type_ = _loop_of(inner), _rows_of_warps(inner)
@@ -69,7 +68,7 @@ class ChainReductionsPass(Pass):
 
 
 def _loop_of(op: Operation) -> Operation | None:
-    return enclosing(op.parent_op(), *_LOOPS)
+    return enclosing(op.parent_op(), *LOOPS)
 
 
 def _combiner(op: tt.ReduceOp) -> Operation | None:
