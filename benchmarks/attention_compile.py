@@ -84,8 +84,8 @@ class StageClock:
 def ours(spec):
     """Return the function that loads a kernel of ours anew, which returns the one that compiles it."""
     from tlx_xdsl.backend import BackendOptions, compile_ttgir, installed_triton_version
-    from tlx_xdsl.runtime.compilation import Specialization, compile_text
-    from tlx_xdsl.tools.loading import load_kernel
+    from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
+    from tlx_xdsl.tools.launch_line.loading import load_kernel
 
     def prepare():
         forget()

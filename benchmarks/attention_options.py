@@ -29,7 +29,7 @@ import tlx_xdsl.language as tl
 from tests.unit.kernels.gpu_checks import poisoned, random, relative_error
 from tlx_xdsl.backend.client import default_limit
 from tlx_xdsl.kernels.attention import attention_launch
-from tlx_xdsl.kernels.attention_varlen import attention_varlen_launch
+from tlx_xdsl.kernels.attention.varlen import attention_varlen_launch
 
 LIMIT = 1e-2
 """Norm of the difference of two results, in bf16, over that of one."""

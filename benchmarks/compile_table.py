@@ -26,9 +26,9 @@ from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.backend.client import default_limit
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.build import compile_kernel
-from tlx_xdsl.runtime.compilation import Specialization
+from tlx_xdsl.runtime.driver.compilation import Specialization
 from tlx_xdsl.targets import TARGETS
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 
 MORE = ("tests/unit/targets/portable_kernels.py",)
 """Files with kernels that are no examples: small ones that name no architecture."""

@@ -14,8 +14,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tlx_xdsl.backend import BackendOptions, compile_ttgir, installed_triton_version
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "hopper_gemm_ws.py"
 WARM_UP = 3

@@ -60,7 +60,7 @@ def measured(parts: list[str], rounds: int) -> dict[str, Any]:
 
 def machine() -> dict[str, str]:
     """What runs it, and when."""
-    from tlx_xdsl.backend.cpu.host import host
+    from tlx_xdsl.cpu.codegen.host import host
 
     found = {name: metadata.version(name) for name in ("numpy", "llvmlite")}
     for name, module in (("torch", "torch"), ("torch-mlir", "torch_mlir")):

@@ -20,20 +20,20 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.gallery.cases import Case, Constant
+from tests.unit.cpu.linalg.test_oracle_kernels import CHECKS, REFUSED
 from tests.unit.interpreter.oracle import running
-from tests.unit.transforms.linalg.test_oracle_kernels import CHECKS, REFUSED
 from tlx_xdsl import CompilationError
-from tlx_xdsl.backend.cpu.host import host
-from tlx_xdsl.backend.cpu.llvm import optimized
-from tlx_xdsl.backend.cpu.module import llvm_module
+from tlx_xdsl.cpu.bufferize.pipeline import bufferize_pipeline
+from tlx_xdsl.cpu.codegen.host import host
+from tlx_xdsl.cpu.codegen.llvm import optimized
+from tlx_xdsl.cpu.codegen.module import llvm_module
+from tlx_xdsl.cpu.linalg.triton_to_linalg import linalg_pipeline
+from tlx_xdsl.cpu.runtime.build import CpuSpecialization, load_program
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.runtime.cache import FOLDER
-from tlx_xdsl.runtime.compilation import frontend_module
-from tlx_xdsl.runtime.cpu.build import CpuSpecialization, load_program
+from tlx_xdsl.runtime.driver.cache import FOLDER
+from tlx_xdsl.runtime.driver.compilation import frontend_module
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.transforms.bufferize.pipeline import bufferize_pipeline
-from tlx_xdsl.transforms.linalg.triton_to_linalg import linalg_pipeline
 
 IMPORT = (
     "import sys, time; before = time.perf_counter(); import tlx_xdsl; print((time.perf_counter() - before) * 1e3);"

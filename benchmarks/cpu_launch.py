@@ -10,7 +10,7 @@ import cpu_kernels
 import numpy as np
 from cpu_cases import torch_or_none
 
-from tlx_xdsl.runtime.cpu.pool import Pool
+from tlx_xdsl.cpu.runtime.pool import Pool
 
 BATCH = 200
 """Launches between two looks at the clock."""

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from cpu_cases import Launch
 
-from tlx_xdsl.runtime.compilation import Specialization
-from tlx_xdsl.runtime.linalg import linalg_text
+from tlx_xdsl.cpu.runtime.linalg import linalg_text
+from tlx_xdsl.runtime.driver.compilation import Specialization
 
 NAME = "triton-shared's passes"
 FREED = f"{NAME}, buffers freed"

@@ -94,7 +94,7 @@ print((time.perf_counter() - start) * 1e3)
 
 def example(spec):
     """The kernel that `spec` names in `examples/`, and the entries of its TLX_COMPILE table."""
-    from tlx_xdsl.tools.loading import load_kernel
+    from tlx_xdsl.tools.launch_line.loading import load_kernel
 
     return load_kernel(f"{ROOT / 'examples'}/{spec}")
 

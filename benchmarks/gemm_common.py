@@ -81,7 +81,7 @@ def untouched(shape: Sequence[int], dtype: str) -> Any:
     """An array whose memory is not used: for what looks at types, shapes and strides only."""
     import numpy as np
 
-    from tlx_xdsl.runtime.host_values import numpy_dtype
+    from tlx_xdsl.runtime.driver.host_values import numpy_dtype
 
     return np.empty(tuple(shape), numpy_dtype(dtype))
 
@@ -160,7 +160,7 @@ def _described(launch: Any) -> str:
 
 def on_large_gpu() -> None:
     """Make launches for arrays of the CPU as for a GPU with all of its multiprocessors: to compile them ahead."""
-    from tlx_xdsl.kernels import launching
+    from tlx_xdsl.kernels.calls import launching
 
     launching.INTERPRETED_PROGRAMS = MULTIPROCESSORS
 

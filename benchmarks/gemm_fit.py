@@ -42,7 +42,7 @@ def shapes() -> list[Shape]:
 
 def measured_choices(shape: Shape) -> dict[str, Any]:
     """The candidates to measure, by name."""
-    from tlx_xdsl.kernels import gemm_division, gemm_tiles
+    from tlx_xdsl.kernels.gemm import division as gemm_division, tiles as gemm_tiles
 
     found = list(gemm_division.candidates(shape.m, shape.n, shape.k, gemm_common.MULTIPROCESSORS))
     if names := os.environ.get(CONFIGS):

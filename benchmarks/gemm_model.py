@@ -1,6 +1,6 @@
 """Constants of the GEMM time model from measured times: least squares of the relative errors, and what a choice loses.
 
-The model is `tlx_xdsl.kernels.gemm_model.predict`; its constants are `Model`'s and, for each configuration, `Times`'.
+The model is `tlx_xdsl.kernels.gemm.model.predict`; its constants are `Model`'s and, for each configuration, `Times`'.
 They are positive, so their logarithms are fitted (Levenberg-Marquardt with numerical derivatives). A weak pull towards
 the constants of today keeps what no time depends on. A candidate that is far from the best of its problem counts less:
 the choice is between those that are close.
@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from gemm_shapes import Shape
 
-from tlx_xdsl.kernels import gemm_model as kernels_model
-from tlx_xdsl.kernels.gemm_division import Choice
-from tlx_xdsl.kernels.gemm_model import MODEL, TIMES, Matrix, Model, Reading, Times, line_cost
-from tlx_xdsl.kernels.gemm_tiles import CONFIGS
+from tlx_xdsl.kernels.gemm import model as kernels_model
+from tlx_xdsl.kernels.gemm.division import Choice
+from tlx_xdsl.kernels.gemm.model import MODEL, TIMES, Matrix, Model, Reading, Times, line_cost
+from tlx_xdsl.kernels.gemm.tiles import CONFIGS
 
 PULL, PULL_OF_STEPS = 0.03, 4
 """What a constant that is e times that of today counts, as a relative error of one time; and for the time of a step,

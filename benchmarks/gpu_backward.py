@@ -14,9 +14,10 @@ from gpu_cases import OURS, Case, Family, Launch, Run
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tests.unit.kernels import gpu_checks, gpu_checks_backward
+from tests.unit.kernels import gpu_checks
+from tests.unit.kernels.attention import gpu_checks_backward
 from tests.unit.kernels.gpu_checks import AttentionShape, Check
-from tlx_xdsl.kernels.attention_backward_config import choose_config, is_wide
+from tlx_xdsl.kernels.attention.backward.config import choose_config, is_wide
 
 DETERMINISTIC = f"{OURS}, deterministic"
 

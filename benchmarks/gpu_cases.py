@@ -18,10 +18,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tests.unit.kernels import gpu_checks
 from tests.unit.kernels.gpu_checks import DTYPES, AttentionShape, Check
-from tlx_xdsl.kernels import attention_config, gemm_config
-from tlx_xdsl.kernels.attention import attention_launch
-from tlx_xdsl.kernels.attention_config import AttentionConfig
-from tlx_xdsl.kernels.gemm import gemm_launch
+from tlx_xdsl.kernels.attention import attention_launch, config as attention_config
+from tlx_xdsl.kernels.attention.config import AttentionConfig
+from tlx_xdsl.kernels.gemm import config as gemm_config, gemm_launch
 
 OURS = "tlx_xdsl"
 

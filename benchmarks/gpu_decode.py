@@ -17,8 +17,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tests.unit.kernels import gpu_checks
 from tests.unit.kernels.gpu_checks import Check
-from tlx_xdsl.kernels.attention_decode import attention_decode_launch
-from tlx_xdsl.kernels.attention_mla import attention_mla_launch
+from tlx_xdsl.kernels.attention.decode import attention_decode_launch
+from tlx_xdsl.kernels.attention.decode.mla import attention_mla_launch
 
 DTYPE = "bf16"
 BYTES = 2

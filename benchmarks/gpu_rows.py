@@ -15,13 +15,13 @@ from torch.nn import functional
 
 from tests.unit.kernels import gpu_checks
 from tests.unit.kernels.gpu_checks import Check
-from tlx_xdsl.kernels.cross_entropy import cross_entropy, cross_entropy_backward
-from tlx_xdsl.kernels.layernorm import layer_norm_launch
-from tlx_xdsl.kernels.norms import norm_backward_launch, norm_launch
-from tlx_xdsl.kernels.rmsnorm import rms_norm_launch
-from tlx_xdsl.kernels.rope import rope
-from tlx_xdsl.kernels.softmax import softmax_backward_launch, softmax_launch
-from tlx_xdsl.kernels.swiglu import swiglu, swiglu_backward
+from tlx_xdsl.kernels.rows.cross_entropy import cross_entropy, cross_entropy_backward
+from tlx_xdsl.kernels.rows.layernorm import layer_norm_launch
+from tlx_xdsl.kernels.rows.norms import norm_backward_launch, norm_launch
+from tlx_xdsl.kernels.rows.rmsnorm import rms_norm_launch
+from tlx_xdsl.kernels.rows.rope import rope
+from tlx_xdsl.kernels.rows.softmax import softmax_backward_launch, softmax_launch
+from tlx_xdsl.kernels.rows.swiglu import swiglu, swiglu_backward
 
 DTYPE = "bf16"
 BYTES = 2

@@ -23,17 +23,17 @@ import triton
 
 from tlx_xdsl.kernels import library  # noqa: F401 - makes the operators
 from tlx_xdsl.kernels.attention import attention_forward, attention_launch
-from tlx_xdsl.kernels.attention_backward import attention_backward
-from tlx_xdsl.kernels.attention_decode import attention_decode
-from tlx_xdsl.kernels.cross_entropy import cross_entropy, cross_entropy_backward
+from tlx_xdsl.kernels.attention.backward import attention_backward
+from tlx_xdsl.kernels.attention.decode import attention_decode
 from tlx_xdsl.kernels.gemm import gemm, gemm_launch
-from tlx_xdsl.kernels.layernorm import layer_norm
-from tlx_xdsl.kernels.norm_residual import layer_norm_residual, rms_norm_residual
-from tlx_xdsl.kernels.norms import norm_backward
-from tlx_xdsl.kernels.rmsnorm import rms_norm
-from tlx_xdsl.kernels.rope import rope
-from tlx_xdsl.kernels.softmax import softmax, softmax_backward
-from tlx_xdsl.kernels.swiglu import swiglu, swiglu_backward
+from tlx_xdsl.kernels.rows.cross_entropy import cross_entropy, cross_entropy_backward
+from tlx_xdsl.kernels.rows.layernorm import layer_norm
+from tlx_xdsl.kernels.rows.norm_residual import layer_norm_residual, rms_norm_residual
+from tlx_xdsl.kernels.rows.norms import norm_backward
+from tlx_xdsl.kernels.rows.rmsnorm import rms_norm
+from tlx_xdsl.kernels.rows.rope import rope
+from tlx_xdsl.kernels.rows.softmax import softmax, softmax_backward
+from tlx_xdsl.kernels.rows.swiglu import swiglu, swiglu_backward
 
 PASSES = 3
 BATCHES = 15

@@ -15,12 +15,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
+from tlx_xdsl.cpu.linalg.triton_to_linalg import TritonToLinalgPass, linalg_pipeline
+from tlx_xdsl.cpu.runtime.linalg import plain_module
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.frontend.foreign import source_of
-from tlx_xdsl.runtime.compilation import Specialization
-from tlx_xdsl.runtime.linalg import plain_module
+from tlx_xdsl.frontend.python.foreign import source_of
+from tlx_xdsl.runtime.driver.compilation import Specialization
 from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.transforms.linalg.triton_to_linalg import TritonToLinalgPass, linalg_pipeline
 
 RUNS = 5
 SIZES = (200, 600, 2000, 6000, 20000)

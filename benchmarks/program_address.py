@@ -17,9 +17,9 @@ sys.path.insert(0, str(ROOT))
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.addresses import analyse_program_addresses
-from tlx_xdsl.runtime.compilation import Specialization, frontend_module
+from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
 from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 
 EXAMPLES = {
     "hopper_attention_pingpong.py:attention": "attention",

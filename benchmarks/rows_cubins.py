@@ -53,10 +53,10 @@ def problems(dry: bool = False) -> Makes:
 
 
 def _functions(rows: int, columns: int) -> dict[str, tuple[int, Callable[[Array], tuple[Any, Sequence[Any]]]]]:
-    from tlx_xdsl.kernels.layernorm import layer_norm_launch
-    from tlx_xdsl.kernels.norms import norm_backward_launch
-    from tlx_xdsl.kernels.rmsnorm import rms_norm_launch
-    from tlx_xdsl.kernels.softmax import softmax_backward_launch, softmax_launch
+    from tlx_xdsl.kernels.rows.layernorm import layer_norm_launch
+    from tlx_xdsl.kernels.rows.norms import norm_backward_launch
+    from tlx_xdsl.kernels.rows.rmsnorm import rms_norm_launch
+    from tlx_xdsl.kernels.rows.softmax import softmax_backward_launch, softmax_launch
 
     def layer_norm(array: Array) -> tuple[Any, Sequence[Any]]:
         x, weight, bias, out = array(rows, columns), array(columns), array(columns), array(rows, columns)
@@ -87,7 +87,7 @@ def _functions(rows: int, columns: int) -> dict[str, tuple[int, Callable[[Array]
 
 
 def _cross_entropy(rows: int, columns: int) -> dict[str, Callable[[Array], tuple[Any, Sequence[Any]]]]:
-    from tlx_xdsl.kernels.cross_entropy import CROSS_ENTROPY
+    from tlx_xdsl.kernels.rows.cross_entropy import CROSS_ENTROPY
 
     def make(array: Array, reduction: str) -> tuple[Any, Sequence[Any]]:
         tensors = (array(rows, columns), array(rows, dtype="i64"), None, None, None)
@@ -100,7 +100,7 @@ def _cross_entropy(rows: int, columns: int) -> dict[str, Callable[[Array], tuple
 def _decode(
     batch: int, heads: int, kv_heads: int, keys: int, dtype: str
 ) -> Callable[[Array], tuple[Any, Sequence[Any]]]:
-    from tlx_xdsl.kernels.attention_decode import attention_decode_launch
+    from tlx_xdsl.kernels.attention.decode import attention_decode_launch
 
     def make(array: Array) -> tuple[Any, Sequence[Any]]:
         q, out = array(batch, heads, 1, DIM), array(batch, heads, 1, DIM)

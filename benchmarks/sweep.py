@@ -20,7 +20,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.runtime import compile_many, sweep_jobs
-from tlx_xdsl.runtime.compilation import Specialization
+from tlx_xdsl.runtime.driver.compilation import Specialization
 
 TILES = ((128, 64), (128, 128), (128, 256), (256, 128))
 

@@ -18,13 +18,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tlx_xdsl.analysis.ttl.affine_dependence import Access, Loop, conflicts
-from tlx_xdsl.analysis.ttl.linear import Linear
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.language.ttl import TensorSpec
-from tlx_xdsl.runtime.ttl import compile_kernel
 from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.transforms.ttl.pipeline import ttl_pipeline
+from tlx_xdsl.ttl.analysis.affine_dependence import Access, Loop, conflicts
+from tlx_xdsl.ttl.analysis.linear import Linear
+from tlx_xdsl.ttl.language import TensorSpec
+from tlx_xdsl.ttl.runtime import compile_kernel
+from tlx_xdsl.ttl.transforms.pipeline import ttl_pipeline
 
 TILE = "!ttcore.tile<32x32, f32>"
 VIEW = f"tensor<1x1x{TILE}>"
@@ -116,7 +116,7 @@ def analysis_times(pairs: int) -> dict[str, float]:
 
 # --- from Python ----------------------------------------------------------------------------------------------------
 
-HEADER = """import tlx_xdsl.language.ttl as ttl
+HEADER = """import tlx_xdsl.ttl.language as ttl
 
 @ttl.kernel(grid=(1, 1))
 def kernel(a, b, out):

@@ -16,9 +16,9 @@ def _():
 
     import tlx_xdsl
     import tlx_xdsl.language as tl
-    from tlx_xdsl.runtime.compilation import Specialization
-    from tlx_xdsl.runtime.linalg import linalg_text, plain_module
-    from tlx_xdsl.transforms.linalg.access_report import access_facts
+    from tlx_xdsl.cpu.linalg.access_report import access_facts
+    from tlx_xdsl.cpu.runtime.linalg import linalg_text, plain_module
+    from tlx_xdsl.runtime.driver.compilation import Specialization
 
     return Specialization, access_facts, linalg_text, mo, np, plain_module, tl, tlx_xdsl
 

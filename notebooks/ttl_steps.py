@@ -13,10 +13,10 @@ app = marimo.App(width="full", app_title="tlx_xdsl: TTL step by step")
 def _():
     import marimo as mo
     import numpy as np
-
     import tlx_xdsl.language.ttl as ttl
+
     from tlx_xdsl.errors import CompilationError
-    from tlx_xdsl.runtime.ttl import compile_kernel, run, specs_of
+    from tlx_xdsl.ttl.runtime import compile_kernel, run, specs_of
 
     return CompilationError, compile_kernel, mo, np, run, specs_of, ttl
 

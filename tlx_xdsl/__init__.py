@@ -11,19 +11,19 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.version import __version__
 
 if TYPE_CHECKING:
+    from tlx_xdsl.cpu.runtime.pool import cpu_threads, set_cpu_threads
     from tlx_xdsl.language.core import constexpr_function
     from tlx_xdsl.ptx.launch import run_ptx
-    from tlx_xdsl.ptx.tensor_map import TensorMap
+    from tlx_xdsl.ptx.memory.tensor_map import TensorMap
     from tlx_xdsl.runtime.check import check
-    from tlx_xdsl.runtime.cpu.pool import cpu_threads, set_cpu_threads
-    from tlx_xdsl.runtime.interpret import Interpretation, interpret, interpret_text
     from tlx_xdsl.runtime.jit import jit
     from tlx_xdsl.runtime.jit.tuning import Config, autotune, heuristics
     from tlx_xdsl.runtime.kernel import Kernel
     from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
     from tlx_xdsl.runtime.show.pages import show
+    from tlx_xdsl.runtime.simulate.interpret import Interpretation, interpret, interpret_text
+    from tlx_xdsl.runtime.simulate.uninitialized import uninitialized
     from tlx_xdsl.runtime.steps import Step, first_step
-    from tlx_xdsl.runtime.uninitialized import uninitialized
 
 __all__ = [
     "CompilationError",
@@ -51,24 +51,24 @@ __all__ = [
 
 _HOMES = {
     "Config": "tlx_xdsl.runtime.jit.tuning",
-    "Interpretation": "tlx_xdsl.runtime.interpret",
+    "Interpretation": "tlx_xdsl.runtime.simulate.interpret",
     "Kernel": "tlx_xdsl.runtime.kernel",
     "Step": "tlx_xdsl.runtime.steps",
     "TensorDescriptor": "tlx_xdsl.runtime.launch.tensor_descriptor",
-    "TensorMap": "tlx_xdsl.ptx.tensor_map",
+    "TensorMap": "tlx_xdsl.ptx.memory.tensor_map",
     "autotune": "tlx_xdsl.runtime.jit.tuning",
     "check": "tlx_xdsl.runtime.check",
     "constexpr_function": "tlx_xdsl.language.core",
-    "cpu_threads": "tlx_xdsl.runtime.cpu.pool",
+    "cpu_threads": "tlx_xdsl.cpu.runtime.pool",
     "first_step": "tlx_xdsl.runtime.steps",
     "heuristics": "tlx_xdsl.runtime.jit.tuning",
-    "interpret": "tlx_xdsl.runtime.interpret",
-    "interpret_text": "tlx_xdsl.runtime.interpret",
+    "interpret": "tlx_xdsl.runtime.simulate.interpret",
+    "interpret_text": "tlx_xdsl.runtime.simulate.interpret",
     "jit": "tlx_xdsl.runtime.jit",
     "run_ptx": "tlx_xdsl.ptx.launch",
-    "set_cpu_threads": "tlx_xdsl.runtime.cpu.pool",
+    "set_cpu_threads": "tlx_xdsl.cpu.runtime.pool",
     "show": "tlx_xdsl.runtime.show.pages",
-    "uninitialized": "tlx_xdsl.runtime.uninitialized",
+    "uninitialized": "tlx_xdsl.runtime.simulate.uninitialized",
 }
 
 
@@ -80,7 +80,7 @@ def __getattr__(name: str) -> Any:
         # which asks here before it imports.
         if name.startswith("_") or importlib.util.find_spec(f"tlx_xdsl.{name}"):
             raise AttributeError(f"module 'tlx_xdsl' has no attribute '{name}'")
-        did_you_mean = importlib.import_module("tlx_xdsl.frontend.suggestions").did_you_mean
+        did_you_mean = importlib.import_module("tlx_xdsl.frontend.python.suggestions").did_you_mean
         raise AttributeError(f"module 'tlx_xdsl' has no attribute '{name}'{did_you_mean(name, __all__)}")
     return getattr(importlib.import_module(_HOMES[name]), name)
 

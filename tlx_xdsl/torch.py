@@ -108,7 +108,7 @@ def _launches() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     def launch_nothing(*args: Any, **kwargs: Any) -> Callable[..., None]:
         return nothing
 
-    yield import_module("tlx_xdsl.runtime.interpret"), "interpret_source", nothing
+    yield import_module("tlx_xdsl.runtime.simulate.interpret"), "interpret_source", nothing
     try:
         KernelInterface: Any = import_module("triton.runtime.jit").KernelInterface
     except ModuleNotFoundError:

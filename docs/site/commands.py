@@ -8,7 +8,8 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from unittest.mock import patch
 
-from tlx_xdsl.tools import tlx, tlx_opt
+from tlx_xdsl.tools import tlx
+from tlx_xdsl.tools.opt import main as tlx_opt
 
 COLUMNS = "100"
 """Width of the help texts, in characters."""

@@ -10,7 +10,7 @@ from types import ModuleType
 from xdsl.passes import ModulePass
 
 from docs.site.docstrings import as_markdown, doc_of, field_docs, module_of, table, without_own_name
-from tlx_xdsl.runtime.compilation import passes_for
+from tlx_xdsl.runtime.driver.compilation import passes_for
 from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES, current_name
 
 GROUPS = {

@@ -1,7 +1,6 @@
 """Element-wise addition: one thread reads tiles, one computes, one writes, with room for two tiles in between."""
 
 import numpy as np
-
 import tlx_xdsl.language.ttl as ttl
 
 

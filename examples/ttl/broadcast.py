@@ -1,7 +1,6 @@
 """Scale each row and shift each column: a column vector and a row vector are spread over blocks of 1x2 tiles."""
 
 import numpy as np
-
 import tlx_xdsl.language.ttl as ttl
 
 

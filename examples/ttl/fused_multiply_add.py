@@ -1,7 +1,6 @@
 """a * b + c in blocks of 1x2 tiles. Five columns of tiles are no multiple of that: the rest is a block of its own."""
 
 import numpy as np
-
 import tlx_xdsl.language.ttl as ttl
 
 WIDTH = 2

@@ -1,7 +1,6 @@
 """Product of matrices: each block of the result is summed up over blocks of k in its place."""
 
 import numpy as np
-
 import tlx_xdsl.language.ttl as ttl
 
 BLOCK_M, BLOCK_N, BLOCK_K = 2, 2, 1

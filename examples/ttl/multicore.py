@@ -1,7 +1,6 @@
 """Square root on four cores: each takes a share of the tiles, the last one what is left."""
 
 import numpy as np
-
 import tlx_xdsl.language.ttl as ttl
 
 

@@ -1,7 +1,6 @@
 """One core reads the weights and sends them to all four: each multiplies its own row of tiles with them."""
 
 import numpy as np
-
 import tlx_xdsl.language.ttl as ttl
 
 CORES = 4

@@ -1,7 +1,6 @@
 """Copy a tensor that has no tiles: pages are rows, and a data movement thread alone moves four of them at a time."""
 
 import numpy as np
-
 import tlx_xdsl.language.ttl as ttl
 
 ROWS = 4

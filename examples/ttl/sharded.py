@@ -3,7 +3,6 @@
 from typing import Annotated, Any
 
 import numpy as np
-
 import tlx_xdsl.language.ttl as ttl
 
 SHARDS = ttl.sharded(grid=(2, 2), tiles_per_shard=(1, 2))

@@ -1,7 +1,6 @@
 """Softmax of rows: a row of tiles is one block, reduced to a column and spread again."""
 
 import numpy as np
-
 import tlx_xdsl.language.ttl as ttl
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from tests.conformance.cpu_entries import normal
-from tests.conformance.cpu_loading import loader
+from tests.conformance.cpu.cpu_entries import normal
+from tests.conformance.cpu.cpu_loading import loader
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def _checked(options: argparse.Namespace, work: tuple[str, str]) -> dict[str, An
     with tempfile.TemporaryDirectory() as folder:
         _check_out(options.mirrors / defect.suite, commit, defect.paths, Path(folder) / defect.suite)
         if defect.fakes_cuda:
-            from tests.conformance.fake_cuda import install
+            from tests.conformance.cpu.fake_cuda import install
 
             install(defect.target)
         CheckedKernel.seconds = options.seconds

@@ -24,7 +24,7 @@ def begin() -> None:
     sys.modules[gating.__name__] = gating
     tlx_xdsl.compat.install(mode=OPTIONS["mode"], target=OPTIONS["target"])
     if OPTIONS["mode"] != "launch":
-        from tests.conformance.fake_cuda import install
+        from tests.conformance.cpu.fake_cuda import install
 
         install(OPTIONS["target"])
     from tests.conformance.tutorials import add_package

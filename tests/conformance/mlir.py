@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.isolated import run_isolated
-from tlx_xdsl.tools.verify_diagnostics import expectations
+from tlx_xdsl.tools.opt.verify_diagnostics import expectations
 
 SEPARATOR = re.compile(r"^// -----.*\n", re.MULTILINE)
 
@@ -142,7 +142,7 @@ def stock_answers(cases: Sequence[Chunk], jobs: int, kept_in: Path | None) -> li
 
 @cache
 def _context() -> Any:
-    from tlx_xdsl.tools.opt_driver import TlxOptMain
+    from tlx_xdsl.tools.opt.driver import TlxOptMain
 
     return TlxOptMain(["-"]).ctx
 

@@ -93,7 +93,7 @@ def _run(root: Path, name: str, target: str, mode: str) -> dict[str, Any]:
     from tlx_xdsl import CompilationError
 
     if mode != "launch":
-        from tests.conformance.fake_cuda import install
+        from tests.conformance.cpu.fake_cuda import install
 
         install(target)
     tlx_xdsl.compat.install(mode=mode, target=target)  # pyright: ignore[reportArgumentType]

@@ -8,10 +8,10 @@ from typing import Any
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
-from tlx_xdsl.runtime.interpret import interpret_source
-from tlx_xdsl.runtime.interpret_options import Options
-from tlx_xdsl.tools.argument_values import Hint, argument_value
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.simulate.interpret import interpret_source
+from tlx_xdsl.runtime.simulate.options import Options
+from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
 
 MARK = "  # error"
 """What stands at the end of the line on which the error must be."""

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.fuzz.pool import Ending, report
-from tlx_xdsl.tools.tlx_opt import main as tlx_opt
+from tlx_xdsl.tools.opt.main import main as tlx_opt
 from tlx_xdsl.transforms.registry import ALL_PASSES
 
 CHECKS = Path(__file__).parents[1] / "filecheck"

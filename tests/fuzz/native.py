@@ -14,10 +14,10 @@ import numpy as np
 from tests.fuzz import numpy_language
 from tests.fuzz.pool import Ending, report
 from tests.fuzz.programs import SPELLED, Program, _module, arguments, compared, show
-from tests.unit.backend.cpu.native import Guarded, compiled
-from tlx_xdsl.frontend.foreign import source_of
-from tlx_xdsl.runtime.compilation import Specialization
-from tlx_xdsl.runtime.linalg import plain_module
+from tests.unit.cpu.codegen.native import Guarded, compiled
+from tlx_xdsl.cpu.runtime.linalg import plain_module
+from tlx_xdsl.frontend.python.foreign import source_of
+from tlx_xdsl.runtime.driver.compilation import Specialization
 
 
 def found_natively(made: Program, number: int, *, checks: bool) -> dict[str, np.ndarray[Any, Any]]:

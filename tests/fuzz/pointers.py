@@ -15,12 +15,12 @@ import numpy as np
 
 from tests.fuzz.pool import Ending, report
 from tlx_xdsl import CompilationError, interpret_text
+from tlx_xdsl.cpu.linalg.triton_to_linalg import TritonToLinalgPass
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.transforms.linalg.triton_to_linalg import TritonToLinalgPass
 
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 PLAIN = ("addi", "addi", "subi", "rsubi", "muli", "remsi", "shl", "wide", "twice")

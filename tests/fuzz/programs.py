@@ -22,8 +22,8 @@ from tests.fuzz import numpy_language
 from tests.fuzz.pool import Ending, report
 from tlx_xdsl import CompilationError, interpret, interpret_text
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.frontend.foreign import source_of
-from tlx_xdsl.runtime.compilation import Specialization, frontend_module
+from tlx_xdsl.frontend.python.foreign import source_of
+from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.transforms.pipelines import run_pipeline, ttgir_pipeline
 

@@ -1,6 +1,6 @@
 """Trees of storage aliases, by an account of their promises that is independent of the passes.
 
-The generator and the promises are those of `tests/unit/transforms/test_storage_properties.py`: here they run at any
+The generator and the promises are those of `tests/unit/transforms/storage_alias/test_storage_properties.py`: here they run at any
 volume, on any number of processes.
 """
 
@@ -11,8 +11,14 @@ import sys
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings, strategies as st
 
 from tests.fuzz.pool import Ending, report
-from tests.unit.transforms.storage_trees import TMEM, Program
-from tests.unit.transforms.test_storage_properties import any_program, check_map, check_promises, lower, total_of
+from tests.unit.transforms.storage_alias.storage_trees import TMEM, Program
+from tests.unit.transforms.storage_alias.test_storage_properties import (
+    any_program,
+    check_map,
+    check_promises,
+    lower,
+    total_of,
+)
 from tlx_xdsl.errors import CompilationError
 
 TREES = 10

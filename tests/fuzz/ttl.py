@@ -20,14 +20,14 @@ import numpy as np
 
 from tests.fuzz.pool import Ending, report
 from tests.fuzz.ttl_programs import Case, case
-from tlx_xdsl.backend.metalium.build import compile_many, find_compiler
-from tlx_xdsl.backend.metalium.errors import MetaliumError
-from tlx_xdsl.backend.metalium.program import Program
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.interpreter.ttkernel import run as run_ttkernel
-from tlx_xdsl.language.ttl.kernel import Kernel
-from tlx_xdsl.runtime.ttl import CompiledKernel, Options, compile_kernel, run, specs_of
-from tlx_xdsl.runtime.ttl.execution import run_cpp
+from tlx_xdsl.ttl.interpreter.ttkernel import run as run_ttkernel
+from tlx_xdsl.ttl.language.kernel import Kernel
+from tlx_xdsl.ttl.metalium.build import compile_many, find_compiler
+from tlx_xdsl.ttl.metalium.errors import MetaliumError
+from tlx_xdsl.ttl.metalium.program import Program
+from tlx_xdsl.ttl.runtime import CompiledKernel, Options, compile_kernel, run, specs_of
+from tlx_xdsl.ttl.runtime.execution import run_cpp
 
 TOGETHER = 8
 """Programs that one call of g++ compiles."""

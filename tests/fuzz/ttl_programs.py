@@ -438,7 +438,7 @@ class Maker(Threads):
         options["schedule"] = self.maybe(0.5)
         options["fpu"] = self.random.choice(("auto", "auto", "always", "never"))
         parameters = [f"{name}: {self.annotations[name]}" if name in self.annotations else name for name in self.arrays]
-        lines = ["import tlx_xdsl.language.ttl as ttl", "", "", f"@ttl.kernel({', '.join(arguments)})",
+        lines = ["import tlx_xdsl.ttl.language as ttl", "", "", f"@ttl.kernel({', '.join(arguments)})",
                  f"def kernel({', '.join(parameters)}):"]  # fmt: skip
         lines += ["    " + line for line in self.body]
         for name, thread in self.threads.items():

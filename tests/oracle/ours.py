@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tests.gallery.cases import Case, Constant
 from tlx_xdsl.frontend.compile import build_module
-from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.text.verify import verify_module

@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tlx_xdsl.runtime.compilation import compile_text
+from tlx_xdsl.runtime.driver.compilation import compile_text
 
 # Machines may be busy: slowness is not a failure.
 settings.register_profile(

@@ -30,11 +30,11 @@ MODULES = (
     "tlx_xdsl.compat",
     "tlx_xdsl.errors",
     "tlx_xdsl.kernels.attention",
-    "tlx_xdsl.kernels.attention_config",
+    "tlx_xdsl.kernels.attention.config",
     "tlx_xdsl.kernels.gemm",
-    "tlx_xdsl.kernels.gemm_config",
-    "tlx_xdsl.kernels.layernorm",
-    "tlx_xdsl.kernels.softmax",
+    "tlx_xdsl.kernels.gemm.config",
+    "tlx_xdsl.kernels.rows.layernorm",
+    "tlx_xdsl.kernels.rows.softmax",
     "tlx_xdsl.language",
     "tlx_xdsl.language.extra",
     "tlx_xdsl.language.extra.cuda",
@@ -53,7 +53,7 @@ MODULES = (
 
 PROGRAMS = {
     "tlx": "tlx_xdsl.tools.tlx",
-    "tlx-opt": "tlx_xdsl.tools.tlx_opt",
+    "tlx-opt": "tlx_xdsl.tools.opt.main",
     "python -m tlx_xdsl.compat": "tlx_xdsl.compat.__main__",
 }
 """The modules with the `main` of each command line."""

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.documents import ROOT, blocks, consoles, printed, shows, stable
 from tests.versions import NEWEST, why_not_installed
 from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.tools import tlx_opt
+from tlx_xdsl.tools.opt import main as tlx_opt
 from tlx_xdsl.tools.tlx import main
 from tlx_xdsl.transforms.pipelines import ttgir_pipeline
 

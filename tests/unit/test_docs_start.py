@@ -15,8 +15,8 @@ import tlx_xdsl.language.tlx as tlx
 from tests.unit.documents import ROOT, blocks, consoles, printed, shows, stable
 from tests.versions import NEWEST, why_not_installed
 from tlx_xdsl.dialects.registry import OURS
-from tlx_xdsl.runtime.defaults import OPTIONS
-from tlx_xdsl.tools.compile_command import add_arguments
+from tlx_xdsl.runtime.driver.defaults import OPTIONS
+from tlx_xdsl.tools.commands.compile import add_arguments
 from tlx_xdsl.tools.tlx import main
 
 SCRIPT = """\

@@ -7,8 +7,8 @@ import pytest
 from tests.unit import volume
 from tests.zoo.table import AREAS, CLEAN
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.interpret import interpret
-from tlx_xdsl.runtime.interpret_options import Options
+from tlx_xdsl.runtime.simulate.interpret import interpret
+from tlx_xdsl.runtime.simulate.options import Options
 
 pytestmark = pytest.mark.backend
 

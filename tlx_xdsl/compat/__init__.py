@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from tlx_xdsl.compat.installation import Installation, Mode
 
 if TYPE_CHECKING:
-    from tlx_xdsl.runtime.check_report import Finding
+    from tlx_xdsl.runtime.check.report import Finding
 
 NEEDS_TRITON = "it needs Triton: pip install 'tlx-xdsl[nvidia]' (Linux only)"
 """The note for a script that imports Triton where there is none."""

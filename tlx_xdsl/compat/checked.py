@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from tlx_xdsl.compat.without_gpu import InterpretedKernel, Launch
 from tlx_xdsl.runtime.check import check_launch
-from tlx_xdsl.runtime.check_explore import Limits
-from tlx_xdsl.runtime.check_report import Finding
-from tlx_xdsl.runtime.interpret import Interpretation
+from tlx_xdsl.runtime.check.explore import Limits
+from tlx_xdsl.runtime.check.report import Finding
+from tlx_xdsl.runtime.simulate.interpret import Interpretation
 
 SECONDS = 2.0
 """Time for the orders of one launch, by default."""

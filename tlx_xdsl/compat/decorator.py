@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from tlx_xdsl.compat.usage import is_jitted, takes_functions, uses_tlx, value_uses_tlx
-from tlx_xdsl.runtime.launch_options import META_OPTIONS
+from tlx_xdsl.runtime.driver.launch_options import META_OPTIONS
 
 Decorator = Callable[..., Any]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tlx_xdsl.compat.without_gpu import Launched, NoGpu
-from tlx_xdsl.runtime.cpu.measure import do_bench
-from tlx_xdsl.runtime.cpu.program import Program
+from tlx_xdsl.cpu.runtime.measure import do_bench
+from tlx_xdsl.cpu.runtime.program import Program
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 
 

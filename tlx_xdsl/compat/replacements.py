@@ -22,12 +22,12 @@ from tlx_xdsl.compat.cuda_as_cpu import replacements_of_torch
 from tlx_xdsl.compat.decorator import drop_in, settle
 from tlx_xdsl.compat.on_cpu import Cpu, natively
 from tlx_xdsl.compat.without_gpu import CompiledKernel, CompiledStockKernel, NoGpu, interpreted, once
-from tlx_xdsl.runtime.cpu.measure import do_bench, do_bench_without_warmup
+from tlx_xdsl.cpu.runtime.measure import do_bench, do_bench_without_warmup
 from tlx_xdsl.runtime.jit import jit as our_jit
 from tlx_xdsl.runtime.jit.autotune import Config
 from tlx_xdsl.runtime.jit.triton_compile import compile_source
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
-from tlx_xdsl.runtime.ptx_stage import PTX
+from tlx_xdsl.runtime.simulate.ptx_stage import PTX
 
 
 def _is_cuda_backend(self: GPUTarget) -> bool:

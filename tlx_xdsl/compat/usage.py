@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from tlx_xdsl.compat.modules import is_ours
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.frontend.python.source import KernelSource
 
 _NOTHING = object()
 """The value of an unknown name: a local one, or one that is not defined yet."""

@@ -14,8 +14,8 @@ def _lazily(module: str, name: str) -> Callable[[], Dialect]:
 
 
 OURS = {
-    name: _lazily(f"tlx_xdsl.dialects.{name}", name.upper())
-    for name in ("tt", "ttg", "ttng", "tlx", "ttcore", "ttkernel", "ttl")
+    **{name: _lazily(f"tlx_xdsl.dialects.{name}", name.upper()) for name in ("tt", "ttg", "ttng", "tlx")},
+    **{name: _lazily(f"tlx_xdsl.ttl.dialects.{name}", name.upper()) for name in ("ttcore", "ttkernel", "ttl")},
 }
 """Dialects that this package defines."""
 
@@ -25,7 +25,7 @@ ALL = {
     "arith": _lazily("tlx_xdsl.dialects.arith", "Arith"),
     "bufferization": _lazily("tlx_xdsl.dialects.bufferization", "Bufferization"),
     "cf": _lazily("xdsl.dialects.cf", "Cf"),
-    "emitc": _lazily("tlx_xdsl.dialects.emitc", "EMITC"),
+    "emitc": _lazily("tlx_xdsl.ttl.dialects.emitc", "EMITC"),
     "func": _lazily("xdsl.dialects.func", "Func"),
     "gpu": _lazily("tlx_xdsl.dialects.gpu", "GPU"),
     "linalg": _lazily("tlx_xdsl.dialects.linalg", "Linalg"),

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from tlx_xdsl.frontend.calls import bound_arguments
 from tlx_xdsl.frontend.carry import runtime
-from tlx_xdsl.frontend.foreign import aggregate_of, compile_time, constexpr_function_of, source_of
 from tlx_xdsl.frontend.functions import call_jitted, is_compile_time
-from tlx_xdsl.frontend.source import KernelSource, says_constexpr
+from tlx_xdsl.frontend.python.foreign import aggregate_of, compile_time, constexpr_function_of, source_of
+from tlx_xdsl.frontend.python.source import KernelSource, says_constexpr
 from tlx_xdsl.frontend.values import Aggregate, Constexpr, NewAggregate, Value
 from tlx_xdsl.frontend.visitor import Argument, CallSite
 

@@ -14,9 +14,9 @@ from tlx_xdsl.dialects.tlx.types import StorageAliasSpecType
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import METHODS, bind, call_builtin, handled
-from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time
+from tlx_xdsl.frontend.python.foreign import NotInOurLanguage, compile_time
+from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.frontend.slips import attribute_hint
-from tlx_xdsl.frontend.suggestions import did_you_mean
 from tlx_xdsl.frontend.values import (
     Aggregate,
     BlockPointer,

@@ -20,8 +20,8 @@ from tlx_xdsl.dialects.base.budget import OverBudgetException
 from tlx_xdsl.dialects.base.capability import needs_of
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.frontend.builder import Builder, IRDLOpT, Operand, Result, operation
+from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
-from tlx_xdsl.frontend.suggestions import did_you_mean
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import NONE, BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value, parts
 from tlx_xdsl.frontend.visitor import Argument, CallSite, Visitor

@@ -23,8 +23,8 @@ from tlx_xdsl.frontend import expressions as expressions, lower as lower, statem
 from tlx_xdsl.frontend.arguments import Arguments, Signature
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.functions import compile_body
-from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.frontend.suggestions import did_you_mean
+from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.frontend.visitor import Unit, Visitor
 
 

@@ -11,11 +11,11 @@ from tlx_xdsl.frontend import objects, semantic
 from tlx_xdsl.frontend.attributes import attribute_of, subscript_of
 from tlx_xdsl.frontend.branches import visit_ternary
 from tlx_xdsl.frontend.carry import assignments
-from tlx_xdsl.frontend.constructs import construct
 from tlx_xdsl.frontend.declarations import bound
-from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time, source_of
 from tlx_xdsl.frontend.functions import is_compile_time, python_value
-from tlx_xdsl.frontend.suggestions import did_you_mean
+from tlx_xdsl.frontend.python.constructs import construct
+from tlx_xdsl.frontend.python.foreign import NotInOurLanguage, compile_time, source_of
+from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
 from tlx_xdsl.frontend.visitor import EXPRESSIONS, Argument, CallSite, Visitor
 from tlx_xdsl.language.core import dtype, pointer_type

@@ -21,9 +21,9 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.builder import hint
 from tlx_xdsl.frontend.calls import bound_arguments
 from tlx_xdsl.frontend.carry import all_parts, runtime
-from tlx_xdsl.frontend.foreign import compile_time, constexpr_function_of
+from tlx_xdsl.frontend.python.foreign import compile_time, constexpr_function_of
+from tlx_xdsl.frontend.python.source import KernelSource, Parameter
 from tlx_xdsl.frontend.slips import function_hint
-from tlx_xdsl.frontend.source import KernelSource, Parameter
 from tlx_xdsl.frontend.values import NONE, Aggregate, Constexpr, TupleValue, Value, kind, parts, rebuild
 from tlx_xdsl.frontend.visitor import CallSite, Compiled, EarlyReturn, Returns, Visitor
 from tlx_xdsl.language.core import constexpr

@@ -13,8 +13,8 @@ from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.aggregates import bound, make_aggregate, replaced
 from tlx_xdsl.frontend.attributes import attribute_names, call_method
 from tlx_xdsl.frontend.calls import call_builtin
-from tlx_xdsl.frontend.foreign import aggregate_of, constexpr_function_of, source_of
 from tlx_xdsl.frontend.functions import bind_python, call_jitted, is_compile_time
+from tlx_xdsl.frontend.python.foreign import aggregate_of, constexpr_function_of, source_of
 from tlx_xdsl.frontend.slips import function_hint
 from tlx_xdsl.frontend.values import (
     Aggregate,

@@ -9,9 +9,9 @@ from tlx_xdsl import language
 from tlx_xdsl.frontend import branches, functions, loops, tasks
 from tlx_xdsl.frontend.calls import call_builtin
 from tlx_xdsl.frontend.carry import runtime
-from tlx_xdsl.frontend.constructs import construct
 from tlx_xdsl.frontend.declarations import bound, declare, known
 from tlx_xdsl.frontend.expressions import binary, visit_name
+from tlx_xdsl.frontend.python.constructs import construct
 from tlx_xdsl.frontend.values import Constexpr
 from tlx_xdsl.frontend.visitor import STATEMENTS, Argument, CallSite, Visitor
 from tlx_xdsl.language.core import constexpr

@@ -4,12 +4,12 @@
 `codegen.py` makes Python of them, and `wave.py` runs the threads of CTAs side by side.
 """
 
-from tlx_xdsl.ptx.faults import (
+from tlx_xdsl.ptx.launch import PtxRun as PtxRun, run_ptx as run_ptx
+from tlx_xdsl.ptx.memory.tensor_map import TensorMap as TensorMap
+from tlx_xdsl.ptx.read.faults import (
     PtxBudget as PtxBudget,
     PtxDeadlock as PtxDeadlock,
     PtxError as PtxError,
     PtxFault as PtxFault,
     PtxRace as PtxRace,
 )
-from tlx_xdsl.ptx.launch import PtxRun as PtxRun, run_ptx as run_ptx
-from tlx_xdsl.ptx.tensor_map import TensorMap as TensorMap

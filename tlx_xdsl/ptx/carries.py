@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ptx.kinds import KINDS, PLAIN, TYPES
+from tlx_xdsl.ptx.arithmetic.kinds import KINDS, PLAIN, TYPES
 from tlx_xdsl.ptx.steps import Context, Step
 
 CARRY = "%carry"

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.ptx.cohort import LANES, Cohort
-from tlx_xdsl.ptx.faults import PtxRace, describe
-from tlx_xdsl.ptx.shadow import STEPS, Shadow
-from tlx_xdsl.ptx.surroundings import Surroundings
-from tlx_xdsl.ptx.traps import Trap
+from tlx_xdsl.ptx.memory.shadow import STEPS, Shadow
+from tlx_xdsl.ptx.memory.surroundings import Surroundings
+from tlx_xdsl.ptx.memory.traps import Trap
+from tlx_xdsl.ptx.read.faults import PtxRace, describe
 
 _MOST_PLACES = 3
 """Places that a note about an earlier access names."""

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tlx_xdsl.ptx.faults import error_on_line
+from tlx_xdsl.ptx.arithmetic.kinds import KINDS, PLAIN, REGISTER_BYTES, Kind
 from tlx_xdsl.ptx.flow import EXIT, Block
-from tlx_xdsl.ptx.kinds import KINDS, PLAIN, REGISTER_BYTES, Kind
+from tlx_xdsl.ptx.read.faults import error_on_line
+from tlx_xdsl.ptx.read.syntax import Decimal, Function, Instruction, Module, Negated, Number, Operand, Register, Symbol
 from tlx_xdsl.ptx.specials import SPECIALS
 from tlx_xdsl.ptx.steps import Step
-from tlx_xdsl.ptx.syntax import Decimal, Function, Instruction, Module, Negated, Number, Operand, Register, Symbol
 
 if TYPE_CHECKING:
-    from tlx_xdsl.ptx.symbols import Symbols
+    from tlx_xdsl.ptx.read.symbols import Symbols
 
 BlockFunction: TypeAlias = Callable[[Any, list[Any]], int]
 """Takes a cohort and its registers; gives the number of the next block."""

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.ptx.flow import EXIT
-from tlx_xdsl.ptx.surroundings import Surroundings
-from tlx_xdsl.ptx.traps import Trap
+from tlx_xdsl.ptx.memory.surroundings import Surroundings
+from tlx_xdsl.ptx.memory.traps import Trap
 from tlx_xdsl.ptx.waits import Wait
 
 LANES = 32

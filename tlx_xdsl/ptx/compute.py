@@ -17,11 +17,12 @@ from tlx_xdsl.interpreter.ptx.instructions import INSTRUCTIONS, Compiled, Vector
 from tlx_xdsl.interpreter.ptx.registers import TYPES as PTX_TYPES
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.directed_rounding import rounded
-from tlx_xdsl.ptx import approximate, carries, contraction, floats
-from tlx_xdsl.ptx.approximate import FUNCTIONS
-from tlx_xdsl.ptx.kinds import KINDS, PLAIN, TYPES
+from tlx_xdsl.ptx import carries, contraction
+from tlx_xdsl.ptx.arithmetic import approximate, floats
+from tlx_xdsl.ptx.arithmetic.approximate import FUNCTIONS
+from tlx_xdsl.ptx.arithmetic.kinds import KINDS, PLAIN, TYPES
+from tlx_xdsl.ptx.read.syntax import Number, Pair, Register, Vector
 from tlx_xdsl.ptx.steps import Context, Step
-from tlx_xdsl.ptx.syntax import Number, Pair, Register, Vector
 
 Form: TypeAlias = Callable[[Context, list[str], list[str]], Step | None]
 """Takes the modifiers that are no types, and the types; gives None for what it does not know."""
@@ -360,7 +361,7 @@ def _halves(dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
 
 def _address(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
     """`cvta`: to a generic address, or from one."""
-    from tlx_xdsl.ptx.symbols import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
+    from tlx_xdsl.ptx.read.symbols import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 
     spaces = [part.split("::")[0] for part in modifiers if part != "to"]
     windows = {"shared": SHARED_WINDOW, "param": PARAM_WINDOW, "local": LOCAL_WINDOW, "global": 0, "const": 0}

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tlx_xdsl.ptx.faults import error_on_line
+from tlx_xdsl.ptx.read.faults import error_on_line
+from tlx_xdsl.ptx.read.syntax import Function, Instruction, Module, Register, Symbol
 from tlx_xdsl.ptx.steps import Step
-from tlx_xdsl.ptx.syntax import Function, Instruction, Module, Register, Symbol
 
 ENDS = ("ret", "exit", "trap")
 EXIT = -1

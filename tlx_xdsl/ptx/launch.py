@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.interpreter.arguments import addresses_of, reach
 from tlx_xdsl.interpreter.blas import one_thread
-from tlx_xdsl.ptx.faults import location_of
-from tlx_xdsl.ptx.global_memory import GlobalMemory
 from tlx_xdsl.ptx.machine import Limits, Machine
+from tlx_xdsl.ptx.memory.global_memory import GlobalMemory
+from tlx_xdsl.ptx.memory.tensor_map import TENSOR_MAP_BYTES, TensorMap, encode
 from tlx_xdsl.ptx.program import Program, prepare
-from tlx_xdsl.ptx.reader import read
-from tlx_xdsl.ptx.syntax import Instruction, Parameter
-from tlx_xdsl.ptx.tensor_map import TENSOR_MAP_BYTES, TensorMap, encode
+from tlx_xdsl.ptx.read.faults import location_of
+from tlx_xdsl.ptx.read.reader import read
+from tlx_xdsl.ptx.read.syntax import Instruction, Parameter
 from tlx_xdsl.ptx.traffic import LineTraffic
 from tlx_xdsl.targets import target_named
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.ptx.clocks import Clocks
 from tlx_xdsl.ptx.cohort import LANES, Cohort
-from tlx_xdsl.ptx.global_memory import GlobalMemory
+from tlx_xdsl.ptx.memory.global_memory import GlobalMemory
+from tlx_xdsl.ptx.memory.tensor_memory import TensorMemory
 from tlx_xdsl.ptx.order import Nothing
 from tlx_xdsl.ptx.program import Program
-from tlx_xdsl.ptx.symbols import VARIABLES
-from tlx_xdsl.ptx.tensor_memory import TensorMemory
+from tlx_xdsl.ptx.read.symbols import VARIABLES
 from tlx_xdsl.ptx.traffic import Traffic
 from tlx_xdsl.ptx.wave import Budget, Wave
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tlx_xdsl.ptx.flow import EXIT, Block
+from tlx_xdsl.ptx.read.syntax import Function, Instruction, Number, Register, Vector
 from tlx_xdsl.ptx.steps import Step
-from tlx_xdsl.ptx.syntax import Function, Instruction, Number, Register, Vector
 
 _OPEN = -1
 """The age of an operation whose group is not committed."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.surroundings import Surroundings
-from tlx_xdsl.ptx.symbols import RANK_SHIFT, SHARED_START, aligned
-from tlx_xdsl.ptx.traps import Trap
+from tlx_xdsl.ptx.memory.surroundings import Surroundings
+from tlx_xdsl.ptx.memory.traps import Trap
+from tlx_xdsl.ptx.read.symbols import RANK_SHIFT, SHARED_START, aligned
 
 if TYPE_CHECKING:
     from tlx_xdsl.ptx.cohort import Cohort

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.ptx.codegen import BlockFunction
 from tlx_xdsl.ptx.cohort import LANES, Cohort, Meeting, joined
-from tlx_xdsl.ptx.faults import PtxBudget, PtxDeadlock, PtxFault, PtxRace, describe, fault
 from tlx_xdsl.ptx.flow import EXIT
-from tlx_xdsl.ptx.mbarrier import Mbarrier
-from tlx_xdsl.ptx.named_barriers import ClusterBarrier, NamedBarrier
+from tlx_xdsl.ptx.memory.mbarrier import Mbarrier
+from tlx_xdsl.ptx.memory.named_barriers import ClusterBarrier, NamedBarrier
+from tlx_xdsl.ptx.memory.surroundings import Launch
+from tlx_xdsl.ptx.memory.traps import Trap
+from tlx_xdsl.ptx.read.faults import PtxBudget, PtxDeadlock, PtxFault, PtxRace, describe, fault
+from tlx_xdsl.ptx.read.symbols import RANK_SHIFT
 from tlx_xdsl.ptx.shared_memory import SharedMemory
-from tlx_xdsl.ptx.surroundings import Launch
-from tlx_xdsl.ptx.symbols import RANK_SHIFT
-from tlx_xdsl.ptx.traps import Trap
 from tlx_xdsl.ptx.waits import Wait
 
 QUANTUM = 512

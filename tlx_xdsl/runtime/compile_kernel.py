@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.frontend.signature import Signature
-from tlx_xdsl.runtime.arguments import bound, split_options, typed
-from tlx_xdsl.runtime.defaults import OPTIONS
-from tlx_xdsl.runtime.reproducible import reproducible
-from tlx_xdsl.runtime.specialization import Specialization
+from tlx_xdsl.frontend.python.signature import Signature
+from tlx_xdsl.runtime.driver.arguments import bound, split_options, typed
+from tlx_xdsl.runtime.driver.defaults import OPTIONS
+from tlx_xdsl.runtime.driver.reproducible import reproducible
+from tlx_xdsl.runtime.driver.specialization import Specialization
 
 if TYPE_CHECKING:
-    from tlx_xdsl.runtime.compilation import CompiledText
+    from tlx_xdsl.runtime.driver.compilation import CompiledText
     from tlx_xdsl.runtime.kernel import Kernel
 
 _COMPILED_FOR = ("target", "num_warps", "num_ctas", "cluster")
@@ -22,7 +22,7 @@ _OF_COMPILE = (*_COMPILED_FOR, "triton_version", "signature", "constexprs")
 
 def compile(kernel: Kernel, /, *args: Any, options: Mapping[str, Any] | None = None, **named: Any) -> CompiledText:
     """Compile a kernel to text: see `Kernel.compile`."""
-    from tlx_xdsl.runtime.compilation import compile_text
+    from tlx_xdsl.runtime.driver.compilation import compile_text
 
     source = kernel.source
     given, chosen = split_options(source, named, _OF_COMPILE)

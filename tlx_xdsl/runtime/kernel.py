@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.runtime.kernel_call import LaunchShape, P, R, Signed, forwarded
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Concatenate, ParamSpec, TypeVar, overload
 
-    from tlx_xdsl.frontend.signature import Signature
+    from tlx_xdsl.frontend.python.signature import Signature
     from tlx_xdsl.interpreter.orders.reduction import Orders
-    from tlx_xdsl.runtime.check_report import Report
-    from tlx_xdsl.runtime.compilation import CompiledText
-    from tlx_xdsl.runtime.interpret import Grid, Interpretation
+    from tlx_xdsl.runtime.check.report import Report
+    from tlx_xdsl.runtime.driver.compilation import CompiledText
     from tlx_xdsl.runtime.kernel_call import Launch
-    from tlx_xdsl.runtime.profile_report import Profile
+    from tlx_xdsl.runtime.measure.profile_report import Profile
+    from tlx_xdsl.runtime.simulate.interpret import Grid, Interpretation
 
     Rest = ParamSpec("Rest")
     Result = TypeVar("Result")
@@ -92,7 +92,7 @@ class Kernel(Signed[P, R]):
         compiled = self.compile(*args, **named)
         return compiled.ttir if stage == "ttir" else compiled.ttgir
 
-    @forwarded("tlx_xdsl.runtime.interpret")
+    @forwarded("tlx_xdsl.runtime.simulate.interpret")
     def interpret(
         self,
         grid: Grid,
@@ -171,7 +171,7 @@ class Kernel(Signed[P, R]):
         """Run the kernel on the CPU in all orders that matter, and report what is wrong: see `tlx_xdsl.check`."""
         ...
 
-    @forwarded("tlx_xdsl.runtime.profile")
+    @forwarded("tlx_xdsl.runtime.measure.profile")
     def profile(
         self,
         grid: Grid,
@@ -245,8 +245,8 @@ class Kernel(Signed[P, R]):
 
     def _repr_html_(self) -> str:
         """The kernel for a notebook: with its IR, where its file says how it is compiled."""
-        from tlx_xdsl.runtime.compilation import Specialization, frontend_module
-        from tlx_xdsl.runtime.defaults import kernel_defaults
+        from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
+        from tlx_xdsl.runtime.driver.defaults import kernel_defaults
         from tlx_xdsl.runtime.show.pages import error_page, kernel_page
 
         source = self.source

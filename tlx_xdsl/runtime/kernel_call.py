@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, TypeVar
 
-    from tlx_xdsl.frontend.source import KernelSource
-    from tlx_xdsl.runtime.launch_options import Target
+    from tlx_xdsl.frontend.python.source import KernelSource
+    from tlx_xdsl.runtime.driver.launch_options import Target
 
     P = ParamSpec("P", default=...)
     R = TypeVar("R", default=Any, covariant=True)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from tlx_xdsl.frontend.suggestions import did_you_mean
+from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.terminal import coloured
 
 _CHOICE = re.compile(r"(?P<what>argument .*): invalid choice: '?(?P<found>[^']*)'? \(choose from (?P<known>.*)\)")

@@ -13,21 +13,21 @@ from tlx_xdsl.tools.parser import Parser
 from tlx_xdsl.version import __version__
 
 COMMANDS = {
-    "compile": ("compile_command", "compile a kernel and write its stages"),
-    "run": ("run_command", "run a kernel on the CPU, at any stage of the pipeline"),
-    "check": ("check_command", "run a kernel in all orders that matter, and report what is wrong in any of them"),
-    "minimize-sync": ("minimize_command", "show which waits, arrivals and fences of a kernel are redundant"),
-    "explain": ("explain_command", "show what every pass does to a kernel, and what its layouts cost"),
-    "map": ("map_command", "show which memory every buffer of a kernel has"),
-    "addresses": ("addresses_command", "show where each program of a kernel touches memory"),
-    "sweep": ("sweep_command", "compile all combinations of choices, with a verdict on each"),
-    "lint": ("lint_command", "check kernels without compiling them to a binary"),
-    "repro": ("repro_command", "write a script that fails as a kernel does"),
-    "reverse": ("reverse_command", "write IR as the Python of a kernel"),
-    "ttl": ("ttl_command", "compile, run or check a kernel for Tenstorrent's cores"),
-    "doctor": ("doctor_command", "show what is installed here, and how to get what is missing"),
+    "compile": ("tools.commands.compile", "compile a kernel and write its stages"),
+    "run": ("tools.commands.run", "run a kernel on the CPU, at any stage of the pipeline"),
+    "check": ("tools.commands.check", "run a kernel in all orders that matter, and report what is wrong in any of them"),
+    "minimize-sync": ("tools.commands.minimize", "show which waits, arrivals and fences of a kernel are redundant"),
+    "explain": ("tools.commands.explain", "show what every pass does to a kernel, and what its layouts cost"),
+    "map": ("tools.commands.map", "show which memory every buffer of a kernel has"),
+    "addresses": ("tools.commands.addresses", "show where each program of a kernel touches memory"),
+    "sweep": ("tools.commands.sweep", "compile all combinations of choices, with a verdict on each"),
+    "lint": ("tools.commands.lint", "check kernels without compiling them to a binary"),
+    "repro": ("tools.commands.repro", "write a script that fails as a kernel does"),
+    "reverse": ("decompile.tools.command", "write IR as the Python of a kernel"),
+    "ttl": ("ttl.tools.command", "compile, run or check a kernel for Tenstorrent's cores"),
+    "doctor": ("tools.commands.doctor", "show what is installed here, and how to get what is missing"),
 }
-"""The module below `tlx_xdsl.tools` and the help of each command; only the one that is asked for is imported."""
+"""The module below `tlx_xdsl` and the help of each command; only the one that is asked for is imported."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -45,7 +45,7 @@ def _parsed(args: Sequence[str]) -> tuple[argparse.Namespace, Callable[[argparse
     asked = next((arg for arg in args if not arg.startswith("-")), None)
     parsed = parser([] if asked is None else [asked]).parse_args(args)
     # The parser has refused any other command.
-    return parsed, import_module(f"tlx_xdsl.tools.{COMMANDS[parsed.command][0]}").run
+    return parsed, import_module(f"tlx_xdsl.{COMMANDS[parsed.command][0]}").run
 
 
 def parser(wanted: Iterable[str] = COMMANDS) -> Parser:
@@ -57,7 +57,7 @@ def parser(wanted: Iterable[str] = COMMANDS) -> Parser:
     for name, (module, help_) in COMMANDS.items():
         command = commands.add_parser(name, help=help_)
         if name in wanted:
-            import_module(f"tlx_xdsl.tools.{module}").add_arguments(command)
+            import_module(f"tlx_xdsl.{module}").add_arguments(command)
             made.commands[name] = command
     return made
 

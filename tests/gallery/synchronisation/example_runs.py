@@ -14,8 +14,8 @@ import ml_dtypes
 import numpy as np
 
 import tlx_xdsl
-from tlx_xdsl.runtime.interpret import interpret
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.runtime.simulate.interpret import interpret
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from tests.gallery.synchronisation.cluster_runs import CASES
 from tests.gallery.synchronisation.example_runs import Case
-from tlx_xdsl.runtime.compilation import Specialization
-from tlx_xdsl.runtime.host_values import signature_of
+from tlx_xdsl.runtime.driver.compilation import Specialization
+from tlx_xdsl.runtime.driver.host_values import signature_of
 
 HOPPER = tuple(name for name in CASES if name.startswith(("multicast", "square", "ring", "layer-norm", "hand-over")))
 """Those for sm_90a."""

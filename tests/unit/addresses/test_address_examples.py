@@ -12,7 +12,7 @@ from tests.unit.addresses.ground_truth import Recorder, Tally, compare
 from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import make_plan
-from tlx_xdsl.runtime import interpret
+from tlx_xdsl.runtime.simulate import interpret
 
 QUICK = ("portable-gemm-ragged", "pipelined-attention-causal")
 """The others take longer, and run at full volume."""

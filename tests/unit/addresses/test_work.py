@@ -11,9 +11,9 @@ import tlx_xdsl.language as tl
 from tlx_xdsl.addresses.coverage.launch import Launch
 from tlx_xdsl.addresses.work import work_of
 from tlx_xdsl.interpreter.plan import kernel_of
-from tlx_xdsl.runtime.compilation import frontend_module
-from tlx_xdsl.runtime.specialization import Specialization
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.runtime.driver.compilation import frontend_module
+from tlx_xdsl.runtime.driver.specialization import Specialization
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

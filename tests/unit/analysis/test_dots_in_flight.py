@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.unit.volume import is_full
 from tlx_xdsl.analysis.dots_in_flight import check_dots_in_flight
 from tlx_xdsl.interpreter.faults import Fault
-from tlx_xdsl.runtime.interpret import interpret_text
+from tlx_xdsl.runtime.simulate.interpret import interpret_text
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 

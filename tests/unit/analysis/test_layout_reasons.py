@@ -14,9 +14,10 @@ from tlx_xdsl.dialects.base.operation import num_warps_of
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor, tensor_type
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.layouts.distributed import default_blocked_layout
-from tlx_xdsl.runtime.compilation import compile_text
+from tlx_xdsl.runtime.driver.compilation import compile_text
 from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.tools import compile_command, kernel_options
+from tlx_xdsl.tools.commands import compile as compile_command
+from tlx_xdsl.tools.launch_line import kernel_options
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

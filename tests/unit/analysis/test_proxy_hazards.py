@@ -19,9 +19,9 @@ from tlx_xdsl.dialects.ttng import ArriveBarrierOp, AsyncCopyMbarrierArriveOp, F
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.runtime.compilation import Specialization, frontend_module
-from tlx_xdsl.runtime.interpret import interpret_module
-from tlx_xdsl.runtime.interpret_options import Options
+from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
+from tlx_xdsl.runtime.simulate.interpret import interpret_module
+from tlx_xdsl.runtime.simulate.options import Options
 from tlx_xdsl.transforms.nvidia.proxy_fences import InsertProxyFencesPass
 
 

@@ -7,8 +7,8 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
+from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module, installed_profile
 from tlx_xdsl.transforms.pipelines import is_plain
 
 

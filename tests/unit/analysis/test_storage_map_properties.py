@@ -3,9 +3,9 @@
 from hypothesis import assume, given
 from xdsl.context import Context
 
-from tests.unit.transforms.storage_programs import text_of
-from tests.unit.transforms.storage_trees import Program
-from tests.unit.transforms.test_storage_properties import any_program, examples, lower
+from tests.unit.transforms.storage_alias.storage_programs import text_of
+from tests.unit.transforms.storage_alias.storage_trees import Program
+from tests.unit.transforms.storage_alias.test_storage_properties import any_program, examples, lower
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import collected_diagnostics

@@ -12,8 +12,8 @@ import tlx_xdsl.language.tlx as tlx
 from tests.versions import INSTALLED
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.build import compile_kernel
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
-from tlx_xdsl.runtime.interpret import interpret_text
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.simulate.interpret import interpret_text
 from tlx_xdsl.text.profiles import profile_for
 
 N = 128

@@ -8,10 +8,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.backend.module_text import ModuleText, location_and_callers
 from tlx_xdsl.errors import SourceLocation
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
 from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 NOT_WRITTEN = ("builtin.module", "tt.func", "ttg.warp_specialize.partitions", "scf.yield")

@@ -12,11 +12,12 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.gallery.synchronisation import clc_gemm
-from tests.unit.interpreter import test_bulk, test_clc, test_device_descriptors, test_votes
+from tests.unit.interpreter.operations import test_device_descriptors
+from tests.unit.interpreter.synchronisation import test_bulk, test_clc, test_votes
 from tests.unit.transforms.nvidia import test_lowered_instructions
 from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir
 from tlx_xdsl.runtime.build import compile_kernel
-from tlx_xdsl.runtime.compilation import Specialization
+from tlx_xdsl.runtime.driver.compilation import Specialization
 
 pytestmark = needs_triton
 

@@ -12,7 +12,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.runtime.build import compile_kernel
-from tlx_xdsl.runtime.compilation import Specialization
+from tlx_xdsl.runtime.driver.compilation import Specialization
 
 BLOCK = 64
 

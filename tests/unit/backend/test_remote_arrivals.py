@@ -14,7 +14,7 @@ from tests.gallery.synchronisation.cluster_runs import multicast, total
 from tests.gallery.synchronisation.lowered_clusters import specialization
 from tests.versions import INSTALLED
 from tlx_xdsl.backend import BackendOptions, compile_ttgir
-from tlx_xdsl.runtime.compilation import compile_text
+from tlx_xdsl.runtime.driver.compilation import compile_text
 
 pytestmark = needs_triton
 

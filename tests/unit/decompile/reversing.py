@@ -7,8 +7,8 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.decompile.module import python_of
-from tlx_xdsl.runtime.compilation import Specialization, frontend_module
-from tlx_xdsl.runtime.defaults import KernelDefaults, kernel_defaults
+from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
+from tlx_xdsl.runtime.driver.defaults import KernelDefaults, kernel_defaults
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 from tlx_xdsl.text.verify import verify_module

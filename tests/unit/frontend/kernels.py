@@ -7,7 +7,7 @@ import itertools
 from pathlib import Path
 
 from tlx_xdsl.frontend.compile import build_module
-from tlx_xdsl.frontend.foreign import source_of
+from tlx_xdsl.frontend.python.foreign import source_of
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
 

@@ -9,7 +9,7 @@ from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 

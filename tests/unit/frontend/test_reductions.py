@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.frontend.kernels import compile_source
-from tests.unit.frontend.test_library import evaluate, random_block
+from tests.unit.frontend.oracle.test_library import evaluate, random_block
 from tlx_xdsl import CompilationError
 
 COMBINE = """

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.frontend.kernels import compile_source, load
 from tlx_xdsl import CompilationError
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 
 

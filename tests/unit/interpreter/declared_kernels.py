@@ -10,19 +10,12 @@ import numpy as np
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tests.unit.interpreter import (
-    test_atomics,
-    test_bulk,
-    test_clc,
-    test_cluster,
-    test_device_descriptors,
-    test_tensormaps,
-    test_votes,
-)
+from tests.unit.interpreter.operations import test_atomics, test_device_descriptors, test_tensormaps
+from tests.unit.interpreter.operations.test_tensor_memory import REDUCE
 from tests.unit.interpreter.small_texts import pointers, run
-from tests.unit.interpreter.test_tensor_memory import REDUCE
+from tests.unit.interpreter.synchronisation import test_bulk, test_clc, test_cluster, test_votes
 from tests.unit.transforms.nvidia import test_lowered_instructions
-from tlx_xdsl.runtime.interpret import interpret, interpret_text
+from tlx_xdsl.runtime.simulate.interpret import interpret, interpret_text
 
 HOPPER = {"target": "sm_90a", "jobs": 1}
 BLACKWELL = {"target": "sm_100a", "jobs": 1}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tlx_xdsl.runtime.interpret import interpret_text
+from tlx_xdsl.runtime.simulate.interpret import interpret_text
 
 LAYOUTS = """
 #b = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>

@@ -20,10 +20,11 @@ from tests.gallery.synchronisation.zoo.running import run_plan
 from tests.unit import volume
 from tests.unit.interpreter.declared_accesses import Finding, declares
 from tests.unit.interpreter.declared_kernels import KERNELS, TEXTS
-from tests.unit.interpreter.observing import Recorder
 from tests.unit.interpreter.oracle import checking, running, test_oracle_by_value
-from tests.unit.interpreter.watching import recording
-from tests.unit.kernels import test_attention, test_gemm
+from tests.unit.interpreter.synchronisation.observing import Recorder
+from tests.unit.interpreter.synchronisation.watching import recording
+from tests.unit.kernels.attention import test_attention
+from tests.unit.kernels.gemm import test_gemm
 from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import effects as declared_effects
 from tlx_xdsl.dialects.base.effects import (
@@ -38,8 +39,8 @@ from tlx_xdsl.dialects.base.effects import (
 )  # fmt: skip
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.plan import make_plan
-from tlx_xdsl.kernels.layernorm import layer_norm_launch
-from tlx_xdsl.kernels.softmax import softmax_launch
+from tlx_xdsl.kernels.rows.layernorm import layer_norm_launch
+from tlx_xdsl.kernels.rows.softmax import softmax_launch
 
 STAGES = ("frontend", "ttgir")
 MUTANTS = 2

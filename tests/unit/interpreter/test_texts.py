@@ -10,7 +10,7 @@ import pytest
 
 from tlx_xdsl import TensorDescriptor
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.runtime.interpret import interpret_text
+from tlx_xdsl.runtime.simulate.interpret import interpret_text
 
 TEXTS = Path(__file__).parent / "texts"
 HALF = 1e-3

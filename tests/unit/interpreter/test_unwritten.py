@@ -12,7 +12,7 @@ from tests.unit.interpreter.reports import at, expect_fault, fault, run
 from tests.unit.volume import is_full
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.interpreter.workers import can_fork
-from tlx_xdsl.runtime.interpret_options import Options
+from tlx_xdsl.runtime.simulate.options import Options
 
 BLACKWELL = {"target": "sm_100a"}
 STAGES = ["frontend", "aliased", "ttgir"] if is_full() else ["frontend", "ttgir"]

@@ -15,9 +15,9 @@ from torch.nn import functional
 
 from tlx_xdsl.kernels.attention import attention_launch
 from tlx_xdsl.kernels.gemm import gemm_launch
-from tlx_xdsl.kernels.gemm_config import Choice, GemmConfig
-from tlx_xdsl.kernels.layernorm import layer_norm
-from tlx_xdsl.kernels.softmax import softmax
+from tlx_xdsl.kernels.gemm.config import Choice, GemmConfig
+from tlx_xdsl.kernels.rows.layernorm import layer_norm
+from tlx_xdsl.kernels.rows.softmax import softmax
 
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 LIMITS = {"fp16": 2e-3, "bf16": 6e-3}

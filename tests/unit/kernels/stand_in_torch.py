@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tests.unit.runtime.conftest import CUBIN, FUNCTION, FakeCuda
-from tlx_xdsl.kernels import launching, workspaces
+from tlx_xdsl.kernels.calls import launching, workspaces
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 from tlx_xdsl.runtime.launch.launcher import Launcher
 

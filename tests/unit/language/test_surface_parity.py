@@ -13,12 +13,10 @@ from typing import Any
 import pytest
 
 import tlx_xdsl.language as tl
-from tests.unit.frontend.against_stock import reference_version
-from tlx_xdsl.frontend import (
-    foreign,
-    lower as lower,  # handlers register themselves
-)
+from tests.unit.frontend.oracle.against_stock import reference_version
+from tlx_xdsl.frontend import lower as lower
 from tlx_xdsl.frontend.calls import HANDLERS
+from tlx_xdsl.frontend.python import foreign
 from tlx_xdsl.language.core import LIBRARY_MARK, builtin_name, constexpr
 
 pytestmark = [pytest.mark.backend, reference_version()]

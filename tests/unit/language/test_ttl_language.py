@@ -11,13 +11,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import tlx_xdsl.frontend.ttl  # noqa: F401
-import tlx_xdsl.language.ttl as ttl
+import tlx_xdsl.ttl.frontend  # noqa: F401
+import tlx_xdsl.ttl.language as ttl
 from tlx_xdsl.errors import InputError, InputTypeError
-from tlx_xdsl.frontend.ttl.calls import LOWERINGS, METHODS
-from tlx_xdsl.language.ttl.kernel import Kernel
-from tlx_xdsl.language.ttl.marks import builtin_name
-from tlx_xdsl.language.ttl.tensors import as_dtype
+from tlx_xdsl.ttl.frontend.calls import LOWERINGS, METHODS
+from tlx_xdsl.ttl.language.kernel import Kernel
+from tlx_xdsl.ttl.language.marks import builtin_name
+from tlx_xdsl.ttl.language.tensors import as_dtype
 
 
 @pytest.mark.parametrize(
@@ -122,6 +122,6 @@ def test_kernels_with_and_without_options() -> None:
 
 def test_the_language_loads_neither_xdsl_nor_the_compiler() -> None:
     """Users' kernels start with it."""
-    script = "import sys, tlx_xdsl.language.ttl; print([m for m in ('xdsl', 'tlx_xdsl.frontend') if m in sys.modules])"
+    script = "import sys, tlx_xdsl.ttl.language; print([m for m in ('xdsl', 'tlx_xdsl.frontend') if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

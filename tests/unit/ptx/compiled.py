@@ -14,8 +14,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 from tests.unit.ptx.snippets import without_debug
 from tests.versions import RELEASE
-from tlx_xdsl.ptx.faults import PtxRace
-from tlx_xdsl.runtime import ptx_stage
+from tlx_xdsl.ptx.read.faults import PtxRace
+from tlx_xdsl.runtime.simulate import ptx_stage
 
 _found: dict[Any, Any] = {}
 _compile = ptx_stage.compiled

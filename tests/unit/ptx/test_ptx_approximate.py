@@ -14,7 +14,7 @@ import pytest
 
 from tests.unit import volume
 from tests.unit.ptx.snippets import each_thread
-from tlx_xdsl.ptx.approximate import FUNCTIONS, division
+from tlx_xdsl.ptx.arithmetic.approximate import FUNCTIONS, division
 
 KEPT = json.loads((Path(__file__).parent / "hardware" / "h200_functions.json").read_text(encoding="utf-8"))
 RANGE = 1 << 23

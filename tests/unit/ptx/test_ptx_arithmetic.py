@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.unit.ptx.snippets import each_thread
-from tlx_xdsl.ptx.floats import fma
+from tlx_xdsl.ptx.arithmetic.floats import fma
 
 WORDS = arrays(np.uint32, 32, elements=st.integers(0, 2**32 - 1))
 

@@ -8,8 +8,8 @@ import tlx_xdsl.language as tl
 from tests.gallery.synchronisation.example_runs import CASES
 from tests.unit import volume
 from tests.unit.ptx.compiled import add, compiled_once, histogram, matmul, matrices, softmax, unfenced
-from tlx_xdsl.runtime import ptx_stage
-from tlx_xdsl.runtime.interpret import interpret
+from tlx_xdsl.runtime.simulate import ptx_stage
+from tlx_xdsl.runtime.simulate.interpret import interpret
 from tlx_xdsl.tools.tlx import main
 
 pytestmark = pytest.mark.backend

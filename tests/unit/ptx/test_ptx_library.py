@@ -8,8 +8,8 @@ import pytest
 
 import tlx_xdsl.kernels
 from tests.unit import volume
-from tests.unit.kernels import (
-    references,
+from tests.unit.kernels import references
+from tests.unit.kernels.attention import (
     test_attention,
     test_attention_backward,
     test_attention_decode,
@@ -17,22 +17,20 @@ from tests.unit.kernels import (
     test_attention_fp8,
     test_attention_options,
     test_attention_varlen,
-    test_cross_entropy,
-    test_elementwise,
+)
+from tests.unit.kernels.gemm import (
     test_gemm,
     test_gemm_epilogues,
     test_gemm_unaligned,
     test_grouped_gemm,
     test_grouped_gemm_scaled,
-    test_norm_residual,
-    test_norms,
-    test_rows,
     test_scaled_gemm,
     test_scaled_gemm_mixed,
 )
 from tests.unit.kernels.references import heads
+from tests.unit.kernels.rows import test_cross_entropy, test_elementwise, test_norm_residual, test_norms, test_rows
 from tlx_xdsl.kernels.attention import attention_forward
-from tlx_xdsl.kernels.launching import Launch
+from tlx_xdsl.kernels.calls.launching import Launch
 
 pytestmark = pytest.mark.backend
 

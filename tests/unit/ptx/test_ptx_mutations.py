@@ -14,8 +14,8 @@ from tests.unit import volume
 from tests.unit.ptx.compiled import changed, compiled_once, instead, matmul, matrices, without
 from tests.versions import INSTALLED, NEWEST
 from tlx_xdsl.ptx import PtxFault
-from tlx_xdsl.runtime import ptx_stage
-from tlx_xdsl.runtime.interpret import interpret
+from tlx_xdsl.runtime.simulate import ptx_stage
+from tlx_xdsl.runtime.simulate.interpret import interpret
 
 pytestmark = pytest.mark.backend
 

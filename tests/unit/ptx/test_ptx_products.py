@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit import volume
-from tlx_xdsl.ptx.products import multiply, multiply_as_f16
+from tlx_xdsl.ptx.arithmetic.products import multiply, multiply_as_f16
 
 F4, F2 = np.dtype(np.float32), np.dtype(np.float16)
 E4M3, E5M2 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2)

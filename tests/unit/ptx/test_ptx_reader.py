@@ -5,8 +5,8 @@ import pytest
 from tests.unit.ptx.snippets import kernel, line_of
 from tlx_xdsl.ptx import PtxError
 from tlx_xdsl.ptx.program import prepare
-from tlx_xdsl.ptx.reader import read
-from tlx_xdsl.ptx.syntax import Address, Number, Pair, Place, Register, Symbol, Vector
+from tlx_xdsl.ptx.read.reader import read
+from tlx_xdsl.ptx.read.syntax import Address, Number, Pair, Place, Register, Symbol, Vector
 
 
 def instructions(body, parameters="*"):

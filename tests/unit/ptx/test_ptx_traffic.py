@@ -15,7 +15,7 @@ from tlx_xdsl.layouts.matrix_access import best_access
 from tlx_xdsl.layouts.shared_access import wavefronts_of
 from tlx_xdsl.ptx import run_ptx
 from tlx_xdsl.ptx.traffic import LineTraffic, sectors, wavefronts
-from tlx_xdsl.runtime.interpret import interpret
+from tlx_xdsl.runtime.simulate.interpret import interpret
 
 WARPS = 4
 DTYPES = {8: np.uint8, 16: np.float16, 32: np.float32}

@@ -7,9 +7,10 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 from tlx_xdsl.backend import BackendResult, KernelMetadata
-from tlx_xdsl.runtime import binaries, build as build_module, cache
-from tlx_xdsl.runtime.binaries import Binary, binary_key, load_binary, store_binary
-from tlx_xdsl.runtime.compilation import Specialization
+from tlx_xdsl.runtime import build as build_module
+from tlx_xdsl.runtime.driver import binaries, cache
+from tlx_xdsl.runtime.driver.binaries import Binary, binary_key, load_binary, store_binary
+from tlx_xdsl.runtime.driver.compilation import Specialization
 
 METADATA = KernelMetadata(
     "kernel", 100, 4, tensordesc_meta=({"swizzle": 3, "block_size": [64, 64]},), cluster=(2, 1, 1)

@@ -13,9 +13,9 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
-from tlx_xdsl.runtime.compilation import Specialization, frontend_module
-from tlx_xdsl.runtime.host_values import signature_of
-from tlx_xdsl.runtime.interpret import passes_until
+from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
+from tlx_xdsl.runtime.driver.host_values import signature_of
+from tlx_xdsl.runtime.simulate.interpret import passes_until
 from tlx_xdsl.transforms.pipelines import ttgir_pipeline
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.unit.runtime.jit_kernels import product
+from tests.unit.runtime.jit.jit_kernels import product
 from tlx_xdsl.addresses.work import Work
 from tlx_xdsl.backend.occupancy import Occupancy
-from tlx_xdsl.runtime import profile as profile_module
-from tlx_xdsl.runtime.estimate import estimated
+from tlx_xdsl.runtime.measure import profile as profile_module
+from tlx_xdsl.runtime.measure.estimate import estimated
 from tlx_xdsl.targets import target_named
 
 H200 = target_named("sm_90a")
@@ -61,8 +61,8 @@ class Tensor(np.ndarray):
 
 def test_with_tensors_of_a_gpu_launches_are_timed(monkeypatch):
     """The GPU's part is played."""
+    from tlx_xdsl.runtime.driver.specialization import Specialization
     from tlx_xdsl.runtime.launch import cuda_driver
-    from tlx_xdsl.runtime.specialization import Specialization
 
     types = {**dict.fromkeys("abc", "*fp16"), "n": "i32"}
     facts = SimpleNamespace(

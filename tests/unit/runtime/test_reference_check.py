@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tlx_xdsl.runtime.reference_check import array_of, difference, expected_of, poison
+from tlx_xdsl.runtime.measure.reference_check import array_of, difference, expected_of, poison
 
 
 def test_rounding_is_no_difference_and_more_is():

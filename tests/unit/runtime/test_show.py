@@ -15,7 +15,7 @@ from tlx_xdsl.runtime.show.storage_map_svg import map_as_svg
 from tlx_xdsl.text.located import located_lines
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import PROFILES
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 GEMM, DEFAULTS = load_kernel(f"{EXAMPLES / 'hopper_gemm_ws.py'}:matmul")
@@ -164,7 +164,7 @@ def test_showing_needs_no_triton():
     # In a process of its own: other tests here run Triton.
     program = f"""
 import sys, tlx_xdsl
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 kernel, defaults = load_kernel({f"{EXAMPLES / 'hopper_gemm_ws.py'}:matmul"!r})
 tlx_xdsl.first_step(kernel, defaults.signature, defaults.constexprs).finish()._repr_html_()
 assert "triton" not in sys.modules

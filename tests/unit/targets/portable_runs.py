@@ -10,9 +10,9 @@ import numpy as np
 
 from tests.versions import INSTALLED
 from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
-from tlx_xdsl.runtime.interpret import interpret, interpret_text
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.simulate.interpret import interpret, interpret_text
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 
 HERE = Path(__file__).parent
 GEMM = f"{HERE.parents[2] / 'examples' / 'ampere_gemm_pipelined.py'}:matmul"

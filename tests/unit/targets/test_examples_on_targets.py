@@ -7,10 +7,10 @@ import pytest
 
 from tests.unit.targets.page import PAGE, page
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.targets import TARGETS
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 from tlx_xdsl.tools.tlx import main
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*_*_*.py"))

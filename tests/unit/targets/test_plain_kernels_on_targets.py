@@ -8,7 +8,7 @@ from tests.versions import INSTALLED
 from tlx_xdsl.backend import BackendOptions, compile_ttgir
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.build import build
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
 
 pytestmark = pytest.mark.backend
 

@@ -72,7 +72,7 @@ def test_it_gives_the_right_numbers_on_the_gpu(name: str):
     import torch
 
     from tlx_xdsl.runtime.build import build
-    from tlx_xdsl.tools.loading import load_kernel
+    from tlx_xdsl.tools.launch_line.loading import load_kernel
 
     major, minor = torch.cuda.get_device_capability()
     kernel, defaults = load_kernel(KERNELS[name])

@@ -16,8 +16,8 @@ from tests.unit import volume
 from tests.versions import INSTALLED, RELEASE
 from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
-from tlx_xdsl.runtime.interpret import interpret_text
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.simulate.interpret import interpret_text
 from tlx_xdsl.targets import targets_of
 
 pytestmark = pytest.mark.backend

@@ -9,7 +9,7 @@ from tests.unit.frontend.kernels import load
 from tests.versions import INSTALLED
 from tlx_xdsl.backend import BackendOptions, compile_ttgir
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.compilation import CompiledText, Specialization, compile_text
+from tlx_xdsl.runtime.driver.compilation import CompiledText, Specialization, compile_text
 from tlx_xdsl.targets import TARGETS, Target
 
 pytestmark = pytest.mark.backend

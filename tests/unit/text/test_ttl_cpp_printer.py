@@ -7,7 +7,11 @@ from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.dialects.emitc import EmitC_CallOpaqueOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tlx_xdsl.dialects.emitc import (
+from tlx_xdsl.errors import CompilationError, InputError
+from tlx_xdsl.text.parser import parse_module
+from tlx_xdsl.ttl.cpp import cpp_profile, cpp_text, print_cpp
+from tlx_xdsl.ttl.cpp.names import Names
+from tlx_xdsl.ttl.dialects.emitc import (
     AddOp,
     BitwiseAndOp,
     BitwiseOrOp,
@@ -21,10 +25,6 @@ from tlx_xdsl.dialects.emitc import (
     ReturnOp,
     SubOp,
 )
-from tlx_xdsl.errors import CompilationError, InputError
-from tlx_xdsl.text.cpp import cpp_profile, cpp_text, print_cpp
-from tlx_xdsl.text.cpp.names import Names
-from tlx_xdsl.text.parser import parse_module
 
 
 def printed(body: str) -> str:

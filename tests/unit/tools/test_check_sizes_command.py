@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.check_report import Case, Report
-from tlx_xdsl.tools.argument_values import Hint, argument_value
-from tlx_xdsl.tools.check_junit import junit
-from tlx_xdsl.tools.size_values import size_ranges, size_values
+from tlx_xdsl.runtime.check.report import Case, Report
+from tlx_xdsl.tools.commands.check_junit import junit
+from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
+from tlx_xdsl.tools.launch_line.size_values import size_ranges, size_values
 from tlx_xdsl.tools.tlx import main
 
 KERNELS = """\

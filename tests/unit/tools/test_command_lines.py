@@ -11,11 +11,12 @@ import pytest
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.terminal import coloured, coloured_diff
-from tlx_xdsl.tools import check_command, tlx_gui, watch
-from tlx_xdsl.tools.check_formats import FORMATS
+from tlx_xdsl.tools import tlx_gui, watch
+from tlx_xdsl.tools.commands import check as check_command
+from tlx_xdsl.tools.commands.check_formats import FORMATS
 from tlx_xdsl.tools.entry import exit_status
+from tlx_xdsl.tools.opt.main import main as tlx_opt
 from tlx_xdsl.tools.tlx import COMMANDS, main
-from tlx_xdsl.tools.tlx_opt import main as tlx_opt
 
 KERNEL = "import tlx_xdsl\n\n\n@tlx_xdsl.jit\ndef kernel(x):\n    y = z\n"
 
@@ -37,8 +38,8 @@ def test_help_loads_nothing_of_the_compiler(command):
 
 def test_the_names_in_the_help_are_those_that_there_are(capsys):
     assert sorted(FORMATS) == sorted(check_command.FORMATS)
-    from tlx_xdsl.runtime.ttl import MACHINES
-    from tlx_xdsl.text.cpp import MAIN_PROFILE, PROFILES
+    from tlx_xdsl.ttl.cpp import MAIN_PROFILE, PROFILES
+    from tlx_xdsl.ttl.runtime import MACHINES
 
     with pytest.raises(SystemExit):
         main(["ttl", "--help"])

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tlx_xdsl.runtime import products
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST
-from tlx_xdsl.tools import compile_gpu, kernel_options
+from tlx_xdsl.runtime.driver import products
+from tlx_xdsl.tools.commands import compile_gpu
+from tlx_xdsl.tools.launch_line import kernel_options
 from tlx_xdsl.tools.tlx import main
 
 KERNEL = """

@@ -12,8 +12,8 @@ from xdsl.parser import Parser
 from tests.versions import is_installed
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.text.printer import locations_first
+from tlx_xdsl.tools.opt.main import main as tlx_opt
 from tlx_xdsl.tools.tlx import main
-from tlx_xdsl.tools.tlx_opt import main as tlx_opt
 from tlx_xdsl.transforms.pipelines import ttgir_pipeline
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "hopper_gemm_ws.py"

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.unit.documents import blocks, printed
-from tlx_xdsl.backend.cpu.host import host
-from tlx_xdsl.runtime import cache
-from tlx_xdsl.tools import doctor_cpu
-from tlx_xdsl.tools.compile_cpu import instruction_counts
-from tlx_xdsl.tools.findings import Finding
-from tlx_xdsl.tools.kernel_options import CPU_STAGES as STAGES
+from tlx_xdsl.cpu.bufferize.pipeline import bufferize_pipeline
+from tlx_xdsl.cpu.codegen.host import host
+from tlx_xdsl.cpu.tools import doctor as doctor_cpu
+from tlx_xdsl.cpu.tools.compile_cpu import instruction_counts
+from tlx_xdsl.runtime.driver import cache
+from tlx_xdsl.tools.commands.findings import Finding
+from tlx_xdsl.tools.launch_line.kernel_options import CPU_STAGES as STAGES
+from tlx_xdsl.tools.opt.main import main as tlx_opt
 from tlx_xdsl.tools.tlx import main
-from tlx_xdsl.tools.tlx_opt import main as tlx_opt
-from tlx_xdsl.transforms.bufferize.pipeline import bufferize_pipeline
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "hopper_gemm_ws.py"
 
@@ -48,7 +48,7 @@ def kernel(tmp_path, monkeypatch):
 @pytest.fixture
 def without_llvmlite(monkeypatch):
     """Let it be not installed."""
-    from tlx_xdsl.backend.cpu import host as home
+    from tlx_xdsl.cpu.codegen import host as home
 
     home.llvm.cache_clear()
     home.host.cache_clear()
@@ -239,7 +239,7 @@ def test_llvmlite_is_missing(without_llvmlite, folder):
 
 
 def test_the_threads(monkeypatch, folder):
-    from tlx_xdsl.runtime.cpu import pool
+    from tlx_xdsl.cpu.runtime import pool
 
     monkeypatch.setattr(pool._State, "pool", None)
     monkeypatch.setenv(pool.VARIABLE, "3")

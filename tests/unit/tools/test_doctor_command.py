@@ -8,7 +8,8 @@ import pytest
 
 from tests.versions import INSTALLED
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError
-from tlx_xdsl.tools import doctor_command, tlx
+from tlx_xdsl.tools import tlx
+from tlx_xdsl.tools.commands import doctor as doctor_command
 
 
 class Driver(CudaDriver):

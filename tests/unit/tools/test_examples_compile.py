@@ -10,9 +10,9 @@ from tlx_xdsl.backend import BackendOptions, compile_ttgir
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
 from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

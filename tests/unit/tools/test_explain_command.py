@@ -10,13 +10,14 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tests.versions import INSTALLED, is_installed
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.compilation import compile_text
-from tlx_xdsl.runtime.stages import Stage, changes
+from tlx_xdsl.runtime.driver.compilation import compile_text
+from tlx_xdsl.runtime.driver.stages import Stage, changes
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import profile_for
-from tlx_xdsl.tools import compile_command, kernel_options
-from tlx_xdsl.tools.explain_passes import diff
-from tlx_xdsl.tools.layout_report import layout_section, why
+from tlx_xdsl.tools.commands import compile as compile_command
+from tlx_xdsl.tools.commands.explain_passes import diff
+from tlx_xdsl.tools.commands.layout_report import layout_section, why
+from tlx_xdsl.tools.launch_line import kernel_options
 from tlx_xdsl.tools.tlx import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tlx_xdsl import CompilationError
-from tlx_xdsl.tools.expressions import evaluate, grid_sizes
+from tlx_xdsl.tools.launch_line.expressions import evaluate, grid_sizes
 
 NAMES = {"M": 300, "BLOCK": 64, "x": np.arange(6.0).reshape(2, 3)}
 

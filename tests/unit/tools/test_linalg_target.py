@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tlx_xdsl import interpret_text
+from tlx_xdsl.cpu.linalg.triton_to_linalg import linalg_pipeline
 from tlx_xdsl.tools.tlx import main
-from tlx_xdsl.transforms.linalg.triton_to_linalg import linalg_pipeline
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "hopper_gemm_ws.py"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tlx_xdsl.tools.opt.main import main as tlx_opt
 from tlx_xdsl.tools.tlx import main
-from tlx_xdsl.tools.tlx_opt import main as tlx_opt
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"

@@ -10,8 +10,8 @@ import pytest
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.uninitialized import UninitializedArray
-from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_signature
-from tlx_xdsl.tools.array_checks import summary
+from tlx_xdsl.tools.commands.array_checks import summary
+from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value, hint_of_signature
 from tlx_xdsl.tools.tlx import main
 
 GEMM = f"{Path(__file__).parents[3] / 'examples' / 'hopper_gemm_ws.py'}:matmul"

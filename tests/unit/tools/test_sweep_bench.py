@@ -14,7 +14,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime import bench, compile_many, sweep_jobs
-from tlx_xdsl.runtime.specialization import Specialization
+from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.runtime.sweep import measure as bench_module
 from tlx_xdsl.tools.tlx import main
 

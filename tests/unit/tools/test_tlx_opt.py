@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tlx_xdsl.tools.tlx_opt import main
+from tlx_xdsl.tools.opt.main import main
 from tlx_xdsl.transforms.registry import ALL_PASSES
 
 MODULE = "builtin.module {\n  tt.func public @k(%x: i32) {\n    %0 = arith.addi %x, %x : i32\n    tt.return\n  }\n}\n"
@@ -380,7 +380,7 @@ def test_one_release_that_is_known_is_written_for(flags, message, tmp_path, capf
 def test_plain_xdsl_opt_would_know_our_dialects_and_passes():
     from xdsl.universe import Universe
 
-    from tlx_xdsl.tools.universe import UNIVERSE
+    from tlx_xdsl.tools.opt.universe import UNIVERSE
 
     assert set(UNIVERSE.all_dialects) == {"tt", "ttg", "ttng", "tlx", "ttl", "ttkernel", "ttcore"}
     assert {"tlx-storage-alias-lowering", "ttl-lower-compute"} <= set(UNIVERSE.all_passes)

@@ -6,8 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from tlx_xdsl.runtime.ttl import MACHINES
 from tlx_xdsl.tools.tlx import main
+from tlx_xdsl.ttl.runtime import MACHINES
 
 KERNEL = """\
 import ttl

@@ -21,7 +21,7 @@ from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.build import compile_kernel
-from tlx_xdsl.runtime.compilation import Specialization
+from tlx_xdsl.runtime.driver.compilation import Specialization
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for

@@ -13,7 +13,7 @@ from tests.versions import INSTALLED
 from tlx_xdsl.backend import BackendError, BackendOptions, compile_ttgir
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.compilation import passes_for, text_for_triton
+from tlx_xdsl.runtime.driver.compilation import passes_for, text_for_triton
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import run_pipeline

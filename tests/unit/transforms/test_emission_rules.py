@@ -18,7 +18,7 @@ from tlx_xdsl.analysis.layout_costs import conversions
 from tlx_xdsl.backend import BackendOptions, compile_ttgir
 from tlx_xdsl.layouts.conversion_cost import ConversionKind
 from tlx_xdsl.runtime.build import compile_kernel
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
 from tlx_xdsl.text.parser import parse_module
 
 KERNEL = """

@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.frontend.kernels import HEADER, load
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.foreign import source_of
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
+from tlx_xdsl.frontend.python.foreign import source_of
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
 
 FIRST_LINE = HEADER.count("\n") + 1
 

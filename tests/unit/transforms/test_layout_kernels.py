@@ -12,9 +12,9 @@ from tests.gallery.synchronisation.cluster_runs import mx
 from tests.unit.transforms.layout_kernels import CASES
 from tests.versions import INSTALLED, RELEASE
 from tlx_xdsl.backend import BackendOptions, compile_ttgir
-from tlx_xdsl.frontend.foreign import source_of
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
-from tlx_xdsl.runtime.host_values import signature_of
+from tlx_xdsl.frontend.python.foreign import source_of
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.driver.host_values import signature_of
 
 STAGES = ["frontend", "tlx-propagate-layout", "tlx-finalize-user-layouts", "ttgir"]
 

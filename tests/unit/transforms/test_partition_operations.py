@@ -11,7 +11,7 @@ from tests.unit.frontend.kernels import load
 from tests.unit.volume import is_full
 from tests.versions import INSTALLED, OLDEST, RELEASE, release
 from tlx_xdsl.backend import BackendOptions, compile_ttgir
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
 from tlx_xdsl.transforms.tritongpu.conversion.converter import HANDLERS
 
 MATRIX = "tl.store(out + r * 32 + c, value)"
@@ -176,7 +176,7 @@ def test_stock_triton_lowers_a_task(tmp_path, name, warps):
 
 def test_the_bodies_reach_the_conversion(tmp_path):
     """What has a handler of its own is used in some body, but for the operations of other files' tests."""
-    from tlx_xdsl.runtime.compilation import frontend_module
+    from tlx_xdsl.runtime.driver.compilation import frontend_module
 
     used = set()
     for body in BODIES.values():

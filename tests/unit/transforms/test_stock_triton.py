@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.frontend.kernels import load
 from tlx_xdsl.runtime.build import compile_kernel
-from tlx_xdsl.runtime.compilation import Specialization
+from tlx_xdsl.runtime.driver.compilation import Specialization
 
 pytestmark = pytest.mark.backend
 

@@ -12,8 +12,8 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, Handler, lowers
 from tlx_xdsl.frontend.conversions import not_zero
-from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.functions import call_jitted
+from tlx_xdsl.frontend.python.foreign import source_of
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
 from tlx_xdsl.frontend.visitor import CallSite

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.named_barriers import ClusterBarrier, NamedBarrier
+from tlx_xdsl.ptx.memory.named_barriers import ClusterBarrier, NamedBarrier
+from tlx_xdsl.ptx.memory.traps import Trap
 from tlx_xdsl.ptx.ops.memory import Mask
 from tlx_xdsl.ptx.ops.warps import members
 from tlx_xdsl.ptx.steps import Builder, Context, Step
-from tlx_xdsl.ptx.traps import Trap
 from tlx_xdsl.ptx.waits import Item, Wait
 
 BARRIERS = 16

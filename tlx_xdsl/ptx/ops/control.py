@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tlx_xdsl.ptx.cohort import LANES, Cohort
+from tlx_xdsl.ptx.memory.traps import Trap
 from tlx_xdsl.ptx.ops.memory import Mask
+from tlx_xdsl.ptx.read.syntax import Number
 from tlx_xdsl.ptx.steps import Builder, Context, Step
-from tlx_xdsl.ptx.syntax import Number
-from tlx_xdsl.ptx.traps import Trap
 from tlx_xdsl.ptx.waits import Item, Wait
 
 

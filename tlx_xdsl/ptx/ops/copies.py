@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from tlx_xdsl.ptx.cohort import Cohort
+from tlx_xdsl.ptx.memory.traps import Trap
 from tlx_xdsl.ptx.ops.groups import commit_group, wait_group, waiting
 from tlx_xdsl.ptx.ops.mbarriers import barrier_at, each, plus, shared_address
 from tlx_xdsl.ptx.ops.memory import Mask
 from tlx_xdsl.ptx.ops.tma import UNIT, build_tensor_copy, collect, deliver
+from tlx_xdsl.ptx.read.syntax import Number
 from tlx_xdsl.ptx.steps import NOTHING, Builder, Context, Step
-from tlx_xdsl.ptx.syntax import Number
-from tlx_xdsl.ptx.traps import Trap
 
 
 def _build(context: Context) -> Step:

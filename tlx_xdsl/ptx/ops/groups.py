@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from tlx_xdsl.ptx.cohort import Cohort
 from tlx_xdsl.ptx.ops.memory import Mask
+from tlx_xdsl.ptx.read.syntax import Number
 from tlx_xdsl.ptx.steps import Context, Step
-from tlx_xdsl.ptx.syntax import Number
 
 
 def commit_group(context: Context, kind: str) -> Step:

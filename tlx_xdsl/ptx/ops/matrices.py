@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.ptx.arithmetic.fragments import accumulator, left, right, to_registers
+from tlx_xdsl.ptx.arithmetic.products import ELEMENTS, multiply, multiply_as_f16
 from tlx_xdsl.ptx.cohort import LANES, Cohort
-from tlx_xdsl.ptx.fragments import accumulator, left, right, to_registers
+from tlx_xdsl.ptx.memory.traps import Trap
 from tlx_xdsl.ptx.ops.mbarriers import plus, shared_address
 from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.products import ELEMENTS, multiply, multiply_as_f16
+from tlx_xdsl.ptx.read.syntax import Vector
 from tlx_xdsl.ptx.steps import Builder, Context, Read, Step
-from tlx_xdsl.ptx.syntax import Vector
-from tlx_xdsl.ptx.traps import Trap
 
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
 _ROW = 16

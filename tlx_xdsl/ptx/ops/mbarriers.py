@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.mbarrier import MOST_ARRIVALS, Mbarrier
+from tlx_xdsl.ptx.memory.mbarrier import MOST_ARRIVALS, Mbarrier
+from tlx_xdsl.ptx.memory.traps import Trap
 from tlx_xdsl.ptx.ops.memory import Mask
+from tlx_xdsl.ptx.read.symbols import SHARED_START, SHARED_WINDOW
+from tlx_xdsl.ptx.read.syntax import SINK, Number, Register
 from tlx_xdsl.ptx.steps import Builder, Context, Read, Step
-from tlx_xdsl.ptx.symbols import SHARED_START, SHARED_WINDOW
-from tlx_xdsl.ptx.syntax import SINK, Number, Register
-from tlx_xdsl.ptx.traps import Trap
 from tlx_xdsl.ptx.waits import Item, Wait
 
 _SIZE = 8

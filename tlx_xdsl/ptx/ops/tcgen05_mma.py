@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.interpreter.matmul import E2M1
+from tlx_xdsl.ptx.arithmetic.products import multiply
 from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.descriptors import UNIT, of_tcgen05, units
+from tlx_xdsl.ptx.memory.descriptors import UNIT, of_tcgen05, units
+from tlx_xdsl.ptx.memory.tensor_memory import memory_of
+from tlx_xdsl.ptx.memory.traps import Trap
 from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.products import multiply
+from tlx_xdsl.ptx.read.syntax import Address
 from tlx_xdsl.ptx.steps import Context, Step
-from tlx_xdsl.ptx.syntax import Address
-from tlx_xdsl.ptx.tensor_memory import memory_of
-from tlx_xdsl.ptx.traps import Trap
 
 BYTES_OF_K = 32
 

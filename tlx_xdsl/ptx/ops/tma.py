@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.ptx.cohort import Cohort
+from tlx_xdsl.ptx.memory.swizzles import swizzled
+from tlx_xdsl.ptx.memory.tensor_map import TENSOR_MAP_BYTES, Fields, decode
+from tlx_xdsl.ptx.memory.traps import Trap
 from tlx_xdsl.ptx.ops.mbarriers import barrier_at, plus, shared_address
 from tlx_xdsl.ptx.ops.memory import Mask
+from tlx_xdsl.ptx.read.symbols import PARAM_WINDOW, RANK_SHIFT
+from tlx_xdsl.ptx.read.syntax import Address, Vector
 from tlx_xdsl.ptx.steps import Context, Step
-from tlx_xdsl.ptx.swizzles import swizzled
-from tlx_xdsl.ptx.symbols import PARAM_WINDOW, RANK_SHIFT
-from tlx_xdsl.ptx.syntax import Address, Vector
-from tlx_xdsl.ptx.tensor_map import TENSOR_MAP_BYTES, Fields, decode
-from tlx_xdsl.ptx.traps import Trap
 
 UNIT = 16
 _HINTS = ("L2::cache_hint", "level::cache_hint")

@@ -12,10 +12,10 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, overload
 
-from tlx_xdsl.runtime.cpu.kernel import CpuKernel
+from tlx_xdsl.cpu.runtime.kernel import CpuKernel
+from tlx_xdsl.runtime.driver.launch_options import Target
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.kernel_call import P, R
-from tlx_xdsl.runtime.launch_options import Target
 
 
 class _Reading:

@@ -68,7 +68,7 @@ def compiled_ahead(
         yield from tasks
         return
     # The processes start with what is loaded here; a search whose result is on disk does without.
-    for needed in ("tlx_xdsl.runtime.compilation", "tlx_xdsl.backend.stages", "triton.backends.nvidia.compiler"):
+    for needed in ("tlx_xdsl.runtime.driver.compilation", "tlx_xdsl.backend.stages", "triton.backends.nvidia.compiler"):
         with contextlib.suppress(ImportError):
             import_module(needed)
     count = min(max(1, processor_count() - 1) if processes is None else processes, len(tasks))

@@ -26,17 +26,17 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
+from tlx_xdsl.cpu.runtime.autotune import CpuAutotuner
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.progress import Progress
-from tlx_xdsl.runtime.cpu.autotune import CpuAutotuner
+from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
 from tlx_xdsl.runtime.jit.ahead import Answer, compiled_ahead
 from tlx_xdsl.runtime.jit.stand_in_driver import leave_the_gpu
 from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 from tlx_xdsl.runtime.jit.winners import Winners, device_name
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
-from tlx_xdsl.runtime.reference_check import Reference, difference, expected_of, poison
-from tlx_xdsl.runtime.speeds import Source, Speed, SpeedReport
+from tlx_xdsl.runtime.measure.reference_check import Reference, difference, expected_of, poison
+from tlx_xdsl.runtime.measure.speeds import Source, Speed, SpeedReport
 from tlx_xdsl.targets import target_of
 
 LOG = logging.getLogger("tlx_xdsl.autotune")

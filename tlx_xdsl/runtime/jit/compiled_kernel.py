@@ -18,14 +18,14 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel
 from triton.compiler.compiler import AsmDict
 
+from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION
 from tlx_xdsl.runtime.jit.graph_capture import refuse_while_capturing
 from tlx_xdsl.runtime.launch.cuda_driver import FunctionAttribute, default_driver
 from tlx_xdsl.runtime.launch.launcher import PORTABLE_CLUSTER_SIZE, Launcher, launch_facts
 from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION
 
 if TYPE_CHECKING:
-    from tlx_xdsl.runtime.compilation import Specialization
+    from tlx_xdsl.runtime.driver.compilation import Specialization
 
 
 class _Stages(AsmDict):
@@ -80,7 +80,7 @@ class TLXCompiledKernel(CompiledKernel):
 
     def run_passes(self) -> dict[str, str]:
         """Run the frontend and our passes again; the text after each, under its name."""
-        from tlx_xdsl.runtime.compilation import compile_text
+        from tlx_xdsl.runtime.driver.compilation import compile_text
 
         stages: dict[str, str] = {}
         compile_text(

@@ -1,4 +1,4 @@
-"""The configurations of a search in the order that a roofline expects (`runtime/estimate.py`), not yet compiled."""
+"""The configurations of a search in the order that a roofline expects (`runtime/measure/estimate.py`), not yet compiled."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from math import prod
 from typing import Any
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.runtime.arguments import defaults_of
-from tlx_xdsl.runtime.estimate import estimated
-from tlx_xdsl.runtime.host_values import is_constant, signature_of
-from tlx_xdsl.runtime.interpret import grid_of
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, cluster_option
-from tlx_xdsl.runtime.profile import launch_work
-from tlx_xdsl.runtime.specialization import Specialization
-from tlx_xdsl.runtime.speeds import Speed
+from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.runtime.driver.arguments import defaults_of
+from tlx_xdsl.runtime.driver.host_values import is_constant, signature_of
+from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, cluster_option
+from tlx_xdsl.runtime.driver.specialization import Specialization
+from tlx_xdsl.runtime.measure.estimate import estimated
+from tlx_xdsl.runtime.measure.profile import launch_work
+from tlx_xdsl.runtime.measure.speeds import Speed
+from tlx_xdsl.runtime.simulate.interpret import grid_of
 from tlx_xdsl.targets import target_named
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from tlx_xdsl.frontend.signature import Fixed, Signature
-from tlx_xdsl.runtime.compilation import Specialization
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION
+from tlx_xdsl.frontend.python.signature import Fixed, Signature
+from tlx_xdsl.runtime.driver.compilation import Specialization
+from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION
 from tlx_xdsl.targets import target_of
 
 Path = tuple[int, ...]

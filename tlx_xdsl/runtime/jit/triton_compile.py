@@ -33,15 +33,15 @@ from triton.compiler import ASTSource, make_backend
 from triton.runtime.cache import CacheManager, FileCacheManager, get_cache_manager, get_dump_manager
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
-from tlx_xdsl.runtime.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
+from tlx_xdsl.runtime.driver.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
+from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
+from tlx_xdsl.runtime.driver.nvtx_ranges import follow_launches, phase
+from tlx_xdsl.runtime.driver.reproducible import reproducible
 from tlx_xdsl.runtime.jit.compiled_kernel import TLXCompiledKernel, specialization_of_source, symbol_of
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
-from tlx_xdsl.runtime.nvtx_ranges import follow_launches, phase
-from tlx_xdsl.runtime.reproducible import reproducible
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendResult
-    from tlx_xdsl.runtime.compilation import CompiledText, Specialization
+    from tlx_xdsl.runtime.driver.compilation import CompiledText, Specialization
 
 _LONGEST_NAME = 150
 """Characters of a file's name in the cache, as in Triton: with what follows it must stay below 255."""
@@ -329,7 +329,7 @@ def _warn(src: ASTSource, message: str, place: SourceLocation | None) -> None:
 
 
 def _compile_text(src: ASTSource, wanted: Specialization) -> CompiledText:
-    from tlx_xdsl.runtime.compilation import compile_text
+    from tlx_xdsl.runtime.driver.compilation import compile_text
 
     return compile_text(src.fn.source, wanted, triton_version=triton.__version__)
 

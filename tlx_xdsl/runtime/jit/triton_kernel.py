@@ -1,6 +1,6 @@
 """`@tlx_xdsl.jit` with Triton: a kernel that Triton's own runtime launches and our compiler compiles.
 
-What is launched on arrays in the CPU's memory does not go that way, but runs as machine code (`runtime/cpu`).
+What is launched on arrays in the CPU's memory does not go that way, but runs as machine code (`cpu/runtime`).
 
 Triton's `JITFunction` specialises on arguments, keeps compiled kernels, calls hooks and launches; autotuners,
 heuristics and `do_bench` know it. Two places are ours: what a kernel's cache key covers, and what compiles it.
@@ -27,19 +27,19 @@ from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor as StockTensorDescriptor
 
+from tlx_xdsl.cpu.runtime.arguments import are_in_cpu_memory
+from tlx_xdsl.cpu.runtime.kernel import CpuKernel
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import constexpr
-from tlx_xdsl.runtime.cpu.arguments import are_in_cpu_memory
-from tlx_xdsl.runtime.cpu.kernel import CpuKernel
-from tlx_xdsl.runtime.fingerprint import kernel_fingerprint
+from tlx_xdsl.runtime.driver.fingerprint import kernel_fingerprint
+from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, META_OPTIONS, Target, cluster_option
+from tlx_xdsl.runtime.driver.reproducible import note_failed_launch
 from tlx_xdsl.runtime.jit.bound import BoundLaunch
 from tlx_xdsl.runtime.jit.triton_compile import compile_cached
 from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError, with_interpreter_face
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.kernel_call import Launch
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, Target, cluster_option
-from tlx_xdsl.runtime.reproducible import note_failed_launch
 
 
 class TritonKernel(CpuKernel, JITFunction[Any]):

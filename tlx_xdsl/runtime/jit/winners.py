@@ -22,7 +22,7 @@ from triton._C.libtriton import get_cache_invalidating_env_vars
 from triton.runtime.cache import get_cache_manager
 from triton.runtime.driver import driver
 
-from tlx_xdsl.runtime.fingerprint import compiler_fingerprint
+from tlx_xdsl.runtime.driver.fingerprint import compiler_fingerprint
 from tlx_xdsl.runtime.jit.triton_compile import triton_identity
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError, default_driver
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.language.core import constexpr, dtype
-from tlx_xdsl.runtime.host_values import is_descriptor, numpy_dtype
+from tlx_xdsl.runtime.driver.host_values import is_descriptor, numpy_dtype
 from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
 
 LARGEST = 64 << 20

@@ -9,14 +9,14 @@ from typing import Any, Literal, TypeAlias
 from tlx_xdsl.analysis.launch_budget import check_launch
 from tlx_xdsl.backend import compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.signature import Signature
-from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.runtime.compilation import compile_text, frontend_module
-from tlx_xdsl.runtime.interpret import Grid, grid_of, interpret_source, module_of
-from tlx_xdsl.runtime.interpret_options import Options
-from tlx_xdsl.runtime.ptx_stage import PTX
-from tlx_xdsl.runtime.reproducible import copied
-from tlx_xdsl.runtime.specialization import Specialization
+from tlx_xdsl.frontend.python.signature import Signature
+from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.runtime.driver.compilation import compile_text, frontend_module
+from tlx_xdsl.runtime.driver.reproducible import copied
+from tlx_xdsl.runtime.driver.specialization import Specialization
+from tlx_xdsl.runtime.simulate.interpret import Grid, grid_of, interpret_source, module_of
+from tlx_xdsl.runtime.simulate.options import Options
+from tlx_xdsl.runtime.simulate.ptx_stage import PTX
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.text.verify import verify_module

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tlx_xdsl.analysis.launch_budget import check_launch
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.runtime.compilation import passes_for, text_for_triton
+from tlx_xdsl.runtime.driver.compilation import passes_for, text_for_triton
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.text.verify import verify_module

@@ -12,7 +12,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.source import KernelSource, Parameter
+from tlx_xdsl.frontend.python.source import KernelSource, Parameter
 from tlx_xdsl.runtime.show.module import STYLE, module_page
 from tlx_xdsl.text.diagnostics import Diagnostic
 from tlx_xdsl.text.parser import parse_module

@@ -19,18 +19,18 @@ import numpy as np
 from tlx_xdsl.backend.occupancy import occupancy_of
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.progress import Progress
-from tlx_xdsl.runtime.arguments import defaults_of
-from tlx_xdsl.runtime.estimate import estimated
-from tlx_xdsl.runtime.gpu_clock import timed_launches
-from tlx_xdsl.runtime.host_values import is_descriptor
-from tlx_xdsl.runtime.interpret import Grid, grid_of
+from tlx_xdsl.runtime.driver.arguments import defaults_of
+from tlx_xdsl.runtime.driver.host_values import is_descriptor
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError, available, default_driver
 from tlx_xdsl.runtime.launch.launcher import Launcher, launch_facts
 from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name
-from tlx_xdsl.runtime.profile import launch_work
-from tlx_xdsl.runtime.reference_check import Reference, difference, expected_of, poison
-from tlx_xdsl.runtime.speeds import Speed, SpeedReport
+from tlx_xdsl.runtime.measure.estimate import estimated
+from tlx_xdsl.runtime.measure.gpu_clock import timed_launches
+from tlx_xdsl.runtime.measure.profile import launch_work
+from tlx_xdsl.runtime.measure.reference_check import Reference, difference, expected_of, poison
+from tlx_xdsl.runtime.measure.speeds import Speed, SpeedReport
+from tlx_xdsl.runtime.simulate.interpret import Grid, grid_of
 from tlx_xdsl.runtime.sweep.jobs import Job
 from tlx_xdsl.runtime.sweep.report import JobResult, SweepReport
 from tlx_xdsl.targets import target_named

@@ -32,9 +32,9 @@ from tlx_xdsl.dialects.tt.types import descriptor_type
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.tma_box import tma_box, tma_corners
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.nvidia.ptx import inline_ptx, run_in_one_thread, wait_for_region
-from tlx_xdsl.transforms.nvidia.shared_address import descriptor_address, shared_address
+from tlx_xdsl.transforms.nvidia.emit.integers import Integers
+from tlx_xdsl.transforms.nvidia.emit.ptx import inline_ptx, run_in_one_thread, wait_for_region
+from tlx_xdsl.transforms.nvidia.emit.shared_address import descriptor_address, shared_address
 from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 
 _LOAD = "@p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{0}], [{1}], {2}, [{3}];"

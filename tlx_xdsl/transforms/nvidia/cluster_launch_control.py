@@ -36,10 +36,10 @@ from tlx_xdsl.dialects.tt.enums import ProgramIDDim
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.encodings import BlockedLayout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.nvidia.ptx import inline_ptx, run_in_one_thread, wait_for_region
-from tlx_xdsl.transforms.nvidia.shared_address import shared_address
-from tlx_xdsl.transforms.nvidia.threads import registers_of, warps_at
+from tlx_xdsl.transforms.nvidia.emit.integers import Integers
+from tlx_xdsl.transforms.nvidia.emit.ptx import inline_ptx, run_in_one_thread, wait_for_region
+from tlx_xdsl.transforms.nvidia.emit.shared_address import shared_address
+from tlx_xdsl.transforms.nvidia.emit.threads import registers_of, warps_at
 from tlx_xdsl.transforms.rewriting import insert_before, replace
 
 _TRY = "@p clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes{to}.b128 [{{0}}], [{{1}}];"

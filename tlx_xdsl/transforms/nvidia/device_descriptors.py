@@ -28,7 +28,7 @@ from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, SharedLayout
 from tlx_xdsl.layouts.tma_box import tma_box
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.integers import Integers
+from tlx_xdsl.transforms.nvidia.emit.integers import Integers
 from tlx_xdsl.transforms.rewriting import insert_before
 
 _FLOATS: dict[type[Attribute], int] = {Float16Type: 6, Float32Type: 7, Float64Type: 9, BFloat16Type: 10}

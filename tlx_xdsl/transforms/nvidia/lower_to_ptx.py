@@ -41,7 +41,7 @@ from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tlx.barriers import FenceScope
 from tlx_xdsl.dialects.tlx.copies import CacheLevel
 from tlx_xdsl.transforms.driver import walk_and_apply_patterns
-from tlx_xdsl.transforms.nvidia.ptx import elementwise_ptx, inline_ptx
+from tlx_xdsl.transforms.nvidia.emit.ptx import elementwise_ptx, inline_ptx
 from tlx_xdsl.transforms.rewriting import Pass, insert_before
 
 

@@ -35,9 +35,9 @@ from tlx_xdsl.layouts.encodings import Ints, NvmmaSharedLayout, SharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of
 from tlx_xdsl.layouts.tma_box import tma_box, tma_corners
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.nvidia.ptx import run_in_one_thread, wait_for_region
-from tlx_xdsl.transforms.nvidia.shared_address import (
+from tlx_xdsl.transforms.nvidia.emit.integers import Integers
+from tlx_xdsl.transforms.nvidia.emit.ptx import run_in_one_thread, wait_for_region
+from tlx_xdsl.transforms.nvidia.emit.shared_address import (
     address_in,
     address_terms,
     byte_of,

@@ -43,7 +43,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.analysis.remote_releases import remote_releases
 from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.tlx.cluster import Releases
-from tlx_xdsl.transforms.nvidia.ptx import run
+from tlx_xdsl.transforms.nvidia.emit.ptx import run
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
 _ACQUIRE = "fence.acquire.cluster;"

@@ -32,10 +32,10 @@ from tlx_xdsl.layouts.f2 import image
 from tlx_xdsl.layouts.offset_terms import OffsetTerm, offset_of, terms_of
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.layout.pinned_tensors import result_layout
-from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.nvidia.ptx import run
-from tlx_xdsl.transforms.nvidia.shared_address import address_terms, byte_of, remote_address, remote_tile
-from tlx_xdsl.transforms.nvidia.threads import registers_of, thread_number
+from tlx_xdsl.transforms.nvidia.emit.integers import Integers
+from tlx_xdsl.transforms.nvidia.emit.ptx import run
+from tlx_xdsl.transforms.nvidia.emit.shared_address import address_terms, byte_of, remote_address, remote_tile
+from tlx_xdsl.transforms.nvidia.emit.threads import registers_of, thread_number
 from tlx_xdsl.transforms.rewriting import insert_before
 
 WORD = 4

@@ -45,11 +45,11 @@ from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.layouts.matrix_descriptors import STEP_BYTES, Operand
 from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.transforms.layout.encodings import map_types
-from tlx_xdsl.transforms.nvidia.integers import Integers
+from tlx_xdsl.transforms.nvidia.emit.integers import Integers
+from tlx_xdsl.transforms.nvidia.emit.pair_instructions import Instructions, instructions, issues_here, low_half, rank_of
+from tlx_xdsl.transforms.nvidia.emit.ptx import run_in_one_thread, wait_for_region
+from tlx_xdsl.transforms.nvidia.emit.shared_address import shared_address, tensor_memory_address
 from tlx_xdsl.transforms.nvidia.pair_copies import lower_copy
-from tlx_xdsl.transforms.nvidia.pair_instructions import Instructions, instructions, issues_here, low_half, rank_of
-from tlx_xdsl.transforms.nvidia.ptx import run_in_one_thread, wait_for_region
-from tlx_xdsl.transforms.nvidia.shared_address import shared_address, tensor_memory_address
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
 TWO_CTAS = "ttng.two-ctas"

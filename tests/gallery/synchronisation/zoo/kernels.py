@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tests.gallery.synchronisation import cluster_runs
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.runtime.compilation import Specialization, frontend_module
-from tlx_xdsl.runtime.interpret import passes_until
+from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.runtime.simulate.interpret import passes_until
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 from tlx_xdsl.transforms.pipelines import run_pipeline
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"

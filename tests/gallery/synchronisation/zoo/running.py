@@ -17,7 +17,7 @@ from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.runtime.interpret_options import TENSOR_CORE_ORDERS
+from tlx_xdsl.runtime.simulate.options import TENSOR_CORE_ORDERS
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 
 PTX, ISSUE = TENSOR_CORE_ORDERS

@@ -20,10 +20,10 @@ from tlx_xdsl.addresses.coverage.runs import Runs, meeting
 from tlx_xdsl.addresses.coverage.walk import TooLong
 from tlx_xdsl.analysis.axis_info import axis_infos
 from tlx_xdsl.interpreter.plan import kernel_of
-from tlx_xdsl.runtime.compilation import Specialization, frontend_module
+from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
 from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 
 KERNELS = Path(__file__).parent / "coverage_kernels.py"
 

@@ -24,9 +24,9 @@ from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.tensors import pointee_type
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.plan import kernel_of, make_plan
-from tlx_xdsl.runtime.compilation import Specialization, frontend_module
+from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
 from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 
 STORES = (tt.StoreOp, tt.DescriptorStoreOp, tt.DescriptorScatterOp, ttng.AsyncTMACopyLocalToGlobalOp)
 

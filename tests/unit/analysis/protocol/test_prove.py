@@ -12,10 +12,10 @@ from tests.unit.analysis.protocol.kernels import below_zero, by_thread, polls, r
 from tests.zoo.table import AREAS
 from tlx_xdsl.analysis.protocol.prove import prove
 from tlx_xdsl.runtime.check import any_values
-from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
-from tlx_xdsl.runtime.interpret import source_of_kernel
-from tlx_xdsl.runtime.interpret_options import Options
-from tlx_xdsl.tools.loading import load_kernel
+from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module, installed_profile
+from tlx_xdsl.runtime.simulate.interpret import source_of_kernel
+from tlx_xdsl.runtime.simulate.options import Options
+from tlx_xdsl.tools.launch_line.loading import load_kernel
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 # pyright: basic

@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.unit.interpreter.oracle import running
-from tests.unit.interpreter.recording import RecordingMemory
+from tests.unit.interpreter.synchronisation.recording import RecordingMemory
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch

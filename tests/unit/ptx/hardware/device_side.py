@@ -15,7 +15,7 @@ import sys
 from typing import Any
 
 _MAP = struct.Struct("<Q5I4Q5I5IBBBBBB")
-"""A tensor map of the PTX machine (`tlx_xdsl/ptx/tensor_map.py`)."""
+"""A tensor map of the PTX machine (`tlx_xdsl/ptx/memory/tensor_map.py`)."""
 _MAP_BYTES = 128
 _TYPES_OF_THE_DRIVER = {8: 10, 9: 8, 10: 9}
 """From the numbers of `tensormap.replace` to those of CUtensorMapDataType, where they differ."""

@@ -10,8 +10,8 @@ import numpy as np
 from tests.gallery.cases import Constant
 from tests.unit.interpreter.oracle import checking, running, test_oracle_by_value
 from tests.unit.ptx.hardware.launches import Case
-from tlx_xdsl.runtime.interpret import interpret
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+from tlx_xdsl.runtime.simulate.interpret import interpret
 
 assert test_oracle_by_value.CHECKS, "importing the references registers them"
 

@@ -18,13 +18,13 @@ import numpy as np
 
 from tests.unit.ptx.snippets import without_debug
 from tlx_xdsl.backend import BackendOptions, BackendResult, KernelMetadata, compile_ttgir, installed_triton_version
-from tlx_xdsl.kernels.launching import Launch
-from tlx_xdsl.ptx.global_memory import GlobalMemory
+from tlx_xdsl.kernels.calls.launching import Launch
 from tlx_xdsl.ptx.launch import PtxRun, bind, run_program
+from tlx_xdsl.ptx.memory.global_memory import GlobalMemory
 from tlx_xdsl.ptx.program import Program, prepare
-from tlx_xdsl.ptx.reader import read
-from tlx_xdsl.runtime import ptx_stage
-from tlx_xdsl.runtime.host_values import signature_of
+from tlx_xdsl.ptx.read.reader import read
+from tlx_xdsl.runtime.driver.host_values import signature_of
+from tlx_xdsl.runtime.simulate import ptx_stage
 
 Case = Callable[[], Sequence[np.ndarray]]
 """Launches kernels and returns the arrays that are compared."""

@@ -13,23 +13,23 @@ from tests.gallery.synchronisation.example_runs import CASES as EXAMPLES
 from tests.unit.kernels.references import heads, matrix, poisoned
 from tests.unit.ptx.hardware.launches import Case
 from tlx_xdsl.kernels.attention import attention_forward, attention_launch
-from tlx_xdsl.kernels.attention_backward import attention_backward_launch
-from tlx_xdsl.kernels.attention_decode import attention_decode_launch
-from tlx_xdsl.kernels.attention_varlen import attention_varlen_launch
-from tlx_xdsl.kernels.cross_entropy import cross_entropy, cross_entropy_backward
+from tlx_xdsl.kernels.attention.backward import attention_backward_launch
+from tlx_xdsl.kernels.attention.decode import attention_decode_launch
+from tlx_xdsl.kernels.attention.varlen import attention_varlen_launch
 from tlx_xdsl.kernels.gemm import gemm, gemm_launch
-from tlx_xdsl.kernels.gemm_config import GemmConfig
-from tlx_xdsl.kernels.grouped_gemm import grouped_gemm_launch
-from tlx_xdsl.kernels.grouped_gemm_config import GroupedConfig
-from tlx_xdsl.kernels.layernorm import layer_norm
-from tlx_xdsl.kernels.norm_residual import layer_norm_residual, rms_norm_residual
-from tlx_xdsl.kernels.norms import norm_backward
-from tlx_xdsl.kernels.rmsnorm import rms_norm
-from tlx_xdsl.kernels.rope import rope
-from tlx_xdsl.kernels.scaled_gemm import scaled_gemm_launch
-from tlx_xdsl.kernels.scaled_gemm_config import ScaledConfig
-from tlx_xdsl.kernels.softmax import softmax, softmax_backward
-from tlx_xdsl.kernels.swiglu import swiglu, swiglu_backward
+from tlx_xdsl.kernels.gemm.config import GemmConfig
+from tlx_xdsl.kernels.gemm.grouped import grouped_gemm_launch
+from tlx_xdsl.kernels.gemm.grouped.config import GroupedConfig
+from tlx_xdsl.kernels.gemm.scaled import scaled_gemm_launch
+from tlx_xdsl.kernels.gemm.scaled.config import ScaledConfig
+from tlx_xdsl.kernels.rows.cross_entropy import cross_entropy, cross_entropy_backward
+from tlx_xdsl.kernels.rows.layernorm import layer_norm
+from tlx_xdsl.kernels.rows.norm_residual import layer_norm_residual, rms_norm_residual
+from tlx_xdsl.kernels.rows.norms import norm_backward
+from tlx_xdsl.kernels.rows.rmsnorm import rms_norm
+from tlx_xdsl.kernels.rows.rope import rope
+from tlx_xdsl.kernels.rows.softmax import softmax, softmax_backward
+from tlx_xdsl.kernels.rows.swiglu import swiglu, swiglu_backward
 
 TYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
 HALVES = {name: TYPES[name] for name in ("fp16", "bf16")}
@@ -274,7 +274,7 @@ for causal_ in (False, True):
 def _example(name):
     case = EXAMPLES[name]()
     found = [array for array, _ in case.results()]
-    from tlx_xdsl.runtime.interpret import interpret
+    from tlx_xdsl.runtime.simulate.interpret import interpret
 
     interpret(case.kernel, case.grid, *case.arguments, **case.constexprs, **case.options, stage="ptx")
     return found

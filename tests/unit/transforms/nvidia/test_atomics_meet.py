@@ -9,7 +9,7 @@ import pytest
 from tests.unit.frontend.kernels import load
 from tests.versions import INSTALLED
 from tlx_xdsl.backend import BackendOptions, compile_ttgir
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
 
 pytestmark = pytest.mark.backend
 

@@ -13,8 +13,8 @@ from tests.versions import INSTALLED
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.ops import control
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.runtime.compilation import compile_text
-from tlx_xdsl.runtime.interpret import interpret_text
+from tlx_xdsl.runtime.driver.compilation import compile_text
+from tlx_xdsl.runtime.simulate.interpret import interpret_text
 from tlx_xdsl.text.profiles import parse_version
 
 SEEDS = range(3) if is_full() else range(1)

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from tests.unit.analysis import test_proxy_hazards
-from tests.unit.interpreter import test_bulk, test_device_descriptors
+from tests.unit.interpreter.operations import test_device_descriptors
+from tests.unit.interpreter.synchronisation import test_bulk
 from tests.unit.transforms.nvidia import test_lowered_instructions
 from tlx_xdsl.runtime.build import build
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor

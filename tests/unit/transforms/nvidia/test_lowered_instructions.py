@@ -10,10 +10,11 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.gallery.synchronisation import cluster_runs
-from tests.unit.interpreter import test_bulk, test_clc, test_device_descriptors
+from tests.unit.interpreter.operations import test_device_descriptors
+from tests.unit.interpreter.synchronisation import test_bulk, test_clc
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.runtime.interpret import interpret_text
+from tlx_xdsl.runtime.simulate.interpret import interpret_text
 
 LAST = {"stage": "ttgir", "jobs": 1}
 HOPPER = {"target": "sm_90a"} | LAST

@@ -12,8 +12,8 @@ from tests.gallery.synchronisation.cluster_runs import CASES
 from tests.gallery.synchronisation.lowered_clusters import specialization
 from tlx_xdsl.interpreter.faults import Fault, Race
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.runtime.compilation import compile_text
-from tlx_xdsl.runtime.interpret import interpret_text
+from tlx_xdsl.runtime.driver.compilation import compile_text
+from tlx_xdsl.runtime.simulate.interpret import interpret_text
 
 ARRIVE = "mbarrier.arrive.{}.shared::cluster.b64"
 CLUSTER, RELAXED, CTA = (ARRIVE.format(each) for each in ("release.cluster", "relaxed.cluster", "release.cta"))

@@ -1,0 +1,111 @@
+"""Runs a module as machine code of this machine, on arrays with pages around them that may not be touched."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from tlx_xdsl.cpu.bufferize.pipeline import bufferize_pipeline
+from tlx_xdsl.cpu.codegen.compile import CpuObject, compile_module
+from tlx_xdsl.cpu.codegen.llvm import Loaded, load
+from tlx_xdsl.cpu.codegen.metadata import Site
+from tlx_xdsl.cpu.linalg.triton_to_linalg import TritonToLinalgPass
+from tlx_xdsl.dialects.registry import make_context
+from tlx_xdsl.text.diagnostics import collected_diagnostics
+from tlx_xdsl.text.parser import parse_module
+from tlx_xdsl.text.verify import verify_module
+
+_FORMATS = {"f32": "f", "f64": "d"}
+_LAUNCH = struct.Struct("<qqqiiiiq")
+
+
+def bufferized(module: ModuleOp) -> ModuleOp:
+    """A copy of a module of plain Triton without tensors."""
+    copy = module.clone()
+    context = make_context()
+    with collected_diagnostics():
+        for each in (TritonToLinalgPass(), *bufferize_pipeline()):
+            each.apply(context, copy)
+    verify_module(copy)
+    return copy
+
+
+class Guarded:
+    """An array that ends where a page begins that may not be touched; the page before it may not be touched either."""
+
+    def __init__(self, values: np.ndarray, *, at_end: bool = True) -> None:
+        page = mmap.PAGESIZE
+        pages = -(-max(values.nbytes, 1) // page)
+        self.memory = mmap.mmap(-1, (pages + 2) * page)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        protect = ctypes.CDLL(None, use_errno=True).mprotect
+        for place in (start, start + (pages + 1) * page):
+            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0, ctypes.get_errno()
+        offset = page + (pages * page - values.nbytes if at_end else 0)
+        self.array = np.frombuffer(self.memory, values.dtype, values.size, offset).reshape(values.shape)
+        self.array[...] = values
+
+
+@dataclass
+class Native:
+    """A kernel, compiled and loaded."""
+
+    object: CpuObject
+    loaded: Loaded
+
+    def run(self, grid: tuple[int, int, int], values: Sequence[Any]) -> Site | None:
+        """Run all programs on this thread; gives the place where one has failed."""
+        metadata = self.object.metadata
+        count = len(values)
+        assert count == len(metadata.arguments), metadata.arguments
+        slots = (ctypes.c_uint64 * max(3 * count, 1))()
+        for number, (value, argument) in enumerate(zip(values, metadata.arguments, strict=True)):
+            if isinstance(value, np.ndarray):
+                slots[number] = value.ctypes.data
+                slots[count + 2 * number] = value.ctypes.data
+                slots[count + 2 * number + 1] = value.ctypes.data + value.nbytes
+            else:
+                slots[number] = int.from_bytes(_bits(value, argument.type), "little")
+        launch = ctypes.create_string_buffer(_LAUNCH.pack(0, grid[0] * grid[1] * grid[2], 1, *grid, 0, 0), 48)
+        scratch = np.zeros(metadata.scratch_bytes + 128, np.uint8)
+        place = -(-scratch.ctypes.data // 64) * 64
+        function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+        status = function(self.loaded.address)(slots, launch, place)
+        assert not scratch[place - scratch.ctypes.data + metadata.scratch_bytes :].any(), "it writes beside its arena"
+        return metadata.sites[status - 1] if status else None
+
+
+def _bits(value: Any, type_: str) -> bytes:
+    if type_ in _FORMATS:
+        return struct.pack(f"<{_FORMATS[type_]}", value)
+    if type_ in ("f16", "bf16"):
+        return np.asarray(value, np.float16 if type_ == "f16" else ml_dtypes.bfloat16).tobytes()
+    return (int(value) & (1 << 64) - 1).to_bytes(8, "little")
+
+
+def compiled(module: ModuleOp, *, checks: bool = False) -> Native:
+    """Compile a module of plain Triton."""
+    return compiled_buffers(bufferized(module), checks=checks)
+
+
+def compiled_buffers(module: ModuleOp | str, *, checks: bool = False) -> Native:
+    """Compile a module without tensors, or its text."""
+    made = compile_module(parse_module(module) if isinstance(module, str) else module, checks=checks)
+    prints = {name: _silent() for name in made.metadata.symbols if name.startswith("print")}
+    return Native(made, load(made.code, made.metadata.symbol, {**dict.fromkeys(made.metadata.symbols), **prints}))
+
+
+_KEPT: list[Any] = []
+
+
+def _silent() -> Any:
+    _KEPT.append(ctypes.CFUNCTYPE(None)(lambda: None))
+    return _KEPT[-1]

@@ -1,0 +1,221 @@
+"""Loop nests of linalg as machine code: dimensions in any order, masked remainders, reductions, indices, products."""
+
+# covers: target.cpu
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.unit.cpu.codegen.native import Guarded, compiled_buffers
+from tlx_xdsl.errors import CompilationError
+
+RNG = np.random.default_rng(3)
+
+
+def run(types, body, arrays, *, arena=65536, checks=False):
+    """The arrays after a program with `body`, whose pointers are %a0, %a1, ... with elements of `types`."""
+    pointers = ", ".join(f"%a{number}: memref<*x{type_}>" for number, type_ in enumerate(types))
+    kernel = compiled_buffers(
+        f"""func.func @k({pointers}, %n: index, %x: i32, %y: i32, %z: i32)
+    attributes {{tt.program_ids = 3 : i32, arena.bytes = {arena} : i64}} {{
+  {body}
+  func.return
+}}""",
+        checks=checks,
+    )
+    held = [Guarded(np.asarray(each)).array for each in arrays]
+    # The number of elements of the first array.
+    site = kernel.run((1, 1, 1), [*held, held[0].size])
+    assert site is None, site
+    return held
+
+
+def whole(number, shape, type_):
+    """See all of an array as memory of a shape: `%m0`."""
+    sizes, strides, step = "x".join(map(str, shape)), [], 1
+    for size in reversed(shape):
+        strides.insert(0, step)
+        step *= size
+    return (
+        f"%m{number} = memref.reinterpret_cast %a{number} to offset: [0], sizes: {list(shape)}, strides: {strides} : "
+        f"memref<*x{type_}> to memref<{sizes}x{type_}, strided<{strides}>>",
+        f"memref<{sizes}x{type_}, strided<{strides}>>",
+    )
+
+
+def test_a_view_of_any_length():
+    for size in (0, 1, 7, 16, 33):
+        (_, out) = run(["f32", "f32"], """
+  %s = memref.reinterpret_cast %a0 to offset: [0], sizes: [%n], strides: [1]
+      : memref<*xf32> to memref<?xf32, strided<[1]>>
+  %t = memref.reinterpret_cast %a1 to offset: [0], sizes: [%n], strides: [1]
+      : memref<*xf32> to memref<?xf32, strided<[1]>>
+  memref.copy %s, %t : memref<?xf32, strided<[1]>> to memref<?xf32, strided<[1]>>""",
+            [np.arange(size, dtype=np.float32), np.zeros(size, np.float32)])  # fmt: skip
+        assert (out == np.arange(size)).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (4, 16), (16, 4), (7, 33)])
+@pytest.mark.parametrize(("type_", "dtype"), [("i8", np.int8), ("f64", np.float64), ("i1", np.bool_)])
+def test_transpose(shape, type_, dtype):
+    value = RNG.integers(0, 2 if type_ == "i1" else 100, shape).astype(dtype)
+    (first, one), (second, two) = whole(0, shape, type_), whole(1, shape[::-1], type_)
+    _, out = run([type_, type_], f"""
+  {first}
+  {second}
+  linalg.transpose ins(%m0 : {one}) outs(%m1 : {two}) permutation = [1, 0]""",
+        [value, np.zeros(shape[::-1], dtype)])  # fmt: skip
+    assert (out == value.T).all()
+
+
+def test_broadcast_along_any_dimension():
+    (first, one), (second, two) = whole(0, (6,), "i32"), whole(1, (6, 20), "i32")
+    value = np.arange(6, dtype=np.int32)
+    _, out = run(["i32", "i32"], f"""
+  {first}
+  {second}
+  linalg.broadcast ins(%m0 : {one}) outs(%m1 : {two}) dimensions = [1]""",
+        [value, np.zeros((6, 20), np.int32)])  # fmt: skip
+    assert (out == value[:, None]).all()
+
+
+REDUCTIONS = {
+    "arith.addf": (np.add, "f32"), "arith.mulf": (np.multiply, "f32"), "arith.maxnumf": (np.fmax, "f32"),
+    "arith.minimumf": (np.minimum, "f32"), "arith.addi": (np.add, "i32"), "arith.xori": (np.bitwise_xor, "i32"),
+    "arith.maxsi": (np.maximum, "i32"), "arith.minsi": (np.minimum, "i8"), "arith.maxnumf ": (np.fmax, "f16"),
+}  # fmt: skip
+DTYPES = {"f32": np.float32, "i32": np.int32, "i8": np.int8, "f16": np.float16}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize(("shape", "axis"), [((5, 100), 1), ((100, 5), 0), ((3, 7), 0), ((64, 64), 1)])
+def test_reductions(name, shape, axis):
+    function, type_ = REDUCTIONS[name]
+    dtype = DTYPES[type_]
+    value = RNG.integers(-50, 50, shape).astype(dtype) if dtype != np.float32 else RNG.standard_normal(shape, dtype)
+    if type_ in ("f32", "f16") and "m" in name[6:]:
+        value[0, 0] = np.nan
+    start = RNG.integers(-3, 3, shape[1 - axis]).astype(dtype)
+    kept = (shape[1 - axis],)
+    (first, one), (second, two) = whole(0, shape, type_), whole(1, kept, type_)
+    _, out = run([type_, type_], f"""
+  {first}
+  {second}
+  linalg.reduce ins(%m0 : {one}) outs(%m1 : {two}) dimensions = [{axis}] (%in: {type_}, %old: {type_}) {{
+    %new = {name} %old, %in : {type_}
+    linalg.yield %new : {type_}
+  }}""", [value, start])  # fmt: skip
+    expected = function(start, function.reduce(value, axis))
+    if name in ("arith.addf", "arith.mulf"):
+        np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-4)
+    else:
+        np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("operands", ["%old, %in", "%in, %old"])
+@pytest.mark.parametrize("name", ["maxnumf", "minnumf"])
+@pytest.mark.parametrize("row", ["nan nan", "nan -inf", "nan 3", "-0 0", "0 -0", "inf nan", "-5 nan", "-inf -inf"])
+def test_extrema_of_what_is_rare(name, operands, row):
+    value = np.tile(np.array(row.split(), np.float32), (1, 20))
+    (first, one), (second, two) = whole(0, (1, 40), "f32"), whole(1, (1,), "f32")
+    _, out = run(["f32", "f32"], f"""
+  {first}
+  {second}
+  linalg.reduce ins(%m0 : {one}) outs(%m1 : {two}) dimensions = [1] (%in: f32, %old: f32) {{
+    %new = arith.{name} {operands} : f32
+    linalg.yield %new : f32
+  }}""", [value, np.full(1, np.nan, np.float32)])  # fmt: skip
+    expected = (np.fmax if name == "maxnumf" else np.fmin).reduce(value, 1)
+    np.testing.assert_array_equal(out, expected)
+    if not expected.any():
+        assert np.signbit(out[0]) == (name == "minnumf")
+
+
+def test_a_combination_whose_order_matters_is_done_in_order():
+    value = RNG.standard_normal((3, 40), dtype=np.float32)
+    (first, one), (second, two) = whole(0, (3, 40), "f32"), whole(1, (3,), "f32")
+    _, out = run(["f32", "f32"], f"""
+  {first}
+  {second}
+  %half = arith.constant 0.5 : f32
+  linalg.reduce ins(%m0 : {one}) outs(%m1 : {two}) dimensions = [1] (%in: f32, %old: f32) {{
+    %less = arith.mulf %old, %half : f32
+    %new = arith.addf %less, %in : f32
+    linalg.yield %new : f32
+  }}""", [value, np.zeros(3, np.float32)])  # fmt: skip
+    expected = np.zeros(3, np.float32)
+    for column in value.T:
+        expected = expected * np.float32(0.5) + column
+    assert (out == expected).all()
+
+
+def test_indices_and_elements_of_other_memory_in_a_body():
+    (first, one), (second, two) = whole(0, (40,), "i32"), whole(1, (4, 40), "i32")
+    value = RNG.integers(0, 40, 40).astype(np.int32)
+    _, out = run(["i32", "i32"], f"""
+  {first}
+  {second}
+  linalg.generic {{indexing_maps = [affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>],
+                  iterator_types = ["parallel", "parallel"]}}
+      ins(%m0 : {one}) outs(%m1 : {two}) {{
+  ^bb0(%in: i32, %old: i32):
+    %at = arith.index_cast %in : i32 to index
+    %there = memref.load %m0[%at] : {one}
+    %row = linalg.index 0 : index
+    %column = linalg.index 1 : index
+    %sum = arith.addi %row, %column : index
+    %number = arith.index_cast %sum : index to i32
+    %new = arith.addi %there, %number : i32
+    linalg.yield %new : i32
+  }}""", [value, np.zeros((4, 40), np.int32)])  # fmt: skip
+    assert (out == value[value] + np.arange(4)[:, None] + np.arange(40)).all()
+
+
+@pytest.mark.parametrize("sizes", [(4, 16, 3), (16, 64, 8), (17, 8, 5), (1, 1, 1), (64, 128, 32), (6, 80, 2)])
+@pytest.mark.parametrize("types", ["f32 f32", "f16 f32", "bf16 f32", "i8 i32", "f64 f64", "f8E5M2 f32"])
+def test_products(sizes, types):
+    element, total = types.split()
+    dtypes = {"bf16": ml_dtypes.bfloat16, "f64": np.float64, "f8E5M2": ml_dtypes.float8_e5m2, **DTYPES}
+    M, N, K = sizes
+    a, b, c = (
+        RNG.integers(-3, 4, shape).astype(dtypes[each])
+        for shape, each in (((M, K), element), ((K, N), element), ((M, N), total))
+    )
+    parts = [
+        whole(number, each.shape, type_)
+        for number, (each, type_) in enumerate(zip((a, b, c), (element, element, total), strict=True))
+    ]
+    lines = "\n  ".join(line for line, _ in parts)
+    *_, out = run([element, element, total], f"""
+  {lines}
+  linalg.matmul ins(%m0, %m1 : {parts[0][1]}, {parts[1][1]}) outs(%m2 : {parts[2][1]})""",
+        [a, b, c], arena=64)  # fmt: skip
+    assert (out == c.astype(float) + a.astype(float) @ b.astype(float)).all()
+
+
+def test_an_unknown_operation_is_refused_at_its_line():
+    with pytest.raises(CompilationError, match=r"'memref\.dealloc' cannot be compiled for a CPU") as refused:
+        run(["f32"], """
+  %m = memref.alloc() {arena.offset = 0 : i64} : memref<4xf32>
+  memref.dealloc %m : memref<4xf32>""", [np.zeros(1, np.float32)])  # fmt: skip
+    assert refused.value.location is not None
+
+
+def test_a_box_that_leaves_its_array_ends_a_program_that_checks():
+    kernel = compiled_buffers("""func.func @k(%a: memref<*xf32>, %n: index, %x: i32, %y: i32, %z: i32)
+    attributes {tt.program_ids = 3 : i32, arena.bytes = 0 : i64} {
+  %o = arith.constant 1.0 : f32
+  %i = arith.index_cast %x : i32 to index
+  %m = memref.reinterpret_cast %a to offset: [%i], sizes: [%n], strides: [2]
+      : memref<*xf32> to memref<?xf32, strided<[2], offset: ?>>
+  linalg.fill ins(%o : f32) outs(%m : memref<?xf32, strided<[2], offset: ?>>)
+  func.return
+}""", checks=True)  # fmt: skip
+    a = np.zeros(9, np.float32)
+    assert kernel.run((1, 1, 1), [a, 5]) is None
+    assert a.tolist() == [1, 0, 1, 0, 1, 0, 1, 0, 1]
+    assert kernel.run((1, 1, 1), [a, 0]) is None
+    site = kernel.run((2, 1, 1), [a, 5])
+    assert (site.line, site.message) == (7, "access outside of its array")
+    site = kernel.run((1, 1, 1), [a, 6])
+    assert site.line == 7

@@ -1,0 +1,79 @@
+"""Plans of attention: a call that finds its plan gives the driver what the first call with its tensors does."""
+
+import pytest
+
+from tests.unit.kernels import stand_in_torch
+from tests.unit.kernels.stand_in_torch import Dtype, Tensor
+from tlx_xdsl.kernels import attention
+from tlx_xdsl.kernels.attention import backward as attention_backward
+from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
+from tlx_xdsl.kernels.calls.workspaces import WORKSPACES
+
+
+@pytest.fixture
+def torch(monkeypatch):
+    yield stand_in_torch.install(monkeypatch)
+    WORKSPACES.clear()
+
+
+def launches(torch, function, tensors, options):
+    """What the driver was given: kernels, grids, streams and parameters."""
+    before = len(torch.cuda.launches)
+    function(tensors, options)
+    return torch.cuda.launches[before:]
+
+
+def check(torch, plan, make, options):
+    """Compare a call on one set of tensors, repeated on another, with the first call on that; return the launches."""
+    function = plan()
+    launches(torch, function, make(0x10000000), options)
+    repeated = launches(torch, function, make(0x90000000), options)
+    assert len(function._plans) == 1
+    assert repeated == launches(torch, plan(), make(0x90000000), options)
+    return repeated
+
+
+def forward():
+    return PlannedFunction("attention_forward", attention._prepare, results=slice(3, 5))
+
+
+def backward():
+    return PlannedFunction(
+        "attention_backward", attention_backward._prepare, results=slice(7, 10), adapt=attention_backward._as_they_run
+    )
+
+
+FULL = Dtype("torch.float32")
+
+
+def inputs(at, dim=128, dlse=True):
+    """(q, k, v, out, lse, dout, dlse, dq, dk, dv) of 4 heads on 2, at addresses from `at` on."""
+    q, k, rows = (2, 4, 300, dim), (2, 2, 200, dim), (2, 4, 300)
+    shapes = (q, k, k, q, rows, q, rows, q, k, k)
+    made = [
+        Tensor(shape, at + 0x1000000 * index, FULL if len(shape) == 3 else "torch.float16")
+        for index, shape in enumerate(shapes)
+    ]
+    if not dlse:
+        made[6] = None
+    return tuple(made)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_forward(torch, causal):
+    assert len(check(torch, forward, lambda at: inputs(at)[:5], (causal, None, None))) == 1
+
+
+@pytest.mark.parametrize("dlse", [False, True])
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("dim", [64, 128])
+def test_backward(torch, dim, deterministic, dlse):
+    options = (True, None, deterministic, None)
+    assert len(check(torch, backward, lambda at: inputs(at, dim, dlse), options)) == 3
+
+
+def test_torch_s_switch_has_plans_of_its_own(torch):
+    function, options = backward(), (False, None, False, None)
+    for torch.deterministic, count in ((False, 1), (True, 2), (False, 2)):
+        function(inputs(0x10000000), options)
+        assert len(function._plans) == count

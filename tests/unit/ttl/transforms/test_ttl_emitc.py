@@ -1,0 +1,208 @@
+"""What C++ the operations of `ttkernel` become, in both versions of the API."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.unit.ttl.metalium.metalium_programs import manifest, needs_compiler, thread
+from tests.unit.ttl.transforms.ttkernel_calls import BUFFERS, COMPUTE, NOC, NOC_VALUES, VALUES, kernel
+from tlx_xdsl.text.parser import parse_module
+from tlx_xdsl.ttl.cpp import PROFILES
+from tlx_xdsl.ttl.cpp.profiles import DATAFLOW
+from tlx_xdsl.ttl.dialects.ttkernel import TTKERNEL
+from tlx_xdsl.ttl.metalium.build import compile_many
+from tlx_xdsl.ttl.metalium.headers import HEADERS
+from tlx_xdsl.ttl.metalium.machine import Program
+from tlx_xdsl.ttl.transforms.convert_ttkernel_to_emitc import cpp_sources
+
+TTNN_HEADERS = os.environ.get("TTNN_HEADERS")
+"""The folder `tt_metal/hw/inc` of the wheel of ttnn 0.81."""
+
+
+def sources(profile: str, text: str | None = None) -> dict[str, str]:
+    return cpp_sources(parse_module(kernel() if text is None else text), profile=profile, lines=False)
+
+
+def test_the_kernel_calls_every_operation() -> None:
+    """So that the tests here are of all of them."""
+    known = {op.name.removeprefix("ttkernel.") for op in TTKERNEL.operations}
+    given = set(re.findall(r"ttkernel\.(\w+)\(", VALUES + NOC_VALUES))
+    assert known == {*COMPUTE, *NOC, *BUFFERS, *given}
+
+
+@needs_compiler
+def test_all_of_it_compiles() -> None:
+    """Against the machine's headers, in both versions; both versions of a kernel are one call of the compiler."""
+    threads = [thread("compute", "compute", [0], []), thread("noc", "noc", [0, 0], [])]
+    compile_many([Program(sources(profile), manifest([], [], threads)) for profile in PROFILES])
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_machine_has_all_headers(profile: str) -> None:
+    chosen = PROFILES[profile]
+    assert {DATAFLOW, *(chosen.compute_header(callee) for callee in chosen.headers)} <= HEADERS
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected"),
+    [
+        (
+            "0.81",
+            [
+                "compute_kernel_hw_startup(cb, cb);",
+                "copy_init(cb);",
+                "matmul_init(cb, cb);",
+                "add_init(cb, cb);",
+                "unary_bcast_init<BroadcastType::COL>(cb);",
+                "unary_bcast_uninit<BroadcastType::COL>(cb);",
+                "transpose_init(cb);",
+                "transpose_tile(cb, 1, 1);",
+                "reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(cb, cb, cb);",
+                "reduce_uninit(cb);",
+                "binary_max_tile(1, 1, 1);",
+                "gelu_tile<false>(1);",
+                "fill_tile(1, 1.5f);",
+                "copy_dest_values<DataFormat::Float32>(1, 1);",
+                "pack_tile<true>(1, cb, 1);",
+                "noc_async_read_page(1, acc, 1);",
+                "noc_async_read_page(1, acc, 1, 1);",
+                "noc_async_write_page(1, acc, 1, 0, 1);",
+                "get_absolute_logical_x();",
+                "get_noc_addr(my_x[noc_index], my_y[noc_index], sem);",
+            ],
+        ),
+        (
+            "2025-12",
+            [
+                "init_sfpu(cb, cb);",
+                "binary_op_init_common(cb, cb, cb);",
+                "mm_init(cb, cb, cb);",
+                "add_tiles_init(cb, cb);",
+                "copy_tile_init(cb);",
+                "unary_bcast_init<BroadcastType::COL>(cb, cb);",
+                "transpose_wh_init(cb, cb);",
+                "transpose_wh_tile(cb, 1, 1);",
+                "reduce_uninit();",
+                "copy_dest_values(1, 1);",
+                "noc_async_read_tile(1, acc, 1);",
+                "#define REDUCE_OP PoolType::SUM",
+                "void MAIN { kernel_main(); }",
+            ],
+        ),
+    ],
+)
+def test_spellings(profile: str, expected: list[str]) -> None:
+    text = "\n".join(sources(profile).values())
+    missing = [each for each in expected if each not in text]
+    assert not missing, text
+
+
+def test_copies_between_registers_name_the_target_first_in_2025() -> None:
+    text = kernel().replace("ttkernel.copy_dest_values(%i, %i)", "ttkernel.copy_dest_values(%zero, %i)")
+    text = text.replace("%n = arith", "%zero = arith.constant 0 : index\n  %n = arith", 1)
+    assert "copy_dest_values<DataFormat::Float32>(0, 1);" in sources("0.81", text)["compute.cpp"]
+    assert "copy_dest_values(1, 0);" in sources("2025-12", text)["compute.cpp"]
+
+
+MIXED = """
+!a = !ttkernel.cb<2, !ttcore.tile<32x32, f32>>
+!b = !ttkernel.cb<2, !ttcore.tile<32x32, bf16>>
+func.func @compute() attributes {ttkernel.thread = #ttkernel.thread<compute>} {
+  %i = arith.constant 0 : index
+  %a = ttkernel.get_compile_time_arg_val() {index = 0 : i32} : () -> !a
+  %b = ttkernel.get_compile_time_arg_val() {index = 1 : i32} : () -> !b
+  ttkernel.mm_init(%a, %b, %b) : (!a, !b, !b) -> ()
+  ttkernel.copy_tile_init(%b) : (!b) -> ()
+  ttkernel.reduce_init(%a, %b, %b) {dims = [1], kind = "sum"} : (!a, !b, !b) -> ()
+  ttkernel.pack_tile(%i, %a, %i) : (index, !a, index) -> ()
+  ttkernel.pack_tile(%i, %b, %i) : (index, !b, index) -> ()
+  func.return
+}
+"""
+
+
+def test_units_are_reconfigured_for_formats_that_differ() -> None:
+    body = sources("0.81", MIXED)["compute.cpp"].split("{\n", 1)[1]
+    assert [line.strip() for line in body.splitlines()[2:-1]] == [
+        "compute_kernel_hw_startup<SrcOrder::Reverse>(a, b, b);",
+        "reconfig_data_format(b, a);",
+        "pack_reconfig_data_format(b);",
+        "matmul_init(a, b);",
+        "reconfig_data_format_srca(b);",
+        "copy_init(b);",
+        "reconfig_data_format(b, a);",
+        "pack_reconfig_data_format(b);",
+        "reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(a, b, b);",
+        "pack_reconfig_data_format(a);",
+        "pack_tile<true>(0, a, 0);",
+        "pack_reconfig_data_format(b);",
+        "pack_tile<true>(0, b, 0);",
+    ]
+
+
+def test_the_module_stays_as_it_is() -> None:
+    module = parse_module(kernel())
+    before = str(module)
+    cpp_sources(module)
+    assert str(module) == before
+
+
+# --- against the headers of the wheel
+
+
+def _headers(folder: Path, names: list[str]) -> str:
+    """Headers with those of the API that they include."""
+    found: dict[str, str] = {}
+    pending = [*names]
+    while pending:
+        path = pending.pop()
+        if path in found or not (folder / path).is_file():
+            continue
+        found[path] = (folder / path).read_text(encoding="utf-8")
+        pending += re.findall(r'#include "((?:api|internal)/[^"]+)"', found[path])
+    return re.sub(r"//[^\n]*|/\*.*?\*/", "", "\n".join(found.values()), flags=re.DOTALL)
+
+
+def _parameters(text: str, name: str) -> list[tuple[int, int]]:
+    """The least and the largest number of arguments of each declaration of a function."""
+    found: list[tuple[int, int]] = []
+    for match in re.finditer(rf"\b{name}\s*\(", text):
+        words = text[max(0, match.start() - 80) : match.start()].split()
+        if not re.fullmatch(r"void|\w+_t|auto|T|constexpr|explicit|.*[;}:>]", words[-1] if words else ";"):
+            continue
+        depth, parameters = 1, [""]
+        for character in text[match.end() : match.end() + 2000]:
+            depth += (character in "(<[{") - (character in ")>]}")
+            if depth == 0:
+                break
+            if character == "," and depth == 1:
+                parameters.append("")
+            else:
+                parameters[-1] += character
+        given = [each for each in parameters if each.strip()]
+        found.append((sum("=" not in each for each in given), len(given)))
+    return found
+
+
+@pytest.mark.skipif(
+    TTNN_HEADERS is None,
+    reason="TTNN_HEADERS does not name the folder tt_metal/hw/inc of the wheel ttnn==0.81.1 (pip download, 103 MB)",
+)
+def test_the_headers_of_the_wheel_declare_every_call() -> None:
+    """In a header that the kernel includes, with as many parameters as the call has arguments."""
+    folder = Path(TTNN_HEADERS or "")
+    wrong: list[str] = []
+    for name, text in sources("0.81").items():
+        included = re.findall(r'#include "([^"]+)"', text)
+        assert not [path for path in included if not (folder / path).is_file()]
+        declared = _headers(folder, included)
+        for line in text.splitlines():
+            match = re.search(r"(?:^|[ =])([a-zA-Z]\w+)(?:<[^;]*>)?\(([^;]*)\);$", line.strip())
+            if match is None or match[1] in ("get_compile_time_arg_val", "reinterpret_cast"):
+                continue
+            count = len([each for each in match[2].split(",") if each.strip()])
+            if not any(low <= count <= high for low, high in _parameters(declared, match[1])):
+                wrong.append(f"{name}: {line.strip()}: found {_parameters(declared, match[1])}")
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,9 @@
+"""How operations on tensors look on memory, by dialect; the handlers register when they are imported."""
+
+from tlx_xdsl.cpu.bufferize.operations import (
+    control as control,
+    functions as functions,
+    memory as memory,
+    structured as structured,
+    tensors as tensors,
+)

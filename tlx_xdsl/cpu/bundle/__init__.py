@@ -1,0 +1,1 @@
+"""Kernels compiled ahead of time for CPUs, and their launcher in C."""

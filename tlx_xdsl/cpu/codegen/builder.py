@@ -1,0 +1,268 @@
+"""Writes a function of LLVM IR, instruction by instruction.
+
+Operands of one instruction have the same number of lanes, or one: a scalar is broadcast to the lanes of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+
+from tlx_xdsl.cpu.codegen.values import F32, F64, FLOATS, I1, I32, I64, PTR, Value, constant, poison
+
+_MANGLED = {F32: "f32", F64: "f64", PTR: "p0"}
+
+
+class Externals:
+    """The functions that those of one module call."""
+
+    def __init__(self) -> None:
+        self.declarations: dict[str, str] = {}
+        """By name; intrinsics of LLVM among them."""
+
+    def declare(self, name: str, result: str, operands: Sequence[str]) -> None:
+        """A function that is defined elsewhere."""
+        self.declarations.setdefault(name, f"declare {result} @{name}({', '.join(operands)})")
+
+
+class Builder:
+    """Appends instructions to the block that was begun last."""
+
+    def __init__(self, externals: Externals):
+        self.externals = externals
+        self.lines: list[str] = []
+        self.entry: list[str] = []
+        """Instructions for the beginning of the function: `alloca`s."""
+        self.label = "entry"
+        """Of the block that is written."""
+        self._next = 0
+
+    # --- instructions ------------------------------------------------------------------------------------------
+
+    def name(self) -> str:
+        """A new name of a value or a block."""
+        self._next += 1
+        return f"v{self._next}"
+
+    def emit(self, text: str, element: str, lanes: int = 1) -> Value:
+        """Append an instruction that gives a value."""
+        name = f"%{self.name()}"
+        self.lines.append(f"  {name} = {text}")
+        return Value(name, element, lanes)
+
+    def splat(self, value: Value, lanes: int) -> Value:
+        """A scalar in all lanes; what has them already stays."""
+        if value.lanes == lanes:
+            return value
+        assert value.lanes == 1, (value, lanes)
+        if value.text[0] not in "%@":
+            return Value(f"splat ({value.typed})", value.element, lanes)
+        vector = poison(value.element, lanes).typed
+        first = self.emit(f"insertelement {vector}, {value.typed}, i32 0", value.element, lanes)
+        return self.emit(
+            f"shufflevector {first.typed}, {vector}, <{lanes} x i32> zeroinitializer", value.element, lanes
+        )
+
+    def aligned(self, *values: Value) -> list[Value]:
+        """The values, all with as many lanes as the widest."""
+        lanes = max(value.lanes for value in values)
+        return [self.splat(value, lanes) for value in values]
+
+    def binary(self, opcode: str, first: Value, second: Value) -> Value:
+        """An instruction on two operands of one type, such as `add nsw` or `fmul`."""
+        first, second = self.aligned(first, second)
+        return self.emit(f"{opcode} {first.typed}, {second.text}", first.element, first.lanes)
+
+    def fneg(self, value: Value) -> Value:
+        """The negated float."""
+        return self.emit(f"fneg {value.typed}", value.element, value.lanes)
+
+    def compare(self, predicate: str, first: Value, second: Value) -> Value:
+        """A comparison, such as `icmp slt` or `fcmp olt`."""
+        first, second = self.aligned(first, second)
+        return self.emit(f"{predicate} {first.typed}, {second.text}", I1, first.lanes)
+
+    def select(self, condition: Value, first: Value, second: Value) -> Value:
+        """`first` where the condition holds."""
+        first, second = self.aligned(first, second)
+        if condition.lanes > 1 or first.lanes == 1:
+            condition, first, second = self.aligned(condition, first, second)
+        return self.emit(f"select {condition.typed}, {first.typed}, {second.typed}", first.element, first.lanes)
+
+    def cast(self, opcode: str, value: Value, element: str) -> Value:
+        """A conversion of each element, such as `sext`, `fpext` or `bitcast`."""
+        to = Value("", element, value.lanes)
+        return self.emit(f"{opcode} {value.typed} to {to.type}", element, value.lanes)
+
+    def resized(self, value: Value, element: str, *, signed: bool = True) -> Value:
+        """An integer extended or truncated to another type."""
+        bits, wanted = int(value.element[1:]), int(element[1:])
+        if bits == wanted:
+            return value
+        return self.cast("trunc" if bits > wanted else "sext" if signed else "zext", value, element)
+
+    def intrinsic(self, name: str, *values: Value) -> Value:
+        """An intrinsic that LLVM overloads on the type of its operands, which is that of its result: `llvm.fma`."""
+        aligned = self.aligned(*values)
+        first = aligned[0]
+        mangled = f"{name}.{mangle(first)}"
+        self.externals.declare(mangled, first.type, [value.type for value in aligned])
+        return self.emit(
+            f"call {first.type} @{mangled}({', '.join(value.typed for value in aligned)})", first.element, first.lanes
+        )
+
+    def call(self, name: str, result: Value | None, *values: Value) -> Value | None:
+        """A call; `result` has the type of what it gives."""
+        type_ = "void" if result is None else result.type
+        self.externals.declare(name, type_, [value.type for value in values])
+        text = f"call {type_} @{name}({', '.join(value.typed for value in values)})"
+        if result is None:
+            self.lines.append(f"  {text}")
+            return None
+        return self.emit(text, result.element, result.lanes)
+
+    def scalar_call(self, name: str, *values: Value) -> Value:
+        """A function of scalars, called for each lane; its result has the type of its first operand."""
+        aligned = self.aligned(*values)
+        lanes = aligned[0].lanes
+        result = Value("", aligned[0].element)
+        if lanes == 1:
+            return self._given(self.call(name, result, *aligned))
+        whole = poison(result.element, lanes)
+        for lane in range(lanes):
+            parts = [self.extract(value, lane) for value in aligned]
+            whole = self.insert(whole, self._given(self.call(name, result, *parts)), lane)
+        return whole
+
+    @staticmethod
+    def _given(value: Value | None) -> Value:
+        assert value is not None
+        return value
+
+    # --- vectors -----------------------------------------------------------------------------------------------
+
+    def extract(self, vector: Value, lane: int) -> Value:
+        """One lane."""
+        return self.emit(f"extractelement {vector.typed}, i32 {lane}", vector.element)
+
+    def insert(self, vector: Value, value: Value, lane: int) -> Value:
+        """The vector with another value in one lane."""
+        return self.emit(f"insertelement {vector.typed}, {value.typed}, i32 {lane}", vector.element, vector.lanes)
+
+    def shuffle(self, vector: Value, lanes: Sequence[int]) -> Value:
+        """Some of the lanes, in this order."""
+        mask = ", ".join(f"i32 {lane}" for lane in lanes)
+        other = poison(vector.element, vector.lanes).typed
+        return self.emit(
+            f"shufflevector {vector.typed}, {other}, <{len(lanes)} x i32> <{mask}>", vector.element, len(lanes)
+        )
+
+    def folded(self, vector: Value, combine: Callable[[Value, Value], Value]) -> Value:
+        """All lanes combined, the upper half with the lower half again and again; their number is a power of two."""
+        while vector.lanes > 1:
+            half = vector.lanes // 2
+            if half == 1:
+                vector = combine(self.extract(vector, 0), self.extract(vector, 1))
+            else:
+                low, high = range(half), range(half, 2 * half)
+                vector = combine(self.shuffle(vector, low), self.shuffle(vector, high))
+        return vector
+
+    # --- memory ------------------------------------------------------------------------------------------------
+
+    def gep(self, element: str, pointer: Value, index: Value) -> Value:
+        """The address of an element, which need not be there; a vector of addresses if `index` is one."""
+        pointer = self.splat(pointer, index.lanes)
+        return self.emit(f"getelementptr {element}, {pointer.typed}, {index.typed}", PTR, index.lanes)
+
+    def load(self, element: str, pointer: Value, lanes: int = 1, align: int = 1) -> Value:
+        """Elements that lie one after the other."""
+        return self.emit(f"load {Value('', element, lanes).type}, {pointer.typed}, align {align}", element, lanes)
+
+    def store(self, value: Value, pointer: Value, align: int = 1) -> None:
+        """Elements one after the other."""
+        self.lines.append(f"  store {value.typed}, {pointer.typed}, align {align}")
+
+    def alloca(self, type_: str, align: int = 8) -> Value:
+        """Memory of the function, for small things."""
+        name = f"%{self.name()}"
+        self.entry.append(f"  {name} = alloca {type_}, align {align}")
+        return Value(name, PTR)
+
+    # --- blocks ------------------------------------------------------------------------------------------------
+
+    def begin(self, label: str) -> None:
+        """Begin a block."""
+        self.lines.append(f"{label}:")
+        self.label = label
+
+    def branch(self, label: str) -> None:
+        """End the block with a jump."""
+        self.lines.append(f"  br label %{label}")
+
+    def branch_if(self, condition: Value, yes: str, no: str) -> None:
+        """End the block with a choice."""
+        self.lines.append(f"  br {condition.typed}, label %{yes}, label %{no}")
+
+    def phi(self, element: str, lanes: int, ways: Sequence[tuple[Value, str]]) -> tuple[Value, int]:
+        """A value that depends on the block before, and the line that `add_way` extends."""
+        name = f"%{self.name()}"
+        parts = ", ".join(f"[ {value.text}, %{label} ]" for value, label in ways)
+        self.lines.append(f"  {name} = phi {Value('', element, lanes).type} {parts}")
+        return Value(name, element, lanes), len(self.lines) - 1
+
+    def add_way(self, line: int, value: Value, label: str) -> None:
+        """One more block before that of a phi."""
+        comma = "," if self.lines[line].endswith("]") else ""
+        self.lines[line] += f"{comma} [ {value.text}, %{label} ]"
+
+    @contextmanager
+    def loop(
+        self, start: Value, end: Value, step: Value, carried: Sequence[Value] = ()
+    ) -> Generator[tuple[Value, list[Value], list[Value]]]:
+        """Write the body of a loop over `start`, `start + step`, ... below `end` (signed, i64).
+
+        Gives the number, what is carried as it is in the body, and a list: the body replaces its elements by what the
+        next iteration gets. After it that list holds what the loop ends with.
+        """
+        before, head, body, done = self.label, self.name(), self.name(), self.name()
+        carried = [*carried]
+        self.branch(head)
+        self.begin(head)
+        number, line = self.phi(start.element, 1, [(start, before)])
+        values: list[Value] = []
+        lines: list[int] = []
+        for value in carried:
+            phi, at = self.phi(value.element, value.lanes, [(value, before)])
+            values.append(phi)
+            lines.append(at)
+        self.branch_if(self.compare("icmp slt", number, end), body, done)
+        self.begin(body)
+        following = list(values)
+        yield number, values, following
+        self.add_way(line, self.binary("add nsw", number, step), self.label)
+        for at, value in zip(lines, following, strict=True):
+            self.add_way(at, value, self.label)
+        self.branch(head)
+        self.begin(done)
+        following[:] = values
+
+    def index(self, number: int) -> Value:
+        """A number as an i64."""
+        return constant(number, I64)
+
+    def text(self, signature: str) -> str:
+        """The function, whose first block is `entry`."""
+        return "\n".join([f"{signature} {{", "entry:", *self.entry, *self.lines, "}"])
+
+
+def mangle(value: Value) -> str:
+    """How the names of intrinsics spell the type of a value: `v16f32`."""
+    element = _MANGLED.get(value.element, value.element)
+    return element if value.lanes == 1 else f"v{value.lanes}{element}"
+
+
+def bits_type(element: str) -> str:
+    """The integer as wide as a float."""
+    assert element in FLOATS
+    return I32 if element == F32 else I64

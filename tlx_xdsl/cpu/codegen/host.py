@@ -1,0 +1,88 @@
+"""The CPU of this machine, and llvmlite, which knows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+
+from tlx_xdsl.cpu.codegen.features import Features
+from tlx_xdsl.errors import InputError
+
+REQUIRED = "pip install 'tlx-xdsl[cpu]'"
+
+_V2 = ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+LEVELS: dict[str, tuple[str, ...]] = {"x86-64": (), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+"""Instructions that many CPUs have in common, beside those of every x86-64: the x86-64 psABI, "Micro-Architecture
+Levels". LLVM knows them as CPUs by these names."""
+
+NATIVE = "native"
+"""The name of the CPU of this machine, whichever it is."""
+
+_ANY_ARM = "generic"
+"""LLVM's name of what every 64-bit Arm has."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """What LLVM compiles for."""
+
+    triple: str
+    cpu: str
+    """LLVM's name of it, such as `znver4`."""
+    attributes: str
+    """The instructions that it has, as LLVM's `+avx512f,-amx,...`."""
+    features: Features
+
+    def has(self, feature: str) -> bool:
+        """Return whether it has the instructions that LLVM calls so."""
+        return f"+{feature}" in self.attributes.split(",")
+
+
+@cache
+def llvm() -> ModuleType:
+    """The module `llvmlite.binding`, ready to compile for this machine.
+
+    Raises InputError if llvmlite is missing, or cannot be loaded.
+    """
+    try:
+        import llvmlite.binding as binding  # pyright: ignore[reportMissingTypeStubs, reportMissingImports]
+    except (ImportError, OSError) as error:
+        raise InputError(f"kernels run natively on a CPU with llvmlite ({error}): {REQUIRED}") from error
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding  # pyright: ignore[reportUnknownVariableType]
+
+
+@cache
+def host() -> Host:
+    """The machine that this process runs on.
+
+    Raises InputError if llvmlite is missing, or does not know the CPU.
+    """
+    binding = llvm()
+    try:
+        cpu, held = binding.get_host_cpu_name(), dict(binding.get_host_cpu_features())
+    except RuntimeError as error:
+        raise InputError(f"LLVM does not know this CPU: {error}") from error
+    triple = binding.get_process_triple()
+    attributes = ",".join(f"{'+' if has else '-'}{name}" for name, has in sorted(held.items()))
+    return Host(triple, cpu, attributes, Features.of(held, triple))
+
+
+def named_host(name: str) -> Host:
+    """Return this machine, or all of its architecture that have some instructions: `x86-64-v3`, `generic` for Arm.
+
+    Raises InputError for an unknown name, and as `host` does.
+    """
+    own = host()
+    if name == NATIVE:
+        return own
+    is_arm = own.triple.startswith(("aarch64", "arm64"))
+    known = {_ANY_ARM: ()} if is_arm else LEVELS if own.triple.startswith("x86_64") else {}
+    if name not in known:
+        raise InputError(f"unknown CPU '{name}', expected one of {', '.join((NATIVE, *known))}")
+    attributes = ",".join(f"+{each}" for each in known[name])
+    return Host(own.triple, name, attributes, Features.of(dict.fromkeys(known[name], True), own.triple))

@@ -1,0 +1,151 @@
+"""Products of matrices: a tile of the accumulator stays in registers while the depth is walked.
+
+For each tile of rows times vectors of columns, and each step of the depth, a vector of each group of columns of B is
+loaded and multiplied by one element of each row of A, which is broadcast. Operands of other types than the accumulator
+are converted to it first, once, in memory beside the buffers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.ir import Attribute
+
+from tlx_xdsl.cpu.bufferize.arena import aligned
+from tlx_xdsl.cpu.codegen.function import FunctionEmitter
+from tlx_xdsl.cpu.codegen.nest import Access, Nest, write_nest
+from tlx_xdsl.cpu.codegen.numbers import Number, add, multiply
+from tlx_xdsl.cpu.codegen.scalars import rounded, widened
+from tlx_xdsl.cpu.codegen.values import F32, F64, FLOATS, I8, I32, I64, Value
+from tlx_xdsl.cpu.codegen.views import View, address, dense, load, store
+from tlx_xdsl.dialects.base import is_float
+
+REGISTERS_FOR_OTHERS = 6
+"""Registers that hold no accumulator: the vectors of B, an element of A, and what the compiler needs."""
+
+
+def write_product(fn: FunctionEmitter, a: View, b: View, c: View) -> bool:
+    """Add the product of `a` (MxK) and `b` (KxN) to `c` (MxN); False if a plain nest must do it."""
+    element = c.element
+    if not all(isinstance(size, int) for size in (*a.sizes, *b.sizes, *c.sizes)) or c.strides[1] != 1:
+        return False
+    if c.in_register not in (F32, F64, I32, I64) or any(is_float(each.element) != is_float(element) for each in (a, b)):
+        return False
+    at = 0
+    for each in (a, b):
+        if each.in_register != c.in_register:
+            at += aligned(_count(each) * c.bytes)
+    if at:
+        memory, used = fn.temporary(at), 0
+        converted: list[View] = []
+        for each in (a, b):
+            if each.in_register == c.in_register:
+                converted.append(each)
+                continue
+            place = fn.b.gep(I8, memory, fn.b.index(used)) if used else memory
+            converted.append(_converted(fn, each, place, element))
+            used += aligned(_count(each) * c.bytes)
+        a, b = converted
+    if b.strides[1] != 1:
+        return False
+    fn.streams = False
+    _Product(fn, a, b, c).write()
+    return True
+
+
+def _count(view: View) -> int:
+    rows, columns = view.sizes
+    assert isinstance(rows, int) and isinstance(columns, int)
+    return rows * columns
+
+
+def _converted(fn: FunctionEmitter, view: View, place: Value, element: Attribute) -> View:
+    """A copy of a matrix with elements of another type."""
+    rows, columns = view.sizes
+    assert isinstance(rows, int) and isinstance(columns, int)
+    copy = dense(place, element, (rows, columns))
+
+    def convert(value: Value) -> Value:
+        if is_float(element):
+            return rounded(fn, widened(fn, value, view.element), element)
+        return fn.b.resized(value, copy.in_register)
+
+    write_nest(fn, Nest(
+        view.sizes, (False, False), (Access(view, view.offset, view.strides),), (Access(copy, 0, copy.strides),),
+        (False,), lambda read, _old, _indices: [convert(read[0])], copy.bytes, vectorizable=True, has_indices=False,
+    ))  # fmt: skip
+    return copy
+
+
+class _Product:
+    def __init__(self, fn: FunctionEmitter, a: View, b: View, c: View):
+        self.fn, self.a, self.b, self.c = fn, a, b, c
+        rows, columns, depth = c.sizes[0], c.sizes[1], a.sizes[1]
+        assert isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)
+        self.rows, self.columns, self.depth = rows, columns, depth
+        lanes = max(fn.features.vector_bytes // c.bytes, 1)
+        while lanes > 1 and columns % lanes:
+            lanes //= 2
+        self.lanes = lanes
+        accumulators = fn.features.registers - REGISTERS_FOR_OTHERS
+        self.across = min(4 if fn.features.registers >= 32 else 2, columns // lanes)
+        self.down = max(min(accumulators // self.across, rows, 6 if self.across > 2 else 8), 1)
+
+    def write(self) -> None:
+        """The tiles: groups of columns, and for each of them all rows."""
+        width = self.across * self.lanes
+        whole = self.columns // width
+        if whole:
+            self._columns(0, whole, width, self.across)
+        left = (self.columns - whole * width) // self.lanes
+        if left:
+            self._columns(whole * width, 1, left * self.lanes, left)
+
+    def _columns(self, first: int, count: int, width: int, across: int) -> None:
+        b = self.fn.b
+
+        def at(column: Number) -> None:
+            # As even as possible: a short tile costs almost as much as a whole one.
+            tiles = -(-self.rows // self.down)
+            height = -(-self.rows // tiles)
+            whole = self.rows // height
+            if whole == 1:
+                self._tile(0, column, height, across)
+            else:
+                with b.loop(b.index(0), b.index(whole * height), b.index(height)) as (row, _, _):
+                    self._tile(row, column, height, across)
+            if self.rows - whole * height:
+                self._tile(whole * height, column, self.rows - whole * height, across)
+
+        if count == 1:
+            at(first)
+        else:
+            with b.loop(b.index(first), b.index(first + count * width), b.index(width)) as (column, _, _):
+                at(column)
+
+    def _tile(self, row: Number, column: Number, down: int, across: int) -> None:
+        b, lanes = self.fn.b, self.lanes
+        rows = [add(b, row, each) for each in range(down)]
+        columns = [add(b, column, each * lanes) for each in range(across)]
+        places = [self.c.place(b, (each, other)) for each in rows for other in columns]
+        start = [load(b, self.c, place, 1, lanes) for place in places]
+        of_a = [self.a.place(b, (each, 0)) for each in rows]
+        of_b = [self.b.place(b, (0, each)) for each in columns]
+        a_views = [replace(self.a, base=address(b, self.a, place)) for place in of_a]
+        b_views = [replace(self.b, base=address(b, self.b, place)) for place in of_b]
+        with b.loop(b.index(0), b.index(self.depth), b.index(1), start) as (k, sums, following):
+            in_a, in_b = multiply(b, k, self.a.strides[1]), multiply(b, k, self.b.strides[0])
+            vectors = [load(b, view, in_b, 1, lanes) for view in b_views]
+            for number, view in enumerate(a_views):
+                element = load(b, view, in_a)
+                for other, vector in enumerate(vectors):
+                    which = number * across + other
+                    following[which] = self._added(element, vector, sums[which])
+        for place, value in zip(places, following, strict=True):
+            store(b, value, self.c, place, 1, lanes)
+
+    def _added(self, element: Value, vector: Value, total: Value) -> Value:
+        b = self.fn.b
+        if self.c.in_register in FLOATS:
+            return b.intrinsic("llvm.fma", b.splat(element, total.lanes), vector, total)
+        return b.binary("add", total, b.binary("mul", element, vector))

@@ -1,0 +1,419 @@
+"""Loop nests: what structured operations of `linalg` are, with one dimension in the lanes of vectors.
+
+Vectors have the same number of lanes on every CPU, so that sums have the same bits everywhere; LLVM splits what is
+wider than the registers. What is left of a dimension after the last whole vector is one more vector, whose lanes are
+masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tlx_xdsl.cpu.codegen.function import FunctionEmitter
+from tlx_xdsl.cpu.codegen.numbers import Number, add, as_value, multiply
+from tlx_xdsl.cpu.codegen.values import I32, I64, Value, constant, iota, poison
+from tlx_xdsl.cpu.codegen.views import View, load, store
+
+VECTOR_BYTES = 64
+"""Bytes of a vector of the widest elements of a nest: the registers of AVX-512, or several of another CPU's."""
+
+Compute: TypeAlias = Callable[[Sequence[Value], Sequence[Value], Sequence[Value]], Sequence[Value]]
+"""Makes the new elements of the outputs from the elements of the inputs, those of the outputs, and the indices."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a nest reads or writes: an element for each iteration."""
+
+    view: View
+    offset: Number
+    """Of the element of the first iteration."""
+    strides: tuple[Number, ...]
+    """Elements from one iteration of each dimension to the next."""
+    limits: tuple[Number | None, ...] = ()
+    """For each dimension the number of iterations that read memory; None: all of them. Empty: all of all of them."""
+    other: Value | None = None
+    """What the others get instead; None: anything."""
+
+
+@dataclass(frozen=True)
+class Quick:
+    """What is faster than a combiner, and gives the same but for some results."""
+
+    identity: Value
+    combine: Callable[[Value, Value], Value]
+    is_doubtful: Callable[[Value], Value]
+    """Whether a result may be another one."""
+
+
+@dataclass(frozen=True)
+class Combiner:
+    """An operation that may be done in any order, with the number that changes nothing."""
+
+    identity: Value
+    combine: Callable[[Value, Value], Value]
+    quick: Quick | None = None
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A loop nest."""
+
+    sizes: tuple[Number, ...]
+    reduced: tuple[bool, ...]
+    """For each dimension whether the outputs are the same in all of its iterations."""
+    inputs: tuple[Access, ...]
+    outputs: tuple[Access, ...]
+    reads: tuple[bool, ...]
+    """For each output whether its elements are needed; where a dimension is reduced they are."""
+    compute: Compute
+    element_bytes: int
+    """Of the widest element that is computed with."""
+    vectorizable: bool
+    has_indices: bool
+    """Whether `compute` asks for indices."""
+    combiners: tuple[Combiner, ...] | None = None
+    """For each output how its elements are combined; None: in the order of the iterations."""
+    is_cheap: bool = False
+    """Whether an iteration is so short that a reduction waits for the one before."""
+    replace_combination: Callable[[Callable[[Value, Value], Value] | None], None] = lambda _: None
+    """Lets `compute` combine by another function than the operation, or by that again."""
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """All of them."""
+        return self.inputs + self.outputs
+
+
+def write_nest(fn: FunctionEmitter, nest: Nest) -> None:
+    """Write the instructions of a nest."""
+    if 0 in nest.sizes:
+        return
+    if not nest.has_indices:
+        nest = _coalesced(nest)
+    if any(nest.reduced):
+        fn.streams = False
+    dim = _vector_dimension(nest)
+    writer = _Writer(fn, nest, dim, 1 if dim is None else _lanes(nest, dim))
+    parallel = [each for each in range(len(nest.sizes)) if not nest.reduced[each] and each != dim]
+    offsets = [access.offset for access in nest.accesses]
+    writer.loops(parallel, offsets, writer.inner)
+
+
+def _coalesced(nest: Nest) -> Nest:
+    """The same iterations with fewer dimensions: those of size 1 go, neighbours that are walked in one step are one."""
+    kept = [dim for dim, size in enumerate(nest.sizes) if size != 1]
+    groups: list[list[int]] = []
+    for dim in kept:
+        if groups and _is_one_walk(nest, groups[-1][-1], dim):
+            groups[-1].append(dim)
+        else:
+            groups.append([dim])
+
+    def last(access: Access) -> Access:
+        strides = tuple(access.strides[group[-1]] for group in groups)
+        limits = tuple(access.limits[group[-1]] for group in groups) if access.limits else ()
+        return replace(access, strides=strides, limits=limits)
+
+    sizes: list[Number] = []
+    for group in groups:
+        size: Number = nest.sizes[group[0]]
+        for dim in group[1:]:
+            inner = nest.sizes[dim]
+            assert isinstance(size, int) and isinstance(inner, int)
+            size *= inner
+        sizes.append(size)
+    return replace(
+        nest,
+        sizes=tuple(sizes),
+        reduced=tuple(nest.reduced[group[-1]] for group in groups),
+        inputs=tuple(map(last, nest.inputs)),
+        outputs=tuple(map(last, nest.outputs)),
+    )
+
+
+def _is_one_walk(nest: Nest, outer: int, inner: int) -> bool:
+    size = nest.sizes[inner]
+    if nest.reduced[outer] != nest.reduced[inner] or not isinstance(size, int):
+        return False
+    if not isinstance(nest.sizes[outer], int):
+        return False
+    if any(access.limits and (access.limits[outer], access.limits[inner]) != (None, None) for access in nest.inputs):
+        return False
+
+    def follows(access: Access) -> bool:
+        far, near = access.strides[outer], access.strides[inner]
+        return isinstance(far, int) and isinstance(near, int) and far == near * size
+
+    return all(map(follows, nest.accesses))
+
+
+def _vector_dimension(nest: Nest) -> int | None:
+    """The dimension whose elements mostly lie one after the other; None for scalar code."""
+    if not nest.vectorizable:
+        return None
+    best: tuple[int, int, int] | None = None
+    for dim, size in enumerate(nest.sizes):
+        if size == 1 or (nest.reduced[dim] and nest.combiners is None):
+            continue
+        score = sum(_score(access.strides[dim], 1) for access in nest.inputs)
+        if not nest.reduced[dim]:
+            score += sum(_score(access.strides[dim], 2) for access in nest.outputs)
+        # A short vector costs as many instructions as a long one.
+        room = min(size, 16) if isinstance(size, int) else 16
+        best = max(best, (score * room, room, dim)) if best is not None else (score * room, room, dim)
+    return None if best is None else best[2]
+
+
+def _score(stride: Number, weight: int) -> int:
+    """How good it is to access vectors with such a stride."""
+    if stride == 1:
+        return 3 * weight
+    return 1 if stride == 0 else -2 * weight
+
+
+def _lanes(nest: Nest, dim: int) -> int:
+    size = nest.sizes[dim]
+    lanes = VECTOR_BYTES // nest.element_bytes
+    if nest.reduced[dim] and nest.is_cheap and isinstance(size, int):
+        # Several sums at a time: each addition waits for the one before.
+        lanes *= 4 if size >= 8 * lanes else 2 if size >= 4 * lanes else 1
+    while isinstance(size, int) and lanes > size:
+        lanes //= 2
+    return lanes
+
+
+@dataclass
+class _Writer:
+    fn: FunctionEmitter
+    nest: Nest
+    dim: int | None
+    """The dimension in the lanes."""
+    lanes: int
+
+    def __post_init__(self) -> None:
+        self.indices: list[Value] = [constant(0, I64) for _ in self.nest.sizes]
+        self.others = [dim for dim, reduced in enumerate(self.nest.reduced) if reduced and dim != self.dim]
+        self.start = constant(0, I64)
+        """The index along `dim` of the first lane."""
+        self.strides = [0 if self.dim is None else access.strides[self.dim] for access in self.nest.accesses]
+
+    def loops(self, dims: Sequence[int], offsets: list[Number], then: Callable[[list[Number]], None]) -> None:
+        """Loops over parallel dimensions, around `then`."""
+        if not dims:
+            then(offsets)
+            return
+        dim, *rest = dims
+        if self.nest.sizes[dim] == 1:
+            self.loops(rest, offsets, then)
+            return
+        with self._loop(dim) as (number, _, _):
+            self.indices[dim] = number
+            self.loops(rest, self._moved(offsets, dim, number), then)
+
+    def inner(self, offsets: list[Number]) -> None:
+        """What stands inside of the loops over the other parallel dimensions."""
+        if self.dim is None:
+            self.elements(offsets, None)
+        elif self.nest.reduced[self.dim]:
+            self.reduce_lanes(offsets)
+        else:
+            self.chunks(offsets, (), lambda at, mask, _: (self.elements(at, mask), ())[1])
+
+    def chunks(
+        self,
+        offsets: list[Number],
+        carried: Sequence[Value],
+        body: Callable[[list[Number], Value | None, Sequence[Value]], Sequence[Value]],
+    ) -> Sequence[Value]:
+        """A loop over whole vectors, and what is left under a mask; gives what the body has carried."""
+        assert self.dim is not None
+        fn, size, lanes = self.fn, self.nest.sizes[self.dim], self.lanes
+        b = fn.b
+        if isinstance(size, int):
+            whole: Number = size // lanes * lanes
+            rest: Number = size - whole
+        else:
+            whole = b.binary("and", size, b.index(-lanes))
+            rest = b.binary("sub", size, whole)
+        if whole == lanes:
+            self._at(b.index(0))
+            carried = body(offsets, None, carried)
+        elif whole != 0:
+            with b.loop(b.index(0), as_value(whole), b.index(lanes), carried) as (number, values, following):
+                self._at(number)
+                following[:] = body(self._moved(offsets, self.dim, number), None, values)
+            carried = following
+        if rest == 0:
+            return carried
+        mask = b.compare("icmp slt", iota(lanes, I32), b.resized(as_value(rest), I32))
+        at = self._moved(offsets, self.dim, as_value(whole))
+        if isinstance(rest, int):
+            self._at(as_value(whole))
+            return body(at, mask, carried)
+        # No vector may be left: what it would read is not there.
+        skipped, some, done = b.label, b.name(), b.name()
+        b.branch_if(b.compare("icmp sgt", rest, b.index(0)), some, done)
+        b.begin(some)
+        self._at(as_value(whole))
+        ended = body(at, mask, carried)
+        last = b.label
+        b.branch(done)
+        b.begin(done)
+        return [
+            b.phi(before.element, before.lanes, [(before, skipped), (after, last)])[0]
+            for before, after in zip(carried, ended, strict=True)
+        ]
+
+    def _at(self, number: Value) -> None:
+        assert self.dim is not None
+        self.start = number
+        if self.nest.has_indices:
+            self.indices[self.dim] = self.fn.b.binary("add", number, iota(self.lanes, I64))
+
+    def elements(self, offsets: list[Number], mask: Value | None) -> None:
+        """Compute and write the elements of one iteration of the parallel dimensions."""
+        nest, b = self.nest, self.fn.b
+        split = len(nest.inputs)
+        old = [
+            load(b, access.view, offset, stride, self.lanes, mask) if reads else self._unread(access)
+            for access, offset, stride, reads in zip(
+                nest.outputs, offsets[split:], self.strides[split:], nest.reads, strict=True
+            )
+        ]
+        old = [b.splat(value, self.lanes) for value in old] if self.others else old
+        new = self.reduce(self.others, offsets, old, mask)
+        for access, offset, stride, value in zip(nest.outputs, offsets[split:], self.strides[split:], new, strict=True):
+            store(b, value, access.view, offset, stride, self.lanes, mask)
+
+    @staticmethod
+    def _unread(access: Access) -> Value:
+        return Value("poison", access.view.in_register)
+
+    def reduce(
+        self, dims: Sequence[int], offsets: list[Number], values: Sequence[Value], mask: Value | None
+    ) -> Sequence[Value]:
+        """Loops over reduced dimensions, which carry the elements of the outputs."""
+        if not dims:
+            return self._computed(offsets, values, mask)
+        dim, *rest = dims
+        if self.nest.sizes[dim] == 1:
+            return self.reduce(rest, offsets, values, mask)
+        b = self.fn.b
+        with self._loop(dim, values) as (number, carried, following):
+            self.indices[dim] = number
+            found = self.reduce(rest, self._moved(offsets, dim, number), carried, mask)
+            following[:] = [b.splat(new, old.lanes) for new, old in zip(found, carried, strict=True)]
+        return following
+
+    def reduce_lanes(self, offsets: list[Number]) -> None:
+        """Reduce with a partial result in each lane, which are then combined."""
+        nest, b = self.nest, self.fn.b
+        assert nest.combiners is not None
+        split = len(nest.inputs)
+
+        def along(dims: Sequence[int], at: list[Number], values: Sequence[Value]) -> Sequence[Value]:
+            if not dims:
+                return self.chunks(at, values, step)
+            dim, *rest = dims
+            with self._loop(dim, values) as (number, carried, following):
+                self.indices[dim] = number
+                following[:] = along(rest, self._moved(at, dim, number), carried)
+            return following
+
+        def step(at: list[Number], mask: Value | None, values: Sequence[Value]) -> Sequence[Value]:
+            new = self._computed(at, values, mask)
+            if mask is None:
+                return new
+            return [b.select(mask, after, before) for after, before in zip(new, values, strict=True)]
+
+        def reduced(combiners: Sequence[Combiner | Quick]) -> list[Value]:
+            start = [b.splat(each.identity, self.lanes) for each in combiners]
+            partial = along([dim for dim in self.others if nest.sizes[dim] != 1], offsets, start)
+            return [b.folded(value, each.combine) for value, each in zip(partial, combiners, strict=True)]
+
+        quick = nest.combiners[0].quick if len(nest.combiners) == 1 else None
+        if quick is None:
+            found = reduced(nest.combiners)
+        else:
+            nest.replace_combination(quick.combine)
+            (first,) = reduced([quick])
+            before, again, done = b.label, b.name(), b.name()
+            b.branch_if(quick.is_doubtful(first), again, done)
+            b.begin(again)
+            nest.replace_combination(None)
+            (second,) = reduced(nest.combiners)
+            after = b.label
+            b.branch(done)
+            b.begin(done)
+            found = [b.phi(first.element, 1, [(first, before), (second, after)])[0]]
+        for access, offset, value, combiner in zip(nest.outputs, offsets[split:], found, nest.combiners, strict=True):
+            store(b, combiner.combine(load(b, access.view, offset), value), access.view, offset)
+
+    def _computed(self, offsets: list[Number], old: Sequence[Value], mask: Value | None) -> Sequence[Value]:
+        nest, fn = self.nest, self.fn
+        split = len(nest.inputs)
+        read = [
+            self._read(access, offset, stride, mask)
+            for access, offset, stride in zip(nest.inputs, offsets[:split], self.strides[:split], strict=True)
+        ]
+        fn.mask = mask
+        found = nest.compute(read, old, self.indices)
+        fn.mask = None
+        return found
+
+    def _read(self, access: Access, offset: Number, stride: Number, mask: Value | None) -> Value:
+        """The elements of an input, or what stands for those that it does not have."""
+        b = self.fn.b
+        bounded = [dim for dim, limit in enumerate(access.limits) if limit is not None]
+        if not bounded:
+            return load(b, access.view, offset, stride, self.lanes, mask)
+        inside: Value | None = None
+        for dim in bounded:
+            if dim != self.dim:
+                here = b.compare("icmp slt", self.indices[dim], as_value(access.limits[dim] or 0))
+                inside = here if inside is None else b.binary("and", inside, here)
+        if self.dim is None or self.lanes == 1:
+            assert inside is not None or self.dim is not None
+            if self.dim in bounded:
+                here = b.compare("icmp slt", self.start, as_value(access.limits[self.dim] or 0))
+                inside = here if inside is None else b.binary("and", inside, here)
+            assert inside is not None
+            return self._read_one(access, offset, inside)
+        if self.dim in bounded:
+            rest = b.binary("sub", as_value(access.limits[self.dim] or 0), self.start)
+            if inside is not None:
+                rest = b.select(inside, rest, b.index(0))
+            lanes = b.compare("icmp slt", iota(self.lanes, I32), b.resized(rest, I32))
+        else:
+            assert inside is not None
+            lanes = b.splat(inside, self.lanes)
+        if mask is not None:
+            lanes = b.binary("and", lanes, mask)
+        found = load(b, access.view, offset, stride, self.lanes, lanes)
+        return found if access.other is None else b.select(lanes, found, access.other)
+
+    def _read_one(self, access: Access, offset: Number, inside: Value) -> Value:
+        b = self.fn.b
+        before, some, done = b.label, b.name(), b.name()
+        b.branch_if(inside, some, done)
+        b.begin(some)
+        found = load(b, access.view, offset)
+        after = b.label
+        b.branch(done)
+        b.begin(done)
+        other = access.other or poison(found.element)
+        return b.phi(found.element, 1, [(other, before), (found, after)])[0]
+
+    def _loop(self, dim: int, carried: Sequence[Value] = ()):
+        b = self.fn.b
+        return b.loop(b.index(0), as_value(self.nest.sizes[dim]), b.index(1), carried)
+
+    def _moved(self, offsets: list[Number], dim: int, number: Value) -> list[Number]:
+        b = self.fn.b
+        return [
+            add(b, offset, multiply(b, number, access.strides[dim]))
+            for offset, access in zip(offsets, self.nest.accesses, strict=True)
+        ]

@@ -1,0 +1,235 @@
+"""Operations of `linalg` on memory, and copies: as loop nests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from xdsl.dialects.builtin import IndexType, IntegerType
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.dialects.linalg.ops import IndexOp
+from xdsl.ir import Attribute, Block, Operation
+
+from tlx_xdsl.cpu.codegen.combiners import combiners_of
+from tlx_xdsl.cpu.codegen.forwarding import Forwarded, buffer_of
+from tlx_xdsl.cpu.codegen.function import FunctionEmitter
+from tlx_xdsl.cpu.codegen.matmul import write_product
+from tlx_xdsl.cpu.codegen.memory import affine_number, check_box
+from tlx_xdsl.cpu.codegen.nest import Access, Nest, write_nest
+from tlx_xdsl.cpu.codegen.numbers import Number, add, multiply
+from tlx_xdsl.cpu.codegen.overlap import readable
+from tlx_xdsl.cpu.codegen.registry import SCALARS, emits, refused
+from tlx_xdsl.cpu.codegen.values import I1, Value
+from tlx_xdsl.cpu.codegen.views import View
+from tlx_xdsl.dialects import linalg, memref
+from tlx_xdsl.dialects.base import is_float
+from tlx_xdsl.dialects.base.tensors import element_bits
+from tlx_xdsl.dialects.memref import is_memref
+
+_IN_LANES = frozenset({"linalg.index", "linalg.yield", "cf.assert"})
+"""Operations other than those on scalars that may stand in the body of a vectorized nest."""
+_CHEAP = 12
+"""Operations of a body up to which a reduction waits for the addition before, rather than for its operands."""
+_MASKS_LOADS = "memref.load"
+
+
+@emits(memref.CopyOp)
+def copy(fn: FunctionEmitter, op: memref.CopyOp) -> None:
+    """All elements, bit by bit; nothing where what reads them reads the source."""
+    if op in fn.forwarding.skipped:
+        check_box(fn, op, fn.views[op.source])
+        return
+    _move(fn, op, lambda strides: strides)
+
+
+@emits(linalg.TransposeOp)
+def transpose(fn: FunctionEmitter, op: linalg.TransposeOp) -> None:
+    """The dimensions in another order."""
+    order = op.permutation.get_values()
+    _move(fn, op, lambda strides: [strides[dim] for dim in order])
+
+
+@emits(linalg.BroadcastOp)
+def broadcast(fn: FunctionEmitter, op: linalg.BroadcastOp) -> None:
+    """Repeated along new dimensions."""
+    added, rank = op.dimensions.get_values(), len(fn.views[op.operands[1]].sizes)
+
+    def repeated(strides: Sequence[Number]) -> list[Number]:
+        kept = iter(strides)
+        return [0 if dim in added else next(kept) for dim in range(rank)]
+
+    _move(fn, op, repeated)
+
+
+def _move(
+    fn: FunctionEmitter,
+    op: Operation,
+    along: Callable[[Sequence[Number]], Sequence[Number]],
+) -> None:
+    """Write the elements of the first operand to the second; `along` gives the strides of the one, by the dimensions
+    of the other.
+    """
+    read, written = (fn.views[value] for value in op.operands)
+    check_box(fn, op, read)
+    check_box(fn, op, written)
+    sizes = written.sizes
+    if isinstance(op, memref.CopyOp):
+        sizes = tuple(_known(one, other) for one, other in zip(read.sizes, written.sizes, strict=True))
+    _write_move(fn, read.with_(offset=read.offset, sizes=sizes, strides=along(read.strides)), written)
+
+
+def _write_move(fn: FunctionEmitter, read: View, written: View) -> None:
+    """Write the elements of a view to another one, with the sizes of the first."""
+    read, written = _as_bits(read), _as_bits(written)
+    write_nest(fn, Nest(
+        read.sizes, (False,) * len(read.sizes), (Access(read, read.offset, read.strides),),
+        (Access(written, written.offset, written.strides),), (False,), lambda found, _old, _indices: found, read.bytes,
+        vectorizable=True, has_indices=False,
+    ))  # fmt: skip
+
+
+def _as_bits(view: View) -> View:
+    """An i1 as the byte that holds it."""
+    return replace(view, element=IntegerType(8)) if view.in_register == I1 else view
+
+
+def _known(one: Number, other: Number) -> Number:
+    return one if isinstance(one, int) else other
+
+
+@emits(linalg.MatmulOp)
+def matmul(fn: FunctionEmitter, op: linalg.MatmulOp) -> None:
+    """In registers where the operation is a plain product of matrices whose rows are contiguous, else as a nest."""
+    usual = op.indexing_maps == type(op).get_irdl_definition().properties["indexing_maps"].default_value
+    operands = [*op.inputs, *op.outputs]
+    for value in operands:
+        check_box(fn, op, fn.views[value])
+    if not usual or not write_product(fn, *(fn.views[value] for value in operands)):
+        structured(fn, op)
+
+
+@emits(linalg.GenericOp, linalg.FillOp, linalg.ReduceOp, linalg.BatchMatmulOp)
+def structured(fn: FunctionEmitter, op: LinalgStructuredOperation) -> None:
+    """A nest over the dimensions of the operation, around its body."""
+    if op in fn.forwarding.skipped:
+        return
+    maps = [attribute.data for attribute in op.get_indexing_maps()]
+    kinds = [attribute.data for attribute in op.get_iterator_types()]
+    rank = maps[0].num_dims
+    values = [*op.inputs, *op.outputs]
+    sizes: list[Number | None] = [None] * rank
+    accesses: list[Access | Value] = []
+    for number, (value, map_) in enumerate(zip(values, maps, strict=True)):
+        if not is_memref(value.type):
+            accesses.append(fn.values[value])
+            continue
+        load = fn.forwarding.reads.get((op, value)) if number < len(op.inputs) else None
+        whole = fn.views[value]
+        view = whole if load is None else _loaded_from(fn, op, load)
+        check_box(fn, op, view)
+        offset = view.offset
+        strides: list[Number] = [0] * rank
+        limits: list[Number | None] = [None] * rank
+        for expression, size, stride, limit in zip(map_.results, whole.sizes, view.strides, view.sizes, strict=True):
+            at = [affine_number(fn, op, expression, [int(dim == each) for each in range(rank)]) for dim in range(rank)]
+            start = affine_number(fn, op, expression, [0] * rank)
+            known = [each for each in (*at, start) if isinstance(each, int)]
+            assert isinstance(start, int) and len(known) == rank + 1
+            offset = _plus(fn, offset, start, stride)
+            for dim in range(rank):
+                step = known[dim] - start
+                strides[dim] = _plus(fn, strides[dim], step, stride)
+                if step == 1 and start == 0 and sum(each != start for each in known[:rank]) == 1:
+                    sizes[dim] = size if sizes[dim] is None or isinstance(size, int) else sizes[dim]
+                    limits[dim] = None if limit is size or limit == size else limit
+        accesses.append(Access(view, offset, tuple(strides), tuple(limits), _filled(fn, load)))
+    if any(size is None for size in sizes):
+        raise refused(op, "no operand says how large each of its dimensions is")
+    body = op.body.block
+    reduced = tuple(kind is not IteratorType.PARALLEL for kind in kinds)
+    inputs = [each for each in accesses[: len(op.inputs)] if isinstance(each, Access)]
+    outputs = [each for each in accesses[len(op.inputs) :] if isinstance(each, Access)]
+    scalars = [each if isinstance(each, Value) else None for each in accesses[: len(op.inputs)]]
+    arguments = body.args
+
+    def compute(read: Sequence[Value], old: Sequence[Value], indices: Sequence[Value]) -> Sequence[Value]:
+        elements = iter(read)
+        given = [next(elements) if each is None else each for each in scalars]
+        for argument, value in zip(arguments, [*given, *old], strict=True):
+            fn.values[argument] = value
+        fn.indices = indices
+        return [fn.values[value] for value in fn.block(body)]
+
+    def replace_combination(combine: Callable[[Value, Value], Value] | None) -> None:
+        last = body.last_op
+        assert last is not None
+        op = last.operands[0].owner
+        if combine is None or not isinstance(op, Operation):
+            fn.combination = None
+            return
+        # There is one output: what was combined so far is the last argument.
+        old_first = op.operands[0] is arguments[-1]
+        fn.combination = op, combine if old_first else lambda first, second: combine(second, first)
+
+    write_nest(fn, Nest(
+        sizes=tuple(size for size in sizes if size is not None),
+        reduced=reduced,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        reads=tuple(bool(argument.uses) for argument in arguments[len(op.inputs) :]),
+        compute=compute,
+        element_bytes=_widest(body),
+        vectorizable=all(_fits_lanes(fn, inner) for inner in body.ops),
+        has_indices=any(isinstance(inner, IndexOp) for inner in body.ops),
+        combiners=combiners_of(fn, body, len(op.inputs)) if any(reduced) else None,
+        is_cheap=sum(1 for _ in body.ops) <= _CHEAP,
+        replace_combination=replace_combination,
+    ))  # fmt: skip
+
+
+def _loaded_from(fn: FunctionEmitter, op: LinalgStructuredOperation, load: Forwarded) -> View:
+    """The memory that a nest reads instead of a copy of it."""
+    source, box = fn.views[load.source], fn.views[load.box]
+    for output in op.outputs:
+        if is_memref(output.type) and buffer_of(output) is None:
+            source = readable(fn, source, fn.views[output], box, partial(_write_move, fn, source, box))
+    return source
+
+
+def _filled(fn: FunctionEmitter, load: Forwarded | None) -> Value | None:
+    """What stands for the masked elements of a load that is not copied."""
+    return None if load is None or load.fill is None else fn.values[load.fill.inputs[0]]
+
+
+def _plus(fn: FunctionEmitter, number: Number, factor: int, stride: Number) -> Number:
+    return number if factor == 0 else add(fn.b, number, multiply(fn.b, factor, stride))
+
+
+def _fits_lanes(fn: FunctionEmitter, op: Operation) -> bool:
+    return op.name in SCALARS or op.name in _IN_LANES or (op.name == _MASKS_LOADS and not fn.checks)
+
+
+def _widest(body: Block) -> int:
+    """Bytes of the widest element that a body computes with, apart from indices."""
+    types: list[Attribute] = [argument.type for argument in body.args]
+    types += [result.type for op in body.ops for result in op.results]
+    bits = [
+        max(element_bits(type_), 32) if is_float(type_) and len(list(body.ops)) > 1 else element_bits(type_)
+        for type_ in types
+        if not isinstance(type_, IndexType)
+    ]
+    return max(-(-each // 8) for each in (*bits, 8))
+
+
+@emits(IndexOp)
+def index(fn: FunctionEmitter, op: IndexOp) -> None:
+    """The index of the nest along a dimension."""
+    fn.values[op.results[0]] = fn.indices[op.dim.value.data]
+
+
+@emits(linalg.YieldOp)
+def end_of_body(fn: FunctionEmitter, op: linalg.YieldOp) -> None:
+    """The new elements of the outputs."""
+    fn.yielded = op.operands

@@ -1,0 +1,340 @@
+"""The elements that an access touches, as boxes of memory: the loops around a box, and the box.
+
+The positions of an access are those inside of the bounds of its mask. Along the dimensions of opaque terms, of the
+address or of the mask, they are visited one by one; what is left are boxes with strides. Along a dimension with a
+remainder a box is cut where the remainder begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+
+from xdsl.dialects import arith as upstream, cf
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from tlx_xdsl.analysis.integers.polynomials import Polynomial
+from tlx_xdsl.analysis.structure.values import ONE, ZERO, Claim, Linear, Mask, Opaque, Wrapped, computed
+from tlx_xdsl.cpu.linalg.emitter import Emitter, Index
+from tlx_xdsl.cpu.linalg.scalars import conjunction
+from tlx_xdsl.dialects import arith
+from tlx_xdsl.layouts.encodings import Ints
+from tlx_xdsl.text.diagnostics import source_location
+
+
+class Grade(Enum):
+    """How much of the structure of an access is known."""
+
+    STRUCTURED = "structured"
+    """One box with strides."""
+    HALF_STRUCTURED = "half-structured"
+    """A box for each index along one dimension: a gather, or a scatter, of rows."""
+    UNSTRUCTURED = "unstructured"
+    """An element, or a small box, at a time."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box of elements of the access, and the memory where they lie."""
+
+    positions: tuple[Index, ...]
+    """The first position along each dimension."""
+    sizes: tuple[Index, ...]
+    offset: Index
+    """Elements from the base to the first one."""
+    strides: tuple[Index, ...]
+
+    @property
+    def is_element(self) -> bool:
+        """True for a single element."""
+        return all(size == 1 for size in self.sizes)
+
+    def is_empty_in(self, shape: Ints) -> bool:
+        """True if it is known that no element is left; MLIR refuses a box that begins at the end of its block."""
+        beyond = (isinstance(at, int) and at >= size for at, size in zip(self.positions, shape, strict=True))
+        return 0 in self.sizes or any(beyond)
+
+
+@dataclass(frozen=True)
+class AccessPlan:
+    """An access with linear offsets, in 64 bits, and a mask."""
+
+    shape: Ints
+    offset: Linear
+    mask: Mask
+    by_elements: bool = False
+    """True if elements are to be visited one by one, whatever is known."""
+    visited: tuple[int, ...] = field(init=False)
+    """The dimensions that are visited one by one."""
+
+    def __post_init__(self) -> None:
+        """Find the dimensions."""
+        opaque = self.offset.opaque_dims | self.mask.opaque_dims
+        visited = tuple(range(len(self.shape))) if self.by_elements else tuple(sorted(opaque))
+        object.__setattr__(self, "visited", visited)
+
+    @property
+    def grade(self) -> Grade:
+        """Structured without opaque dimensions; half-structured if boxes are left along the others."""
+        if not self.visited:
+            return Grade.STRUCTURED
+        rest = [size for dim, size in enumerate(self.shape) if dim not in self.visited]
+        is_half = len(self.visited) == 1 and any(size > 1 for size in rest)
+        return Grade.HALF_STRUCTURED if is_half else Grade.UNSTRUCTURED
+
+    def reason(self) -> str:
+        """What keeps an access from being structured."""
+        terms = [term for term, _ in self.offset.terms if isinstance(term, Opaque) and term.varies]
+        what = "its address" if terms else "its mask"
+        found = terms or sorted(self.mask.opaque, key=lambda each: str(each.dims))
+        dims = ", ".join(map(str, self.visited))
+        along = f"along dimension {dims}" if len(self.visited) == 1 else f"along dimensions {dims}"
+        return f"{along} {what} is {_described(found[0].value)}"
+
+    @property
+    def is_full(self) -> bool:
+        """True if the mask leaves nothing out."""
+        return (
+            not self.mask.conditions and not self.mask.opaque and all(each == (None, None) for each in self.mask.bounds)
+        )
+
+
+def _described(value: SSAValue) -> str:
+    """An opaque value, and where it is computed."""
+    if isinstance(value, BlockArgument):
+        return "an argument that control flow carries"
+    op = value.owner
+    assert isinstance(op, Operation)
+    place = source_location(op.location)
+    return f"the result of '{op.name}'" + ("" if place is None else f" at line {place.line}")
+
+
+@dataclass
+class _Point:
+    """The place that loops have reached: positions, and sizes of boxes."""
+
+    positions: list[Index]
+    sizes: list[Index]
+    offset: Index
+    strides: list[Index]
+
+
+@contextmanager
+def boxes(plan: AccessPlan, emit: Emitter, at: Operation, *, keep_last: bool = False) -> Generator[Box]:
+    """Emit the loops around a box; what is emitted inside of the context is done for each box.
+
+    With `keep_last` only the last of positions with the same address is visited, where that is known.
+    """
+    # All scalars come before the loops: some of them may not leave the place of the access.
+    condition = _condition(plan.mask, emit, at)
+    bounds = [_range(plan, dim, keep_last=keep_last) for dim in range(len(plan.shape))]
+    numbers = [tuple(_index(each, emit, at) for each in bound) for bound in bounds]
+    point = _Point(
+        [first for first, _ in numbers],
+        [size for _, size in numbers],
+        _index(plan.offset.base, emit, at),
+        [_index(stride, emit, at) for stride in plan.offset.strides],
+    )
+    terms = [(term, _index(factor, emit, at)) for term, factor in plan.offset.terms]
+    for term, _ in terms:
+        if isinstance(term, Wrapped):
+            _scalars_of(term, emit, at)
+    with ExitStack() as stack:
+        stack.enter_context(emit.when(condition))
+        for dim in plan.visited:
+            first, size = point.positions[dim], point.sizes[dim]
+            if size == 1:
+                continue
+            point.positions[dim] = stack.enter_context(emit.loop(first, emit.plus(first, size)))
+            point.sizes[dim] = 1
+        stack.enter_context(emit.when(_opaque_condition(plan.mask, point, emit)))
+        for dim in range(len(plan.shape)):
+            wrapped = [(term, factor) for term, factor in terms if isinstance(term, Wrapped) and term.dim == dim]
+            if wrapped:
+                stack.enter_context(_unwrapped(wrapped, dim, point, emit, at))
+        for term, factor in terms:
+            if isinstance(term, Opaque):
+                element = emit.as_index(_element(term, point, emit), signed=term.signed)
+                point.offset = emit.plus(point.offset, emit.times(element, factor))
+        offset = point.offset
+        for position, stride in zip(point.positions, point.strides, strict=True):
+            offset = emit.plus(offset, emit.times(position, stride))
+        yield Box(tuple(point.positions), tuple(point.sizes), offset, tuple(point.strides))
+
+
+def _index(form: Polynomial, emit: Emitter, at: Operation) -> Index:
+    return emit.scalars.emit(form, 64, for_=at) if (number := form.number) is None else number
+
+
+# --- bounds and conditions -------------------------------------------------------------------------------------------
+
+
+def _range(plan: AccessPlan, dim: int, *, keep_last: bool) -> tuple[Polynomial, Polynomial]:
+    """The first position along a dimension that the mask's bounds leave, and the number of those."""
+    lower, upper = plan.mask.bounds[dim]
+    size = Polynomial.constant(plan.shape[dim])
+    first = ZERO if lower is None else _least(_greatest(lower, ZERO), size)
+    end = size if upper is None else _least(upper, size)
+    count = end if first == ZERO and upper is None else end - first
+    if lower is not None or upper is not None:
+        count = _greatest(count, ZERO)
+    if keep_last and dim not in plan.visited and dim not in plan.offset.varies and plan.shape[dim] > 1:
+        last = _least(count, ONE)
+        return first + count - last, last
+    return first, count
+
+
+def _least(left: Polynomial, right: Polynomial) -> Polynomial:
+    return _folded("min", left, right)
+
+
+def _greatest(left: Polynomial, right: Polynomial) -> Polynomial:
+    return _folded("max", left, right)
+
+
+def _folded(function: str, left: Polynomial, right: Polynomial) -> Polynomial:
+    difference = (left - right).number
+    if difference is None:
+        return computed(function, [left, right], 64)
+    return left if (difference <= 0) == (function == "min") else right
+
+
+def _condition(mask: Mask, emit: Emitter, at: Operation) -> SSAValue | None:
+    if not mask.conditions:
+        return None
+    forms = sorted(mask.conditions, key=str)
+    return emit.scalars.emit(conjunction(forms), 1, for_=at)
+
+
+def _opaque_condition(mask: Mask, point: _Point, emit: Emitter) -> SSAValue | None:
+    found: SSAValue | None = None
+    for term in sorted(mask.opaque, key=lambda each: emit.scalars.rank(each.value)):
+        bit = _element(term, point, emit)
+        found = bit if found is None else emit.value(upstream.AndIOp(found, bit))
+    return found
+
+
+def _element(term: Opaque, point: _Point, emit: Emitter) -> SSAValue:
+    return emit.element(term.value, [0 if dim is None else point.positions[dim] for dim in term.dims])
+
+
+# --- remainders ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _unwrapped(
+    wrapped: Sequence[tuple[Wrapped, Index]], dim: int, point: _Point, emit: Emitter, at: Operation
+) -> Generator[None]:
+    """Cut the box along a dimension where one of the remainders begins anew; between, each grows by 1."""
+    first, count = point.positions[dim], point.sizes[dim]
+    if count == 1:
+        for term, factor in wrapped:
+            remainder, _ = _remainder(term, first, emit, at)
+            point.offset = emit.plus(point.offset, emit.times(remainder, factor))
+        yield
+        return
+    end = emit.plus(first, count)
+    with emit.chunks(first, end) as (position, length):
+        left: Index = emit.minus(end, position)
+        for term, factor in wrapped:
+            remainder, run = _remainder(term, position, emit, at)
+            left = emit.least(left, run)
+            # The remainder at position p of the chunk is `remainder + (p - position)`.
+            begin = emit.minus(remainder, position)
+            point.offset = emit.plus(point.offset, emit.times(begin, factor))
+            point.strides[dim] = emit.plus(point.strides[dim], factor)
+        length.append(left)
+        point.positions[dim], point.sizes[dim] = position, left
+        yield
+
+
+def _remainder(term: Wrapped, position: Index, emit: Emitter, at: Operation) -> tuple[SSAValue, SSAValue]:
+    """The remainder at a position, and the number of positions from there on along which it grows by 1."""
+    bits = term.bits
+    start, modulus = _scalars_of(term, emit, at)
+    number = emit.operand(position)
+    if bits < 64:
+        number = emit.value(upstream.IndexCastOp(number, IntegerType(bits)))
+    value = emit.value(upstream.AddiOp(start, number))
+    if not term.signed:
+        rest = emit.as_index(emit.value(upstream.RemUIOp(value, modulus)), signed=False)
+        run = emit.value(upstream.SubiOp(emit.as_index(modulus, signed=False), rest))
+        value, limit = emit.as_index(value, signed=False), 1 << bits
+    else:
+        rest = emit.as_index(emit.value(upstream.RemSIOp(value, modulus)))
+        value, limit = emit.as_index(value), 1 << (bits - 1)
+        # The remainder of a negative number is not positive, and 0 ends its run.
+        is_negative = emit.value(arith.CmpiOp("slt", value, emit.operand(0)))
+        last = emit.value(arith.SelectOp(is_negative, emit.operand(1), emit.as_index(modulus)))
+        run = emit.value(upstream.SubiOp(last, rest))
+    if bits < 64:
+        # The sum itself wraps around.
+        to_end = emit.value(upstream.SubiOp(emit.operand(limit), value))
+        run = emit.value(upstream.MinSIOp(run, to_end))
+    return rest, run
+
+
+def _scalars_of(term: Wrapped, emit: Emitter, at: Operation) -> tuple[SSAValue, SSAValue]:
+    """The start and the modulus."""
+    start, modulus = (emit.scalars.emit(form, term.bits, for_=at) for form in (term.start, _modulus(term)))
+    return start, modulus
+
+
+def _modulus(term: Wrapped) -> Polynomial:
+    """The modulus; of signed remainders its absolute value, which gives the same."""
+    number = term.modulus.number
+    if not term.signed or (number is not None and number > 0):
+        return term.modulus
+    return computed("max", [term.modulus, -term.modulus], term.bits)
+
+
+# --- claims ----------------------------------------------------------------------------------------------------------
+
+
+class Claims:
+    """Emits the claims of masks as assertions, each once in a block."""
+
+    def __init__(self) -> None:
+        self._asserted: set[tuple[Block | None, Claim]] = set()
+
+    def check(self, state: Linear | Mask, emit: Emitter, at: Operation, what: str) -> None:
+        """Assert before `at` what a mask, or offsets, rest on; what opaque terms take part in is left out."""
+        for claim in sorted(state.claims, key=lambda each: (each.bits, str(each.base))):
+            if not claim.checkable or (at.parent, claim) in self._asserted:
+                continue
+            self._asserted.add((at.parent, claim))
+            if forms := _limits(claim):
+                holds = emit.scalars.emit(conjunction(forms), 1, for_=at)
+                emit.add(cf.AssertOp(holds, f"{what} wraps around in {claim.bits} bits"))
+
+
+def _limits(claim: Claim) -> list[Polynomial]:
+    """The conditions under which a sum stays inside of its type."""
+    bits = claim.bits
+    low = high = ZERO
+    for size, stride in zip(claim.shape, claim.strides, strict=True):
+        if not stride.terms:
+            continue
+        step = _wide(stride, bits) * (size - 1)
+        low, high = low + _least(step, ZERO), high + _greatest(step, ZERO)
+    # 64 bits leave no room for the sum itself.
+    top = (1 << (bits - 1)) - 1 if bits < 64 else 1 << 62
+    bottom = (-top - 1 if bits < 64 else -top) if claim.signed else 0
+    base = claim.base
+    numbers = (low.number, high.number)
+    if None not in numbers and abs(numbers[0] or 0) + abs(numbers[1] or 0) < top:
+        limits = [(">=", bottom - (numbers[0] or 0))] if numbers[0] or not claim.signed or bits == 64 else []
+        limits += [("<=", top - (numbers[1] or 0))] if numbers[1] or bits == 64 else []
+        return [computed(f"compare {sign}", [base, Polynomial.constant(limit)], bits) for sign, limit in limits]
+    exact = _wide(base, bits)
+    return [
+        computed("compare >=", [exact + low, Polynomial.constant(bottom)], 64),
+        computed("compare <=", [exact + high, Polynomial.constant(top)], 64),
+    ]
+
+
+def _wide(form: Polynomial, bits: int) -> Polynomial:
+    return form if bits == 64 or form.number is not None else computed("sext", [form], bits)

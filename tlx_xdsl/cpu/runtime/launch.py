@@ -1,0 +1,229 @@
+"""`kernel[grid](...)` and `kernel.bind(...)` on the CPU.
+
+A launch reads its arguments once: they give the key of a specialisation, which is compiled when it is first met, and
+the numbers that it runs on (`arguments`). All that depends on the kernel alone is prepared when the first launch of it
+comes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from tlx_xdsl.cpu.runtime.arguments import MISSING, Rule, annotated_type, flat_types, read_constant, reader_of, split
+from tlx_xdsl.cpu.runtime.build import CpuSpecialization, load_program, object_key
+from tlx_xdsl.cpu.runtime.options import CpuOptions, cpu_options
+from tlx_xdsl.cpu.runtime.packing import Packer
+from tlx_xdsl.cpu.runtime.program import Program
+from tlx_xdsl.errors import InputError, InputOverflowError, InputTypeError
+from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.runtime.driver.fingerprint import GlobalValues, kernel_fingerprint
+
+Grid: TypeAlias = "int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]"
+"""Programs along x, y and z, or a function that computes them from the kernel's arguments by name."""
+
+_MOST_ALONG_AN_AXIS = (1 << 31) - 1
+"""Programs: their index is an i32 in kernels."""
+
+_NO_OPTIONS = CpuOptions()
+
+
+class _Building:
+    """Held while something is compiled: threads that want the same get one program."""
+
+    lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    # A child must not wait for a thread that it does not have.
+    os.register_at_fork(after_in_child=lambda: setattr(_Building, "lock", threading.RLock()))
+
+
+@dataclass(frozen=True)
+class _Specialized:
+    """What a key stands for."""
+
+    program: Program
+    pack: Packer
+
+
+class BoundLaunch:
+    """A kernel, its grid and its arguments: calling it launches, and returns when all programs have run.
+
+    The arguments stay alive with it, and are read and written where they were when it was made.
+    """
+
+    def __init__(self, program: Program, grid: tuple[int, int, int], packed: bytes, arguments: Sequence[Any]):
+        self.program = program
+        self.grid = grid
+        self._packed = packed
+        self._arguments = arguments
+
+    def __call__(self) -> None:
+        """Run all programs. Raises Fault, located in the kernel, where an assertion or a check fails."""
+        self.program.run(self._packed, self.grid)
+
+
+class CpuLauncher:
+    """Launches a kernel on the CPU.
+
+    `unspecialized` are parameters, by name or position, whose value 1 is no constant.
+    """
+
+    def __init__(
+        self,
+        source: KernelSource,
+        unspecialized: Iterable[int | str] = (),
+        defaults: CpuOptions = _NO_OPTIONS,
+    ):
+        self._source = source
+        self._defaults = defaults
+        self._rules = rules_of(source, frozenset(unspecialized))
+        self._names = tuple(rule.name for rule in self._rules)
+        self._known: dict[Any, _Specialized] = {}
+        self._programs: dict[str, Program] = {}
+        self._globals: GlobalValues | None = None
+
+    def launch(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+        """Run the kernel on all programs of a grid; `kwargs` is used up. Returns what ran.
+
+        Raises CompilationError for an error in the kernel and its subclass Fault for what fails while it runs;
+        TypeError, ValueError and KeyError for arguments and options that do not fit.
+        """
+        found, packed, sizes = self._prepared(grid, args, kwargs)
+        found.program.run(packed, sizes)
+        return found.program
+
+    def bind(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundLaunch:
+        """Compile, read the arguments, and return a launch that repeats with almost no work around it."""
+        found, packed, sizes = self._prepared(grid, args, kwargs)
+        return BoundLaunch(found.program, sizes, packed, (args, kwargs))
+
+    def compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+        """The program that a launch with these arguments would run."""
+        return self._prepared(0, args, kwargs)[0].program
+
+    def _prepared(
+        self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[_Specialized, bytes, tuple[int, int, int]]:
+        values: Sequence[Any] = args
+        rules = self._rules
+        if kwargs or len(args) != len(rules):
+            kwargs = dict(kwargs)
+            values = self._in_order(args, kwargs)
+        options = cpu_options(kwargs, self._defaults, self._source.name, self._names) if kwargs else self._defaults
+        parts: list[Any] = [options]
+        slots: list[Any] = []
+        rule = None
+        try:
+            for rule, value in zip(rules, values, strict=True):
+                read = read_constant if rule.is_constexpr else reader_of(value)
+                read(value, parts, slots, rule)
+        except InputTypeError as error:
+            assert rule is not None
+            raise InputTypeError(f"{self._source.name}: '{rule.name}' {error}") from None
+        if self._globals is not None and not _still_hold(self._globals):
+            self._forget()
+        found = self._known.get(key := tuple(parts))
+        if found is None:
+            found = self._specialized(key, values, options)
+        if grid.__class__ is not tuple and callable(grid):
+            grid = grid(dict(zip(self._names, values, strict=True)))
+        return found, found.pack(slots, values), sizes_of(grid)
+
+    def _in_order(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The value of each parameter; what is left in `kwargs` are options."""
+        values = list(args)
+        for rule in self._rules[len(args) :]:
+            value = kwargs.pop(rule.name, rule.default)
+            if value is MISSING:
+                raise InputTypeError(f"{self._source.name}: missing a required argument: '{rule.name}'")
+            values.append(value)
+        if len(values) > len(self._rules):
+            raise InputTypeError(
+                f"{self._source.name}: too many positional arguments, its parameters are {', '.join(self._names)}"
+            )
+        if kwargs and (twice := next((name for name in self._names if name in kwargs), None)) is not None:
+            raise InputTypeError(f"{self._source.name}: multiple values for argument '{twice}'")
+        return values
+
+    def _specialized(self, key: tuple[Any, ...], values: Sequence[Any], options: CpuOptions) -> _Specialized:
+        with _Building.lock:
+            if (found := self._known.get(key)) is not None:
+                return found
+            signature, constexprs, _ = split(self._rules, values)
+            wanted = CpuSpecialization(signature, constexprs, options.checks, options.debug)
+            if self._globals is None:
+                self._globals = kernel_fingerprint(self._source).global_values
+            # Tensors of torch and arrays of numpy have keys of their own, and share their programs.
+            content = object_key(self._source, wanted)
+            program = self._programs.get(content)
+            if program is None:
+                program = self._programs[content] = load_program(self._source, wanted, content)
+            found = self._known[key] = _Specialized(
+                program, Packer(flat_types(signature), program.metadata, self._rules)
+            )
+            return found
+
+    def _forget(self) -> None:
+        """A global that the kernel reads has another value: what was compiled is no more what it says."""
+        with _Building.lock:
+            self._known, self._programs, self._globals = {}, {}, None
+
+
+def rules_of(source: KernelSource, unspecialized: frozenset[int | str]) -> tuple[Rule, ...]:
+    """How the values of each parameter are read.
+
+    Raises CompilationError for parameters that no launch can give, and at a constexpr that is not to be specialised.
+    """
+    found: list[Rule] = []
+    for at, each in enumerate(source.parameters):
+        if each.is_variadic:
+            raise source.error(each.node, f"'{source.name}' can't be launched with '*{each.name}': give each a name")
+        left_out = at in unspecialized or each.name in unspecialized
+        if each.is_constexpr and left_out:
+            raise source.error(
+                each.node,
+                f"{each.name} marked as constexpr and listed in do_not_specialize/do_not_specialize_on_alignment: "
+                "leave one of them out",
+            )
+        default = MISSING if each.default is inspect.Parameter.empty else each.default
+        type_ = None if each.is_constexpr else annotated_type(source.signature.parameters[each.name].annotation)
+        takes_ones = not (each.is_constexpr or left_out or type_)
+        found.append(Rule(each.name, default, each.is_constexpr, takes_ones, type_))
+    return tuple(found)
+
+
+def sizes_of(grid: Any) -> tuple[int, int, int]:
+    """Three sizes; those that are not given are 1.
+
+    Raises ValueError for what is no grid.
+    """
+    sizes = cast("Sequence[Any]", grid) if isinstance(grid, tuple | list) else (grid,)
+    if not 1 <= len(sizes) <= 3:
+        raise InputError(f"the grid must be one to three numbers of programs, found {grid!r}")
+    x, y, z = (*sizes, 1, 1)[:3]
+    if not (x.__class__ is int and y.__class__ is int and z.__class__ is int):
+        if not all(isinstance(size, int | np.integer) for size in (x, y, z)):
+            raise InputError(f"the grid must be one to three numbers of programs, found {grid!r}")
+        x, y, z = int(x), int(y), int(z)
+    if not (0 <= x <= _MOST_ALONG_AN_AXIS and 0 <= y <= _MOST_ALONG_AN_AXIS and 0 <= z <= _MOST_ALONG_AN_AXIS):
+        raise InputError(f"a grid has 0 to {_MOST_ALONG_AN_AXIS:,} programs along an axis, found {grid!r}")
+    if x * y * z >= 1 << 63:
+        raise InputOverflowError(f"a grid has less than 2^63 programs, found {grid!r}")
+    return x, y, z
+
+
+def _still_hold(values: GlobalValues) -> bool:
+    """Return whether the globals that a kernel reads are what they were when it was compiled."""
+    for (name, _), (value, names) in values.items():
+        now = names.get(name, MISSING)
+        if now is not value and (now.__class__ is not value.__class__ or now != value):
+            return False
+    return True

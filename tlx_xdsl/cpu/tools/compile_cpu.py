@@ -1,0 +1,135 @@
+"""`tlx compile --target cpu`: a kernel of the plain language as machine code for CPUs, with what C needs to call it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import count
+from pathlib import Path
+
+from tlx_xdsl.cpu.bundle.write import BUNDLED, bundle_symbol, check_bundled, cpu_files, write_files
+from tlx_xdsl.cpu.codegen.host import NATIVE, named_host
+from tlx_xdsl.cpu.runtime.build import CpuSpecialization
+from tlx_xdsl.cpu.runtime.stages import CpuStages, compile_stages, text_bytes
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.text.printer import locations_first
+from tlx_xdsl.tools.files import write_file
+from tlx_xdsl.tools.launch_line.kernel_options import CPU, CPU_STAGES, load
+from tlx_xdsl.tools.report import Rows, section, times_section
+
+_PRINTED = ("ll", "s", "h", "c", "json")
+_FOR_GPUS = ("triton_version", "launch_pdl", "launch_cooperative_grid")
+_VECTORS = (
+    ("on 512-bit registers", r"%zmm"),
+    ("on 256-bit registers", r"%ymm"),
+    ("on 128-bit registers", r"%xmm|\bv\d+\.\d+[bhsd]\b"),
+    ("fused multiply-adds", r"^\s+(?:vfn?m(?:add|sub)|fml[as]\b|fn?m(?:add|sub)\b)"),
+)
+"""Instructions worth counting, by the pattern that finds them in a line of assembly for x86-64 or Arm."""
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry the command out.
+
+    Raises CompilationError for a fault in the kernel or in what the command line says about it.
+    """
+    for option in _FOR_GPUS:
+        if getattr(args, option):
+            raise CompilationError(f"--{option.replace('_', '-')}: it is for GPUs, not for --target {CPU}")
+    stages = _asked_stages(args)
+    # Without llvmlite nothing of this works: that is said first.
+    target = named_host(args.cpu or NATIVE)
+    # What a kernel may say is that of the GPU which its file names, or of the usual one.
+    args.target = None
+    kernel, _, specialization = load(args)
+    source, signature = kernel.source, specialization.signature
+    check_bundled(source, signature)
+    wanted = CpuSpecialization(
+        signature, specialization.constexprs, args.checks, symbol=bundle_symbol(source, args.bundle_name)
+    )
+    output = None if args.output == "-" else Path(args.output or "build")
+    paths: list[Path] = []
+    numbers = count()
+
+    def on_stage(stage: str, text: str, end: str = "mlir") -> None:
+        if output is None:
+            print(f"// -----// IR Dump After {stage} //----- //\n{text}", file=sys.stderr)
+        else:
+            write(output, f"{next(numbers):02d}-{stage}.{end}", text)
+
+    def write(folder: Path, end: str, content: str | bytes) -> None:
+        path = folder / f"{wanted.symbol}.{end}"
+        write_file(path, content)
+        paths.append(path)
+
+    shows = args.print_after_all
+    made = compile_stages(
+        source, wanted, target, (lambda stage, text: on_stage(stage, locations_first(text))) if shows else None
+    )
+    if shows:
+        on_stage("to-llvm", made.llvm_ir, "ll")
+        on_stage("llvm-passes", made.optimized, "ll")
+    files = cpu_files(source, wanted, made)
+    if output is None:
+        print("".join(files[stage].decode() for stage in stages), end="")
+        return
+    for stage in stages:
+        write(output, stage, files[stage])
+    if args.bundle is not None:
+        folder = write_files(args.bundle, made.metadata.name, files)
+        paths += [folder / f"{folder.name}.{end}" for end in BUNDLED]
+    if not args.quiet:
+        print(report(made, paths))
+
+
+def _asked_stages(args: argparse.Namespace) -> tuple[str, ...]:
+    """The stages to write, or to print; with `--bundle` and no other option about files, only the bundle is written."""
+    if args.bundle is None and args.bundle_name is not None:
+        raise CompilationError("--bundle-name: there is no bundle that it is for, add --bundle DIR")
+    if args.bundle is not None and args.output == "-":
+        raise CompilationError("--output -: text is printed, while --bundle writes files: ask for one of the two")
+    if args.emit is None:
+        if args.output == "-":
+            return ("s",)
+        return () if args.bundle is not None and args.output is None else CPU_STAGES
+    wanted = tuple(stage.strip() for stage in args.emit.split(",") if stage.strip())
+    unknown = next((stage for stage in wanted if stage not in CPU_STAGES), None)
+    if unknown is not None or not wanted:
+        raise CompilationError(
+            f"--emit: with --target {CPU} expected stages of {', '.join(CPU_STAGES)}, found '{unknown or args.emit}'"
+        )
+    if args.output == "-" and not {*wanted} <= {*_PRINTED}:
+        raise CompilationError(f"--output -: only {', '.join(_PRINTED)} are printed, found --emit {args.emit}")
+    return wanted
+
+
+# --- the report ------------------------------------------------------------------------------------------------------
+
+
+def report(made: CpuStages, paths: Sequence[Path]) -> str:
+    """The report as text: times, instructions, memory and paths."""
+    known = made.metadata
+    lines = [f"{known.name} for {known.cpu} ({known.triple})" + (", with checks" if known.checks else "")]
+    lines += times_section(made.times_ms)
+    lines += section("instructions", list(instruction_counts(made.assembly).items()))
+    rows: Rows = [
+        ("machine code, bytes", text_bytes(made.code)),
+        ("scratch memory, bytes per thread", known.scratch_bytes),
+        ("assertions", len(known.sites)),
+    ]
+    lines += section("resources", rows)
+    if known.symbols:
+        lines.append(f"  calls {', '.join(known.symbols)}")
+    lines.append("  written")
+    lines.extend(f"    {path}" for path in paths)
+    return "\n".join(lines)
+
+
+def instruction_counts(assembly: str) -> Mapping[str, int]:
+    """The number of all instructions in an assembly, and of those in `_VECTORS` that it has."""
+    # What is indented and no directive; a line may carry a comment after it.
+    lines = [line for line in assembly.splitlines() if re.match(r"\s+[a-z]", line)]
+    found = {what: sum(re.search(pattern, line) is not None for line in lines) for what, pattern in _VECTORS}
+    return {"all": len(lines), **{what: number for what, number in found.items() if number}}

@@ -1,0 +1,39 @@
+"""The work of `tlx reverse`: IR at any stage as the Python of a kernel."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tlx_xdsl.decompile.module import python_of
+from tlx_xdsl.errors import CompilationError, SourceLocation
+from tlx_xdsl.runtime.steps import step_after_frontend
+from tlx_xdsl.tools.files import write_text
+from tlx_xdsl.tools.launch_line.kernel_options import load
+from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, load_ir
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry the command out.
+
+    Raises CompilationError for a fault in the kernel, and, when the text is written, for operations that it lacks.
+    """
+    text, refused = python_of(_module(args))
+    write_text(text, args.output)
+    if refused:
+        lacking = ", ".join(sorted({op.name for op in refused}))
+        raise CompilationError(f"{len(refused)} operations could not be expressed: {lacking}")
+
+
+def _module(args: argparse.Namespace) -> ModuleOp:
+    if Path(args.kernel).suffix in MLIR_SUFFIXES:
+        if args.stage is not None:
+            raise CompilationError(
+                "--stage is for kernels, IR in a file is at a stage already", SourceLocation(args.kernel, 0)
+            )
+        return load_ir(args.kernel)
+    kernel, _, specialization = load(args)
+    step = step_after_frontend(kernel, specialization)
+    return (step.finish() if args.stage is None else step.to(args.stage)).module()

@@ -1,0 +1,123 @@
+"""Operands of attention's backward pass: what `attention_backward` is given, checked, and the launches' names of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tlx_xdsl.kernels.attention.backward.rows import attention_backward_before
+from tlx_xdsl.kernels.attention.operands import DTYPES, check_heads, check_lse, described_heads, strides_in_units
+from tlx_xdsl.kernels.calls.launching import Launch
+from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, operand
+from tlx_xdsl.kernels.calls.plans import WORKSPACE
+
+NAME = "attention_backward"
+
+ROWS = 32
+"""Queries of a program before and after the products: 8 to 16 elements for each thread."""
+
+COUNTERS = 8
+"""Numbers of 32 bits for the counters of tiles, of which the first ones are used: 32 bytes."""
+
+
+class Problem(NamedTuple):
+    """The tensors, checked."""
+
+    q: Operand
+    k: Operand
+    v: Operand
+    out: Operand
+    lse: Operand
+    dout: Operand
+    dlse: Operand | None
+    dq: Operand
+    dk: Operand
+    dv: Operand
+
+    @classmethod
+    def of(cls, *tensors: Any) -> Problem:
+        named = zip(cls._fields, tensors, strict=True)
+        of: Any = [None if name == "dlse" and value is None else operand(NAME, name, value) for name, value in named]
+        found = cls(*of)
+        check_heads(found.q, found.k, found.v)
+        check_types([found.q, found.k, found.v, found.out, found.dout, found.dq, found.dk, found.dv], DTYPES)
+        for each, like in ((found.dq, found.q), (found.dk, found.k), (found.dv, found.v)):
+            check_shape(each, like.shape, f"that of '{like.name}'")
+        for each in (found.out, found.dout):
+            check_shape(each, (*found.q.shape[:3], found.v.shape[3]), "that of 'q', with the head dim of 'v'")
+        check_lse(found.q, found.lse)
+        if found.dlse is not None:
+            check_lse(found.q, found.dlse)
+        return found
+
+    def launch(
+        self,
+        kernel: Any,
+        grid: tuple[int, ...],
+        values: dict[str, Any],
+        constants: dict[str, Any],
+        aligned: tuple[str, ...] = (),
+    ) -> Launch:
+        """One of the pass's launches; `aligned` are pointers to multiples of 16 bytes."""
+        return Launch.of(kernel, grid, values, constants, self.q.device, _SOURCES, aligned)
+
+    def before(
+        self, block_m: int, width: int, stats: Any, counter: Any, sums: Any = None, added: Any = None
+    ) -> Launch:  # fmt: skip
+        """The launch that goes first: deltas and logarithms in blocks of `block_m` queries, zeros elsewhere.
+
+        Blocks of O have `width` columns, sums of dQ, where there are any, as many.
+        """
+        for each in (self.out, self.dout):
+            described_heads(each, ROWS, width)  # threads move 16 bytes of them at a time
+        batch, heads, queries, _ = self.q.shape
+        blocks = -(-queries // block_m)
+        return self.launch(
+            attention_backward_before,
+            (batch * heads, blocks * block_m // ROWS),
+            {
+                "out_ptr": self.out.value,
+                "dout_ptr": self.dout.value,
+                "lse_ptr": self.lse.value,
+                "dlse_ptr": None if self.dlse is None else self.dlse.value,
+                "stats_ptr": stats,
+                "sums_ptr": sums,
+                "counter_ptr": counter,
+                "added_ptr": added,
+                **strides_in_units(self.out, "out"),
+                **strides_in_units(self.dout, "dout"),
+                "HEADS": heads,
+                "Q_LENGTH": queries,
+                "BLOCKS": blocks,
+            },
+            {"BLOCK_M": block_m, "HEAD_DIM": width, "V_DIM": width, "V_ELEMENTS": self.v.shape[3], "ROWS": ROWS},
+            ("out_ptr", "dout_ptr", "stats_ptr", "sums_ptr"),
+        )
+
+
+def heads_together(heads: int, tiles: int, programs: int, least: int) -> int:
+    """How many heads take their tiles in turn, so that programs have tiles of like lengths: a divisor of `heads`.
+
+    More than the programs have at a time, or `least`, would leave the L2 cache between two of their tiles.
+    """
+    return max(each for each in range(1, heads + 1) if heads % each == 0 and each <= max(least, programs // tiles))
+
+
+_SOURCES = {
+    "q_desc": "q",
+    "k_desc": "k",
+    "v_desc": "v",
+    "do_desc": "dout",
+    "dk_desc": "dk",
+    "dv_desc": "dv",
+    "dq_desc": "dq",
+    "out_ptr": "out",
+    "dout_ptr": "dout",
+    "lse_ptr": "lse",
+    "dlse_ptr": "dlse",
+    "dq_ptr": "dq",
+    "stats_ptr": WORKSPACE,
+    "counter_ptr": WORKSPACE,
+    "added_ptr": WORKSPACE,
+    "sums_ptr": WORKSPACE,
+    "sums_desc": WORKSPACE,
+}

@@ -1,0 +1,204 @@
+"""Multi-head latent attention to a long cache, whose values are the first columns of its keys: `mla`.
+
+    out = attention_mla(q, cache, scale=192**-0.5)                # (batch, 128, 1, 576) and (batch, 1, keys, 576)
+
+That is decoding in DeepSeek's models once the projections of keys and values are multiplied into those of queries and
+results. The kernel is in `mla_device`; splits and their merge are those of `attention_decode`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tlx_xdsl.kernels.attention.config import CONSUMER_ROWS, SHARED_BYTES
+from tlx_xdsl.kernels.attention.decode.config import PIECE, Blocks, splits_for
+from tlx_xdsl.kernels.attention.decode.mla_device import attention_mla as mla_kernel
+from tlx_xdsl.kernels.attention.decode.operands import (
+    check_columns,
+    check_queries,
+    merged,
+    paged,
+    strides_of,
+    unit_of_rows,
+)
+from tlx_xdsl.kernels.attention.operands import DTYPES, check_rows, described_heads, factor_of
+from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, multiprocessors
+from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, empty, operand
+from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
+from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
+from tlx_xdsl.kernels.operators import attention_mla as operator_attention_mla
+
+MAX_DIM, MAX_V_DIM = 576, 512
+"""Elements of a row of the cache at most, and of its values: two warp groups have the sums of 256 columns each."""
+
+DIM_STEP, V_DIM_STEP = 8, 2 * PIECE
+"""What they are multiples of: 16 bytes, and a piece for each warp group."""
+
+KEYS = 32
+"""Those of a block. Two blocks of 64 leave no room for what the results go through; three of 32 do."""
+
+
+def attention_mla(
+    q: Any,
+    cache: Any,
+    *,
+    scale: float,
+    v_dim: int = MAX_V_DIM,
+    lengths: Any = None,
+    pages: Any = None,
+    causal: bool = False,
+    out: Any = None,
+) -> Any:
+    """Return softmax(scale q cache^T) cache[..., :v_dim], of (batch, heads, queries, v_dim).
+
+    q: (batch, heads, queries, dim), 1 to 64 queries; cache: (batch, 1, keys, dim), in any order of memory whose last
+    dimension is contiguous, in fp16 or bf16; dim is a multiple of 8 up to 576, v_dim one of 128 up to 512. `scale` has
+    no default: it is that of the heads before they were projected, 192 ** -0.5 for heads of 128 and 64 elements.
+    `lengths`, `pages` with a cache of (pages, 1, rows of a page, dim), and `causal` are those of `attention_decode`.
+
+    Raises TypeError for other types, ValueError for shapes, strides and options that do not fit, RuntimeError for a GPU
+    that is no Hopper.
+    """
+    return ATTENTION_MLA((q, cache, out, lengths, pages), (v_dim, scale, bool(causal)))
+
+
+def attention_mla_launch(
+    q: Any, cache: Any, out: Any, *, scale: float, lengths: Any = None, pages: Any = None, causal: bool = False,
+    splits: int | None = None, programs: int | None = None,
+) -> Launches:  # fmt: skip
+    """The launches of `mla`, to be bound once and repeated; no extent may be 0. Raises as it does.
+
+    `programs` share the items, by default the GPU's multiprocessors; `splits` is by default `splits_for`.
+    """
+    problem = _Problem.of(q, cache, lengths, pages, int(out.shape[-1]))
+    return _launches(problem, cache, out, lengths, pages, (scale, causal), splits, programs)
+
+
+def blocks_for(dim: int) -> Blocks:
+    """Blocks of KEYS rows, and as many as fit beside the queries, the probabilities, and the sums on their way."""
+    width = -(-dim // PIECE) * PIECE
+    sums = 2 * CONSUMER_ROWS * PIECE * 4
+    free = SHARED_BYTES - CONSUMER_ROWS * (width * 2 + KEYS * 2 + 4) - sums
+    return Blocks(KEYS, min(free // (KEYS * width * 2), 6), 1)
+
+
+_NAME = "attention_mla"
+
+
+class _Problem(NamedTuple):
+    """The inputs, checked; with pages, the cache has the shape that it is to the queries."""
+
+    q: Operand
+    cache: Operand
+    v_dim: int
+
+    @classmethod
+    def of(cls, q: Any, cache: Any, lengths: Any, pages: Any, v_dim: int) -> _Problem:
+        queries, rows = operand(_NAME, "q", q), operand(_NAME, "cache", cache)
+        if pages is not None:
+            (rows,) = paged(queries, (rows,), operand(_NAME, "pages", pages))
+        check_types((queries, rows), DTYPES)
+        for each in (queries, rows):
+            if len(each.shape) != 4:
+                raise ValueError(f"{each.what}: expected (batch, heads, length, head dim), got the shape {each.shape}")
+        batch, _, _, dim = queries.shape
+        if dim % DIM_STEP or not 0 < dim <= MAX_DIM:
+            raise ValueError(
+                f"{queries.what}: expected rows of a multiple of {DIM_STEP} elements, up to {MAX_DIM}, got {dim}"
+            )
+        check_shape(rows, (batch, 1, rows.shape[2], dim), "batch and dim of 'q', and one head")
+        if not rows.shape[2]:
+            raise ValueError(f"{rows.what}: expected at least one key, got the shape {rows.shape}")
+        most = min(dim, MAX_V_DIM)
+        if v_dim % V_DIM_STEP or not 0 < v_dim <= most:
+            raise ValueError(
+                f"{_NAME}: argument 'v_dim': expected a multiple of {V_DIM_STEP}, up to {most}, got {v_dim}"
+            )
+        check_queries(queries, lengths)
+        return cls(queries, rows, v_dim)
+
+
+def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
+    q, cache, out, lengths, pages = tensors
+    v_dim, *rest = settings
+    problem = _Problem.of(q, cache, lengths, pages, v_dim)
+    if out is None:
+        out = empty(problem.q, (*problem.q.shape[:3], v_dim))
+    named = {"q": q, "cache": cache, "out": out, "lengths": lengths, "pages": pages}
+    if 0 in problem.q.shape:
+        return Prepared(named)
+    launches = _launches(problem, cache, out, lengths, pages, (rest[0], rest[1]), None, None)
+    return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
+
+
+ATTENTION_MLA = PlannedFunction(_NAME, _prepare, results=2, operator=operator_attention_mla.ATTENTION_MLA)
+
+
+def _launches(
+    problem: _Problem, cache: Any, out: Any, lengths: Any, pages: Any, settings: tuple[float, bool],
+    splits: int | None, programs: int | None,
+) -> Launches:  # fmt: skip
+    scale, causal = settings
+    queries, v_dim = problem.q, problem.v_dim
+    batch, heads, count, dim = queries.shape
+    length = problem.cache.shape[2]
+    result = operand(_NAME, "out", out)
+    check_types((queries, result), DTYPES)
+    check_shape(result, (batch, heads, count, v_dim), "that of 'q', with v_dim elements")
+    check_rows(queries, count)
+    check_columns(queries, result)
+    factor = factor_of(_NAME, scale, dim)
+    check_hopper(_NAME, queries)
+
+    blocks = blocks_for(dim)
+    page = blocks.keys if pages is None else int(cache.shape[2])
+    part = min(page, blocks.keys)
+    tiles = -(-count * heads // CONSUMER_ROWS)
+    programs = programs or multiprocessors(queries)
+    splits = splits or splits_for(batch * tiles, -(-length // blocks.keys), programs)
+    items, rows = batch * tiles * splits, batch * heads * count
+    sums = empty(queries, (splits * rows * (v_dim + 2),), "fp32") if splits > 1 else None
+    unit = unit_of_rows(queries, result)
+    arguments = {
+        "q_ptr": queries.value,
+        "k_desc": described_heads(operand(_NAME, "cache", cache), part, PIECE),
+        "out_ptr": out,
+        "sums_ptr": sums,
+        "lengths_ptr": lengths,
+        "table_ptr": pages,
+        "sm_scale": factor,
+        **strides_of("q", queries, unit),
+        **strides_of("out", result, unit),
+        "ITEMS": items,
+        "TILES": tiles,
+        "SPLITS": splits,
+        "GROUP": heads,
+        "QUERIES": count,
+        "KEYS": length,
+        "TOTAL_ROWS": rows,
+        "DIM": dim // unit,
+        "V_DIM": v_dim // unit,
+    }
+    constexprs = {
+        "BLOCK_N": blocks.keys,
+        "NUM_STAGES": blocks.stages,
+        "PIECE": PIECE,
+        "PIECES": -(-dim // PIECE),
+        "HALF_PIECES": v_dim // V_DIM_STEP,
+        "CAUSAL": causal,
+        "DIRECT": splits == 1,
+        "PAGE": page,
+        "PART": part,
+        "UNIT": unit,
+    }
+    aligned = ("q_ptr", "out_ptr", "sums_ptr") if unit > 1 else ()
+    first = Launch.of(mla_kernel, (min(items, programs),), arguments, constexprs, queries.device, _SOURCES, aligned)
+    if sums is None:
+        return Launches((first,))
+    return Launches((first, merged(queries, result, sums, splits, unit, _SOURCES)), sums)
+
+
+_SOURCES = {
+    "q_ptr": "q", "k_desc": "cache", "out_ptr": "out", "sums_ptr": WORKSPACE, "lengths_ptr": "lengths",
+    "table_ptr": "pages",
+}  # fmt: skip

@@ -1,0 +1,172 @@
+"""What a consumer of `device` does with the blocks of keys of a tile, once it has the first scores.
+
+Two ways. `overlapped_blocks` issues S(n) before P(n - 1) V(n - 1), and waits for the first alone: a softmax begins
+while the second product is in flight. That takes registers of S, of P and of the sums at once: 2 consumers of 240.
+`drained_blocks` waits for P(n - 1) V(n - 1) before it issues S(n), which takes the registers of the probabilities; the
+other consumers keep the tensor cores busy: 3 of 160 registers fit, at head dimension 128 as well.
+
+Both return the sums, the rows' maxima and totals, and the stage and phase that follow.
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.kernels.attention.pieces import as_matrix
+from tlx_xdsl.kernels.rings import call_next, next_place, wait_for_turn
+
+P_BITS = tl.constexpr(8)
+"""Probabilities are multiplied by 2 ** P_BITS; e4m3 ends at 448."""
+
+
+@tlx_xdsl.jit
+def first_weights(scores, scale):
+    """Probabilities times 2 ** P_BITS before the division, their rows' maximum (scaled) and sum."""
+    m = tl.max(scores, 1) * scale
+    p = tl.math.exp2(scores * scale - (m - P_BITS)[:, None])
+    return p, m, tl.sum(p, 1)
+
+
+@tlx_xdsl.jit
+def next_weights(scores, scale, m, total):
+    """The same for another block, with the factor that rescales what was computed before.
+
+    The sum stands before that factor, as in `attention_scores.next_softmax`.
+    """
+    m_new = tl.maximum(m, tl.max(scores, 1) * scale)
+    p = tl.math.exp2(scores * scale - (m_new - P_BITS)[:, None])
+    block_total = tl.sum(p, 1)
+    alpha = tl.math.exp2(m - m_new)
+    return p, m_new, total * alpha + block_total, alpha
+
+
+@tlx_xdsl.jit
+def rounded(p, dtype: tl.constexpr):
+    """P in 8 bits, its columns in the order of V's keys: the left operand of P V."""
+    split = tl.reshape(p, (p.shape[0], p.shape[1] // 16, 2, 4, 2))
+    return tl.reshape(tl.permute(split, (0, 1, 3, 2, 4)), p.shape).to(dtype)
+
+
+@tlx_xdsl.jit
+def halves(x):
+    """A matrix's even and odd columns."""
+    return tl.split(tl.reshape(x, (x.shape[0], x.shape[1] // 2, 2)))
+
+
+@tlx_xdsl.jit
+def halves_of_words(p, dtype: tl.constexpr):
+    """`rounded`, as the lower and the upper halves of words of four."""
+    low, high = halves(rounded(p, dtype).to(tl.uint8, bitcast=True))
+    return halves(low.to(tl.uint16) | (high.to(tl.uint16) << 8))
+
+
+@tlx_xdsl.jit
+def packed(low, high):
+    """The words of `halves_of_words`, to be called when the tensor cores have read the last ones.
+
+    Carried from step to step as bytes, each would have to be taken out of a register and put into another. The PTX is
+    not pure, which keeps it where it stands: else ptxas of Triton 3.6 and 3.7 lets each wgmma wait for the one before.
+    """
+    return tl.inline_asm_elementwise("mov.b32 $0, {$1, $2};", "=r,h,h", [low, high], tl.uint32, False, 1)
+
+
+@tlx_xdsl.jit
+def as_operand(words, dtype: tl.constexpr):
+    """What `packed` gave, as the left operand of P V.
+
+    PTX makes four bytes of a word that comes four times: no other operation does, and the four are one register.
+    """
+    pairs = tl.join(words, words)
+    fours = tl.reshape(tl.join(pairs, pairs), (words.shape[0], words.shape[1] * 4))
+    return tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r,r,r,r", [fours], dtype, True, 4)
+
+
+@tlx_xdsl.jit
+def overlapped_blocks(
+    q_tile, k, v, barriers, weights, m, total, scale, num_blocks, stage, phase,
+    dtype: tl.constexpr, HEAD_DIM: tl.constexpr, NUM_STAGES: tl.constexpr, EXACT: tl.constexpr,
+    c: tl.constexpr, CONSUMERS: tl.constexpr,
+):  # fmt: skip
+    """All blocks, each softmax beside the product of the block before. P is carried from step to step, as words."""
+    k_full, v_full, k_empty, v_empty, _ = barriers
+    acc = tl.zeros((weights.shape[0], HEAD_DIM), tl.float32)
+    alpha = tl.zeros_like(m)  # of EXACT: what `acc` still has to be multiplied by
+    p = packed(*halves_of_words(weights, dtype))
+    for _ in range(1, num_blocks):
+        v_stage = stage
+        v_phase = phase
+        stage, phase = next_place(stage, phase, NUM_STAGES)
+        left = as_operand(p, dtype)
+        tlx.barrier_wait(k_full[stage], phase)
+        wait_for_turn(c, CONSUMERS)
+        scores = tlx.async_dot(q_tile, tlx.local_trans(as_matrix(k[stage])))
+        tlx.barrier_wait(v_full[v_stage], v_phase)
+        values = tlx.local_trans(as_matrix(v[v_stage]))
+        product = tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
+        call_next(c, CONSUMERS)
+        scores = tlx.async_dot_wait(1, scores)
+        tlx.barrier_arrive(k_empty[stage])
+        weights, m, total, block_alpha = next_weights(scores, scale, m, total)
+        low, high = halves_of_words(weights, dtype)
+        product = tlx.async_dot_wait(0, product)
+        p = packed(low, high)
+        tlx.barrier_arrive(v_empty[v_stage])
+        if EXACT:
+            acc = acc * alpha[:, None] + product
+            alpha = block_alpha
+        else:
+            acc = product * block_alpha[:, None]
+    acc = last_block(as_operand(p, dtype), v, barriers, acc, alpha, stage, phase, EXACT)
+    stage, phase = next_place(stage, phase, NUM_STAGES)
+    return acc, m, total, stage, phase
+
+
+@tlx_xdsl.jit
+def drained_blocks(
+    q_tile, k, v, barriers, weights, m, total, scale, num_blocks, stage, phase,
+    dtype: tl.constexpr, HEAD_DIM: tl.constexpr, NUM_STAGES: tl.constexpr, EXACT: tl.constexpr,
+    c: tl.constexpr, CONSUMERS: tl.constexpr,
+):  # fmt: skip
+    """All blocks, one product after the other."""
+    k_full, v_full, k_empty, v_empty, _ = barriers
+    acc = tl.zeros((weights.shape[0], HEAD_DIM), tl.float32)
+    alpha = tl.zeros_like(m)
+    for _ in range(1, num_blocks):
+        left = rounded(weights, dtype)
+        tlx.barrier_wait(v_full[stage], phase)
+        values = tlx.local_trans(as_matrix(v[stage]))
+        wait_for_turn(c, CONSUMERS)
+        product = tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
+        product = tlx.async_dot_wait(0, product)
+        tlx.barrier_arrive(v_empty[stage])
+        acc = acc * alpha[:, None] + product if EXACT else product
+        stage, phase = next_place(stage, phase, NUM_STAGES)
+        tlx.barrier_wait(k_full[stage], phase)
+        scores = tlx.async_dot(q_tile, tlx.local_trans(as_matrix(k[stage])))
+        call_next(c, CONSUMERS)
+        scores = tlx.async_dot_wait(0, scores)
+        tlx.barrier_arrive(k_empty[stage])
+        weights, m, total, block_alpha = next_weights(scores, scale, m, total)
+        if EXACT:
+            alpha = block_alpha
+        else:
+            acc = acc * block_alpha[:, None]
+    acc = last_block(rounded(weights, dtype), v, barriers, acc, alpha, stage, phase, EXACT)
+    stage, phase = next_place(stage, phase, NUM_STAGES)
+    return acc, m, total, stage, phase
+
+
+@tlx_xdsl.jit
+def last_block(left, v, barriers, acc, alpha, stage, phase, EXACT: tl.constexpr):
+    """The sums with those of the last block. Q of the tile is read no more."""
+    _, v_full, _, v_empty, q_empty = barriers
+    tlx.barrier_arrive(q_empty)
+    tlx.barrier_wait(v_full[stage], phase)
+    values = tlx.local_trans(as_matrix(v[stage]))
+    product = tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
+    product = tlx.async_dot_wait(0, product)
+    tlx.barrier_arrive(v_empty[stage])
+    return acc * alpha[:, None] + product if EXACT else product

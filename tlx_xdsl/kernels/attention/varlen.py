@@ -1,0 +1,293 @@
+"""Attention forward of sequences of many lengths in one tensor: `attention_varlen(q, k, v, cu_seqlens)`.
+
+Tensors are (rows of all sequences, heads, head dim), in any order of memory whose last dimension is contiguous, such as
+parts of one (rows, 3, heads, dim). Prefix sums on the GPU say where sequences begin and end: the host never waits for
+them, and a plan or a captured graph serves all sums. The kernel is in `varlen_device`.
+
+    out = attention_varlen(q, k, v, cu_seqlens, causal=True)
+    out, lse = attention_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, return_lse=True)
+
+Types, head dimensions and options are those of `attention_forward`. There is no gradient yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tlx_xdsl.kernels.attention.config import CONSUMER_ROWS, AttentionConfig
+from tlx_xdsl.kernels.attention.operands import DTYPES, check_heads, factor_of
+from tlx_xdsl.kernels.attention.options import (
+    OPTION_SOURCES,
+    Options,
+    check_sinks,
+    config_for,
+    limits_of,
+    named_tensors,
+    read_options,
+    score_arguments,
+)
+from tlx_xdsl.kernels.attention.varlen_device import attention_varlen as varlen_kernel, clear_counter
+from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, multiprocessors
+from tlx_xdsl.kernels.calls.operands import (
+    TMA_ALIGNMENT,
+    Operand,
+    check_alignment,
+    check_places,
+    check_shape,
+    check_types,
+    describe,
+    empty,
+    operand,
+    row_strides,
+)
+from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
+from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
+from tlx_xdsl.kernels.gemm.grouped.operands import LARGEST_EXTENT, MAX_ROWS
+from tlx_xdsl.kernels.operators import attention_varlen as operator_attention_varlen
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+
+CACHED_BYTES = 16 << 20
+"""K and V of the heads that take their tiles in turn: a third of the L2 cache, which all programs use at once."""
+
+COUNTERS = 4
+"""Numbers of 32 bits for the counter of tiles, of which the first is used."""
+
+
+def attention_varlen(
+    q: Any,
+    k: Any,
+    v: Any,
+    cu_seqlens_q: Any,
+    cu_seqlens_k: Any = None,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    window: tuple[int | None, int | None] | None = None,
+    align: str = "top-left",
+    softcap: float | None = None,
+    sinks: Any = None,
+    score_mod: Any = None,
+    score_args: Sequence[Any] = (),
+    out: Any = None,
+    return_lse: bool = False,
+    config: AttentionConfig | None = None,
+) -> Any:
+    """Return `attention_forward` of each sequence: its queries see its own keys only.
+
+    q: (rows, heads, dim); k, v: (rows of keys, heads of k and v, dim). Sequence i has the rows cu_seqlens_q[i] to
+    cu_seqlens_q[i + 1], and the keys that `cu_seqlens_k` says, by default the same; both are int32, have one number
+    more than there are sequences, begin with 0 and do not fall. Sequences may be empty; a query without keys gives 0.
+    Rows after the last sequence are not written. With `return_lse` the result is (out, lse), of (heads, rows). The
+    numbers of queries and keys that `score_mod` takes, and those of `window`, count from the start of a sequence; its
+    batch is the number of the sequence.
+
+    Raises as `attention_forward` does, and TypeError for sums that are not int32.
+    """
+    options, tensors = read_options(_NAME, causal, window, align, softcap, score_mod, score_args)
+    keys = cu_seqlens_q if cu_seqlens_k is None else cu_seqlens_k
+    out, lse = ATTENTION_VARLEN(
+        (q, k, v, out, None, cu_seqlens_q, keys, sinks, *tensors), (options, scale, config)
+    )  # fmt: skip
+    return (out, lse) if return_lse else out
+
+
+def attention_varlen_launch(
+    q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any, out: Any, lse: Any,
+    *, scale: float | None = None, sinks: Any = None, score_args: Sequence[Any] = (),
+    config: AttentionConfig | None = None, programs: int | None = None, **options: Any,
+) -> Launches:  # fmt: skip
+    """The launches of `varlen`, to be bound once and repeated; no extent may be 0.
+
+    `lse` is contiguous. `programs` is how many share the tiles, by default the GPU's multiprocessors. `options` are
+    `causal`, `window`, `align`, `softcap` and `score_mod`. Raises as `varlen` does.
+    """
+    given: dict[str, Any] = {"causal": False, "window": None, "align": "top-left", "softcap": None, "score_mod": None}
+    given |= options
+    asked, tensors = read_options(_NAME, score_args=score_args, **given)
+    return _launches((q, k, v, out, lse, cu_seqlens_q, cu_seqlens_k, sinks, *tensors), asked, scale, config, programs)
+
+
+_NAME = "attention_varlen"
+
+
+def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
+    q, k, v, out, lse, q_sums, k_sums, sinks, *score_tensors = tensors
+    options, scale, config = settings
+    problem = _read(q, k, v, q_sums, k_sums)
+    rows, heads, _ = problem.q.shape
+    if out is None:
+        out = empty(problem.q, (rows, heads, problem.v.shape[2]))
+    if lse is None:
+        lse = empty(problem.q, (heads, rows), "fp32")
+    named = {"q": q, "k": k, "v": v, "out": out, "lse": lse, "q_sums": q_sums, "k_sums": k_sums, "sinks": sinks}
+    named |= named_tensors(options, score_tensors)
+    if 0 in problem.q.shape or not problem.sequences:
+        return Prepared(named)
+    given = (q, k, v, out, lse, q_sums, k_sums, sinks, *score_tensors)
+    launches = _launches(given, options, scale, config, None)
+    return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
+
+
+ATTENTION_VARLEN = PlannedFunction(
+    _NAME, _prepare, results=slice(3, 5), operator=operator_attention_varlen.ATTENTION_VARLEN
+)
+
+
+class _Problem(NamedTuple):
+    q: Operand
+    k: Operand
+    v: Operand
+    sequences: int
+
+
+def _read(q: Any, k: Any, v: Any, q_sums: Any, k_sums: Any) -> _Problem:
+    """The inputs, checked."""
+    heads = [operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v))]
+    for each in heads:
+        if len(each.shape) != 3:
+            raise ValueError(f"{each.what}: expected (rows, heads, head dim), got the shape {each.shape}")
+        if each.shape[0] * each.shape[1] > LARGEST_EXTENT or each.shape[0] > MAX_ROWS:
+            raise ValueError(f"{each.what}: expected at most {MAX_ROWS} rows, got {each.shape[0]}")
+    check_heads(_as_batch(heads[0]), _as_batch(heads[1]), _as_batch(heads[2]))
+    sums = [operand(_NAME, name, value) for name, value in (("cu_seqlens_q", q_sums), ("cu_seqlens_k", k_sums))]
+    for each in sums:
+        if each.dtype != "i32":
+            raise TypeError(f"{each.what}: expected elements of type int32, got {each.value.dtype}")
+        if len(each.shape) != 1 or not each.shape[0] or (each.shape[0] > 1 and each.strides != (1,)):
+            raise ValueError(
+                f"{each.what}: expected one contiguous dimension with elements, got the shape {each.shape} and the "
+                f"strides {each.strides}"
+            )
+    check_places((heads[0], *sums))
+    check_shape(sums[1], sums[0].shape, "that of 'cu_seqlens_q'")
+    return _Problem(heads[0], heads[1], heads[2], sums[0].shape[0] - 1)
+
+
+def _as_batch(each: Operand) -> Operand:
+    """(rows, heads, dim) as (1, heads, rows, dim)."""
+    rows, heads, dim = each.shape
+    row, head, element = each.strides
+    return Operand(
+        each.function, each.name, each.value, (1, heads, rows, dim), (row * rows, head, row, element), each.dtype,
+        each.device,
+    )  # fmt: skip
+
+
+def _strides(each: Operand) -> tuple[int, int]:
+    """The elements from row to row, and from head to head. Raises ValueError for memory that TMA can't read."""
+    check_alignment(each)
+    strides = row_strides(each)
+    if strides is None:
+        raise ValueError(
+            f"{each.what}: expected heads that are contiguous and start at multiples of {TMA_ALIGNMENT} bytes "
+            f"({TMA_ALIGNMENT // each.element_bytes} elements), got the strides {each.strides}"
+        )
+    return strides[0], strides[1]
+
+
+def _described(each: Operand, rows: int, columns: int) -> TensorDescriptor:
+    """A descriptor of the rows of all sequences."""
+    count, heads, dim = each.shape
+    row, head = _strides(each)
+    return describe(each.value, (1, heads, count, dim), (count * row, head, row, 1), (1, 1, rows, columns))
+
+
+def _ragged(each: Operand, rows: int, columns: int) -> TensorDescriptor:
+    """A descriptor of rows that are cut where a sequence ends; `gemm/grouped/parts` explains its numbers."""
+    _, heads, dim = each.shape
+    row, head = _strides(each)
+    shape = (LARGEST_EXTENT, LARGEST_EXTENT, heads, MAX_ROWS, dim)
+    return describe(each.value, shape, ((1 << 34) - row, row, head, row, 1), (1, 1, 1, rows, columns))
+
+
+def heads_together(heads: int, group: int, keys: int, row_bytes: int) -> int:
+    """How many heads take their tiles in turn, of sequences of so many keys: as many as the cache holds.
+
+    They divide all heads. `row_bytes` are those of a row of K and of V.
+    """
+    fitting = [
+        count
+        for count in range(1, heads + 1)
+        if heads % count == 0 and -(-count // group) * keys * row_bytes <= CACHED_BYTES
+    ]
+    return max(fitting, default=1)
+
+
+def _launches(
+    tensors: tuple[Any, ...],
+    options: Options,
+    scale: float | None,
+    config: AttentionConfig | None,
+    programs: int | None,
+) -> Launches:
+    q, k, v, out, lse, q_sums, k_sums, sinks, *score_tensors = tensors
+    problem = _read(q, k, v, q_sums, k_sums)
+    rows, heads, dim = problem.q.shape
+    keys, kv_heads, v_dim = problem.v.shape
+    result, sums = operand(_NAME, "out", out), operand(_NAME, "lse", lse)
+    check_types((problem.q, result), DTYPES)
+    check_shape(result, (rows, heads, v_dim), "that of 'q', with the head dim of 'v'")
+    check_shape(sums, (heads, rows), "heads and rows of 'q'")
+    if sums.dtype != "fp32":
+        raise TypeError(f"{sums.what}: expected elements of type fp32, got {sums.value.dtype}")
+    if sinks is not None:
+        check_sinks(_as_batch(problem.q), sinks)
+    factor = factor_of(_NAME, scale, dim)
+    check_hopper(_NAME, problem.q)
+
+    lower, upper = limits_of(options)
+    is_causal = upper == 0 and options.align == "top-left"
+    group, sequences = heads // kv_heads, problem.sequences
+    chosen = config or config_for(options, is_causal, dim, v_dim, -(-rows // sequences))
+    pieces, v_pieces = chosen.pieces(dim, v_dim)
+    counter = empty(problem.q, (COUNTERS,), "fp32")
+    arguments = {
+        "q_desc": _described(problem.q, CONSUMER_ROWS, pieces.elements),
+        "k_desc": _described(problem.k, chosen.block_n, pieces.elements),
+        "v_desc": _ragged(problem.v, chosen.block_n, v_pieces.elements),
+        "o_desc": _ragged(result, CONSUMER_ROWS, v_pieces.elements),
+        "lse_ptr": lse,
+        "q_sums_ptr": q_sums,
+        "k_sums_ptr": k_sums,
+        "counter_ptr": counter,
+        "sm_scale": factor,
+        "Q_ROWS": rows,
+        "K_ROWS": keys,
+        "SEQUENCES": sequences,
+        "HEADS": heads,
+        "GROUP": group,
+        "HEADS_TOGETHER": heads_together(heads, group, -(-keys // sequences), (dim + v_dim) * 2),
+        "lower": lower,
+        "upper": None if is_causal else upper,
+        "softcap": options.softcap,
+        "sinks_ptr": sinks,
+        **score_arguments(problem.q, options, score_tensors),
+    }
+    constexprs = {
+        "CONSUMERS": chosen.consumers,
+        "REGISTERS": chosen.registers,
+        "BLOCK_N": chosen.block_n,
+        "NUM_STAGES": chosen.stages,
+        "PIECE": pieces.elements,
+        "PIECES": pieces.number,
+        "V_PIECE": v_pieces.elements,
+        "V_PIECES": v_pieces.number,
+        "O_IN_Q": chosen.is_o_in_q(dim, v_dim),
+        "CAUSAL": is_causal,
+        "BOTTOM_RIGHT": options.align == "bottom-right" and not (lower is None and upper is None),
+        "SCORE_MOD": options.score_mod,
+    }
+    # Each sequence may end in a tile that is not full.
+    tiles = (rows // chosen.block_m + sequences) * heads
+    grid = (min(tiles, programs or chosen.resident * multiprocessors(problem.q)),)
+    device = problem.q.device
+    before = Launch(clear_counter, (1,), {"counter_ptr": counter}, {}, device, num_warps=1, sources=_SOURCES)
+    main = Launch.of(varlen_kernel, grid, arguments, constexprs, device, _SOURCES, maxnreg=chosen.maxnreg)
+    return Launches((before, main), counter)
+
+
+_SOURCES = {
+    "q_desc": "q", "k_desc": "k", "v_desc": "v", "o_desc": "out", "lse_ptr": "lse", "q_sums_ptr": "q_sums",
+    "k_sums_ptr": "k_sums", "counter_ptr": WORKSPACE, **OPTION_SOURCES,
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Calls of kernels: operands, launches, plans that repeat, memory for each stream."""

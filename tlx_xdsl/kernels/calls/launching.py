@@ -1,0 +1,171 @@
+"""Launches of kernels: on the GPU where their tensors are, or in the interpreter for what is in the CPU's memory."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tlx_xdsl.kernels.calls.operands import Operand, torch_module
+from tlx_xdsl.runtime.driver.host_values import ALIGNED, signature_of
+from tlx_xdsl.runtime.kernel import Kernel
+
+if TYPE_CHECKING:
+    from tlx_xdsl.runtime.launch.launcher import Launcher
+    from tlx_xdsl.runtime.launch.movable import MovableLaunch
+    from tlx_xdsl.runtime.simulate.interpret import Interpretation
+
+INTERPRETED_PROGRAMS = 4
+"""Multiprocessors of the CPU, so to speak: persistent kernels take several tiles each, as on a GPU."""
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """A kernel with its arguments, ready to run as often as wanted.
+
+    `grid` are programs along x, y and z; `constexprs` and `arguments` are by name, the latter in the order of the
+    kernel's parameters. `device` is torch's device, None for the interpreter. `sources` says for plans (`plans`) which
+    of the function's tensors each tensor or descriptor among the arguments is of, by name; names of arguments that this
+    launch does not have are passed over.
+    """
+
+    kernel: Kernel
+    grid: tuple[int, ...]
+    arguments: Mapping[str, Any]
+    constexprs: Mapping[str, Any]
+    device: Any
+    num_warps: int = 4
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    """CTAs of a cluster along x, y and z."""
+    launch_pdl: bool = False
+    """Whether it may start before the launch ahead of it on the stream has ended (programmatic dependent launch)."""
+
+    maxnreg: int | None = None
+    """Registers of each thread at the launch, where fewer than a program could have let more programs be resident."""
+
+    aligned: tuple[str, ...] = ()
+    """Arguments whose addresses are multiples of 16 bytes at every launch: the kernel is compiled for that."""
+
+    @classmethod
+    def of(
+        cls, kernel: Any, grid: tuple[int, ...], values: Mapping[str, Any], constants: Mapping[str, Any],
+        device: Any, sources: Mapping[str, str], aligned: tuple[str, ...] = (), maxnreg: int | None = None,
+        num_warps: int = 4,
+    ) -> Launch:  # fmt: skip
+        """A launch with `values` in any order, of which those that are None are constants."""
+        order = {name: at for at, name in enumerate(kernel.arg_names)}
+        there = {name: values[name] for name in sorted(values, key=order.__getitem__) if values[name] is not None}
+        absent = {name: None for name, value in values.items() if value is None}
+        constexprs = {**constants, **absent}
+        return cls(kernel, grid, there, constexprs, device, num_warps, sources, aligned=aligned, maxnreg=maxnreg)
+
+    @property
+    def signature(self) -> dict[str, str]:
+        """The types of the arguments, in Triton's spelling."""
+        types = {name: str(signature_of(name, value)) for name, value in self.arguments.items()}
+        return {name: f"{type_}:{ALIGNED}" if name in self.aligned else type_ for name, type_ in types.items()}
+
+    def bind(self) -> Callable[[], Any]:
+        """A function that runs the kernel each time that it is called, on the stream that is current now.
+
+        The tensors are kept alive and must stay where they are. Compiles the kernel when it is new.
+
+        Raises CompilationError when it can't be compiled, and what the CUDA driver has against the launch.
+        """
+        if self.device is None:
+            return self.interpret
+        torch = torch_module()
+        with torch.cuda.device(self.device):
+            stream = torch.cuda.current_stream().cuda_stream
+            return self._loadable().bind(self.grid, *self.arguments.values(), stream=stream)
+
+    def movable(self) -> MovableLaunch:
+        """The launch on the GPU that is current, without its tensors: see `Launcher.movable`.
+
+        Raises CompilationError for a kernel that can't be compiled, RuntimeError for one that is not loaded while a
+        CUDA graph is captured, and what the CUDA driver has against the launch.
+        """
+        return self._loadable().movable(self.grid, *self.arguments.values())
+
+    def _loadable(self) -> Launcher:
+        """The kernel's launcher, where it can be loaded now if it is not. Compiles the kernel when it is new."""
+        from tlx_xdsl.runtime.jit.graph_capture import refuse_while_capturing
+
+        types, constants = tuple(self.signature.items()), tuple(self.constexprs.items())
+        launcher = _launcher(
+            self.kernel, types, constants, self.num_warps, self.cluster, self.launch_pdl, self.maxnreg
+        )  # fmt: skip
+        if not launcher.is_loaded():
+            refuse_while_capturing(self.kernel.source.name)
+        return launcher
+
+    def interpret(self, **options: Any) -> Interpretation:
+        """Run the kernel in the interpreter; `options` are those of `tlx_xdsl.interpret`."""
+        from tlx_xdsl.runtime.simulate.interpret import interpret
+
+        wanted = {"num_warps": self.num_warps, "cluster": self.cluster, **options}
+        return interpret(self.kernel, self.grid, **self.arguments, **self.constexprs, options=wanted)
+
+
+@dataclass(frozen=True)
+class Launches:
+    """Launches that follow each other on a stream, and the memory that they share while they run (None for none)."""
+
+    parts: tuple[Launch, ...]
+    workspace: Any = None
+
+    def bind(self) -> Callable[[], Any]:
+        """A function that runs them, as `Launch.bind`."""
+        bound = [part.bind() for part in self.parts]
+        if len(bound) == 1:
+            return bound[0]
+
+        def launch() -> None:
+            for each in bound:
+                each()
+
+        return launch
+
+    def interpret(self, **options: Any) -> Interpretation:
+        """Run them in the interpreter; `options` are those of `tlx_xdsl.interpret`."""
+        results = [part.interpret(**options) for part in self.parts]
+        warnings = tuple(warning for result in results for warning in result.warnings)
+        return replace(results[-1], warnings=warnings)
+
+
+@functools.cache
+def _launcher(
+    kernel: Kernel,
+    signature: tuple[tuple[str, str], ...],
+    constexprs: tuple[tuple[str, Any], ...],
+    num_warps: int,
+    cluster: tuple[int, int, int],
+    launch_pdl: bool,
+    maxnreg: int | None,
+) -> Launcher:
+    from tlx_xdsl.runtime.build import build
+
+    options: dict[str, Any] = {"cluster": cluster, "launch_pdl": launch_pdl, "maxnreg": maxnreg}
+    return build(kernel, dict(signature), dict(constexprs), num_warps=num_warps, **options)
+
+
+def multiprocessors(each: Operand) -> int:
+    """Multiprocessors of the GPU where an operand is."""
+    if each.device is None:
+        return INTERPRETED_PROGRAMS
+    return int(torch_module().cuda.get_device_properties(each.device).multi_processor_count)
+
+
+def check_hopper(function: str, each: Operand) -> None:
+    """Refuse a GPU for which the kernels of this package are not made. Raises RuntimeError."""
+    if each.device is None:
+        return
+    torch = torch_module()
+    capability = torch.cuda.get_device_capability(each.device)
+    if capability != (9, 0):
+        raise RuntimeError(
+            f"{function}: expected a GPU of compute capability 9.0 (Hopper), got {capability[0]}.{capability[1]}: "
+            f"{torch.cuda.get_device_name(each.device)}"
+        )

@@ -1,0 +1,105 @@
+"""The plans that a function used last, each with a question in C whether a call is one of its calls.
+
+A key in Python has seven entries for each tensor, which are asked for, put together and hashed in some 0.9 us. torch
+has one call for most of them and for all tensors, some 0.15 us for each: `TensorGuards.check`, with which torch.compile
+finds whether a program of its own is for these arguments. It compares the class of each tensor, its shape, strides,
+type and device, whether it wants a gradient, and what torch's dispatcher would do with it in this thread, so that a
+call within a transformation is another one, too. Left are the options, which tensors are not there, the alignment, and
+whether gradients are recorded.
+
+A tensor that is given twice is what `check` takes for another call: each time that it comes it is in another group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from tlx_xdsl.kernels.calls.operands import torch_module
+from tlx_xdsl.kernels.calls.plans import NOWHERE, Plan
+from tlx_xdsl.kernels.calls.recorded import Recorded
+
+MAX_RECENT = 8
+"""Plans of a function that are asked before the key is made: a call that is of none of them loses 0.2 us with each."""
+
+
+class Recent:
+    """A plan, and whether a call is for it. Threads may share it.
+
+    Made of a call's tensors and options and of the addresses of the tensors, NOWHERE where there is none.
+    """
+
+    __slots__ = ("_addresses", "_alignments", "_checks", "_grad_is_enabled", "_is_recorded", "_options", "plan")
+
+    def __init__(
+        self,
+        plan: Plan | Recorded,
+        tensors: Sequence[Any],
+        options: tuple[Any, ...],
+        addresses: list[int],
+    ):
+        torch = torch_module()
+        guards = torch._C._dynamo.guards.TensorGuards
+        self.plan = plan
+        self._options = options
+        self._addresses = addresses
+        self._alignments = _alignments(addresses)
+        # Some versions of torch compare what is wanted of a gradient, others what would be if they were recorded.
+        wants_gradients = any(each is not None and each.requires_grad for each in tensors)
+        self._grad_is_enabled: Callable[[], bool] | None = torch.is_grad_enabled if wants_gradients else None
+        self._is_recorded: bool = torch.is_grad_enabled()
+        self._checks: list[tuple[Callable[[Any], Any], Callable[..., bool]]] = []
+        for places in _groups(tensors):
+            # One place alone gives a tuple, too.
+            pick = itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1))
+            guard = guards(*pick(tensors), dynamic_dims_sizes=None, dynamic_dims_strides=None)
+            self._checks.append((pick, guard.check))
+
+    def is_of(self, tensors: tuple[Any, ...], options: tuple[Any, ...], addresses: list[int]) -> bool:
+        """Whether a call with these tensors, at these addresses, is for the plan."""
+        if len(addresses) != len(self._addresses):
+            return False
+        for pick, check in self._checks:
+            if not check(*pick(tensors)):
+                return False
+        if self._grad_is_enabled is not None and self._grad_is_enabled() != self._is_recorded:
+            return False
+        if addresses != self._addresses:
+            if _alignments(addresses) != self._alignments:
+                return False
+            # Whoever reads this in another thread finds addresses of the same alignments, these or those.
+            self._addresses = addresses
+        try:
+            return options == self._options
+        except (RuntimeError, ValueError):
+            # Arrays among the options have no answer.
+            return False
+
+
+def can_be_asked(torch: Any, tensors: Sequence[Any]) -> bool:
+    """Whether there may be a Recent of these tensors: they are torch's, of a version that has what is asked."""
+    has_guards = hasattr(torch._C._dynamo.guards, "TensorGuards")
+    return has_guards and all(each is None or isinstance(each, torch.Tensor) for each in tensors)
+
+
+def _alignments(addresses: list[int]) -> list[int]:
+    """Where each address lies between multiples of 16, and where there is none."""
+    return [each & _ALIGNMENT for each in addresses]
+
+
+_ALIGNMENT = NOWHERE << 62 | 15
+"""The bits of an address that this depends on: those that only NOWHERE has, and the last ones."""
+
+
+def _groups(tensors: Sequence[Any]) -> list[list[int]]:
+    """The places of tensors, in groups in which none comes twice."""
+    found: list[list[int]] = []
+    for place, tensor in enumerate(tensors):
+        if tensor is None:
+            continue
+        group = next((each for each in found if all(tensors[at] is not tensor for at in each)), None)
+        if group is None:
+            found.append(group := [])
+        group.append(place)
+    return found

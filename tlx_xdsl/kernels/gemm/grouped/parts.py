@@ -1,0 +1,131 @@
+"""What the grouped GEMM kernels are made of: the place of a tile, a consumer's loop, the end of a tile.
+
+Ragged descriptors. Rows of groups that follow each other are one tensor, and a group ends where only the kernel knows,
+but TMA cuts at the end of a tensor alone. So the tensor (rows, columns) is described as one of (2^31, 2^31, 2^30,
+columns) with the strides (2^34 - s, s, s, 1), s the distance of two rows in elements. Element (2^30, end, 2^30 - n + i,
+column) lies
+
+    2^30 (2^34 - s) + end s + (2^30 - n + i) s = 2^64 + (end - n + i) s
+
+elements after the first one of its column, and addresses have 64 bits: that is row end - n + i, and from i = n on the
+third coordinate is outside of its dimension, where TMA reads zeros and writes nothing. A block that begins n rows
+before the end of its group is cut there, with one descriptor for all groups. (The idea is that of
+triton.tools.ragged_tma.)
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.kernels.gemm.device import operand
+from tlx_xdsl.kernels.rings import next_place
+
+FAR = tl.constexpr(1 << 30)
+"""Rows that a ragged descriptor says that a group has."""
+
+
+@tlx_xdsl.jit
+def as_matrix(buffer):
+    """A buffer of (..., rows, columns), whose first extents are 1, as (rows, columns)."""
+    return tlx.local_reshape(buffer, buffer.shape[-2:])
+
+
+@tlx_xdsl.jit
+def cut_at(end, row, BLOCK: tl.constexpr):
+    """The first coordinates of the block of BLOCK rows at `row` in a ragged descriptor, cut at `end`.
+
+    A block that begins at the end or later is outside of the tensor wholly.
+    """
+    inside = max(min(end - row, BLOCK), 0)
+    return FAR, row + inside, FAR - inside
+
+
+@tlx_xdsl.jit
+def tile_in_group(tile, rows, tiles_n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
+    """First row and column of a tile of a group with so many rows; tiles go in columns of GROUP_M, for the L2 cache."""
+    strip = tile // (GROUP_M * tiles_n)
+    in_strip = tile - strip * (GROUP_M * tiles_n)
+    strip_m = min(tl.cdiv(rows, BLOCK_M) - strip * GROUP_M, GROUP_M)
+    tile_n = in_strip // strip_m
+    return (strip * GROUP_M + in_strip - tile_n * strip_m) * BLOCK_M, tile_n * BLOCK_N
+
+
+@tlx_xdsl.jit
+def multiply(
+    a, b, full, empty, stage, phase, num_k, a_part: tl.constexpr, b_part: tl.constexpr,
+    A_PARTS: tl.constexpr, B_PARTS: tl.constexpr, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
+    NUM_STAGES: tl.constexpr,
+):  # fmt: skip
+    """A consumer's part of a tile, over num_k >= 1 steps of the ring, and the place after them."""
+    # The first product overwrites the sums: no zeros, and no condition in the loop.
+    tlx.barrier_wait(full[stage], phase)
+    acc = tlx.async_dot(
+        operand(as_matrix(a[stage * A_PARTS + a_part]), A_COLUMNS),
+        operand(as_matrix(b[stage * B_PARTS + b_part]), B_COLUMNS),
+    )
+    before = stage
+    stage, phase = next_place(stage, phase, NUM_STAGES)
+    for _ in range(1, num_k):
+        tlx.barrier_wait(full[stage], phase)
+        acc = tlx.async_dot(
+            operand(as_matrix(a[stage * A_PARTS + a_part]), A_COLUMNS),
+            operand(as_matrix(b[stage * B_PARTS + b_part]), B_COLUMNS),
+            acc,
+        )
+        # One product stays in flight; the one before it is done, so its stage can be refilled.
+        acc = tlx.async_dot_wait(1, acc)
+        tlx.barrier_arrive(empty[before])
+        before = stage
+        stage, phase = next_place(stage, phase, NUM_STAGES)
+    acc = tlx.async_dot_wait(0, acc)
+    tlx.barrier_arrive(empty[before])
+    return acc, stage, phase
+
+
+@tlx_xdsl.jit
+def pass_on(full, empty, stage, phase, num_k, NUM_STAGES: tl.constexpr):
+    """Give num_k stages back unread, each when it has arrived: earlier, this would count for the turn before."""
+    for _ in range(num_k):
+        tlx.barrier_wait(full[stage], phase)
+        tlx.barrier_arrive(empty[stage])
+        stage, phase = next_place(stage, phase, NUM_STAGES)
+    return stage, phase
+
+
+@tlx_xdsl.jit
+def store_part(part, desc, buffer, where, IS_FREE: tl.constexpr):
+    """Store columns of a tile from registers, through a buffer that only this task uses."""
+    if not IS_FREE:
+        tlx.async_descriptor_store_wait(0)
+    tlx.local_store(as_matrix(buffer), part)
+    tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
+    tlx.async_descriptor_store(desc, buffer, where)
+
+
+@tlx_xdsl.jit
+def scaled(part, scales, column, N):
+    """Sums of columns from `column` on, times the factors of their rows and columns; the sums where there are none."""
+    if scales is None:
+        return part
+    by_rows, by_columns = scales
+    columns = column + tl.arange(0, part.shape[1])
+    return part * by_rows[:, None] * tl.load(by_columns + columns, mask=columns < N, other=0.0)[None, :]
+
+
+@tlx_xdsl.jit
+def store_tile(acc, desc, c, first, where, column, scales, N, SUBTILES: tl.constexpr, BUFFERS: tl.constexpr):
+    """Store a consumer's part of a tile in SUBTILES parts; `where` are its coordinates before the column."""
+    dtype: tl.constexpr = tlx.dtype_of(desc)
+    if SUBTILES == 1:
+        store_part(scaled(acc, scales, column, N).to(dtype), desc, c[first], (*where, column), False)
+    else:
+        PART_N: tl.constexpr = acc.shape[1] // 2
+        left, right = tl.split(tl.permute(tl.reshape(acc, (acc.shape[0], 2, PART_N)), (0, 2, 1)))
+        store_part(scaled(left, scales, column, N).to(dtype), desc, c[first], (*where, column), False)
+        column += PART_N
+        # The wait before the first part was for all stores of this task.
+        right = scaled(right, scales, column, N).to(dtype)
+        store_part(right, desc, c[first + BUFFERS - 1], (*where, column), BUFFERS == 2)

@@ -1,0 +1,75 @@
+"""The second kernel of a stream-K GEMM: the sums of each shared tile's pieces, added in the order of K, become C.
+
+A program adds a block of ROWS x COLUMNS of one tile, PIECES slots at a time: their loads are under way together. Which
+programs of `cooperative` had pieces of it follows from numbers alone, and a tile that one program had whole is
+left as it is. The workspace is read once, from the L2 cache where it fits; there is nothing to reset between launches.
+
+It is launched while the product still runs (programmatic dependent launch): the last thing that each program of that
+does is to let it start, so that it waits in place for the end.
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportAttributeAccessIssue=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+from tlx_xdsl.kernels.division import divided
+from tlx_xdsl.kernels.gemm.device import tile_offsets
+from tlx_xdsl.kernels.gemm.epilogue import vectors_at
+
+
+@tlx_xdsl.jit
+def element(row, column, stride, COLUMNS: tl.constexpr):
+    """Where the elements of rows and columns are in a matrix whose rows (or columns) are `stride` apart."""
+    if COLUMNS:
+        return row[:, None] + column[None, :].to(tl.int64) * stride
+    return row[:, None].to(tl.int64) * stride + column[None, :]
+
+
+@tlx_xdsl.jit
+def gemm_reduce(
+    w, c, row0, row1, column0, column1, matrix, M, N, c_stride, matrix_stride,
+    GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, SHARE_FACTOR, SHARE_SHIFT, STEPS, FIRST_TILE,
+    BLOCK_M: tl.constexpr, TILE_N: tl.constexpr, GROUP_M: tl.constexpr,
+    PIECES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, C_COLUMNS: tl.constexpr, TURNED: tl.constexpr,
+    EPILOGUE: tl.constexpr,
+):  # fmt: skip
+    """C = EPILOGUE(sums of the slots) for the tiles from FIRST_TILE on: programs are (tile, rows, columns)."""
+    tile = tl.program_id(0)
+    by_share = (SHARE_FACTOR, SHARE_SHIFT)
+    first_program = divided(tile * STEPS, by_share)
+    last_program = divided((tile + 1) * STEPS - 1, by_share)
+    tl.extra.cuda.gdc_wait()  # the programs of this launch are there before the product has ended
+    if first_program < last_program:
+        in_rows = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+        in_columns = tl.program_id(2) * COLUMNS + tl.arange(0, COLUMNS)
+        order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
+        off_m, off_n = tile_offsets(FIRST_TILE + tile, M, N, order, BLOCK_M, TILE_N, GROUP_M)
+        row, column = off_m + in_rows, off_n + in_columns
+        inside = (row < M)[:, None] & (column < N)[None, :]
+        place = in_rows[:, None] * TILE_N + in_columns[None, :]
+        total = tl.zeros((ROWS, COLUMNS), tl.float32)
+        for some in range(first_program, last_program + 1, PIECES):
+            loaded = ()
+            for index in tl.static_range(PIECES):
+                program = some + index
+                # The first piece begins the tile, the others continue it.
+                slot = 2 * program + (program == first_program).to(tl.int32)
+                at = w + slot.to(tl.int64) * (BLOCK_M * TILE_N) + place
+                loaded = (*loaded, tl.load(at, (row < M)[:, None] & (program <= last_program), 0.0))
+            for index in tl.static_range(PIECES):
+                total += loaded[index]
+        at = element(row, column, c_stride, C_COLUMNS)
+        result = total
+        if EPILOGUE is not None:
+            block_row = off_m + tl.program_id(1) * ROWS
+            block_column = off_n + tl.program_id(2) * COLUMNS
+            operands = vectors_at(
+                (row0, row1), (column0, column1), block_row, block_column, M, N, ROWS, COLUMNS, TURNED
+            )
+            if matrix is not None:
+                other = tl.load(matrix + element(row, column, matrix_stride, C_COLUMNS), inside, 0)
+                operands = (*operands, other.to(tl.float32))
+            result = EPILOGUE(total, *operands)
+        tl.store(c + at, result.to(c.dtype.element_ty), inside)

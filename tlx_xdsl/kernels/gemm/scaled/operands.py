@@ -1,0 +1,133 @@
+"""Operands of `scaled_gemm`: their types, shapes and orders of memory, and what has a scale."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, Literal
+
+from tlx_xdsl.kernels.calls.operands import (
+    TMA_ALIGNMENT,
+    Operand,
+    check_product,
+    check_shape,
+    describe,
+    described_rows,
+    is_aligned,
+    operand,
+    transposed,
+)
+from tlx_xdsl.kernels.gemm.scaled.config import LINE, STEP, ScaledConfig
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+
+NAME = "scaled_gemm"
+
+DTYPES = ("fp8e4nv", "fp8e5")
+WIDE_DTYPES = ("bf16", "fp16")
+"""Types of A where B alone has 8 bits."""
+OUT_DTYPES = ("bf16", "fp16", "fp32")
+
+SOURCES = {"a_desc": "a", "b_desc": "b", "c_desc": "out", "scale_a": "scale_a", "scale_b": "scale_b"}
+"""Which of the function's tensors a kernel's arguments are of."""
+
+MAX_LINE = (1 << 31) - 1024
+"""Elements up to which 32-bit offsets reach, with those of a tile that lie outside."""
+
+Scaling = Literal["tensors", "rows", "blocks"]
+
+
+def factors(a: Any, b: Any) -> tuple[Operand, Operand]:
+    """A and B. Raises TypeError for their types, ValueError for their shapes."""
+    left, right = operand(NAME, "a", a), operand(NAME, "b", b)
+    for each, dtypes, names in (
+        (left, (*DTYPES, *WIDE_DTYPES), "float8_e4m3fn, float8_e5m2, bfloat16 or float16"),
+        (right, DTYPES, "float8_e4m3fn or float8_e5m2"),
+    ):
+        if each.dtype not in dtypes:
+            raise TypeError(f"{each.what}: expected elements of type {names}, got {each.value.dtype}")
+    check_product(left, right)
+    return left, right
+
+
+def result(left: Operand, right: Operand, out: Any) -> Operand:
+    """C. Raises TypeError for its type, ValueError for its shape."""
+    found = operand(NAME, "out", out)
+    if found.dtype not in OUT_DTYPES:
+        raise TypeError(f"{found.what}: expected elements of type {' or '.join(OUT_DTYPES)}, got {found.value.dtype}")
+    check_shape(found, (left.shape[0], right.shape[1]), "rows of 'a', columns of 'b'")
+    return found
+
+
+def scales(name: str, value: Any) -> Operand:
+    """A tensor of scales. Raises TypeError for what is none of float32."""
+    found = operand(NAME, name, value)
+    if not hasattr(value, "__setitem__"):
+        # A number of numpy's has a type and a shape, but no memory that a kernel could read.
+        raise TypeError(f"{found.what}: expected a tensor, got {type(value).__name__}")
+    if found.dtype != "fp32":
+        raise TypeError(f"{found.what}: expected elements of type float32, got {value.dtype}")
+    return found
+
+
+def scaling_of(left: Operand, right: Operand, scale_a: Operand, scale_b: Operand) -> Scaling:
+    """What has a scale; kinds whose shapes are the same mean the same. Raises ValueError for other shapes."""
+    (m, k), n = left.shape, right.shape[1]
+    steps = -(-k // STEP)
+    known: dict[Scaling, tuple[tuple[int, int], tuple[int, int]]] = {
+        "rows": ((m, 1), (1, n)),
+        "blocks": ((m, steps), (steps, -(-n // STEP))),
+    }
+    found = (scale_a.shape, scale_b.shape)
+    if prod(scale_a.shape) == prod(scale_b.shape) == 1:
+        return "tensors"
+    for kind, shapes in known.items():
+        if found == shapes:
+            return kind
+    expected = ", or ".join(f"{first} and {second}" for first, second in known.values())
+    raise ValueError(
+        f"{NAME}: arguments 'scale_a' and 'scale_b': expected one element each, or the shapes {expected}; "
+        f"got {found[0]} and {found[1]}"
+    )
+
+
+def descriptor(each: Operand, block: tuple[int, int], order: str = "rows") -> TensorDescriptor:
+    """A descriptor of a matrix that lies by rows, or of the transpose of one that lies by columns.
+
+    Raises ValueError for memory that TMA can't read so.
+    """
+    found = described_rows(each if order == "rows" else transposed(each), block)
+    if found is None:
+        elements = TMA_ALIGNMENT // each.element_bytes
+        raise ValueError(
+            f"{each.what}: expected contiguous {order} that start at multiples of {TMA_ALIGNMENT} bytes ({elements} "
+            f"elements), got the strides {each.strides} of the shape {each.shape}"
+        )
+    return found
+
+
+def lines_of_scales(
+    scale_a: Operand, scale_b: Operand, config: ScaledConfig
+) -> tuple[TensorDescriptor, TensorDescriptor] | None:
+    """Descriptors of the memory of scales of blocks as lines of numbers, of which TMA begins to copy at each fourth.
+
+    None where the scales of A's rows do not lie next to each other, or where a step's scales of A, or those of a column
+    of blocks of B, do not begin at multiples of 16 bytes: a copy that begins elsewhere is an illegal instruction on an
+    H200, which the descriptor does not prevent.
+    """
+    if scale_a.shape[0] > 1 and scale_a.strides[0] != 1:
+        return None
+    starts = ((scale_a.shape[1], scale_a.strides[1]), (scale_b.shape[1], scale_b.strides[1]))
+    if any(count > 1 and stride * scale_a.element_bytes % TMA_ALIGNMENT for count, stride in starts):
+        return None
+    lines: list[TensorDescriptor] = []
+    for each, count in ((scale_a, config.block_m), (scale_b, LINE)):
+        last = sum((extent - 1) * stride for extent, stride in zip(each.shape, each.strides, strict=True))
+        if not is_aligned(each) or min(each.strides) < 0 or last > MAX_LINE:
+            return None
+        lines.append(describe(each.value, (last + 1,), (1,), (count,)))
+    return lines[0], lines[1]
+
+
+def padded_columns(n: int, element_bytes: int) -> int:
+    """Elements from row to row of a result of n columns that TMA can store."""
+    step = TMA_ALIGNMENT // element_bytes
+    return -(-n // step) * step

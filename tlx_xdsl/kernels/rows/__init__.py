@@ -1,0 +1,1 @@
+"""Kernels of rows: softmax, norms, cross-entropy, and elementwise ones."""

@@ -1,0 +1,245 @@
+"""The cross-entropy of rows of logits with classes: `cross_entropy`. Its kernels are in `cross_entropy_rows`."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from tlx_xdsl.kernels.calls.launching import Launch, multiprocessors
+from tlx_xdsl.kernels.calls.operands import (
+    Operand,
+    Rows,
+    check_places,
+    check_shape,
+    check_types,
+    empty,
+    operand,
+    rows_of,
+    unit_of,
+    zeros,
+)
+from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
+from tlx_xdsl.kernels.calls.plans import COUNTERS, WORKSPACE, Prepared
+from tlx_xdsl.kernels.operators import cross_entropy as operator_cross_entropy
+from tlx_xdsl.kernels.rows.cross_entropy_rows import cross_entropy_backward_rows, cross_entropy_rows
+
+DTYPES = ("fp16", "bf16", "fp32")
+CLASSES = ("i32", "i64")
+REDUCTIONS = ("mean", "sum", "none")
+
+_THREADS = 128
+"""Threads of a program forward."""
+
+_BLOCK, _BLOCK_WARPS = 8192, 8
+"""Elements of a program backward, and its warps."""
+
+_REGISTERS, _MORE_REGISTERS = 32, 8
+"""Registers of a thread where losses are added up, so that many programs are resident; and those that smoothing takes
+besides, or rows that are not aligned."""
+
+_ALL_REGISTERS, _RESIDENT = 1 << 16, 32
+"""Registers of a multiprocessor, and programs that it has at most."""
+
+_SUMS = 4
+"""Sums that each thread of the last program adds up at a time."""
+
+
+def cross_entropy(
+    x: Any, target: Any, *, ignore_index: int = -100, label_smoothing: float = 0.0, reduction: str = "mean"
+) -> Any:
+    """Return -log(softmax(x)) at the class `target` of each row, as torch's function of this name does, in f32.
+
+    x: logits in fp16, bf16 or fp32, a row of classes in the last dimension, which is contiguous; rows lie at one
+        distance. They are read once.
+    target: a class for each row, i32 or i64, contiguous, of x's shape without the last dimension. Rows of the class
+        `ignore_index` count for nothing. A class that is not there makes the loss NaN.
+    label_smoothing: the part of each row's weight that all classes share, 0 to 1.
+    reduction: `mean` over the rows that count, `sum`, or `none` for the loss of each row.
+
+    The result is f32 whatever the logits are. torch's tensors have a gradient of `x` (`cross_entropy_backward`). Numpy
+    arrays and tensors on the CPU go through the interpreter.
+
+    Raises TypeError for other types, ValueError for other shapes, strides and options.
+    """
+    # What a gradient needs is kept for tensors that want one.
+    is_saved = getattr(x, "requires_grad", False)
+    options = (int(ignore_index), float(label_smoothing), reduction, is_saved)
+    return CROSS_ENTROPY((x, target, None, None, None), options)[0]
+
+
+def cross_entropy_backward(
+    dloss: Any, x: Any, target: Any, lse: Any, scale: Any, *, ignore_index: int = -100, label_smoothing: float = 0.0
+) -> Any:
+    """Return the gradient of the logits.
+
+    `dloss` is that of the result, one f32 or one for each row; `lse` are the logarithms of the sums of exponentials of
+    the rows, `scale` has what the gradient is multiplied with, or is None.
+
+    Raises as `cross_entropy` does.
+    """
+    return CROSS_ENTROPY_BACKWARD((dloss, x, target, lse, scale, None), (int(ignore_index), float(label_smoothing)))
+
+
+_NAME = "cross_entropy"
+
+
+def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    x, target, *_ = tensors
+    ignore_index, smoothing, reduction, is_saved = options
+    given, classes = _checked(_NAME, x, target, smoothing)
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"{_NAME}: argument 'reduction': expected {' or '.join(REDUCTIONS)}, got {reduction!r}")
+    rows = given.shape[:-1]
+    is_each, is_mean = reduction == "none", reduction == "mean"
+    loss = empty(given, rows if is_each else (), "fp32")
+    lse = empty(given, rows, "fp32") if is_saved else None
+    scale = empty(given, (1,), "fp32") if is_mean and is_saved else None
+    named = {"x": x, "target": target, "loss": loss, "lse": lse, "scale": scale}
+    if 0 in given.shape:
+        # Of no rows the sum is 0 and the mean no number; of no classes each loss is that of a sum of nothing.
+        if lse is not None:
+            lse[...] = float("-inf")
+        loss[...] = 0.0 if reduction == "sum" else float("nan")
+        return Prepared(named)
+    total, losses, counter = None, loss, None
+    if not is_each:
+        total, counter = loss, zeros(given, (1,), "i64")
+        losses = empty(given, (_programs(given, smoothing),), "fp32")
+    launch = _forward_launch(
+        given, classes, losses, lse, ignore_index, smoothing, total=total, scale=scale, counter=counter, is_mean=is_mean
+    )
+    return Prepared({**named, WORKSPACE: None if is_each else losses, COUNTERS: counter}, (launch,))
+
+
+def cross_entropy_launch(x: Any, target: Any, losses: Any, lse: Any, smoothing: float = 0.0) -> Launch:
+    """The launch for the losses and sums of rows; no extent may be 0. Raises as `cross_entropy` does."""
+    given, classes = _checked(_NAME, x, target, smoothing)
+    return _forward_launch(given, classes, losses, lse, -100, smoothing)
+
+
+def _forward_launch(
+    given: Operand, classes: Operand, losses: Any, lse: Any, ignore_index: int, smoothing: float, *, total: Any = None,
+    scale: Any = None, counter: Any = None, is_mean: bool = False,
+) -> Launch:  # fmt: skip
+    """The launch for the losses, or for their sum.
+
+    For a sum there is a `total`, a `counter` that is zero, and `losses` has one element for each program.
+    """
+    rows = rows_of(given)
+    unit = unit_of((given,), (rows,))
+    values = {
+        "x_ptr": given.value, "target_ptr": classes.value, "loss_ptr": losses, "lse_ptr": lse, "total_ptr": total,
+        "scale_ptr": scale, "counter_ptr": counter, "x_stride": rows.distance // unit, "ROW_COUNT": rows.count,
+        "COLUMNS": rows.columns // unit, "ignore_index": ignore_index, "smoothing": smoothing,
+    }  # fmt: skip
+    threads, registers = _threads_and_registers(given, rows, smoothing)
+    constants = {
+        "THREADS": threads, "UNIT": unit, "IS_SMOOTHED": smoothing > 0, "SUM_BLOCK": _SUMS * threads,
+        "IS_MEAN": is_mean,
+    }  # fmt: skip
+    sources = {
+        "x_ptr": "x", "target_ptr": "target", "loss_ptr": "loss" if total is None else WORKSPACE, "lse_ptr": "lse",
+        "total_ptr": "loss", "scale_ptr": "scale", "counter_ptr": COUNTERS,
+    }  # fmt: skip
+    aligned = ("x_ptr",) if unit > 1 else ()
+    programs, registers = (rows.count, None) if total is None else (losses.shape[0], registers)
+    return Launch.of(
+        cross_entropy_rows,
+        (programs,),
+        values,
+        constants,
+        given.device,
+        sources,
+        aligned,
+        registers,
+        num_warps=threads // 32,
+    )
+
+
+def _threads_and_registers(given: Operand, rows: Rows, smoothing: float) -> tuple[int, int]:
+    """Threads of a program, and registers of each where losses are added up."""
+    more = (smoothing > 0) + (unit_of((given,), (rows,)) == 1)
+    return min(_THREADS, max(rows.block // 8, 32)), _REGISTERS + more * _MORE_REGISTERS
+
+
+def _programs(given: Operand, smoothing: float) -> int:
+    """Programs that add up losses: as many as are resident at once, or fewer that have as many rows each."""
+    rows = rows_of(given)
+    of_program = prod(_threads_and_registers(given, rows, smoothing))
+    resident = multiprocessors(given) * min(_RESIDENT, _ALL_REGISTERS // of_program)
+    return -(-rows.count // -(-rows.count // resident))
+
+
+_BACKWARD = "cross_entropy_backward"
+
+
+def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    dloss, x, target, lse, scale, _ = tensors
+    ignore_index, smoothing = options
+    given, _ = _checked(_BACKWARD, x, target, smoothing)
+    dx = empty(given, given.shape)
+    named = {"dloss": dloss, "x": x, "target": target, "lse": lse, "scale": scale, "dx": dx}
+    if 0 in given.shape:
+        return Prepared(named)
+    launch = cross_entropy_backward_launch(
+        dloss, x, target, lse, scale, dx, ignore_index=ignore_index, smoothing=smoothing
+    )
+    return Prepared(named, (launch,))
+
+
+CROSS_ENTROPY_BACKWARD = PlannedFunction(
+    _BACKWARD, _prepare_backward, results=5, operator=operator_cross_entropy.CROSS_ENTROPY_BACKWARD
+)
+CROSS_ENTROPY = PlannedFunction(
+    _NAME, _prepare, results=slice(2, 5), operator=operator_cross_entropy.cross_entropy(CROSS_ENTROPY_BACKWARD)
+)
+
+
+def cross_entropy_backward_launch(
+    dloss: Any, x: Any, target: Any, lse: Any, scale: Any, dx: Any, *, ignore_index: int = -100, smoothing: float = 0.0
+) -> Launch:
+    """The launch of `cross_entropy_backward`; no extent may be 0. Raises as it does."""
+    given, classes = _checked(_BACKWARD, x, target, smoothing)
+    grad, sums, result = (operand(_BACKWARD, *each) for each in (("dloss", dloss), ("lse", lse), ("dx", dx)))
+    check_types((sums, grad), ("fp32",))
+    check_types((given, result), DTYPES)
+    check_shape(sums, classes.shape, "that of 'target'")
+    check_shape(result, given.shape, "that of 'x'")
+    if grad.shape:
+        check_shape(grad, classes.shape, "that of 'target'")
+    check_places((given, grad, sums))
+    rows, target_rows = rows_of(given), rows_of(result)
+    unit = unit_of((given, result), (rows, target_rows))
+    values = {
+        "x_ptr": x, "target_ptr": target, "lse_ptr": lse, "scale_ptr": scale, "dloss_ptr": dloss, "dx_ptr": dx,
+        "x_stride": rows.distance // unit, "dx_stride": target_rows.distance // unit,
+        "dloss_step": int(bool(grad.shape)), "COLUMNS": rows.columns // unit, "ignore_index": ignore_index,
+        "smoothing": smoothing,
+    }  # fmt: skip
+    block = min(_BLOCK, max(rows.block, 128))
+    sources = {f"{name}_ptr": name for name in ("x", "target", "lse", "scale", "dloss", "dx")}
+    return Launch.of(
+        cross_entropy_backward_rows,
+        (rows.count, -(-rows.columns // block)),
+        values,
+        {"BLOCK": block, "UNIT": unit},
+        given.device,
+        sources,
+        ("x_ptr", "dx_ptr") if unit > 1 else (),
+        num_warps=max(1, _BLOCK_WARPS * block // _BLOCK),
+    )
+
+
+def _checked(name: str, x: Any, target: Any, smoothing: float) -> tuple[Operand, Operand]:
+    given, classes = operand(name, "x", x), operand(name, "target", target)
+    check_types((given,), DTYPES)
+    check_types((classes,), CLASSES)
+    check_places((given, classes))
+    if not given.shape:
+        raise ValueError(f"{given.what}: expected one dimension or more, got a single element")
+    check_shape(classes, given.shape[:-1], "that of 'x' without its last dimension")
+    if classes.shape and 0 not in classes.shape and rows_of(classes).distance != classes.shape[-1]:
+        raise ValueError(f"{classes.what}: expected contiguous classes, got the strides {classes.strides}")
+    if not 0.0 <= smoothing <= 1.0:
+        raise ValueError(f"{name}: argument 'label_smoothing': expected 0 to 1, got {smoothing}")
+    return given, classes

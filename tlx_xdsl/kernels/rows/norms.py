@@ -1,0 +1,334 @@
+"""The launches of normalised rows: `layer_norm` and `rms_norm`, and their gradients (`norm_backward`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tlx_xdsl.kernels.calls.launching import Launch, Launches, multiprocessors
+from tlx_xdsl.kernels.calls.operands import Operand, Rows, check_shape, check_types, empty, operand, rows_of, unit_of
+from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
+from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
+from tlx_xdsl.kernels.operators import rows as operator_rows
+from tlx_xdsl.kernels.rows import norm_clusters
+from tlx_xdsl.kernels.rows.norm_long_rows import norm_backward_long_rows, norm_long_rows, norm_weight_parts
+from tlx_xdsl.kernels.rows.norm_rows import add_parts, norm_backward_rows, norm_rows
+
+DTYPES = ("fp16", "bf16", "fp32")
+
+MAX_COLUMNS = 1 << 20
+"""Elements of a row."""
+
+HELD_COLUMNS = 32768
+"""The longest row that a program's registers hold: 32 values for each of 1024 threads."""
+
+HELD_BACKWARD_COLUMNS = 8192
+"""The same backward, where the next row and the sums of the weight's gradient are held, too: 16 for each of 512."""
+
+_LONG_BLOCK, _LONG_WARPS = 8192, 16
+"""Elements of a longer row that a program has at a time, and its warps."""
+
+_SUM_COLUMNS, _SUM_ROWS, _SUM_PROGRAMS = 256, 16, 4
+"""The block that a program adds up at a time for the gradient of the weight, and programs of a multiprocessor."""
+
+_ELEMENTS = 2048
+"""Elements of a program at least: rows that are shorter are taken together."""
+
+_WARP_ELEMENTS, _FEW_WARPS = 512, 8
+"""Elements of a warp, up to so many warps; a program of more has twice as many of each warp (32 for a thread)."""
+
+_BACKWARD_ELEMENTS = 512
+"""Elements of a warp backward: 16 for each thread."""
+
+_BACKWARD_WARPS = 16
+"""Warps of a multiprocessor backward, of which each thread has up to 128 registers."""
+
+_SHORT, _SHORT_WARPS = 1024, 24
+"""Elements of a row up to which there are more, of up to 80 registers: each thread has 8 elements."""
+
+_REGISTERS = 1 << 16
+"""Those of a multiprocessor."""
+
+_PART_COLUMNS, _PART_ROWS = 32, 128
+"""The block of sums that a program adds up at a time."""
+
+
+def norm_launch(
+    name: str,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    out: Any,
+    eps: float,
+    *,
+    centred: bool,
+    residual: Any = None,
+    h: Any = None,
+) -> Launch:
+    """The launch of `layer_norm`, or without `centred` of `rms_norm`, called `name`; no extent may be 0.
+
+    With a `residual`, what is normalised is its sum with `x`, which `h` gets. Raises as those do.
+    """
+    given, result = operand(name, "x", x), operand(name, "out", out)
+    factors = _factors(name, weight, bias)
+    sums = [] if residual is None else [operand(name, "residual", residual), operand(name, "h", h)]
+    check_types((given, *sums, *factors, result), DTYPES)
+    for each in (*sums, result):
+        check_shape(each, given.shape, "that of 'x'")
+    rows, target = rows_of(given), rows_of(result)
+    _check_rows(given, rows, factors)
+    of_sums = [rows_of(each) for each in sums]
+    unit = unit_of((given, *sums, result, *factors), (rows, *of_sums, target))
+    residual_stride, h_stride = [each.distance // unit for each in of_sums] or (None, None)
+    values = {
+        "x_ptr": x,
+        "residual_ptr": residual,
+        "h_ptr": h,
+        "residual_stride": residual_stride,
+        "h_stride": h_stride,
+        "weight_ptr": weight,
+        "bias_ptr": bias,
+        "out_ptr": out,
+        "x_stride": rows.distance // unit,
+        "out_stride": target.distance // unit,
+        "COLUMNS": rows.columns // unit,
+        "eps": float(eps),
+    }
+    sources = {f"{each}_ptr": each for each in ("x", "residual", "weight", "bias", "h", "out")}
+    aligned = tuple(sources) if unit > 1 else ()
+    if rows.columns > HELD_COLUMNS:
+        divided = norm_clusters.division(given, rows, unit, (1 + len(sums) // 2, len(factors)), backward=False)
+        if divided is not None:
+            constants = {"UNIT": unit, "CENTRED": centred}
+            return norm_clusters.launch(given, rows, divided, values, constants, sources, aligned, backward=False)
+        return Launch.of(
+            norm_long_rows,
+            (rows.count,),
+            values,
+            {"BLOCK": _LONG_BLOCK, "UNIT": unit, "CENTRED": centred},
+            given.device,
+            sources,
+            aligned,
+            num_warps=_LONG_WARPS,
+        )
+    together = max(1, min(_ELEMENTS // rows.block, rows.count))
+    together = 1 << (together.bit_length() - 1)
+    return Launch.of(
+        norm_rows,
+        (-(-rows.count // together),),
+        {**values, "ROW_COUNT": rows.count},
+        {
+            "BLOCK": rows.block,
+            "ROWS": together,
+            "UNIT": unit,
+            "EVEN": rows.columns == rows.block,
+            "CENTRED": centred,
+        },
+        given.device,
+        sources,
+        aligned,
+        num_warps=_warps(together * rows.block),
+    )
+
+
+def _warps(elements: int) -> int:
+    """Warps of a program of `norm_rows`."""
+    return max(min(elements // _WARP_ELEMENTS, _FEW_WARPS), elements // (2 * _WARP_ELEMENTS), 1)
+
+
+def norm_backward(
+    x: Any, weight: Any, dout: Any, *, eps: float, centred: bool, with_bias: bool = False, dh: Any = None
+) -> tuple[Any, Any, Any]:
+    """Return the gradients (dx, dweight, dbias) of `layer_norm`, or without `centred` of `rms_norm`.
+
+    `dout` is the gradient of the result; dweight is None without `weight`, dbias unless it is asked for. `dh`, of x's
+    shape, is added to dx before that is rounded: the gradient that x has from elsewhere, as the sum with a residual.
+
+    Raises TypeError for other types, ValueError for other shapes and strides, and rows of more than 1048576 elements.
+    """
+    return NORM_BACKWARD((x, weight, dout, dh, None, None, None), (eps, centred, with_bias))
+
+
+_NAME = "norm_backward"
+
+
+def norm_backward_launch(
+    x: Any, weight: Any, dout: Any, dx: Any, dweight: Any, dbias: Any, *, eps: float, centred: bool, dh: Any = None
+) -> Launches:
+    """The launches of `norm_backward`; no extent may be 0. Raises as it does."""
+    given, grad, result = (operand(_NAME, *each) for each in (("x", x), ("dout", dout), ("dx", dx)))
+    factors = _factors(_NAME, weight, None)
+    added = [] if dh is None else [operand(_NAME, "dh", dh)]
+    check_types((given, grad, *added, result, *factors), DTYPES)
+    for each in (grad, *added, result):
+        check_shape(each, given.shape, "that of 'x'")
+    rows, of_grad, of_result = (rows_of(each) for each in (given, grad, result))
+    _check_rows(given, rows, factors)
+    of_added = [rows_of(each) for each in added]
+    unit = unit_of((given, grad, *added, result, *factors), (rows, of_grad, *of_added, of_result))
+    values = {
+        "x_ptr": x,
+        "weight_ptr": weight,
+        "dout_ptr": dout,
+        "dh_ptr": dh,
+        "dh_stride": of_added[0].distance // unit if of_added else None,
+        "dx_ptr": dx,
+        "x_stride": rows.distance // unit,
+        "dout_stride": of_grad.distance // unit,
+        "dx_stride": of_result.distance // unit,
+        "COLUMNS": rows.columns // unit,
+        "eps": float(eps),
+    }
+    constants = {"UNIT": unit, "CENTRED": centred}
+    outs = {"dweight": dweight, "dbias": dbias}
+    aligned = ("x_ptr", "weight_ptr", "dout_ptr", "dh_ptr", "dx_ptr") if unit > 1 else ()
+    if rows.columns > HELD_BACKWARD_COLUMNS:
+        divided = norm_clusters.division(given, rows, unit, (2 + len(added), len(factors)), backward=True)
+        if divided is not None:
+            return _cluster_backward(given, rows, divided, values, constants, outs, aligned)
+        return _long_backward(given, rows, values, constants, outs, aligned)
+    warps = min(max(rows.block // _BACKWARD_ELEMENTS, 4), 32)
+    resident = _SHORT_WARPS if rows.block <= _SHORT else _BACKWARD_WARPS
+    programs = min(rows.count, multiprocessors(given) * max(resident // warps, 1))
+    parts = empty(given, (programs * 2 * rows.block,), "fp32")
+    main = Launch.of(
+        norm_backward_rows,
+        (programs,),
+        {**values, "parts_ptr": parts, "ROW_COUNT": rows.count},
+        {**constants, "BLOCK": rows.block, "EVEN": rows.columns == rows.block, "WITH_BIAS": dbias is not None},
+        given.device,
+        _SOURCES,
+        (*aligned, "parts_ptr"),
+        maxnreg=_REGISTERS // (resident // warps * warps * 32) // 8 * 8,
+        num_warps=warps,
+    )
+    return Launches((main, *_sums(given, rows, parts, programs, rows.block, outs)), parts)
+
+
+def _cluster_backward(
+    given: Operand,
+    rows: Rows,
+    divided: norm_clusters.Division,
+    values: dict[str, Any],
+    constants: dict[str, Any],
+    outs: dict[str, Any],
+    aligned: tuple[str, ...],
+) -> Launches:
+    """The launches for rows that clusters hold: dx with sums of each cluster, and the sums of those."""
+    length = divided.ranks * divided.block
+    clusters = divided.clusters(given, rows)
+    parts = empty(given, (clusters * 2 * length,), "fp32")
+    main = norm_clusters.launch(
+        given,
+        rows,
+        divided,
+        {**values, "parts_ptr": parts},
+        {**constants, "WITH_BIAS": outs["dbias"] is not None},
+        _SOURCES,
+        (*aligned, "parts_ptr"),
+        backward=True,
+    )
+    return Launches((main, *_sums(given, rows, parts, clusters, length, outs)), parts)
+
+
+def _long_backward(
+    given: Operand,
+    rows: Rows,
+    values: dict[str, Any],
+    constants: dict[str, Any],
+    outs: dict[str, Any],
+    aligned: tuple[str, ...],
+) -> Launches:
+    """The launches for rows that are not held: dx, sums of parts of the rows, and the sums of those."""
+    blocks = -(-rows.columns // _SUM_COLUMNS)
+    length = blocks * _SUM_COLUMNS
+    programs = max(1, min(-(-rows.count // _SUM_ROWS), _SUM_PROGRAMS * multiprocessors(given) // blocks))
+    workspace = empty(given, (programs * 2 * length + 2 * rows.count,), "fp32")
+    parts, stats = workspace[: programs * 2 * length], workspace[programs * 2 * length :]
+    main = Launch.of(
+        norm_backward_long_rows,
+        (rows.count,),
+        {**values, "stats_ptr": stats},
+        {**constants, "BLOCK": _LONG_BLOCK},
+        given.device,
+        _SOURCES,
+        aligned,
+        num_warps=_LONG_WARPS,
+    )
+    if all(each is None for each in outs.values()):
+        return Launches((main,), workspace)
+    names = ("x_ptr", "dout_ptr", "x_stride", "dout_stride", "COLUMNS")
+    of_weight = Launch.of(
+        norm_weight_parts,
+        (blocks, programs),
+        {**{name: values[name] for name in names}, "stats_ptr": stats, "parts_ptr": parts, "ROW_COUNT": rows.count},
+        {"LENGTH": length, "BLOCK": _SUM_COLUMNS, "ROWS": _SUM_ROWS, "UNIT": constants["UNIT"]},
+        given.device,
+        _SOURCES,
+        tuple(name for name in aligned if name in names),
+    )
+    return Launches((main, of_weight, *_sums(given, rows, parts, programs, length, outs)), workspace)
+
+
+def _sums(given: Operand, rows: Rows, parts: Any, count: int, length: int, outs: dict[str, Any]) -> list[Launch]:
+    """The launch that adds up `count` sums, `length` apart, if one is wanted."""
+    wanted = sum(each is not None for each in outs.values())
+    if not wanted:
+        return []
+    sums = Launch.of(
+        add_parts,
+        (-(-rows.columns // _PART_COLUMNS), wanted),
+        {
+            "parts_ptr": parts,
+            "dweight_ptr": outs["dweight"],
+            "dbias_ptr": outs["dbias"],
+            "PARTS": count,
+            "COLUMNS": rows.columns,
+        },
+        {"LENGTH": length, "BLOCK": _PART_COLUMNS, "ROWS": _PART_ROWS},
+        given.device,
+        _SOURCES,
+        ("parts_ptr",),
+        num_warps=8,
+    )
+    return [replace(sums, launch_pdl=True)]
+
+
+_SOURCES = {
+    "x_ptr": "x", "weight_ptr": "weight", "dout_ptr": "dout", "dh_ptr": "dh", "dx_ptr": "dx", "parts_ptr": WORKSPACE,
+    "stats_ptr": WORKSPACE, "dweight_ptr": "dweight", "dbias_ptr": "dbias",
+}  # fmt: skip
+
+
+def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    x, weight, dout, dh, *_ = tensors
+    eps, centred, with_bias = options
+    given = operand(_NAME, "x", x)
+    check_types((given,), DTYPES)
+    columns = given.shape[-1:]
+    dx = empty(given, given.shape)
+    dweight = None if weight is None else empty(given, columns)
+    dbias = empty(given, columns) if with_bias else None
+    named = {"x": x, "weight": weight, "dout": dout, "dh": dh, "dx": dx, "dweight": dweight, "dbias": dbias}
+    if 0 in given.shape:
+        for each in (dweight, dbias):
+            if each is not None:
+                each[...] = 0
+        return Prepared(named)
+    launches = norm_backward_launch(x, weight, dout, dx, dweight, dbias, eps=eps, centred=centred, dh=dh)
+    return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
+
+
+NORM_BACKWARD = PlannedFunction(_NAME, _prepare, results=slice(4, 7), operator=operator_rows.NORM_BACKWARD)
+
+
+def _factors(name: str, weight: Any, bias: Any) -> list[Operand]:
+    return [operand(name, what, value) for what, value in (("weight", weight), ("bias", bias)) if value is not None]
+
+
+def _check_rows(given: Operand, rows: Rows, factors: list[Operand]) -> None:
+    if rows.columns > MAX_COLUMNS:
+        raise ValueError(f"{given.what}: expected rows of at most {MAX_COLUMNS} elements, got {rows.columns}")
+    for each in factors:
+        check_shape(each, (rows.columns,), "the last dimension of 'x'")
+        rows_of(each)

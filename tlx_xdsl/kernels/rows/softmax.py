@@ -1,0 +1,130 @@
+"""The softmax of rows: `softmax(x)`, and its gradient, `softmax_backward`. The kernels are in `softmax_rows`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tlx_xdsl.kernels.calls.launching import Launch
+from tlx_xdsl.kernels.calls.operands import check_shape, check_types, empty, operand, rows_of, unit_of
+from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
+from tlx_xdsl.kernels.calls.plans import Prepared
+from tlx_xdsl.kernels.operators import rows as operator_rows
+from tlx_xdsl.kernels.rows.softmax_rows import (
+    softmax_backward_long_rows,
+    softmax_backward_rows,
+    softmax_long_rows,
+    softmax_rows,
+)
+
+DTYPES = ("fp16", "bf16", "fp32")
+
+HELD_COLUMNS = 8192
+"""The longest row that registers hold, though they have room for four times as many."""
+
+HELD_BACKWARD_COLUMNS = 32768
+"""The longest row that registers hold, with its gradient: 32 values of each for each of 1024 threads."""
+
+_ELEMENTS = 4096
+"""Elements of a program at least: rows that are shorter are taken together."""
+
+_LONG_VALUES = 16
+"""Elements of a longer row that a thread has at a time."""
+
+_LONG_WARPS, _LONGER_WARPS, _LONGER_BYTES = 16, 32, 32768
+"""Warps for a longer row forward, and from so many bytes on: more rows at a time would not stay in the L2 cache."""
+
+_LONG_REGISTERS = 32
+"""Registers of a thread there, of which a multiprocessor has room for 2048."""
+
+
+def softmax(x: Any, out: Any = None) -> Any:
+    """Return the softmax of `x` along its last dimension: fp16, bf16 or fp32, computed in f32.
+
+    The last dimension is contiguous, the others lie as rows at one distance. `out` receives the result where it is
+    given. Numpy arrays and tensors on the CPU go through the interpreter. torch's tensors have gradients.
+
+    Raises TypeError for other types, ValueError for other strides and for an `out` of another shape.
+    """
+    return SOFTMAX((x, out))
+
+
+def softmax_backward(y: Any, dout: Any) -> Any:
+    """Return the gradient of `softmax`'s argument: y (dout - sum(y dout)), with `y` its result. As `softmax` else."""
+    return SOFTMAX_BACKWARD((y, dout, None))
+
+
+def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    x, out = tensors
+    given = operand("softmax", "x", x)
+    check_types((given,), DTYPES)
+    if out is None:
+        out = empty(given, given.shape)
+    return Prepared({"x": x, "out": out}, () if 0 in given.shape else (softmax_launch(x, out),))
+
+
+def softmax_launch(x: Any, out: Any) -> Launch:
+    """The launch of `softmax`; no extent may be 0. Raises as `softmax` does."""
+    return _launch("softmax", {"x": x, "out": out}, (softmax_rows, softmax_long_rows), HELD_COLUMNS)
+
+
+def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    y, dout, _ = tensors
+    given = operand("softmax_backward", "y", y)
+    check_types((given,), DTYPES)
+    dx = empty(given, given.shape)
+    launches = () if 0 in given.shape else (softmax_backward_launch(y, dout, dx),)
+    return Prepared({"y": y, "dout": dout, "dx": dx}, launches)
+
+
+SOFTMAX_BACKWARD = PlannedFunction(
+    "softmax_backward", _prepare_backward, results=2, operator=operator_rows.SOFTMAX_BACKWARD
+)
+SOFTMAX = PlannedFunction("softmax", _prepare, results=1, operator=operator_rows.softmax(SOFTMAX_BACKWARD))
+
+
+def softmax_backward_launch(y: Any, dout: Any, dx: Any) -> Launch:
+    """The launch of `softmax_backward`; no extent may be 0. Raises as it does."""
+    tensors, kernels = {"y": y, "dout": dout, "dx": dx}, (softmax_backward_rows, softmax_backward_long_rows)
+    return _launch("softmax_backward", tensors, kernels, HELD_BACKWARD_COLUMNS)
+
+
+def _launch(name: str, tensors: dict[str, Any], kernels: tuple[Any, Any], held: int) -> Launch:
+    """The launch of the first kernel, or of the second for rows longer than `held`."""
+    operands = tuple(operand(name, *each) for each in tensors.items())
+    check_types(operands, DTYPES)
+    first = operands[0]
+    for each in operands[1:]:
+        check_shape(each, first.shape, f"that of '{first.name}'")
+    rows = tuple(rows_of(each) for each in operands)
+    unit = unit_of(operands, rows)
+    count, columns, block = rows[0].count, rows[0].columns, rows[0].block
+    sources = {f"{each}_ptr": each for each in tensors}
+    values = {
+        **{f"{each}_ptr": value for each, value in tensors.items()},
+        **{f"{each}_stride": row.distance // unit for each, row in zip(tensors, rows, strict=True)},
+        "COLUMNS": columns // unit,
+    }
+    aligned = tuple(sources) if unit > 1 else ()
+    kernel, long_kernel = kernels
+    if columns > held:
+        is_forward = "out" in tensors
+        is_long = is_forward and columns * first.element_bytes <= _LONGER_BYTES
+        warps = _LONG_WARPS if is_long else _LONGER_WARPS
+        constants = {
+            "BLOCK": warps * 32 * _LONG_VALUES,
+            "UNIT": unit,
+            **({"THREADS": warps * 32} if is_forward else {}),
+        }
+        # Rows that are not aligned are read by 2 bytes, whose addresses take more.
+        registers = _LONG_REGISTERS if is_forward and unit > 1 else None
+        return Launch.of(
+            long_kernel, (count,), values, constants, first.device, sources, aligned, registers, num_warps=warps
+        )
+    together = max(1, min(_ELEMENTS // block, count))
+    together = 1 << (together.bit_length() - 1)
+    constants = {"BLOCK": block, "ROWS": together, "UNIT": unit, "EVEN": columns == block}
+    warps = min(max(together * block // (1024 if len(tensors) == 2 else 512), 1), 32)
+    return Launch.of(
+        kernel, (-(-count // together),), {**values, "ROW_COUNT": count}, constants, first.device, sources, aligned,
+        num_warps=warps,
+    )  # fmt: skip

@@ -1,0 +1,152 @@
+"""The softmax of rows and its gradient, in plain `tl`: kernels that stock Triton lowers.
+
+With y the softmax of a row and dy the gradient of the result, dx = y (dy - sum(y dy)).
+
+Rows that registers hold are read once. Longer ones are read twice, block by block: for the maximum and the sum of
+exponentials (online softmax), or the sum of products, and for the result. The second time they come from the L2 cache,
+where nothing else should stay: what has been read twice may go first, and so may the result. `norm_rows` says what UNIT
+is.
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportOptionalOperand=false
+# pyright: reportAttributeAccessIssue=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+from tlx_xdsl.kernels.attention.scores import LOG2_E
+
+
+@tlx_xdsl.jit
+def softmax_rows(
+    x_ptr, out_ptr, x_stride, out_stride, ROW_COUNT, COLUMNS,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr,
+):  # fmt: skip
+    """ROWS rows for each program. EVEN says that a row has BLOCK elements."""
+    columns = tl.arange(0, BLOCK)
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    inside = (rows < ROW_COUNT)[:, None]
+    if not EVEN:
+        inside = inside & (columns < COLUMNS * UNIT)[None, :]
+    at = rows.to(tl.int64)[:, None]
+    x = tl.load(x_ptr + at * (x_stride * UNIT) + columns[None, :], inside, float("-inf")).to(tl.float32)
+    weights = tl.math.exp2((x - tl.max(x, 1)[:, None]) * LOG2_E)
+    result = weights / tl.sum(weights, 1)[:, None]
+    tl.store(out_ptr + at * (out_stride * UNIT) + columns[None, :], result.to(out_ptr.dtype.element_ty), inside)
+
+
+@tlx_xdsl.jit
+def softmax_backward_rows(
+    y_ptr, dout_ptr, dx_ptr, y_stride, dout_stride, dx_stride, ROW_COUNT, COLUMNS,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr, EVEN: tl.constexpr,
+):  # fmt: skip
+    """The gradient of ROWS rows for each program."""
+    columns = tl.arange(0, BLOCK)
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    inside = (rows < ROW_COUNT)[:, None]
+    if not EVEN:
+        inside = inside & (columns < COLUMNS * UNIT)[None, :]
+    at = rows.to(tl.int64)[:, None]
+    y = tl.load(y_ptr + at * (y_stride * UNIT) + columns[None, :], inside, 0.0).to(tl.float32)
+    dy = tl.load(dout_ptr + at * (dout_stride * UNIT) + columns[None, :], inside, 0.0).to(tl.float32)
+    dx = y * (dy - tl.sum(y * dy, 1)[:, None])
+    tl.store(dx_ptr + at * (dx_stride * UNIT) + columns[None, :], dx.to(dx_ptr.dtype.element_ty), inside)
+
+
+@tlx_xdsl.jit
+def add_elements(x, top, total):
+    """What `sums_of_threads` has after more elements: `x` is a tuple of blocks, of a vector for each thread."""
+    higher = top
+    for part in tl.static_range(len(x)):
+        higher = tl.maximum(higher, tl.max(x[part].to(tl.float32), 1))
+    # A thread that has met nothing but minus infinity has no sum yet; the difference would be no number.
+    shift = tl.where(higher == float("-inf"), 0.0, higher)
+    total *= tl.math.exp2((top - shift) * LOG2_E)
+    for part in tl.static_range(len(x)):
+        total += tl.sum(tl.math.exp2((x[part].to(tl.float32) - shift[:, None]) * LOG2_E), 1)
+    return higher, total
+
+
+@tlx_xdsl.jit
+def sums_of_threads(
+    row_ptr, count, THREADS: tl.constexpr, WITH_PLAIN: tl.constexpr = False, POLICY: tl.constexpr = ""
+):  # fmt: skip
+    """For the elements of a row that each thread has: the maximum, the sum of exp(x - maximum), WITH_PLAIN that of x.
+
+    A thread has two vectors of 16 bytes at a time, whose elements share a maximum, so that what was added up before is
+    scaled once for them. More would take registers that let fewer programs be resident.
+    """
+    WIDTH: tl.constexpr = 128 // row_ptr.dtype.element_ty.primitive_bitwidth
+    VECTORS: tl.constexpr = THREADS * WIDTH
+    within = tl.arange(0, THREADS)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
+    top = tl.full((THREADS,), float("-inf"), tl.float32)
+    total = tl.zeros((THREADS,), tl.float32)
+    plain = tl.zeros((THREADS,), tl.float32)
+    whole = count // (2 * VECTORS) * (2 * VECTORS)
+    for first in range(0, whole, 2 * VECTORS):
+        x = tl.load(row_ptr + (first + within), eviction_policy=POLICY)
+        y = tl.load(row_ptr + (first + VECTORS + within), eviction_policy=POLICY)
+        top, total = add_elements((x, y), top, total)
+        if WITH_PLAIN:
+            plain += tl.sum(x.to(tl.float32) + y.to(tl.float32), 1)
+    for first in range(whole, count, VECTORS):
+        at = first + within
+        x = tl.load(row_ptr + at, at < count, float("-inf"), eviction_policy=POLICY)
+        top, total = add_elements((x,), top, total)
+        if WITH_PLAIN:
+            plain += tl.sum(tl.where(at < count, x.to(tl.float32), 0.0), 1)
+    return top, total, plain
+
+
+@tlx_xdsl.jit
+def maximum_and_sum(top, total):
+    """The maximum of a row, and the sum of exp(x - maximum), of what `sums_of_threads` has."""
+    highest = tl.max(top, 0)
+    shift = tl.where(highest == float("-inf"), 0.0, highest)
+    return highest, tl.sum(total * tl.math.exp2((top - shift) * LOG2_E), 0)
+
+
+@tlx_xdsl.jit
+def softmax_long_rows(
+    x_ptr, out_ptr, x_stride, out_stride, COLUMNS, BLOCK: tl.constexpr, THREADS: tl.constexpr, UNIT: tl.constexpr
+):  # fmt: skip
+    """One row for each program."""
+    row = tl.program_id(0).to(tl.int64)
+    count = COLUMNS * UNIT
+    x_ptr += row * (x_stride * UNIT)
+    out_ptr += row * (out_stride * UNIT)
+    top, total, _ = sums_of_threads(x_ptr, count, THREADS, POLICY="evict_last")
+    top, total = maximum_and_sum(top, total)
+    factor = 1.0 / total
+    columns = tl.arange(0, BLOCK)
+    for first in range(0, count, BLOCK):
+        at = first + columns
+        x = tl.load(x_ptr + at, at < count, 0.0, eviction_policy="evict_first").to(tl.float32)
+        result = tl.math.exp2((x - top) * LOG2_E) * factor
+        tl.store(out_ptr + at, result.to(out_ptr.dtype.element_ty), at < count, cache_modifier=".cs")
+
+
+@tlx_xdsl.jit
+def softmax_backward_long_rows(
+    y_ptr, dout_ptr, dx_ptr, y_stride, dout_stride, dx_stride, COLUMNS, BLOCK: tl.constexpr, UNIT: tl.constexpr
+):  # fmt: skip
+    """The gradient of one row for each program."""
+    row = tl.program_id(0).to(tl.int64)
+    count = COLUMNS * UNIT
+    y_ptr += row * (y_stride * UNIT)
+    dout_ptr += row * (dout_stride * UNIT)
+    dx_ptr += row * (dx_stride * UNIT)
+    columns = tl.arange(0, BLOCK)
+    products = tl.zeros((BLOCK,), tl.float32)
+    for first in range(0, count, BLOCK):
+        at = first + columns
+        y = tl.load(y_ptr + at, at < count, 0.0).to(tl.float32)
+        products += y * tl.load(dout_ptr + at, at < count, 0.0).to(tl.float32)
+    product = tl.sum(products, 0)
+    for first in range(0, count, BLOCK):
+        at = first + columns
+        y = tl.load(y_ptr + at, at < count, 0.0, eviction_policy="evict_first").to(tl.float32)
+        dy = tl.load(dout_ptr + at, at < count, 0.0, eviction_policy="evict_first").to(tl.float32)
+        dx = y * (dy - product)
+        tl.store(dx_ptr + at, dx.to(dx_ptr.dtype.element_ty), at < count, cache_modifier=".cs")

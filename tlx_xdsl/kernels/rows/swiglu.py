@@ -1,0 +1,141 @@
+"""Gated linear units: `swiglu(gate, up)` and `swiglu_backward`, in plain `tl`.
+
+With s = 1 / (1 + exp(-gate)):
+
+    y = gate s up
+    dgate = dy up s (1 + gate (1 - s)),  dup = dy gate s
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false, reportOptionalOperand=false
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+from tlx_xdsl.kernels.calls.launching import Launch
+from tlx_xdsl.kernels.calls.operands import check_shape, check_types, empty, operand, rows_of, unit_of
+from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
+from tlx_xdsl.kernels.calls.plans import Prepared
+from tlx_xdsl.kernels.operators import elementwise as operator_elementwise
+
+DTYPES = ("fp16", "bf16", "fp32")
+
+_BLOCK, _ELEMENTS = 4096, 4096
+"""Columns of a program at most, and elements at least, where there are so many. Of six sizes on an H200 the fastest."""
+
+_WARP_ELEMENTS = 512
+"""Elements of a warp: 16 for each thread."""
+
+
+@tlx_xdsl.jit
+def block_of_rows(ROW_COUNT, COLUMNS, BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr):
+    """Rows and columns of a program, which are (ROWS rows, BLOCK columns), and which of them are there."""
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = (rows < ROW_COUNT)[:, None] & (columns < COLUMNS * UNIT)[None, :]
+    return rows.to(tl.int64)[:, None], columns[None, :], inside
+
+
+@tlx_xdsl.jit
+def swiglu_rows(
+    gate_ptr, up_ptr, out_ptr, gate_stride, up_stride, out_stride, ROW_COUNT, COLUMNS,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr,
+):  # fmt: skip
+    """One block for each program."""
+    at, columns, inside = block_of_rows(ROW_COUNT, COLUMNS, BLOCK, ROWS, UNIT)
+    gate = tl.load(gate_ptr + at * (gate_stride * UNIT) + columns, inside, 0.0).to(tl.float32)
+    up = tl.load(up_ptr + at * (up_stride * UNIT) + columns, inside, 0.0).to(tl.float32)
+    result = gate / (1.0 + tl.exp(-gate)) * up
+    tl.store(out_ptr + at * (out_stride * UNIT) + columns, result.to(out_ptr.dtype.element_ty), inside)
+
+
+@tlx_xdsl.jit
+def swiglu_backward_rows(
+    gate_ptr, up_ptr, dout_ptr, dgate_ptr, dup_ptr, gate_stride, up_stride, dout_stride, dgate_stride, dup_stride,
+    ROW_COUNT, COLUMNS, BLOCK: tl.constexpr, ROWS: tl.constexpr, UNIT: tl.constexpr,
+):  # fmt: skip
+    """The gradients of one block for each program."""
+    at, columns, inside = block_of_rows(ROW_COUNT, COLUMNS, BLOCK, ROWS, UNIT)
+    gate = tl.load(gate_ptr + at * (gate_stride * UNIT) + columns, inside, 0.0).to(tl.float32)
+    up = tl.load(up_ptr + at * (up_stride * UNIT) + columns, inside, 0.0).to(tl.float32)
+    dy = tl.load(dout_ptr + at * (dout_stride * UNIT) + columns, inside, 0.0).to(tl.float32)
+    s = 1.0 / (1.0 + tl.exp(-gate))
+    dgate = dy * up * s * (1.0 + gate * (1.0 - s))
+    dup = dy * gate * s
+    tl.store(dgate_ptr + at * (dgate_stride * UNIT) + columns, dgate.to(dgate_ptr.dtype.element_ty), inside)
+    tl.store(dup_ptr + at * (dup_stride * UNIT) + columns, dup.to(dup_ptr.dtype.element_ty), inside)
+
+
+def swiglu(gate: Any, up: Any, out: Any = None) -> Any:
+    """Return gate / (1 + exp(-gate)) * up: fp16, bf16 or fp32, all of one type and shape, computed in f32.
+
+    The last dimension is contiguous, the others lie as rows at one distance, another for each: both may be halves of
+    one tensor. `out` receives the result where it is given. torch's tensors have gradients. Numpy arrays and tensors
+    on the CPU go through the interpreter.
+
+    Raises TypeError for other types, ValueError for other shapes and strides.
+    """
+    return SWIGLU((gate, up, out))
+
+
+def swiglu_backward(gate: Any, up: Any, dout: Any) -> tuple[Any, Any]:
+    """Return the gradients of `swiglu`'s arguments, with `dout` that of its result. As `swiglu` else."""
+    return SWIGLU_BACKWARD((gate, up, dout, None, None))
+
+
+def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    gate, up, out = tensors
+    named = {"gate": gate, "up": up, "out": out}
+    return _prepared("swiglu", swiglu_rows, named)
+
+
+def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    gate, up, dout, dgate, dup = tensors
+    named = {"gate": gate, "up": up, "dout": dout, "dgate": dgate, "dup": dup}
+    return _prepared("swiglu_backward", swiglu_backward_rows, named)
+
+
+SWIGLU_BACKWARD = PlannedFunction(
+    "swiglu_backward", _prepare_backward, results=slice(3, 5), operator=operator_elementwise.SWIGLU_BACKWARD
+)
+SWIGLU = PlannedFunction("swiglu", _prepare, results=2, operator=operator_elementwise.swiglu(SWIGLU_BACKWARD))
+
+
+def _prepared(name: str, kernel: Any, tensors: dict[str, Any]) -> Prepared:
+    """The launch of a kernel on blocks of rows; tensors that are None are made."""
+    first = operand(name, "gate", tensors["gate"])
+    check_types((first,), DTYPES)
+    named = {each: empty(first, first.shape) if value is None else value for each, value in tensors.items()}
+    operands = tuple(operand(name, *each) for each in named.items())
+    check_types(operands, DTYPES)
+    for each in operands[1:]:
+        check_shape(each, first.shape, "that of 'gate'")
+    if 0 in first.shape:
+        return Prepared(named)
+    rows = tuple(rows_of(each) for each in operands)
+    unit = unit_of(operands, rows)
+    values = {
+        **{f"{each}_ptr": value for each, value in named.items()},
+        **{f"{each}_stride": row.distance // unit for each, row in zip(named, rows, strict=True)},
+        "ROW_COUNT": rows[0].count,
+        "COLUMNS": rows[0].columns // unit,
+    }
+    block = min(rows[0].block, _BLOCK)
+    together = 1 << (max(1, min(_ELEMENTS // block, rows[0].count)).bit_length() - 1)
+    sources = {f"{each}_ptr": each for each in named}
+    launch = Launch.of(
+        kernel,
+        (-(-rows[0].count // together), -(-rows[0].columns // block)),
+        values,
+        {"BLOCK": block, "ROWS": together, "UNIT": unit},
+        first.device,
+        sources,
+        tuple(sources) if unit > 1 else (),
+        num_warps=max(together * block // _WARP_ELEMENTS, 1),
+    )
+    return Prepared(named, (launch,))

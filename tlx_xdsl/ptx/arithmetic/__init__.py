@@ -1,0 +1,1 @@
+"""Arithmetic of the PTX machine: how bits are seen, approximate functions, products."""

@@ -1,0 +1,1 @@
+"""Memory of the PTX machine by state space, and its barriers."""

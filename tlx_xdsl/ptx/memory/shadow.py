@@ -1,0 +1,227 @@
+"""What is known of the accesses to each byte of a memory: its last write, and the last read of each agent.
+
+A write is the number of its agent and of its step in one integer. Where nothing in a CTA can be unordered, as after a
+barrier of all its threads, no byte is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlx_xdsl.ptx.read.symbols import SHARED_START
+
+STEP_BITS = 40
+STEPS = 1 << 30
+_STEP = (1 << STEP_BITS) - 1
+
+
+class Knowledge(Protocol):
+    """What warps know: `clocks.Clocks`."""
+
+    known: NDArray[np.int32]
+    fenced: NDArray[np.int32]
+    is_async: NDArray[np.bool_]
+
+    def race(self, agent: int, step: int, where: str, past: str, *, writes: bool, fence: bool) -> Exception:
+        """The report of two accesses that nothing orders."""
+        ...
+
+
+class Shadow:
+    """The accesses to `size` bytes, of which each CTA has `stride`."""
+
+    def __init__(self, clocks: Knowledge, size: int, stride: int):
+        self._clocks = clocks
+        self._size, self._stride = size, stride
+        self._writes: NDArray[np.int64] = np.zeros(size, np.int64)
+        self._atomic: NDArray[np.bool_] | None = None
+        """Bytes whose last write was an atomic operation; None as long as there was none."""
+        self._reads: dict[tuple[int, int], NDArray[np.int32]] = {}
+        """The step of the last read of each byte, by CTA and agent."""
+        self._last_reads: dict[int, dict[int, int]] = {}
+        """The last step in which each agent has read anything of a CTA's memory."""
+        self._last_writes: dict[int, dict[int, int]] = {}
+
+    def access(
+        self,
+        warps: NDArray[np.int64],
+        agents: NDArray[np.int64],
+        steps: NDArray[np.int64],
+        warp_of: NDArray[np.int64] | None,
+        places: NDArray[np.int64],
+        size: int,
+        *,
+        writes: bool,
+        proxy: bool,
+        ordered: bool,
+        atomic: bool = False,
+    ) -> None:
+        """Agents access `size` bytes at each place, with what their warps know.
+
+        `warp_of` says whose each access is; None where there is one agent. `proxy` is for the async proxy, which sees
+        only what was fenced; with `ordered` an agent's accesses follow each other. Writes that are `atomic` operations
+        need no order with each other.
+        Raises Trap for accesses that nothing orders.
+        """
+        for cta, chosen in self._by_cta(places):
+            at = places if chosen is None else places[chosen]
+            of = warp_of if warp_of is None or chosen is None else warp_of[chosen]
+            here = (cta, warps, agents, of, at, size)
+            self._check_writes(*here, writes=writes, proxy=proxy, ordered=ordered, atomic=atomic)
+            if writes:
+                self._check_reads(*here, ordered=ordered)
+                self._mark(at, size, atomic=atomic)
+            self._record(cta, warps, agents, steps, of, at, size, writes=writes)
+
+    def _mark(self, places: NDArray[np.int64], size: int, *, atomic: bool) -> None:
+        if self._atomic is None:
+            if not atomic:
+                return
+            self._atomic = np.zeros(self._size, np.bool_)
+        self._atomic[self._bytes(places, size)] = atomic
+
+    def last_reads(self, cta: int) -> Mapping[int, int]:
+        """The last step in which each agent has read anything of a CTA's memory."""
+        return self._last_reads.get(cta, {})
+
+    def last_writes(self, cta: int) -> Mapping[int, int]:
+        """The last step in which each agent has written anything there."""
+        return self._last_writes.get(cta, {})
+
+    def _by_cta(self, places: NDArray[np.int64]) -> list[tuple[int, NDArray[np.bool_] | None]]:
+        low, high = int(places.min()) // self._stride, int(places.max()) // self._stride
+        if low == high:
+            return [(low, None)]
+        ctas = places // self._stride
+        return [(int(cta), ctas == cta) for cta in np.unique(ctas)]
+
+    @staticmethod
+    def _bytes(places: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        return places[:, None] + np.arange(size)
+
+    def _rows(self, array: NDArray[Any], places: NDArray[np.int64], size: int, base: int) -> NDArray[Any]:
+        """The entries of `size` bytes at each place, as rows."""
+        if size == 1:
+            return array[places - base][:, None]
+        if size & (size - 1) == 0:
+            return array.reshape(-1, size)[(places - base) >> (size.bit_length() - 1)]
+        return array[self._bytes(places - base, size)]
+
+    def _check_writes(
+        self,
+        cta: int,
+        warps: NDArray[np.int64],
+        agents: NDArray[np.int64],
+        warp_of: NDArray[np.int64] | None,
+        places: NDArray[np.int64],
+        size: int,
+        *,
+        writes: bool,
+        proxy: bool,
+        ordered: bool,
+        atomic: bool,
+    ) -> None:
+        clocks = self._clocks
+        suspects = [
+            agent
+            for agent, step in self._last_writes.get(cta, {}).items()
+            if self._unknown(agent, step, warps, proxy=proxy and not writes) and not (ordered and agent == agents[0])
+        ]
+        if not suspects:
+            return
+        rows = self._rows(self._writes, places, size, 0)
+        if atomic and self._atomic is not None:
+            rows = np.where(self._rows(self._atomic, places, size, 0), 0, rows)
+        if (rows == rows[:, :1]).all():
+            rows = rows[:, :1]
+        agent, step = rows >> STEP_BITS, rows & _STEP
+        owner = warps[0] if warp_of is None else warp_of[:, None]
+        late = clocks.known[owner, agent] < step
+        fence = np.zeros_like(late)
+        if proxy and not writes:
+            fence = ~clocks.is_async[agent] & (clocks.fenced[owner, agent] < step)
+        if ordered:
+            late &= agent != agents[0]
+        if (wrong := late | fence).any():
+            at = tuple(np.argwhere(wrong)[0])
+            raise clocks.race(
+                int(agent[at]), int(step[at]), self._where(int(places[at[0]])), "written", writes=writes,
+                fence=not bool(late[at]),
+            )  # fmt: skip
+
+    def _unknown(self, agent: int, step: int, warps: NDArray[np.int64], *, proxy: bool) -> bool:
+        clocks = self._clocks
+        if (clocks.known[warps, agent] < step).any():
+            return True
+        return proxy and not clocks.is_async[agent] and bool((clocks.fenced[warps, agent] < step).any())
+
+    def _check_reads(
+        self,
+        cta: int,
+        warps: NDArray[np.int64],
+        agents: NDArray[np.int64],
+        warp_of: NDArray[np.int64] | None,
+        places: NDArray[np.int64],
+        size: int,
+        *,
+        ordered: bool,
+    ) -> None:
+        clocks = self._clocks
+        for agent, last in self._last_reads.get(cta, {}).items():
+            if not (clocks.known[warps, agent] < last).any() or (ordered and agent == agents[0]):
+                continue
+            steps = self._rows(self._reads[cta, agent], places, size, cta * self._stride).max(axis=1)
+            known = clocks.known[warps[0] if warp_of is None else warp_of, agent]
+            if (late := known < steps).any():
+                at = int(np.argmax(late))
+                raise clocks.race(agent, int(steps[at]), self._where(int(places[at])), "read", writes=True, fence=False)
+
+    def _record(
+        self,
+        cta: int,
+        warps: NDArray[np.int64],
+        agents: NDArray[np.int64],
+        steps: NDArray[np.int64],
+        warp_of: NDArray[np.int64] | None,
+        places: NDArray[np.int64],
+        size: int,
+        *,
+        writes: bool,
+    ) -> None:
+        if writes:
+            last = self._last_writes.setdefault(cta, {})
+            if warp_of is None:
+                values = np.int64((int(agents[0]) << STEP_BITS) | int(steps[0]))
+            else:
+                place = np.searchsorted(warps, warp_of)
+                values = ((agents[place].astype(np.int64) << STEP_BITS) | steps[place])[:, None]
+            if size & (size - 1) == 0 and size > 1:
+                self._writes.reshape(-1, size)[places >> (size.bit_length() - 1)] = values
+            else:
+                self._writes[self._bytes(places, size)] = values
+        else:
+            last = self._last_reads.setdefault(cta, {})
+        present = range(len(warps)) if warp_of is None else np.flatnonzero(np.isin(warps, warp_of)).tolist()
+        for number in present:
+            agent, step = int(agents[number]), int(steps[number])
+            last[agent] = max(last.get(agent, 0), step)
+            if writes:
+                continue
+            if (held := self._reads.get((cta, agent))) is None:
+                held = self._reads[cta, agent] = np.zeros(self._stride, np.int32)
+            own = places if warp_of is None else places[warp_of == warps[number]]
+            relative = own - cta * self._stride
+            if size & (size - 1) == 0 and size > 1:
+                held.reshape(-1, size)[relative >> (size.bit_length() - 1)] = step
+            else:
+                held[self._bytes(relative, size)] = step
+
+    def _where(self, place: int) -> str:
+        offset = place % self._stride
+        if self._stride == 1 << 16:
+            return f"lane {offset >> 9}, column {offset & 511} of tensor memory"
+        return f"byte {offset - SHARED_START} of shared memory"

@@ -1,0 +1,1 @@
+"""From the text of PTX to a module of functions and instructions."""

@@ -1,0 +1,205 @@
+"""What a check has found, at which sizes, and how to see it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from tlx_xdsl.analysis.protocol.prove import Proof
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.runtime.check.sizes import Sizes, listed, shown
+from tlx_xdsl.text.diagnostics import Diagnostic
+
+RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds")
+"""The kinds of findings; what only a launch after the first one shows is a `relaunch`."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong, and how to see it again."""
+
+    diagnostic: Diagnostic
+    rule: str
+    """`deadlock`, `fault`, `warning`, or `relaunch`: what a launch on arrays as an earlier one left them shows."""
+    options: Mapping[str, Any]
+    """The `stage`, `schedule` and `seed` of the first run that has shown it."""
+    sizes: Sizes = field(default_factory=dict[str, int])
+    """The smallest sizes at which it was seen."""
+
+    def __str__(self) -> str:
+        """Return the report, with the options that show it."""
+        return f"{self.diagnostic}\nnote: {self.seen_with}"
+
+    @property
+    def seen_with(self) -> str:
+        """The options of a command line that show it."""
+        options = [f"--{name} {value}" for name, value in self.options.items()]
+        sizes = [f"--size {name}={value}" for name, value in self.sizes.items()]
+        return f"seen with {' '.join([*options, *sizes])}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """The runs at one stage and at some sizes, and all that they have shown."""
+
+    stage: str
+    sizes: Sizes
+    runs: int
+    seconds: float
+    findings: tuple[Finding, ...]
+    orders: int = 0
+    """The orders of these runs that make a difference; other runs were given up, since they repeated one of those."""
+    unexplored: str = ""
+    """Why orders are left out; empty where all that make a difference were run."""
+
+    @property
+    def name(self) -> str:
+        """What it is of."""
+        return " ".join([self.stage, *([shown(self.sizes)] if self.sizes else [])])
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Sizes for which there are no arguments, or which the kernel does not compile for."""
+
+    sizes: Sizes
+    error: Exception
+
+    @property
+    def reason(self) -> str:
+        """Why, in a line."""
+        return self.error.message if isinstance(self.error, CompilationError) else str(self.error)
+
+
+@dataclass(frozen=True)
+class ProofAt:
+    """What was proved of the kernel that some sizes give."""
+
+    sizes: Sizes
+    proof: Proof
+
+    @property
+    def _turns(self) -> str:
+        constants = self.proof.constants
+        return f"these numbers of turns: {', '.join(constants)}" if constants else "all trip counts"
+
+    @property
+    def answer(self) -> str:
+        """The answer in two words."""
+        if self.proof.answer == "proved":
+            return "proved on conditions" if self.proof.required else "proved"
+        return _ANSWERS[self.proof.answer]
+
+    def __str__(self) -> str:
+        """Return the answer, and what it rests on or fails at."""
+        proof = self.proof
+        which = f"'{proof.kernel}'{f' at {shown(self.sizes)}' if self.sizes else ''}"
+        spent = f"{proof.states} states, {proof.seconds:.1f} s"
+        if proof.reason is not None:
+            reason = replace(proof.reason, severity="remark", message=f"{self.answer}: {proof.reason.message}")
+            return f"{reason}\nthe synchronisation of {which} is {self.answer} ({spent})"
+        lines = [f"the synchronisation of {which} in shared memory is proved for {self._turns} ({spent})"]
+        for each in proof.required:
+            lines.append(f"  where the loop at {each.loop} turns at least once; else: {each.otherwise.message}")
+        return "\n".join(lines)
+
+
+_ANSWERS = {"refuted": "refuted", "unproved": "not proved"}
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of a check."""
+
+    tool: ClassVar = "tlx check"
+    rules: ClassVar = RULES
+    """Names of what findings are about."""
+
+    findings: tuple[Finding, ...]
+    runs: int
+    stages: tuple[str, ...]
+    seconds: float
+    remarks: tuple[Finding, ...] = ()
+    """What is wrong only if the host leaves arrays as they are between launches, and was not said to."""
+    cases: tuple[Case, ...] = ()
+    """What was run, by sizes and stage."""
+    refusals: tuple[Refusal, ...] = ()
+    """Sizes that were left out."""
+    left: tuple[Sizes, ...] = ()
+    """Sizes that were not run for want of time."""
+    proofs: tuple[ProofAt, ...] = ()
+    """Where they were asked for: one for each kernel that the sizes give."""
+
+    def __bool__(self) -> bool:
+        """True where nothing was found; remarks do not count."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        """Return all findings and remarks, the sizes, and a line that sums up."""
+        return "\n".join(
+            [
+                *map(str, self.findings), *map(str, self.remarks), *self.sizes(), *self.orders(),
+                *map(str, self.proofs), self.summary,
+            ]
+        )  # fmt: skip
+
+    def orders(self) -> list[str]:
+        """Lines that say whether all orders were run: where one ends in a fault, it is not known what else follows."""
+        if any(each.rule in ("deadlock", "fault") for each in self.findings):
+            return []
+        where = f"each stage{' and size' if any(case.sizes for case in self.cases) else ''}"
+        if not any(case.unexplored for case in self.cases):
+            if all(case.orders <= 1 for case in self.cases):
+                return [f"all orders were covered: one at {where}, all others do the same"]
+            counts = {
+                stage: sum(case.orders for case in self.cases if case.stage == stage) for stage in self.stages
+            }  # fmt: skip
+            numbers = ", ".join(f"{count} at {stage}" for stage, count in counts.items())
+            return [f"all orders were covered, those that make a difference by a run of each: {numbers}"]
+        reasons: dict[str, list[Case]] = {}
+        for case in self.cases:
+            if case.unexplored:
+                reasons.setdefault(case.unexplored, []).append(case)
+        return [
+            f"not all orders were covered, {sum(case.orders for case in cases)} were run at {_named(cases)}: {reason}"
+            for reason, cases in reasons.items()
+        ]
+
+    def sizes(self) -> list[str]:
+        """Lines that say which sizes were run, which were refused and why, and which remain."""
+        out = [each.sizes for each in self.refusals]
+        run = [case.sizes for case in self.cases if case.stage == self.stages[0] and case.sizes not in out]
+        if not any(run):
+            return []
+        number = len(run) + len(self.refusals) + len(self.left)
+        lines = [f"run at {len(run)} of {number} sizes: {listed(run)}"]
+        reasons: dict[str, list[Sizes]] = {}
+        for each in self.refusals:
+            reasons.setdefault(each.reason, []).append(each.sizes)
+        lines.extend(f"refused at {listed(sizes)}: {reason}" for reason, sizes in reasons.items())
+        if self.left:
+            lines.append(f"not run for want of time, --seconds gives more: {listed(self.left)}")
+        return lines
+
+    @property
+    def summary(self) -> str:
+        """The line that sums up."""
+        found = _count(self.findings, "finding") if self.findings else "nothing found"
+        if self.remarks:
+            found += f", {_count(self.remarks, 'remark')}"
+        orders = f"{self.runs} run{'' if self.runs == 1 else 's'}"
+        if self.proofs:
+            answers = [each.answer for each in self.proofs]
+            found += "".join(f", {answers.count(each)} {each}" for each in dict.fromkeys(answers))
+        return f"{orders} at {' and '.join(self.stages)} in {self.seconds:.1f} s: {found}"
+
+
+def _named(cases: Sequence[Case]) -> str:
+    stages = " and ".join(dict.fromkeys(case.stage for case in cases))
+    sizes = [*{str(case.sizes): case.sizes for case in cases if case.sizes}.values()]
+    return f"{stages} with {listed(sizes)}" if sizes else stages
+
+
+def _count(items: Sequence[Any], what: str) -> str:
+    return f"{len(items)} {what}{'' if len(items) == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""The compile driver: from a kernel's source to text, and the caches of what it makes."""

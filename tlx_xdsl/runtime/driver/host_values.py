@@ -1,0 +1,186 @@
+"""Arguments of a kernel in the interpreter: the type of each value, and its memory as a numpy array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from tlx_xdsl.errors import InputOverflowError, InputTypeError
+from tlx_xdsl.frontend.python.signature import Fixed, Signature
+from tlx_xdsl.language.core import constexpr, dtype
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name, element_size
+
+_NUMPY: dict[str, Any] = {
+    "i1": np.bool_,
+    **{f"{sign}{width}": np.dtype(f"{sign}{width // 8}") for sign in "iu" for width in (8, 16, 32, 64)},
+    "fp16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "fp32": np.float32,
+    "fp64": np.float64,
+    "fp8e4nv": ml_dtypes.float8_e4m3fn,
+    "fp8e5": ml_dtypes.float8_e5m2,
+    # No library has this format: bytes.
+    "fp8e4b15": np.uint8,
+}
+"""The numpy type of each element type, by Triton's short name."""
+
+
+def numpy_dtype(name: object) -> np.dtype[Any] | None:
+    """The numpy type for a name of Triton's, numpy's or torch's, such as `fp16`, `float16` or `torch.float16`."""
+    short = dtype_name(name)
+    return None if short is None else np.dtype(_NUMPY[short])
+
+
+def is_descriptor(value: object) -> bool:
+    """Return whether a value is a tensor descriptor, ours or Triton's."""
+    return hasattr(value, "block_shape")
+
+
+def is_constant(value: object) -> bool:
+    """Return whether a value that is passed to a kernel is a part of it: None, a constexpr, a type or a function."""
+    return value is None or isinstance(value, constexpr | dtype) or callable(value)
+
+
+def signature_of(name: str, value: Any) -> Signature:
+    """The type, in Triton's spelling, of the argument `name` that has this value.
+
+    An int is an i32 where that holds it, a float is an fp32, an array a pointer to its elements. What a tuple holds
+    beside values is fixed. Raises TypeError for a value that no argument can have, OverflowError for an integer that
+    has more than 64 bits.
+    """
+    if is_constant(value):
+        return Fixed(value)
+    if isinstance(value, tuple):
+        items = [signature_of(f"{name}[{at}]", item) for at, item in enumerate(cast(tuple[Any, ...], value))]
+        return _like(cast(tuple[Any, ...], value), items)
+    if isinstance(value, bool | np.bool_):
+        return "i1"
+    if isinstance(value, float):
+        return "fp32"
+    if isinstance(value, int):
+        return _integer(name, value)
+    if is_descriptor(value):
+        block = ", ".join(str(int(size)) for size in value.block_shape)
+        return f"tensordesc<{_element(name, value.base)}[{block}]>"
+    if isinstance(value, np.generic):
+        return _element(name, value)
+    if not hasattr(value, "dtype") or not hasattr(value, "shape"):
+        raise InputTypeError(
+            f"'{name}' must be an array, a TensorDescriptor, a number or a tuple of them, found {type(value).__name__}"
+        )
+    return f"*{_element(name, value)}"
+
+
+ALIGNED = 16
+"""The divisor of pointers (in bytes) and integers that a kernel is compiled for."""
+
+
+def specialized(name: str, type_: Signature, value: Any) -> Signature:
+    """The type of the argument `name` with what a launch promises of its value: that it is a multiple of 16.
+
+    How many elements are loaded at a time rests on that, and so what is a vector and what `cp.async` can copy.
+    """
+    if isinstance(value, tuple) and isinstance(type_, tuple):
+        given = cast(tuple[Any, ...], value)
+        return _like(given, [specialized(name, *each) for each in zip(cast(Any, type_), given, strict=True)])
+    if not isinstance(type_, str):
+        return type_
+    number = 1
+    if type_.startswith("*"):
+        number = _array(name, value).ctypes.data
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    return type_ if number % ALIGNED else f"{type_}:{ALIGNED}"
+
+
+def _integer(name: str, value: int) -> str:
+    if -(1 << 31) <= value < 1 << 31:
+        return "i32"
+    if -(1 << 63) <= value < 1 << 64:
+        return "i64" if value < 1 << 63 else "u64"
+    from tlx_xdsl.frontend.values import shown
+
+    # As Python's own conversions to C integers, and so Triton's launches, raise it.
+    raise InputOverflowError(f"'{name}' is {shown(value)}, which no integer of 64 bits can hold")
+
+
+def _element(name: str, value: Any) -> str:
+    short = dtype_name(value.dtype)
+    if short is None:
+        raise InputTypeError(f"'{name}' has elements of the type {value.dtype}, which kernels do not have")
+    return short
+
+
+def _like(value: tuple[Any, ...], items: Sequence[Any]) -> Any:
+    """A tuple of `items`, with the names of `value` where that has names."""
+    cls = cast(Any, type(value))
+    return cls(*items) if hasattr(cls, "_fields") else tuple(items)
+
+
+def flattened(name: str, value: Any) -> list[tuple[str, Any]]:
+    """The arguments of the function that a value is passed as: each item of a tuple is one of its own."""
+    if isinstance(value, tuple):
+        items = enumerate(cast(tuple[Any, ...], value))
+        return [
+            argument for at, item in items if not is_constant(item) for argument in flattened(f"{name}[{at}]", item)
+        ]
+    return [(name, on_host(name, value))]
+
+
+def on_host(name: str, value: Any) -> Any:
+    """A value with numpy arrays in the place of other libraries' tensors; they share their memory.
+
+    Raises TypeError for a tensor that is not in the memory of this process.
+    """
+    if is_descriptor(value):
+        if isinstance(value.base, np.ndarray):
+            return value
+        padding, rounds = getattr(value, "padding", "zero"), bool(getattr(value, "round_f32_to_tf32", False))
+        base = _array(name, value.base)
+        return TensorDescriptor(
+            base, list(value.shape), list(value.strides), list(value.block_shape), padding, rounds
+        )  # fmt: skip
+    if isinstance(value, bool | int | float | np.generic | np.ndarray):
+        return cast(Any, value)
+    return _array(name, value)
+
+
+@dataclass(frozen=True, eq=False)
+class _Memory:
+    """Memory of another library, as numpy asks for it (NumPy, "The array interface protocol"); kept alive by it."""
+
+    owner: Any
+    __array_interface__: dict[str, Any]
+
+
+def _array(name: str, tensor: Any) -> NDArray[Any]:
+    """The memory of a tensor that answers like torch's; numpy's own conversion knows no bf16."""
+    device = getattr(tensor, "device", None)
+    if getattr(device, "type", "cpu") != "cpu":
+        raise InputTypeError(f"'{name}' is on the device {device}: the interpreter takes what is in the CPU's memory")
+    if not callable(getattr(tensor, "data_ptr", None)):
+        return np.asarray(tensor)
+    dtype, size = numpy_dtype(tensor.dtype), element_size(tensor)
+    if dtype is None:
+        raise InputTypeError(f"'{name}' has elements of the type {tensor.dtype}, which kernels do not have")
+    interface: dict[str, Any] = {
+        "version": 3,
+        "data": (int(tensor.data_ptr()), False),
+        "shape": tuple(int(extent) for extent in tensor.shape),
+        "strides": tuple(int(stride) * size for stride in tensor.stride()),
+        "typestr": "|u1" if size == 1 else f"<u{size}",
+    }
+    array: NDArray[Any] = np.asarray(_Memory(tensor, interface)).view(dtype)
+    if not array.size or not callable(getattr(tensor, "untyped_storage", None)):
+        return array
+    # A view's array is one of the whole memory: TMA may write what follows the view (`interpreter/arguments.py`).
+    storage = tensor.untyped_storage()
+    start, count = int(storage.data_ptr()), int(storage.nbytes())
+    flat: dict[str, Any] = {"version": 3, "data": (start, False), "shape": (count,), "typestr": "|u1"}
+    whole = np.asarray(_Memory(tensor, flat))
+    return np.ndarray(array.shape, dtype, whole, array.ctypes.data - start, array.strides)

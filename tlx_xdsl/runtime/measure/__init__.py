@@ -1,0 +1,1 @@
+"""Times of launches: profiles, estimates, reports of configurations."""

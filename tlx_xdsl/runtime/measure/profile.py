@@ -1,0 +1,133 @@
+"""`kernel.profile(grid, *arguments)`: how long a launch takes, what it moves, and what the binary needs.
+
+On a GPU launches are timed with CUDA events, each after a write that empties the L2 cache. Without one the binary is
+compiled and the time is an estimate (`estimate.py`), and the report says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from math import prod
+from typing import Any, cast
+
+from tlx_xdsl.addresses.coverage.launch import Launch
+from tlx_xdsl.addresses.work import Work, work_of
+from tlx_xdsl.backend import KernelMetadata, KernelResources, installed_triton_version
+from tlx_xdsl.backend.occupancy import occupancy_of
+from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.interpreter.plan import kernel_of
+from tlx_xdsl.runtime.build import compile_source
+from tlx_xdsl.runtime.driver.arguments import bound, defaults_of, split_options, typed
+from tlx_xdsl.runtime.driver.compilation import frontend_module
+from tlx_xdsl.runtime.driver.host_values import is_descriptor
+from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, cluster_option
+from tlx_xdsl.runtime.driver.specialization import Specialization
+from tlx_xdsl.runtime.measure.estimate import estimated
+from tlx_xdsl.runtime.measure.gpu_clock import timed_launches
+from tlx_xdsl.runtime.measure.profile_report import Profile, Source
+from tlx_xdsl.runtime.simulate.interpret import Grid, grid_of
+from tlx_xdsl.targets import target_named
+
+_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "target", "enable_fp_fusion", CLUSTER_OPTION)
+
+
+def profile(
+    kernel: Any,
+    grid: Grid,
+    /,
+    *args: Any,
+    flops: float | None = None,
+    bytes: float | None = None,
+    seconds: float = 0.5,
+    options: Mapping[str, Any] | None = None,
+    **named: Any,
+) -> Profile:
+    """Time launches of a kernel on its arguments, or estimate: see `Kernel.profile`."""
+    source: KernelSource = kernel.source
+    given, chosen = split_options(source, named, _OPTIONS)
+    chosen |= options or {}
+    arguments = bound(source, args, given)
+    known = {**defaults_of(source), **arguments}
+    sizes = grid_of(grid, known)
+    if is_on_gpu(arguments.values()):
+        return _measured(kernel, sizes, args, {**given, **chosen}, known, flops, bytes, seconds)
+    return _estimated(source, sizes, arguments, chosen, known, flops, bytes)
+
+
+def is_on_gpu(values: Iterable[Any]) -> bool:
+    """Return whether one of the arguments is a tensor of a GPU, or a descriptor of one."""
+    return any(getattr(_tensor(value), "is_cuda", False) for value in values)
+
+
+def _tensor(value: Any) -> Any:
+    return value.base if is_descriptor(value) else value
+
+
+def _measured(
+    kernel: Any, sizes: tuple[int, int, int], args: Sequence[Any], named: Mapping[str, Any], known: Mapping[str, Any],
+    flops: float | None, bytes: float | None, seconds: float,
+) -> Profile:  # fmt: skip
+    from tlx_xdsl.runtime.launch.cuda_driver import default_driver
+
+    launch = kernel.bind(sizes, *args, **named)
+    facts = launch.kernel.metadata
+    metadata = KernelMetadata(**{each.name: getattr(facts, each.name) for each in fields(KernelMetadata)})
+    resources = KernelResources(facts.registers, facts.spill_store_bytes, facts.spill_load_bytes)
+    times = timed_launches(launch, seconds)
+    specialization: Specialization = launch.kernel.specialization
+    return _profile(
+        kernel.source, default_driver().device_name(_ordinal(known)), "measured", times, sizes, known, specialization,
+        metadata, resources, flops, bytes,
+    )  # fmt: skip
+
+
+def _ordinal(known: Mapping[str, Any]) -> int:
+    tensors = map(_tensor, known.values())
+    return next(each.device.index or 0 for each in tensors if getattr(each, "is_cuda", False))
+
+
+def _estimated(
+    source: KernelSource, sizes: tuple[int, int, int], arguments: Mapping[str, Any], chosen: Mapping[str, Any],
+    known: Mapping[str, Any], flops: float | None, bytes: float | None,
+) -> Profile:  # fmt: skip
+    options = dict(chosen)
+    num_stages, cluster = options.pop("num_stages", 3), cluster_option(options.pop(CLUSTER_OPTION, None))
+    found = typed(source, arguments)
+    try:
+        wanted = Specialization(found.signature, found.constexprs, cluster=cluster or (1, 1, 1), **options)
+    except TypeError as error:
+        raise InputTypeError(f"profile: {error}") from error
+    metadata, resources = KernelMetadata(num_warps=wanted.num_warps), None
+    if installed_triton_version() is not None:
+        _, result = compile_source(source, wanted, num_stages=num_stages)
+        metadata, resources = result.metadata, result.resources
+    return _profile(
+        source, wanted.target, "estimated", None, sizes, known, wanted, metadata, resources, flops, bytes
+    )  # fmt: skip
+
+
+def _profile(
+    source: KernelSource, device: str, kind: Source, times: tuple[float, ...] | None, sizes: tuple[int, int, int],
+    known: Mapping[str, Any], specialization: Specialization, metadata: KernelMetadata,
+    resources: KernelResources | None, flops: float | None, bytes: float | None,
+) -> Profile:  # fmt: skip
+    target = target_named(specialization.target)
+    work = launch_work(source, specialization, sizes, known)
+    occupancy = None if resources is None else occupancy_of(metadata, resources, target)
+    estimate = estimated(work, prod(sizes), occupancy, target, specialization.num_warps)
+    times = times or (estimate.milliseconds,)
+    return Profile(
+        source.name, device, kind, times, prod(sizes), work.flops if flops is None else flops, bytes, work, metadata,
+        resources, occupancy, estimate, target,
+    )  # fmt: skip
+
+
+def launch_work(
+    source: KernelSource, specialization: Specialization, sizes: tuple[int, int, int], known: Mapping[str, Any]
+) -> Work:
+    """The work of a launch with these arguments by name."""
+    module = frontend_module(source, specialization)
+    numbers = {name: int(value) for name, value in known.items() if isinstance(value, int)}
+    return work_of(module, cast(Any, kernel_of(module, None)), Launch(sizes, numbers))

@@ -1,0 +1,106 @@
+"""What `kernel.profile` finds of a launch, as a report."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from html import escape
+from typing import Literal, TypeAlias
+
+from tlx_xdsl.addresses.work import Work
+from tlx_xdsl.backend import KernelMetadata, KernelResources
+from tlx_xdsl.backend.occupancy import Occupancy
+from tlx_xdsl.runtime.measure.estimate import Estimate, peaks_of
+from tlx_xdsl.targets import Target
+
+Source: TypeAlias = Literal["measured", "estimated"]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A launch of a kernel in figures; `str(profile)` is the report."""
+
+    kernel: str
+    device: str
+    """The GPU by its name, or the target."""
+    source: Source
+    """Whether times were measured, or are those of a model."""
+    milliseconds: tuple[float, ...]
+    """Of each launch, or the one that is estimated."""
+    programs: int
+    flops: float
+    """Operations of a launch: those that the caller gives, else those of its matrix products."""
+    bytes: float | None
+    """Bytes that a launch must move to or from memory, as the caller gives them."""
+    work: Work
+    """What programs do: their accesses to global memory count each time."""
+    metadata: KernelMetadata
+    resources: KernelResources | None
+    """None where stock Triton is not installed: nothing was compiled to a binary."""
+    occupancy: Occupancy | None
+    estimate: Estimate
+    target: Target
+
+    @property
+    def median(self) -> float:
+        """The median of the times, in milliseconds."""
+        return statistics.median(self.milliseconds)
+
+    @property
+    def spread(self) -> float:
+        """How far 80 % and 20 % of the times lie apart, as a share of the median."""
+        if len(self.milliseconds) < 2:
+            return 0.0
+        cuts = statistics.quantiles(self.milliseconds, n=5, method="inclusive")
+        return (cuts[-1] - cuts[0]) / self.median
+
+    @property
+    def tflops(self) -> float:
+        """10^12 operations in a second."""
+        return self.flops / self.median * 1e-9
+
+    @property
+    def gigabytes(self) -> float | None:
+        """10^9 bytes in a second, of `bytes`."""
+        return None if self.bytes is None else self.bytes / self.median * 1e-6
+
+    def rows(self) -> dict[str, str]:
+        """The report, line by line."""
+        rows = {"kernel": f"{self.kernel}, {self.programs:,} program{'s' * (self.programs != 1)}", "GPU": self.device}
+        if self.source == "measured":
+            count = len(self.milliseconds)
+            rows["time"] = f"{self.median:.4g} ms, median of {count} launches; 20 to 80 % lie {self.spread:.1%} apart"
+        else:
+            rows["time"] = f"{self.median:.4g} ms, estimated for {peaks_of(self.target).name}, not measured"
+        waves = f"{self.estimate.waves} wave{'s' * (self.estimate.waves != 1)}"
+        rows["roofline"] = f"{self.estimate.milliseconds:.4g} ms in {waves}, bound by {self.estimate.bound}"
+        if self.flops:
+            rows["products"] = f"{self.flops:.4g} operations, {self.tflops:,.1f} TFLOP/s"
+        if self.bytes is not None:
+            rows["memory"] = f"{self.bytes:.4g} bytes, {self.gigabytes:,.1f} GB/s"
+        read, written = self.work.read_bytes, self.work.written_bytes
+        rows["accesses"] = f"{read:.4g} bytes read and {written:.4g} written by programs, caches included"
+        if self.work.unknown_loops:
+            rows["accesses"] += f"; {len(self.work.unknown_loops)} loops of unknown length count once"
+        if self.resources is not None:
+            shared = self.metadata.shared + self.resources.static_shared_bytes
+            spilled = max(self.resources.spill_store_bytes, self.resources.spill_load_bytes)
+            rows["binary"] = (
+                f"{self.resources.registers} registers, {spilled} B spilled, {shared:,} B of shared memory, "
+                f"{self.metadata.num_warps} warps"
+            )
+        else:
+            rows["binary"] = "none: stock Triton is not installed"
+        if self.occupancy is not None:
+            rows["occupancy"] = str(self.occupancy)
+        return rows
+
+    def __str__(self) -> str:
+        """Return the report."""
+        rows = self.rows()
+        width = max(map(len, rows))
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in rows.items())
+
+    def _repr_html_(self) -> str:
+        rows = (f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in self.rows().items())
+        return f"<table>{''.join(rows)}</table>"

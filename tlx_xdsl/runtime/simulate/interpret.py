@@ -1,0 +1,455 @@
+"""Run a kernel on the CPU, on numpy arrays, at any stage of the pipeline. No GPU, Triton or torch is needed."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from math import prod
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, StringAttr, i32, i64
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+
+from tlx_xdsl.dialects.func import assume_program_arguments
+from tlx_xdsl.dialects.registry import make_context
+from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, SourceLocation
+from tlx_xdsl.frontend.python.foreign import source_of
+from tlx_xdsl.frontend.python.signature import Signature
+from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.interpreter.arguments import bind, reach
+from tlx_xdsl.interpreter.code import Function, Plan
+from tlx_xdsl.interpreter.faults import OutOfBounds
+from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.global_order import GlobalOrder, last_writers
+from tlx_xdsl.interpreter.grid import First
+from tlx_xdsl.interpreter.launch import Settings, clusters
+from tlx_xdsl.interpreter.machine import Launch, Observer
+from tlx_xdsl.interpreter.orders.launch import run_in_order
+from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
+from tlx_xdsl.interpreter.trace import Trace
+from tlx_xdsl.interpreter.workers import run_launch, takes_turns, talks
+from tlx_xdsl.ptx.launch import PtxRun
+from tlx_xdsl.runtime.driver.arguments import bound, defaults_of, split_options, typed
+from tlx_xdsl.runtime.driver.compilation import frontend_module, installed_profile
+from tlx_xdsl.runtime.driver.host_values import flattened, is_descriptor, on_host
+from tlx_xdsl.runtime.driver.reproducible import reproducible
+from tlx_xdsl.runtime.driver.specialization import Specialization
+from tlx_xdsl.runtime.simulate.launchable import as_warning, refusals
+from tlx_xdsl.runtime.simulate.options import ALIASED, FRONTEND, TTGIR, Options, known_options
+from tlx_xdsl.runtime.simulate.plans import planned
+from tlx_xdsl.runtime.simulate.ptx_stage import PTX, run_ptx_stage
+from tlx_xdsl.runtime.simulate.wrapping import facts_of, with_wrap
+from tlx_xdsl.targets import target_named
+from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again, source_location
+from tlx_xdsl.text.parser import parse_module
+from tlx_xdsl.text.verify import verify_module
+from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
+from tlx_xdsl.transforms.pipelines import is_plain, plain_pipeline, run_pipeline, ttgir_pipeline
+from tlx_xdsl.transforms.registry import current_name
+from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
+from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
+
+Grid: TypeAlias = "int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]"
+"""Programs along x, y and z, or a function that computes them from the kernel's arguments."""
+
+Change: TypeAlias = Callable[[ModuleOp], None]
+"""Changes a module in place."""
+
+
+@dataclass(frozen=True)
+class Interpretation:
+    """The result of a run that ended without a fault."""
+
+    clusters: int
+    """Clusters of the grid: programs, where clusters have one thread block."""
+    turns: int
+    """Turns of all tasks and asynchronous operations together."""
+    seconds: float
+    """Time of the run, without the frontend and the passes."""
+    warnings: tuple[Diagnostic, ...]
+    """Warnings of what the kernel has left unfinished, and of passes; each thing once, as the first program said it."""
+    jobs: int
+    """Processes that have taken part."""
+    communicates: bool = False
+    """Whether programs may depend on what others have done: the kernel has atomic operations or `while`."""
+    ptx: PtxRun | None = None
+    """What the run has done at the stage `ptx`, whose `turns` are the instructions that warps have run."""
+    unfilled: tuple[Diagnostic, ...] = ()
+    """What is left uninitialized of arrays that were declared so, and that the kernel only writes (`tlx check`)."""
+    writers: Mapping[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
+    """Where each array was written last, in a launch whose accesses to global memory are compared."""
+
+    def _repr_html_(self) -> str:
+        from tlx_xdsl.runtime.show.pages import run_page
+
+        rows = {
+            "clusters": self.clusters,
+            "turns": f"{self.turns:,}",
+            "seconds": f"{self.seconds:.2f}",
+            "processes": self.jobs,
+            "warnings": len(self.warnings),
+        }
+        return run_page(rows, self.warnings)
+
+
+MOST_ALONG_AN_AXIS = (1 << 31) - 1
+"""Programs along an axis (CUDA C++ Programming Guide, "Technical Specifications", the x axis)."""
+
+_OPTIONS = {each.name for each in fields(Options)}
+
+
+def interpret(
+    kernel: Any, grid: Grid, /, *args: Any, options: Mapping[str, Any] | None = None, **named: Any
+) -> Interpretation:
+    """Run all programs of `grid` on the arguments, which are in the order of the kernel's parameters or named.
+
+    Arrays are numpy arrays or torch tensors on the CPU, and are written in place; tensor descriptors are ours or
+    Triton's. The kernel is compiled for the types of the values: an int is an i32 where that holds it, a float an
+    fp32; None and the values of constexpr parameters are constants. Names that are no parameter of the kernel are
+    fields of `Options`; where a parameter has the name of one, such as `seed`, `options={"seed": 1}` means the option.
+
+    Raises CompilationError for an error in the kernel; its subclass `interpreter.faults.Fault` for what the kernel
+    does wrong while it runs, at the line that does it; TypeError and ValueError for arguments that do not fit.
+    """
+    source = source_of_kernel(kernel)
+    given, chosen = split_options(source, named, _OPTIONS)
+    return interpret_source(source, grid, bound(source, args, given), Options(**chosen, **known_options(options)))
+
+
+def interpret_source(
+    source: KernelSource,
+    grid: Grid,
+    arguments: Mapping[str, Any],
+    options: Options,
+    types: Mapping[str, Signature] | None = None,
+    change: Change | None = None,
+) -> Interpretation:
+    """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values.
+
+    `change` changes what the frontend has made.
+    """
+    with reproducible(source, grid=grid, arguments=arguments, options=options, types=types):
+        return _interpret_source(source, grid, arguments, options, types, change)
+
+
+def _interpret_source(
+    source: KernelSource,
+    grid: Grid,
+    arguments: Mapping[str, Any],
+    options: Options,
+    types: Mapping[str, Signature] | None,
+    change: Change | None,
+) -> Interpretation:
+    if options.stage == PTX:
+        return _run_final(source, grid, arguments, options, types)
+    specialization, values = _specialized(source, arguments, options, types)
+
+    def plan() -> Plan:
+        module = frontend_module(source, specialization, installed_profile())
+        if change is not None:
+            change(module)
+        return _lowered(module, source.symbol, options.stage)
+
+    def known_plan() -> Plan:
+        return plan() if change is not None else planned(source, specialization, options.stage, plan)
+
+    names = [name for name, _ in values]
+    known = {**defaults_of(source), **arguments}
+    return _run(known_plan, grid_of(grid, known), [value for _, value in values], names, options)
+
+
+def _run_final(
+    source: KernelSource,
+    grid: Grid,
+    arguments: Mapping[str, Any],
+    options: Options,
+    types: Mapping[str, Signature] | None,
+) -> Interpretation:
+    """Run the PTX that stock Triton makes of a kernel."""
+    with collected_diagnostics() as warnings:
+        sizes = grid_of(grid, {**defaults_of(source), **arguments})
+        done = run_ptx_stage(source, sizes, arguments, options, types)
+    return Interpretation(
+        prod(sizes) // prod(_cluster(options.cluster)), done.instructions, done.seconds, tuple(warnings), 1, ptx=done
+    )
+
+
+def module_of(
+    source: KernelSource, arguments: Mapping[str, Any], options: Options, types: Mapping[str, Signature] | None = None
+) -> tuple[ModuleOp, list[tuple[str, Any]]]:
+    """What the frontend makes of a kernel for arguments by name, and the values of the function's arguments.
+
+    Raises CompilationError for an error in the kernel.
+    """
+    specialization, values = _specialized(source, arguments, options, types)
+    return frontend_module(source, specialization, installed_profile()), values
+
+
+def _specialized(
+    source: KernelSource, arguments: Mapping[str, Any], options: Options, types: Mapping[str, Signature] | None
+) -> tuple[Specialization, list[tuple[str, Any]]]:
+    """What a kernel is compiled for, and the values of the function's arguments."""
+    found = typed(source, arguments, types)
+    specialization = Specialization(
+        found.signature, found.constexprs, options.target, options.num_warps, options.num_ctas,
+        _cluster(options.cluster), debug=True,
+    )  # fmt: skip
+    return specialization, found.values
+
+
+def interpret_text(
+    text: str,
+    grid: Grid,
+    args: Sequence[Any] | Mapping[str, Any],
+    *,
+    function: str | None = None,
+    filename: str = "<text>",
+    **options: Any,
+) -> Interpretation:
+    """Run a function of a module that is given as text, at whatever stage it is; `options` are those of `Options`.
+
+    `args` are the values in the order of the function's arguments, or by their names in the text. A descriptor stands
+    for the arguments with its shape and strides after it, too. `function` is needed where several are public.
+
+    Raises as `interpret` does.
+    """
+    module = parse_module(text, filename=filename)
+    return interpret_module(module, grid, args, Options(**options), function)
+
+
+def interpret_module(
+    module: ModuleOp,
+    grid: Grid,
+    args: Sequence[Any] | Mapping[str, Any],
+    options: Options,
+    function: str | None = None,
+) -> Interpretation:
+    """Run a function of a module, as `interpret_text` does; passes that `options.stage` names change the module."""
+    kernel = kernel_of(module, function)
+    if isinstance(kernel, func.FuncOp):
+        assume_program_arguments(kernel, len(args))
+    names = list(argument_types(kernel))
+    if isinstance(args, Mapping):
+        surplus = next((name for name in args if name not in names), None)
+        missing = next((name for name in names if name not in args), None)
+        if surplus is not None or missing is not None:
+            what = f"has no argument '{surplus}'" if missing is None else f"needs a value for '{missing}'"
+            raise InputTypeError(f"'{kernel.sym_name.data}' {what}, its arguments are {', '.join(names) or 'none'}")
+        args = [args[name] for name in names]
+    if len(args) != len(names):
+        raise InputTypeError(f"'{kernel.sym_name.data}' takes {len(names)} arguments, found {len(args)}")
+    values = [value for name, item in zip(names, args, strict=True) for _, value in flattened(name, item)]
+    given = dict(zip(names, args, strict=True))
+    set_cluster(module, _cluster(options.cluster))
+    name = kernel.sym_name.data
+    return _run(lambda: _lowered(module, name, options.stage), grid_of(grid, given), values, names, options)
+
+
+def argument_types(kernel: Function) -> dict[str, Attribute]:
+    """The arguments of a function that a caller gives values for, by name: a descriptor stands for its extents, too."""
+    types = list(kernel.function_type.inputs.data)
+    types = types[: len(types) - coordinates_of(kernel)]
+    result: dict[str, Attribute] = {}
+    at = 0
+    while at < len(types):
+        type_, hint = types[at], kernel.body.block.args[at].name_hint
+        name = hint if hint is not None and hint not in result else f"arg{at}"
+        result[name] = type_
+        at += 1
+        if isinstance(type_, TensorDescType):
+            rank = len(type_.shape)
+            extents = [i32] * rank + [i64] * rank
+            at += 2 * rank if types[at : at + 2 * rank] == extents else 0
+    return result
+
+
+def passes_until(stage: str, module: ModuleOp) -> tuple[ModulePass, ...]:
+    """The passes of the pipeline for a module that has just left the frontend, up to a stage.
+
+    Raises ValueError when there is no such stage.
+    """
+    plain = is_plain(module)
+    passes = plain_pipeline() if plain else ttgir_pipeline()
+    if stage == FRONTEND:
+        return ()
+    if stage == TTGIR:
+        return passes
+    last = RewriteLocalAliasPass.name if stage == ALIASED else current_name(stage)
+    names = [each.name for each in passes]
+    if last in names:
+        return passes[: names.index(last) + 1]
+    if stage == ALIASED:
+        return ()
+    kind = " of a plain Triton kernel" if plain else ""
+    raise InputError(f"unknown stage '{stage}'{kind}, expected {FRONTEND}, {ALIASED}, {TTGIR}, {', '.join(names)}")
+
+
+def source_of_kernel(kernel: Any) -> KernelSource:
+    """Return what was written of a kernel: ours, stock Triton's or a plain function.
+
+    Raises TypeError for anything else.
+    """
+    if (source := source_of(kernel)) is not None:
+        return source
+    if inspect.isfunction(kernel):
+        return KernelSource(kernel)
+    raise InputTypeError(f"expected a kernel decorated with tlx_xdsl.jit, found {type(kernel).__name__}")
+
+
+def grid_of(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Three sizes; those that are not given are 1.
+
+    Raises ValueError for what is no grid.
+    """
+    found: Any = grid(dict(arguments)) if callable(grid) else grid
+    sizes = list(cast(Sequence[Any], found)) if isinstance(found, tuple | list) else [found]
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int | np.integer) and size >= 0 for size in sizes):
+        raise InputError(f"the grid must be one to three numbers of programs, found {found!r}")
+    if max(sizes) > MOST_ALONG_AN_AXIS:
+        raise InputError(f"a grid has at most {MOST_ALONG_AN_AXIS:,} programs along an axis")
+    x, y, z = (*map(int, sizes), 1, 1)[:3]
+    return x, y, z
+
+
+def _run(
+    plan: Callable[[], Plan], grid: tuple[int, int, int], values: Sequence[Any], names: Sequence[str], options: Options
+) -> Interpretation:
+    """Make the plan, and run it; when that ends in an error, warnings are reported with it."""
+    result: Interpretation | CompilationError
+    with collected_diagnostics() as warnings:
+        try:
+            made = plan()
+            _judge(made, grid, options, warnings)
+            result = _executed(made, grid, values, names, options)
+        except CompilationError as error:
+            result = error
+    # Each thing once, as the first program has said it.
+    once = {(each.severity, each.message, each.location): each for each in reversed(warnings)}
+    warnings = tuple(reversed(once.values()))
+    if isinstance(result, Interpretation):
+        return replace(result, warnings=warnings)
+    for each in warnings:
+        report_again(each)
+    raise result
+
+
+def _executed(
+    plan: Plan, grid: tuple[int, int, int], values: Sequence[Any], names: Sequence[str], options: Options
+) -> Interpretation:
+    """Run a plan. Raises Fault for what the kernel does wrong."""
+    named = list(zip(names, values, strict=True))
+    try:
+        launch = _prepared(plan, grid, values, names, options)
+        firsts = clusters(launch)[::-1] if options.descending else clusters(launch)
+        before = time.perf_counter()
+        turns, jobs = _traced(launch, firsts, options)
+        seconds = time.perf_counter() - before
+    except OutOfBounds as fault:
+        raise with_wrap(fault, plan.module, facts_of(grid, dict(named))) from None
+    unfilled = _unfilled(launch.memory, named)
+    writers = {} if launch.order is None else last_writers(launch.order, launch.memory)
+    return Interpretation(
+        len(firsts), turns, seconds, (), jobs, talks(plan.module), unfilled=unfilled, writers=writers
+    )  # fmt: skip
+
+
+def _unfilled(memory: GlobalMemory, values: Iterable[tuple[str, Any]]) -> tuple[Diagnostic, ...]:
+    """What a kernel has left uninitialized of the arrays among `values` that are its results."""
+    arrays = [(name, value.base if is_descriptor(value) else value) for name, value in values]
+    found = [memory.uninitialized.unfilled(name, array) for name, array in arrays]
+    return tuple(Diagnostic("warning", each.message, each.location, each.notes) for each in found if each is not None)
+
+
+def _judge(plan: Plan, grid: tuple[int, int, int], options: Options, warnings: list[Diagnostic]) -> None:
+    """Warn of what the target would refuse to launch, and say what launches nothing.
+
+    Later stages refuse the former themselves. Raises CompilationError for it where that is asked for.
+    """
+    kernel = plan.function
+    is_judged = options.stage == FRONTEND and not _is_for_another(plan.module, options)
+    for error in refusals(plan.module, kernel, grid, options) if is_judged else ():
+        if options.unlaunchable == "error":
+            raise error
+        warnings.append(as_warning(error, options.target))
+    if not prod(grid):
+        message = f"the grid {'x'.join(map(str, grid))} has no programs: nothing was run"
+        warnings.append(Diagnostic("remark", message, source_location(kernel.location)))
+
+
+def _is_for_another(module: ModuleOp, options: Options) -> bool:
+    """Whether text that was made for one target runs under the name of another."""
+    made_for = module.attributes.get("ttg.target")
+    return isinstance(made_for, StringAttr) and made_for.data != f"cuda:{target_named(options.target).capability}"
+
+
+def _lowered(module: ModuleOp, function: str, stage: str) -> Plan:
+    """The plan of a module that is lowered to a stage."""
+    run_pipeline(module, passes_until(stage, module), make_context())
+    verify_module(module)
+    return make_plan(module, function)
+
+
+def _prepared(
+    plan: Plan, grid: tuple[int, int, int], values: Sequence[Any], names: Sequence[str], options: Options
+) -> Launch:
+    module = plan.module
+    memory = GlobalMemory()
+    memory.uninitialized.only_warns = options.unwritten == "warn"
+    wanted = options.global_order
+    if wanted is None:
+        wanted = options.order is not None or (options.jobs in (None, 1) and talks(module))
+    sizes = _cluster(options.cluster)
+    if prod(sizes) == 1:
+        # Text may say it, which a pass has had from the options once.
+        sizes = cluster_dims(module) or sizes
+    arguments = bind(plan.function, values, names, memory)
+    reach([on_host("reachable", value) for value in options.reachable], memory)
+    return Launch(
+        plan, memory, grid, sizes, arguments,
+        target=target_named(options.target),
+        order=GlobalOrder(takes_turns(module)) if wanted else None,
+        warns_of_unwritten=options.unwritten == "warn",
+        fences_copies=bool(options.copy_fences),
+        in_issue_order=options.tensor_core_order == "issue",
+    )  # fmt: skip
+
+
+def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:
+    """Run the clusters; gives their turns, and the number of processes."""
+    # What is written is noted in this process's memory.
+    has_uninitialized = any(buffer.written is not None for buffer in launch.memory)
+    jobs = 1 if options.reachable or launch.order is not None or has_uninitialized else options.jobs
+    settings = Settings(
+        options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds,
+        options.overlapping,
+    )  # fmt: skip
+
+    def run(observer: Observer | None) -> tuple[int, int]:
+        if options.order is not None:
+            if launch.order is not None:
+                return run_in_order(launch, firsts, settings, options.order, observer), 1
+            options.order.unexplored = "accesses of programs to global memory are not compared"
+        return run_launch(launch, firsts, settings, jobs, observer)
+
+    if options.trace is None:
+        return run(None)
+    trace = Trace(launch.plan.function.sym_name.data)
+    try:
+        return run(trace)
+    finally:
+        # A trace is of most use when the run ends in a fault.
+        trace.write(Path(options.trace))
+
+
+def _cluster(sizes: Sequence[int]) -> tuple[int, int, int]:
+    if len(sizes) != 3 or min(sizes) < 1:
+        raise InputError(f"the cluster must be three numbers of thread blocks, found {list(sizes)}")
+    x, y, z = (int(size) for size in sizes)
+    return x, y, z

@@ -1,0 +1,127 @@
+"""Options of a run in the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tlx_xdsl.errors import InputError, InputTypeError
+from tlx_xdsl.frontend.python.suggestions import did_you_mean
+from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, POLICIES
+
+if TYPE_CHECKING:
+    from tlx_xdsl.interpreter.orders.reduction import Orders
+
+FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
+"""The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run."""
+
+UNWRITTEN = ("error", "warn")
+"""Values of the option `unwritten`: what a read of uninitialized memory is."""
+
+UNLAUNCHABLE = ("warn", "error")
+"""Values of the option `unlaunchable`: what a kernel is that no GPU could launch."""
+
+TENSOR_CORE_ORDERS = ("ptx", "issue")
+"""Orders of the operations that one task issues to a tensor core of Blackwell."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a run."""
+
+    num_warps: int = 4
+    """Warps of the kernel outside of warp-specialised tasks."""
+    num_ctas: int = 1
+    """CTAs that share one tile."""
+    cluster: Sequence[int] = (1, 1, 1)
+    """Thread blocks of a cluster along x, y and z; where a module says it, that counts unless this does."""
+    target: str = "sm_90a"
+    stage: str = FRONTEND
+    """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, or `ptx`: the final PTX
+    of stock Triton."""
+    schedule: str = "round-robin"
+    """`round-robin`, `random` or `adversarial`."""
+    seed: int = 0
+    """Of the schedule."""
+    unwritten: str = UNWRITTEN[0]
+    """The result of a read of uninitialized memory: an `error`, or `warn`: a warning, and NaN. In global memory that is
+    what an array of `tlx_xdsl.uninitialized` has until something writes it."""
+    tensor_core_order: str = TENSOR_CORE_ORDERS[0]
+    """The order of the MMAs (tcgen05.mma) and the copies to tensor memory (tcgen05.cp) that one task issues.
+
+    `ptx`: what PTX promises. Products with the same accumulator follow each other, and a product follows the copies
+    before it. `issue`: each follows all those before it, as on today's tensor cores. All else, such as
+    tcgen05.ld, tcgen05.st, and what another task issues, is ordered by barriers only.
+    """
+    jobs: int | None = None
+    """Processes; by default all cores for a grid that is worth it."""
+    max_turns: int = MAX_TURNS
+    """Turns of a cluster after which it counts as one that never ends."""
+    max_operations: int = MAX_OPERATIONS
+    """Operations in loops after which a cluster counts as one that never ends."""
+    max_seconds: float = MAX_SECONDS
+    """Seconds of a processor after which a cluster that is in a loop counts as one that never ends."""
+    trace: str | Path | None = None
+    """File for a trace of the run, in Chrome's format; the run then takes place in this process alone."""
+    reachable: Sequence[Any] = ()
+    """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
+    process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
+
+    descending: bool = False
+    """Whether programs with higher numbers start earlier. No order is promised, but those that do not fit on the GPU
+    side by side mostly start in rising order."""
+
+    global_order: bool | None = None
+    """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
+    a race. The run then takes place in this process alone. By default they are where programs may wait for each other,
+    in a kernel with atomic operations or `while`, unless `jobs` asks for several processes."""
+
+    copy_fences: bool | None = None
+    """Whether what `cp.async` writes needs a proxy fence before TMA or a tensor core reads it, as PTX has it. `check`
+    asks for it; runs do not, since Triton 3.6 to 3.8 put none into their own kernels."""
+
+    overlapping: bool = False
+    """Whether programs run side by side, as many as are resident, and take turns at their atomic operations. Else one
+    runs until it waits for another."""
+
+    unlaunchable: str = UNLAUNCHABLE[0]
+    """The result of a launch that the target would refuse, for its shared memory, registers, warps or sizes: `warn`, a
+    warning with the compiler's reason, or an `error` before the run."""
+
+    enable_fp_fusion: bool | None = None
+    """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
+    a product is rounded before it is added to."""
+
+    profile: bool = False
+    """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
+
+    order: Orders | None = None
+    """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
+    by side then, in this process alone, and what makes no difference is done as the schedule has it."""
+
+    def __post_init__(self) -> None:
+        if self.schedule not in POLICIES:
+            raise InputError(f"unknown schedule '{self.schedule}', expected one of {', '.join(POLICIES)}")
+        if self.unwritten not in UNWRITTEN:
+            raise InputError(f"unwritten must be {' or '.join(UNWRITTEN)}, found '{self.unwritten}'")
+        if self.unlaunchable not in UNLAUNCHABLE:
+            raise InputError(f"unlaunchable must be {' or '.join(UNLAUNCHABLE)}, found '{self.unlaunchable}'")
+        if self.tensor_core_order not in TENSOR_CORE_ORDERS:
+            raise InputError(
+                f"tensor_core_order must be {' or '.join(TENSOR_CORE_ORDERS)}, found '{self.tensor_core_order}'"
+            )
+        if self.jobs is not None and self.jobs < 1:
+            raise InputError(f"jobs must be at least 1, found {self.jobs}")
+
+
+def known_options(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The options that a call names apart. Raises TypeError for one that there is not."""
+    names = [field.name for field in fields(Options)]
+    for name in options or {}:
+        if name not in names:
+            raise InputTypeError(
+                f"options: there is no option '{name}'{did_you_mean(name, names)}, the options are {', '.join(names)}"
+            )
+    return options or {}

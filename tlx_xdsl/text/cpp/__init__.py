@@ -1,8 +1,0 @@
-"""C++: what `emitc` is as text, and the versions of the API that kernels call."""
-
-from __future__ import annotations
-
-from tlx_xdsl.text.cpp.printer import cpp_text, print_cpp
-from tlx_xdsl.text.cpp.profiles import MAIN_PROFILE, PROFILES, CppProfile, cpp_profile
-
-__all__ = ["MAIN_PROFILE", "PROFILES", "CppProfile", "cpp_profile", "cpp_text", "print_cpp"]

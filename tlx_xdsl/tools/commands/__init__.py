@@ -1,0 +1,1 @@
+"""The commands of `tlx`, a file each, and their work."""

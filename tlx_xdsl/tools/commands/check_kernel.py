@@ -1,0 +1,74 @@
+"""The work of `tlx check`: a kernel in many orders on arrays made up here, and what is wrong in any."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.runtime.check import any_values, arrays_of, checked, other_sizes
+from tlx_xdsl.runtime.check.explore import Limits
+from tlx_xdsl.runtime.check.report import Finding
+from tlx_xdsl.runtime.check.sizes import Launchable, Sizes, combinations, small_values
+from tlx_xdsl.runtime.check.subject import Subject
+from tlx_xdsl.runtime.simulate.interpret import Change, Interpretation, interpret_source, module_of
+from tlx_xdsl.runtime.simulate.options import Options
+from tlx_xdsl.tools.commands.check_formats import FORMATS
+from tlx_xdsl.tools.launch_line.launches import read_launch
+from tlx_xdsl.tools.launch_line.loading import assignments, load_kernel
+from tlx_xdsl.tools.launch_line.size_values import size_ranges
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry the command out; returns 1 where something was found.
+
+    Raises CompilationError for a kernel that does not compile, and for a command line that does not fit it.
+    """
+    stages = stages_of(args)
+    subject = subject_of(args)
+    limits = Limits(args.seconds, stages, args.launches)
+    report = checked(subject, limits, prove=args.prove)
+    print(FORMATS[args.format](report, args.kernel))
+    return 0 if report else 1
+
+
+def stages_of(args: argparse.Namespace) -> list[str]:
+    """The stages of the pipeline that are asked for. Raises CompilationError for none."""
+    stages = [each.strip() for each in args.stages.split(",") if each.strip()]
+    if not stages:
+        raise CompilationError("--stages: expected the names of stages with commas between them, found none")
+    return stages
+
+
+def subject_of(args: argparse.Namespace) -> Subject:
+    """What is launched, as the command line says. Raises CompilationError for one that does not fit the kernel."""
+    kernel, defaults = load_kernel(args.kernel)
+
+    def launchable(sizes: Sizes, change: Change | None) -> Launchable:
+        found = read_launch(args, kernel, defaults, sizes)
+        launch: dict[str, Any] = {**found.launch, "jobs": 1}
+
+        def once(order: Mapping[str, Any]) -> Interpretation:
+            options = Options(**launch, **order)
+            return interpret_source(found.source, found.grid, found.arguments, options, found.types, change)
+
+        return Launchable(once, arrays_of(found.arguments))
+
+    def rings(sizes: Sizes) -> tuple[int, ...]:
+        found = read_launch(args, kernel, defaults, sizes)
+        return small_values(module_of(found.source, found.arguments, Options(**found.launch), found.types)[0])
+
+    def module(at: Sizes) -> ModuleOp:
+        found = read_launch(args, kernel, defaults, at)
+        return any_values(found.source, found.arguments, Options(**found.launch))
+
+    sizes = combinations(size_ranges(assignments(args.size, "--size"), rings), sweep=args.sweep)
+
+    def others() -> Iterable[Finding]:
+        found = read_launch(args, kernel, defaults, {})
+        return other_sizes(found.source, found.grid, found.arguments, Options(**found.launch))
+
+    return Subject(sizes, Options(jobs=1), launchable, module, others)

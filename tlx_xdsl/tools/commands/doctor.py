@@ -1,0 +1,194 @@
+"""`tlx doctor`: what tlx_xdsl finds on this machine, and what to do about what it lacks."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import platform
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from types import MappingProxyType
+
+from tlx_xdsl.backend import installed_triton_version
+from tlx_xdsl.cpu.tools import doctor as doctor_cpu
+from tlx_xdsl.errors import InputError
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError, default_driver
+from tlx_xdsl.text.profiles import PROFILES, profile_for, version_name
+from tlx_xdsl.tools.commands.findings import Finding, cache_finding
+from tlx_xdsl.ttl.tools import doctor as doctor_ttl
+from tlx_xdsl.version import __version__
+
+PTXAS = {"ptxas": "TRITON_PTXAS_PATH", "ptxas-blackwell": "TRITON_PTXAS_BLACKWELL_PATH"}
+"""The assemblers that Triton brings, and the variable that puts another in the place of each."""
+OLDEST_GPU = 8
+"""The oldest major compute capability that stock Triton's passes and ours lower for."""
+CACHE = "TRITON_CACHE_DIR"
+LITTLE = 512 * 2**20
+"""Free bytes on the cache's disk below which compiling may soon fail: a kernel's stages take up to some MiB."""
+MANY = 10_000
+"""Folders of the cache that are looked into."""
+_OLDEST, _NEWEST = PROFILES[0].version, PROFILES[-1].version
+INSTALL = f"pip install 'triton>={version_name(_OLDEST)},<{version_name((_NEWEST[0], _NEWEST[1] + 1))}'"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command: none."""
+    parser.description = "Show what is installed here, what tlx_xdsl can do with it, and how to get what is missing."
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry the command out; what is missing is no error."""
+    print(report(list(findings())))
+
+
+def report(found: list[Finding]) -> str:
+    """The findings as text, each remedy below what it is for."""
+    width = max(len(finding.subject) for finding in found)
+    lines: list[str] = []
+    for finding in found:
+        lines.append(f"{finding.subject:{width}}  {finding.found}")
+        if finding.remedy is not None:
+            lines.append(f"{'':{width}}  -> {finding.remedy}")
+    return "\n".join(lines)
+
+
+def findings(driver: CudaDriver | None = None) -> Iterator[Finding]:
+    """Return what is found here; with `driver` in place of the process's own."""
+    yield Finding("tlx_xdsl", f"{__version__}, in {Path(__file__).parents[2]}")
+    yield Finding("Python", f"{platform.python_version()}, {sys.executable}")
+    yield Finding("libraries", ", ".join(f"{name} {metadata.version(name)}" for name in ("xdsl", "numpy", "ml-dtypes")))
+    yield from doctor_cpu.findings()
+    yield from doctor_ttl.findings()
+    version = installed_triton_version()
+    yield triton(version)
+    assemblers = [ptxas(name) for name in PTXAS] if version is not None else []
+    yield from assemblers
+    yield cache()
+    yield from gpu(driver or default_driver(), {each.subject: each.found.partition(",")[0] for each in assemblers})
+    yield torch()
+
+
+def triton(version: str | None) -> Finding:
+    """Stock Triton, and the profile whose spelling it gets."""
+    if version is None:
+        remedy = f"to make PTX and cubins: {INSTALL}; text stages, tlx-opt and tlx run work without"
+        return Finding("Triton", "not installed", remedy)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            profile = profile_for(version)
+        except InputError as error:
+            return Finding("Triton", f"{version}, no profile: {error}", INSTALL)
+    remedy = f"tried are {version_name(_OLDEST)} to {version_name(_NEWEST)}: {INSTALL}" if caught else None
+    return Finding("Triton", f"{version}, profile {profile.name}", remedy)
+
+
+def ptxas(name: str) -> Finding:
+    """One of the assemblers: the one that its variable names, or else the one in Triton's package.
+
+    Triton falls back to its own without a word when the variable names nothing that runs.
+    """
+    variable = PTXAS[name]
+    chosen = os.environ.get(variable)
+    own = metadata.distribution("triton").locate_file(f"triton/backends/nvidia/bin/{name}")
+    release = _release(str(own))
+    if chosen and (other := _release(chosen)) is not None:
+        older = release is not None and _numbers(other) < _numbers(release)
+        remedy = f"it is older than Triton's own ({release}), whose PTX it may not know: unset {variable}"
+        return Finding(name, f"{other}, {chosen} ({variable})", remedy if older else None)
+    found = f"{release}, {own}" if release is not None else f"{own} does not run"
+    if chosen:
+        return Finding(name, found, f"{variable}={chosen} does not run, Triton takes its own: unset or correct it")
+    return Finding(name, found, None if release is not None else f"set {variable}, or reinstall Triton: {INSTALL}")
+
+
+def cache() -> Finding:
+    """The folder of Triton's compiled kernels: its version is part of the names, so several versions may share it."""
+    chosen = os.environ.get(CACHE)
+    folder = Path(chosen) if chosen else Path(os.environ.get("TRITON_HOME") or Path.home(), ".triton", "cache")
+    return cache_finding("cache", folder, CACHE, LITTLE, _amount)
+
+
+def _amount(folder: Path) -> str:
+    size, count, is_all = _contents(folder)
+    return f"{'' if is_all else 'more than '}{size / 2**20:.0f} MiB in {count} kernels"
+
+
+def _contents(folder: Path) -> tuple[int, int, bool]:
+    """Bytes in the folders of a cache, their number, and whether all were looked into: a large one takes too long."""
+    size = count = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if count == MANY:
+                return size, count, False
+            if entry.is_dir():
+                count += 1
+                # Another process may be writing, and moves its files when they are complete.
+                with contextlib.suppress(FileNotFoundError), os.scandir(entry.path) as files:
+                    size += sum(file.stat().st_size for file in files if file.is_file())
+    return size, count, True
+
+
+def gpu(driver: CudaDriver, releases: Mapping[str, str] = MappingProxyType({})) -> Iterator[Finding]:
+    """NVIDIA's driver and the GPU that it launches on; with the releases of the assemblers by their names."""
+    try:
+        version = driver.version()
+    except CudaDriverError as error:
+        yield Finding(
+            "CUDA driver", str(error), "kernels compile, and run on the CPU or in the interpreter (tlx run), without"
+        )
+        return
+    yield Finding("CUDA driver", f"CUDA {version // 1000}.{version % 1000 // 10}")
+    if not driver.available():
+        yield Finding("GPU", "none", "is it in CUDA_VISIBLE_DEVICES?")
+        return
+    try:
+        major, minor = driver.compute_capability()
+        shared = driver.max_shared_memory()
+        processors = driver.multiprocessor_count()
+    except CudaDriverError as error:
+        yield Finding("GPU", str(error), "look at nvidia-smi: is another process holding the GPU, or its memory?")
+        return
+    found = f"sm_{major}{minor}, {processors} SMs, {shared} bytes of shared memory a CTA"
+    yield Finding(
+        "GPU", found, _misfit(version, major, releases.get("ptxas-blackwell" if major >= 10 else "ptxas", ""))
+    )
+
+
+def _misfit(driver: int, major: int, release: str) -> str | None:
+    """The reason why kernels can't run on a GPU of this major capability by a driver of this CUDA version (12080)."""
+    if major < OLDEST_GPU:
+        return f"kernels are compiled for sm_{OLDEST_GPU}0 and newer GPUs; the interpreter (tlx run) needs none"
+    if release[:1].isdigit() and _numbers(release)[0] > driver // 1000:
+        return (
+            f"the driver is too old for binaries of ptxas {release}: install one of CUDA {release.split('.')[0]}.0 on"
+        )
+    return None
+
+
+def torch() -> Finding:
+    """PyTorch, whose tensors launches take; neither compiling nor interpreting needs it."""
+    try:
+        return Finding("torch", metadata.version("torch"))
+    except metadata.PackageNotFoundError:
+        return Finding("torch", "not installed", "only launches on a GPU's tensors need it: pip install torch")
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.split("."))
+
+
+def _release(program: str) -> str | None:
+    """The release that a CUDA tool says it is, such as `12.9`; None when it can't be run or says none."""
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r"release (\d+\.\d+)", said)
+    return None if match is None else match[1]

@@ -1,0 +1,184 @@
+"""The work of `tlx explain`: the passes that a kernel goes through, what each did, and what layouts cost."""
+
+from __future__ import annotations
+
+import argparse
+from itertools import pairwise
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Operation
+
+from tlx_xdsl.backend import compile_ttgir, installed_triton_version
+from tlx_xdsl.cpu.bufferize.plan_arena import BYTES, OFFSET
+from tlx_xdsl.cpu.linalg.access_report import access_facts
+from tlx_xdsl.cpu.runtime.build import CpuSpecialization
+from tlx_xdsl.cpu.runtime.linalg import plain_module
+from tlx_xdsl.cpu.runtime.stages import bufferized_stages
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.runtime.driver.compilation import compile_text
+from tlx_xdsl.runtime.driver.stages import NOTHING, Stage, changes, unified_diff
+from tlx_xdsl.terminal import coloured_diff
+from tlx_xdsl.text.diagnostics import source_location
+from tlx_xdsl.text.parser import parse_module
+from tlx_xdsl.text.profiles import parse_version
+from tlx_xdsl.tools.commands.layout_report import layout_section, why
+from tlx_xdsl.tools.launch_line.kernel_options import CPU, LINALG, load, triton_version
+from tlx_xdsl.transforms.pipelines import is_plain
+from tlx_xdsl.transforms.registry import current_name
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry the command out.
+
+    Raises CompilationError for a fault in the kernel, for a pass that it does not go through, and for a value that it
+    does not have or whose layout is stock Triton's choice.
+    """
+    if args.target == CPU:
+        _explain_cpu(args)
+        return
+    if args.target == LINALG:
+        # As `tlx compile` does.
+        args.target = None
+        kernel, _, specialization = load(args)
+        print(accesses(plain_module(kernel.source, specialization)))
+        return
+    kernel, options, specialization = load(args)
+    version = triton_version(args.triton_version, needs_backend=False)
+    stages: list[Stage] = []
+    text = compile_text(
+        kernel.source,
+        specialization,
+        triton_version=version,
+        conversion=args.conversion,
+        # Passes are tested: here it would take most of the time.
+        verify_each=False,
+        on_stage=lambda name, printed: stages.append(Stage(name, printed)),
+    )
+    if args.diff is not None:
+        print(coloured_diff(diff(stages, args.diff)) or f"{args.diff} changed nothing")
+        return
+    last = parse_module(stages[-1].printed, filename=stages[-1].name)
+    if args.why is not None:
+        if is_plain(last):
+            raise CompilationError(
+                "--why: stock Triton chooses the layouts of plain Triton code; with --conversion own we do"
+            )
+        print(why(last, args.why, parse_module(stages[0].printed, filename=stages[0].name)))
+        return
+    print(f"{text.name} for {specialization.target}, Triton {version}")
+    print(table(stages, text.times_ms, every=args.all))
+    print()
+    installed = installed_triton_version()
+    if installed is not None and parse_version(installed) == parse_version(version):
+        print("layouts after the passes of stock Triton")
+        stock = compile_ttgir(
+            text.ttgir, specialization.backend_options(num_stages=options["num_stages"]), stages="ttgir"
+        )
+        print(layout_section(parse_module(stock.ttgir, filename="stock Triton"), last))
+    elif is_plain(last):
+        print("layouts: stock Triton chooses them, for this is plain Triton code")
+    else:
+        print(f"layouts before the passes of stock Triton {version}, which is not installed")
+        print(layout_section(last))
+
+
+def _explain_cpu(args: argparse.Namespace) -> None:
+    """What happens to a kernel on its way to machine code for CPUs, up to LLVM IR; it needs no llvmlite."""
+    if args.why is not None:
+        raise CompilationError(f"--why: with --target {CPU} values have no layouts")
+    # As `tlx compile` does.
+    args.target = None
+    kernel, _, specialization = load(args)
+    stages: list[Stage] = []
+    module, times = bufferized_stages(
+        kernel.source,
+        CpuSpecialization(specialization.signature, specialization.constexprs),
+        lambda name, printed: stages.append(Stage(name, printed)),
+    )
+    if args.diff is not None:
+        print(coloured_diff(diff(stages, args.diff)) or f"{args.diff} changed nothing")
+        return
+    print(f"{kernel.source.symbol} for CPUs")
+    print(table(stages, times, every=args.all))
+    print(f"\n{memory(module)}")
+    print(f"\naccesses\n{accesses(plain_module(kernel.source, specialization))}")
+
+
+def memory(module: ModuleOp) -> str:
+    """A line for each buffer and call of each function: where its bytes begin in the function's memory, and its place.
+
+    Buffers that are not needed at the same time may begin at the same byte.
+    """
+    lines: list[str] = []
+    for function in (op for op in module.ops if isinstance(op, func.FuncOp) and BYTES in op.attributes):
+        lines.append(f"memory of {function.sym_name.data}: {_number(function, BYTES)} bytes for each thread")
+        for op in function.walk():
+            if op is not function and OFFSET in op.attributes:
+                what = op.memref.type if isinstance(op, memref.AllocOp) else op.name
+                place = source_location(op.location)
+                lines.append(f"  from byte {_number(op, OFFSET):8d}  {what}{'' if place is None else f', {place}'}")
+    return "\n".join(lines)
+
+
+def _number(op: Operation, name: str) -> int:
+    held = op.attributes[name]
+    assert isinstance(held, IntegerAttr)
+    return held.value.data
+
+
+def accesses(module: ModuleOp) -> str:
+    """A paragraph for each access of a module of plain Triton: what it becomes in linalg, and why."""
+    lines: list[str] = []
+    for facts in access_facts(module):
+        place = source_location(facts.op.location)
+        where = "" if place is None else f"{place}: "
+        lines.append(f"{where}{facts.op.name} is {facts.grade.value}")
+        lines.append(f"    elements  {facts.base} + {facts.address}")
+        if facts.mask:
+            lines.append(f"    where     {facts.mask}")
+        if facts.reason:
+            lines.append(f"    because   {facts.reason}")
+    return "\n".join(lines)
+
+
+def table(stages: list[Stage], times_ms: dict[str, float], *, every: bool) -> str:
+    """A line for each stage: its time in ms, the operations after it, and what it changed.
+
+    Those that changed nothing share a line at the end, or with `every` have their own.
+    """
+    width = max(len(stage.name) for stage in stages)
+    lines = [f"{'':{width}}  {'ms':>7}  {'ops':>6}  changed"]
+    idle: list[Stage] = []
+    before: Stage | None = None
+    for stage in stages:
+        changed = "" if before is None else changes(before, stage)
+        before = stage
+        if changed == NOTHING and not every:
+            idle.append(stage)
+            continue
+        row = f"{stage.name:{width}}  {times_ms[stage.name]:7.1f}  {stage.operations.total():6d}  {changed}"
+        lines.append(row.rstrip())
+    if idle:
+        what = f"{len(idle)} more pass{'' if len(idle) == 1 else 'es'}"
+        spent = sum(times_ms[stage.name] for stage in idle)
+        lines.append(f"{what:{width}}  {spent:7.1f}  {'':6}  {NOTHING}: --all lists them")
+    lines.extend(
+        f"{name:{width}}  {milliseconds:7.1f}"
+        for name, milliseconds in times_ms.items()
+        if name not in {stage.name for stage in stages}
+    )
+    lines.append(f"{'total':{width}}  {sum(times_ms.values()):7.1f}")
+    return "\n".join(lines)
+
+
+def diff(stages: list[Stage], name: str) -> str:
+    """The unified diff of the text before and after the pass `name`, without locations; empty if it did nothing.
+
+    Raises CompilationError when there is no such pass in the pipeline.
+    """
+    for before, after in pairwise(stages):
+        if after.name == current_name(name):
+            return unified_diff(before, after)
+    passes = ", ".join(stage.name for stage in stages[1:])
+    raise CompilationError(f"--diff: expected a pass that this kernel goes through ({passes}), found '{name}'")

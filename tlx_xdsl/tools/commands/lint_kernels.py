@@ -1,0 +1,199 @@
+"""The work of `tlx lint`: the frontend, the passes and the addresses of kernels, whose complaints are findings."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from inspect import Parameter
+from typing import ClassVar, Literal
+
+from tlx_xdsl.errors import CompilationError, OverBudgetError, SourceLocation
+from tlx_xdsl.interpreter.plan import kernel_of
+from tlx_xdsl.runtime.check.report import Case, Finding, Report
+from tlx_xdsl.runtime.driver.compilation import compile_text, frontend_module
+from tlx_xdsl.runtime.driver.defaults import KernelDefaults
+from tlx_xdsl.runtime.kernel import Kernel
+from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics
+from tlx_xdsl.text.verify import verify_module
+from tlx_xdsl.tools.commands.addresses_launch import findings_of, kernel_function, launch_of
+from tlx_xdsl.tools.commands.addresses_text import warn_of_collisions, warn_of_leaving
+from tlx_xdsl.tools.commands.check_formats import FORMATS
+from tlx_xdsl.tools.launch_line.kernel_options import specialization_of
+from tlx_xdsl.tools.launch_line.launch_settings import launch_options
+from tlx_xdsl.tools.launch_line.loading import kernels_of_file, load_kernel
+
+RULES = ("file", "frontend", "budget", "pass", "addresses", "unchecked")
+"""The kinds of findings: a file that can't be run; what the frontend refuses; what can never launch; what a pass
+refuses or warns of; bytes out of bounds, or written by two programs; what could not be checked."""
+
+
+@dataclass(frozen=True)
+class LintFinding(Finding):
+    """Something that is wrong, at its place."""
+
+    def __str__(self) -> str:
+        """Return one line."""
+        found = self.diagnostic
+        where = "" if found.location is None else f"{found.location}: "
+        return f"{where}{found.severity}: {found.message} [{self.rule}]"
+
+
+@dataclass(frozen=True)
+class LintReport(Report):
+    """What was found in the kernels of a file."""
+
+    tool: ClassVar = "tlx lint"
+    rules: ClassVar = RULES
+
+    def __bool__(self) -> bool:
+        """True where there is no error."""
+        return not any(each.diagnostic.severity == "error" for each in self.findings)
+
+    def __str__(self) -> str:
+        """Return a line for each finding, and a line that sums up."""
+        return "\n".join([*map(str, self.findings), *map(str, self.remarks), self.summary])
+
+    @property
+    def summary(self) -> str:
+        """The line that sums up."""
+        kinds = [each.diagnostic.severity for each in self.findings]
+        counts = [_count(kinds.count(kind), kind) for kind in ("error", "warning")]
+        counts += [_count(len(self.remarks), "remark")] if self.remarks else []
+        return f"{_count(len(self.cases), 'kernel')} checked in {self.seconds:.1f} s: {', '.join(counts)}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+@dataclass
+class _Lint:
+    """The findings so far, each once: what several kernels call is complained of for each of them."""
+
+    found: dict[tuple[str, SourceLocation | None], LintFinding] = field(
+        default_factory=dict[tuple[str, SourceLocation | None], LintFinding]
+    )
+
+    def add(self, diagnostic: Diagnostic, rule: str) -> None:
+        """Keep a finding."""
+        self.found.setdefault((diagnostic.message, diagnostic.location), LintFinding(diagnostic, rule, {}))
+
+    @contextmanager
+    def step(self, rule: str, severity: Literal["error", "warning"] = "warning") -> Generator[None]:
+        """Within, an error is a finding, and what is reported as a warning is one of `severity`.
+
+        Goes on with the error.
+        """
+        with collected_diagnostics() as said:
+            try:
+                yield
+            except CompilationError as error:
+                place = Diagnostic("error", error.message, error.location, error.notes)
+                self.add(place, "budget" if isinstance(error, OverBudgetError) else rule)
+                raise
+            finally:
+                for each in said:
+                    if each.severity != "remark":
+                        self.add(replace(each, severity=severity), rule)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry the command out; returns 1 where there is an error.
+
+    Raises CompilationError for a command line that does not fit the file.
+    """
+    start = time.perf_counter()
+    path, _, name = args.kernel.partition(":")
+    lint, cases = _Lint(), list[Case]()
+    remarks: list[Finding] = []
+    if not name and (args.arg or args.signature or args.constexpr or args.grid):
+        raise CompilationError(f"--arg, --signature, --constexpr and --grid are of one kernel: {path}:KERNEL")
+    try:
+        with lint.step("file"):
+            kernels = {name: load_kernel(args.kernel)} if name else kernels_of_file(path)
+    except CompilationError:
+        kernels = {}
+    called = _called(kernels)
+    for each, (kernel, defaults) in kernels.items():
+        before, began = len(lint.found), time.perf_counter()
+        try:
+            if missing := _missing(args, kernel, defaults):
+                if each not in called:
+                    have = "has" if len(missing) == 1 else "have"
+                    names = ", ".join(f"'{one}'" for one in missing)
+                    why = f"is not checked: {names} {have} no type or value, in TLX_COMPILE or by --arg"
+                    remarks.append(_remark(kernel, why))
+                continue
+            for reason in _check(lint, args, kernel, defaults):
+                remarks.append(_remark(kernel, reason))
+        except CompilationError as error:
+            # Unless it is among the findings, it is about the options.
+            lint.add(Diagnostic("error", error.message, error.location, error.notes), "frontend")
+        own = tuple([*lint.found.values()][before:])
+        cases.append(Case(each, {}, 1, time.perf_counter() - began, own))
+    seconds = time.perf_counter() - start
+    report = LintReport(
+        tuple(lint.found.values()), len(cases), ("lint",), seconds, tuple(remarks), tuple(cases)
+    )  # fmt: skip
+    print(FORMATS[args.format](report, args.kernel))
+    return 0 if report else 1
+
+
+def _remark(kernel: Kernel, reason: str) -> LintFinding:
+    source = kernel.source
+    place = SourceLocation(source.filename, source.fn.__code__.co_firstlineno)
+    return LintFinding(Diagnostic("remark", f"'{source.name}' {reason}", place), "unchecked", {})
+
+
+def _called(kernels: Mapping[str, tuple[Kernel, KernelDefaults]]) -> set[str]:
+    """The functions that others of the file name: they are checked where they are called."""
+    found: set[str] = set()
+    for name, (kernel, _) in kernels.items():
+        try:
+            tree = kernel.source.tree
+        except CompilationError:
+            # It is a finding when the function itself is looked at.
+            continue
+        found |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id != name}
+    return found
+
+
+def _missing(args: argparse.Namespace, kernel: Kernel, defaults: KernelDefaults) -> list[str]:
+    """The parameters of which neither a type nor a value is known."""
+    source = kernel.source
+    wanted = specialization_of(args, source, defaults, launch_options(args, defaults))
+    return [
+        each.name
+        for each in source.parameters
+        if each.name not in (*wanted.signature, *wanted.constexprs) and each.default is Parameter.empty
+    ]
+
+
+def _check(lint: _Lint, args: argparse.Namespace, kernel: Kernel, defaults: KernelDefaults) -> Generator[str]:
+    """Check one kernel; give what could not be checked, in words.
+
+    Raises CompilationError, which is a finding by then, where a step fails.
+    """
+    source = kernel.source
+    wanted = specialization_of(args, source, defaults, launch_options(args, defaults))
+    with lint.step("frontend"):
+        module = frontend_module(source, wanted)
+        verify_module(module)
+    with lint.step("pass"):
+        compile_text(source, wanted, keep_ttir=False)
+    if args.grid is None:
+        return
+    function = kernel_function(kernel_of(module, None))
+    with lint.step("addresses"):
+        launch = launch_of(args, function, wanted.constexprs)
+        found = findings_of(module, function, launch, args)
+        warn_of_collisions(found)
+    with lint.step("addresses", "error"):
+        warn_of_leaving(found)
+    unseen = [] if found.coverage is None else found.coverage.unseen
+    if unseen:
+        yield f"has accesses ({len(unseen)}) whose addresses are not known, the first because {unseen[0].reason}"

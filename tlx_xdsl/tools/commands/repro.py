@@ -1,0 +1,38 @@
+"""`tlx repro FILE.py:KERNEL`: write a script that fails as the kernel does, with all that it needs."""
+
+from __future__ import annotations
+
+import argparse
+
+from tlx_xdsl.interpreter.limits import POLICIES
+from tlx_xdsl.tools.launch_line.kernel_options import KERNEL, add_kernel_arguments
+
+_EPILOG = """\
+With --grid the kernel is run in the interpreter on the arguments (--arg), then and without it compiled to a binary.
+What fails first gets a folder with repro.py, the IR that the step had got, the arguments, and the versions.
+With TLX_REPRO=DIR every compile, launch and run writes one where it fails.
+
+examples:
+  tlx repro kernel.py:softmax
+  tlx repro kernel.py:softmax --grid 4 --arg x=randn:fp32[4,256] --arg n=256 -o bug/
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    parser.add_argument("kernel", **KERNEL)
+    parser.add_argument("-o", "--output", default="repro", metavar="DIR", help="folder for it (repro)")
+    parser.add_argument("--grid", metavar="X,Y,Z", help="programs of a run; expressions over arguments and sizes")
+    parser.add_argument("--stage", default="frontend", help="of a run: frontend (default), aliased, ttgir, a pass, ptx")
+    parser.add_argument("--schedule", choices=POLICIES, default=POLICIES[0], help="of a run: who goes on first")
+    parser.add_argument("--seed", type=int, default=0, help="of the schedule and of random numbers (0)")
+    add_kernel_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry the command out; returns and raises as `repro_kernel.run` does."""
+    from tlx_xdsl.tools.commands.repro_kernel import run
+
+    return run(args)

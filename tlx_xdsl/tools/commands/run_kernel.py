@@ -1,0 +1,195 @@
+"""The work of `tlx run`: a kernel on the CPU, at any stage, on arrays made up here."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
+from tlx_xdsl.interpreter.orders.reduction import Orders
+from tlx_xdsl.interpreter.plan import kernel_of
+from tlx_xdsl.numerics.difference import tolerance_of, wide
+from tlx_xdsl.runtime.driver.defaults import KernelDefaults
+from tlx_xdsl.runtime.driver.host_values import flattened, is_descriptor
+from tlx_xdsl.runtime.simulate.interpret import Interpretation, argument_types, interpret_module, interpret_source
+from tlx_xdsl.runtime.simulate.options import Options
+from tlx_xdsl.runtime.simulate.ptx_comparison import Comparison, run_compared
+from tlx_xdsl.runtime.simulate.ptx_stage import PTX
+from tlx_xdsl.tools.commands.array_checks import check_array, expected_array, summary
+from tlx_xdsl.tools.commands.ptx_profile import print_profile
+from tlx_xdsl.tools.launch_line.argument_hints import hint_of_type
+from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
+from tlx_xdsl.tools.launch_line.expressions import grid_sizes
+from tlx_xdsl.tools.launch_line.launch_settings import launch_options
+from tlx_xdsl.tools.launch_line.launches import numbers_of, read_kernel, sizes_of
+from tlx_xdsl.tools.launch_line.loading import assignments
+from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, load_ir
+from tlx_xdsl.tools.output import say
+from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry the command out.
+
+    Raises CompilationError for a fault in the kernel, in what it does, and in what the command line says about it.
+    """
+    path, _, function = args.kernel.partition(":")
+    for option in ("profile", "compare"):
+        if getattr(args, option) and args.stage != PTX:
+            raise CompilationError(f"--{option}: only with --stage ptx")
+    try:
+        if Path(path).suffix in MLIR_SUFFIXES:
+            _run_text(args, path, function or None)
+        else:
+            _run_kernel(args)
+    except (InputTypeError, InputOverflowError) as error:
+        # Arguments that do not fit the kernel.
+        raise CompilationError(str(error)) from error
+
+
+def _run_kernel(args: argparse.Namespace) -> None:
+    kernel = read_kernel(args)
+    run = _Run(args, kernel.names)
+    options = _options(args, kernel.launch)
+    comparison = None
+    if options.stage == PTX and args.compare is not False:
+        result, comparison = run_compared(kernel.source, kernel.grid, kernel.arguments, options, kernel.types)
+    else:
+        result = interpret_source(kernel.source, kernel.grid, kernel.arguments, options, kernel.types)
+    run.report(result, comparison, in_clusters=prod(kernel.launch["cluster"]) > 1)
+
+
+def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None:
+    if args.constexpr:
+        raise CompilationError("--constexpr: IR has no compile-time arguments any more")
+    module = load_ir(path)
+    hints = {name: hint_of_type(type_) for name, type_ in argument_types(kernel_of(module, function)).items()}
+    sizes = sizes_of(args)
+    values = {
+        name: argument_value(name, text, hints.get(name, Hint()), args.seed, sizes)
+        for name, text in assignments(args.arg, "--arg").items()
+    }
+    run, grid = _Run(args, values), grid_sizes(args.grid, numbers_of({**sizes, **values}))
+    launch = {"cluster": launch_options(args, KernelDefaults())["cluster"]}
+    result = interpret_module(module, grid, values, _options(args, launch), function)
+    run.report(result, None, in_clusters=cluster_dims(module) is not None)
+
+
+def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
+    return Options(
+        **launch,
+        stage=args.stage,
+        schedule=args.schedule,
+        order=None if args.order is None else Orders(args.order),
+        seed=args.seed,
+        unwritten=args.unwritten,
+        unlaunchable=args.unlaunchable,
+        global_order=args.global_order,
+        descending=args.descending,
+        overlapping=args.overlapping,
+        tensor_core_order=args.tensor_core_order,
+        jobs=args.jobs,
+        max_turns=args.max_turns,
+        max_operations=args.max_operations,
+        max_seconds=args.max_seconds,
+        trace=args.trace,
+        profile=args.profile,
+    )
+
+
+class _Run:
+    """The arrays of a run, and the report on them."""
+
+    def __init__(self, args: argparse.Namespace, values: Mapping[str, Any]):
+        self._args = args
+        self._arrays: dict[str, NDArray[Any]] = {}
+        for name, value in values.items():
+            for part, item in flattened(name, value) if _has_array(value) else ():
+                if _has_array(item):
+                    self._arrays[part] = item.base if is_descriptor(item) else item
+        self._before = {name: array.copy() for name, array in self._arrays.items()}
+        self._names: dict[str, Any] = numbers_of(values) | {name: wide(array) for name, array in self._before.items()}
+        self._saved = self._known(args.save, "--save")
+        for path in self._saved.values():
+            if not (folder := Path(path).parent).is_dir():
+                raise CompilationError(f"--save: there is no folder '{folder}'")
+        # Over the arrays from before the run: what is wrong with an expression is said before it, too.
+        self._expected = {
+            name: expected_array(name, self._arrays[name], expression, self._names)
+            for name, expression in self._known(args.check, "--check").items()
+        }
+
+    def _known(self, texts: list[str], option: str) -> dict[str, str]:
+        result = assignments(texts, option)
+        for name in result:
+            if name not in self._arrays:
+                arrays = ", ".join(self._arrays) or "none"
+                raise CompilationError(f"{option}: there is no array '{name}', the arrays are {arrays}")
+        return result
+
+    def report(self, result: Interpretation, comparison: Comparison | None, *, in_clusters: bool) -> None:
+        """Print what a run has changed and how it went, save arrays, and check them.
+
+        Raises CompilationError for an array that does not hold what it should.
+        """
+        for diagnostic in result.warnings:
+            say(diagnostic)
+        changed = [name for name, array in self._arrays.items() if array.tobytes() != self._before[name].tobytes()]
+        for name in changed:
+            print(f"{name}: {summary(self._arrays[name])}")
+        if not changed:
+            print("no array has changed")
+        what = "cluster" if in_clusters else "program"
+        jobs = f", {result.jobs} processes" if result.jobs > 1 else ""
+        print(
+            f"{result.clusters} {what}{'' if result.clusters == 1 else 's'} in {result.seconds:.2f} s: "
+            + (
+                f"{result.turns:,} turns, {self._args.schedule}, seed {self._args.seed}{jobs}"
+                if result.ptx is None
+                else f"{result.turns:,} instructions of warps"
+            )
+        )
+        if self._args.profile:
+            assert result.ptx is not None
+            print_profile(result.ptx)
+        if comparison is not None:
+            _print_comparison(comparison)
+        for name, path in self._saved.items():
+            np.save(path, self._arrays[name])
+        for name, expected in self._expected.items():
+            check_array(name, self._arrays[name], expected, self._args.tolerance)
+        if comparison is not None and (found := comparison.wrong) is not None:
+            name, wrong = found
+            raise CompilationError(
+                f"the PTX and the interpreter's run of the TTGIR differ: {wrong.wrong} of {wrong.size} elements of "
+                f"'{name}' by more than {tolerance_of(self._arrays[name].dtype):g} of the largest value: element "
+                f"{list(wrong.at)} is {wrong.found:g}, the interpreter has {wrong.expected:g}"
+            )
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    if (refusal := comparison.refusal) is not None:
+        print(f"not compared, as the interpreter can't run the TTGIR: {refusal.message}")
+        return
+    said: list[str] = []
+    for name, each in comparison.arrays.items():
+        if each.other_bits == 0:
+            said.append(f"{name} has the same bits")
+        else:
+            said.append(
+                f"{name} differs by up to {each.largest:.1e} of the largest value, {each.other_bits:,} of "
+                f"{each.size:,} elements have other bits"
+            )
+    print(f"the interpreter's run of the TTGIR ({comparison.seconds:.2f} s): {'; '.join(said) or 'no array changes'}")
+
+
+def _has_array(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(_has_array(item) for item in cast(tuple[Any, ...], value))
+    return isinstance(value, np.ndarray) or is_descriptor(value)

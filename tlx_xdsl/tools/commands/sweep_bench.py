@@ -1,0 +1,70 @@
+"""`tlx sweep --bench`: what the configurations of a sweep take, in the order of their speed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.numerics.difference import wide
+from tlx_xdsl.runtime.sweep import SweepReport
+from tlx_xdsl.runtime.sweep.measure import array_of_argument, bench
+from tlx_xdsl.tools.files import write_file
+from tlx_xdsl.tools.launch_line.expressions import evaluate, grid_sizes
+from tlx_xdsl.tools.launch_line.launches import numbers_of, read_values, sizes_of
+from tlx_xdsl.tools.launch_line.loading import assignments, load_kernel
+
+
+def print_times(args: argparse.Namespace, report: SweepReport) -> None:
+    """Measure or estimate what a sweep has compiled, and print the order.
+
+    Raises CompilationError where no configuration has a time, and for a launch that the command line does not say.
+    """
+    kernel, defaults = load_kernel(args.kernel)
+    sizes = sizes_of(args)
+    values = read_values(args, kernel.source, defaults, sizes)
+    missing = [
+        name
+        for name in next(iter(report)).job.specialization.signature
+        if name not in values
+    ]  # fmt: skip
+    if missing:
+        raise CompilationError(f"--bench: '{kernel.source.name}' needs values: --arg {missing[0]}=VALUE")
+    arrays = {name: array for name, value in values.items() if (array := array_of_argument(value)) is not None}
+    checks = assignments(args.check, "--check")
+    for name in checks:
+        if name not in arrays:
+            raise CompilationError(f"--check: there is no array '{name}', the arrays are {', '.join(arrays) or 'none'}")
+
+    def grid(known: Mapping[str, Any]) -> tuple[int, ...]:
+        return grid_sizes(args.grid, numbers_of({**sizes, **known}))
+
+    def reference(_: Mapping[str, Any]) -> dict[str, Any]:
+        names = {**sizes, **numbers_of(values), **{name: wide(array) for name, array in arrays.items()}}
+        return {
+            name: np.broadcast_to(np.asarray(evaluate("--check", text, names)), arrays[name].shape)
+            for name, text in checks.items()
+        }
+
+    speeds = bench(
+        report,
+        grid,
+        values,
+        reference=reference if checks else None,
+        tolerance=args.tolerance,
+        seconds=args.seconds,
+        progress=False if args.quiet else None,
+    )
+    if checks and not speeds.checked:
+        print("note: --check: nothing is compared where nothing is launched", file=sys.stderr)
+    print(speeds.as_json() if args.json else speeds.table())
+    for path, text in ((args.csv, speeds.as_csv), (args.plot, speeds.svg)):
+        if path is not None:
+            write_file(Path(path), text())
+    if speeds.best is None:
+        raise CompilationError(f"no configuration can be launched and is right, of {len(speeds.speeds)}")

@@ -1,0 +1,1 @@
+"""Reading what a command line says of a kernel and its launch."""

@@ -1,0 +1,175 @@
+"""Finding a kernel in a Python file, and reading what a command line says about its arguments."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+from tlx_xdsl.compat import NEEDS_TRITON, reading
+from tlx_xdsl.errors import CompilationError, SourceLocation
+from tlx_xdsl.frontend.python.foreign import source_of
+from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.suggestions import did_you_mean
+from tlx_xdsl.language.core import ALL_DTYPES
+from tlx_xdsl.runtime.driver.defaults import KernelDefaults, kernel_defaults
+from tlx_xdsl.runtime.jit import without_launching
+from tlx_xdsl.runtime.kernel import Kernel
+
+
+def load_kernel(spec: str) -> tuple[Kernel, KernelDefaults]:
+    """The kernel that `FILE.py:KERNEL` names, and the file's defaults for it.
+
+    Raises CompilationError when the file can't be run or holds no such kernel.
+    """
+    path, separator, name = spec.rpartition(":")
+    if not separator or not path.endswith(".py") or not name.isidentifier():
+        raise CompilationError(f"expected FILE.py:KERNEL, found '{spec}'{_choice(spec)}")
+    module = run_file(path)
+    kernels = _kernels(module)
+    if name not in kernels:
+        have = f"its kernels are {', '.join(kernels)}" if kernels else "it has no kernel decorated with tlx_xdsl.jit"
+        raise CompilationError(f"no kernel '{name}' in this file, {have}", SourceLocation(path, 0))
+    return kernels[name], kernel_defaults(path, vars(module), name)
+
+
+def kernels_of_file(path: str) -> dict[str, tuple[Kernel, KernelDefaults]]:
+    """The kernels that a file defines, by name, with its defaults for each.
+
+    Raises CompilationError when the file can't be run.
+    """
+    module = run_file(path)
+    own = {name: each for name, each in _kernels(module).items() if Path(each.source.filename) == Path(path).absolute()}
+    return {name: (kernel, kernel_defaults(path, vars(module), name)) for name, kernel in own.items()}
+
+
+def _choice(path: str) -> str:
+    """Return what the kernels of a file are, where the file alone is named."""
+    kernels = _kernels(run_file(path)) if path.endswith(".py") and Path(path).is_file() else {}
+    return f", whose kernels are {', '.join(kernels)}" if kernels else ""
+
+
+def _kernels(module: ModuleType) -> dict[str, Kernel]:
+    return {name: kernel for name, value in vars(module).items() if (kernel := _kernel(value)) is not None}
+
+
+def _kernel(value: object) -> Kernel | None:
+    """`value` as a kernel of ours when it is one, or a jitted function of stock Triton's; else None."""
+    if isinstance(value, Kernel):
+        return cast("Kernel", value)
+    source = source_of(value)
+    return None if source is None or source.is_library else Kernel(source.fn, noinline=source.noinline)
+
+
+def run_file(path: str) -> ModuleType:
+    """The module of a Python file, which is run.
+
+    Raises CompilationError, at its line, for a file that can't be run.
+    """
+    if not Path(path).is_file():
+        raise CompilationError("no such file", SourceLocation(path, 0))
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # As for a script, the file may import what lies beside it.
+    sys.path.insert(0, str(Path(path).resolve().parent))
+    sys.modules[module.__name__] = module
+    try:
+        # Scripts for Meta's TLX are read as they are.
+        with without_launching(), reading():
+            spec.loader.exec_module(module)
+    except CompilationError:
+        raise
+    except SyntaxError as error:
+        place = SourceLocation(error.filename or path, error.lineno or 0, error.offset or 0)
+        raise CompilationError(error.msg, place, source_line=error.text) from error
+    except Exception as error:
+        raise _import_error(path, error) from error
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _import_error(path: str, error: Exception) -> CompilationError:
+    """The line of the user's file at which running it failed."""
+    wanted = Path(path).resolve()
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == wanted]
+    message = f"{type(error).__name__}: {error}"
+    notes = (NEEDS_TRITON,) if isinstance(error, ModuleNotFoundError) and error.name == "triton" else ()
+    if not frames:
+        return CompilationError(message, SourceLocation(path, 0), notes=notes)
+    frame = frames[-1]
+    place = SourceLocation(path, frame.lineno or 0, (frame.colno or 0) + 1)
+    return CompilationError(message, place, source_line=_source_line(path, frame.lineno), notes=notes)
+
+
+def _source_line(path: str, line: int | None) -> str | None:
+    lines = Path(path).read_text().splitlines()
+    return lines[line - 1] if line is not None and 0 < line <= len(lines) else None
+
+
+_OPENING, _CLOSING = "([{<", ")]}>"
+_NEXT_NAME = re.compile(r"\s*[^\W\d]\w*\s*=(?!=)")
+
+
+def _listed(text: str) -> list[str]:
+    """The `NAME=VALUE` between commas: those in brackets and quotes aside, and where no other name follows."""
+    items, depth, quote = [""], 0, ""
+    for at, character in enumerate(text):
+        if quote or character in "'\"":
+            quote = "" if character == quote else quote or character
+        else:
+            depth += (character in _OPENING) - (character in _CLOSING)
+        if character == "," and not depth and not quote and _NEXT_NAME.match(text, at + 1):
+            items.append("")
+        else:
+            items[-1] += character
+    return items
+
+
+def assignments(texts: Sequence[str], option: str) -> dict[str, str]:
+    """The mapping that repeated `NAME=VALUE` arguments spell; one argument may list several, with commas between them.
+
+    Raises CompilationError for an argument of another form.
+    """
+    result: dict[str, str] = {}
+    for item in (item for text in texts for item in _listed(text)):
+        name, separator, value = item.partition("=")
+        if not separator or not name.strip().isidentifier() or not value.strip():
+            raise CompilationError(f"{option}: expected NAME=VALUE, found '{item.strip()}'")
+        result[name.strip()] = value.strip()
+    return result
+
+
+def check_parameter(option: str, name: str, source: KernelSource) -> None:
+    """Check that a kernel has a parameter that a command line names. Raises CompilationError."""
+    parameters = source.signature.parameters
+    if name not in parameters:
+        have = f"its parameters are {', '.join(parameters) or 'none'}"
+        similar = did_you_mean(name, parameters)
+        raise CompilationError(f"{option}: '{source.name}' has no parameter '{name}'{similar or ','} {have}")
+
+
+_DTYPES = {name: dtype for dtype in ALL_DTYPES for name in (dtype.name, dtype.spelling)}
+
+
+def constexpr_value(name: str, text: str, option: str = "--constexpr") -> Any:
+    """The value that `option` NAME=text means: a Python literal, or the name of an element type.
+
+    Raises CompilationError for anything else.
+    """
+    if text in _DTYPES:
+        return _DTYPES[text]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError) as error:
+        raise CompilationError(
+            f"{option}: '{name}' needs a Python literal such as 128, True or 'text', or an element type such as "
+            f"fp16, found '{text}'"
+        ) from error

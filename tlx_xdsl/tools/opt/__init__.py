@@ -1,0 +1,1 @@
+"""The command `tlx-opt`, and the plugin for `xdsl-opt`."""

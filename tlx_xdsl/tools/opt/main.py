@@ -1,0 +1,30 @@
+"""`tlx-opt`: xdsl-opt with our dialects, our passes and located one-line errors.
+
+    tlx-opt FILE.mlir -p pass1,pass2{option=1}
+    tlx-opt FILE.mlir --pass1 --pass2="option=1"
+    tlx-opt FILE.mlir --pass-pipeline='builtin.module(pass1,pass2{option=1})'
+
+Reads `.mlir`, `.ttir` and `.ttgir` files and standard input, in any supported Triton version's spelling.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from tlx_xdsl.tools.entry import exit_status
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status, 1 for an error in the input."""
+
+    def load() -> Callable[[], int]:
+        from tlx_xdsl.tools.opt.driver import run
+
+        return lambda: run(args)
+
+    return exit_status(load)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,9 +1,0 @@
-"""How operations on tensors look on memory, by dialect; the handlers register when they are imported."""
-
-from tlx_xdsl.transforms.bufferize.operations import (
-    control as control,
-    functions as functions,
-    memory as memory,
-    structured as structured,
-    tensors as tensors,
-)

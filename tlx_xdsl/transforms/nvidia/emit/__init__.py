@@ -1,0 +1,1 @@
+"""Building blocks of passes that emit PTX: addresses, integers, threads, instructions of CTA pairs."""

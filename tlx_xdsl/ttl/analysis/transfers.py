@@ -1,0 +1,151 @@
+"""The transfers of a kernel, what each touches in which iterations, and which of them must keep their order.
+
+A transfer touches a box of a tensor's tiles (or of its shards or rows, as the tensor's layout and the indices have it)
+on one side, and blocks of a circular buffer on the other side. Each acquisition of a circular buffer has blocks of its
+own: what synchronises the ring is the protocol, not the order of transfers. What a pipe writes is in the memory of
+other cores, so transfers through one pipe keep their order.
+
+All is said of the threads of one core. The tensors of a kernel are taken for different memory, and a core does not
+synchronise with others by the order of its transfers. Conditions are ignored: a transfer in a branch may happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from xdsl.dialects.builtin import MemRefType, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.ttl.analysis.affine_dependence import Access, Conflicts, Loop, conflicts
+from tlx_xdsl.ttl.analysis.index_expressions import linear, loop_of, loops_around, parameters_of
+from tlx_xdsl.ttl.analysis.linear import Linear
+from tlx_xdsl.ttl.dialects.ttl import (
+    BlockOp,
+    CopyOp,
+    Direction,
+    KernelOp,
+    LayoutKind,
+    TensorAccessorOp,
+    acquisition_of,
+    block_shape,
+    blocks_of,
+    encoding_of,
+    thread_of,
+)
+
+Memory = SSAValue | Operation
+"""A tensor, a pipe, or the acquisition of blocks of a circular buffer."""
+
+
+def accesses(copy: CopyOp) -> Iterator[tuple[Memory, int, Access]]:
+    """The memory that a transfer touches, how many indices say where, and the access."""
+    loops = tuple(loop_of(each) for each in loops_around(copy))
+    reads = copy.direction is Direction.READ
+    if isinstance(accessor := copy.far.owner, TensorAccessorOp):
+        box = _tensor_box(accessor.tensor, copy)
+        yield accessor.tensor, len(box), Access(loops, box, not reads)
+    else:
+        yield copy.far, 0, Access(loops, (), True)
+    acquisition = acquisition_of(copy.view)
+    block: Linear | None = Linear(0)
+    extent = acquisition.num_blocks
+    if isinstance(owner := copy.view.owner, BlockOp):
+        block, extent = linear(owner.index), blocks_of(copy.view.type)
+    # Every run of the acquisition gives other blocks.
+    runs = [(Linear.of(loop_of(each).variable), 1) for each in loops_around(acquisition)]
+    yield acquisition, len(runs) + 1, Access(loops, (*runs, (block, extent)), reads)
+
+
+def _tensor_box(tensor: SSAValue, copy: CopyOp) -> tuple[tuple[Linear | None, int], ...]:
+    """The part of a tensor that a transfer touches: by tile, row and column of tiles, row of elements, or shard."""
+    first, *more = (linear(each) for each in copy.indices)
+    rows, columns = block_shape(copy.view.type)[-2:]
+    if encoding_of(tensor.type).layout.kind is LayoutKind.INTERLEAVED:
+        return ((first, rows),)
+    return ((first, rows), (more[0], columns)) if more else ((first, 1),)
+
+
+def _in_rows_and_columns(tensor: Memory, access: Access) -> Access:
+    """An access that may name a tile or a shard by its number, as a box of rows and columns of tiles."""
+    assert isinstance(tensor, SSAValue)
+    if len(access.box) != 1:
+        return access
+    type_ = tensor.type
+    layout = encoding_of(type_).layout
+    [(number, _)] = access.box
+    if layout.kind is LayoutKind.SHARDED:
+        shards, (rows, columns) = layout.grid[1], layout.tiles_per_shard
+    else:
+        assert isinstance(type_, TensorType | MemRefType)
+        # Tiles have 32 elements on each side.
+        shards, rows, columns = -(-type_.get_shape()[-1] // 32), 1, 1
+    if number is None:
+        return Access(access.loops, ((None, rows), (None, columns)), access.is_write)
+    box = ((number.floordiv(shards) * rows, rows), (number.mod(shards) * columns, columns))
+    return Access(access.loops, box, access.is_write)
+
+
+# --- dependences ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Two transfers that touch the same element in some iterations, at least one of which writes it."""
+
+    source: CopyOp
+    """The first one in program order."""
+    sink: CopyOp
+    memory: Memory
+    source_writes: bool
+    sink_writes: bool
+    loops: tuple[Operation, ...]
+    """The loops around both, outermost first; none when they are in different threads."""
+    conflicts: Conflicts
+
+    @property
+    def same_thread(self) -> bool:
+        """Whether the program says in which order they happen."""
+        return thread_of(self.source) == thread_of(self.sink)
+
+
+def dependences_of(kernel: KernelOp) -> list[Dependence]:
+    """The dependences between all transfers of a kernel, of a transfer on itself in another iteration, too."""
+    return dependences([op for op in kernel.walk() if isinstance(op, CopyOp)], parameters_of(kernel))
+
+
+def dependences(copies: list[CopyOp], parameters: list[Loop]) -> list[Dependence]:
+    """The dependences between transfers that are given in program order."""
+    touched: dict[Memory, list[tuple[CopyOp, int, Access]]] = {}
+    for copy in copies:
+        for memory, indices, access in accesses(copy):
+            touched.setdefault(memory, []).append((copy, indices, access))
+    found: list[Dependence] = []
+    for memory, users in touched.items():
+        if not any(access.is_write for *_, access in users):
+            continue
+        for one, other in (*((each, each) for each in users), *combinations(users, 2)):
+            dependence = _dependence(memory, one, other, parameters)
+            if dependence is not None:
+                found.append(dependence)
+    return found
+
+
+def _dependence(
+    memory: Memory, one: tuple[CopyOp, int, Access], other: tuple[CopyOp, int, Access], parameters: list[Loop]
+) -> Dependence | None:
+    source, indices, first = one
+    sink, other_indices, second = other
+    if not (first.is_write or second.is_write):
+        return None
+    if indices != other_indices:
+        assert isinstance(memory, SSAValue)
+        first, second = (_in_rows_and_columns(memory, each) if len(each.box) == 1 else each for each in (first, second))
+    found = conflicts(first, second, parameters)
+    if source is sink and not (found.any_backward or found.any_forward):
+        return None
+    if not found:
+        return None
+    common = tuple(a for a, b in zip(loops_around(source), loops_around(sink), strict=False) if a is b)
+    return Dependence(source, sink, memory, first.is_write, second.is_write, common, found)

@@ -1,0 +1,188 @@
+"""`emitc` as the text of C++ files.
+
+Expressions are written where they are used, if that is once; other values are constants with the names of the values.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatchmethod
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.emitc import EmitC_CallOpaqueOp, EmitC_LValueType, EmitC_OpaqueType, EmitC_PointerType
+from xdsl.ir import Block, Operation, SSAValue
+
+from tlx_xdsl.text.diagnostics import error_at, source_location
+from tlx_xdsl.ttl.cpp.expressions import ATOM, COMPARISON, Expression, expression_of, inner, type_text
+from tlx_xdsl.ttl.cpp.names import Names
+from tlx_xdsl.ttl.dialects.emitc.expressions import ConstantOp, ExpressionOp, LiteralOp
+from tlx_xdsl.ttl.dialects.emitc.structure import (
+    AssignOp,
+    FileOp,
+    ForOp,
+    FuncOp,
+    IfOp,
+    IncludeOp,
+    LoadOp,
+    ReturnOp,
+    VariableOp,
+    VerbatimOp,
+)
+
+
+def print_cpp(module: ModuleOp, *, lines: bool = True) -> dict[str, str]:
+    """The C++ of the files in a module, by their names.
+
+    With `lines`, `#line` says which line of the user's file a statement comes from.
+    """
+    return {op.id.data: cpp_text(op, lines=lines) for op in module.body.block.ops if isinstance(op, FileOp)}
+
+
+def cpp_text(op: Operation, *, lines: bool = True) -> str:
+    """The C++ of one file, or of what there may be in one."""
+    printer = _Printer(lines)
+    printer.statement(op)
+    return "\n".join(printer.lines) + "\n"
+
+
+class _Printer:
+    """Writes statements line by line."""
+
+    def __init__(self, line_directives: bool) -> None:
+        self.lines: list[str] = []
+        self._line_directives = line_directives
+        self._indent = ""
+        self._names = Names(())
+        self._written: dict[SSAValue, str] = {}
+        self._place: tuple[str, int] | None = None
+
+    def expression(self, value: SSAValue) -> Expression:
+        """A value: its name, or the expression that it is."""
+        if (name := self._written.get(value)) is not None:
+            return Expression(name, ATOM)
+        assert isinstance(value.owner, Operation), "an argument has a name"
+        return expression_of(value.owner, self)
+
+    def has_name(self, value: SSAValue) -> bool:
+        """Whether a value is written by its name."""
+        return value in self._written
+
+    @singledispatchmethod
+    def statement(self, op: Operation) -> None:
+        """Write a statement."""
+        raise error_at(op, f"expected an operation of emitc, found {op.name}: run convert-ttkernel-to-emitc first")
+
+    @statement.register
+    def _module(self, op: ModuleOp) -> None:
+        self._block(op.body.block)
+
+    @statement.register
+    def _file(self, op: FileOp) -> None:
+        self._place = None
+        self._block(op.body.block)
+
+    @statement.register
+    def _include(self, op: IncludeOp) -> None:
+        path = op.include.data
+        self._line(f"#include <{path}>" if op.is_standard_include else f'#include "{path}"')
+
+    @statement.register
+    def _verbatim(self, op: VerbatimOp) -> None:
+        for line in op.value.data.split("\n"):
+            self._line(line)
+
+    @statement.register
+    def _function(self, op: FuncOp) -> None:
+        self._names = Names(call.callee.data for call in op.walk() if isinstance(call, EmitC_CallOpaqueOp))
+        self._line(f"void {op.sym_name.data}() {{")
+        self._braces(op.body.block)
+
+    @statement.register
+    def _return(self, op: ReturnOp) -> None:
+        pass
+
+    @statement.register
+    def _for(self, op: ForOp) -> None:
+        lower, step = self.expression(op.lower_bound).text, self.expression(op.step).text
+        upper = inner(self.expression(op.upper_bound), COMPARISON + 1)
+        variable = op.body.block.args[0]
+        name = self._named(variable, "i")
+        type_ = type_text(variable.type, op)
+        self._located(op, f"for ({type_} {name} = {lower}; {name} < {upper}; {name} += {step}) {{")
+        self._braces(op.body.block)
+
+    @statement.register
+    def _if(self, op: IfOp) -> None:
+        self._located(op, f"if ({self.expression(op.condition).text}) {{")
+        self._braces(op.then_region.block, "} else {" if op.else_region.blocks else "}")
+        if op.else_region.blocks:
+            self._braces(op.else_region.block)
+
+    @statement.register
+    def _variable(self, op: VariableOp) -> None:
+        assert isinstance(op.result.type, EmitC_LValueType)
+        name = self._named(op.result, "v")
+        self._located(op, f"{type_text(op.result.type, op)} {name};")
+
+    @statement.register
+    def _assign(self, op: AssignOp) -> None:
+        self._located(op, f"{self.expression(op.variable).text} = {self.expression(op.value).text};")
+
+    @statement.register
+    def _load(self, op: LoadOp) -> None:
+        source = self.expression(op.variable).text
+        self._define(op, op.result, source)
+
+    @statement.register
+    def _expression(self, op: ExpressionOp) -> None:
+        if isinstance(op, ConstantOp | LiteralOp) or op.result.first_use is None or _is_used_here_once(op):
+            return
+        self._define(op, op.result, expression_of(op, self).text)
+
+    @statement.register
+    def _call(self, op: EmitC_CallOpaqueOp) -> None:
+        text = expression_of(op, self).text
+        if len(op.results) == 1 and op.results[0].first_use is not None:
+            self._define(op, op.results[0], text)
+        else:
+            self._located(op, f"{text};")
+
+    def _define(self, op: Operation, value: SSAValue, text: str) -> None:
+        type_ = type_text(value.type, op)
+        # An opaque type says itself how constant it is; before a pointer, the word is about what it points at.
+        constant = "" if isinstance(value.type, EmitC_OpaqueType | EmitC_PointerType) else "const "
+        self._located(op, f"{constant}{type_} {self._named(value, 'v')} = {text};")
+
+    def _named(self, value: SSAValue, fallback: str) -> str:
+        name = self._names.new(value.name_hint, fallback)
+        self._written[value] = name
+        return name
+
+    def _block(self, block: Block) -> None:
+        for op in block.ops:
+            self.statement(op)
+
+    def _braces(self, block: Block, end: str = "}") -> None:
+        before = self._indent
+        self._indent += "  "
+        self._block(block)
+        self._indent = before
+        self._line(end)
+
+    def _located(self, op: Operation, text: str) -> None:
+        place = source_location(op.location)
+        if self._line_directives and place is not None and (place.filename, place.line) != self._place:
+            escaped = place.filename.replace("\\", "\\\\").replace('"', '\\"')
+            self.lines.append(f'#line {place.line} "{escaped}"')
+            self._place = place.filename, place.line
+        self._line(text)
+
+    def _line(self, text: str) -> None:
+        self.lines.append(self._indent + text if text else text)
+        if self._place is not None:
+            self._place = self._place[0], self._place[1] + 1
+
+
+def _is_used_here_once(op: ExpressionOp) -> bool:
+    """Whether there is one use, in the same block."""
+    use = op.result.get_user_of_unique_use()
+    return use is not None and use.parent is op.parent

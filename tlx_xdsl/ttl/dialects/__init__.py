@@ -1,0 +1,1 @@
+"""The dialects of TTL: `ttl`, `ttkernel`, `ttcore`, `emitc`."""

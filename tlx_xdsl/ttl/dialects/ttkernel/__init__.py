@@ -1,0 +1,15 @@
+"""The `ttkernel` dialect: a call of a function of TT-Metalium's device API is an operation.
+
+Circular buffers (`buffers`), tiles and destination registers (`compute`), the network on chip (`noc`).
+"""
+
+from __future__ import annotations
+
+from tlx_xdsl.dialects.base.operation import dialect_of
+from tlx_xdsl.ttl.dialects.ttkernel.base import *
+from tlx_xdsl.ttl.dialects.ttkernel.buffers import *
+from tlx_xdsl.ttl.dialects.ttkernel.compute import *
+from tlx_xdsl.ttl.dialects.ttkernel.noc import *
+from tlx_xdsl.ttl.dialects.ttkernel.types import *
+
+TTKERNEL = dialect_of("ttkernel", globals())

@@ -1,0 +1,613 @@
+"""Functions of the compute threads: destination registers, and tiles in them and in circular buffers.
+
+TT-Metalium, "Compute APIs". Tiles of circular buffers are counted from the first one that was waited for or reserved.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i32
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def
+
+from tlx_xdsl.ttl.dialects.ttkernel.base import INDEX, ComputeOp
+from tlx_xdsl.ttl.dialects.ttkernel.types import CBType
+
+
+@irdl_op_definition
+class TileRegsAcquireOp(ComputeOp):
+    """Take the destination registers for the math processor."""
+
+    name = "ttkernel.tile_regs_acquire"
+
+
+@irdl_op_definition
+class TileRegsCommitOp(ComputeOp):
+    """Give the destination registers to the pack processor."""
+
+    name = "ttkernel.tile_regs_commit"
+
+
+@irdl_op_definition
+class TileRegsWaitOp(ComputeOp):
+    """Wait until the math processor has given the destination registers."""
+
+    name = "ttkernel.tile_regs_wait"
+
+
+@irdl_op_definition
+class TileRegsReleaseOp(ComputeOp):
+    """Give the destination registers back; what they held is lost."""
+
+    name = "ttkernel.tile_regs_release"
+
+
+@irdl_op_definition
+class CopyTileInitOp(ComputeOp):
+    """Prepare for copies of tiles of a circular buffer."""
+
+    name = "ttkernel.copy_tile_init"
+
+    cb = operand_def(CBType)
+
+
+@irdl_op_definition
+class CopyTileOp(ComputeOp):
+    """Copy a tile of a circular buffer to a destination register."""
+
+    name = "ttkernel.copy_tile"
+
+    cb = operand_def(CBType)
+    tile = operand_def(INDEX)
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class PackTileOp(ComputeOp):
+    """Write a destination register to a place that was reserved, rounded to the type of its tiles."""
+
+    name = "ttkernel.pack_tile"
+
+    dst = operand_def(INDEX)
+    cb = operand_def(CBType)
+    tile = operand_def(INDEX)
+
+
+@irdl_op_definition
+class PackReconfigL1AccOp(ComputeOp):
+    """Let the packer add to what is in memory (1), or overwrite it (0)."""
+
+    name = "ttkernel.pack_reconfig_l1_acc"
+
+    enabled = operand_def(i32)
+
+
+@irdl_op_definition
+class CopyDestValuesInitOp(ComputeOp):
+    """Prepare for copies between destination registers."""
+
+    name = "ttkernel.copy_dest_values_init"
+
+
+@irdl_op_definition
+class CopyDestValuesOp(ComputeOp):
+    """Copy a destination register to another one."""
+
+    name = "ttkernel.copy_dest_values"
+
+    source = operand_def(INDEX)
+    destination = operand_def(INDEX)
+
+
+@irdl_op_definition
+class BinaryOpInitCommonOp(ComputeOp):
+    """Prepare for operations of the matrix unit on two circular buffers."""
+
+    name = "ttkernel.binary_op_init_common"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+    out = operand_def(CBType)
+
+
+@irdl_op_definition
+class AddTilesInitOp(ComputeOp):
+    """Prepare for `add_tiles`."""
+
+    name = "ttkernel.add_tiles_init"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+
+
+@irdl_op_definition
+class AddTilesOp(ComputeOp):
+    """The sum of two tiles of circular buffers, by the matrix unit."""
+
+    name = "ttkernel.add_tiles"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+    tile0 = operand_def(INDEX)
+    tile1 = operand_def(INDEX)
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class SubTilesInitOp(ComputeOp):
+    """Prepare for `sub_tiles`."""
+
+    name = "ttkernel.sub_tiles_init"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+
+
+@irdl_op_definition
+class SubTilesOp(ComputeOp):
+    """The difference of two tiles of circular buffers, by the matrix unit."""
+
+    name = "ttkernel.sub_tiles"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+    tile0 = operand_def(INDEX)
+    tile1 = operand_def(INDEX)
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class MulTilesInitOp(ComputeOp):
+    """Prepare for `mul_tiles`."""
+
+    name = "ttkernel.mul_tiles_init"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+
+
+@irdl_op_definition
+class MulTilesOp(ComputeOp):
+    """The product of two tiles of circular buffers, by the matrix unit."""
+
+    name = "ttkernel.mul_tiles"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+    tile0 = operand_def(INDEX)
+    tile1 = operand_def(INDEX)
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class AddBinaryTileInitOp(ComputeOp):
+    """Prepare for `add_binary_tile`."""
+
+    name = "ttkernel.add_binary_tile_init"
+
+
+@irdl_op_definition
+class AddBinaryTileOp(ComputeOp):
+    """The sum of two destination registers, by the vector unit."""
+
+    name = "ttkernel.add_binary_tile"
+
+    dst0 = operand_def(INDEX)
+    dst1 = operand_def(INDEX)
+    out = operand_def(INDEX)
+
+
+@irdl_op_definition
+class SubBinaryTileInitOp(ComputeOp):
+    """Prepare for `sub_binary_tile`."""
+
+    name = "ttkernel.sub_binary_tile_init"
+
+
+@irdl_op_definition
+class SubBinaryTileOp(ComputeOp):
+    """The difference of two destination registers, by the vector unit."""
+
+    name = "ttkernel.sub_binary_tile"
+
+    dst0 = operand_def(INDEX)
+    dst1 = operand_def(INDEX)
+    out = operand_def(INDEX)
+
+
+@irdl_op_definition
+class MulBinaryTileInitOp(ComputeOp):
+    """Prepare for `mul_binary_tile`."""
+
+    name = "ttkernel.mul_binary_tile_init"
+
+
+@irdl_op_definition
+class MulBinaryTileOp(ComputeOp):
+    """The product of two destination registers, by the vector unit."""
+
+    name = "ttkernel.mul_binary_tile"
+
+    dst0 = operand_def(INDEX)
+    dst1 = operand_def(INDEX)
+    out = operand_def(INDEX)
+
+
+@irdl_op_definition
+class DivBinaryTileInitOp(ComputeOp):
+    """Prepare for `div_binary_tile`."""
+
+    name = "ttkernel.div_binary_tile_init"
+
+
+@irdl_op_definition
+class DivBinaryTileOp(ComputeOp):
+    """The quotient of two destination registers, by the vector unit."""
+
+    name = "ttkernel.div_binary_tile"
+
+    dst0 = operand_def(INDEX)
+    dst1 = operand_def(INDEX)
+    out = operand_def(INDEX)
+
+
+@irdl_op_definition
+class MaxBinaryTileInitOp(ComputeOp):
+    """Prepare for `max_binary_tile`."""
+
+    name = "ttkernel.max_binary_tile_init"
+
+
+@irdl_op_definition
+class MaxBinaryTileOp(ComputeOp):
+    """The larger one of two destination registers, by the vector unit."""
+
+    name = "ttkernel.max_binary_tile"
+
+    dst0 = operand_def(INDEX)
+    dst1 = operand_def(INDEX)
+    out = operand_def(INDEX)
+
+
+@irdl_op_definition
+class MinBinaryTileInitOp(ComputeOp):
+    """Prepare for `min_binary_tile`."""
+
+    name = "ttkernel.min_binary_tile_init"
+
+
+@irdl_op_definition
+class MinBinaryTileOp(ComputeOp):
+    """The smaller one of two destination registers, by the vector unit."""
+
+    name = "ttkernel.min_binary_tile"
+
+    dst0 = operand_def(INDEX)
+    dst1 = operand_def(INDEX)
+    out = operand_def(INDEX)
+
+
+@irdl_op_definition
+class InitSFPUOp(ComputeOp):
+    """Prepare for operations of the vector unit on what comes from a circular buffer."""
+
+    name = "ttkernel.init_sfpu"
+
+    icb = operand_def(CBType)
+    ocb = operand_def(CBType)
+
+
+@irdl_op_definition
+class ExpTileInitOp(ComputeOp):
+    """Prepare for `exp_tile`."""
+
+    name = "ttkernel.exp_tile_init"
+
+
+@irdl_op_definition
+class ExpTileOp(ComputeOp):
+    """E to the power of each element, in a destination register."""
+
+    name = "ttkernel.exp_tile"
+
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class LogTileInitOp(ComputeOp):
+    """Prepare for `log_tile`."""
+
+    name = "ttkernel.log_tile_init"
+
+
+@irdl_op_definition
+class LogTileOp(ComputeOp):
+    """The natural logarithm of each element, in a destination register."""
+
+    name = "ttkernel.log_tile"
+
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class SqrtTileInitOp(ComputeOp):
+    """Prepare for `sqrt_tile`."""
+
+    name = "ttkernel.sqrt_tile_init"
+
+
+@irdl_op_definition
+class SqrtTileOp(ComputeOp):
+    """The square root of each element, in a destination register."""
+
+    name = "ttkernel.sqrt_tile"
+
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class RsqrtTileInitOp(ComputeOp):
+    """Prepare for `rsqrt_tile`."""
+
+    name = "ttkernel.rsqrt_tile_init"
+
+
+@irdl_op_definition
+class RsqrtTileOp(ComputeOp):
+    """One over the square root of each element, in a destination register."""
+
+    name = "ttkernel.rsqrt_tile"
+
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class RecipTileInitOp(ComputeOp):
+    """Prepare for `recip_tile`."""
+
+    name = "ttkernel.recip_tile_init"
+
+
+@irdl_op_definition
+class RecipTileOp(ComputeOp):
+    """One over each element, in a destination register."""
+
+    name = "ttkernel.recip_tile"
+
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class ReluTileInitOp(ComputeOp):
+    """Prepare for `relu_tile`."""
+
+    name = "ttkernel.relu_tile_init"
+
+
+@irdl_op_definition
+class ReluTileOp(ComputeOp):
+    """Each element, or zero where it is negative, in a destination register."""
+
+    name = "ttkernel.relu_tile"
+
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class GeluTileInitOp(ComputeOp):
+    """Prepare for `gelu_tile`."""
+
+    name = "ttkernel.gelu_tile_init"
+
+
+@irdl_op_definition
+class GeluTileOp(ComputeOp):
+    """X * (1 + erf(x / sqrt(2))) / 2 of each element, in a destination register."""
+
+    name = "ttkernel.gelu_tile"
+
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class TanhTileInitOp(ComputeOp):
+    """Prepare for `tanh_tile`."""
+
+    name = "ttkernel.tanh_tile_init"
+
+
+@irdl_op_definition
+class TanhTileOp(ComputeOp):
+    """The hyperbolic tangent of each element, in a destination register."""
+
+    name = "ttkernel.tanh_tile"
+
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class SigmoidTileInitOp(ComputeOp):
+    """Prepare for `sigmoid_tile`."""
+
+    name = "ttkernel.sigmoid_tile_init"
+
+
+@irdl_op_definition
+class SigmoidTileOp(ComputeOp):
+    """1 / (1 + exp(-x)) of each element, in a destination register."""
+
+    name = "ttkernel.sigmoid_tile"
+
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class NegativeTileInitOp(ComputeOp):
+    """Prepare for `negative_tile`."""
+
+    name = "ttkernel.negative_tile_init"
+
+
+@irdl_op_definition
+class NegativeTileOp(ComputeOp):
+    """Each element with the other sign, in a destination register."""
+
+    name = "ttkernel.negative_tile"
+
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class AbsTileInitOp(ComputeOp):
+    """Prepare for `abs_tile`."""
+
+    name = "ttkernel.abs_tile_init"
+
+
+@irdl_op_definition
+class AbsTileOp(ComputeOp):
+    """Each element without its sign, in a destination register."""
+
+    name = "ttkernel.abs_tile"
+
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class SquareTileInitOp(ComputeOp):
+    """Prepare for `square_tile`."""
+
+    name = "ttkernel.square_tile_init"
+
+
+@irdl_op_definition
+class SquareTileOp(ComputeOp):
+    """Each element times itself, in a destination register."""
+
+    name = "ttkernel.square_tile"
+
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class FillTileInitOp(ComputeOp):
+    """Prepare for `fill_tile`."""
+
+    name = "ttkernel.fill_tile_init"
+
+
+@irdl_op_definition
+class FillTileOp(ComputeOp):
+    """Fill a destination register with a number."""
+
+    name = "ttkernel.fill_tile"
+
+    dst = operand_def(INDEX)
+    value = prop_def(FloatAttr)
+
+
+@irdl_op_definition
+class MMInitOp(ComputeOp):
+    """Prepare for products of tiles of two circular buffers."""
+
+    name = "ttkernel.mm_init"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+    out = operand_def(CBType)
+
+
+@irdl_op_definition
+class MatmulTilesOp(ComputeOp):
+    """Add the product of two tiles of circular buffers to a destination register,
+    which is zero after `tile_regs_acquire`.
+    """
+
+    name = "ttkernel.matmul_tiles"
+
+    in0 = operand_def(CBType)
+    in1 = operand_def(CBType)
+    tile0 = operand_def(INDEX)
+    tile1 = operand_def(INDEX)
+    dst = operand_def(INDEX)
+
+
+@irdl_op_definition
+class UnaryBcastInitOp(ComputeOp):
+    """Prepare for `unary_bcast`."""
+
+    name = "ttkernel.unary_bcast_init"
+
+    icb = operand_def(CBType)
+    ocb = operand_def(CBType)
+    dims = prop_def(ArrayAttr[IntegerAttr])
+
+
+@irdl_op_definition
+class UnaryBcastOp(ComputeOp):
+    """Spread the first row (`dims = [0]`), column (`[1]`) or element (`[0,
+    1]`) of a tile of a circular buffer over a destination register.
+    """
+
+    name = "ttkernel.unary_bcast"
+
+    icb = operand_def(CBType)
+    tile = operand_def(INDEX)
+    dst = operand_def(INDEX)
+    dims = prop_def(ArrayAttr[IntegerAttr])
+
+
+@irdl_op_definition
+class ReduceInitOp(ComputeOp):
+    """Prepare for `reduce_tile`, and let the packer write zeros beside the result."""
+
+    name = "ttkernel.reduce_init"
+
+    icb = operand_def(CBType)
+    scaler = operand_def(CBType)
+    ocb = operand_def(CBType)
+    dims = prop_def(ArrayAttr[IntegerAttr])
+    kind = prop_def(StringAttr)
+
+
+@irdl_op_definition
+class ReduceTileOp(ComputeOp):
+    """Add (`kind = "sum"`) or compare (`"max"`) along dimensions of a tile of a circular buffer,
+    times the scaler, into a destination register.
+    """
+
+    name = "ttkernel.reduce_tile"
+
+    icb = operand_def(CBType)
+    scaler = operand_def(CBType)
+    tile = operand_def(INDEX)
+    scaler_tile = operand_def(INDEX)
+    dst = operand_def(INDEX)
+    dims = prop_def(ArrayAttr[IntegerAttr])
+    kind = prop_def(StringAttr)
+
+
+@irdl_op_definition
+class ReduceUninitOp(ComputeOp):
+    """Let the packer write whole tiles again."""
+
+    name = "ttkernel.reduce_uninit"
+
+
+@irdl_op_definition
+class TransposeWHInitOp(ComputeOp):
+    """Prepare for `transpose_wh_tile`."""
+
+    name = "ttkernel.transpose_wh_init"
+
+    icb = operand_def(CBType)
+    ocb = operand_def(CBType)
+
+
+@irdl_op_definition
+class TransposeWHTileOp(ComputeOp):
+    """Copy a tile of a circular buffer to a destination register with rows and columns exchanged."""
+
+    name = "ttkernel.transpose_wh_tile"
+
+    icb = operand_def(CBType)
+    tile = operand_def(INDEX)
+    dst = operand_def(INDEX)

@@ -1,0 +1,447 @@
+"""Computing with blocks of tiles as values. What it means for single tiles is in `tiles`.
+
+A value of tiles of 16 bits is computed in 32 bits, and rounded to nearest, ties to even, when it goes to a circular
+buffer: at a store, and as an operand or result of `ttl.bcast`, `ttl.matmul`, `ttl.transpose` and the reductions, which
+read circular buffers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, TensorType, UnitAttr, i1, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    ParsePropInAttrDict,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tlx_xdsl.dialects.base import is_float
+from tlx_xdsl.ttl.dialects.ttl import tiles
+from tlx_xdsl.ttl.dialects.ttl.base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, block_shape, tile_of
+
+
+class BlockComputeOp(TTLOp):
+    """Base of the operations that make a block of tiles of others."""
+
+    THREADS: ClassVar = Threads.COMPUTE
+    TILE: ClassVar[type[tiles.TileOp]]
+    """The operation on a single tile."""
+
+    result = result_def(ANY_BLOCK)
+
+    traits = traits_def(Pure(), RunsOnThread())
+
+    def verify_(self) -> None:
+        """Blocks are of tiles with two dimensions, and of one data type."""
+        expected = tile_of(self.result.type)
+        if not is_float(expected.data_type):
+            raise VerifyException(
+                f"expected tiles of f32, bf16 or f16, found {expected.data_type}: tiles of integers can be copied only"
+            )
+        for type_ in (*self.operand_types, self.result.type):
+            if tile_of(type_) != expected:
+                raise VerifyException(
+                    f"operands and result must have one type of tiles, found {tile_of(type_)} and {expected}"
+                )
+            if len(block_shape(type_)) != 2:
+                raise VerifyException(f"expected a block with two dimensions, found {type_}")
+
+
+class ElementwiseOp(BlockComputeOp):
+    """Base of the operations that compute each element on its own."""
+
+    def verify_(self) -> None:
+        """All blocks have one shape."""
+        super().verify_()
+        for type_ in self.operand_types:
+            if block_shape(type_) != block_shape(self.result.type):
+                raise VerifyException(
+                    f"the blocks of {self.name} must have one shape, found {_spelled(type_)} and "
+                    f"{_spelled(self.result.type)} tiles; ttl.bcast spreads a row, a column or a tile"
+                )
+
+
+def _spelled(type_: Attribute) -> str:
+    return "x".join(map(str, block_shape(type_)))
+
+
+class BinaryOp(ElementwiseOp):
+    """Base of the element-wise operations with two operands: `%c = ttl.add %a, %b : T, T -> T`."""
+
+    lhs = operand_def(ANY_BLOCK)
+    rhs = operand_def(ANY_BLOCK)
+
+    assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)"
+
+    def __init__(self, lhs: SSAValue, rhs: SSAValue) -> None:
+        super().__init__(operands=[lhs, rhs], result_types=[lhs.type])
+
+
+class UnaryOp(ElementwiseOp):
+    """Base of the element-wise operations with one operand: `%b = ttl.exp %a : T -> T`."""
+
+    input = operand_def(ANY_BLOCK)
+
+    assembly_format = "$input attr-dict `:` type($input) `->` type($result)"
+
+    def __init__(self, input: SSAValue) -> None:
+        super().__init__(operands=[input], result_types=[input.type])
+
+
+@irdl_op_definition
+class AddOp(BinaryOp):
+    """The sum of the elements of two blocks."""
+
+    name = "ttl.add"
+    TILE: ClassVar = tiles.TileAddOp
+
+
+@irdl_op_definition
+class SubOp(BinaryOp):
+    """The difference of the elements of two blocks."""
+
+    name = "ttl.sub"
+    TILE: ClassVar = tiles.TileSubOp
+
+
+@irdl_op_definition
+class MulOp(BinaryOp):
+    """The product of the elements of two blocks."""
+
+    name = "ttl.mul"
+    TILE: ClassVar = tiles.TileMulOp
+
+
+@irdl_op_definition
+class DivOp(BinaryOp):
+    """The quotient of the elements of two blocks."""
+
+    name = "ttl.div"
+    TILE: ClassVar = tiles.TileDivOp
+
+
+@irdl_op_definition
+class MaxOp(BinaryOp):
+    """The larger one of the elements of two blocks."""
+
+    name = "ttl.max"
+    TILE: ClassVar = tiles.TileMaxOp
+
+
+@irdl_op_definition
+class MinOp(BinaryOp):
+    """The smaller one of the elements of two blocks."""
+
+    name = "ttl.min"
+    TILE: ClassVar = tiles.TileMinOp
+
+
+@irdl_op_definition
+class ExpOp(UnaryOp):
+    """E to the power of each element."""
+
+    name = "ttl.exp"
+    TILE: ClassVar = tiles.TileExpOp
+
+
+@irdl_op_definition
+class LogOp(UnaryOp):
+    """The natural logarithm of each element."""
+
+    name = "ttl.log"
+    TILE: ClassVar = tiles.TileLogOp
+
+
+@irdl_op_definition
+class SqrtOp(UnaryOp):
+    """The square root of each element."""
+
+    name = "ttl.sqrt"
+    TILE: ClassVar = tiles.TileSqrtOp
+
+
+@irdl_op_definition
+class RsqrtOp(UnaryOp):
+    """One over the square root of each element."""
+
+    name = "ttl.rsqrt"
+    TILE: ClassVar = tiles.TileRsqrtOp
+
+
+@irdl_op_definition
+class RecipOp(UnaryOp):
+    """One over each element."""
+
+    name = "ttl.recip"
+    TILE: ClassVar = tiles.TileRecipOp
+
+
+@irdl_op_definition
+class ReluOp(UnaryOp):
+    """Each element, or zero where it is negative."""
+
+    name = "ttl.relu"
+    TILE: ClassVar = tiles.TileReluOp
+
+
+@irdl_op_definition
+class GeluOp(UnaryOp):
+    """X * (1 + erf(x / sqrt(2))) / 2 of each element."""
+
+    name = "ttl.gelu"
+    TILE: ClassVar = tiles.TileGeluOp
+
+
+@irdl_op_definition
+class TanhOp(UnaryOp):
+    """The hyperbolic tangent of each element."""
+
+    name = "ttl.tanh"
+    TILE: ClassVar = tiles.TileTanhOp
+
+
+@irdl_op_definition
+class SigmoidOp(UnaryOp):
+    """1 / (1 + exp(-x)) of each element."""
+
+    name = "ttl.sigmoid"
+    TILE: ClassVar = tiles.TileSigmoidOp
+
+
+@irdl_op_definition
+class NegOp(UnaryOp):
+    """Each element with the other sign."""
+
+    name = "ttl.neg"
+    TILE: ClassVar = tiles.TileNegOp
+
+
+@irdl_op_definition
+class AbsOp(UnaryOp):
+    """Each element without its sign."""
+
+    name = "ttl.abs"
+    TILE: ClassVar = tiles.TileAbsOp
+
+
+@irdl_op_definition
+class SquareOp(UnaryOp):
+    """Each element times itself."""
+
+    name = "ttl.square"
+    TILE: ClassVar = tiles.TileSquareOp
+
+
+@irdl_op_definition
+class FillOp(BlockComputeOp):
+    """A block whose elements are a number: `%a = ttl.fill {value = 1.000000e+00 : f32} : tensor<2x2x!tile>`."""
+
+    name = "ttl.fill"
+    TILE: ClassVar = tiles.TileFillOp
+
+    value = prop_def(FloatAttr)
+
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, value: FloatAttr, type_: Attribute) -> None:
+        super().__init__(properties={"value": value}, result_types=[type_])
+
+
+def dims_attr(dims: Sequence[int]) -> ArrayAttr[IntegerAttr]:
+    """Numbers of dimensions as an attribute."""
+    return ArrayAttr([IntegerAttr(each, i64) for each in dims])
+
+
+class DimsOp(BlockComputeOp):
+    """Base of the operations along dimensions: 0 from row to row, 1 from column to column."""
+
+    input = operand_def(ANY_BLOCK)
+    dims = prop_def(ArrayAttr[IntegerAttr])
+
+    assembly_format = "$input attr-dict `:` type($input) `->` type($result)"
+
+    def __init__(self, input: SSAValue, dims: Sequence[int], result: Attribute) -> None:
+        super().__init__(operands=[input], properties={"dims": dims_attr(dims)}, result_types=[result])
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """The dimensions, in ascending order."""
+        return tuple(sorted(each.value.data for each in self.dims))
+
+    def verify_(self) -> None:
+        """The dimensions are some of the two, and only they differ."""
+        super().verify_()
+        if self.dimensions not in ((0,), (1,), (0, 1)):
+            raise VerifyException(f"dims must be [0], [1] or [0, 1], found {[each.value.data for each in self.dims]}")
+        narrow, wide = self.narrow_and_wide()
+        for dim, (small, large) in enumerate(zip(block_shape(narrow), block_shape(wide), strict=True)):
+            if dim in self.dimensions and small != 1:
+                raise VerifyException(
+                    f"{self.name} along dimension {dim} needs a block of one tile there, found {_spelled(narrow)}"
+                )
+            if dim not in self.dimensions and small != large:
+                raise VerifyException(
+                    f"{self.name} along {list(self.dimensions)} keeps dimension {dim}, found {small} and {large} tiles"
+                )
+
+    def narrow_and_wide(self) -> tuple[Attribute, Attribute]:
+        """The types of the block with one tile along the dimensions, and of the other one."""
+        return self.input.type, self.result.type
+
+
+@irdl_op_definition
+class BcastOp(DimsOp):
+    """Spread the first row, column or element of tiles.
+
+    Example: `%b = ttl.bcast %a {dims = [1]} : tensor<2x1x!tile> -> tensor<2x3x!tile>`
+    Along dimension 1, each element of the result is the one in the tile's first column of the same row.
+    """
+
+    name = "ttl.bcast"
+    TILE: ClassVar = tiles.TileBcastOp
+
+
+class ReduceOp(DimsOp):
+    """Base of the reductions: `%b = ttl.reduce_sum %a {dims = [1]} : tensor<2x3x!tile> -> tensor<2x1x!tile>`.
+
+    Along dimension 1 the result of a row is in the first column of a tile; along 0, that of a column in the first row;
+    along both it is the first element. The other elements are zero.
+    """
+
+    def narrow_and_wide(self) -> tuple[Attribute, Attribute]:
+        """The result is the block with one tile along the dimensions."""
+        return self.result.type, self.input.type
+
+
+@irdl_op_definition
+class ReduceSumOp(ReduceOp):
+    """The sum along dimensions."""
+
+    name = "ttl.reduce_sum"
+    TILE: ClassVar = tiles.TileReduceSumOp
+
+
+@irdl_op_definition
+class ReduceMaxOp(ReduceOp):
+    """The maximum along dimensions."""
+
+    name = "ttl.reduce_max"
+    TILE: ClassVar = tiles.TileReduceMaxOp
+
+
+@irdl_op_definition
+class TransposeOp(BlockComputeOp):
+    """The block with rows and columns exchanged: `%b = ttl.transpose %a : tensor<2x3x!tile> -> tensor<3x2x!tile>`."""
+
+    name = "ttl.transpose"
+    TILE: ClassVar = tiles.TileTransposeOp
+
+    input = operand_def(ANY_BLOCK)
+
+    assembly_format = "$input attr-dict `:` type($input) `->` type($result)"
+
+    def __init__(self, input: SSAValue) -> None:
+        rows, columns = block_shape(input.type)
+        super().__init__(operands=[input], result_types=[TensorType(tile_of(input.type), [columns, rows])])
+
+    def verify_(self) -> None:
+        """The shapes are each other's reverse."""
+        super().verify_()
+        if block_shape(self.input.type)[::-1] != block_shape(self.result.type):
+            raise VerifyException(f"the transpose of {self.input.type} is not {self.result.type}")
+
+
+@irdl_op_definition
+class MatmulOp(BlockComputeOp):
+    """The matrix product: `%c = ttl.matmul %a, %b : tensor<2x3x!tile>, tensor<3x4x!tile> -> tensor<2x4x!tile>`.
+
+    Sums are in 32 bits.
+    """
+
+    name = "ttl.matmul"
+    TILE: ClassVar = tiles.TileMatmulOp
+
+    lhs = operand_def(ANY_BLOCK)
+    rhs = operand_def(ANY_BLOCK)
+
+    assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)"
+
+    def __init__(self, lhs: SSAValue, rhs: SSAValue) -> None:
+        shape = [block_shape(lhs.type)[0], block_shape(rhs.type)[1]]
+        super().__init__(operands=[lhs, rhs], result_types=[TensorType(tile_of(lhs.type), shape)])
+
+    def verify_(self) -> None:
+        """The inner dimensions are equal."""
+        super().verify_()
+        (rows, inner), (other, columns) = block_shape(self.lhs.type), block_shape(self.rhs.type)
+        if inner != other:
+            raise VerifyException(
+                f"a product needs as many columns of tiles on its left as rows on its right, found {inner} and {other}"
+            )
+        if block_shape(self.result.type) != (rows, columns):
+            raise VerifyException(f"the product has {rows}x{columns} tiles, found {self.result.type}")
+
+
+@irdl_op_definition
+class StoreOp(TTLOp):
+    """Write a block where one was reserved: `ttl.store %a, %view : T, T`.
+
+    With `accumulate` it is added to what is there, unless the optional condition `first` is true: then it overwrites,
+    since a reserved block holds nothing before its first store.
+    """
+
+    name = "ttl.store"
+    THREADS: ClassVar = Threads.COMPUTE
+
+    value = operand_def(ANY_BLOCK)
+    view = operand_def(ANY_BLOCK)
+    first = opt_operand_def(i1)
+    accumulate = opt_prop_def(UnitAttr)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
+    assembly_format = "$value `,` $view (`first` $first^)? attr-dict `:` type($value) `,` type($view)"
+
+    def __init__(
+        self, value: SSAValue, view: SSAValue, *, accumulate: bool = False, first: SSAValue | None = None
+    ) -> None:
+        super().__init__(operands=[value, view, first], properties={"accumulate": UnitAttr() if accumulate else None})
+
+    def verify_(self) -> None:
+        """Value and place have one shape and one type of tiles."""
+        for type_ in (self.value.type, self.view.type):
+            tile_of(type_)
+        if block_shape(self.value.type) != block_shape(self.view.type):
+            raise VerifyException(
+                f"a store needs a place of the value's shape, found {_spelled(self.value.type)} tiles "
+                f"for a place of {_spelled(self.view.type)}"
+            )
+        if tile_of(self.value.type) != tile_of(self.view.type):
+            raise VerifyException(
+                f"a store keeps the type of tiles, found {tile_of(self.value.type)} and {tile_of(self.view.type)}"
+            )
+
+
+@irdl_op_definition
+class RequireDSTOp(TTLOp):
+    """Mark a value that is in destination registers while it is computed: `ttl.require_dst %a : T`."""
+
+    name = "ttl.require_dst"
+    THREADS: ClassVar = Threads.COMPUTE
+
+    value = operand_def(ANY_BLOCK)
+
+    assembly_format = "$value attr-dict `:` type($value)"
+
+    def __init__(self, value: SSAValue) -> None:
+        super().__init__(operands=[value])

@@ -1,0 +1,72 @@
+"""The protocol of circular buffers, as far as the text of threads says what happens: verifiers of threads and kernels.
+
+Reserve, write, push; wait, read, pop. A step back without the step before it, and a result that is never written, are
+wrong in every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, Region, SSAValue
+
+from tlx_xdsl.dialects.base.faults import FaultAt
+from tlx_xdsl.ttl.dialects.ttl.buffers import CBOp, CreateCBOp, steps
+
+_Held = dict[tuple[SSAValue, bool], int]
+"""Blocks that a thread holds as the producer (True) or the consumer of a buffer."""
+
+
+def verify_thread(thread: Operation) -> None:
+    """Check that each push follows a reserve, and each pop a wait, of at least as many blocks of the same buffer.
+
+    A loop's body counts as if it ran once; after a branch, the most that one side holds is held.
+
+    Raises FaultAt, a VerifyException.
+    """
+    _verify_region(thread.regions[0], {})
+
+
+def _verify_region(region: Region, held: _Held) -> _Held:
+    for block in region.blocks:
+        for op in block.ops:
+            if isinstance(op, CBOp):
+                _verify_step(op, held)
+            elif op.regions:
+                after = [_verify_region(each, dict(held)) for each in op.regions]
+                keys = {key for each in after for key in each}
+                held.update({key: max(each.get(key, 0) for each in after) for key in keys})
+    return held
+
+
+def _verify_step(op: CBOp, held: _Held) -> None:
+    key = op.cb, op.PRODUCES
+    before = held.get(key, 0)
+    if op.ACQUIRES:
+        held[key] = before + op.num_blocks
+        return
+    if before < op.num_blocks:
+        verb, needed = ("push", "cb_reserve") if op.PRODUCES else ("pop", "cb_wait")
+        raise FaultAt(op, f"circular buffer protocol violation: {verb} without a matching ttl.{needed} before it")
+    held[key] = before - op.num_blocks
+
+
+def verify_kernel(kernel: Operation, threads: Sequence[Operation]) -> None:
+    """Check that each circular buffer has one thread that produces and one that consumes, at most.
+
+    Raises FaultAt, a VerifyException.
+    """
+    owners: dict[tuple[SSAValue, bool], Operation] = {}
+    for thread in threads:
+        for op in steps(thread):
+            owner = owners.setdefault((op.cb, op.PRODUCES), thread)
+            if owner is not thread:
+                role = "producer" if op.PRODUCES else "consumer"
+                first = next(each for each in steps(owner) if each.cb is op.cb and each.PRODUCES is op.PRODUCES)
+                message = f"a circular buffer has one {role}, found a second thread that is its {role}"
+                raise FaultAt(op, message, first, f"the first {role} is")
+
+
+def is_internal(cb: SSAValue) -> bool:
+    """Whether the compiler made the buffer, for the compute thread alone."""
+    return isinstance(cb.owner, CreateCBOp) and cb.owner.internal is not None

@@ -1,0 +1,546 @@
+"""Computing with single tiles, and `ttl.compute`, which does it for all tiles of blocks in memory.
+
+A tile is in a destination register (DST) of the core, whose number is `dst_idx`, unless it is an operand that the
+operation reads from a circular buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Self, TypeVar
+
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    FloatAttr,
+    IntegerAttr,
+    UnitAttr,
+    i1,
+    i32,
+)
+from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
+from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    ParsePropInAttrDict,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tlx_xdsl.ttl.dialects import ttkernel
+from tlx_xdsl.ttl.dialects.ttcore import TileType
+from tlx_xdsl.ttl.dialects.ttl.base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, tile_of
+
+TileOpT = TypeVar("TileOpT", bound="TileOp")
+
+
+class TileOp(TTLOp):
+    """Base of the operations on tiles."""
+
+    CB_OPERANDS: ClassVar[tuple[int, ...]] = ()
+    """Numbers of the operands that are read from circular buffers."""
+    IN_PLACE: ClassVar[bool] = False
+    """Whether the hardware writes the result into the register of its operand."""
+    LOWERED: ClassVar[tuple[type[IRDLOperation], type[IRDLOperation]]]
+    """The function that prepares the hardware for it, and the function that does it."""
+    FUNCTION: ClassVar[str]
+    """What it computes, by the name of the block's operation without `ttl.`."""
+
+    result = result_def(TileType)
+    dst_idx = opt_prop_def(IntegerAttr)
+
+    traits = traits_def(Pure())
+
+    @property
+    def register(self) -> int | None:
+        """The number of the result's destination register, when it has one."""
+        return None if self.dst_idx is None else self.dst_idx.value.data
+
+    @register.setter
+    def register(self, number: int) -> None:
+        self.dst_idx = IntegerAttr(number, i32)
+
+
+class TileBinaryOp(TileOp):
+    """Base of the element-wise operations with two operands: `%c = ttl.tile_add %a, %b : !ttcore.tile<32x32, f32>`."""
+
+    FPU: ClassVar[tuple[type[IRDLOperation], type[IRDLOperation]] | None] = None
+    """The same of two tiles in circular buffers, by the matrix unit, where it can."""
+
+    lhs = operand_def(TileType)
+    rhs = operand_def(TileType)
+    fpu = opt_prop_def(UnitAttr)
+    """Whether the matrix unit does it."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Read the operands and their one type."""
+        lhs = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        rhs = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        op = cls.create(
+            operands=[parser.resolve_operand(lhs, type_), parser.resolve_operand(rhs, type_)], result_types=[type_]
+        )
+        return _with_attributes(op, attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Write the operands and their one type."""
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        _print_end(self, printer)
+
+    def __init__(self, lhs: SSAValue, rhs: SSAValue) -> None:
+        super().__init__(operands=[lhs, rhs], result_types=[lhs.type])
+
+
+_PROPERTIES = ("dst_idx", "fpu", "dims", "value")
+
+
+def _with_attributes(op: TileOpT, attributes: dict[str, Attribute]) -> TileOpT:
+    for name, value in attributes.items():
+        (op.properties if name in _PROPERTIES else op.attributes)[name] = value
+    return op
+
+
+def _print_end(op: TileOp, printer: Printer) -> None:
+    printer.print_op_attributes({**op.properties, **op.attributes})
+    printer.print_string(" : ")
+    printer.print_attribute(op.result.type)
+
+
+class TileUnaryOp(TileOp):
+    """Base of the operations with one operand: `%b = ttl.tile_exp %a : !ttcore.tile<32x32, f32>`."""
+
+    IN_PLACE: ClassVar = True
+
+    input = operand_def(TileType)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Read the operand and its type."""
+        operand = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        op = cls.create(operands=[parser.resolve_operand(operand, type_)], result_types=[type_])
+        return _with_attributes(op, attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Write the operand and its type."""
+        printer.print_string(" ")
+        printer.print_ssa_value(self.input)
+        _print_end(self, printer)
+
+    def __init__(self, input: SSAValue) -> None:
+        super().__init__(operands=[input], result_types=[input.type])
+
+
+@irdl_op_definition
+class TileAddOp(TileBinaryOp):
+    """The sum of the elements of two tiles."""
+
+    name = "ttl.tile_add"
+    FUNCTION: ClassVar = "add"
+    FPU: ClassVar = ttkernel.AddTilesInitOp, ttkernel.AddTilesOp
+    LOWERED: ClassVar = ttkernel.AddBinaryTileInitOp, ttkernel.AddBinaryTileOp
+
+
+@irdl_op_definition
+class TileSubOp(TileBinaryOp):
+    """The difference of the elements of two tiles."""
+
+    name = "ttl.tile_sub"
+    FUNCTION: ClassVar = "sub"
+    FPU: ClassVar = ttkernel.SubTilesInitOp, ttkernel.SubTilesOp
+    LOWERED: ClassVar = ttkernel.SubBinaryTileInitOp, ttkernel.SubBinaryTileOp
+
+
+@irdl_op_definition
+class TileMulOp(TileBinaryOp):
+    """The product of the elements of two tiles."""
+
+    name = "ttl.tile_mul"
+    FUNCTION: ClassVar = "mul"
+    FPU: ClassVar = ttkernel.MulTilesInitOp, ttkernel.MulTilesOp
+    LOWERED: ClassVar = ttkernel.MulBinaryTileInitOp, ttkernel.MulBinaryTileOp
+
+
+@irdl_op_definition
+class TileDivOp(TileBinaryOp):
+    """The quotient of the elements of two tiles."""
+
+    name = "ttl.tile_div"
+    FUNCTION: ClassVar = "div"
+    LOWERED: ClassVar = ttkernel.DivBinaryTileInitOp, ttkernel.DivBinaryTileOp
+
+
+@irdl_op_definition
+class TileMaxOp(TileBinaryOp):
+    """The larger one of the elements of two tiles."""
+
+    name = "ttl.tile_max"
+    FUNCTION: ClassVar = "max"
+    LOWERED: ClassVar = ttkernel.MaxBinaryTileInitOp, ttkernel.MaxBinaryTileOp
+
+
+@irdl_op_definition
+class TileMinOp(TileBinaryOp):
+    """The smaller one of the elements of two tiles."""
+
+    name = "ttl.tile_min"
+    FUNCTION: ClassVar = "min"
+    LOWERED: ClassVar = ttkernel.MinBinaryTileInitOp, ttkernel.MinBinaryTileOp
+
+
+@irdl_op_definition
+class TileExpOp(TileUnaryOp):
+    """E to the power of each element."""
+
+    name = "ttl.tile_exp"
+    FUNCTION: ClassVar = "exp"
+    LOWERED: ClassVar = ttkernel.ExpTileInitOp, ttkernel.ExpTileOp
+
+
+@irdl_op_definition
+class TileLogOp(TileUnaryOp):
+    """The natural logarithm of each element."""
+
+    name = "ttl.tile_log"
+    FUNCTION: ClassVar = "log"
+    LOWERED: ClassVar = ttkernel.LogTileInitOp, ttkernel.LogTileOp
+
+
+@irdl_op_definition
+class TileSqrtOp(TileUnaryOp):
+    """The square root of each element."""
+
+    name = "ttl.tile_sqrt"
+    FUNCTION: ClassVar = "sqrt"
+    LOWERED: ClassVar = ttkernel.SqrtTileInitOp, ttkernel.SqrtTileOp
+
+
+@irdl_op_definition
+class TileRsqrtOp(TileUnaryOp):
+    """One over the square root of each element."""
+
+    name = "ttl.tile_rsqrt"
+    FUNCTION: ClassVar = "rsqrt"
+    LOWERED: ClassVar = ttkernel.RsqrtTileInitOp, ttkernel.RsqrtTileOp
+
+
+@irdl_op_definition
+class TileRecipOp(TileUnaryOp):
+    """One over each element."""
+
+    name = "ttl.tile_recip"
+    FUNCTION: ClassVar = "recip"
+    LOWERED: ClassVar = ttkernel.RecipTileInitOp, ttkernel.RecipTileOp
+
+
+@irdl_op_definition
+class TileReluOp(TileUnaryOp):
+    """Each element, or zero where it is negative."""
+
+    name = "ttl.tile_relu"
+    FUNCTION: ClassVar = "relu"
+    LOWERED: ClassVar = ttkernel.ReluTileInitOp, ttkernel.ReluTileOp
+
+
+@irdl_op_definition
+class TileGeluOp(TileUnaryOp):
+    """X * (1 + erf(x / sqrt(2))) / 2 of each element."""
+
+    name = "ttl.tile_gelu"
+    FUNCTION: ClassVar = "gelu"
+    LOWERED: ClassVar = ttkernel.GeluTileInitOp, ttkernel.GeluTileOp
+
+
+@irdl_op_definition
+class TileTanhOp(TileUnaryOp):
+    """The hyperbolic tangent of each element."""
+
+    name = "ttl.tile_tanh"
+    FUNCTION: ClassVar = "tanh"
+    LOWERED: ClassVar = ttkernel.TanhTileInitOp, ttkernel.TanhTileOp
+
+
+@irdl_op_definition
+class TileSigmoidOp(TileUnaryOp):
+    """1 / (1 + exp(-x)) of each element."""
+
+    name = "ttl.tile_sigmoid"
+    FUNCTION: ClassVar = "sigmoid"
+    LOWERED: ClassVar = ttkernel.SigmoidTileInitOp, ttkernel.SigmoidTileOp
+
+
+@irdl_op_definition
+class TileNegOp(TileUnaryOp):
+    """Each element with the other sign."""
+
+    name = "ttl.tile_neg"
+    FUNCTION: ClassVar = "neg"
+    LOWERED: ClassVar = ttkernel.NegativeTileInitOp, ttkernel.NegativeTileOp
+
+
+@irdl_op_definition
+class TileAbsOp(TileUnaryOp):
+    """Each element without its sign."""
+
+    name = "ttl.tile_abs"
+    FUNCTION: ClassVar = "abs"
+    LOWERED: ClassVar = ttkernel.AbsTileInitOp, ttkernel.AbsTileOp
+
+
+@irdl_op_definition
+class TileSquareOp(TileUnaryOp):
+    """Each element times itself."""
+
+    name = "ttl.tile_square"
+    FUNCTION: ClassVar = "square"
+    LOWERED: ClassVar = ttkernel.SquareTileInitOp, ttkernel.SquareTileOp
+
+
+@irdl_op_definition
+class TileCopyOp(TileUnaryOp):
+    """The same tile in another register: `%b = ttl.tile_copy %a : !ttcore.tile<32x32, f32>`."""
+
+    name = "ttl.tile_copy"
+    IN_PLACE: ClassVar = False
+    FUNCTION: ClassVar = "copy"
+    LOWERED: ClassVar = ttkernel.CopyDestValuesInitOp, ttkernel.CopyDestValuesOp
+
+
+@irdl_op_definition
+class TileFillOp(TileOp):
+    """A tile whose elements are a number.
+
+    Example: `%a = ttl.tile_fill {value = 1.000000e+00 : f32} : !ttcore.tile<32x32, f32>`.
+    """
+
+    name = "ttl.tile_fill"
+    FUNCTION: ClassVar = "fill"
+    LOWERED: ClassVar = ttkernel.FillTileInitOp, ttkernel.FillTileOp
+
+    value = prop_def(FloatAttr)
+
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, value: FloatAttr, type_: Attribute) -> None:
+        super().__init__(properties={"value": value}, result_types=[type_])
+
+
+class _TileDimsOp(TileOp):
+    dims = prop_def(ArrayAttr[IntegerAttr])
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """The dimensions, in ascending order."""
+        return tuple(sorted(each.value.data for each in self.dims))
+
+
+@irdl_op_definition
+class TileBcastOp(_TileDimsOp, TileUnaryOp):
+    """Spread the first row, column or element of a tile in a circular buffer over a tile.
+
+    Example: `ttl.tile_bcast %a {dims = [1]} : T`.
+    """
+
+    name = "ttl.tile_bcast"
+    CB_OPERANDS: ClassVar = (0,)
+    IN_PLACE: ClassVar = False
+    FUNCTION: ClassVar = "bcast"
+    LOWERED: ClassVar = ttkernel.UnaryBcastInitOp, ttkernel.UnaryBcastOp
+
+    def __init__(self, input: SSAValue, dims: ArrayAttr[IntegerAttr]) -> None:
+        TileOp.__init__(self, operands=[input], properties={"dims": dims}, result_types=[input.type])
+
+
+@irdl_op_definition
+class TileTransposeOp(TileUnaryOp):
+    """A tile in a circular buffer with rows and columns exchanged."""
+
+    name = "ttl.tile_transpose"
+    CB_OPERANDS: ClassVar = (0,)
+    IN_PLACE: ClassVar = False
+    FUNCTION: ClassVar = "transpose"
+    LOWERED: ClassVar = ttkernel.TransposeWHInitOp, ttkernel.TransposeWHTileOp
+
+
+class TileAccumulatingOp(TileOp):
+    """Base of the operations that add to a register, whose tile before is the last operand."""
+
+
+@irdl_op_definition
+class TileMatmulOp(TileAccumulatingOp):
+    """Add the product of two tiles in circular buffers.
+
+    Example: `%c = ttl.tile_matmul %a, %b, %acc : !ttcore.tile<32x32, f32>`.
+    """
+
+    name = "ttl.tile_matmul"
+    CB_OPERANDS: ClassVar = (0, 1)
+    FUNCTION: ClassVar = "matmul"
+    LOWERED: ClassVar = ttkernel.MMInitOp, ttkernel.MatmulTilesOp
+
+    lhs = operand_def(TileType)
+    rhs = operand_def(TileType)
+    acc = operand_def(TileType)
+
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$lhs `,` $rhs `,` $acc attr-dict `:` type($lhs) `,` type($rhs) `,` type($acc) `->` type($result)"
+
+    def __init__(self, lhs: SSAValue, rhs: SSAValue, acc: SSAValue) -> None:
+        super().__init__(operands=[lhs, rhs, acc], result_types=[acc.type])
+
+
+class TileReduceOp(TileAccumulatingOp, _TileDimsOp):
+    """Base of the reductions: `%b = ttl.tile_reduce_sum %a, %scaler, %acc {dims = [1]} : T, T, T -> T`.
+
+    Each element of the tile in a circular buffer is multiplied by the scaler's, which is one everywhere here.
+    """
+
+    CB_OPERANDS: ClassVar = (0, 1)
+    LOWERED: ClassVar = ttkernel.ReduceInitOp, ttkernel.ReduceTileOp
+
+    input = operand_def(TileType)
+    scaler = operand_def(TileType)
+    acc = operand_def(TileType)
+
+    assembly_format = (
+        "$input `,` $scaler `,` $acc attr-dict `:` type($input) `,` type($scaler) `,` type($acc) `->` type($result)"
+    )
+
+    def __init__(self, input: SSAValue, scaler: SSAValue, acc: SSAValue, dims: ArrayAttr[IntegerAttr]) -> None:
+        super().__init__(operands=[input, scaler, acc], properties={"dims": dims}, result_types=[acc.type])
+
+
+@irdl_op_definition
+class TileReduceSumOp(TileReduceOp):
+    """The sum along dimensions, added to what is there."""
+
+    name = "ttl.tile_reduce_sum"
+    FUNCTION: ClassVar = "reduce_sum"
+
+
+@irdl_op_definition
+class TileReduceMaxOp(TileReduceOp):
+    """The maximum along dimensions and of what is there."""
+
+    name = "ttl.tile_reduce_max"
+    FUNCTION: ClassVar = "reduce_max"
+
+
+@irdl_op_definition
+class YieldOp(TTLOp):
+    """The tiles of the blocks that a `ttl.compute` writes: `ttl.yield %a : !ttcore.tile<32x32, f32>`."""
+
+    name = "ttl.yield"
+
+    tiles = var_operand_def(TileType)
+
+    traits = traits_def(IsTerminator())
+    assembly_format = "($tiles^ `:` type($tiles))? attr-dict"
+
+    def __init__(self, *tiles: SSAValue) -> None:
+        super().__init__(operands=[list(tiles)])
+
+
+@irdl_op_definition
+class ComputeOp(TTLOp):
+    """Compute all tiles of blocks, like a `linalg.generic` with the operations of this file in its body.
+
+    Example:
+    ```mlir
+    ttl.compute ins(%a, %b : memref<2x2x!tile>, memref<2x2x!tile>) outs(%c : memref<2x2x!tile>)
+        attributes {indexing_maps = [#map, #map, #map], iterator_types = [#parallel, #parallel]} {
+    ^bb0(%x: !tile, %y: !tile, %z: !tile):
+      %s = ttl.tile_add %x, %y : !tile
+      ttl.yield %s : !tile
+    }
+    ```
+    With a reduction among the iterators, the last arguments are the tiles before, which are zero (the smallest number
+    for a maximum) in the beginning. `accumulate` and `first` are those of `ttl.store`. `ttl-assign-dst-registers` adds
+    `dst_per_tile` (registers for one tile of the result), `unroll` (tiles at once) and `capacity` (registers).
+    """
+
+    name = "ttl.compute"
+    THREADS: ClassVar = Threads.COMPUTE
+
+    inputs = var_operand_def(ANY_BLOCK)
+    outputs = var_operand_def(ANY_BLOCK)
+    first = opt_operand_def(i1)
+    indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
+    iterator_types = prop_def(ArrayAttr[IteratorTypeAttr])
+    accumulate = opt_prop_def(UnitAttr)
+    dst_per_tile = opt_prop_def(IntegerAttr)
+    unroll = opt_prop_def(IntegerAttr)
+    capacity = opt_prop_def(IntegerAttr)
+    body = region_def("single_block")
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
+    traits = traits_def(RunsOnThread())
+    assembly_format = (
+        "(`ins` `(` $inputs^ `:` type($inputs) `)`)? `outs` `(` $outputs `:` type($outputs) `)` "
+        "(`first` $first^)? attr-dict-with-keyword $body"
+    )
+
+    def __init__(
+        self,
+        inputs: Sequence[SSAValue],
+        outputs: Sequence[SSAValue],
+        body: Region,
+        indexing_maps: Sequence[AffineMapAttr],
+        iterator_types: Sequence[IteratorTypeAttr],
+        *,
+        accumulate: bool = False,
+        first: SSAValue | None = None,
+    ) -> None:
+        super().__init__(
+            operands=[list(inputs), list(outputs), first],
+            properties={
+                "indexing_maps": ArrayAttr(indexing_maps),
+                "iterator_types": ArrayAttr(iterator_types),
+                "accumulate": UnitAttr() if accumulate else None,
+            },
+            regions=[body],
+        )
+
+    @property
+    def iterators(self) -> list[IteratorType]:
+        """What each loop is: parallel or a reduction."""
+        return [each.data for each in self.iterator_types]
+
+    def verify_(self) -> None:
+        """There is a map and an argument for each operand, and a tile for each output."""
+        blocks = [*self.inputs, *self.outputs]
+        arguments = self.body.block.args
+        if len(self.indexing_maps) != len(blocks) or len(arguments) != len(blocks):
+            raise VerifyException(
+                f"expected {len(blocks)} maps and arguments, found {len(self.indexing_maps)} and {len(arguments)}"
+            )
+        for block, argument in zip(blocks, arguments, strict=True):
+            if tile_of(block.type) != argument.type:
+                raise VerifyException(
+                    f"the argument for {block.type} is a {tile_of(block.type)}, found {argument.type}"
+                )
+        for each in self.indexing_maps:
+            if each.data.num_dims != len(self.iterator_types):
+                raise VerifyException(f"expected maps of {len(self.iterator_types)} dimensions, found {each}")
+        end = self.body.block.last_op
+        if not isinstance(end, YieldOp) or len(end.tiles) != len(self.outputs):
+            raise VerifyException(f"the body must end in a ttl.yield of {len(self.outputs)} tiles")

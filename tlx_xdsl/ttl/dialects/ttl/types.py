@@ -1,0 +1,319 @@
+"""Types and attributes of `ttl`: circular buffers, transfers, and where the elements of a tensor are."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, TensorType
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+from tlx_xdsl.ttl.dialects.ttcore import MemorySpace, MemorySpaceAttr, TileType, element_bytes
+
+
+class LayoutKind(StrEnum):
+    """How a tensor is cut into pages."""
+
+    TILED = "tiled"
+    """A page is a tile; pages are interleaved over the banks."""
+    INTERLEAVED = "interleaved"
+    """A page is a row of elements; pages are interleaved over the banks."""
+    SHARDED = "sharded"
+    """Rectangles of tiles are in one piece each, in the bank or core that owns the shard."""
+
+
+class Direction(StrEnum):
+    """The direction of a transfer, seen from the core's own memory."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+def _integers(parser: AttrParser) -> ArrayAttr[IntAttr]:
+    numbers = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+    return ArrayAttr([IntAttr(each) for each in numbers])
+
+
+def _numbers(attr: ArrayAttr[IntAttr]) -> tuple[int, ...]:
+    return tuple(each.data for each in attr)
+
+
+@irdl_attr_definition
+class DirectionAttr(EnumAttribute[Direction], SpacedOpaqueSyntaxAttribute):
+    """`#ttl<direction read>`."""
+
+    name = "ttl.direction"
+
+
+@irdl_attr_definition
+class LayoutAttr(ParametrizedAttribute):
+    """How a tensor is cut into pages: `#ttl.layout<tiled>`, `#ttl.layout<interleaved>` or
+    `#ttl.layout<sharded, grid=[2, 2], tiles_per_shard=[1, 1]>` (rows, columns).
+    """
+
+    name = "ttl.layout"
+
+    kind_attr: Attribute = param_def()
+    grid_attr: ArrayAttr[IntAttr] = param_def()
+    tiles_attr: ArrayAttr[IntAttr] = param_def()
+
+    @staticmethod
+    def get(kind: LayoutKind, grid: tuple[int, ...] = (), tiles_per_shard: tuple[int, ...] = ()) -> LayoutAttr:
+        """The layout of this kind; the numbers are those of a sharded one."""
+        return LayoutAttr(
+            LayoutKindAttr(kind),
+            ArrayAttr([IntAttr(each) for each in grid]),
+            ArrayAttr([IntAttr(each) for each in tiles_per_shard]),
+        )
+
+    @property
+    def kind(self) -> LayoutKind:
+        """What a page is."""
+        assert isinstance(self.kind_attr, LayoutKindAttr)
+        return self.kind_attr.data
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Shards of a column and of a row of a sharded tensor, which are numbered row by row."""
+        return _numbers(self.grid_attr)
+
+    @property
+    def tiles_per_shard(self) -> tuple[int, ...]:
+        """Rows and columns of tiles of a shard."""
+        return _numbers(self.tiles_attr)
+
+    def verify(self) -> None:
+        """A sharded layout says how, another one does not."""
+        numbers = (*self.grid, *self.tiles_per_shard)
+        if self.kind is not LayoutKind.SHARDED:
+            if numbers:
+                raise VerifyException(f"only a sharded layout has a grid, found one in a layout that is {self.kind}")
+        elif len(self.grid) != 2 or len(self.tiles_per_shard) != 2 or min(numbers) < 1:
+            raise VerifyException(
+                "a sharded layout has two positive numbers each for its grid and its tiles_per_shard, "
+                f"found {list(self.grid)} and {list(self.tiles_per_shard)}"
+            )
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> tuple[Attribute, ...]:
+        """Read `<sharded, grid=[2, 2], tiles_per_shard=[1, 1]>` or `<tiled>`."""
+        grid = tiles = ArrayAttr[IntAttr]([])
+        with parser.in_angle_brackets():
+            kind = parser.parse_str_enum(LayoutKind)
+            if parser.parse_optional_punctuation(","):
+                parser.parse_keyword("grid")
+                parser.parse_punctuation("=")
+                grid = _integers(parser)
+                parser.parse_punctuation(",")
+                parser.parse_keyword("tiles_per_shard")
+                parser.parse_punctuation("=")
+                tiles = _integers(parser)
+        return LayoutKindAttr(kind), grid, tiles
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Write what `parse_parameters` reads."""
+        with printer.in_angle_brackets():
+            printer.print_string(self.kind.value)
+            if self.grid:
+                printer.print_string(f", grid={list(self.grid)}, tiles_per_shard={list(self.tiles_per_shard)}")
+
+
+@irdl_attr_definition
+class LayoutKindAttr(EnumAttribute[LayoutKind], SpacedOpaqueSyntaxAttribute):
+    """A part of `#ttl.layout`."""
+
+    name = "ttl.layout_kind"
+
+
+@irdl_attr_definition
+class TensorEncodingAttr(ParametrizedAttribute):
+    """Where the elements of a tensor are: `#ttl.tensor_encoding<DRAM, #ttl.layout<tiled>>`."""
+
+    name = "ttl.tensor_encoding"
+
+    space: MemorySpaceAttr = param_def()
+    layout: LayoutAttr = param_def()
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> tuple[Attribute, ...]:
+        """Read `<DRAM, #ttl.layout<tiled>>`; the memory is spelled in capital or small letters."""
+        with parser.in_angle_brackets():
+            word = parser.parse_identifier()
+            if word.lower() not in list(MemorySpace):
+                parser.raise_error(f"expected DRAM or L1, found {word}")
+            parser.parse_punctuation(",")
+            layout = parser.parse_attribute()
+        if not isinstance(layout, LayoutAttr):
+            parser.raise_error(f"expected a #ttl.layout, found {layout}")
+        return MemorySpaceAttr(MemorySpace(word.lower())), layout
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Write `<DRAM, #ttl.layout<tiled>>`."""
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.space.data.value.upper()}, ")
+            printer.print_attribute(self.layout)
+
+
+def encoding_of(type_: Attribute) -> TensorEncodingAttr:
+    """Where the elements of a kernel's tensor, or of the memory that it has become, are.
+
+    Raises VerifyException if the type does not say so.
+    """
+    match type_:
+        case TensorType(encoding=TensorEncodingAttr() as found):
+            return found
+        case MemRefType(memory_space=TensorEncodingAttr() as found):
+            return found
+        case _:
+            raise VerifyException(f"expected a tensor with a #ttl.tensor_encoding, found {type_}")
+
+
+@irdl_attr_definition
+class CBType(ParametrizedAttribute, TypeAttribute):
+    """A circular buffer in the memory of a core: `!ttl.cb<[2, 1], !ttcore.tile<32x32, f32>, 2>`.
+
+    Its unit is the block, here of 2x1 tiles; it has room for as many blocks as the last number says. With an element
+    that is no tile it is row-major: a page is a row of the block.
+    """
+
+    name = "ttl.cb"
+
+    shape_attr: ArrayAttr[IntAttr] = param_def()
+    element_type: Attribute = param_def()
+    factor_attr: IntAttr = param_def()
+
+    @staticmethod
+    def get(shape: tuple[int, ...], element_type: Attribute, buffer_factor: int) -> CBType:
+        """The buffer for `buffer_factor` blocks of this shape."""
+        return CBType(ArrayAttr([IntAttr(each) for each in shape]), element_type, IntAttr(buffer_factor))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns of a block, in tiles or in elements."""
+        return _numbers(self.shape_attr)
+
+    @property
+    def buffer_factor(self) -> int:
+        """Blocks for which there is room."""
+        return self.factor_attr.data
+
+    @property
+    def is_tiled(self) -> bool:
+        """Whether blocks consist of tiles."""
+        return isinstance(self.element_type, TileType)
+
+    @property
+    def data_type(self) -> Attribute:
+        """The type of a single element."""
+        return self.element_type.data_type if isinstance(self.element_type, TileType) else self.element_type
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of a tile, or of a row of the block."""
+        if isinstance(self.element_type, TileType):
+            return self.element_type.bytes
+        return self.shape[-1] * element_bytes(self.element_type)
+
+    @property
+    def block_pages(self) -> int:
+        """Pages of a block."""
+        return prod(self.shape if self.is_tiled else self.shape[:-1])
+
+    @property
+    def num_pages(self) -> int:
+        """Pages for which there is room."""
+        return self.block_pages * self.buffer_factor
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all pages."""
+        return self.num_pages * self.page_bytes
+
+    @property
+    def block_type(self) -> TensorType[Attribute]:
+        """The tensor that is a block."""
+        return TensorType(self.element_type, list(self.shape))
+
+    def verify(self) -> None:
+        """A block is a rectangle, and there is room for one."""
+        if len(self.shape) != 2 or min(self.shape) < 1:
+            raise VerifyException(f"the shape of a circular buffer is two positive numbers, found {list(self.shape)}")
+        if self.buffer_factor < 1:
+            raise VerifyException(f"the buffer_factor of a circular buffer is at least 1, found {self.buffer_factor}")
+        element_bytes(self.data_type)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> tuple[Attribute, ...]:
+        """Read `<[2, 1], !ttcore.tile<32x32, f32>, 2>`."""
+        with parser.in_angle_brackets():
+            shape = _integers(parser)
+            parser.parse_punctuation(",")
+            element = parser.parse_type()
+            parser.parse_punctuation(",")
+            return shape, element, IntAttr(parser.parse_integer())
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Write `<[2, 1], !ttcore.tile<32x32, f32>, 2>`."""
+        with printer.in_angle_brackets():
+            printer.print_string(f"{list(self.shape)}, ")
+            printer.print_attribute(self.element_type)
+            printer.print_string(f", {self.buffer_factor}")
+
+
+@irdl_attr_definition
+class TransferHandleType(ParametrizedAttribute, TypeAttribute):
+    """A transfer that was begun: `!ttl.transfer_handle<read>` or `<write>`."""
+
+    name = "ttl.transfer_handle"
+
+    direction_attr: DirectionAttr = param_def()
+
+    @staticmethod
+    def get(direction: Direction) -> TransferHandleType:
+        """The type of transfers in this direction."""
+        return TransferHandleType(DirectionAttr(direction))
+
+    @property
+    def direction(self) -> Direction:
+        """Whether the transfer ends in the core's own memory or begins there."""
+        return self.direction_attr.data
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> tuple[Attribute, ...]:
+        """Read `<read>`."""
+        with parser.in_angle_brackets():
+            return (DirectionAttr(parser.parse_str_enum(Direction)),)
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Write `<read>`."""
+        with printer.in_angle_brackets():
+            printer.print_string(self.direction.value)
+
+
+@irdl_attr_definition
+class SemaphoreType(ParametrizedAttribute, TypeAttribute):
+    """A counter that each core of the grid has: `!ttl.semaphore`."""
+
+    name = "ttl.semaphore"
+
+
+@irdl_attr_definition
+class PipeType(ParametrizedAttribute, TypeAttribute):
+    """A way from one core to others: `!ttl.pipe`."""
+
+    name = "ttl.pipe"
+
+
+@irdl_attr_definition
+class TensorAccessorType(ParametrizedAttribute, TypeAttribute):
+    """The pages of a kernel's tensor: `!ttl.tensor_accessor<tensor<64x64xf32, #ttl.tensor_encoding<...>>>`."""
+
+    name = "ttl.tensor_accessor"
+
+    tensor: Attribute = param_def()
+    """The type of the tensor, or of the memory that it has become."""

@@ -1,0 +1,5 @@
+"""From kernels of `tlx_xdsl.ttl.language` to modules of the `ttl` dialect."""
+
+from __future__ import annotations
+
+from tlx_xdsl.ttl.frontend.compile import compile_kernel as compile_kernel

@@ -1,0 +1,237 @@
+"""Computing with blocks of tiles: operators and the functions of `ttl.math`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, TensorType, f32
+from xdsl.ir import Attribute
+
+from tlx_xdsl.ttl.dialects import ttl
+from tlx_xdsl.ttl.dialects.ttcore import TileType
+from tlx_xdsl.ttl.dialects.ttl.compute import BinaryOp, DimsOp, UnaryOp
+from tlx_xdsl.ttl.frontend.calls import Call, lowering
+from tlx_xdsl.ttl.frontend.values import Acquired, Buffer, Index, Items, Piece, Static, Tensor, Tiles, Value, shape_text
+from tlx_xdsl.ttl.frontend.visitor import Visitor
+
+BINARY: dict[str, type[BinaryOp]] = {"+": ttl.AddOp, "-": ttl.SubOp, "*": ttl.MulOp, "/": ttl.DivOp}
+"""The operation of each operator."""
+
+_BINARY_FUNCTIONS: dict[str, type[BinaryOp]] = {
+    "ttl.math.add": ttl.AddOp,
+    "ttl.math.sub": ttl.SubOp,
+    "ttl.math.mul": ttl.MulOp,
+    "ttl.math.div": ttl.DivOp,
+    "ttl.math.max": ttl.MaxOp,
+    "ttl.math.min": ttl.MinOp,
+}
+
+_UNARY_FUNCTIONS: dict[str, type[UnaryOp]] = {
+    "ttl.math.exp": ttl.ExpOp,
+    "ttl.math.log": ttl.LogOp,
+    "ttl.math.sqrt": ttl.SqrtOp,
+    "ttl.math.rsqrt": ttl.RsqrtOp,
+    "ttl.math.recip": ttl.RecipOp,
+    "ttl.math.relu": ttl.ReluOp,
+    "ttl.math.gelu": ttl.GeluOp,
+    "ttl.math.tanh": ttl.TanhOp,
+    "ttl.math.sigmoid": ttl.SigmoidOp,
+    "ttl.math.neg": ttl.NegOp,
+    "ttl.math.abs": ttl.AbsOp,
+    "ttl.math.square": ttl.SquareOp,
+}
+
+
+def is_of_tiles(value: Value) -> bool:
+    """Whether an operator with this operand is one of blocks; so is one that was meant to be."""
+    return isinstance(value, Tiles | Buffer | Tensor | Piece)
+
+
+def as_tiles(visitor: Visitor, node: ast.AST, value: Value, what: str) -> Tiles:
+    """An operand that is a block of tiles."""
+    match value:
+        case Tensor() | Piece():
+            raise visitor.error(
+                node,
+                f"{what} needs a block, found {value.describe()}: copy it into a circular buffer in a datamovement "
+                f"thread, and wait for the block here",
+            )
+        case Buffer():
+            raise visitor.error(node, f"{what} needs a block, found {value.describe()}: wait for one with '.wait()'")
+        case Acquired(reserved=True):
+            message = f"{what} reads {value.describe()}, which is only written"
+            raise visitor.error(node, f"{message}: use the value that is stored, or wait for the block after its push")
+        case Tiles():
+            check_usable(visitor, node, value)
+            if not isinstance(value.unit, TileType):
+                raise visitor.error(node, f"{what} needs a block of tiles, found {value.describe()}")
+            visitor.in_thread(node, what, "compute")
+            return value
+        case _:
+            raise visitor.error(node, f"{what} needs a block, found {value.describe()}")
+
+
+def check_usable(visitor: Visitor, node: ast.AST, value: Value) -> None:
+    """Raise an error for a block that was given back."""
+    if isinstance(value, Acquired) and value.state.released is not None:
+        verb = "pushed" if value.reserved else "popped"
+        note = f"it was {verb} here: {visitor.place(value.state.released)}"
+        raise visitor.error(node, f"this block is used after it was {verb}", (note,))
+
+
+def fill(visitor: Visitor, node: ast.AST, type_: TensorType[Attribute], number: Value, what: str) -> Tiles:
+    """A block every element of which is a number."""
+    value = visitor.static_number(node, number, what)
+    unit = type_.get_element_type()
+    assert isinstance(unit, TileType)
+    if not isinstance(unit.data_type, AnyFloat):
+        raise visitor.error(node, f"{what} is for blocks of floating point numbers, found tiles of {unit.data_type}")
+    return Tiles(visitor.builder.insert(ttl.FillOp(FloatAttr(value, f32), type_)).result)
+
+
+def elementwise(visitor: Visitor, node: ast.AST, op: type[BinaryOp], what: str, left: Value, right: Value) -> Tiles:
+    """An element-wise operation; a number on one side counts for each element."""
+    if isinstance(left, Static | Index):
+        block = as_tiles(visitor, node, right, what)
+        operands = [fill(visitor, node, block.type, left, f"the number of {what}"), block]
+    else:
+        block = as_tiles(visitor, node, left, what)
+        is_number = isinstance(right, Static | Index)
+        operands = [block, fill(visitor, node, block.type, right, f"the number of {what}") if is_number
+                    else as_tiles(visitor, node, right, what)]  # fmt: skip
+    first, second = operands
+    if first.type != second.type:
+        raise visitor.error(node, _mismatch(what, first, second))
+    return Tiles(visitor.builder.insert(op(first.ssa, second.ssa)).result)
+
+
+def _mismatch(what: str, first: Tiles, second: Tiles) -> str:
+    found = f"{what} needs two blocks of one shape and type, found {first.describe()} and {second.describe()}"
+    if first.unit != second.unit:
+        return found
+    for small, large in ((first, second), (second, first)):
+        dims = [dim for dim in range(2) if small.shape[dim] == 1 != large.shape[dim]]
+        if all(small.shape[dim] == large.shape[dim] for dim in range(2) if dim not in dims):
+            return f"{found}: repeat the smaller one with ttl.math.broadcast(x, {large.shape}, dims={dims})"
+    return found
+
+
+def matmul(visitor: Visitor, node: ast.AST, left: Value, right: Value) -> Tiles:
+    """The product of matrices."""
+    a, b = as_tiles(visitor, node, left, "'@'"), as_tiles(visitor, node, right, "'@'")
+    if a.shape[1] != b.shape[0] or a.unit != b.unit:
+        raise visitor.error(
+            node,
+            f"'@' needs blocks of (m, k) and (k, n) tiles of one type, found {shape_text(a.shape, a.unit)} "
+            f"and {shape_text(b.shape, b.unit)}",
+        )
+    return Tiles(visitor.builder.insert(ttl.MatmulOp(a.ssa, b.ssa)).result)
+
+
+def negative(visitor: Visitor, node: ast.AST, value: Tiles) -> Tiles:
+    """`-value`."""
+    return Tiles(visitor.builder.insert(ttl.NegOp(value.ssa)).result)
+
+
+def square(visitor: Visitor, node: ast.AST, value: Tiles) -> Tiles:
+    """`value ** 2`."""
+    return Tiles(visitor.builder.insert(ttl.SquareOp(value.ssa)).result)
+
+
+# --- functions ------------------------------------------------------------------------------------------------------
+
+
+def operand(call: Call, name: str) -> Tiles:
+    """An argument that is a block of tiles."""
+    return as_tiles(call.visitor, call.at(name), call[name], call.name)
+
+
+@lowering(*_BINARY_FUNCTIONS)
+def _binary(call: Call) -> Value:
+    return elementwise(call.visitor, call.node, _BINARY_FUNCTIONS[call.name], call.name, call["a"], call["b"])
+
+
+@lowering(*_UNARY_FUNCTIONS)
+def _unary(call: Call) -> Value:
+    return Tiles(call.visitor.builder.insert(_UNARY_FUNCTIONS[call.name](operand(call, "x").ssa)).result)
+
+
+@lowering("ttl.math.matmul")
+def _matmul(call: Call) -> Value:
+    return matmul(call.visitor, call.node, call["a"], call["b"])
+
+
+@lowering("ttl.math.transpose", "ttl.block.transpose")
+def _transpose(call: Call) -> Value:
+    return Tiles(call.visitor.builder.insert(ttl.TransposeOp(operand(call, "x").ssa)).result)
+
+
+@lowering("ttl.math.fill")
+def _fill(call: Call) -> Value:
+    like = call["like"]
+    call.visitor.in_thread(call.node, call.name, "compute")
+    if isinstance(like, Buffer):
+        return fill(call.visitor, call.at("value"), like.type.block_type, call["value"], "the value of ttl.math.fill")
+    if not isinstance(like, Tiles):
+        raise call.error("like", f"'like' is a block whose shape the result has, found {like.describe()}")
+    return fill(call.visitor, call.at("value"), like.type, call["value"], "the value of ttl.math.fill")
+
+
+def _dims(call: Call) -> list[int]:
+    given = call["dims"]
+    numbers = given.items if isinstance(given, Items) else [given]
+    dims = [call.visitor.static_int(call.at("dims"), each, "a dimension") for each in numbers]
+    if not dims or len(set(dims)) != len(dims) or not all(-2 <= dim < 2 for dim in dims):
+        raise call.error("dims", f"'dims' are dimensions of a block, [0], [1] or [0, 1], found {dims}")
+    return sorted({dim % 2 for dim in dims})
+
+
+def _result_type(x: Tiles, shape: Sequence[int]) -> Attribute:
+    return TensorType(x.unit, list(shape))
+
+
+@lowering("ttl.math.broadcast", "ttl.block.broadcast")
+def _broadcast(call: Call) -> Value:
+    x, dims = operand(call, "x"), _dims(call)
+    shape = _shape(call)
+    for dim in range(2):
+        needed = 1 if dim in dims else shape[dim]
+        if x.shape[dim] != needed:
+            why = "that it repeats" if dim in dims else "that it keeps"
+            raise call.error(
+                "x",
+                f"dims={dims} to {shape[0]}x{shape[1]} tiles needs {needed} {'row' if dim == 0 else 'column'}"
+                f"{'' if needed == 1 else 's'} of tiles along dimension {dim}, {why}, found {x.describe()}",
+            )
+    return _insert_dims(call, ttl.BcastOp, x, dims, shape)
+
+
+def _insert_dims(call: Call, op: type[DimsOp], x: Tiles, dims: Sequence[int], shape: Sequence[int]) -> Value:
+    return Tiles(call.visitor.builder.insert(op(x.ssa, dims, _result_type(x, shape))).result)
+
+
+def _shape(call: Call) -> tuple[int, ...]:
+    """The shape that an argument says, or has."""
+    match call["shape"]:
+        case Tiles(shape=shape):
+            return shape
+        case Buffer(type=type_):
+            return type_.shape
+        case Items(items=[rows, columns]):
+            sizes = [call.visitor.static_int(call.at("shape"), each, "a size") for each in (rows, columns)]
+            if min(sizes) < 1:
+                raise call.error("shape", f"'shape' is two positive integers, found {sizes}")
+            return tuple(sizes)
+        case other:
+            raise call.error("shape", f"'shape' is (rows, columns) in tiles, or a block, found {other.describe()}")
+
+
+@lowering("ttl.math.reduce_sum", "ttl.math.reduce_max")
+def _reduce(call: Call) -> Value:
+    x, dims = operand(call, "x"), _dims(call)
+    op = ttl.ReduceSumOp if call.name.endswith("sum") else ttl.ReduceMaxOp
+    shape = tuple(1 if dim in dims else x.shape[dim] for dim in range(2))
+    if call.given("shape") and _shape(call) != shape:
+        raise call.error("shape", f"'shape' of this reduction is {shape}, found {_shape(call)}")
+    return _insert_dims(call, op, x, dims, shape)

@@ -1,0 +1,31 @@
+"""Types of the IR for element types, tensors and blocks of the language."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import TensorType, bf16, f16, f32, i8, i16, i32
+from xdsl.ir import Attribute
+
+from tlx_xdsl.ttl.dialects.ttcore import MemorySpace, MemorySpaceAttr, TileType
+from tlx_xdsl.ttl.dialects.ttl.types import LayoutAttr, LayoutKind, TensorEncodingAttr
+from tlx_xdsl.ttl.language.tensors import TensorSpec, dtype
+
+ELEMENTS: dict[str, Attribute] = {"f32": f32, "f16": f16, "bf16": bf16, "i32": i32, "i16": i16, "i8": i8}
+"""The type of each element type of the language."""
+
+
+def element_type(element: dtype) -> Attribute:
+    """The type of an element."""
+    return ELEMENTS[element.name]
+
+
+def unit_of(spec: TensorSpec) -> Attribute:
+    """The type of what a block of the tensor consists of: tiles, or elements where it has none."""
+    element = element_type(spec.dtype)
+    return element if spec.layout.kind == "interleaved" else TileType.get(element)
+
+
+def tensor_type(spec: TensorSpec) -> Attribute:
+    """The type of a kernel's argument."""
+    layout = LayoutAttr.get(LayoutKind(spec.layout.kind), spec.layout.grid or (), spec.layout.tiles_per_shard or ())
+    space = MemorySpaceAttr(MemorySpace(spec.memory_space.lower()))
+    return TensorType(element_type(spec.dtype), list(spec.shape), TensorEncodingAttr(space, layout))

@@ -1,0 +1,316 @@
+"""What names and expressions of a kernel stand for while it is compiled."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, cast
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute, Block, SSAValue
+
+from tlx_xdsl.ttl.dialects.ttcore import TileType
+from tlx_xdsl.ttl.dialects.ttl.types import CBType
+from tlx_xdsl.ttl.frontend.affine import Affine
+from tlx_xdsl.ttl.language.tensors import Layout, TensorSpec, dtype
+
+
+class Value:
+    """Base of all values."""
+
+    def describe(self) -> str:
+        """Describe the value, for messages."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Static(Value):
+    """A value that is known at compile time: a number, a word, None, a type."""
+
+    value: Any
+
+    def describe(self) -> str:
+        """Show the number or word, or what it is a name of."""
+        if isinstance(self.value, ModuleType):
+            return f"the module '{self.value.__name__}'"
+        if isinstance(self.value, dtype | Layout):
+            return f"{self.value}"
+        if callable(self.value) and hasattr(self.value, "__name__"):
+            return f"Python's '{self.value.__name__}'"
+        return f"{self.value!r}"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a number, a word or None, which can be compared."""
+        return self.value is None or isinstance(self.value, int | float | str)
+
+
+@dataclass(frozen=True)
+class Items(Value):
+    """A tuple, or a list: `items` can be added to if it is one."""
+
+    items: list[Value]
+    is_list: bool = False
+
+    def describe(self) -> str:
+        """Say how many items it has."""
+        return f"a {'list' if self.is_list else 'tuple'} of {len(self.items)}"
+
+
+@dataclass(frozen=True)
+class Range(Value):
+    """A slice `start:stop`; None where a bound is left out."""
+
+    start: Value | None
+    stop: Value | None
+    step: Value | None
+
+    def describe(self) -> str:
+        """Say what it is."""
+        return "a slice"
+
+
+@dataclass(frozen=True)
+class Index(Value):
+    """An integer that is known at run time only."""
+
+    affine: Affine
+    is_affine: bool = True
+    """Whether all its operands are loop indices and coordinates, so that affine maps may use them."""
+
+    def describe(self) -> str:
+        """Say what it is."""
+        return "an integer that is known at run time only"
+
+
+@dataclass(frozen=True)
+class Condition(Value):
+    """A truth value that is known at run time only."""
+
+    ssa: SSAValue
+
+    def describe(self) -> str:
+        """Say what it is."""
+        return "a condition"
+
+
+@dataclass(frozen=True)
+class Namespace(Value):
+    """The language, or a part of it: `ttl`, `ttl.math`."""
+
+    name: str
+
+    def describe(self) -> str:
+        """Say what it is."""
+        return f"the module '{self.name}'"
+
+
+@dataclass(frozen=True)
+class Builtin(Value):
+    """A function or a class of the language, or one of Python's that kernels know."""
+
+    name: str
+    """Such as `ttl.copy`, or `range`."""
+
+    def describe(self) -> str:
+        """Show the name."""
+        return f"'{self.name}'"
+
+
+@dataclass(frozen=True)
+class Method(Value):
+    """A method of a value: it takes what `call` takes."""
+
+    owner: Value
+    name: str
+
+    def describe(self) -> str:
+        """Show the name."""
+        return f"the method '{self.name}' of {self.owner.describe()}"
+
+
+@dataclass(frozen=True, eq=False)
+class Thread(Value):
+    """A function that became a thread."""
+
+    name: str
+
+    def describe(self) -> str:
+        """Show the name."""
+        return f"the thread '{self.name}'"
+
+
+@dataclass(frozen=True)
+class Program(Value):
+    """The threads of the kernel, in an older spelling; it can be called, which means nothing."""
+
+    def describe(self) -> str:
+        """Say what it is."""
+        return "a program"
+
+
+@dataclass(eq=False)
+class Tensor(Value):
+    """An argument of the kernel."""
+
+    name: str
+    spec: TensorSpec
+    ssa: SSAValue
+    accessor: SSAValue | None = None
+    """Made at its first use."""
+
+    def describe(self) -> str:
+        """Show name and shape."""
+        rows, columns = self.spec.shape
+        return f"the tensor '{self.name}' of {rows}x{columns}x{self.spec.dtype}"
+
+
+@dataclass(frozen=True, eq=False)
+class Piece(Value):
+    """A piece of a tensor: `t[r0:r1, c0:c1]`."""
+
+    tensor: Tensor
+    starts: tuple[Value, ...]
+    """In tiles, or in elements where the tensor has none; one number for a shard, a tile or a row."""
+    sizes: tuple[int, ...] | None
+    """Rows and columns; None for what `starts` numbers."""
+
+    def describe(self) -> str:
+        """Say what it is."""
+        return f"a piece of the tensor '{self.tensor.name}'"
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer(Value):
+    """A circular buffer."""
+
+    ssa: SSAValue
+
+    @property
+    def type(self) -> CBType:
+        """Its type."""
+        assert isinstance(self.ssa.type, CBType)
+        return self.ssa.type
+
+    def describe(self) -> str:
+        """Show name and type."""
+        name = f" '{self.ssa.name_hint}'" if self.ssa.name_hint else ""
+        return f"the circular buffer{name}"
+
+
+def shape_text(shape: tuple[int, ...], unit: Attribute) -> str:
+    """Show a shape: `2x1 tiles of f32`."""
+    sizes = "x".join(map(str, shape))
+    if isinstance(unit, TileType):
+        return f"{sizes} tile{'' if shape == (1, 1) else 's'} of {unit.data_type}"
+    return f"{sizes} elements of {unit}"
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles(Value):
+    """A value of tiles: the result of a function or an operator."""
+
+    ssa: SSAValue
+
+    @property
+    def type(self) -> TensorType[Attribute]:
+        """Its type."""
+        return cast(TensorType[Attribute], self.ssa.type)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns, in tiles."""
+        return tuple(self.type.get_shape())
+
+    @property
+    def unit(self) -> Attribute:
+        """The type of a tile."""
+        return self.type.get_element_type()
+
+    def describe(self) -> str:
+        """Show the shape."""
+        return shape_text(self.shape, self.unit)
+
+
+@dataclass(frozen=True, eq=False)
+class Acquired(Tiles):
+    """A block that was reserved or waited for."""
+
+    buffer: Buffer
+    reserved: bool
+    state: BlockState
+
+    def describe(self) -> str:
+        """Say what was done, and the shape."""
+        return (
+            f"a block of {shape_text(self.shape, self.unit)} that was {'reserved' if self.reserved else 'waited for'}"
+        )
+
+
+@dataclass(eq=False)
+class BlockState:
+    """What has happened to an acquired block so far."""
+
+    block: Block
+    """Of the IR, in which it was acquired."""
+    stored: set[Block] = field(default_factory=set[Block])
+    """Blocks of the IR in which something was stored to it."""
+    released: ast.AST | None = None
+    """Where it was given back."""
+
+
+@dataclass(frozen=True, eq=False)
+class Transfer(Value):
+    """A transfer that was begun."""
+
+    ssa: SSAValue
+
+    def describe(self) -> str:
+        """Say what it is."""
+        return "a transfer"
+
+
+@dataclass(frozen=True, eq=False)
+class Pipe(Value):
+    """A pipe."""
+
+    ssa: SSAValue
+    src: tuple[int, int]
+    first: tuple[int, int]
+    last: tuple[int, int]
+
+    def describe(self) -> str:
+        """Show both ends."""
+        end = f"{self.first}" if self.first == self.last else f"{self.first} to {self.last}"
+        return f"the pipe from {self.src} to {end}"
+
+
+@dataclass(frozen=True, eq=False)
+class PipeNet(Value):
+    """Several pipes."""
+
+    pipes: tuple[Pipe, ...]
+
+    def describe(self) -> str:
+        """Say how many there are."""
+        return f"a net of {len(self.pipes)} pipes"
+
+
+@dataclass(frozen=True, eq=False)
+class Semaphore(Value):
+    """A semaphore: of the own core, or of others."""
+
+    ssa: SSAValue
+    coordinates: tuple[Value, ...] = ()
+    """None for the own core, (x, y) of another one, or (x, y, x, y) of the corners of a range."""
+    loopback: bool = False
+
+    def describe(self) -> str:
+        """Say whose it is."""
+        whose = {0: "a semaphore", 2: "the semaphore of another core"}
+        return whose.get(len(self.coordinates), "the semaphores of a range of cores")
+
+
+NONE = Static(None)
+"""What a call without a result gives."""

@@ -1,0 +1,132 @@
+"""`ttl.compute`, which computes blocks in memory tile by tile: the form after `ttl-bufferize`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import FloatAttr
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.ttl.dialects.ttl.tiles import ComputeOp, TileOp
+from tlx_xdsl.ttl.interpreter.blocks import View
+from tlx_xdsl.ttl.interpreter.compute import value_of
+from tlx_xdsl.ttl.interpreter.ttkernel import tile_math
+from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread
+from tlx_xdsl.ttl.interpreter.ttkernel.translate import Builder, Local, attribute, integers
+from tlx_xdsl.ttl.tiles import TILE
+
+TileFunction = Callable[..., Any]
+"""Takes the tiles of an operation's operands; a tile that holds nothing yet is None."""
+
+
+def _reduction(kind: str, op: Operation) -> TileFunction:
+    dims = integers(op, "dims")
+
+    def reduce(tile: Array, scaler: Array, before: Array | None) -> Array:
+        part = tile_math.reduce(kind, tile, dims) * scaler[0, 0]
+        return part if before is None else tile_math.combine(kind, before, part)
+
+    return reduce
+
+
+def _matmul(a: Array, b: Array, before: Array | None) -> Array:
+    product = a @ b
+    return product if before is None else before + product
+
+
+def _same(tile: Array) -> Array:
+    return tile
+
+
+def _transpose(tile: Array) -> Array:
+    return np.ascontiguousarray(tile.T)
+
+
+def _function(op: TileOp) -> TileFunction:
+    """What an operation does with its tiles."""
+    name = op.FUNCTION
+    if name in tile_math.BINARY:
+        return tile_math.BINARY[name]
+    if name in tile_math.UNARY:
+        return tile_math.UNARY[name]
+    match name:
+        case "copy":
+            return _same
+        case "fill":
+            value = attribute(op, "value")
+            assert isinstance(value, FloatAttr)
+            number = np.float32(value.value.data)
+            return lambda: np.full((TILE, TILE), number)
+        case "bcast":
+            return partial(tile_math.broadcast, dims=integers(op, "dims"))
+        case "transpose":
+            return _transpose
+        case "matmul":
+            return _matmul
+        case "reduce_sum" | "reduce_max":
+            return _reduction(name.removeprefix("reduce_"), op)
+        case _:
+            raise fault_at(op, f"the interpreter can't run '{op.name}'")
+
+
+def compute(op: Operation) -> Local:
+    """Compute the tiles of blocks; partial results of reductions stay in registers, in f32."""
+    assert isinstance(op, ComputeOp)
+    maps = [each.data for each in op.indexing_maps]
+    parallel = [number for number, each in enumerate(op.iterators) if each is IteratorType.PARALLEL]
+    body = op.body.block
+    steps = [(each, _function(each)) for each in body.ops if isinstance(each, TileOp)]
+    end = body.last_op
+    assert end is not None
+    inputs, outputs = len(op.inputs), len(op.outputs)
+    accumulates = op.accumulate is not None
+
+    def run(thread: CoreThread, *operands: Any) -> None:
+        views: tuple[View, ...] = operands[: inputs + outputs]
+        first = bool(operands[inputs + outputs]) if len(operands) > inputs + outputs else False
+        blocks = [value_of(op, view) for view in views[:inputs]]
+        results = [np.zeros(view.shape, np.float32) for view in views[inputs:]]
+        computed: dict[tuple[int, ...], list[Array]] = {}
+        for point in np.ndindex(*_extents(op, views)):
+            at = tuple(point[number] for number in parallel)
+            tiles: dict[SSAValue, Any] = {
+                argument: block[tuple(maps[number].eval(list(point), []))]
+                for number, (argument, block) in enumerate(zip(body.args, blocks, strict=False))
+            }
+            before = computed.get(at)
+            for number, argument in enumerate(body.args[inputs:]):
+                tiles[argument] = None if before is None else before[number]
+            with np.errstate(all="ignore"):
+                for each, function in steps:
+                    tiles[each.result] = function(*(tiles[value] for value in each.operands))
+            computed[at] = [tiles[value] for value in end.operands]
+            for number, result in enumerate(results):
+                result[tuple(maps[inputs + number].eval(list(point), []))] = computed[at][number]
+        for view, result in zip(views[inputs:], results, strict=True):
+            if accumulates and not first:
+                result = view.read(op).astype(np.float32) + result
+            view.write(op, result)
+
+    return run
+
+
+def _extents(op: ComputeOp, views: tuple[View, ...]) -> list[int]:
+    """The size of each loop, from the shapes of the blocks whose tiles it counts."""
+    found: dict[int, int] = {}
+    for each, view in zip(op.indexing_maps, views, strict=True):
+        for position, size in zip(each.data.results, view.shape, strict=False):
+            for dim in position.used_dims() if hasattr(position, "used_dims") else ():
+                found[dim] = size
+    count = len(op.iterator_types)
+    if missing := [dim for dim in range(count) if dim not in found]:
+        raise fault_at(op, f"no block says how often loop {missing[0]} of the computation runs")
+    return [found[dim] for dim in range(count)]
+
+
+BUILDERS: dict[str, Builder] = {"ttl.compute": compute}

@@ -1,0 +1,66 @@
+"""Semaphores of the module-level form: those of the machine, with the coordinates of the grid."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from xdsl.ir import Operation
+
+from tlx_xdsl.ttl.interpreter.ttkernel import semaphores
+from tlx_xdsl.ttl.interpreter.ttkernel.cores import Core
+from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, wrong
+from tlx_xdsl.ttl.interpreter.ttkernel.translate import Builder, Local, Step, Touch, attribute
+
+
+def _targets(op: Operation, thread: CoreThread, coordinates: tuple[int, ...], *, loopback: bool) -> list[Core]:
+    """The cores that coordinates name: one, or a range with or without the own one."""
+    x0, y0, x1, y1 = coordinates if len(coordinates) == 4 else (*coordinates, *coordinates)
+    places = [(x, y) for y in range(y0, y1 + 1) for x in range(x0, x1 + 1)]
+    missing = [place for place in places if place not in thread.machine.cores]
+    if missing or not places:
+        columns, rows = thread.machine.grid
+        named = missing[0] if missing else "an empty range"
+        raise wrong(op, thread, f"changes the semaphore of core {named}, which is none of the {columns}x{rows} grid")
+    cores = [thread.machine.cores[place] for place in places]
+    return cores if loopback or len(coordinates) == 2 else [core for core in cores if core is not thread.core]
+
+
+def _set(op: Operation) -> Local | Step:
+    """Set the own semaphore, or begin to set those of other cores to the own one's value."""
+    own = semaphores.set_own(op)
+    if len(op.operands) == 2:
+        return own
+    loopback = attribute(op, "loopback") is not None
+
+    def run(thread: CoreThread, index: int, value: int, *coordinates: int) -> None:
+        held = thread.core.semaphores[index].value
+        if held != value:
+            raise wrong(
+                op, thread, f"sets semaphores of other cores to {value}: its own one, which is copied, is {held}"
+            )
+        for core in _targets(op, thread, coordinates, loopback=loopback):
+            semaphores.post_set(op, thread, core, index, index, value)
+
+    def touches(thread: CoreThread, index: int, *_: int) -> tuple[Touch, ...]:
+        return (("semaphore", thread.core, index, "read"),)
+
+    return Step(op, run, touches=touches)
+
+
+def _increment(op: Operation) -> Local:
+    """Begin to add to a semaphore."""
+
+    def run(thread: CoreThread, index: int, value: int, *coordinates: int) -> None:
+        for core in _targets(op, thread, coordinates or (thread.x, thread.y), loopback=True):
+            apply = partial(semaphores.arrive, op, thread, core, index, value)
+            thread.machine.post(op, thread, apply, (("semaphore", core, index, "add"),))
+
+    return run
+
+
+BUILDERS: dict[str, Builder] = {
+    "ttl.semaphore_wait_eq": semaphores.wait,
+    "ttl.semaphore_wait_min": semaphores.wait_min,
+    "ttl.semaphore_set": _set,
+    "ttl.semaphore_inc": _increment,
+}

@@ -1,0 +1,217 @@
+"""From a module in its final form to what a run needs: code for each thread, and the resources of its driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.errors import InputError
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.ttl.dialects.ttcore import element_bytes
+from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD
+from tlx_xdsl.ttl.dialects.ttkernel.types import CBType, ThreadAttr, ThreadKind
+from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp
+from tlx_xdsl.ttl.dialects.ttl.types import CBType as BlockCBType
+from tlx_xdsl.ttl.interpreter.ttkernel import accessors, circular_buffers, compute, core_writes, noc, semaphores
+from tlx_xdsl.ttl.interpreter.ttkernel.compute import Registers
+from tlx_xdsl.ttl.interpreter.ttkernel.cores import ALIGNMENT, CircularBuffer, make_core
+from tlx_xdsl.ttl.interpreter.ttkernel.endings import check_end, check_thread_end
+from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, Machine, Tensor, wrong
+from tlx_xdsl.ttl.interpreter.ttkernel.suppliers import suppliers
+from tlx_xdsl.ttl.interpreter.ttkernel.tensors import tensors_of
+from tlx_xdsl.ttl.interpreter.ttkernel.translate import Coroutine, Dialects, Local, integer, translate
+
+REGISTERS = 16
+"""Destination registers of a core for elements of 16 bits, when all are used at once."""
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A function that each core runs as a thread."""
+
+    op: FuncOp
+    code: Callable[..., Coroutine]
+    is_compute: bool
+    tensors: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A kernel, ready to run."""
+
+    driver: KernelDriverOp
+    threads: tuple[Launched, ...]
+    buffers: tuple[Operation, ...]
+    """Operations that declare circular buffers."""
+    semaphores: tuple[int, ...]
+    """Their initial values."""
+
+    def machine(
+        self,
+        arrays: Sequence[Array],
+        *,
+        capacity: int | None = None,
+        checks: bool = True,
+        order: np.random.Generator | None = None,
+    ) -> Machine:
+        """A machine before its first turn.
+
+        Raises InputError for arrays that do not fit, and Fault for circular buffers that can't be where they are.
+        """
+        tensors = tensors_of(self.driver.args, arrays)
+        return self.machine_with(tensors, capacity=capacity, checks=checks, order=order)
+
+    def machine_with(
+        self,
+        tensors: list[Tensor],
+        *,
+        capacity: int | None = None,
+        checks: bool = True,
+        order: np.random.Generator | None = None,
+    ) -> Machine:
+        """A machine whose tensors are these."""
+        grid = self.driver.grid
+        cores = {
+            (x, y): make_core(x, y, self._made_buffers(), list(self.semaphores))
+            for y in range(grid.y)
+            for x in range(grid.x)
+        }
+        machine = Machine((grid.x, grid.y), cores, tensors, checks, order=order)
+        count = self.capacity() if capacity is None else capacity
+        for core in cores.values():
+            for launched in self.threads:
+                thread = CoreThread(
+                    len(machine.threads), launched.op.sym_name.data, core.x, core.y, machine=machine, core=core,
+                    tensors=launched.tensors, registers=Registers(count) if launched.is_compute else None,
+                    end=launched.op.body.block.last_op,
+                )  # fmt: skip
+                thread.coroutine = launched.code(thread)
+                machine.threads.append(thread)
+        machine.at_end = check_thread_end
+        machine.who_supplies = lambda thread: suppliers(self._functions(), machine.threads, thread)
+        return machine
+
+    def end(self, machine: Machine) -> None:
+        """Check what is left when all threads have ended; raises Fault."""
+        if machine.checks:
+            check_end(machine)
+
+    def capacity(self) -> int:
+        """The destination registers of a core."""
+        sizes = [element_bytes(_buffer_type(op).data_type) for op in self.buffers]
+        wide = self.driver.fp32_dest_acc_en or any(size == 4 for size in sizes)
+        return REGISTERS // (1 if self.driver.dst_full_sync_en else 2) // (2 if wide else 1)
+
+    def _made_buffers(self) -> list[CircularBuffer]:
+        made: list[CircularBuffer] = []
+        free = 0
+        for op in self.buffers:
+            type_ = _buffer_type(op)
+            base = integer(op, "l1_address", free)
+            made.append(
+                CircularBuffer(op, integer(op, "cb_index"), base, type_.num_pages, type_.page_bytes, type_.element_type)
+            )
+            free = max(free, -(-made[-1].end // ALIGNMENT) * ALIGNMENT)
+        return made
+
+    def _functions(self) -> list[FuncOp]:
+        return [each.op for each in self.threads]
+
+
+def make_plan(module: ModuleOp, kernel: str | None = None) -> Plan:
+    """Plan the kernel of a module; `kernel` names its driver where there are several.
+
+    Raises Fault for operations that the machine does not know, and InputError when there is no such kernel.
+    """
+    drivers = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelDriverOp)}
+    if kernel is None and len(drivers) == 1:
+        (driver,) = drivers.values()
+    elif kernel in drivers:
+        driver = drivers[kernel]
+    else:
+        raise InputError(
+            f"expected the driver of a kernel, such as 'ttl-expand-threads' makes, found {', '.join(drivers) or 'none'}"
+        )
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    inside = list(driver.body.block.ops)
+    launches = [op for op in inside if isinstance(op, LaunchThreadOp)]
+    return Plan(
+        driver,
+        tuple(_launched(op, driver, functions) for op in launches),
+        tuple(op for op in inside if op.name == "ttl.bind_cb"),
+        tuple(_initial_values([op for op in inside if op.name == "ttl.create_semaphore"])),
+    )
+
+
+def _initial_values(ops: Sequence[Operation]) -> list[int]:
+    values = {integer(op, "index", number): integer(op, "initial", 0) for number, op in enumerate(ops)}
+    return [values.get(index, 0) for index in range(max(values, default=-1) + 1)]
+
+
+def _launched(op: LaunchThreadOp, driver: KernelDriverOp, functions: dict[str, FuncOp]) -> Launched:
+    name = op.callee.root_reference.data
+    if (function := functions.get(name)) is None:
+        raise fault_at(op, f"no function '{name}', there are {', '.join(functions) or 'none'}")
+    if function.body.block.args:
+        raise fault_at(
+            function, f"'{name}' still has arguments: the machine runs what 'ttl-lower-synchronization' gives"
+        )
+    kind = function.attributes.get(THREAD)
+    if not isinstance(kind, ThreadAttr):
+        raise fault_at(function, f"'{name}' has no '{THREAD}': expected a #ttkernel.thread")
+    tensors = [_argument(value, driver) for value in op.arguments]
+    code = translate(function.body.blocks, DIALECTS, name)
+    return Launched(
+        function, code, kind.data is ThreadKind.COMPUTE, tuple(number for number in tensors if number is not None)
+    )
+
+
+def _argument(value: SSAValue, driver: KernelDriverOp) -> int | None:
+    """The number of the tensor that a thread gets as this value."""
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "ttl.tensor_accessor":
+        value = owner.operands[0]
+    arguments = list(driver.args)
+    return arguments.index(value) if value in arguments else None
+
+
+def _buffer_type(op: Operation) -> BlockCBType:
+    type_ = op.results[0].type
+    assert isinstance(type_, BlockCBType)
+    return type_
+
+
+def _circular_buffer(op: Operation) -> Local:
+    """The circular buffer of a number, which must be what the driver has made."""
+    index = integer(op, "index")
+    type_ = cast(CBType, op.results[0].type)
+
+    def run(thread: CoreThread) -> CircularBuffer:
+        buffer = thread.core.buffers.get(index)
+        if buffer is None:
+            raise wrong(op, thread, f"takes circular buffer {index}, which the kernel does not have")
+        if (buffer.pages, buffer.element) != (type_.num_pages, type_.element_type):
+            found = CBType.get(buffer.pages, buffer.element)
+            raise wrong(op, thread, f"takes {buffer.label} for {type_}, but the driver has made {found}")
+        return buffer
+
+    return run
+
+
+_BUILDERS: dict[str, Any] = {
+    "ttkernel.get_compile_time_arg_val": _circular_buffer,
+    **circular_buffers.BUILDERS,
+    **accessors.BUILDERS,
+    **noc.BUILDERS,
+    **core_writes.BUILDERS,
+    **semaphores.BUILDERS,
+    **compute.BUILDERS,
+}
+DIALECTS = Dialects(_BUILDERS, {}, frozenset(("func.return",)))

@@ -1,0 +1,21 @@
+"""Functions of blocks in the order of arguments that tt-lang's later spelling has; `math` has all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tlx_xdsl.ttl.language.marks import builtin
+
+__all__ = ["broadcast", "transpose"]
+
+_block = builtin("ttl.block")
+
+
+@_block
+def broadcast(x: Any, dims: Any, shape: Any) -> Any:
+    """Repeat `x` along `dims` until it has `shape`: `ttl.math.broadcast(x, shape, dims)`."""
+
+
+@_block
+def transpose(x: Any) -> Any:
+    """Exchange rows and columns: `ttl.math.transpose(x)`."""

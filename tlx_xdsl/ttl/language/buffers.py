@@ -1,0 +1,111 @@
+"""Circular buffers, by which the threads of a core hand blocks to each other, and transfers of blocks.
+
+A block is a rectangle of tiles, or of single elements for tensors that have no tiles. Its shape is (rows, columns).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tlx_xdsl.ttl.language.marks import builtin, kernel_object
+
+__all__ = ["Block", "CircularBuffer", "Transfer", "copy", "make_circular_buffer_like", "make_dataflow_buffer_like"]
+
+
+class Block:
+    """A block that a thread has reserved to write it, or waited for to read it.
+
+    There are no instances outside of kernels: the class documents what kernels can do with a block. In a `with`, it is
+    given back at the end: `with cb.wait() as a, out.reserve() as o:`.
+
+    A block of tiles that was waited for is an operand of `+`, `-`, `*`, `/`, `@` and of `ttl.math`.
+    """
+
+    shape: tuple[int, int]
+    """Rows and columns, in tiles or elements."""
+
+    def store(self, value: Any, acc: bool = False) -> None:
+        """Write `value`, a block of the same shape, to this reserved block; with `acc`, add it.
+
+        The first addition to a reservation that nothing was stored to stores. Compute threads only.
+        """
+
+    def push(self) -> None:
+        """Hand this reserved block to the thread that waits for it."""
+
+    def pop(self) -> None:
+        """Give the place of this block, which has been read, back to the thread that writes."""
+
+
+@kernel_object
+class CircularBuffer:
+    """A queue of blocks in the memory of each core: one thread reserves and pushes, one waits and pops.
+
+    `shape` is that of a block, in tiles, or in elements where there are no tiles. `buffer_factor` is the number of
+    blocks for which there is room.
+    """
+
+    shape: tuple[int, int]
+    """Rows and columns of a block, in tiles or elements."""
+
+    def __init__(
+        self,
+        like: Any = None,
+        shape: Any = (1, 1),
+        buffer_factor: Any = 2,
+        *,
+        element: Any = None,
+        dtype: Any = None,
+        tiled: Any = True,
+        block_count: Any = None,
+    ) -> None:
+        """Make a buffer like that of `make_circular_buffer_like(like, shape, buffer_factor)`.
+
+        Without a tensor `like`, it is one of tiles of `dtype`, f32 if nothing is said, or of single elements if it is
+        not `tiled`. `element` is the same as `dtype`, `block_count` the same as `buffer_factor`.
+
+        Raises CompilationError in a kernel for a shape that is not two positive integers, and for no room.
+        """
+
+    def reserve(self, blocks: Any = None) -> Any:
+        """Wait until there is room for a block, and give it; the thread writes it and pushes."""
+
+    def wait(self, blocks: Any = None) -> Any:
+        """Wait until a block was pushed, and give it; the thread reads it and pops."""
+
+    def push(self, blocks: Any = None) -> None:
+        """Hand the reserved block to the thread that waits for it."""
+
+    def pop(self, blocks: Any = None) -> None:
+        """Give the place of the block that was waited for back to the thread that writes."""
+
+
+@builtin()
+def make_circular_buffer_like(like: Any, shape: Any = (1, 1), buffer_factor: Any = 2) -> Any:
+    """A circular buffer for blocks of `shape` of the tensor `like`: in tiles, or in elements if it has none.
+
+    `buffer_factor` is the number of blocks for which there is room: with 2, one is filled while the other is read.
+    """
+
+
+@builtin()
+def make_dataflow_buffer_like(like: Any, shape: Any = (1, 1), block_count: Any = 2) -> Any:
+    """The later spelling of `make_circular_buffer_like`; `block_count` is its `buffer_factor`."""
+
+
+class Transfer:
+    """A transfer that was begun."""
+
+    def wait(self) -> None:
+        """Wait until the transfer is done: a block that is read is there, one that is written may be given back."""
+
+
+@builtin()
+def copy(src: Any, dst: Any) -> Any:
+    """Begin to copy between a block and a piece of a tensor, or a pipe; data movement threads only.
+
+    The piece of a tensor of tiles is `t[r0:r1, c0:c1]`, in tiles and of the block's shape, or `t[r, c]`, one tile. Of
+    a sharded tensor, `t[s]` is shard `s`, a block of its shape. Of an interleaved tensor, `t[r0:r1, :]` are whole rows.
+
+    The result is a `Transfer`. Where the kernel does not wait for it, the compiler does, before the block is used.
+    """

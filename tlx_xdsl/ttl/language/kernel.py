@@ -1,0 +1,99 @@
+"""Kernels and their threads."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from tlx_xdsl.ttl.language.marks import builtin
+
+__all__ = ["Kernel", "Program", "compute", "datamovement", "kernel", "operation"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+RUNTIME = "tlx_xdsl.ttl.runtime"
+"""The module whose `run(kernel, *arguments, **options)` is the call of a kernel, which loads it."""
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A kernel, as `@ttl.kernel` makes it of a function."""
+
+    fn: Callable[..., None]
+    grid: Any = (1, 1)
+    """The cores that run it: (columns, rows), or a word; checked when the kernel is compiled."""
+    fp32_dest_acc_en: Any = False
+    dst_full_sync_en: Any = False
+    memory_space: Any = "L1"
+    tiled: Any = True
+    others: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Arguments of the decorator that no option has; an error when the kernel is compiled."""
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.fn.__name__
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """Compile the kernel for the shapes and element types of `arguments`, and run it on an emulated device.
+
+        `arguments` are arrays of NumPy or tensors of PyTorch, of two dimensions, which the kernel reads and writes.
+        `options` are those of `tlx_xdsl.ttl.runtime.run`, such as the machine.
+
+        Raises CompilationError for an error in the kernel.
+        """
+        return importlib.import_module(RUNTIME).run(self, *arguments, **options)
+
+
+def kernel(
+    fn: Callable[..., None] | None = None,
+    *,
+    grid: Any = (1, 1),
+    fp32_dest_acc_en: Any = False,
+    dst_full_sync_en: Any = False,
+    memory_space: Any = "L1",
+    tiled: Any = True,
+    **others: Any,
+) -> Any:
+    """Make a kernel of a function: `@ttl.kernel(grid=(2, 2))`.
+
+    The function's parameters are tensors in the device's memory. Its body is run by the compiler: it makes circular
+    buffers, pipes and semaphores, and defines the threads that each core runs, at most one with `@ttl.compute()` and
+    two with `@ttl.datamovement()`.
+
+    - `grid`: columns and rows of the cores that run the kernel, or `"auto"` or `"full"` for all that there are.
+    - `fp32_dest_acc_en`: registers of the compute thread hold f32; half as many tiles fit.
+    - `dst_full_sync_en`: the compute thread has all registers at once, twice as many; packing no longer overlaps.
+    - `memory_space`: where circular buffers are; there is no other place than `"L1"`, the core's own memory.
+    - `tiled`: arrays become tensors of tiles; with False, tensors of rows.
+
+    Options are checked when the kernel is compiled: a wrong one is a CompilationError.
+    """
+
+    def decorate(function: Callable[..., None]) -> Kernel:
+        return Kernel(function, grid, fp32_dest_acc_en, dst_full_sync_en, memory_space, tiled, others)
+
+    return decorate if fn is None else decorate(fn)
+
+
+operation = kernel
+"""The later spelling of `kernel`."""
+
+
+@builtin()
+def compute() -> Callable[[F], F]:
+    """Mark the function that the compute thread of each core runs; it has no parameters."""
+    raise AssertionError
+
+
+@builtin()
+def datamovement() -> Callable[[F], F]:
+    """Mark a function that a data movement thread of each core runs; it has no parameters."""
+    raise AssertionError
+
+
+@builtin()
+def Program(*threads: Any) -> Any:
+    """The threads of a kernel, `ttl.Program(compute, read, write)(a, b, c)`: an older spelling of what is known."""

@@ -1,0 +1,96 @@
+"""Programs as the machine takes them: the text that is compiled, and the description that it reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from tlx_xdsl.ttl.metalium.errors import MetaliumError
+from tlx_xdsl.ttl.metalium.headers import without_includes
+
+Manifest = Mapping[str, Any]
+"""What the host has to know of a kernel: `ttl/transforms/manifest.py` makes it."""
+
+_FORMATS = {"Float32": "f32", "Float16_b": "bf16"}
+_DST_TILES = 16
+
+
+@dataclass(frozen=True)
+class Program:
+    """The kernels of one program, by the names of their files or threads, and its manifest."""
+
+    sources: Mapping[str, str]
+    manifest: Manifest
+
+    def source(self, thread: Mapping[str, Any]) -> tuple[str, str]:
+        """The name and the text of a thread's kernel."""
+        for name in (thread.get("file"), thread["name"], f"{thread['name']}.cpp"):
+            if name is not None and name in self.sources:
+                return name, self.sources[name]
+        raise MetaliumError(f"there is no source for thread '{thread['name']}'")
+
+    def text(self, namespace: str) -> str:
+        """C++ with all kernels, each in a namespace of its own; `NAMESPACE_entries` are their functions."""
+        parts: list[str] = []
+        entries: list[str] = []
+        for number, thread in enumerate(self.manifest["threads"]):
+            name, text = self.source(thread)
+            arguments = [int(argument) for argument in thread["compile_time_args"]]
+            inner = f"{namespace}_{number}"
+            parts.append(_KERNEL.format(inner=inner, arguments=_initializer(arguments), count=len(arguments)))
+            parts.append(f'#line 1 "{name}"\n{without_includes(name, text)}\n')
+            parts.append(f'#line 1 "harness.cpp"\n}}  // namespace {inner}\n')
+            old = re.search(r"\bvoid\s+MAIN\b", text)
+            entries.append(f"{inner}::kernel::run_main" if old else f"{inner}::kernel_main")
+        parts.append(f'extern "C" void (*const {namespace}_entries[])() = {{{", ".join(entries)}}};\n')
+        return "".join(parts)
+
+    def description(self, seed: int, capacity: int | None, sizes: Sequence[int]) -> str:
+        """What the machine reads before the tensors, whose sizes in bytes are given."""
+        manifest = self.manifest
+        names = [tensor["name"] for tensor in manifest["tensors"]]
+        semaphores = manifest.get("semaphores", ())
+        words: list[object] = [seed, self._capacity(capacity), *manifest["grid"]]
+        words += [len(manifest["cbs"]), len(names), len(semaphores), len(manifest["threads"])]
+        for cb in manifest["cbs"]:
+            if cb["address"] is None:
+                raise MetaliumError(
+                    f"circular buffer {cb['index']} has no address: run ttl-allocate-circular-buffers before"
+                )
+            words += [cb["index"], cb["address"], cb["pages"], cb["page_bytes"]]
+            words.append(_FORMATS.get(cb["data_format"], cb["data_format"]))
+        for tensor, size in zip(manifest["tensors"], sizes, strict=True):
+            words += [tensor["name"], size, tensor["page_bytes"], _shard_pages(tensor)]
+        for semaphore in semaphores:
+            words += [semaphore["index"], semaphore["initial"]]
+        for thread in manifest["threads"]:
+            common = [names.index(name) for name in thread["common_runtime_args"]]
+            words += [thread["name"], int(thread["kind"] == "compute"), len(common), *common]
+        return " ".join(map(str, words)) + "\n"
+
+    def _capacity(self, chosen: int | None) -> int:
+        capacity = int(self.manifest["options"]["dst_capacity"]) if chosen is None else chosen
+        if not 1 <= capacity <= _DST_TILES:
+            raise MetaliumError(f"expected 1 to {_DST_TILES} tiles in DST, found {capacity}")
+        return capacity
+
+
+_KERNEL = """namespace {inner} {{
+constexpr uint32_t kernel_compile_time_args[] = {{{arguments}}};
+template <uint32_t index>
+constexpr uint32_t get_ct_arg() {{
+  static_assert(index < {count}, "there is no compile-time argument of this number");
+  return kernel_compile_time_args[index];
+}}
+"""
+
+
+def _initializer(arguments: Sequence[int]) -> str:
+    return ", ".join(map(str, arguments)) or "0"
+
+
+def _shard_pages(tensor: Mapping[str, Any]) -> int:
+    return prod(tensor["layout"].get("tiles_per_shard", ()))

@@ -1,0 +1,63 @@
+"""What the compiler has to know of a kernel's tensors, from the arrays that it is called with."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.ttl.language.kernel import Kernel
+from tlx_xdsl.ttl.language.tensors import TensorSpec, as_dtype, interleaved, tiled
+
+Spec: TypeAlias = TensorSpec | float
+"""What is known of an argument when a kernel is compiled: a tensor, or a number."""
+
+
+def parameters(kernel: Kernel) -> tuple[str, ...]:
+    """The names of a kernel's parameters."""
+    return tuple(inspect.signature(kernel.fn).parameters)
+
+
+def annotated(kernel: Kernel) -> Mapping[str, TensorSpec]:
+    """The tensors that the kernel's own annotations describe, such as `a: ttl.tensor((64, 96), layout=ttl.tiled)`.
+
+    Type checkers refuse a call there: `a: Annotated[Any, ttl.tensor((64, 96))]` says the same.
+    """
+    try:
+        found = inspect.get_annotations(kernel.fn, eval_str=True)
+    except (NameError, SyntaxError, AttributeError):
+        # An annotation for another tool, such as a type checker.
+        return {}
+    said = {name: (value, *getattr(value, "__metadata__", ())) for name, value in found.items()}
+    return {name: each for name, values in said.items() for each in values if isinstance(each, TensorSpec)}
+
+
+def specs_of(kernel: Kernel, arrays: Sequence[Any]) -> tuple[Spec, ...]:
+    """What is known of a kernel's arguments: shapes and types of arrays, with the layouts of the annotations; numbers.
+
+    Without an annotation a tensor is tiled, or interleaved in a kernel with `tiled=False`. A number is a part of the
+    kernel that is compiled.
+
+    Raises InputTypeError for too few or too many arrays, and for elements that no tile holds; InputError for a shape
+    that is not two positive integers.
+    """
+    names = parameters(kernel)
+    if len(arrays) != len(names):
+        raise InputTypeError(f"'{kernel.name}' takes {len(names)} arguments ({', '.join(names)}), found {len(arrays)}")
+    known = annotated(kernel)
+    default = tiled if kernel.tiled else interleaved
+    found: list[Spec] = []
+    for name, array in zip(names, arrays, strict=True):
+        if isinstance(array, bool | int | float):
+            found.append(array)
+            continue
+        if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+            raise InputTypeError(
+                f"'{name}' of '{kernel.name}' must be an array or a number, found {type(array).__name__}"
+            )
+        spec = known.get(name)
+        layout, space = (default, "DRAM") if spec is None else (spec.layout, spec.memory_space)
+        shape = tuple(int(size) for size in array.shape)
+        found.append(TensorSpec(shape, as_dtype(array.dtype), layout, space))
+    return tuple(found)

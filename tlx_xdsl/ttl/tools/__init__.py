@@ -1,0 +1,1 @@
+"""The command `tlx ttl`, and the part of `tlx doctor` about it."""

@@ -1,0 +1,207 @@
+"""The work of `tlx ttl`: kernels for Tenstorrent's cores, as C++ or run here."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
+from tlx_xdsl.interpreter.limits import POLICIES, SEEDED
+from tlx_xdsl.numerics.difference import wide
+from tlx_xdsl.text.printer import locations_first
+from tlx_xdsl.tools.commands.array_checks import Expected, check_array, expected_array, summary
+from tlx_xdsl.tools.files import write_file
+from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
+from tlx_xdsl.tools.launch_line.loading import assignments
+from tlx_xdsl.tools.output import say, warn
+from tlx_xdsl.ttl.interpreter.ttkernel import Report
+from tlx_xdsl.ttl.language.kernel import Kernel
+from tlx_xdsl.ttl.runtime import Options, Prepared, compile_kernel, specs_of
+from tlx_xdsl.ttl.runtime.specs import annotated, parameters
+from tlx_xdsl.ttl.tools.loading import load_ttl_kernel
+
+SCHEDULES = 8
+"""Schedules of each kind with a seed that `tlx ttl check` tries."""
+BUDGET = 200
+"""Runs in which it looks for orders that make a difference."""
+SHOWN = 8
+"""Numbers of pages in a warning."""
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry the command out.
+
+    Raises CompilationError for a fault in the kernel, in what it does, and in what the command line says about it.
+    """
+    try:
+        kernel = load_ttl_kernel(args.kernel)
+        _ACTIONS[args.action](args, kernel, _arguments(args, kernel))
+    except (InputError, InputTypeError) as error:
+        raise CompilationError(str(error)) from error
+
+
+def _arguments(args: argparse.Namespace, kernel: Kernel) -> dict[str, Any]:
+    """The arguments of the kernel by its parameters: arrays and numbers."""
+    texts = assignments(args.arg, "--arg")
+    names, known = parameters(kernel), annotated(kernel)
+    for name in texts:
+        if name not in names:
+            have = ", ".join(names)
+            raise CompilationError(f"--arg: '{kernel.name}' has no parameter '{name}', its parameters are {have}")
+    described = {
+        name: f"randn:{spec.dtype.name.replace('f32', 'fp32')}[{spec.shape[0]},{spec.shape[1]}]"
+        for name, spec in known.items()
+    }
+    texts = described | texts
+    if missing := [f"--arg {name}=randn[ROWS,COLUMNS]" for name in names if name not in texts]:
+        raise CompilationError(f"'{kernel.name}' needs values: {' '.join(missing)}")
+    return {name: _argument(name, texts[name], args.seed) for name in names}
+
+
+def _argument(name: str, text: str, seed: int) -> Any:
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    value = argument_value(name, text, Hint(np.dtype(np.float32)), seed)
+    if not isinstance(value, np.ndarray):
+        raise CompilationError(f"--arg {name}: expected a number, or an array such as randn[64,64], found '{text}'")
+    return cast("NDArray[Any]", value)
+
+
+def _arrays(arguments: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    return {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
+
+
+def _options(args: argparse.Namespace) -> Options:
+    return Options(args.profile, not args.no_schedule, args.capacity, args.fpu, not args.no_lines)
+
+
+def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+    output = None if args.output == "-" else Path(args.output or "build")
+    paths: list[Path] = []
+    numbers = count()
+
+    def write(name: str, text: str) -> None:
+        assert output is not None
+        path = output / f"{kernel.name}.{name}"
+        write_file(path, text)
+        paths.append(path)
+
+    def on_stage(stage: str, text: str) -> None:
+        if output is None:
+            print(f"// -----// IR Dump After {stage} //----- //\n{locations_first(text)}", file=sys.stderr)
+        else:
+            write(f"{next(numbers):02d}-{stage}.mlir", locations_first(text))
+
+    begin = time.perf_counter()
+    shows = on_stage if args.print_after_all else None
+    compiled = compile_kernel(kernel, specs_of(kernel, list(arguments.values())), _options(args), on_stage=shows)
+    seconds = time.perf_counter() - begin
+    if output is None:
+        for name, text in compiled.sources.items():
+            print(f"// {name}\n{text}")
+        return
+    for name, text in compiled.sources.items():
+        write(name, text)
+    write("json", compiled.manifest_text)
+    for path in paths:
+        print(path)
+    buffers = compiled.manifest["cbs"]
+    held = max((each["address"] + each["bytes"] for each in buffers), default=0)
+    print(f"{len(buffers)} circular buffers, {held:,} bytes of L1; compiled in {seconds:.2f} s", file=sys.stderr)
+
+
+def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+    arrays = _arrays(arguments)
+    expected, saved = _expected(args, arrays), _known(args, arrays, "save")
+    bytes_before = {name: array.tobytes() for name, array in arrays.items()}
+    begin = time.perf_counter()
+    values = list(arguments.values())
+    prepared = Prepared(kernel, values, args.machine, _options(args))
+    report = prepared.run(values, schedule=args.schedule, seed=args.seed)
+    seconds = time.perf_counter() - begin
+    if report is not None:
+        _warn(report)
+    changed = [name for name, array in arrays.items() if array.tobytes() != bytes_before[name]]
+    for name in changed:
+        print(f"{name}: {summary(arrays[name])}")
+    if not changed:
+        print("no tensor has changed")
+    print(f"run on the machine '{args.machine}' in {seconds:.2f} s: {args.schedule}, seed {args.seed}")
+    for name, path in saved.items():
+        np.save(path, arrays[name])
+    for name, wanted in expected.items():
+        check_array(name, arrays[name], wanted, args.tolerance)
+
+
+def _warn(report: Report) -> None:
+    for warning in report.warnings:
+        say(warning)
+    for name, pages in report.unwritten.items():
+        shown = ", ".join(map(str, pages[:SHOWN])) + (", ..." if len(pages) > SHOWN else "")
+        warn(f"{len(pages)} pages of '{name}' were not written: {shown}")
+
+
+def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+    """Run in many schedules, each of which must give the same."""
+    arrays = _arrays(arguments)
+    expected = _expected(args, arrays)
+    schedules = [(POLICIES[0], 0), *((each, seed) for each in SEEDED for seed in range(SCHEDULES))]
+    prepared = Prepared(kernel, list(arguments.values()), args.machine, _options(args))
+    first: dict[str, bytes] = {}
+    for schedule, seed in schedules:
+        copies = {name: array.copy() for name, array in arrays.items()}
+        prepared.run(list((arguments | copies).values()), schedule=schedule, seed=seed)
+        if not first:
+            first = {name: array.tobytes() for name, array in copies.items()}
+            for name, wanted in expected.items():
+                check_array(name, copies[name], wanted, args.tolerance)
+            continue
+        for name, array in copies.items():
+            if array.tobytes() != first[name]:
+                raise CompilationError(
+                    f"'{name}' depends on the order of threads: schedule {schedule}, seed {seed} gives another result "
+                    f"than {schedules[0][0]}"
+                )
+    print(f"'{kernel.name}': no fault, and one result, in {len(schedules)} schedules")
+    found = prepared.explore(list(arguments.values()), BUDGET)
+    if found is None:
+        return
+    if found.fault is not None:
+        raise found.fault
+    amount = "all orders of its threads" if found.complete else f"{found.runs} orders of its threads, of more"
+    print(f"no fault in {amount} ({found.runs} run{'' if found.runs == 1 else 's'})")
+
+
+def _expected(args: argparse.Namespace, arrays: dict[str, NDArray[Any]]) -> dict[str, Expected]:
+    """What tensors must hold, over all tensors as they are before the run."""
+    before = {name: wide(array) for name, array in arrays.items()}
+    return {
+        name: expected_array(name, arrays[name], expression, before)
+        for name, expression in _known(args, arrays, "check").items()
+    }
+
+
+def _known(args: argparse.Namespace, arrays: dict[str, NDArray[Any]], option: str) -> dict[str, str]:
+    found = assignments(getattr(args, option), f"--{option}")
+    for name in found:
+        if name not in arrays:
+            raise CompilationError(f"--{option}: there is no tensor '{name}', the tensors are {', '.join(arrays)}")
+    return found
+
+
+_ACTIONS: dict[str, Callable[[argparse.Namespace, Kernel, dict[str, Any]], None]] = {
+    "compile": _compile,
+    "run": _run,
+    "check": _check,
+}

@@ -1,0 +1,1 @@
+"""Passes on affine loops: copies, dependences, fusion, lowering."""

@@ -1,0 +1,129 @@
+"""The calls for operations on tiles: what prepares the hardware, and what is done for one tile."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import singledispatch
+from typing import NamedTuple, Protocol
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+
+from tlx_xdsl.ttl.dialects import ttkernel, ttl
+
+
+class Buffers(Protocol):
+    """The circular buffers of a body."""
+
+    def cb(self, argument: SSAValue) -> SSAValue:
+        """The buffer that an argument of the body is a tile of."""
+        ...
+
+    @property
+    def output(self) -> SSAValue:
+        """That of the first output."""
+        ...
+
+
+class Operands(Protocol):
+    """What calls for one tile take."""
+
+    def cb(self, argument: SSAValue) -> SSAValue:
+        """The circular buffer that an argument of the body is a tile of."""
+        ...
+
+    def tile(self, argument: SSAValue) -> SSAValue:
+        """The number of this tile."""
+        ...
+
+    def register(self, value: SSAValue) -> SSAValue:
+        """The number of the register that a tile of the body is in."""
+        ...
+
+
+class Calls(NamedTuple):
+    """The classes of two calls, their buffers and attributes."""
+
+    prepare: type[Operation]
+    call: type[Operation]
+    buffers: Sequence[SSAValue]
+    """The buffers that both take, in the order of their operands."""
+    needs_output: bool = False
+    """Whether the preparation takes the output's buffer, too."""
+    attributes: Mapping[str, Attribute] = {}
+    """Those of both calls."""
+    own: Mapping[str, Attribute] = {}
+    """Those of the second one."""
+
+    def preparation(self, of: Buffers) -> tuple[Hashable, Operation]:
+        """The call that prepares, and what it prepares for."""
+        buffers = [of.cb(argument) for argument in self.buffers]
+        if self.needs_output:
+            buffers.append(of.output)
+        key = self.prepare, *buffers, *sorted((name, str(value)) for name, value in self.attributes.items())
+        return key, self.prepare.create(operands=buffers, properties=dict(self.attributes))
+
+
+@singledispatch
+def calls_of(op: ttl.TileOp) -> Calls:
+    """The calls of an operation."""
+    return Calls(*op.LOWERED, [])
+
+
+@calls_of.register
+def _binary(op: ttl.TileBinaryOp) -> Calls:
+    if op.fpu is None:
+        return Calls(*op.LOWERED, [])
+    assert op.FPU is not None, "the attribute is for what the matrix unit can do"
+    return Calls(*op.FPU, list(op.operands))
+
+
+@calls_of.register
+def _copy(op: ttl.TileCopyOp) -> Calls:
+    if not isinstance(op.input, BlockArgument):
+        return Calls(*op.LOWERED, [])
+    return Calls(ttkernel.CopyTileInitOp, ttkernel.CopyTileOp, [op.input])
+
+
+@calls_of.register
+def _fill(op: ttl.TileFillOp) -> Calls:
+    return Calls(*op.LOWERED, [], own={"value": op.value})
+
+
+@calls_of.register
+def _bcast(op: ttl.TileBcastOp) -> Calls:
+    return Calls(*op.LOWERED, [op.input], needs_output=True, attributes={"dims": op.dims})
+
+
+@calls_of.register
+def _transpose(op: ttl.TileTransposeOp) -> Calls:
+    return Calls(*op.LOWERED, [op.input], needs_output=True)
+
+
+@calls_of.register
+def _matmul(op: ttl.TileMatmulOp) -> Calls:
+    return Calls(*op.LOWERED, [op.lhs, op.rhs], needs_output=True)
+
+
+@calls_of.register
+def _reduce(op: ttl.TileReduceOp) -> Calls:
+    kind = StringAttr(op.FUNCTION.removeprefix("reduce_"))
+    return Calls(*op.LOWERED, [op.input, op.scaler], needs_output=True, attributes={"dims": op.dims, "kind": kind})
+
+
+def call(op: ttl.TileOp, calls: Calls, operands: Operands) -> Operation:
+    """The call for one tile: buffers, their tiles, registers that are read, and the one that is written.
+
+    An operation in place has one register.
+    """
+    is_read = [each for each in op.operands if not isinstance(each, BlockArgument)]
+    registers = [] if op.IN_PLACE else [operands.register(each) for each in is_read]
+    return calls.call.create(
+        operands=[
+            *(operands.cb(each) for each in calls.buffers),
+            *(operands.tile(each) for each in calls.buffers),
+            *registers,
+            operands.register(op.result),
+        ],
+        properties={**calls.attributes, **calls.own},
+    )

@@ -1,0 +1,258 @@
+"""Calls of TT-Metalium for a `linalg.generic` on tiles: sub-blocks, each between an acquire and a release.
+
+```mlir
+ttkernel.init_sfpu(%a, %o)
+affine.for %i = 0 to 4 step 2 {
+  ttkernel.tile_regs_acquire()
+  ttkernel.copy_tile_init(%a)
+  ttkernel.copy_tile(%a, %0, %c0)
+  ttkernel.copy_tile(%a, %1, %c1)
+  ttkernel.exp_tile_init()
+  ttkernel.exp_tile(%c0)
+  ttkernel.exp_tile(%c1)
+  ttkernel.tile_regs_commit()
+  ttkernel.tile_regs_wait()
+  ttkernel.pack_tile(%c0, %o, %0)
+  ttkernel.pack_tile(%c1, %o, %1)
+  ttkernel.tile_regs_release()
+}
+```
+The tiles of a sub-block are independent, so each operation is done for all of them before the next: the hardware is
+prepared for it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i32
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.rewriter import Rewriter
+
+from tlx_xdsl.dialects import linalg, memref
+from tlx_xdsl.ttl.analysis.iteration_space import parallel
+from tlx_xdsl.ttl.dialects import ttkernel, ttl
+from tlx_xdsl.ttl.transforms.compute.places import Arithmetic, Place, buffer_of, place_of
+from tlx_xdsl.ttl.transforms.compute.structured import ACCUMULATE, DST_PER_TILE, first_of, loops_of, number_of, tile_ops
+from tlx_xdsl.ttl.transforms.compute.tile_calls import call, calls_of
+from tlx_xdsl.ttl.transforms.compute.tiling import tile
+from tlx_xdsl.ttl.transforms.emitter import Emitter, Number
+from tlx_xdsl.ttl.transforms.thread_function import ThreadFunction
+
+STRAIGHT_LINE = 16
+"""Tiles that are loaded, or products of two, up to which a sub-block has no loops: as many as registers at most."""
+
+
+def lower_generic(generic: linalg.GenericOp, thread: ThreadFunction) -> None:
+    """Replace a computation with tiles by calls."""
+    around = _Setup(generic, thread)
+    around.begin(thread.emitter(generic))
+    # What comes after the sub-blocks is inserted before an operation that stays.
+    after = generic.next_op
+    assert after is not None, "a block ends in an operation"
+    location = generic.location
+    for part in tile(generic):
+        _SubBlock(part, thread).lower()
+    emit = thread.emitter(after)
+    emit.location = location
+    around.end(emit)
+
+
+class _Setup:
+    """What is done once, before all sub-blocks and after them."""
+
+    def __init__(self, generic: linalg.GenericOp, thread: ThreadFunction) -> None:
+        self._ops = tile_ops(generic)
+        self._is_accumulation = ACCUMULATE in generic.attributes
+        self._first = first_of(generic)
+        operands = [*generic.inputs, *generic.outputs]
+        self._buffers = {
+            argument: thread.cb(buffer_of(operands[argument.index]), generic) for argument in _block_arguments(generic)
+        }
+        self.output = self.cb(generic.body.block.args[len(generic.inputs)])
+
+    def cb(self, argument: SSAValue) -> SSAValue:
+        """The buffer of an argument's tiles, as TT-Metalium has it."""
+        assert isinstance(argument, BlockArgument)
+        return self._buffers[argument]
+
+    def begin(self, emit: Emitter) -> None:
+        """Configure the units for the types of the buffers, and the packer for accumulation."""
+        if (common := self._configuration()) is not None:
+            emit.add_op(common)
+        for op in self._ops:
+            if isinstance(op, ttl.TileAccumulatingOp):
+                emit.add_op(calls_of(op).preparation(self)[1])
+        if self._is_accumulation:
+            on = emit.i32(1)
+            if self._first is not None:
+                on = emit.result(arith.SelectOp(self._first, emit.i32(0), on))
+            emit.add_op(ttkernel.PackReconfigL1AccOp(operands=[on]))
+
+    def end(self, emit: Emitter) -> None:
+        """Undo what the next computation would not."""
+        if self._is_accumulation:
+            emit.add_op(ttkernel.PackReconfigL1AccOp(operands=[emit.i32(0)]))
+        if any(isinstance(op, ttl.TileReduceOp) for op in self._ops):
+            emit.add_op(ttkernel.ReduceUninitOp())
+
+    def _configuration(self) -> Operation | None:
+        """The configuration of the units, unless the preparation of the only operation is one."""
+        for op in self._ops:
+            if isinstance(op, ttl.TileMatmulOp):
+                return None
+            if isinstance(op, ttl.TileReduceOp) or (isinstance(op, ttl.TileBinaryOp) and op.fpu is not None):
+                return ttkernel.BinaryOpInitCommonOp(
+                    operands=[self.cb(op.operands[0]), self.cb(op.operands[1]), self.output]
+                )
+        return ttkernel.InitSFPUOp(operands=[next(iter(self._buffers.values())), self.output])
+
+
+def _is_block(value: SSAValue) -> bool:
+    return memref.is_memref(value.type)
+
+
+def _block_arguments(generic: linalg.GenericOp) -> list[BlockArgument]:
+    operands = [*generic.inputs, *generic.outputs]
+    return [arg for arg, value in zip(generic.body.block.args, operands, strict=True) if _is_block(value)]
+
+
+@dataclass
+class _Tile:
+    """One tile of a sub-block, or the tile of a run of loops over it."""
+
+    block: _SubBlock
+    emit: Emitter
+    coordinates: Sequence[Number]
+    """The indices of all loops."""
+
+    def cb(self, argument: SSAValue) -> SSAValue:
+        """The buffer of an argument's tiles."""
+        return self.block.cb(argument)
+
+    def tile(self, argument: SSAValue) -> SSAValue:
+        """The number of an argument's tile."""
+        place, map_ = self.block.place(argument)
+        return self.emit.i32(place.tile(map_, self.coordinates, self.emit))
+
+    def register(self, value: SSAValue) -> SSAValue:
+        """The register of a tile: those of one iteration are next to each other."""
+        assert isinstance(value.owner, ttl.TileOp) and value.owner.register is not None
+        return self.emit.i32(
+            self.emit.add(
+                self.emit.mul(self.block.number(self.coordinates, self.emit), self.block.per_tile, i32),
+                value.owner.register,
+                i32,
+            )
+        )
+
+
+class _SubBlock:
+    """The calls between an acquire and a release."""
+
+    def __init__(self, generic: linalg.GenericOp, thread: ThreadFunction) -> None:
+        self._generic = generic
+        self._thread = thread
+        self._emit = Arithmetic(thread.constants, generic)
+        self._sizes = loops_of(generic)
+        self._parallel = parallel([each.data for each in generic.iterator_types])
+        self._ops = tile_ops(generic)
+        self._loads = sum(bool(calls_of(op).buffers) for op in self._ops)
+        self.per_tile = number_of(generic, DST_PER_TILE)
+        operands = [*generic.inputs, *generic.outputs]
+        self._places: dict[SSAValue, Place] = {
+            argument: place_of(operands[argument.index], self._emit) for argument in _block_arguments(generic)
+        }
+        self._outputs = list(generic.body.block.args[len(generic.inputs) :])
+        self._prepared: Hashable = None
+
+    @property
+    def output(self) -> SSAValue:
+        """The buffer of the first output."""
+        return self.cb(self._outputs[0])
+
+    def cb(self, argument: SSAValue) -> SSAValue:
+        """The buffer of an argument's tiles, as TT-Metalium has it."""
+        return self._thread.cb(self._places[argument].cb, self._generic)
+
+    def place(self, argument: SSAValue) -> tuple[Place, AffineMap]:
+        """Where the tiles of an argument are, and which loops count them."""
+        assert isinstance(argument, BlockArgument)
+        return self._places[argument], self._generic.indexing_maps.data[argument.index].data
+
+    def number(self, coordinates: Sequence[Number], emit: Emitter) -> Number:
+        """The number of a tile of the result, row by row."""
+        found: Number = 0
+        for loop in self._parallel:
+            found = emit.add(emit.mul(found, self._sizes[loop], i32), coordinates[loop], i32)
+        return found
+
+    def lower(self) -> None:
+        """Emit the calls and erase the operation."""
+        emit = self._emit
+        emit.add_op(ttkernel.TileRegsAcquireOp())
+        for op in self._ops:
+            self._compute(op)
+        emit.location = self._generic.location
+        emit.add_op(ttkernel.TileRegsCommitOp())
+        emit.add_op(ttkernel.TileRegsWaitOp())
+        end = self._generic.body.block.last_op
+        assert end is not None, "checked by the verifier"
+        for argument, value in zip(self._outputs, end.operands, strict=True):
+            for each in self._tiles(self._parallel):
+                operands = [each.register(value), each.cb(argument), each.tile(argument)]
+                each.emit.add_op(ttkernel.PackTileOp(operands=operands))
+        emit.add_op(ttkernel.TileRegsReleaseOp())
+        views = list(self._generic.operands)
+        Rewriter.erase_op(self._generic)
+        for view in views:
+            _erase_view(view)
+
+    def _compute(self, op: ttl.TileOp) -> None:
+        calls = calls_of(op)
+        is_loop = IteratorType.REDUCTION in [each.data for each in self._generic.iterator_types]
+        loops = [*range(len(self._sizes))] if is_loop else self._parallel
+        # Outer loops are reductions: neighbouring calls don't wait for each other's registers.
+        loops = [loop for loop in loops if loop not in self._parallel] + self._parallel
+        self._emit.location = op.location
+        if not is_loop:
+            key, prepare = calls.preparation(self)
+            if key != self._prepared:
+                self._emit.add_op(prepare)
+                self._prepared = key
+        for each in self._tiles(loops):
+            each.emit.add_op(call(op, calls, each))
+
+    def _tiles(self, loops: Sequence[int]) -> Iterator[_Tile]:
+        """The tiles of a sub-block, or one in loops over them."""
+        sizes = [self._sizes[loop] for loop in loops]
+        if prod(sizes) * max(self._loads, 1) <= STRAIGHT_LINE:
+            for numbers in product(*map(range, sizes)):
+                yield self._tile(self._emit, dict(zip(loops, numbers, strict=True)))
+            return
+        emit: Emitter = self._emit
+        indices: dict[int, Number] = {}
+        for loop, size in zip(loops, sizes, strict=True):
+            indices[loop] = 0
+            if size > 1:
+                index, emit = emit.loop(size)
+                indices[loop] = emit.i32(index)
+        yield self._tile(emit, indices)
+
+    def _tile(self, emit: Emitter, indices: Mapping[int, Number]) -> _Tile:
+        return _Tile(self, emit, [indices.get(loop, 0) for loop in range(len(self._sizes))])
+
+
+def _erase_view(view: SSAValue) -> None:
+    """Erase what made a part of a block, when nothing uses it any more; the steps of buffers stay."""
+    op = view.owner
+    if isinstance(op, memref.SubviewOp | ttl.BlockOp) and view.first_use is None:
+        source = op.operands[0]
+        Rewriter.erase_op(op)
+        _erase_view(source)

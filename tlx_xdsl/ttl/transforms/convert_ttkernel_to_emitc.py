@@ -1,0 +1,156 @@
+"""`convert-ttkernel-to-emitc`: each thread's function becomes a file of C++, as operations of `emitc`.
+
+Before:
+```mlir
+func.func @writer() attributes {ttkernel.thread = #ttkernel.thread<noc>} {
+  %n = arith.constant 1 : i32
+  %cb = ttkernel.get_compile_time_arg_val() {index = 2 : i32} : () -> !ttkernel.cb<2, !ttcore.tile<32x32, f32>>
+  ttkernel.cb_wait_front(%cb, %n) : (!ttkernel.cb<2, !ttcore.tile<32x32, f32>>, i32) -> ()
+  func.return
+}
+```
+After `convert-ttkernel-to-emitc`, for ttnn 0.81:
+```mlir
+emitc.file "writer.cpp" {
+  emitc.verbatim "// writer: data movement thread"
+  emitc.verbatim "// Compile-time arguments: 2: circular buffer cb"
+  emitc.include <"cstdint">
+  emitc.include "api/dataflow/dataflow_api.h"
+  emitc.verbatim ""
+  emitc.func @kernel_main() {
+    %cb = emitc.call_opaque "get_compile_time_arg_val"() {args = [2 : i32]} : () -> !emitc.opaque<"constexpr uint32_t">
+    %n = "emitc.constant"() <{value = 1 : i32}> : () -> i32
+    emitc.call_opaque "cb_wait_front"(%cb, %n) : (!emitc.opaque<"constexpr uint32_t">, i32) -> ()
+    emitc.return
+  }
+}
+```
+The option `profile` is `0.81` or `2025-12` (`ttl/cpp/profiles.py`). The driver stays: the host's manifest is read off
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region
+from xdsl.rewriter import Rewriter
+
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.rewriting import Pass, ops_of
+from tlx_xdsl.ttl.cpp.printer import print_cpp
+from tlx_xdsl.ttl.cpp.profiles import DATAFLOW, MAIN_PROFILE, CppProfile, cpp_profile
+from tlx_xdsl.ttl.dialects import ttkernel
+from tlx_xdsl.ttl.dialects.emitc.structure import FileOp, FuncOp, IncludeOp, ReturnOp, VerbatimOp
+from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD
+from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp
+from tlx_xdsl.ttl.transforms.cpp.conversion import Conversion
+from tlx_xdsl.ttl.transforms.cpp.startup import emit_startup
+from tlx_xdsl.ttl.transforms.cpp.statements import convert, convert_block
+
+
+@dataclass(frozen=True)
+class ConvertTTKernelToEmitCPass(Pass):
+    """Convert every function that is a thread."""
+
+    name = "convert-ttkernel-to-emitc"
+
+    profile: str = MAIN_PROFILE
+    """The TT-Metalium release that the C++ is for."""
+
+    def run(self, op: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        profile = cpp_profile(self.profile)
+        for function in ops_of(op, func.FuncOp):
+            if THREAD in function.attributes:
+                file = _file(function, _driver_of(op, function), profile)
+                file.location = function.location
+                Rewriter.replace_op(function, file, [])
+
+
+def cpp_sources(module: ModuleOp, *, profile: str = MAIN_PROFILE, lines: bool = True) -> dict[str, str]:
+    """The C++ of the threads of a module, which stays as it is; by the names of their files.
+
+    The module is of `ttkernel`, or of `emitc` already.
+    """
+    copy = module.clone()
+    ConvertTTKernelToEmitCPass(profile).run(copy)
+    return print_cpp(copy, lines=lines)
+
+
+def _driver_of(module: ModuleOp, function: func.FuncOp) -> KernelDriverOp | None:
+    name = function.sym_name.data
+    for driver in ops_of(module, KernelDriverOp):
+        if any(launch.callee.root_reference.data == name for launch in ops_of(driver, LaunchThreadOp)):
+            return driver
+    return None
+
+
+def _file(function: func.FuncOp, driver: KernelDriverOp | None, profile: CppProfile) -> FileOp:
+    name = function.sym_name.data
+    if function.body.block.args:
+        raise error_at(function, f"thread '{name}' takes arguments: run ttl-lower-synchronization first")
+    to = Conversion(function, profile, driver)
+    buffers = ops_of(function, ttkernel.GetCompileTimeArgValOp)
+    for op in sorted(buffers, key=lambda op: op.index.value.data):
+        # The startup comes before everything else, and names buffers.
+        to.at(op)
+        convert(op, to)
+    if to.is_compute:
+        emit_startup(to)
+    convert_block(function.body.block, to)
+    to.at(function)
+    to.emit(ReturnOp())
+    parts = [*_comments(to), *_includes(to), VerbatimOp(""), *_kernel(to)]
+    for part in parts:
+        part.location = function.location
+    return FileOp(f"{name}.cpp", Region(Block(parts)))
+
+
+def _comments(to: Conversion) -> Iterator[Operation]:
+    """What the thread is, and which arguments it has."""
+    function = to.function
+    kind = "compute" if to.is_compute else "data movement"
+    yield VerbatimOp(f"// {function.sym_name.data}: {kind} thread")
+    compile_time: dict[int, str] = {}
+    common: dict[int, str] = {}
+    for op in ops_of(function, ttkernel.GetCompileTimeArgValOp):
+        compile_time[op.index.value.data] = f"circular buffer {to.buffer_name(op)}"
+    for accessor in ops_of(function, ttkernel.TensorAccessorOp):
+        args, base = accessor.args.owner, accessor.base.owner
+        assert isinstance(args, ttkernel.TensorAccessorArgsOp)
+        name = accessor.result.name_hint or to.tensor_name(args) or "a tensor"
+        compile_time[args.cta.value.data] = f"TensorAccessorArgs of {name}"
+        if isinstance(base, ttkernel.GetCommonArgValOp):
+            common[base.index.value.data] = f"address of {name}"
+    for title, arguments in (("Compile-time arguments", compile_time), ("Common runtime arguments", common)):
+        if arguments:
+            listed = "; ".join(f"{index}: {what}" for index, what in sorted(arguments.items()))
+            yield VerbatimOp(f"// {title}: {listed}")
+
+
+def _includes(to: Conversion) -> Iterator[Operation]:
+    yield IncludeOp("cstdint", standard=True)
+    if not to.is_compute:
+        yield IncludeOp(DATAFLOW)
+        return
+    if "reduce_init" in to.callees and not to.profile.has_startup:
+        # The header's defaults are these macros; the calls say themselves what they reduce.
+        yield VerbatimOp("#define REDUCE_OP PoolType::SUM")
+        yield VerbatimOp("#define REDUCE_DIM ReduceDim::REDUCE_ROW")
+    for header in sorted({to.profile.compute_header(callee) for callee in to.callees}):
+        yield IncludeOp(header)
+
+
+def _kernel(to: Conversion) -> Iterator[Operation]:
+    kernel = FuncOp("kernel_main", Region(to.block))
+    if to.profile.has_kernel_main or not to.is_compute:
+        yield kernel
+        return
+    yield VerbatimOp("namespace NAMESPACE {")
+    yield kernel
+    yield VerbatimOp("void MAIN { kernel_main(); }")
+    yield VerbatimOp("}  // namespace NAMESPACE")

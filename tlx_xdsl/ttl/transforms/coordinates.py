@@ -1,0 +1,86 @@
+"""Coordinates of cores: logical ones, which count the cores of the grid, and virtual ones, which the network knows.
+
+Kernels speak of logical coordinates, the network on chip takes virtual ones, and the device says where a core is in
+both (TT-Metalium: `my_x`, `get_relative_logical_x`). The grid is a rectangle on both sides, so the virtual
+coordinates of any core are those of the own one plus the difference between the logical ones.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.transforms.rewriting import ops_of
+from tlx_xdsl.ttl.dialects.ttl.kernel import CoreOp, GetShardIdOp
+from tlx_xdsl.ttl.transforms.emitter import Emitter, Number
+from tlx_xdsl.ttl.transforms.thread_function import ThreadFunction
+
+Point = tuple[Number, Number]
+"""(x, y)."""
+
+
+def virtual_of(thread: ThreadFunction, user: Operation, logical: Point) -> tuple[SSAValue, SSAValue]:
+    """The virtual coordinates (i32) of the core with these logical ones."""
+    emit = thread.emitter(user)
+    x, y = (emit.i32(emit.add(offset, each, i32)) for offset, each in zip(_offsets(thread, user), logical, strict=True))
+    return x, y
+
+
+def _offsets(thread: ThreadFunction, user: Operation) -> tuple[SSAValue, SSAValue]:
+    """What the virtual coordinates of every core are more than its logical ones."""
+
+    def offset(axis: int) -> SSAValue:
+        virtual, logical = thread.virtual(user)[axis], thread.logical(user)[axis]
+        return thread.hoisted(("offset", axis), user, lambda emit: emit.i32(emit.sub(virtual, logical, i32)))
+
+    return offset(0), offset(1)
+
+
+def is_at(thread: ThreadFunction, user: Operation, first: tuple[int, int], last: tuple[int, int]) -> SSAValue:
+    """Whether the core is in a range of logical coordinates, corners included."""
+    emit = thread.emitter(user)
+    conditions: list[SSAValue] = []
+    for own, low, high, size in zip(thread.logical(user), first, last, _grid(thread), strict=True):
+        if low == high:
+            conditions.append(emit.compare("eq", own, low, i32))
+            continue
+        # A bound that every core of the grid meets needs no comparison.
+        if low > 0:
+            conditions.append(emit.compare("sge", own, low, i32))
+        if high < size - 1:
+            conditions.append(emit.compare("sle", own, high, i32))
+    return emit.all_of(conditions)
+
+
+def _grid(thread: ThreadFunction) -> tuple[int, int]:
+    return thread.driver.grid.x, thread.driver.grid.y
+
+
+def lower_coordinates(thread: ThreadFunction) -> None:
+    """Replace the coordinates and numbers of cores, which the driver gives as arguments or the thread asks for."""
+    for argument in thread.function.body.block.args:
+        origin = thread.origin(argument)
+        first = next((use.operation for use in argument.uses), None)
+        if first is not None and isinstance(origin.owner, CoreOp | GetShardIdOp):
+            number = origin.owner.results.index(origin)
+            argument.replace_all_uses_with(_coordinates(thread, first, origin.owner)[number])
+    for op in ops_of(thread.function, CoreOp, GetShardIdOp):
+        for old, new in zip(op.results, _coordinates(thread, op, op), strict=True):
+            old.replace_all_uses_with(new)
+        op.detach()
+        op.erase()
+
+
+def _coordinates(thread: ThreadFunction, user: Operation, op: CoreOp | GetShardIdOp) -> list[SSAValue]:
+    """The results of an operation that asks for the core's place, as indices."""
+    x, y = (
+        thread.hoisted(("index", axis), user, lambda emit, each=each: emit.index(each))
+        for axis, each in enumerate(thread.logical(user))
+    )
+    if len(op.results) == 2:
+        return [x, y]
+
+    def number(emit: Emitter) -> SSAValue:
+        return emit.index(emit.add(x, emit.mul(y, thread.driver.grid.x)))
+
+    return [thread.hoisted("number", user, number)]

@@ -1,0 +1,354 @@
+"""Operations of `ttkernel` as calls of Metalium's API, as the profile spells them.
+
+An operation without a function here is a call of the function of its name with its operands.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, IntegerType, StringAttr, f32, i32
+from xdsl.dialects.emitc import EmitC_PointerType
+from xdsl.ir import Attribute, SSAValue
+
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.rewriting import constant_integer
+from tlx_xdsl.ttl.dialects import ttkernel
+from tlx_xdsl.ttl.dialects.emitc.expressions import LiteralOp
+from tlx_xdsl.ttl.dialects.ttkernel.base import TTKernelOp
+from tlx_xdsl.ttl.transforms.cpp.conversion import ADDRESS, Conversion, opaque
+
+_NOC_ADDRESS = IntegerType(64, ADDRESS.signedness.data)
+_L1_WORD = EmitC_PointerType(opaque("volatile tt_l1_ptr uint32_t"))
+_ALONG_COLUMNS: tuple[int, ...] = (1,)
+_ALONG_ROWS: tuple[int, ...] = (0,)
+
+
+@singledispatch
+def convert_call(op: TTKernelOp, to: Conversion) -> None:
+    """Emit the calls that an operation is."""
+    if op.properties:
+        raise error_at(op, f"there is no C++ for {op.name} with attributes")
+    result = None
+    if op.results:
+        result = _NOC_ADDRESS if isinstance(op.results[0].type, ttkernel.NocAddressType) else ADDRESS
+    value = to.call(_callee(op, to), _operands(op, to), result)
+    if value is not None:
+        if result is _NOC_ADDRESS:
+            value.name_hint = op.results[0].name_hint or "destination"
+        to.set(op.results[0], value)
+
+
+def _callee(op: TTKernelOp, to: Conversion) -> str:
+    return to.profile.callee(op.name.removeprefix("ttkernel."))
+
+
+def _operands(op: TTKernelOp, to: Conversion) -> list[SSAValue]:
+    return [to.value(operand) for operand in op.operands]
+
+
+# --- arguments, places, tensors
+
+
+@convert_call.register
+def _compile_time_arg(op: ttkernel.GetCompileTimeArgValOp, to: Conversion) -> None:
+    if to.has(op.result):
+        return
+    number = IntegerAttr(op.index.value.data, i32)
+    value = to.result("get_compile_time_arg_val", [], opaque("constexpr uint32_t"), arguments=[number])
+    value.name_hint = to.buffer_name(op)
+    to.set(op.result, value)
+
+
+@convert_call.register
+def _common_arg(op: ttkernel.GetCommonArgValOp, to: Conversion) -> None:
+    number = IntegerAttr(op.index.value.data, i32)
+    value = to.result("get_common_arg_val", [], ADDRESS, template=["uint32_t"], arguments=[number])
+    user = next((use.operation for use in op.result.uses), None)
+    if op.result.name_hint is None and isinstance(user, ttkernel.TensorAccessorOp):
+        value.name_hint = _with(_tensor_name(user, to), "address")
+    to.set(op.result, value)
+
+
+@convert_call.register
+def _accessor_args(op: ttkernel.TensorAccessorArgsOp, to: Conversion) -> None:
+    cta = op.cta.value.data
+    first = str(cta)
+    if to.profile.has_startup and to.buffer_count:
+        # A tensor has as many words as its layout takes: the headers count them.
+        first = f"get_tensor_accessor_args_cta_offset<{cta - to.buffer_count}, {to.buffer_count}>()"
+    value = to.result("TensorAccessorArgs", [], opaque("constexpr auto"), template=[first, str(op.crta.value.data)])
+    value.name_hint = op.result.name_hint or _with(to.tensor_name(op), "args")
+    to.set(op.result, value)
+
+
+@convert_call.register
+def _accessor(op: ttkernel.TensorAccessorOp, to: Conversion) -> None:
+    value = to.result("TensorAccessor", _operands(op, to), opaque("const auto"))
+    value.name_hint = op.result.name_hint or _tensor_name(op, to)
+    to.set(op.result, value)
+
+
+def _tensor_name(op: ttkernel.TensorAccessorOp, to: Conversion) -> str | None:
+    args = op.args.owner
+    return to.tensor_name(args) if isinstance(args, ttkernel.TensorAccessorArgsOp) else None
+
+
+def _with(name: str | None, ending: str) -> str | None:
+    return None if name is None else f"{name}_{ending}"
+
+
+@convert_call.register(ttkernel.GetReadPtrOp)
+@convert_call.register(ttkernel.GetWritePtrOp)
+def _pointer(op: ttkernel.GetReadPtrOp | ttkernel.GetWritePtrOp, to: Conversion) -> None:
+    buffer = to.value(op.cb)
+    value = to.result(_callee(op, to), [buffer], ADDRESS)
+    ending = "read_ptr" if isinstance(op, ttkernel.GetReadPtrOp) else "write_ptr"
+    value.name_hint = op.result.name_hint or _with(buffer.name_hint, ending)
+    to.set(op.result, value)
+
+
+def _literal(op: TTKernelOp, text: str, to: Conversion) -> None:
+    to.set(op.results[0], to.emit(LiteralOp(text, i32)).result)
+
+
+@convert_call.register
+def _my_x(op: ttkernel.MyXOp, to: Conversion) -> None:
+    _literal(op, "my_x[noc_index]", to)
+
+
+@convert_call.register
+def _my_y(op: ttkernel.MyYOp, to: Conversion) -> None:
+    _literal(op, "my_y[noc_index]", to)
+
+
+@convert_call.register
+def _logical_x(op: ttkernel.MyLogicalXOp, to: Conversion) -> None:
+    value = to.result("get_absolute_logical_x", [], i32)
+    value.name_hint = op.result.name_hint or "core_x"
+    to.set(op.result, value)
+
+
+@convert_call.register
+def _logical_y(op: ttkernel.MyLogicalYOp, to: Conversion) -> None:
+    value = to.result("get_absolute_logical_y", [], i32)
+    value.name_hint = op.result.name_hint or "core_y"
+    to.set(op.result, value)
+
+
+@convert_call.register
+def _read_page(op: ttkernel.NocAsyncReadPageOp, to: Conversion) -> None:
+    operands = _operands(op, to)
+    to.call(_callee(op, to), operands[:3] if constant_integer(op.offset) == 0 else operands)
+
+
+@convert_call.register
+def _write_page(op: ttkernel.NocAsyncWritePageOp, to: Conversion) -> None:
+    operands = _operands(op, to)
+    # Before the offset is a size, of which 0 stands for that of the page.
+    to.call(
+        _callee(op, to),
+        operands[:3] if constant_integer(op.offset) == 0 else [*operands[:3], to.number(0, i32), operands[3]],
+    )
+
+
+# --- semaphores: on a core, the word's address is what there is of one
+
+
+@convert_call.register
+def _semaphore(op: ttkernel.GetSemaphoreOp, to: Conversion) -> None:
+    number = IntegerAttr(op.index.value.data, i32)
+    value = to.result("get_semaphore", [], opaque("const uintptr_t"), arguments=[number])
+    value.name_hint = op.result.name_hint or f"semaphore{op.index.value.data}"
+    to.set(op.result, value)
+
+
+@convert_call.register
+def _semaphore_address(op: ttkernel.SemaphoreAddressOp, to: Conversion) -> None:
+    to.set(op.result, to.value(op.semaphore))
+
+
+@convert_call.register
+def _l1_pointer(op: ttkernel.CastToL1PtrOp, to: Conversion) -> None:
+    callee = "reinterpret_cast<volatile tt_l1_ptr uint32_t*>"
+    semaphore = to.value(op.semaphore)
+    value = to.result(callee, [semaphore], _L1_WORD)
+    value.name_hint = op.result.name_hint or _with(semaphore.name_hint, "word")
+    to.set(op.result, value)
+
+
+# --- the compute engine
+
+
+def end_broadcast(to: Conversion) -> None:
+    """The unpacker keeps what `unary_bcast_init` set up, so it is undone before the next init."""
+    if to.broadcast is None or to.broadcast[0] is not to.block:
+        return
+    _, buffer, kind = to.broadcast
+    to.broadcast = None
+    if to.profile.has_startup:
+        to.call("unary_bcast_uninit", [buffer], template=[kind])
+
+
+def reconfigure(
+    to: Conversion, a: SSAValue | None, b: SSAValue | None = None, out: SSAValue | None = None, *, swapped: bool = False
+) -> None:
+    """Set the units to the data formats of their buffers, in a thread in which they differ."""
+    if not to.mixes_formats:
+        return
+    if a is not None and b is not None:
+        if swapped:
+            a, b = b, a
+        to.call("reconfig_data_format", [to.value(a), to.value(b)])
+    elif a is not None:
+        to.call("reconfig_data_format_srca", [to.value(a)])
+    if out is not None:
+        to.call("pack_reconfig_data_format", [to.value(out)])
+
+
+@convert_call.register
+def _init_sfpu(op: ttkernel.InitSFPUOp, to: Conversion) -> None:
+    end_broadcast(to)
+    if to.profile.has_startup:
+        reconfigure(to, op.icb, out=op.ocb)
+        to.call("copy_init", [to.value(op.icb)])
+    else:
+        to.call("init_sfpu", _operands(op, to))
+
+
+@convert_call.register
+def _binary_common(op: ttkernel.BinaryOpInitCommonOp, to: Conversion) -> None:
+    end_broadcast(to)
+    if to.profile.has_startup:
+        reconfigure(to, op.in0, op.in1, op.out)
+    else:
+        to.call("binary_op_init_common", _operands(op, to))
+
+
+@convert_call.register
+def _copy_init(op: ttkernel.CopyTileInitOp, to: Conversion) -> None:
+    end_broadcast(to)
+    reconfigure(to, op.cb)
+    to.call(_callee(op, to), _operands(op, to))
+
+
+@convert_call.register(ttkernel.AddTilesInitOp)
+@convert_call.register(ttkernel.SubTilesInitOp)
+@convert_call.register(ttkernel.MulTilesInitOp)
+def _matrix_init(op: TTKernelOp, to: Conversion) -> None:
+    end_broadcast(to)
+    reconfigure(to, *op.operands)
+    to.call(_callee(op, to), _operands(op, to))
+
+
+@convert_call.register
+def _matmul_init(op: ttkernel.MMInitOp, to: Conversion) -> None:
+    end_broadcast(to)
+    if to.profile.has_startup:
+        # The second operand of a product is the first one of the unit.
+        reconfigure(to, op.in0, op.in1, op.out, swapped=True)
+        to.call("matmul_init", [to.value(op.in0), to.value(op.in1)])
+    else:
+        to.call("mm_init", _operands(op, to))
+
+
+@convert_call.register
+def _transpose_init(op: ttkernel.TransposeWHInitOp, to: Conversion) -> None:
+    end_broadcast(to)
+    if to.profile.has_startup:
+        reconfigure(to, op.icb, out=op.ocb)
+        to.call("transpose_init", [to.value(op.icb)])
+    else:
+        to.call("transpose_wh_init", _operands(op, to))
+
+
+def _dims(dims: ArrayAttr[IntegerAttr]) -> tuple[int, ...]:
+    return tuple(sorted(each.value.data for each in dims))
+
+
+def _broadcast_type(dims: ArrayAttr[IntegerAttr]) -> str:
+    kinds = {_ALONG_COLUMNS: "COL", _ALONG_ROWS: "ROW"}
+    return f"BroadcastType::{kinds.get(_dims(dims), 'SCALAR')}"
+
+
+@convert_call.register
+def _broadcast_init(op: ttkernel.UnaryBcastInitOp, to: Conversion) -> None:
+    end_broadcast(to)
+    kind = _broadcast_type(op.dims)
+    operands = _operands(op, to)
+    if to.profile.has_startup:
+        reconfigure(to, op.icb, out=op.ocb)
+        operands = operands[:1]
+    to.call("unary_bcast_init", operands, template=[kind])
+    to.broadcast = to.block, operands[0], kind
+
+
+@convert_call.register
+def _broadcast(op: ttkernel.UnaryBcastOp, to: Conversion) -> None:
+    to.call("unary_bcast", _operands(op, to), template=[_broadcast_type(op.dims)])
+
+
+def _reduction(kind: StringAttr, dims: ArrayAttr[IntegerAttr]) -> list[str]:
+    # A sum along columns is of what is in a row.
+    names = {_ALONG_COLUMNS: "ROW", _ALONG_ROWS: "COL"}
+    return [f"PoolType::{kind.data.upper()}", f"ReduceDim::REDUCE_{names.get(_dims(dims), 'SCALAR')}"]
+
+
+@convert_call.register
+def _reduce_init(op: ttkernel.ReduceInitOp, to: Conversion) -> None:
+    end_broadcast(to)
+    template = _reduction(op.kind, op.dims)
+    along_row = template[1] == "ReduceDim::REDUCE_ROW" and template[0] == "PoolType::SUM"
+    reconfigure(to, op.icb, op.scaler, op.ocb, swapped=along_row)
+    to.call("reduce_init", _operands(op, to), template=template)
+    to.reduced = to.value(op.icb)
+
+
+@convert_call.register
+def _reduce_tile(op: ttkernel.ReduceTileOp, to: Conversion) -> None:
+    to.call("reduce_tile", _operands(op, to), template=_reduction(op.kind, op.dims))
+
+
+@convert_call.register
+def _reduce_end(op: ttkernel.ReduceUninitOp, to: Conversion) -> None:
+    with_buffer = to.profile.has_startup and to.reduced is not None
+    to.call("reduce_uninit", [to.reduced] if with_buffer and to.reduced is not None else [])
+
+
+@convert_call.register
+def _commit(op: ttkernel.TileRegsCommitOp, to: Conversion) -> None:
+    end_broadcast(to)
+    to.call("tile_regs_commit")
+
+
+@convert_call.register
+def _fill(op: ttkernel.FillTileOp, to: Conversion) -> None:
+    value = op.value
+    assert isinstance(value, FloatAttr)
+    number: Attribute = FloatAttr(value.value.data, f32)
+    to.call("fill_tile", _operands(op, to), arguments=[IntegerAttr.from_index_int_value(0), number])
+
+
+@convert_call.register
+def _copy_dst(op: ttkernel.CopyDestValuesOp, to: Conversion) -> None:
+    source, target = _operands(op, to)
+    if to.profile.has_startup:
+        kind = "Float32" if to.has_wide_buffers else "Float16_b"
+        to.call("copy_dest_values", [source, target], template=[f"DataFormat::{kind}"])
+    else:
+        to.call("copy_dest_values", [target, source])
+
+
+@convert_call.register
+def _pack(op: ttkernel.PackTileOp, to: Conversion) -> None:
+    if to.packs_formats:
+        reconfigure(to, None, out=op.cb)
+    # Without the argument the packer goes on to the next tile, whatever the index.
+    to.call("pack_tile", _operands(op, to), template=["true"])
+
+
+@convert_call.register(ttkernel.GeluTileInitOp)
+@convert_call.register(ttkernel.GeluTileOp)
+def _gelu(op: ttkernel.GeluTileInitOp | ttkernel.GeluTileOp, to: Conversion) -> None:
+    # The fast approximation is what Metalium takes where nothing is said.
+    to.call(_callee(op, to), _operands(op, to), template=["false"])

@@ -1,0 +1,124 @@
+"""Semaphores of the own core and of others: words at one address in the memories of all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.ttl.dialects.ttkernel.noc import (
+    CastToL1PtrOp,
+    GetNocAddrOp,
+    GetNocMulticastAddrOp,
+    GetSemaphoreOp,
+    NocAsyncAtomicBarrierOp,
+    NocAsyncWriteBarrierOp,
+    NocSemaphoreIncOp,
+    NocSemaphoreSetMulticastLoopbackSrcOp,
+    NocSemaphoreSetMulticastOp,
+    NocSemaphoreSetOp,
+    NocSemaphoreSetRemoteOp,
+    NocSemaphoreWaitMinOp,
+    NocSemaphoreWaitOp,
+    SemaphoreAddressOp,
+)
+from tlx_xdsl.ttl.dialects.ttkernel.types import L1AddressPointerType, NocAddressType, SemaphoreType
+from tlx_xdsl.ttl.dialects.ttl.pipes import (
+    CreateSemaphoreOp,
+    SemaphoreIncOp,
+    SemaphoreOp,
+    SemaphoreSetOp,
+    SemaphoreWaitEqOp,
+    SemaphoreWaitMinOp,
+)
+from tlx_xdsl.ttl.transforms.coordinates import virtual_of
+from tlx_xdsl.ttl.transforms.emitter import Number, integer, known
+from tlx_xdsl.ttl.transforms.thread_function import ThreadFunction
+
+
+def lower_semaphore(thread: ThreadFunction, op: SemaphoreOp) -> None:
+    """Emit the calls for an operation on a semaphore, before it."""
+    emit = thread.emitter(op)
+    match op:
+        case SemaphoreWaitEqOp():
+            emit.add_op(NocSemaphoreWaitOp(operands=[_own_word(thread, op), op.value]))
+        case SemaphoreWaitMinOp():
+            emit.add_op(NocSemaphoreWaitMinOp(operands=[_own_word(thread, op), op.value]))
+        case SemaphoreSetOp(coordinates=()):
+            emit.add_op(NocSemaphoreSetOp(operands=[_own_word(thread, op), op.value]))
+        case SemaphoreSetOp():
+            _set_others(thread, op)
+            # The own word is what is copied: the thread may change it later.
+            emit.add_op(NocAsyncWriteBarrierOp())
+        case SemaphoreIncOp():
+            core = [known(each) for each in op.coordinates]
+            # The network on chip is the only one that adds, also to the own word.
+            address = _address(thread, op, (core[0], core[1])) if core else _own_address(thread, op)
+            emit.add_op(NocSemaphoreIncOp(operands=[address, op.value]))
+            # Nothing that the thread does later shall come before it.
+            emit.add_op(NocAsyncAtomicBarrierOp())
+        case _:
+            raise error_at(op, f"'{op.name}' can't be lowered: expected to wait for, to set or to increase a semaphore")
+
+
+def _set_others(thread: ThreadFunction, op: SemaphoreSetOp) -> None:
+    emit = thread.emitter(op)
+    semaphore = _semaphore(thread, op)
+    corners = [known(each) for each in op.coordinates]
+    if len(corners) == 2 or corners[:2] == corners[2:]:
+        # A multicast to one core may never end on the hardware.
+        address = _address(thread, op, (corners[0], corners[1]))
+        emit.add_op(NocSemaphoreSetRemoteOp(operands=[semaphore, address]))
+        return
+    x0, y0, x1, y1 = corners
+    start, end = virtual_of(thread, op, (x0, y0)), virtual_of(thread, op, (x1, y1))
+    multicast = GetNocMulticastAddrOp(operands=[*start, *end, _word(thread, op)], result_types=[NocAddressType()])
+    address = emit.result(multicast)
+    width, height = (emit.add(emit.sub(last, first), 1) for first, last in ((x0, x1), (y0, y1)))
+    count = emit.i32(emit.mul(width, height))
+    class_ = NocSemaphoreSetMulticastOp if op.loopback is None else NocSemaphoreSetMulticastLoopbackSrcOp
+    emit.add_op(class_(operands=[semaphore, address, count]))
+
+
+def _address(thread: ThreadFunction, op: SemaphoreOp, core: tuple[Number, Number]) -> SSAValue:
+    """The address of the semaphore in the memory of a core."""
+    operands = [*virtual_of(thread, op, core), _word(thread, op)]
+    return thread.emitter(op).result(GetNocAddrOp(operands=operands, result_types=[NocAddressType()]))
+
+
+def _own_address(thread: ThreadFunction, op: SemaphoreOp) -> SSAValue:
+    """The address of the core's own semaphore on the network on chip."""
+    operands = [*thread.virtual(op), _word(thread, op)]
+    return thread.emitter(op).result(GetNocAddrOp(operands=operands, result_types=[NocAddressType()]))
+
+
+def _index(thread: ThreadFunction, op: SemaphoreOp) -> int:
+    create = thread.origin(op.semaphore).owner
+    if not isinstance(create, CreateSemaphoreOp) or create.index is None:
+        raise error_at(op, "expected a semaphore of the kernel: create it outside of the threads")
+    return create.index.value.data
+
+
+def _hoisted(thread: ThreadFunction, op: SemaphoreOp, what: str, make: Callable[[], Operation]) -> SSAValue:
+    return thread.hoisted((what, _index(thread, op)), op, lambda emit: emit.result(make()))
+
+
+def _semaphore(thread: ThreadFunction, op: SemaphoreOp) -> SSAValue:
+    index = integer(_index(thread, op))
+    make = lambda: GetSemaphoreOp(properties={"index": index}, result_types=[SemaphoreType()])  # noqa: E731
+    return _hoisted(thread, op, "semaphore", make)
+
+
+def _own_word(thread: ThreadFunction, op: SemaphoreOp) -> SSAValue:
+    semaphore = _semaphore(thread, op)
+    make = lambda: CastToL1PtrOp(operands=[semaphore], result_types=[L1AddressPointerType()])  # noqa: E731
+    return _hoisted(thread, op, "pointer", make)
+
+
+def _word(thread: ThreadFunction, op: SemaphoreOp) -> SSAValue:
+    """The address of the word, which is the same on all cores."""
+    semaphore = _semaphore(thread, op)
+    make = lambda: SemaphoreAddressOp(operands=[semaphore], result_types=[i32])  # noqa: E731
+    return _hoisted(thread, op, "address", make)

@@ -1,0 +1,142 @@
+"""Copies between tensors and blocks of circular buffers: one transfer for each page, or for a shard.
+
+The layout says what a page is. `tiled`: a tile, numbered row by row; `interleaved`: a row of elements; `sharded`:
+blocks are whole shards, numbered row by row. A tensor whose last tiles are not full needs nothing here: its memory is
+padded to whole tiles.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.ttl.analysis.multiples import is_multiple_of
+from tlx_xdsl.ttl.dialects.ttcore import TILE_COLUMNS
+from tlx_xdsl.ttl.dialects.ttkernel.noc import (
+    NocAsyncReadPageOp,
+    NocAsyncReadShardOp,
+    NocAsyncReadTileOp,
+    NocAsyncWritePageOp,
+    NocAsyncWriteShardOp,
+    NocAsyncWriteTileOp,
+)
+from tlx_xdsl.ttl.dialects.ttl.base import block_shape
+from tlx_xdsl.ttl.dialects.ttl.buffers import CopyOp
+from tlx_xdsl.ttl.dialects.ttl.types import CBType, Direction, LayoutAttr, LayoutKind, TensorAccessorType, encoding_of
+from tlx_xdsl.ttl.transforms.emitter import Emitter, Number
+from tlx_xdsl.ttl.transforms.tensor_accessors import lower_accessor
+from tlx_xdsl.ttl.transforms.thread_function import ThreadFunction
+from tlx_xdsl.ttl.transforms.views import Views
+
+STRAIGHT_LINE = 4
+"""Pages that are copied without a loop."""
+
+
+def lower_tensor_copy(thread: ThreadFunction, views: Views, op: CopyOp) -> None:
+    """Emit the transfers of a copy from or to a tensor, before the copy."""
+    buffer = views.type(op.view, op)
+    accessor_type = op.far.type
+    assert isinstance(accessor_type, TensorAccessorType)
+    tensor = accessor_type.tensor
+    layout = encoding_of(tensor).layout
+    copy = _TensorCopy(op, buffer, block_shape(tensor), layout, lower_accessor(thread, op.far, op))
+    copy.emit(thread.emitter(op), views.address(op.view, op))
+
+
+class _TensorCopy:
+    """A copy, and what it is between."""
+
+    def __init__(
+        self, op: CopyOp, buffer: CBType, shape: tuple[int, ...], layout: LayoutAttr, accessor: SSAValue
+    ) -> None:
+        self._op = op
+        self._buffer = buffer
+        self._shape = shape
+        self._layout = layout
+        self._accessor = accessor
+        self._reads = op.direction is Direction.READ
+
+    def emit(self, emit: Emitter, address: SSAValue) -> None:
+        """Emit the transfers."""
+        match self._layout.kind:
+            case LayoutKind.TILED:
+                self._copy_tiles(emit, address)
+            case LayoutKind.INTERLEAVED:
+                self._copy_rows(emit, address)
+            case LayoutKind.SHARDED:
+                self._copy_shard(emit, address)
+
+    def _copy_tiles(self, emit: Emitter, address: SSAValue) -> None:
+        self._expect(self._buffer.is_tiled, "a circular buffer of tiles")
+        rows, columns = self._buffer.shape
+        class_ = NocAsyncReadTileOp if self._reads else NocAsyncWriteTileOp
+
+        def transfer(emit: Emitter, tile: Number, row: Number, column: Number) -> None:
+            at = self._page_address(emit, address, emit.add(emit.mul(row, columns), column))
+            emit.add_op(class_(operands=[emit.i32(tile), self._accessor, at]))
+
+        if len(self._op.indices) == 1:
+            self._expect((rows, columns) == (1, 1), "blocks of 1x1 tiles where the place is one number")
+            transfer(emit, self._op.indices[0], 0, 0)
+            return
+        first_row, first_column = self._op.indices
+        width = -(-self._shape[1] // TILE_COLUMNS)
+
+        def tile(emit: Emitter, row: Number, column: Number) -> Number:
+            return emit.add(emit.mul(emit.add(first_row, row), width), emit.add(first_column, column))
+
+        for inner, row, column in _places(emit, rows, columns):
+            transfer(inner, tile(inner, row, column), row, column)
+
+    def _copy_rows(self, emit: Emitter, address: SSAValue) -> None:
+        self._expect(not self._buffer.is_tiled, "a row-major circular buffer, with an element type that is no tile")
+        rows, columns = self._buffer.shape
+        self._expect(columns == self._shape[1], f"blocks of whole rows of {self._shape[1]} elements")
+        class_ = NocAsyncReadPageOp if self._reads else NocAsyncWritePageOp
+        first, *offset = self._op.indices
+        self._expect(not offset or is_multiple_of(offset[0], columns), "column 0, for a page is a whole row")
+        for inner, row, _ in _places(emit, rows, 1):
+            at = self._page_address(inner, address, row)
+            operands = [inner.i32(inner.add(first, row)), self._accessor, at, inner.i32(0)]
+            inner.add_op(class_(operands=operands))
+
+    def _copy_shard(self, emit: Emitter, address: SSAValue) -> None:
+        tiles = self._layout.tiles_per_shard
+        self._expect(self._buffer.is_tiled, "a circular buffer of tiles")
+        self._expect(self._buffer.shape == tiles, f"blocks of {tiles[0]}x{tiles[1]} tiles, which is a shard")
+        class_ = NocAsyncReadShardOp if self._reads else NocAsyncWriteShardOp
+        if len(self._op.indices) == 1:
+            shard: Number = self._op.indices[0]
+        else:
+            for index, size in zip(self._op.indices, tiles, strict=True):
+                self._expect(is_multiple_of(index, size), f"a place at a multiple of {size} tiles, or a shard's number")
+            row, column = (emit.div(each, size) for each, size in zip(self._op.indices, tiles, strict=True))
+            shard = emit.add(emit.mul(row, self._layout.grid[1]), column)
+        emit.add_op(class_(operands=[emit.i32(shard), self._accessor, address]))
+
+    def _page_address(self, emit: Emitter, address: SSAValue, page: Number) -> SSAValue:
+        return emit.i32(emit.add(address, emit.mul(page, self._buffer.page_bytes, i32), i32))
+
+    def _expect(self, condition: bool, what: str) -> None:
+        if not condition:
+            block = "x".join(map(str, self._buffer.shape))
+            unit = "tiles" if self._buffer.is_tiled else "elements"
+            raise error_at(
+                self._op,
+                f"a copy of a tensor with layout '{self._layout.kind}' needs {what}",
+                [f"the tensor has {'x'.join(map(str, self._shape))} elements, the block {block} {unit}"],
+            )
+
+
+def _places(emit: Emitter, rows: int, columns: int) -> list[tuple[Emitter, Number, Number]]:
+    """The places of a block's pages, and where to emit their transfers: one after the other, or in loops."""
+    if rows * columns <= STRAIGHT_LINE:
+        return [(emit, row, column) for row in range(rows) for column in range(columns)]
+    row: Number = 0
+    column: Number = 0
+    if rows > 1:
+        row, emit = emit.loop(rows)
+    if columns > 1:
+        column, emit = emit.loop(columns)
+    return [(emit, row, column)]
