@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tlx_xdsl import aliases
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.version import __version__
 
@@ -48,6 +49,8 @@ __all__ = [
     "show",
     "uninitialized",
 ]
+
+aliases.install()
 
 _HOMES = {
     "Config": "tlx_xdsl.runtime.jit.tuning",

@@ -15,7 +15,10 @@ from tlx_xdsl.version import __version__
 COMMANDS = {
     "compile": ("tools.commands.compile", "compile a kernel and write its stages"),
     "run": ("tools.commands.run", "run a kernel on the CPU, at any stage of the pipeline"),
-    "check": ("tools.commands.check", "run a kernel in all orders that matter, and report what is wrong in any of them"),
+    "check": (
+        "tools.commands.check",
+        "run a kernel in all orders that matter, and report what is wrong in any of them",
+    ),
     "minimize-sync": ("tools.commands.minimize", "show which waits, arrivals and fences of a kernel are redundant"),
     "explain": ("tools.commands.explain", "show what every pass does to a kernel, and what its layouts cost"),
     "map": ("tools.commands.map", "show which memory every buffer of a kernel has"),

@@ -181,7 +181,7 @@ PASSED_ON = {"add_two", "add_three", "drained_blocks", "overlapped_blocks"}
 
 def kernels_that_are_launched():
     """The kernels of the library that no kernel calls, and that are no function of an epilogue."""
-    files = [path for path in Path(tlx_xdsl.kernels.__file__).parent.glob("*.py") if path.stem != "epilogues"]
+    files = [path for path in Path(tlx_xdsl.kernels.__file__).parent.rglob("*.py") if path.stem != "epilogues"]
     code = "\n".join(path.read_text() for path in files)
     names = re.findall(r"@tlx_xdsl\.jit\n(?:# .*\n)*def (\w+)\(", code)
     return {name for name in names if not re.search(rf"(?<!def )\b{name}\(", code)} - PASSED_ON

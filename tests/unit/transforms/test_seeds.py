@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-TABLES = [Path(__file__).with_name("SEEDS.md"), Path(__file__).parent / "linalg" / "SEEDS.md"]
+TABLES = [Path(__file__).with_name("SEEDS.md"), ROOT / "tests" / "unit" / "cpu" / "linalg" / "SEEDS.md"]
 TEXT = "\n".join(table.read_text() for table in TABLES)
 ROWS = re.findall(r"^\| [^|]+ \| [^|]+ \| `([^`]+)` \|", TEXT, re.MULTILINE)
 

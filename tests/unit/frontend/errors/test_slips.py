@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from kernels import load
 
+from tests.unit.frontend.kernels import load
 from tlx_xdsl import CompilationError
 
 GLOBALS = {"np": np, "math": math}

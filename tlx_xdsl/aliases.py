@@ -1,0 +1,84 @@
+"""Former names of public modules, which keep working: importing one gives the module of today."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+ALIASES = {
+    "analysis.program_address": "addresses",
+    "kernels.attention_backward": "kernels.attention.backward",
+    "kernels.attention_decode": "kernels.attention.decode",
+    "kernels.attention_mla": "kernels.attention.decode.mla",
+    "kernels.attention_varlen": "kernels.attention.varlen",
+    "kernels.cross_entropy": "kernels.rows.cross_entropy",
+    "kernels.epilogues": "kernels.gemm.epilogues",
+    "kernels.grouped_gemm": "kernels.gemm.grouped",
+    "kernels.layernorm": "kernels.rows.layernorm",
+    "kernels.norm_residual": "kernels.rows.norm_residual",
+    "kernels.rmsnorm": "kernels.rows.rmsnorm",
+    "kernels.rope": "kernels.rows.rope",
+    "kernels.scaled_gemm": "kernels.gemm.scaled",
+    "kernels.softmax": "kernels.rows.softmax",
+    "kernels.swiglu": "kernels.rows.swiglu",
+    "language.ttl": "ttl.language",
+    "ptx.tensor_map": "ptx.memory.tensor_map",
+    "runtime.autotune": "runtime.jit.autotune",
+    "runtime.bound": "runtime.jit.bound",
+    "runtime.compilation": "runtime.driver.compilation",
+    "runtime.cuda_driver": "runtime.launch.cuda_driver",
+    "runtime.interpret": "runtime.simulate.interpret",
+    "runtime.interpret_options": "runtime.simulate.options",
+    "runtime.launcher": "runtime.launch.launcher",
+    "runtime.linalg": "cpu.runtime.linalg",
+    "runtime.stand_in_driver": "runtime.jit.stand_in_driver",
+    "runtime.tensor_descriptor": "runtime.launch.tensor_descriptor",
+    "runtime.triton_kernel": "runtime.jit.triton_kernel",
+    "runtime.ttl": "ttl.runtime",
+    "transforms.linalg.access_report": "cpu.linalg.access_report",
+}
+"""Former name of a module below `tlx_xdsl` -> its name today. What lies in a package has moved with it."""
+
+_PACKAGE = "tlx_xdsl."
+
+
+def name_today(name: str) -> str | None:
+    """Return the name today of a module with a former name, in full; None for any other name."""
+    parts = name.removeprefix(_PACKAGE).split(".") if name.startswith(_PACKAGE) else []
+    for length in range(len(parts), 1, -1):
+        home = ALIASES.get(".".join(parts[:length]))
+        if home is not None:
+            return _PACKAGE + ".".join((home, *parts[length:]))
+    return None
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Finds modules by their former names."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, ModuleSpec | None] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return None if name_today(fullname) is None else ModuleSpec(fullname, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(str(name_today(spec.name)))
+        self._specs[spec.name] = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module, which has run, its own specification back, in whose place the import has put another."""
+        assert module.__spec__ is not None
+        module.__spec__ = self._specs.pop(module.__spec__.name)
+
+
+def install() -> None:
+    """Have imports look here first: a package's own folder would give a module that has moved a second time."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
