@@ -1,7 +1,7 @@
 """Trees of storage aliases, by an account of their promises that is independent of the passes.
 
-The generator and the promises are those of `tests/unit/transforms/storage_alias/test_storage_properties.py`: here they run at any
-volume, on any number of processes.
+The generator and the promises are those of `tests/unit/transforms/storage_alias/test_storage_properties.py`: here they
+run at any volume, on any number of processes.
 """
 
 from __future__ import annotations

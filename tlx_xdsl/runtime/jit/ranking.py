@@ -1,4 +1,4 @@
-"""The configurations of a search in the order that a roofline expects (`runtime/measure/estimate.py`), not yet compiled."""
+"""The configurations of a search, not yet compiled, in the order that a roofline expects (`measure/estimate.py`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Bundles for tests: made by hand, or of kernels; and their C code, compiled against a stand-in for libcuda.
 
-`python -m tests.unit.runtime.bundle.bundles DIR` writes the bundles that `test_bundle_on_gpu.py` launches, for a machine
-that has a GPU and no compiler: see docs/testing.md.
+`python -m tests.unit.runtime.bundle.bundles DIR` writes the bundles that `test_bundle_on_gpu.py` launches, for a
+machine that has a GPU and no compiler: see docs/testing.md.
 """
 
 import atexit

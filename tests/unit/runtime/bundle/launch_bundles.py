@@ -1,7 +1,7 @@
 """Launches the bundles of `bundles.py` on a Hopper GPU, in a process that can't import Triton, xDSL or the compiler.
 
-`python -m tests.unit.runtime.bundle.launch_bundles DIR` needs torch for the tensors and the references, nothing else of what
-compiling needs. It prints a line for each check and ends with an error for the first that fails.
+`python -m tests.unit.runtime.bundle.launch_bundles DIR` needs torch for the tensors and the references, nothing else
+of what compiling needs. It prints a line for each check and ends with an error for the first that fails.
 """
 
 import ctypes

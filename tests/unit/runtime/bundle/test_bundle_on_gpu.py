@@ -1,7 +1,7 @@
 """Bundles that were built without a GPU run on one, in a process without a compiler.
 
-TLX_TEST_BUNDLES names the folder that `python -m tests.unit.runtime.bundle.bundles` wrote on another machine; without it the
-bundles are built here.
+TLX_TEST_BUNDLES names the folder that `python -m tests.unit.runtime.bundle.bundles` wrote on another machine; without
+it the bundles are built here.
 """
 
 import os
