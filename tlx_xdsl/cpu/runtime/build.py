@@ -131,6 +131,7 @@ def bufferized_module(
     from tlx_xdsl.text.diagnostics import collected_diagnostics, error_at, report_again
     from tlx_xdsl.text.verify import verify_module
     from tlx_xdsl.transforms.pipelines import first_beyond_plain
+    from tlx_xdsl.transforms.placed import with_placed
 
     with collected_diagnostics() as found:
         module = frontend_module(source, wanted.for_frontend())
@@ -141,7 +142,7 @@ def bufferized_module(
             on_stage("frontend", module)
         context = make_context()
         # TF32 is what tensor cores are fast at; a CPU multiplies f32 as fast as anything less.
-        for each in (*linalg_pipeline(truncates_tf32=False), *bufferize_pipeline()):
+        for each in with_placed((*linalg_pipeline(truncates_tf32=False), *bufferize_pipeline()), source.passes):
             each.apply(context, module)
             if on_stage is not None:
                 on_stage(each.name, module)

@@ -4,17 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tlx_xdsl.cpu.runtime.options import CpuOptions, checked_target, interpreter_arguments
+from tlx_xdsl import wings
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.driver.launch_options import Target
+from tlx_xdsl.runtime.host.options import CpuOptions, checked_target, interpreter_arguments
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.kernel_call import P, R
 
 if TYPE_CHECKING:
-    from tlx_xdsl.cpu.runtime.launch import CpuLauncher, Grid
     from tlx_xdsl.runtime.kernel_call import Launch
+    from tlx_xdsl.runtime.simulate.interpret import Grid
+
+
+class HostLauncher(Protocol):
+    """The part of a wing that runs a kernel on arrays in this process's memory (`Wing.launchers`).
+
+    It is made with the kernel's source, the parameters that are not to be specialised and the defaults of the options.
+    """
+
+    def launch(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the kernel on all programs of a grid, and return what has run; `kwargs` is used up."""
+        ...
+
+    def bind(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any]:
+        """Compile, read the arguments, and return a launch that repeats."""
+        ...
+
+    def compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Compile what a launch with these arguments would run, and return it."""
+        ...
 
 
 class CpuKernel(Kernel[P, R]):
@@ -33,12 +53,13 @@ class CpuKernel(Kernel[P, R]):
         fn: Callable[..., Any],
         *,
         noinline: bool = False,
+        passes: Iterable[str] = (),
         do_not_specialize: Iterable[int | str] | None = None,
         debug: bool | None = None,
         target: Target | None = None,
         checks: bool = False,
     ):
-        super().__init__(fn, noinline=noinline)
+        super().__init__(fn, noinline=noinline, passes=passes)
         self.target: Target | None = checked_target(target)
         """What runs the kernel where a launch says nothing else; None: what its arguments are made for."""
         self.refused: str | None = None
@@ -52,11 +73,9 @@ class CpuKernel(Kernel[P, R]):
         return list(self.source.signature.parameters)
 
     @cached_property
-    def on_cpu(self) -> CpuLauncher:
+    def on_cpu(self) -> HostLauncher:
         """The kernel's launches on the CPU."""
-        from tlx_xdsl.cpu.runtime.launch import CpuLauncher
-
-        return CpuLauncher(self.source, self._unspecialized or (), self._defaults)
+        return wings.launcher("cpu")(self.source, self._unspecialized or (), self._defaults)
 
     def _not_launchable(self) -> CompilationError:
         if self.refused is not None:
@@ -80,7 +99,7 @@ class CpuKernel(Kernel[P, R]):
             if target == "gpu":
                 raise self._not_launchable()
         if self.refused is not None:
-            from tlx_xdsl.cpu.runtime.arguments import are_in_cpu_memory
+            from tlx_xdsl.runtime.host.memory import are_in_cpu_memory
 
             if not are_in_cpu_memory((*args, *kwargs.values())):
                 raise self._not_launchable()
