@@ -174,7 +174,7 @@ class Kernel(Signed[P, R]):
         """Run the kernel on the CPU in all orders that matter, and report what is wrong: see `tlx_xdsl.check`."""
         ...
 
-    @forwarded("tlx_xdsl.runtime.measure.profile")
+    @forwarded("tlx_xdsl.runtime.profile")
     def profile(
         self,
         grid: Grid,
