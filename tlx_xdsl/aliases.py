@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,11 +15,13 @@ if TYPE_CHECKING:
 ALIASES = {
     "analysis.program_address": "addresses",
     "kernels.attention_backward": "kernels.attention.backward",
+    "kernels.attention_config": "kernels.attention.config",
     "kernels.attention_decode": "kernels.attention.decode",
     "kernels.attention_mla": "kernels.attention.decode.mla",
     "kernels.attention_varlen": "kernels.attention.varlen",
     "kernels.cross_entropy": "kernels.rows.cross_entropy",
     "kernels.epilogues": "kernels.gemm.epilogues",
+    "kernels.gemm_config": "kernels.gemm.config",
     "kernels.grouped_gemm": "kernels.gemm.grouped",
     "kernels.layernorm": "kernels.rows.layernorm",
     "kernels.norm_residual": "kernels.rows.norm_residual",
@@ -32,6 +35,7 @@ ALIASES = {
     "runtime.autotune": "runtime.jit.autotune",
     "runtime.bound": "runtime.jit.bound",
     "runtime.compilation": "runtime.driver.compilation",
+    "runtime.cpu": "cpu.runtime",
     "runtime.cuda_driver": "runtime.launch.cuda_driver",
     "runtime.interpret": "runtime.simulate.interpret",
     "runtime.interpret_options": "runtime.simulate.options",
@@ -41,6 +45,9 @@ ALIASES = {
     "runtime.tensor_descriptor": "runtime.launch.tensor_descriptor",
     "runtime.triton_kernel": "runtime.jit.triton_kernel",
     "runtime.ttl": "ttl.runtime",
+    "runtime.uninitialized": "runtime.simulate.uninitialized",
+    "tools.tlx_opt": "tools.opt.main",
+    "tools.universe": "tools.opt.universe",
     "transforms.linalg.access_report": "cpu.linalg.access_report",
 }
 """Former name of a module below `tlx_xdsl` -> its name today. What lies in a package has moved with it."""
@@ -67,8 +74,11 @@ class _Finder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        today = name_today(fullname)
+        if today is None or find_spec(today) is None:
+            return None
         loader: Any = self
-        return None if name_today(fullname) is None else ModuleSpec(fullname, loader)
+        return ModuleSpec(fullname, loader)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = import_module(str(name_today(spec.name)))

@@ -79,18 +79,6 @@ def load_program(source: KernelSource, wanted: CpuSpecialization, key: str | Non
     return load_code(made.code, made.metadata)
 
 
-def build_object(source: KernelSource, wanted: CpuSpecialization) -> CpuObject:
-    """The object code of a kernel for this CPU, from the cache or for it.
-
-    Raises as `load_program` does.
-    """
-    from tlx_xdsl.cpu.codegen.compile import CpuObject
-
-    key = object_key(source, wanted)
-    found = _unpacked(cache.load(key))
-    return _compiled(source, wanted, key) if found is None else CpuObject(*found)
-
-
 def load_code(code: bytes, known: Metadata) -> Program:
     """Load object code of this CPU into the process.
 
