@@ -315,12 +315,12 @@ def test_command_lines_with_a_broken_package(package, tmp_path):
 
 
 def test_names_that_are_taken(package):
-    package(
-        'passes={"tlx-dump-layout": "theirs.passes", "ttl-bufferize": "theirs.passes"}, dialects={"tt": "theirs:TT"}'
-    )
-    with pytest.warns(RuntimeWarning) as caught:
-        assert registry.pass_class("ttl-bufferize").__module__ == "tlx_xdsl.ttl.transforms.bufferize"
-        assert "arith.addf" in ttgir()
+    taken = 'passes={"tlx-dump-layout": "theirs.passes", "ttl-bufferize": "theirs.passes"}'
+    package(f'{taken}, dialects={{"tt": "theirs:TT"}}')
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = registry.pass_class("ttl-bufferize").__module__, "arith.addf" in ttgir()
+    assert found == ("tlx_xdsl.ttl.transforms.bufferize", True)
     said = {str(each.message).partition(": ")[2] for each in caught}
     end = " (--no-plugins does without)"
     assert said == {
