@@ -37,7 +37,7 @@ LAYERS = {
     "analysis": 3,
     "addresses": 4,
     "transforms": 4,
-    "language": 4,
+    "language": 3,
     "frontend": 4,
     "decompile": 5,
     "interpreter": 5,
@@ -45,8 +45,8 @@ LAYERS = {
     "backend": 5,
     "backend.cpu": 5,
     "runtime": 6,
-    "compat": 6,
-    "torch": 6,
+    "compat": 7,
+    "torch": 7,
     "__init__": 7,
     "kernels": 8,
     "tools": 8,
@@ -55,15 +55,6 @@ LAYERS = {
 
 ALONE = {"language", "backend"}
 """Packages that import nothing of ours but the lowest layer: users' kernels and the worker start with them."""
-
-EXTRA = {
-    ("ptx", "interpreter"),
-    ("frontend", "language"),
-    ("compat", "runtime"),
-    ("torch", "runtime"),
-    ("backend.cpu", "backend"),
-}
-"""Imports between packages of the same layer that are intended; an inner package loads the outer one's `__init__`."""
 
 ALIASES = {
     PACKAGE / "analysis" / "program_address" / "__init__.py",
@@ -101,7 +92,7 @@ PACKAGES = [package for package in LAYERS if folder_of(package).is_dir() or (PAC
 
 def may_import(package: str, other: str) -> bool:
     """Say whether a file of `package` may import something of the package `other`."""
-    if package == other or (package, other) in EXTRA:
+    if package == other:
         return True
     if package in ALONE:
         return other in LOWEST
