@@ -75,7 +75,7 @@ TRITON_ALLOWED = {"backend", "runtime", "compat", "torch"}
 MAKES_OPERATORS = {PACKAGE / "kernels" / "library.py"}
 """What is imported to have operators of torch made, and so imports torch."""
 
-WITHOUT_XDSL = {"errors", "lifeline", "targets", "version", "layouts", "numerics", "language", "backend"}
+WITHOUT_XDSL = {"errors", "lifeline", "targets", "version", "layouts", "numerics", "language", "ptx", "backend"}
 """Packages in which no file imports xDSL."""
 
 ENTRY_WITHOUT_XDSL = WITHOUT_XDSL | {"runtime", "__init__"}
