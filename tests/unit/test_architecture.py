@@ -40,7 +40,7 @@ LAYERS = {
     "analysis": 3,
     "addresses": 4,
     "transforms": 4,
-    "language": 4,
+    "language": 3,
     "frontend": 5,
     "interpreter": 6,
     "ptx": 7,
@@ -96,6 +96,7 @@ WITHOUT_XDSL = {
     "layouts",
     "numerics",
     "language",
+    "ptx",
     "backend",
 }
 """Packages in which no file imports xDSL."""

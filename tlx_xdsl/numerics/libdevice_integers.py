@@ -10,11 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tlx_xdsl.interpreter.ops.arith import multiply_high
-from tlx_xdsl.interpreter.ptx.bits import permute
-from tlx_xdsl.interpreter.registry import Binary, Unary
-from tlx_xdsl.numerics.arrays import Array, unsigned
+from tlx_xdsl.numerics.arrays import Array, Binary, Unary, unsigned
 from tlx_xdsl.numerics.directed_rounding import leading_zeros
+from tlx_xdsl.numerics.integers import multiply_high
+from tlx_xdsl.numerics.ptx.bits import permute
 
 Builder: TypeAlias = Callable[[np.dtype[Any]], Callable[..., Any]]
 

@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.interpreter.matmul import nearest_tf32
-from tlx_xdsl.interpreter.ptx.bits import reverse
-from tlx_xdsl.interpreter.ptx.instructions import Build, Compiled, Vectors, flushed
-from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType
-from tlx_xdsl.interpreter.registry import Unary
-from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.rounding import integer_to, round_at_random, round_to, round_to_integer, truncate_to
+from tlx_xdsl.numerics.arrays import Array, Unary
+from tlx_xdsl.numerics.ptx.bits import reverse
+from tlx_xdsl.numerics.ptx.instructions import Build, Compiled, Vectors, flushed
+from tlx_xdsl.numerics.ptx.types import TYPES, PtxType
+from tlx_xdsl.numerics.rounding import (
+    integer_to,
+    nearest_tf32,
+    round_at_random,
+    round_to,
+    round_to_integer,
+    truncate_to,
+)
 
 _WHOLE: dict[str, Any] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 """Roundings to integers."""

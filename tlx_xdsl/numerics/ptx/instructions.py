@@ -6,21 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from tlx_xdsl.interpreter.ops.arith import maximum, maxnum, minimum, minnum
-from tlx_xdsl.interpreter.ptx import bits
-from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType
-from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, Unary
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, Binary, Ternary, Unary
 from tlx_xdsl.numerics.directed_rounding import fused_multiply_add, leading_zeros
+from tlx_xdsl.numerics.extrema import maximum, maxnum, minimum, minnum
+from tlx_xdsl.numerics.ptx import bits
+from tlx_xdsl.numerics.ptx.types import TYPES, PtxType
 from tlx_xdsl.numerics.rounding import round_to
 
 PREDICATE = TYPES["pred"]
 
-Function: TypeAlias = Unary | Binary | Ternary | Run
+Function: TypeAlias = Unary | Binary | Ternary | Callable[..., Any]
 """A function of one, two, three or more operands."""
 
 
@@ -62,7 +61,7 @@ def flushed(values: Array) -> Array:
     return np.where(small, np.copysign(np.float32(0), values), values).astype(values.dtype)
 
 
-def _floating(function: Function, type_: PtxType) -> Run:
+def _floating(function: Function, type_: PtxType) -> Callable[..., Any]:
     """In f64 and rounded once: sums and products of f32 and below come out right so."""
     if function is fused_multiply_add:
         return partial(fused_multiply_add, dtype=type_.dtype)
@@ -268,7 +267,7 @@ def _word(number: int, response: Array) -> Array:
 
 
 def _query_cancel(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
-    """Return what a response of the cluster launch control says (in the form of `ops/clc.py`)."""
+    """Return what a response of the cluster launch control says (in the form of `interpreter/ops/clc.py`)."""
     names = [type_.name for type_ in types]
     if modifiers == frozenset(("query_cancel", "is_canceled")) and names == ["pred", "b128"]:
         return Compiled((types[1],), PREDICATE, _is_canceled)
