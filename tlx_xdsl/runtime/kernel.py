@@ -137,7 +137,7 @@ class Kernel(Signed[P, R]):
         """
         ...
 
-    @forwarded("tlx_xdsl.runtime.check")
+    @forwarded("tlx_xdsl.runtime.check.run")
     def check(
         self,
         grid: Grid,
