@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tlx_xdsl.language.core import constexpr_function
     from tlx_xdsl.ptx.launch import run_ptx
     from tlx_xdsl.ptx.memory.tensor_map import TensorMap
-    from tlx_xdsl.runtime.check.run.run import check
+    from tlx_xdsl.runtime.check.run import check
     from tlx_xdsl.runtime.jit import jit
     from tlx_xdsl.runtime.jit.tuning import Config, autotune, heuristics
     from tlx_xdsl.runtime.kernel import Kernel

@@ -18,10 +18,10 @@ _STOCK = "triton.language"
 
 
 def make_aggregate(site: CallSite, shown: Any, cls: type) -> Value:
-    """An instance of an aggregate class: by its `runtime/check/run`, or field by field when it has none.
+    """An instance of an aggregate class: by its `__init__`, or field by field when it has none.
 
     `cls` is the class as the user wrote it, `shown` what its decorator made of it. As in Triton, a class without an
-    `runtime/check/run` of its own does not inherit one.
+    `__init__` of its own does not inherit one.
     """
     fields = _fields(cls)
     init = cls.__dict__.get("__init__")
@@ -85,7 +85,7 @@ def _fields(cls: type) -> dict[str, Any]:
 
 
 def _signature(cls: type) -> inspect.Signature:
-    """The parameters of a class without an `runtime/check/run`: its fields, with their defaults, in order."""
+    """The parameters of a class without an `__init__`: its fields, with their defaults, in order."""
     defaults: dict[str, Any] = {}
     for base in _bases(cls):
         # Triton's decorator keeps the defaults of a class apart.

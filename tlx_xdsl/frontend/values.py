@@ -245,7 +245,7 @@ class Aggregate(_Base):
 
 
 class NewAggregate(_Base):
-    """The `self` of an aggregate's `runtime/check/run`: fields appear as they are assigned."""
+    """The `self` of an aggregate's `__init__`: fields appear as they are assigned."""
 
     cls: Any
     names: tuple[str, ...]

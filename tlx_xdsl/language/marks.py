@@ -100,7 +100,7 @@ def builtin_name(fn: object) -> str | None:
 def _aggregate(cls: T) -> T:
     """Let the instances of a class be values of kernels: a record of the fields that the class annotates.
 
-    The class has an `runtime/check/run` that assigns all fields, or gets one that takes them in order. Methods are jitted
+    The class has an `__init__` that assigns all fields, or gets one that takes them in order. Methods are jitted
     functions. Raises TypeError for a class without annotated fields.
     """
     fields: dict[str, Any] = {}

@@ -36,7 +36,7 @@ def builtin(namespace: str = "ttl") -> Callable[[F], F]:
 def kernel_object(cls: ClassT) -> ClassT:
     """Mark a class whose instances kernels make; outside of a kernel, making one raises a RuntimeError.
 
-    The signature is that of its `runtime/check/run`.
+    The signature is that of its `__init__`.
     """
     qualified = f"ttl.{cls.__name__}"
     setattr(cls, NAME, qualified)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tlx_xdsl.runtime.check.run.run import any_values
 
 import tlx_xdsl
 from tests.unit import volume
 from tests.unit.analysis.protocol.kernels import below_zero, by_thread, polls, ring, turns
 from tests.zoo.table import AREAS
 from tlx_xdsl.analysis.protocol.prove import prove
+from tlx_xdsl.runtime.check.run import any_values
 from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module, installed_profile
 from tlx_xdsl.runtime.simulate.interpret import source_of_kernel
 from tlx_xdsl.runtime.simulate.options import Options
