@@ -3,7 +3,7 @@
 from itertools import count
 from types import SimpleNamespace
 
-from tlx_xdsl.runtime.check.run import explore as check_explore
+from tlx_xdsl.runtime.check import explore as check_explore
 
 
 def tick(monkeypatch):
