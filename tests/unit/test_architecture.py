@@ -20,10 +20,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tlx_xdsl"
 
-LOWEST = {"errors", "lifeline", "progress", "targets", "terminal", "version"}
+LOWEST = {"element_types", "errors", "lifeline", "progress", "targets", "terminal", "version"}
 """What every package may import."""
 
 LAYERS = {
+    "element_types": -2,
     "errors": -2,
     "lifeline": -2,
     "progress": -2,
@@ -84,7 +85,17 @@ TRITON_ALLOWED = {"backend", "runtime", "compat", "torch"}
 MAKES_OPERATORS = {PACKAGE / "kernels" / "library.py"}
 """What is imported to have operators of torch made, and so imports torch."""
 
-WITHOUT_XDSL = {"errors", "lifeline", "targets", "version", "layouts", "numerics", "language", "backend"}
+WITHOUT_XDSL = {
+    "element_types",
+    "errors",
+    "lifeline",
+    "targets",
+    "version",
+    "layouts",
+    "numerics",
+    "language",
+    "backend",
+}
 """Packages in which no file imports xDSL."""
 
 ENTRY_WITHOUT_XDSL = WITHOUT_XDSL | {"runtime", "__init__"}

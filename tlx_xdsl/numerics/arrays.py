@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, cast
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.element_types import ElementType
+
 Array: TypeAlias = NDArray[Any]
 """A numpy array or scalar of any element type."""
+
+
+def numpy_type(element: ElementType) -> np.dtype[Any]:
+    """The numpy type that holds the elements of a type; bytes where no library has it."""
+    return np.dtype(getattr(ml_dtypes, element.numpy, element.numpy))
 
 
 def is_small_float(dtype: np.dtype[Any]) -> bool:
