@@ -9,8 +9,9 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
+from tlx_xdsl.element_types import BY_FORMAT
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.numerics.arrays import Array, is_float, truncate_tf32
+from tlx_xdsl.numerics.arrays import Array, is_float, numpy_type, truncate_tf32
 from tlx_xdsl.numerics.rounding import round_to
 
 
@@ -71,14 +72,6 @@ def nearest_tf32(values: Array) -> Array:
 
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
 """The values of the 16 codes."""
-_DTYPES: dict[ScaleDotElemType, Any] = {
-    ScaleDotElemType.E4M3: ml_dtypes.float8_e4m3fn,
-    ScaleDotElemType.E5M2: ml_dtypes.float8_e5m2,
-    ScaleDotElemType.E2M3: ml_dtypes.float6_e2m3fn,
-    ScaleDotElemType.E3M2: ml_dtypes.float6_e3m2fn,
-    ScaleDotElemType.BF16: ml_dtypes.bfloat16,
-    ScaleDotElemType.FP16: np.float16,
-}
 
 
 def unpack_e2m1(values: Array, axis: int) -> Array:
@@ -101,7 +94,7 @@ def decode(values: Array, kind: ScaleDotElemType, packed_axis: int) -> Array:
     """The numbers of an operand as f32; 4-bit ones are packed in pairs along an axis."""
     if kind is ScaleDotElemType.E2M1:
         return unpack_e2m1(values, packed_axis)
-    return (values if is_float(values.dtype) else values.view(_DTYPES[kind])).astype(np.float32)
+    return (values if is_float(values.dtype) else values.view(numpy_type(BY_FORMAT[kind.keyword]))).astype(np.float32)
 
 
 def multiply_scaled(
