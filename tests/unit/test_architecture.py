@@ -21,11 +21,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tlx_xdsl"
 
-LOWEST = {"aliases", "errors", "lifeline", "progress", "targets", "terminal", "version", "wings"}
+LOWEST = {"aliases", "element_types", "errors", "lifeline", "progress", "targets", "terminal", "version", "wings"}
 """What every package may import."""
 
 LAYERS = {
     "aliases": -2,
+    "element_types": -2,
     "errors": -2,
     "lifeline": -2,
     "progress": -2,
@@ -88,6 +89,7 @@ MAKES_OPERATORS = {PACKAGE / "kernels" / "library.py"}
 
 WITHOUT_XDSL = {
     "aliases",
+    "element_types",
     "errors",
     "lifeline",
     "targets",

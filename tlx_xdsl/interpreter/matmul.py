@@ -9,8 +9,9 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
+from tlx_xdsl.element_types import BY_FORMAT
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.numerics.arrays import Array, is_float
+from tlx_xdsl.numerics.arrays import Array, is_float, numpy_type
 from tlx_xdsl.numerics.matmul import decode_scales, unpack_e2m1
 from tlx_xdsl.numerics.rounding import nearest_tf32
 
@@ -42,21 +43,11 @@ def _nearest_bf16(values: Array) -> Array:
     return values.astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
-_DTYPES: dict[ScaleDotElemType, Any] = {
-    ScaleDotElemType.E4M3: ml_dtypes.float8_e4m3fn,
-    ScaleDotElemType.E5M2: ml_dtypes.float8_e5m2,
-    ScaleDotElemType.E2M3: ml_dtypes.float6_e2m3fn,
-    ScaleDotElemType.E3M2: ml_dtypes.float6_e3m2fn,
-    ScaleDotElemType.BF16: ml_dtypes.bfloat16,
-    ScaleDotElemType.FP16: np.float16,
-}
-
-
 def decode(values: Array, kind: ScaleDotElemType, packed_axis: int) -> Array:
     """The numbers of an operand as f32; 4-bit ones are packed in pairs along an axis."""
     if kind is ScaleDotElemType.E2M1:
         return unpack_e2m1(values, packed_axis)
-    return (values if is_float(values.dtype) else values.view(_DTYPES[kind])).astype(np.float32)
+    return (values if is_float(values.dtype) else values.view(numpy_type(BY_FORMAT[kind.keyword]))).astype(np.float32)
 
 
 _LEAST_GROUP = {False: 32, True: 16}

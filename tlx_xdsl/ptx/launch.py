@@ -277,12 +277,11 @@ def _bytes_of(value: Any, parameter: Parameter, address: int | None, name: str) 
             return scalar.tobytes()
         value = scalar.item()
     if isinstance(value, float):
-        floats: dict[int, Any] = {2: np.float16, 4: np.float32, 8: np.float64}
         if parameter.type == "bf16":
             return np.array(value, ml_dtypes.bfloat16).tobytes()
-        if parameter.size not in floats:
+        if parameter.size not in (2, 4, 8):
             raise InputTypeError(f"{name} must be an integer, found {value}")
-        return np.array(value, floats[parameter.size]).tobytes()
+        return np.array(value, f"f{parameter.size}").tobytes()
     if not isinstance(value, int):
         raise InputTypeError(f"{name} must be an array or a number, found {type(value).__name__}")
     bits = 8 * parameter.size

@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from tlx_xdsl.backend.occupancy import occupancy_of
+from tlx_xdsl.element_types import BY_SPELLING
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.runtime.driver.arguments import defaults_of
@@ -36,11 +37,6 @@ from tlx_xdsl.runtime.sweep.report import JobResult, SweepReport
 from tlx_xdsl.targets import target_named
 
 _BLOCK = re.compile(r"tensordesc<\w+\[([\d, ]+)\]")
-_TORCH = {
-    "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "fp16": "float16",
-    "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "fp8e4nv": "float8_e4m3fn", "fp8e5": "float8_e5m2",
-}  # fmt: skip
-"""The name of each element type in torch."""
 
 
 def bench(
@@ -197,7 +193,7 @@ class _Bench:
         if not isinstance(array, np.ndarray):
             return array.detach().clone().cuda()
         known = cast(Any, array)
-        dtype = getattr(self._torch, _TORCH[str(dtype_name(known.dtype))])
+        dtype = getattr(self._torch, str(BY_SPELLING[str(dtype_name(known.dtype))].library))
         flat = self._torch.from_numpy(np.frombuffer(known.tobytes(), np.uint8).copy())
         return flat.cuda().view(dtype).reshape(known.shape)
 
