@@ -14,6 +14,8 @@ from tlx_xdsl.tools.commands.array_checks import summary
 from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value, hint_of_signature
 from tlx_xdsl.tools.tlx import main
 
+pytestmark = pytest.mark.quick
+
 GEMM = f"{Path(__file__).parents[3] / 'examples' / 'hopper_gemm_ws.py'}:matmul"
 GEMM_ARGUMENTS = (
     *("--grid", "cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)", "--arg", "M=200", "--arg", "N=264", "--arg", "K=136"),

@@ -9,6 +9,8 @@ import pytest
 from tests.unit.cpu.codegen.native import Guarded, compiled_buffers
 from tlx_xdsl.errors import CompilationError
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(3)
 
 

@@ -1,10 +1,13 @@
 """What is said of an answer to an exercise: numbers that differ, and what the interpreter reports."""
 
 import numpy as np
+import pytest
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
 from tlx_xdsl.runtime.answers import difference, judged
+
+pytestmark = pytest.mark.quick
 
 
 @tlx_xdsl.jit

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[4]
 
 

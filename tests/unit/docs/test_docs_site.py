@@ -21,7 +21,7 @@ from docs.site.docstrings import as_markdown, doc_of, field_docs
 from tlx_xdsl.dialects.registry import OURS
 from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES, current_name
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LANGUAGES = [(tl, language.TL_TOPICS), (tlx, language.TLX_TOPICS)]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tlx_xdsl.tools.tlx import main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()
 
 
