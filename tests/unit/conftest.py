@@ -107,7 +107,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Sum up the seconds of each package and the reasons of skips; what failed comes last."""
     reports = [each for some in terminalreporter.stats.values() for each in some if hasattr(each, "duration")]
-    terminalreporter.section("seconds of the unit tests")
+    if reports:
+        terminalreporter.section("seconds of the unit tests")
     for line in seconds.table(seconds.of_pytest((report.nodeid, report.duration) for report in reports)):
         terminalreporter.line(line)
     reasons = Counter(_reason(report.longrepr) for report in terminalreporter.stats.get("skipped", ()))
