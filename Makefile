@@ -106,7 +106,7 @@ docs-serve: setup ## Show the site at http://127.0.0.1:8000 while you write
 	$(BIN)/python -m mkdocs serve
 
 table: $(TRITON_VERSIONS:%=setup-triton-%) ## Compile all kernels for all targets on every Triton; writes docs/compile-table.md
-	.venv-$(lastword $(TRITON_VERSIONS))/bin/python benchmarks/compile_table.py \
+	.venv-$(lastword $(TRITON_VERSIONS))/bin/python benchmarks/compile/table.py \
 		$(TRITON_VERSIONS:%=--python .venv-%/bin/python) --write docs/compile-table.md
 
 setup-triton-%:
@@ -116,29 +116,29 @@ size: ## Count the lines and tokens of each package (variable: AGAINST, a revisi
 	$(PYTHON) benchmarks/size.py $(AGAINST:%=--against %)
 
 bench: setup ## Measure how long compiling and interpreting take
-	$(BIN)/python benchmarks/compile_time.py
-	$(BIN)/python benchmarks/parallel_compile.py
-	$(BIN)/python benchmarks/cached_launch.py
-	$(BIN)/python benchmarks/sweep.py
-	$(BIN)/python benchmarks/attention_compile.py
-	$(BIN)/python benchmarks/buffer_regions.py
-	$(BIN)/python benchmarks/linalg.py
-	$(BIN)/python benchmarks/frontend_time.py
-	$(BIN)/python benchmarks/storage_alias.py
-	$(BIN)/python benchmarks/program_address.py
-	$(BIN)/python benchmarks/interpreter.py
-	$(BIN)/python benchmarks/cpu.py
-	$(BIN)/python benchmarks/ttl.py
+	$(BIN)/python benchmarks/compile/stages.py
+	$(BIN)/python benchmarks/compile/parallel.py
+	$(BIN)/python benchmarks/compile/cached_launch.py
+	$(BIN)/python benchmarks/compile/sweep.py
+	$(BIN)/python benchmarks/attention/compile.py
+	$(BIN)/python benchmarks/compile/buffer_regions.py
+	$(BIN)/python benchmarks/cpu/linalg.py
+	$(BIN)/python benchmarks/compile/frontend.py
+	$(BIN)/python benchmarks/compile/storage_alias.py
+	$(BIN)/python benchmarks/compile/program_address.py
+	$(BIN)/python benchmarks/interpreter/speed.py
+	$(BIN)/python benchmarks/cpu/run.py
+	$(BIN)/python benchmarks/compile/ttl.py
 
 bench-cpu: setup ## Measure kernels on this CPU against their rivals; writes the figures of docs/cpu.md (with torch and torch-mlir where installed)
-	$(BIN)/python benchmarks/cpu.py --write $(BENCH_ARGS)
+	$(BIN)/python benchmarks/cpu/run.py --write $(BENCH_ARGS)
 
 bench-gpu: setup ## Measure launches, and our kernels against their rivals; writes docs/performance.md (needs a Hopper GPU and torch)
-	$(BIN)/python benchmarks/gpu_launch.py
-	$(BIN)/python benchmarks/gpu_kernels.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/gpu/launch.py
+	$(BIN)/python benchmarks/gpu/kernels.py $(BENCH_ARGS)
 
 bench-gemm: setup ## Measure GEMMs of many shapes, in 8 bits, in groups, with epilogues, and calls; figures into build/gemm (needs a Hopper GPU and torch)
-	$(BIN)/python benchmarks/gemm_report.py --out build/gemm $(BENCH_ARGS)
+	$(BIN)/python benchmarks/gemm/report.py --out build/gemm $(BENCH_ARGS)
 
 $(VENV)/.installed-release: pyproject.toml | setup
 	@$(call ticking,$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -e '.[release]')

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlx_xdsl.tools.tlx import COMMANDS
-from tlx_xdsl.transforms.registry import ALL_PASSES
+from tlx_xdsl.transforms.registry import all_passes
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tlx_xdsl"
@@ -146,13 +146,13 @@ def _operation_groups() -> Iterator[Feature]:
 
 def _passes() -> Iterator[Feature]:
     for name in sorted(set(pass_names().values())):
-        yield Feature(name, "", (), ALL_PASSES[name]().__name__)
+        yield Feature(name, "", (), all_passes()[name]().__name__)
 
 
 @functools.cache
 def pass_names() -> dict[str, str]:
     """Return the name of each pass by all of its names, older ones among them."""
-    classes = {name: load() for name, load in ALL_PASSES.items()}
+    classes = {name: load() for name, load in all_passes().items()}
     names = {cls: name for name, cls in classes.items()}
     # The class of an alias is made of that of the pass.
     return {name: names.get(cls.__bases__[0], name) for name, cls in classes.items()}

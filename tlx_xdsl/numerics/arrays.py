@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -9,6 +10,13 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 """A numpy array or scalar of any element type."""
+
+Unary: TypeAlias = Callable[[Array], Any]
+"""A function of one array."""
+Binary: TypeAlias = Callable[[Array, Array], Any]
+"""A function of two."""
+Ternary: TypeAlias = Callable[[Array, Array, Array], Any]
+"""A function of three."""
 
 
 def is_small_float(dtype: np.dtype[Any]) -> bool:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import InputError, InputTypeError
-from tlx_xdsl.interpreter.arguments import addresses_of, reach
-from tlx_xdsl.interpreter.blas import one_thread
+from tlx_xdsl.numerics.blas import one_thread
+from tlx_xdsl.numerics.host_arrays import addresses_of, reach
 from tlx_xdsl.ptx.machine import Limits, Machine
 from tlx_xdsl.ptx.memory.global_memory import GlobalMemory
 from tlx_xdsl.ptx.memory.tensor_map import TENSOR_MAP_BYTES, TensorMap, encode

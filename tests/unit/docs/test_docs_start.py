@@ -14,7 +14,7 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.unit.docs.documents import ROOT, blocks, consoles, printed, shows, stable
 from tests.versions import NEWEST, why_not_installed
-from tlx_xdsl.dialects.registry import OURS
+from tlx_xdsl.dialects.registry import our_dialects
 from tlx_xdsl.runtime.driver.defaults import OPTIONS
 from tlx_xdsl.tools.commands.compile import add_arguments
 from tlx_xdsl.tools.tlx import main
@@ -146,7 +146,7 @@ def meta_s_names() -> list[tuple[list[str], str]]:
 
 
 def test_every_name_of_the_table_exists():
-    operations = {op.name for load in OURS.values() for op in load().operations}
+    operations = {op.name for load in our_dialects().values() for op in load().operations}
     for names, becomes in meta_s_names():
         assert set(names) <= set(tlx.__all__), names
         assert set(re.findall(r"`(tt(?:ng|g)?\.\w+)`", becomes)) <= operations, becomes

@@ -18,12 +18,12 @@ import numpy as np
 
 from tlx_xdsl.cpu.runtime.arguments import MISSING, Rule, annotated_type, flat_types, read_constant, reader_of, split
 from tlx_xdsl.cpu.runtime.build import CpuSpecialization, load_program, object_key
-from tlx_xdsl.cpu.runtime.options import CpuOptions, cpu_options
 from tlx_xdsl.cpu.runtime.packing import Packer
 from tlx_xdsl.cpu.runtime.program import Program
 from tlx_xdsl.errors import InputError, InputOverflowError, InputTypeError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.runtime.driver.fingerprint import GlobalValues, kernel_fingerprint
+from tlx_xdsl.runtime.host.options import CpuOptions, cpu_options
 
 Grid: TypeAlias = "int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]"
 """Programs along x, y and z, or a function that computes them from the kernel's arguments by name."""

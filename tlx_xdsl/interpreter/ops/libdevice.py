@@ -14,9 +14,8 @@ from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.interpreter.faults import Unsupported, fault_at
-from tlx_xdsl.interpreter.libdevice_integers import BITS, INTEGERS, Builder
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.planner import Planner
 from tlx_xdsl.interpreter.registry import Binary, Kind, Run, Unary, structured
 from tlx_xdsl.numerics import special_functions as special
 from tlx_xdsl.numerics.arrays import Array
@@ -29,6 +28,7 @@ from tlx_xdsl.numerics.directed_rounding import (
     to_integer,
     to_narrower,
 )
+from tlx_xdsl.numerics.libdevice_integers import BITS, INTEGERS, Builder
 
 _Function = Callable[..., Any]
 

@@ -13,7 +13,7 @@ from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_ROWS
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.addresses import Address, bytes_view
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.matmul import multiply, scaled_operand
+from tlx_xdsl.interpreter.matmul import scaled_operand
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, acts
 from tlx_xdsl.interpreter.ops.ptx_cluster import barrier_view
@@ -30,6 +30,7 @@ from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction
 from tlx_xdsl.interpreter.registry import Coroutine
 from tlx_xdsl.layouts.matrix_descriptors import element_bytes, scale_line_bytes
 from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.matmul import multiply
 
 
 @dataclass(frozen=True)

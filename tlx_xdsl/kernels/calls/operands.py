@@ -262,8 +262,3 @@ def unit_of(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> int:
     """UNIT where rows are multiples of it long and apart, and all begin at multiples of 16 bytes; else 1."""
     are_multiples = all(each.columns % UNIT == 0 and each.distance % UNIT == 0 for each in rows)
     return UNIT if are_multiples and all(map(is_aligned, operands)) else 1
-
-
-def warps_for(block: int) -> int:
-    """Warps for a block of so many elements: 8 elements for a thread, 1 to 32 warps."""
-    return min(max(block // 256, 1), 32)

@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.interpreter.matmul import E2M1
+from tlx_xdsl.numerics.matmul import E2M1
 from tlx_xdsl.ptx.arithmetic.products import multiply
 from tlx_xdsl.ptx.cohort import Cohort
 from tlx_xdsl.ptx.memory.descriptors import UNIT, of_tcgen05, units

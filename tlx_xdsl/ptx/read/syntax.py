@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 SIZES = {
@@ -185,8 +185,3 @@ class Module:
     def line_text(self, line: int) -> str | None:
         """Return the text of a line."""
         return self.lines[line - 1] if 1 <= line <= len(self.lines) else None
-
-
-def with_operands(instruction: Instruction, operands: tuple[Operand, ...]) -> Instruction:
-    """The same instruction on other operands."""
-    return replace(instruction, operands=operands)

@@ -178,7 +178,7 @@ def _array(name: str, tensor: Any) -> NDArray[Any]:
     array: NDArray[Any] = np.asarray(_Memory(tensor, interface)).view(dtype)
     if not array.size or not callable(getattr(tensor, "untyped_storage", None)):
         return array
-    # A view's array is one of the whole memory: TMA may write what follows the view (`interpreter/arguments.py`).
+    # A view's array is one of the whole memory: TMA may write what follows the view (`numerics/host_arrays.py`).
     storage = tensor.untyped_storage()
     start, count = int(storage.data_ptr()), int(storage.nbytes())
     flat: dict[str, Any] = {"version": 3, "data": (start, False), "shape": (count,), "typestr": "|u1"}

@@ -27,9 +27,9 @@ from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name
 from tlx_xdsl.runtime.measure.estimate import estimated
 from tlx_xdsl.runtime.measure.gpu_clock import timed_launches
-from tlx_xdsl.runtime.measure.profile import launch_work
 from tlx_xdsl.runtime.measure.reference_check import Reference, difference, expected_of, poison
 from tlx_xdsl.runtime.measure.speeds import Speed, SpeedReport
+from tlx_xdsl.runtime.profile import launch_work
 from tlx_xdsl.runtime.simulate.interpret import Grid, grid_of
 from tlx_xdsl.runtime.sweep.jobs import Job
 from tlx_xdsl.runtime.sweep.report import JobResult, SweepReport
