@@ -34,7 +34,7 @@ TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-filecheck test-unit test-backend test-all lint format typecheck hooks
+.PHONY: help setup demo test test-quick test-filecheck test-unit test-backend test-all lint format typecheck hooks
 .PHONY: docs docs-serve size bench bench-cpu bench-gpu bench-gemm table packages release clean distclean
 
 help: ## List the targets
@@ -59,11 +59,16 @@ demo: ## Compile the Hopper GEMM to PTX and cubin in build/ and print the report
 	@$(call ticking,$(BIN)/tlx compile examples/hopper_gemm_ws.py:matmul --target sm_90a -o build/)
 
 test: test-filecheck test-unit ## All tests that need no GPU: what CI runs
+	@$(BIN)/python -m tests.seconds build/filecheck.json
+
+test-quick: test-filecheck ## The lit tests and the heart of each package: at most 4 minutes on 2 cores
+	$(PYTEST) -m quick tests/unit
 
 test-filecheck: setup ## The lit tests in tests/filecheck (variable: LIT_ARGS)
-	$(BIN)/lit -sv $(LIT_ARGS) tests/filecheck
+	@mkdir -p build
+	$(BIN)/lit -sv --output build/filecheck.json $(LIT_ARGS) tests/filecheck
 
-test-unit: setup ## The pytest tests in tests/unit (variables: PYTEST_ARGS, WORKERS)
+test-unit: setup ## The pytest tests; of one package with PYTEST_ARGS=tests/unit/layouts (variable: WORKERS)
 	$(PYTEST) $(PYTEST_ARGS)
 
 test-backend: setup ## Only the tests that run stock Triton, as in `make test-backend TRITON_VERSION=3.6.0`

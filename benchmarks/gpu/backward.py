@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from benchmarks.gpu.cases import OURS, Case, Family, Launch, Run
 from tests.unit.kernels import gpu_checks
-from tests.unit.kernels.attention import gpu_checks_backward
+from tests.unit.kernels.attention.backward import gpu_checks_backward
 from tests.unit.kernels.gpu_checks import AttentionShape, Check
 from tlx_xdsl.kernels.attention.backward.config import choose_config, is_wide
 

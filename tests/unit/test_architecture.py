@@ -13,10 +13,15 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+
+from benchmarks.size import BUDGETS, FULLEST, UNGROUPED
+
+pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tlx_xdsl"
@@ -429,3 +434,24 @@ def test_every_python_file_says_what_it_is():
         if path.suffix == ".py" and not ast.get_docstring(parsed(path))
     ]
     assert silent == []
+
+
+def full_folders(names: Iterable[str]) -> dict[str, int]:
+    """Return the folders of the package, its tests and its benchmarks with more files than a reader takes in."""
+    counts = Counter(
+        name.rpartition("/")[0] for name in names if name.startswith(("tlx_xdsl/", "tests/", "benchmarks/"))
+    )
+    return {folder: count for folder, count in counts.items() if count > BUDGETS[FULLEST]}
+
+
+def test_no_folder_holds_more_files_than_a_reader_takes_in():
+    names = [path.relative_to(ROOT).as_posix() for path in repository_files()]
+    allowed = {f"tlx_xdsl/{name}" for name in UNGROUPED}
+    assert {folder: count for folder, count in full_folders(names).items() if folder not in allowed} == {}
+    assert allowed <= full_folders(names).keys(), "these folders are no longer full: delete their exception"
+
+
+def test_a_full_folder_is_found():
+    names = [f"{folder}/{number}.py" for folder in ("tests/a", "tests/a/b", "docs") for number in range(30)]
+    assert full_folders(names) == {}
+    assert full_folders([*names, "tests/a/b/30.json", "docs/30.md"]) == {"tests/a/b": 31}

@@ -17,6 +17,8 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.transforms.nvidia.check_target import CheckTargetPass
 
+pytestmark = pytest.mark.quick
+
 TEXTS = Path(__file__).parents[2] / "filecheck" / "dialects"
 FILES = ("tt_ops", "ttg_ops", "ttng_ops", "ttng_cluster_ops", "tlx_ops", "other_ops", "older_spellings")
 """The texts that hold every operation of the dialects."""

@@ -11,6 +11,8 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import FIRST_VERSION, LAST_VERSION, PROFILES, profile_for
 
+pytestmark = pytest.mark.quick
+
 STOCK_DIALECTS = ("tt", "ttg", "ttng")
 
 

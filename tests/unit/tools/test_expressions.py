@@ -8,6 +8,8 @@ import pytest
 from tlx_xdsl import CompilationError
 from tlx_xdsl.tools.launch_line.expressions import evaluate, grid_sizes
 
+pytestmark = pytest.mark.quick
+
 NAMES = {"M": 300, "BLOCK": 64, "x": np.arange(6.0).reshape(2, 3)}
 
 

@@ -9,6 +9,8 @@ import pytest
 from tlx_xdsl.tools.opt.main import main
 from tlx_xdsl.transforms.registry import all_passes
 
+pytestmark = pytest.mark.quick
+
 MODULE = "builtin.module {\n  tt.func public @k(%x: i32) {\n    %0 = arith.addi %x, %x : i32\n    tt.return\n  }\n}\n"
 
 

@@ -17,6 +17,8 @@ from tlx_xdsl.runtime.simulate.interpret import source_of_kernel
 from tlx_xdsl.runtime.simulate.options import Options
 from tlx_xdsl.tools.launch_line.loading import load_kernel
 
+pytestmark = pytest.mark.quick
+
 EXAMPLES = Path(__file__).parents[4] / "examples"
 # pyright: basic
 

@@ -11,6 +11,8 @@ from tlx_xdsl.cpu.codegen.compile import lowered
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.parser import parse_module
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(3)
 
 

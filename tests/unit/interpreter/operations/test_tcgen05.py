@@ -13,6 +13,8 @@ from tlx_xdsl.interpreter.faults import Deadlock, Fault
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.numerics.matmul import decode_scales, unpack_e2m1
 
+pytestmark = pytest.mark.quick
+
 BLACKWELL = {"target": "sm_100a", "jobs": 1}
 
 

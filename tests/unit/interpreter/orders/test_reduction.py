@@ -8,6 +8,8 @@ import pytest
 from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.interpreter.touches import READ, UPDATE, Touch, depend
 
+pytestmark = pytest.mark.quick
+
 # covers: tlx check
 
 # pyright: basic

@@ -20,6 +20,8 @@ from tlx_xdsl.runtime.bundle.manifest import MANIFEST, read_manifest
 from tlx_xdsl.runtime.bundle.write import write_files
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[4]
 
 ARGUMENTS = (("x", "*fp16:16"), ("n", "i32"), ("scale", "fp32"))

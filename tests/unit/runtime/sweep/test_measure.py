@@ -11,6 +11,8 @@ import pytest
 
 from benchmarks.gpu import measure
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[4]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tests.unit.documents import ROOT, blocks, consoles, printed, shows, stable
+from tests.unit.docs.documents import ROOT, blocks, consoles, printed, shows, stable
 from tests.versions import NEWEST, why_not_installed
 from tlx_xdsl.dialects.registry import our_dialects
 from tlx_xdsl.runtime.driver.defaults import OPTIONS

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.unit import volume
-from tests.unit.kernels.attention.test_attention_decode import expected, in_pages, random
+from tests.unit.kernels.attention.decode.test_attention_decode import expected, in_pages, random
 from tests.unit.kernels.gemm.test_compiled import compiled
 from tests.unit.kernels.references import DTYPES, TOLERANCE, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES

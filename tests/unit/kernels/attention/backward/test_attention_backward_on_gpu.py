@@ -10,7 +10,7 @@ pytestmark = pytest.mark.gpu
 
 torch = pytest.importorskip("torch")
 gpu_checks = pytest.importorskip("tests.unit.kernels.gpu_checks")
-backward = pytest.importorskip("tests.unit.kernels.attention.gpu_checks_backward")
+backward = pytest.importorskip("tests.unit.kernels.attention.backward.gpu_checks_backward")
 
 # Makes the operators.
 pytest.importorskip("tlx_xdsl.kernels.library")

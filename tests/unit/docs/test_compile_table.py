@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.compile import table as compile_table
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_page_lists_exactly_the_kernels_that_there_are():

@@ -10,7 +10,13 @@ pytest.importorskip("triton")
 # Makes the operators.
 pytest.importorskip("tlx_xdsl.kernels.library")
 
-from tests.unit.kernels.attention.gpu_checks_attention_fp8 import CASES, LIMIT, check_attention_fp8, inputs, reference  # noqa: E402
+from tests.unit.kernels.attention.fp8.gpu_checks_attention_fp8 import (  # noqa: E402
+    CASES,
+    LIMIT,
+    check_attention_fp8,
+    inputs,
+    reference,
+)
 from tests.unit.kernels.gpu_checks import relative_error  # noqa: E402
 from tlx_xdsl.kernels.attention import attention_forward  # noqa: E402
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.documents import blocks
+from tests.unit.docs.documents import blocks
 
 pytest.importorskip("marimo", reason="the puzzles are marimo notebooks")
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "notebooks" / "puzzles"
 PUZZLES = {
     "01_add": ("add", "load out of bounds"),

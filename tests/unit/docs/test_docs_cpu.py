@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tlx_xdsl
-from tests.unit.documents import blocks
+from tests.unit.docs.documents import blocks
 
 EXAMPLES = {document: blocks(document, "python")[at] for document, at in (("docs/cpu.md", 0), ("README.md", 1))}
 

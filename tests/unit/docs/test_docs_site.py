@@ -21,7 +21,7 @@ from docs.site.docstrings import as_markdown, doc_of, field_docs
 from tlx_xdsl.dialects.registry import our_dialects
 from tlx_xdsl.transforms.registry import OVERRIDES, all_passes, current_name
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LANGUAGES = [(tl, language.TL_TOPICS), (tlx, language.TLX_TOPICS)]
 
 

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 # Makes the operators; without torch there is nothing to import.
 pytest.importorskip("tlx_xdsl.kernels.library")
-decode_on_gpu = pytest.importorskip("tests.unit.kernels.attention.test_attention_decode_on_gpu")
+decode_on_gpu = pytest.importorskip("tests.unit.kernels.attention.decode.test_attention_decode_on_gpu")
 LIMIT, exact, in_pages, random = (getattr(decode_on_gpu, each) for each in ("LIMIT", "exact", "in_pages", "random"))
 
 SCALE = 576**-0.5

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.unit import volume
-from tests.unit.kernels.attention.test_attention_backward import gradients, run
+from tests.unit.kernels.attention.backward.test_attention_backward import gradients, run
 from tests.unit.kernels.references import TOLERANCE, heads, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.kernels.attention.backward import attention_backward

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.documents import ROOT, blocks, changed, consoles, printed, shows, stable
+from tests.unit.docs.documents import ROOT, blocks, changed, consoles, printed, shows, stable
 from tlx_xdsl.interpreter.faults import Deadlock
 from tlx_xdsl.tools.tlx import main
 

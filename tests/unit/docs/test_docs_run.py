@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.documents import ROOT, blocks, consoles, printed, shows, stable
+from tests.unit.docs.documents import ROOT, blocks, consoles, printed, shows, stable
 from tests.versions import NEWEST, why_not_installed
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import PROFILES

@@ -12,7 +12,7 @@ import tlx_xdsl.backend
 
 pytest.importorskip("marimo", reason="the notebooks need marimo")
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
 

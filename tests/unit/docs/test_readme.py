@@ -7,7 +7,7 @@ import pytest
 
 from tlx_xdsl.tools.tlx import main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()
 
 
@@ -52,3 +52,17 @@ def test_the_named_files_and_targets_exist():
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"make ([\w-]+)", README):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+def test_the_pages_name_files_that_exist(page: str):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = set(re.findall(r"(?<![\w/.-])((?:tests/\w+|tlx_xdsl|benchmarks|release)/[\w./]*\w)", text))
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+
+
+def test_the_commands_of_contributors_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    for page in ("CONTRIBUTING.md", "docs/testing.md"):
+        for target in re.findall(r"^make ([\w-]+)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), (page, target)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tlx_xdsl.tools.tlx import main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def blocks(document: str, language: str) -> list[str]:
