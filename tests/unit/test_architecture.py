@@ -28,6 +28,7 @@ LAYERS = {
     "lifeline": -2,
     "progress": -2,
     "terminal": -2,
+    "grid": -1,
     "targets": -1,
     "version": -1,
     "layouts": 0,
@@ -84,7 +85,7 @@ TRITON_ALLOWED = {"backend", "runtime", "compat", "torch"}
 MAKES_OPERATORS = {PACKAGE / "kernels" / "library.py"}
 """What is imported to have operators of torch made, and so imports torch."""
 
-WITHOUT_XDSL = {"errors", "lifeline", "targets", "version", "layouts", "numerics", "language", "backend"}
+WITHOUT_XDSL = {"errors", "grid", "lifeline", "targets", "version", "layouts", "numerics", "language", "backend"}
 """Packages in which no file imports xDSL."""
 
 ENTRY_WITHOUT_XDSL = WITHOUT_XDSL | {"runtime", "__init__"}

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec, TypeVar, overload
 
     from tlx_xdsl.frontend.python.signature import Signature
+    from tlx_xdsl.grid import Grid
     from tlx_xdsl.interpreter.orders.reduction import Orders
     from tlx_xdsl.runtime.check.report import Report
     from tlx_xdsl.runtime.driver.compilation import CompiledText
     from tlx_xdsl.runtime.kernel_call import Launch
     from tlx_xdsl.runtime.measure.profile_report import Profile
-    from tlx_xdsl.runtime.simulate.interpret import Grid, Interpretation
+    from tlx_xdsl.runtime.simulate.interpret import Interpretation
 
     Rest = ParamSpec("Rest")
     Result = TypeVar("Result")

@@ -13,7 +13,8 @@ from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.kernel_call import P, R
 
 if TYPE_CHECKING:
-    from tlx_xdsl.cpu.runtime.launch import CpuLauncher, Grid
+    from tlx_xdsl.cpu.runtime.launch import CpuLauncher
+    from tlx_xdsl.grid import Grid
     from tlx_xdsl.runtime.kernel_call import Launch
 
 

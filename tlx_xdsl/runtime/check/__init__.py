@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.runtime.check.explore import Limits, explore
 from tlx_xdsl.runtime.check.options import SECONDS, SMALL, STAGES
 from tlx_xdsl.runtime.check.proof import with_proofs
@@ -24,10 +25,8 @@ from tlx_xdsl.runtime.driver.arguments import split_options
 from tlx_xdsl.runtime.driver.host_values import flattened, is_constant, is_descriptor, signature_of
 from tlx_xdsl.runtime.simulate.interpret import (
     Change,
-    Grid,
     Interpretation,
     defaults_of,
-    grid_of,
     interpret_source,
     module_of,
     source_of_kernel,

@@ -92,11 +92,8 @@ def launch_of(args: argparse.Namespace, function: tt.FuncOp, constants: Mapping[
     for name, text in assignments(args.shape, "--shape").items():
         _check_name("--shape", name, types)
         shapes[name] = _sizes(name, text, types[name], {**constants, **numbers})
-    grid = () if args.grid is None else grid_sizes(args.grid, {**constants, **numbers})
-    if any(size < 1 for size in grid):
-        raise CompilationError(f"--grid: expected numbers of programs of at least 1, found '{args.grid}'")
-    x, y, z = (*grid, 1, 1, 1)[:3]
-    return Launch((x, y, z), numbers, shapes)
+    grid = (1, 1, 1) if args.grid is None else grid_sizes(args.grid, {**constants, **numbers}, least=1)
+    return Launch(grid, numbers, shapes)
 
 
 def _check_name(option: str, name: str, types: Mapping[str, Any]) -> None:

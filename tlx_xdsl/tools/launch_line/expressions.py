@@ -20,6 +20,7 @@ import numpy as np
 
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
+from tlx_xdsl.grid import sizes_of
 
 _LONGEST = 4096
 """Characters of an expression."""
@@ -94,16 +95,12 @@ def evaluate(option: str, text: str, names: Mapping[str, Any]) -> Any:
         raise CompilationError(f"{option}: '{text}' can't be computed: {reason}") from error
 
 
-def grid_sizes(text: str, names: Mapping[str, Any]) -> tuple[int, ...]:
+def grid_sizes(text: str, names: Mapping[str, Any], least: int = 0) -> tuple[int, int, int]:
     """The numbers of programs that `--grid` spells: one to three expressions over these names.
 
-    Raises CompilationError for anything else.
+    Raises CompilationError for an expression that has no value, InputError for one that is no grid.
     """
-    found = evaluate("--grid", text, names)
-    sizes = cast(tuple[Any, ...], found if isinstance(found, tuple) else (found,))
-    if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int | np.integer) for size in sizes):
-        raise CompilationError(f"--grid: expected one to three numbers of programs, found '{text}'")
-    return tuple(int(size) for size in sizes)
+    return sizes_of(evaluate("--grid", text, names), least=least, of="--grid: ")
 
 
 class _Evaluation:
