@@ -11,8 +11,8 @@ from tlx_xdsl.decompile.module import python_of
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.steps import step_after_frontend
 from tlx_xdsl.tools.files import write_text
-from tlx_xdsl.tools.launch_line.kernel_options import load
 from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, load_ir
+from tlx_xdsl.tools.launch_line.request import read
 
 
 def run(args: argparse.Namespace) -> None:
@@ -34,6 +34,6 @@ def _module(args: argparse.Namespace) -> ModuleOp:
                 "--stage is for kernels, IR in a file is at a stage already", SourceLocation(args.kernel, 0)
             )
         return load_ir(args.kernel)
-    kernel, _, specialization = load(args)
-    step = step_after_frontend(kernel, specialization)
+    request = read(args)
+    step = step_after_frontend(request.kernel, request.specialization)
     return (step.finish() if args.stage is None else step.to(args.stage)).module()

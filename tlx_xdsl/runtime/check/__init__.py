@@ -16,7 +16,6 @@ from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.runtime.check.explore import Limits, explore
-from tlx_xdsl.runtime.check.options import SECONDS, SMALL, STAGES
 from tlx_xdsl.runtime.check.proof import with_proofs
 from tlx_xdsl.runtime.check.report import Finding, Report
 from tlx_xdsl.runtime.check.sizes import Launchable, Scope, Sizes, combinations, small_values, values_of
@@ -31,7 +30,7 @@ from tlx_xdsl.runtime.simulate.interpret import (
     module_of,
     source_of_kernel,
 )
-from tlx_xdsl.runtime.simulate.options import FRONTEND, Options, known_options
+from tlx_xdsl.runtime.simulate.options import FRONTEND, SECONDS, SMALL, STAGES, Options, known_options
 from tlx_xdsl.runtime.simulate.wrapping import facts_of, ragged_remark, wrap_remark
 
 _OPTIONS = {field.name for field in fields(Options)} - {"stage", "schedule", "seed", "order", "trace"}

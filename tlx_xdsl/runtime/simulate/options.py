@@ -1,4 +1,4 @@
-"""Options of a run in the interpreter."""
+"""Options of a run in the interpreter, and defaults of `tlx check`, which makes many."""
 
 from __future__ import annotations
 
@@ -25,6 +25,19 @@ UNLAUNCHABLE = ("warn", "error")
 
 TENSOR_CORE_ORDERS = ("ptx", "issue")
 """Orders of the operations that one task issues to a tensor core of Blackwell."""
+
+SECONDS = 10.0
+"""Time of `tlx check` for all sizes and orders, by default."""
+
+STAGES = (FRONTEND, TTGIR)
+"""What `tlx check` runs: what the frontend makes, where lines are closest to the source, and what stock Triton gets."""
+
+MINIMIZE_SECONDS = 2.0
+"""Time of `tlx minimize-sync` for the orders without each operation. All sizes are run once at each stage, whatever
+that takes."""
+
+SMALL = "small"
+"""In the place of a size's values: those at which rings of buffers go wrong (`runtime.check.sizes.small_values`)."""
 
 
 @dataclass(frozen=True)

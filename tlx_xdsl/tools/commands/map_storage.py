@@ -17,6 +17,7 @@ from tlx_xdsl.targets import target_named
 from tlx_xdsl.tools.commands.storage_map_text import map_as_json, map_as_text
 from tlx_xdsl.tools.files import write_text
 from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, frontend_of, load_ir
+from tlx_xdsl.tools.launch_line.request import read
 
 
 def run(args: argparse.Namespace) -> None:
@@ -37,8 +38,8 @@ def _module(args: argparse.Namespace) -> tuple[ModuleOp, int | None]:
     """The module to map, and the compute capability that the command line asks for."""
     if Path(args.kernel).suffix in MLIR_SUFFIXES:
         return load_ir(args.kernel), None if args.target is None else target_named(args.target).capability
-    module, specialization = frontend_of(args)
-    return module, target_named(specialization.target).capability
+    request = read(args)
+    return frontend_of(request), target_named(request.specialization.target).capability
 
 
 def _render(maps: list[StorageMap], format_: str) -> str:

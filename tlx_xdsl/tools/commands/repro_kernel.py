@@ -8,8 +8,8 @@ from pathlib import Path
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.repro import Failing, find_failure, write
 from tlx_xdsl.runtime.simulate.options import Options
-from tlx_xdsl.tools.launch_line.kernel_options import load
-from tlx_xdsl.tools.launch_line.launches import read_kernel
+from tlx_xdsl.tools.launch_line.launches import launch_at
+from tlx_xdsl.tools.launch_line.request import read
 
 
 def run(args: argparse.Namespace) -> int:
@@ -17,14 +17,13 @@ def run(args: argparse.Namespace) -> int:
 
     Raises CompilationError where nothing fails, and for a command line that does not fit the kernel.
     """
-    kernel, options, specialization = load(args)
-    tries = [Failing(kernel.source, specialization, options["num_stages"])]
+    request = read(args)
+    kernel = request.source, request.specialization, request.options["num_stages"]
+    tries = [Failing(*kernel)]
     if args.grid is not None:
-        launch = read_kernel(args)
-        settings = Options(**launch.launch, stage=args.stage, schedule=args.schedule, seed=args.seed)
-        tries.insert(0, Failing(
-            kernel.source, specialization, options["num_stages"], launch.grid, launch.arguments, settings, launch.types
-        ))  # fmt: skip
+        launch = launch_at(request, request.sizes)
+        settings = Options(**launch.options, stage=args.stage, schedule=args.schedule, seed=args.seed)
+        tries.insert(0, Failing(*kernel, launch.grid, launch.arguments, settings, launch.types))
     for what in tries:
         failure = find_failure(what)
         if failure is not None:
@@ -32,4 +31,4 @@ def run(args: argparse.Namespace) -> int:
             print(f"{failure.error}\nreproducer of the step '{failure.step}': python {script}")
             return 0
     done = "compiles" if args.grid is None else "runs and compiles"
-    raise CompilationError(f"'{kernel.source.name}' {done}: there is nothing to reproduce")
+    raise CompilationError(f"'{request.source.name}' {done}: there is nothing to reproduce")

@@ -7,7 +7,7 @@ from typing import Any
 
 from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, POLICIES
 from tlx_xdsl.runtime.simulate.options import TENSOR_CORE_ORDERS, UNLAUNCHABLE, UNWRITTEN
-from tlx_xdsl.tools.launch_line.launch_arguments import VALUES, add_launch_arguments
+from tlx_xdsl.tools.launch_line.kernel_options import VALUES, add_launch_arguments
 
 _EPILOG = f"""\
 {VALUES}
