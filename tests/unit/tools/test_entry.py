@@ -9,7 +9,7 @@ import pytest
 
 from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.tools.entry import exit_status
-from tlx_xdsl.tools.files import write_file
+from tlx_xdsl.tools.output import write_file
 from tlx_xdsl.tools.tlx import main
 
 

@@ -18,6 +18,7 @@ from tlx_xdsl.tools.commands import compile as compile_command
 from tlx_xdsl.tools.commands.explain_passes import diff
 from tlx_xdsl.tools.commands.layout_report import layout_section, why
 from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 from tlx_xdsl.tools.tlx import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -126,7 +127,7 @@ def attention() -> tuple[ModuleOp, ModuleOp]:
     compile_command.add_arguments(parser)
     request = read(parser.parse_args([ATTENTION_ON_HOPPER]))
     texts: list[str] = []
-    compile_text(request.source, request.specialization, verify=False, on_stage=lambda _, text: texts.append(text))
+    compile_text(request.source, specialization_of(request), verify=False, on_stage=lambda _, text: texts.append(text))
     return parse_module(texts[0]), parse_module(texts[-1])
 
 

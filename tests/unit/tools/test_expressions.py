@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tlx_xdsl import CompilationError
-from tlx_xdsl.tools.launch_line.expressions import evaluate, grid_sizes
+from tlx_xdsl.tools.launch_line.expressions import evaluate
+from tlx_xdsl.tools.launch_line.launches import grid_of
+from tlx_xdsl.tools.launch_line.request import Said
 
 NAMES = {"M": 300, "BLOCK": 64, "x": np.arange(6.0).reshape(2, 3)}
 
@@ -22,7 +24,7 @@ NAMES = {"M": 300, "BLOCK": 64, "x": np.arange(6.0).reshape(2, 3)}
     ],
 )
 def test_grids(text, sizes):
-    assert grid_sizes(text, NAMES) == sizes
+    assert grid_of(Said({}, {}, text, 0), NAMES) == sizes
 
 
 def test_arrays():

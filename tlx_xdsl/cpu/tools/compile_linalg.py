@@ -9,9 +9,10 @@ from pathlib import Path
 from tlx_xdsl.cpu.runtime.linalg import linalg_text
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.printer import locations_first
-from tlx_xdsl.tools.files import write_file
 from tlx_xdsl.tools.launch_line.kernel_options import LINALG
 from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
+from tlx_xdsl.tools.output import write_file
 
 
 def run(args: argparse.Namespace) -> None:
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
             print(path)
 
     on_each = on_stage if args.print_after_all and output is not None else None
-    text = linalg_text(request.source, request.specialization, mlir_version=args.mlir_version, on_stage=on_each)
+    text = linalg_text(request.source, specialization_of(request), mlir_version=args.mlir_version, on_stage=on_each)
     if output is None:
         print(locations_first(text), end="")
         return

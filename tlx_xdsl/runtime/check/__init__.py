@@ -30,10 +30,10 @@ from tlx_xdsl.runtime.simulate.interpret import (
     module_of,
     source_of_kernel,
 )
-from tlx_xdsl.runtime.simulate.options import FRONTEND, SECONDS, SMALL, STAGES, Options, known_options
+from tlx_xdsl.runtime.simulate.options import FRONTEND, ORDERS, SECONDS, SMALL, STAGES, Options, known_options
 from tlx_xdsl.runtime.simulate.wrapping import facts_of, ragged_remark, wrap_remark
 
-_OPTIONS = {field.name for field in fields(Options)} - {"stage", "schedule", "seed", "order", "trace"}
+_OPTIONS = {field.name for field in fields(Options)}.difference(ORDERS)
 
 
 def check(

@@ -26,11 +26,12 @@ from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.show.coverage_svg import coverage_as_svg
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.tools.commands.addresses_text import Findings, findings_as_json, findings_as_text, warn
-from tlx_xdsl.tools.files import write_text
 from tlx_xdsl.tools.launch_line.argument_values import fitting_value
-from tlx_xdsl.tools.launch_line.expressions import evaluate, grid_sizes
+from tlx_xdsl.tools.launch_line.expressions import evaluate
+from tlx_xdsl.tools.launch_line.launches import grid_of
 from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, frontend_of, hint_of_type, load_ir
 from tlx_xdsl.tools.launch_line.request import Said, read, said_of
+from tlx_xdsl.tools.output import write_text
 
 
 def run(args: argparse.Namespace) -> None:
@@ -60,8 +61,8 @@ def _kernel(args: argparse.Namespace) -> tuple[Said, ModuleOp, tt.FuncOp, Mappin
         said = said_of(args, KernelDefaults())
         return said, module, kernel_function(kernel_of(module, name or None)), {}
     request = read(args)
-    module = frontend_of(request)
-    return request, module, kernel_function(kernel_of(module, None)), request.specialization.constexprs
+    module, specialization = frontend_of(request)
+    return request, module, kernel_function(kernel_of(module, None)), specialization.constexprs
 
 
 def kernel_function(function: Function) -> tt.FuncOp:
@@ -92,8 +93,7 @@ def launch_of(said: Said, function: tt.FuncOp, constants: Mapping[str, Any]) -> 
     for name, text in said.lists["shape"].items():
         _check_name("--shape", name, types)
         shapes[name] = _sizes(name, text, types[name], {**constants, **numbers})
-    grid = (1, 1, 1) if said.grid is None else grid_sizes(said.grid, {**constants, **numbers}, least=1)
-    return Launch(grid, numbers, shapes)
+    return Launch(grid_of(said, {**constants, **numbers}, least=1), numbers, shapes)
 
 
 def _check_name(option: str, name: str, types: Mapping[str, Any]) -> None:

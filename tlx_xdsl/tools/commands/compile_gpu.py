@@ -29,10 +29,10 @@ from tlx_xdsl.runtime.driver.products import KIND, Products, load_products, prod
 from tlx_xdsl.runtime.driver.reproducible import reproducible
 from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.tools.entry import STARTED
-from tlx_xdsl.tools.files import write_file
 from tlx_xdsl.tools.launch_line.kernel_options import STAGES
-from tlx_xdsl.tools.launch_line.request import Request, read, triton_version
-from tlx_xdsl.tools.output import say, warn
+from tlx_xdsl.tools.launch_line.request import Request, read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of, triton_version
+from tlx_xdsl.tools.output import say, warn, write_file
 from tlx_xdsl.tools.report import section, times_section
 
 _TEXT = ("ttir", "ttgir")
@@ -49,13 +49,9 @@ def run(args: argparse.Namespace) -> None:
     upto = _upto(needed)
     version = triton_version(args.triton_version, needs_backend=upto is not None)
     request = read(args)
-    source, specialization, options = request.source, request.specialization, request.options
-    write_bundle = _bundle_writer(args, request)
+    source, specialization, options = request.source, specialization_of(request), request.options
+    write_bundle = _bundle_writer(args, request, specialization)
     clock.lap("the kernel's file")
-    if args.output == "-" and written == ("ttir",):
-        # Nothing after the frontend is asked for: a kernel that a pass refuses can be looked at all the same.
-        _print_frontend(request, verify=not args.no_verify)
-        return
     paths: list[Path] = []
 
     def write(stage: str, content: str | bytes) -> None:
@@ -64,7 +60,9 @@ def run(args: argparse.Namespace) -> None:
         paths.append(path)
 
     lacks_triton = upto is not None and installed_triton_version() is None
-    job = _Job(source, specialization, version, None if lacks_triton else upto, options["num_stages"])
+    # Where nothing after the frontend is asked for, a kernel that a pass refuses can be looked at all the same.
+    lowers = args.output != "-" or written != ("ttir",)
+    job = _Job(source, specialization, version, None if lacks_triton else upto, options["num_stages"], lowers)
     with reproducible(source, specialization=specialization, num_stages=job.num_stages):
         products, found = _products(job, args, clock, write)
     for warning in (*map(with_shown_paths, products.warnings), *_spills(source, products)):
@@ -103,6 +101,8 @@ class _Job:
     upto: UpTo | None
     """The last stage of stock Triton, or None for text alone."""
     num_stages: int
+    lowers: bool
+    """Whether passes run."""
 
 
 def _upto(stages: Sequence[str]) -> UpTo | None:
@@ -115,7 +115,7 @@ def _products(
     job: _Job, args: argparse.Namespace, clock: Clock, write: Callable[[str, str], None]
 ) -> tuple[Products, Path | None]:
     """The products, and their file where they were made before; the report's times are added to the clock's."""
-    if args.print_after_all or args.no_verify or args.no_cache:
+    if args.print_after_all or args.no_verify or args.no_cache or not job.lowers:
         return _compiled(job, args, clock, write), None
     key = product_key(
         job.source,
@@ -196,6 +196,8 @@ def _compiled(job: _Job, args: argparse.Namespace, clock: Clock, write: Callable
                     triton_version=job.triton_version,
                     conversion=args.conversion,
                     verify=not args.no_verify,
+                    lowers=job.lowers,
+                    check_budget=job.lowers,
                     on_stage=on_stage if args.print_after_all and args.output != "-" else None,
                     on_pass=bar.note,
                 )
@@ -243,14 +245,6 @@ def _compiled(job: _Job, args: argparse.Namespace, clock: Clock, write: Callable
     )
 
 
-def _print_frontend(request: Request, *, verify: bool) -> None:
-    """Print what the frontend makes of a kernel."""
-    from tlx_xdsl.runtime.driver.compilation import frontend_text
-    from tlx_xdsl.text.printer import locations_first
-
-    print(locations_first(frontend_text(request.source, request.specialization, verify=verify)), end="")
-
-
 def _asked_stages(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The stages to write, and those to compile. Raises CompilationError for those that can't be.
 
@@ -270,7 +264,9 @@ def _asked_stages(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str,
     return written, (*written, "ptx", "cubin")
 
 
-def _bundle_writer(args: argparse.Namespace, request: Request) -> Callable[[Products], list[Path]]:
+def _bundle_writer(
+    args: argparse.Namespace, request: Request, specialization: Specialization
+) -> Callable[[Products], list[Path]]:
     """A function that writes the bundle that is asked for, if any, and gives its files, the manifest last.
 
     Raises CompilationError, before anything is compiled, for what can't be bundled.
@@ -284,7 +280,7 @@ def _bundle_writer(args: argparse.Namespace, request: Request) -> Callable[[Prod
     # A bundle's text is the compiler's.
     from tlx_xdsl.runtime.bundle.write import LaunchFlags, check_launchable, check_name, write_compiled
 
-    source, specialization = request.source, request.specialization
+    source = request.source
     check_name(args.bundle_name or source.name)
     check_launchable(source, specialization)
 

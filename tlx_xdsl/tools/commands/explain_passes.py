@@ -24,7 +24,8 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import parse_version
 from tlx_xdsl.tools.commands.layout_report import layout_section, why
 from tlx_xdsl.tools.launch_line.kernel_options import CPU, LINALG
-from tlx_xdsl.tools.launch_line.request import read, triton_version
+from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of, triton_version
 from tlx_xdsl.transforms.pipelines import is_plain
 from tlx_xdsl.transforms.registry import current_name
 
@@ -42,10 +43,10 @@ def run(args: argparse.Namespace) -> None:
         # As `tlx compile` does.
         args.target = None
         request = read(args)
-        print(accesses(plain_module(request.source, request.specialization)))
+        print(accesses(plain_module(request.source, specialization_of(request))))
         return
     request = read(args)
-    specialization = request.specialization
+    specialization = specialization_of(request)
     version = triton_version(args.triton_version, needs_backend=False)
     stages: list[Stage] = []
     text = compile_text(
@@ -92,7 +93,7 @@ def _explain_cpu(args: argparse.Namespace) -> None:
     # As `tlx compile` does.
     args.target = None
     request = read(args)
-    specialization = request.specialization
+    specialization = specialization_of(request)
     stages: list[Stage] = []
     module, times = bufferized_stages(
         request.source,

@@ -24,6 +24,7 @@ from tlx_xdsl.tools.commands.addresses_text import warn_of_collisions, warn_of_l
 from tlx_xdsl.tools.commands.check_formats import FORMATS
 from tlx_xdsl.tools.launch_line.loading import kernels_of_file, load_kernel
 from tlx_xdsl.tools.launch_line.request import Request, request_of
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 
 RULES = ("file", "frontend", "budget", "pass", "addresses", "unchecked")
 """The kinds of findings: a file that can't be run; what the frontend refuses; what can never launch; what a pass
@@ -164,7 +165,7 @@ def _called(kernels: Mapping[str, tuple[Kernel, KernelDefaults]]) -> set[str]:
 
 def _missing(request: Request) -> list[str]:
     """The parameters of which neither a type nor a value is known."""
-    wanted = request.specialization
+    wanted = specialization_of(request)
     return [
         each.name
         for each in request.source.parameters
@@ -177,7 +178,7 @@ def _check(lint: _Lint, args: argparse.Namespace, request: Request) -> Generator
 
     Raises CompilationError, which is a finding by then, where a step fails.
     """
-    source, wanted = request.source, request.specialization
+    source, wanted = request.source, specialization_of(request)
     with lint.step("frontend"):
         module = frontend_module(source, wanted)
         verify_module(module)

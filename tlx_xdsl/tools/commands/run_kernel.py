@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any, cast
@@ -24,6 +25,7 @@ from tlx_xdsl.runtime.simulate.ptx_stage import PTX
 from tlx_xdsl.tools.commands.array_checks import check_array, expected_array, summary
 from tlx_xdsl.tools.commands.ptx_profile import print_profile
 from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
+from tlx_xdsl.tools.launch_line.kernel_options import run_options
 from tlx_xdsl.tools.launch_line.launches import grid_of, launch_at, numbers_of
 from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, hint_of_type, load_ir
 from tlx_xdsl.tools.launch_line.request import Said, read, said_of
@@ -41,29 +43,43 @@ def run(args: argparse.Namespace) -> None:
         if getattr(args, option) and args.stage != PTX:
             raise CompilationError(f"--{option}: only with --stage ptx")
     try:
-        if Path(path).suffix in MLIR_SUFFIXES:
-            _run_text(args, path, function or None)
-        else:
-            _run_kernel(args)
+        launched = _text(args, path, function or None) if Path(path).suffix in MLIR_SUFFIXES else _kernel(args)
+        run = _Run(args, launched.said, launched.names)
+        order = None if args.order is None else Orders(args.order)
+        given: dict[str, Any] = {**launched.options, **run_options(args), "order": order}
+        result, comparison = launched.run(Options(**given))
+        run.report(result, comparison, in_clusters=launched.in_clusters)
     except (InputTypeError, InputOverflowError) as error:
         # Arguments that do not fit the kernel.
         raise CompilationError(str(error)) from error
 
 
-def _run_kernel(args: argparse.Namespace) -> None:
+@dataclass(frozen=True)
+class _Launched:
+    """A kernel or IR, with its arguments, to be run."""
+
+    said: Said
+    names: Mapping[str, Any]
+    """Values that expressions of the command line may name."""
+    options: Mapping[str, Any]
+    in_clusters: bool
+    run: Callable[[Options], tuple[Interpretation, Comparison | None]]
+
+
+def _kernel(args: argparse.Namespace) -> _Launched:
     request = read(args)
     launch = launch_at(request, request.sizes)
-    run = _Run(args, request, launch.names)
-    options = _options(args, launch.options)
-    comparison = None
-    if options.stage == PTX and args.compare is not False:
-        result, comparison = run_compared(launch.source, launch.grid, launch.arguments, options, launch.types)
-    else:
-        result = interpret_source(launch.source, launch.grid, launch.arguments, options, launch.types)
-    run.report(result, comparison, in_clusters=prod(options.cluster) > 1)
+    what = launch.source, launch.grid, launch.arguments
+
+    def run(options: Options) -> tuple[Interpretation, Comparison | None]:
+        if options.stage == PTX and args.compare is not False:
+            return run_compared(*what, options, launch.types)
+        return interpret_source(*what, options, launch.types), None
+
+    return _Launched(request, launch.names, launch.options, prod(launch.options["cluster"]) > 1, run)
 
 
-def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None:
+def _text(args: argparse.Namespace, path: str, function: str | None) -> _Launched:
     if args.constexpr:
         raise CompilationError("--constexpr: IR has no compile-time arguments any more")
     module = load_ir(path)
@@ -73,32 +89,13 @@ def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None
         name: argument_value(name, text, hints.get(name, Hint()), said.seed, said.sizes)
         for name, text in said.lists["arg"].items()
     }
-    run, grid = _Run(args, said, values), grid_of(said, {**said.sizes, **values})
-    options = _options(args, {"cluster": said.options["cluster"]})
-    result = interpret_module(module, grid, values, options, function)
-    run.report(result, None, in_clusters=cluster_dims(module) is not None)
+    grid = grid_of(said, {**said.sizes, **values})
 
+    def run(options: Options) -> tuple[Interpretation, Comparison | None]:
+        return interpret_module(module, grid, values, options, function), None
 
-def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
-    return Options(
-        **launch,
-        stage=args.stage,
-        schedule=args.schedule,
-        order=None if args.order is None else Orders(args.order),
-        seed=args.seed,
-        unwritten=args.unwritten,
-        unlaunchable=args.unlaunchable,
-        global_order=args.global_order,
-        descending=args.descending,
-        overlapping=args.overlapping,
-        tensor_core_order=args.tensor_core_order,
-        jobs=args.jobs,
-        max_turns=args.max_turns,
-        max_operations=args.max_operations,
-        max_seconds=args.max_seconds,
-        trace=args.trace,
-        profile=args.profile,
-    )
+    cluster = said.options["cluster"]
+    return _Launched(said, values, {"cluster": cluster}, prod(cluster) > 1 or cluster_dims(module) is not None, run)
 
 
 class _Run:

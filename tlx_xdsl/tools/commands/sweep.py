@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.tools.launch_line.kernel_options import KERNEL, add_kernel_arguments
 from tlx_xdsl.tools.launch_line.request import assignments, constexpr_value, read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.sweep import JobResult, SweepReport
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
     _check_bench(args)
     request = read(args)
     jobs = sweep_jobs(
-        request.kernel, request.specialization, choices, num_stages=request.options["num_stages"]
+        request.kernel, specialization_of(request), choices, num_stages=request.options["num_stages"]
     )  # fmt: skip
     report = compile_many(
         jobs,

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import Field, fields
 from typing import Any
 
 from tlx_xdsl.runtime.driver.specialization import CONVERSIONS
+from tlx_xdsl.runtime.simulate.options import Options
 
 KERNEL: dict[str, Any] = {"metavar": "FILE.py:KERNEL", "help": "the kernel, a function decorated with tlx_xdsl.jit"}
 """The argument `kernel` of commands that compile."""
@@ -85,6 +87,29 @@ def add_launch_arguments(parser: argparse.ArgumentParser, size_help: str = SIZE_
     parser.add_argument("--cluster", metavar="X,Y,Z", help="thread blocks of a cluster (1,1,1)")
     parser.add_argument("--target", metavar="SM", help="GPU that the kernel is written for (sm_90a)")
     add_fusion_argument(parser)
+
+
+_KINDS: dict[object, dict[str, Any]] = {
+    "bool": {"action": "store_true"}, "bool | None": {"action": argparse.BooleanOptionalAction},
+    "int": {"type": int}, "int | None": {"type": int}, "float": {"type": float},
+}  # fmt: skip
+"""What argparse makes of a field, by its type; all else is text."""
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a run in the interpreter, as `Options` says them."""
+    for each in _run_options():
+        kind = _KINDS.get(each.type, {})
+        parser.add_argument(f"--{each.name.replace('_', '-')}", default=each.default, **kind, **each.metadata)
+
+
+def run_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of a run that a command line says, by name."""
+    return {each.name: getattr(args, each.name) for each in _run_options()}
+
+
+def _run_options() -> list[Field[Any]]:
+    return [each for each in fields(Options) if each.metadata]
 
 
 def add_fusion_argument(parser: argparse.ArgumentParser) -> None:

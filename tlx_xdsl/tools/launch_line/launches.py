@@ -11,11 +11,13 @@ import numpy as np
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.suggestions import did_you_mean
+from tlx_xdsl.grid import sizes_of
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.driver.arguments import Typed, defaults_of, typed
 from tlx_xdsl.tools.launch_line.argument_values import fitting_value, hint_of_signature
-from tlx_xdsl.tools.launch_line.expressions import evaluate, grid_sizes
-from tlx_xdsl.tools.launch_line.request import Request, Said, check_parameter, constexpr_value
+from tlx_xdsl.tools.launch_line.expressions import evaluate
+from tlx_xdsl.tools.launch_line.request import Request, Said, constexpr_value
 
 _LAUNCH = ("num_warps", "num_ctas", "cluster", "target", "enable_fp_fusion")
 """Options of a launch that a run has, too."""
@@ -48,9 +50,12 @@ def launch_at(request: Request, sizes: Mapping[str, int]) -> Launch:
     return Launch(source, arguments, given.types, names, grid_of(request, names), options)
 
 
-def grid_of(said: Said, names: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Return the grid, whose expressions may name these numbers. Raises CompilationError for what is none."""
-    return grid_sizes(said.grid or "1", numbers_of(names))
+def grid_of(said: Said, names: Mapping[str, Any], *, least: int = 0) -> tuple[int, int, int]:
+    """Return the grid, whose expressions may name these numbers.
+
+    Raises CompilationError for an expression that has no value, InputError for one that is no grid.
+    """
+    return sizes_of(evaluate("--grid", said.grid or "1", numbers_of(names)), least=least, of="--grid: ")
 
 
 def types_of(request: Request) -> Typed:
@@ -78,26 +83,25 @@ class _Given:
 
 
 def _given(request: Request, sizes: Mapping[str, int], *, only_type: bool = False) -> _Given:
-    source, defaults, texts = request.source, request.defaults, request.lists["arg"]
+    source, defaults, texts, stated = request.source, request.defaults, request.lists["arg"], request.lists["constexpr"]
     _check_sizes(request, sizes)
-    stated = {name: _constant(name, text, sizes) for name, text in request.lists["constexpr"].items()}
     # A parameter with the name of a size has its value, unless the command line says another one.
     own = {name: size for name, size in sizes.items() if name in source.signature.parameters and name not in texts}
-    constants = {**defaults.constexprs, **own, **stated}
-    for name in (*texts, *constants):
-        check_parameter("--arg", name, source)
+    for name in (*texts, *defaults.constexprs, *own, *stated):
+        _check_parameter(name, source)
+    passed = {name: size for name, size in own.items() if name not in stated and not _is_constant(source, name)}
+    constants = {name: _constant(name, text, sizes) for name, text in stated.items()}
     hints = {name: hint_of_signature(defaults.signature.get(name)) for name in (*texts, *own)}
     values = {
         name: fitting_value(name, text, hints[name], request.seed, sizes, only_type=only_type)
         for name, text in texts.items()
     }
-    values |= {name: size for name, size in own.items() if name not in stated and not _is_constant(source, name)}
     types = {
         name: defaults.signature[name]
         for name, hint in hints.items()
-        if hint.is_number and name in values and ":" not in texts.get(name, "")
+        if hint.is_number and name in (*values, *passed) and ":" not in texts.get(name, "")
     }
-    return _Given(constants, values, types)
+    return _Given({**defaults.constexprs, **own, **constants}, {**values, **passed}, types)
 
 
 def _constant(name: str, text: str, sizes: Mapping[str, int]) -> Any:
@@ -117,6 +121,15 @@ def _is_constant(source: KernelSource, name: str) -> bool:
 def numbers_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the values that are numbers."""
     return {name: value for name, value in values.items() if isinstance(value, bool | int | float | np.generic)}
+
+
+def _check_parameter(name: str, source: KernelSource) -> None:
+    """Check that a kernel has a parameter that a command line names. Raises CompilationError."""
+    parameters = source.signature.parameters
+    if name not in parameters:
+        have = f"its parameters are {', '.join(parameters) or 'none'}"
+        similar = did_you_mean(name, parameters)
+        raise CompilationError(f"--arg: '{source.name}' has no parameter '{name}'{similar or ','} {have}")
 
 
 def _check_sizes(request: Request, sizes: Mapping[str, int]) -> None:

@@ -12,10 +12,12 @@ from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.runtime.driver.compilation import frontend_module
+from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.tools.launch_line.argument_values import Hint
 from tlx_xdsl.tools.launch_line.request import Request
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 
 MLIR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
 """Suffixes of files of IR."""
@@ -37,14 +39,15 @@ def load_ir(path: str) -> ModuleOp:
     return module
 
 
-def frontend_of(request: Request) -> ModuleOp:
-    """The verified module that the frontend makes of a kernel.
+def frontend_of(request: Request) -> tuple[ModuleOp, Specialization]:
+    """The verified module that the frontend makes of a kernel, and what it is compiled for.
 
     Raises CompilationError for arguments that don't fit the kernel, and for faults in it.
     """
-    module = frontend_module(request.source, request.specialization)
+    specialization = specialization_of(request)
+    module = frontend_module(request.source, specialization)
     verify_module(module)
-    return module
+    return module, specialization
 
 
 def hint_of_type(type_: Attribute) -> Hint:

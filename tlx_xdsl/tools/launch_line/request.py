@@ -14,17 +14,13 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
-from tlx_xdsl.backend import installed_triton_version
-from tlx_xdsl.errors import CompilationError, InputError
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.language.core import ALL_DTYPES
 from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.driver.launch_options import LARGEST_CLUSTER
-from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.simulate.options import SMALL
-from tlx_xdsl.text.profiles import NEUTRAL, parse_version
 from tlx_xdsl.tools.launch_line.loading import load_kernel
 
 if TYPE_CHECKING:
@@ -81,36 +77,6 @@ class Request(Said):
         """What was written of the kernel."""
         return self.kernel.source
 
-    @cached_property
-    def specialization(self) -> Specialization:
-        """What the kernel is compiled for: as the command line says, and then its file.
-
-        Raises CompilationError for arguments that don't fit the kernel.
-        """
-        signature, constexprs = self._typed()
-        options, defaults = self.options, self.defaults
-        return Specialization(
-            {**{k: v for k, v in defaults.signature.items() if k not in constexprs}, **signature},
-            {**{k: v for k, v in defaults.constexprs.items() if k not in signature}, **constexprs},
-            options["target"],
-            options["num_warps"],
-            options["num_ctas"],
-            tuple(options["cluster"]),
-            maxnreg=options["maxnreg"],
-            enable_fp_fusion=options["enable_fp_fusion"],
-        )
-
-    def _typed(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The types and the constants that the command line says."""
-        signature = self.lists["signature"]
-        if self.lists["arg"] or self.lists["size"]:
-            # Loads numpy.
-            from tlx_xdsl.tools.launch_line.launches import types_of
-
-            found = types_of(self)
-            return {**found.signature, **signature}, found.constexprs
-        return dict(signature), {name: constexpr_value(name, text) for name, text in self.lists["constexpr"].items()}
-
 
 def read(args: argparse.Namespace) -> Request:
     """Read the kernel that a command line names, and all that it says of it.
@@ -163,26 +129,6 @@ def _cluster(value: object) -> list[int]:
     return sizes
 
 
-def triton_version(asked: str | None, *, needs_backend: bool) -> str:
-    """The version whose text is written; a backend stage must be compiled by the version that is installed, if any.
-
-    Raises CompilationError for what is no version, and for one that can't compile what is asked for.
-    """
-    installed = installed_triton_version()
-    if asked is None:
-        return installed or NEUTRAL.name
-    try:
-        version = parse_version(asked)
-    except InputError as error:
-        raise CompilationError(f"--triton-version: {error}") from error
-    if needs_backend and installed is not None and parse_version(installed) != version:
-        raise CompilationError(
-            f"--triton-version: the text for Triton {asked} can't be compiled by the installed Triton {installed}; "
-            "write text only with --emit ttir,ttgir"
-        )
-    return asked
-
-
 # The texts ----------------------------------------------------------------------------------------------------------
 
 _OPENING, _CLOSING = "([{<", ")]}>"
@@ -216,15 +162,6 @@ def assignments(texts: Sequence[str], option: str) -> dict[str, str]:
             raise CompilationError(f"{option}: expected NAME=VALUE, found '{item.strip()}'")
         result[name.strip()] = value.strip()
     return result
-
-
-def check_parameter(option: str, name: str, source: KernelSource) -> None:
-    """Check that a kernel has a parameter that a command line names. Raises CompilationError."""
-    parameters = source.signature.parameters
-    if name not in parameters:
-        have = f"its parameters are {', '.join(parameters) or 'none'}"
-        similar = did_you_mean(name, parameters)
-        raise CompilationError(f"{option}: '{source.name}' has no parameter '{name}'{similar or ','} {have}")
 
 
 _DTYPES = {name: dtype for dtype in ALL_DTYPES for name in (dtype.name, dtype.spelling)}
