@@ -19,7 +19,7 @@ from tests import user_code
 from tests.gallery import user_kernels as kernels
 from tests.unit.volume import is_full
 from tlx_xdsl.runtime.check import run as check_module
-from tlx_xdsl.runtime.simulate.options import Options
+from tlx_xdsl.runtime.simulate.options import ORDERS, Options
 
 needs_pyright = pytest.mark.skipif(not user_code.has("pyright"), reason="pyright is not installed")
 SOURCE = Path(kernels.__file__).read_text(encoding="utf-8")
@@ -201,18 +201,19 @@ def test_decoding():
 # --- signatures, names ----------------------------------------------------------------------------------------------
 
 
-def options(call: Callable[..., Any]) -> dict[str, Any]:
+def options(call: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
+    """The options of a call, with their defaults and types."""
     kind = inspect.Parameter.KEYWORD_ONLY
-    return {name: each.default for name, each in inspect.signature(call).parameters.items() if each.kind is kind}
+    parameters = inspect.signature(call).parameters.items()
+    return {name: (each.default, each.annotation) for name, each in parameters if each.kind is kind}
 
 
-def test_the_signatures_of_runs_have_all_options_with_their_defaults():
-    known = {each.name: each.default for each in fields(Options)}
-    assert options(kernels.rope.interpret) == {"options": None, **known}
+def test_the_signatures_of_runs_have_all_options_with_their_defaults_and_types():
+    known = {each.name: (each.default, each.type) for each in fields(Options)}
+    named = {"options": (None, "Mapping[str, Any] | None")}
+    assert options(kernels.rope.interpret) == {**named, **known}
     own = options(check_module.check)
-    known = {
-        name: default for name, default in known.items() if name not in ("stage", "schedule", "seed", "order", "trace")
-    }
+    known = {name: each for name, each in known.items() if name not in ORDERS}
     assert options(kernels.rope.check) == {**own, **known}
 
 

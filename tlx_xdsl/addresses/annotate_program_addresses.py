@@ -33,7 +33,7 @@ from tlx_xdsl.addresses import Access, LaunchFacts, analyse_program_addresses
 from tlx_xdsl.addresses.analysis import argument_names
 from tlx_xdsl.addresses.report import access_text, conditions_text, report_lines, value_text
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.grid import sizes_of
 
 VALUE, ACCESS, CONDITIONS = "tlx.pid_info", "tlx.access", "tlx.holds_while"
 """The attributes."""
@@ -55,7 +55,7 @@ class AnnotateProgramAddressesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Set attributes, and change nothing else.
 
-        Raises CompilationError for a grid that is none.
+        Raises InputError for a grid that is none.
         """
         result = analyse_program_addresses(op, LaunchFacts(grid=self._grid()), strict=self.strict)
         accesses: dict[Operation, list[Access]] = {}
@@ -76,9 +76,4 @@ class AnnotateProgramAddressesPass(ModulePass):
             print("\n".join(report_lines(result)), file=sys.stderr)
 
     def _grid(self) -> tuple[int, int, int] | None:
-        if not self.grid:
-            return None
-        if len(self.grid) > 3 or any(size < 1 for size in self.grid):
-            raise CompilationError(f"expected one to three positive sizes of the grid, found {list(self.grid)}")
-        x, y, z = (*self.grid, 1, 1)[:3]
-        return x, y, z
+        return sizes_of(self.grid, least=1) if self.grid else None

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import InputError, InputTypeError
+from tlx_xdsl.grid import sizes_of
 from tlx_xdsl.numerics.blas import one_thread
 from tlx_xdsl.numerics.host_arrays import addresses_of, reach
 from tlx_xdsl.ptx.machine import Limits, Machine
@@ -109,7 +110,7 @@ def run_program(
     """
     if uninitialized not in ("error", "allow"):
         raise InputError(f"uninitialized: expected error or allow, found '{uninitialized}'")
-    sizes = _three("grid", grid)
+    sizes = sizes_of(grid)
     block = _block(program, num_warps)
     clusters = _cluster(program, cluster)
     if any(size % part for size, part in zip(sizes, clusters, strict=True)):
@@ -163,14 +164,6 @@ def _line_of(program: Program, instruction: Instruction) -> tuple[str, int]:
 # What surrounds a launch ---------------------------------------------------------------------------------------------
 
 
-def _three(what: str, sizes: int | Sequence[int]) -> tuple[int, int, int]:
-    listed: list[Any] = list(sizes) if isinstance(sizes, Sequence) else [sizes]
-    if not 1 <= len(listed) <= 3 or not all(isinstance(size, int | np.integer) and size >= 0 for size in listed):
-        raise InputError(f"the {what} must be one to three numbers, found {sizes!r}")
-    x, y, z = (*map(int, listed), 1, 1)[:3]
-    return x, y, z
-
-
 def _block(program: Program, num_warps: int | None) -> tuple[int, int, int]:
     said = program.function.directives.get("reqntid")
     if said is not None:
@@ -188,10 +181,11 @@ def _block(program: Program, num_warps: int | None) -> tuple[int, int, int]:
 
 def _cluster(program: Program, cluster: Sequence[int] | None) -> tuple[int, int, int]:
     said = program.function.directives.get("reqnctapercluster")
-    sizes = _three("cluster", cluster if cluster is not None else said if said is not None else 1)
-    if not 1 <= prod(sizes) <= 16:
-        raise InputError(f"a cluster has 1 to 16 CTAs, found {prod(sizes)}")
-    return sizes
+    given = cluster if cluster is not None else said if said is not None else (1,)
+    if not 1 <= len(given) <= 3 or min(given) < 1 or prod(given) > 16:
+        raise InputError(f"a cluster has 1 to 16 CTAs along one to three axes, found {list(given)}")
+    x, y, z = (*map(int, given), 1, 1)[:3]
+    return x, y, z
 
 
 def _shared(program: Program, dynamic: int | None) -> int:

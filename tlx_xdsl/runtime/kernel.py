@@ -6,26 +6,25 @@ import dataclasses
 import functools
 import importlib.util
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.runtime.driver.specialization import pass_list
-from tlx_xdsl.runtime.kernel_call import LaunchShape, P, R, Signed, forwarded
+from tlx_xdsl.runtime.kernel_call import LaunchShape, P, R, Signed, forwarded, taking
+from tlx_xdsl.runtime.simulate.options import check_options, run_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
     from typing import Concatenate, ParamSpec, TypeVar, overload
 
     from tlx_xdsl.frontend.python.signature import Signature
-    from tlx_xdsl.interpreter.orders.reduction import Orders
+    from tlx_xdsl.grid import Grid
     from tlx_xdsl.runtime.check.report import Report
     from tlx_xdsl.runtime.driver.compilation import CompiledText
     from tlx_xdsl.runtime.kernel_call import Launch
     from tlx_xdsl.runtime.measure.profile_report import Profile
-    from tlx_xdsl.runtime.simulate.interpret import Grid, Interpretation
+    from tlx_xdsl.runtime.simulate.interpret import Interpretation
 
     Rest = ParamSpec("Rest")
     Result = TypeVar("Result")
@@ -95,38 +94,9 @@ class Kernel(Signed[P, R]):
         compiled = self.compile(*args, **named)
         return compiled.ttir if stage == "ttir" else compiled.ttgir
 
+    @taking(run_options)
     @forwarded("tlx_xdsl.runtime.simulate.interpret")
-    def interpret(
-        self,
-        grid: Grid,
-        /,
-        *args: Any,
-        options: Mapping[str, Any] | None = None,
-        num_warps: int = 4,
-        num_ctas: int = 1,
-        cluster: Sequence[int] = (1, 1, 1),
-        target: str = "sm_90a",
-        enable_fp_fusion: bool | None = None,
-        stage: str = "frontend",
-        schedule: str = "round-robin",
-        seed: int = 0,
-        unwritten: str = "error",
-        unlaunchable: str = "warn",
-        tensor_core_order: str = "ptx",
-        jobs: int | None = None,
-        max_turns: int = 10_000_000,
-        max_operations: int = 1_000_000_000,
-        max_seconds: float = 300.0,
-        trace: str | Path | None = None,
-        reachable: Sequence[Any] = (),
-        descending: bool = False,
-        global_order: bool | None = None,
-        copy_fences: bool | None = None,
-        overlapping: bool = False,
-        profile: bool = False,
-        order: Orders | None = None,
-        **named: Any,
-    ) -> Interpretation:
+    def interpret(self, grid: Grid, /, *args: Any, **named: Any) -> Interpretation:
         """Run the kernel on the CPU, on numpy arrays, with all checks: `kernel.interpret(grid, x, y, n, BLOCK=64)`.
 
         `grid` is the number of programs, along one to three axes, or a function of the arguments by name. The rest
@@ -137,40 +107,9 @@ class Kernel(Signed[P, R]):
         """
         ...
 
+    @taking(check_options)
     @forwarded("tlx_xdsl.runtime.check.run")
-    def check(
-        self,
-        grid: Grid,
-        /,
-        *args: Any,
-        seconds: float = 10.0,
-        stages: Sequence[str] = ("frontend", "ttgir"),
-        launches: int | None = None,
-        sizes: Mapping[str, int | Iterable[int] | str] | None = None,
-        arguments: Callable[..., Any] | None = None,
-        sweep: bool = True,
-        prove: bool = False,
-        options: Mapping[str, Any] | None = None,
-        num_warps: int = 4,
-        num_ctas: int = 1,
-        cluster: Sequence[int] = (1, 1, 1),
-        target: str = "sm_90a",
-        enable_fp_fusion: bool | None = None,
-        unwritten: str = "error",
-        unlaunchable: str = "warn",
-        tensor_core_order: str = "ptx",
-        jobs: int | None = None,
-        max_turns: int = 10_000_000,
-        max_operations: int = 1_000_000_000,
-        max_seconds: float = 300.0,
-        reachable: Sequence[Any] = (),
-        descending: bool = False,
-        global_order: bool | None = None,
-        copy_fences: bool | None = None,
-        overlapping: bool = False,
-        profile: bool = False,
-        **named: Any,
-    ) -> Report:
+    def check(self, grid: Grid, /, *args: Any, **named: Any) -> Report:
         """Run the kernel on the CPU in all orders that matter, and report what is wrong: see `tlx_xdsl.check`."""
         ...
 

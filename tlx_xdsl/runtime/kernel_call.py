@@ -9,17 +9,20 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Protocol
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, TypeVar
 
     from tlx_xdsl.frontend.python.source import KernelSource
+    from tlx_xdsl.grid import Grid
     from tlx_xdsl.runtime.driver.launch_options import Target
 
     P = ParamSpec("P", default=...)
     R = TypeVar("R", default=Any, covariant=True)
     F = TypeVar("F", bound=Callable[..., Any])
+    Taken = ParamSpec("Taken")
+    Answer = TypeVar("Answer")
 
     class Signed(Generic[P, R]):
         """Of a function with parameters P and the result R."""
@@ -29,7 +32,8 @@ else:
 
     P = ParamSpec("P")
     R = TypeVar("R", covariant=True)
-    F = TypeVar("F")
+    F, Answer = TypeVar("F"), TypeVar("Answer")
+    Taken = ParamSpec("Taken")
 
     class Signed:
         # A stock kernel becomes ours by a change of its class, which Python refuses where Generic is a base.
@@ -98,5 +102,20 @@ def forwarded(module: str) -> Callable[[F], F]:
             return getattr(import_module(module), method.__name__)(self, *args, **named)
 
         return call  # pyright: ignore[reportReturnType]
+
+    return decorate
+
+
+def taking(
+    options: Callable[Taken, None],
+) -> Callable[[Callable[..., Answer]], Callable[Concatenate[Any, Grid, Taken], Answer]]:
+    """Let a method take a grid and what `options` takes, to type checkers and to `inspect.signature`."""
+
+    def decorate(method: Callable[..., Answer]) -> Callable[Concatenate[Any, Grid, Taken], Answer]:
+        found = inspect.signature(method)
+        own = list(found.parameters.values())[:2]
+        signature = found.replace(parameters=[*own, *inspect.signature(options).parameters.values()])
+        setattr(method, "__signature__", signature)  # noqa: B010
+        return method
 
     return decorate

@@ -17,6 +17,7 @@ from tlx_xdsl.backend import KernelMetadata, KernelResources, installed_triton_v
 from tlx_xdsl.backend.occupancy import occupancy_of
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.runtime.build import compile_source
 from tlx_xdsl.runtime.driver.arguments import bound, defaults_of, split_options, typed
@@ -27,7 +28,6 @@ from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.runtime.measure.estimate import estimated
 from tlx_xdsl.runtime.measure.gpu_clock import timed_launches
 from tlx_xdsl.runtime.measure.profile_report import Profile, Source
-from tlx_xdsl.runtime.simulate.interpret import Grid, grid_of
 from tlx_xdsl.targets import target_named
 
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "target", "enable_fp_fusion", CLUSTER_OPTION)

@@ -25,9 +25,10 @@ from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.signature import Signature
+from tlx_xdsl.grid import Grid
 from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module, passes_for, text_for_triton
 from tlx_xdsl.runtime.driver.stages import Stage, changes, unified_diff
-from tlx_xdsl.runtime.simulate.interpret import Grid, Interpretation, interpret_module, source_of_kernel
+from tlx_xdsl.runtime.simulate.interpret import Interpretation, interpret_module, source_of_kernel
 from tlx_xdsl.runtime.simulate.options import Options
 from tlx_xdsl.text.located import LocatedLine, located_lines
 from tlx_xdsl.text.parser import parse_module

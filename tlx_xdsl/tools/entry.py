@@ -16,8 +16,7 @@ from types import FrameType
 
 from tlx_xdsl import wings
 from tlx_xdsl.errors import CompilationError, relative_paths
-from tlx_xdsl.tools.output import say, warnings_as_diagnostics
-from tlx_xdsl.tools.pipes import reader_has_gone
+from tlx_xdsl.tools.output import reader_has_gone, say, warnings_as_diagnostics
 
 STARTED = time.perf_counter()
 """When the command line began, about: Python has started by then."""

@@ -1,7 +1,8 @@
-"""What command lines say on standard error, in one look: `file:line:col: severity: message`, the line, notes."""
+"""What command lines write: files, and diagnostics in one look, `file:line:col: severity: message`, the line, notes."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
@@ -48,3 +49,37 @@ def _show(
     is_users = not filename.startswith(_OURS) and f"{os.sep}site-packages{os.sep}" not in filename and lineno > 0
     place = SourceLocation(filename, lineno) if is_users else None
     say(render("warning", shown_path(" ".join(str(message).split())), place, None, ()))
+
+
+def write_text(text: str, path: str | None) -> None:
+    """Print a text, or write it to a file in a folder that need not exist yet."""
+    if path is None:
+        print(text, end="")
+    else:
+        write_file(Path(path), text)
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file whole, or not at all, in a folder that need not exist yet."""
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        # Such as /dev/stdout.
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return
+    half = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        half.write_bytes(content.encode() if isinstance(content, str) else content)
+        half.replace(path)
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise
+
+
+def reader_has_gone() -> None:
+    """Send the rest of standard output nowhere: its reader has gone, as in `tlx map ... | head`.
+
+    Python would report at its end that it can't be written.
+    """
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

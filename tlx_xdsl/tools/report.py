@@ -1,4 +1,4 @@
-"""The parts of a report that `tlx compile` prints: lines with a name and a number."""
+"""The parts of reports that commands print: lines with a name and a number, and tables."""
 
 from __future__ import annotations
 
@@ -20,3 +20,17 @@ def times_section(times_ms: Mapping[str, float]) -> list[str]:
 def section(title: str, rows: Rows) -> list[str]:
     """A title and a line for each number."""
     return [f"  {title}", *(f"    {what:<32}{amount:9d}" for what, amount in rows)]
+
+
+def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines with columns of equal width; columns whose cells below the first row are numbers stand to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    numeric = [all(row[column].replace(",", "").isdigit() for row in rows[1:]) for column in range(len(rows[0]))]
+    return [
+        "    "
+        + "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ).rstrip()
+        for row in rows
+    ]

@@ -17,7 +17,8 @@ from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.runtime.driver.compilation import compile_text
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.tools.commands import compile as compile_command
-from tlx_xdsl.tools.launch_line import kernel_options
+from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -26,9 +27,9 @@ def compiled(path: str, name: str):
     """The modules after the frontend and after the last pass."""
     parser = argparse.ArgumentParser()
     compile_command.add_arguments(parser)
-    kernel, _, specialization = kernel_options.load(parser.parse_args([f"{path}:{name}"]))
+    request = read(parser.parse_args([f"{path}:{name}"]))
     texts: list[str] = []
-    compile_text(kernel.source, specialization, verify=False, on_stage=lambda _, text: texts.append(text))
+    compile_text(request.source, specialization_of(request), verify=False, on_stage=lambda _, text: texts.append(text))
     return parse_module(texts[0]), parse_module(texts[-1])
 
 

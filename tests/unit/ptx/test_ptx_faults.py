@@ -118,5 +118,5 @@ def test_wrong_arguments():
         run_ptx(text, 1, [np.zeros(1), 1, 2])
     with pytest.raises(TypeError, match="has 32 bits, which cannot hold"):
         run_ptx(text, 1, [np.zeros(1), 1 << 40])
-    with pytest.raises(ValueError, match="the grid must be one to three numbers"):
+    with pytest.raises(ValueError, match="expected a grid of one to three numbers"):
         run_ptx(text, (1, 2, 3, 4), [np.zeros(1), 1])

@@ -441,10 +441,10 @@ def describe(tensor, block_shape=(128, 64)):
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
-        ((), "expected a grid of 1 to 3 numbers"),
-        ((1, 1, 1, 1), "expected a grid of 1 to 3 numbers"),
-        ((2, 65536), "expected a grid of 0 to 65535 in y, got 65536"),
-        ((-2,), "expected a grid of 0 to 2147483647 in x, got -2"),
+        ((), r"kernel 'kernel': expected a grid of one to three numbers of programs, .*found \(\)"),
+        ((1, 1, 1, 1), r"expected a grid .*found \(1, 1, 1, 1\)"),
+        ((2, 65536), r"each from 0 to 2,147,483,647 \(along y and z to 65,535\), found \(2, 65536\)"),
+        ((-2,), r"expected a grid .*found \(-2,\)"),
         ((3,), "multiple of the cluster's 2 CTAs in x, got 3"),
     ],
 )

@@ -180,8 +180,8 @@ def test_pictures_of_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ("arguments", "message"),
     [
         ((":masked_copy", "--svg", "x.svg"), "--svg: a picture shows the programs of a grid: give --grid"),
-        ((":masked_copy", "--grid", "0"), "--grid: expected numbers of programs of at least 1, found '0'"),
-        ((":masked_copy", "--grid", "1,1,1,1"), "--grid: expected one to three numbers of programs, found '1,1,1,1'"),
+        ((":masked_copy", "--grid", "0"), "each from 1 to 2,147,483,647, found 0"),
+        ((":masked_copy", "--grid", "1,1,1,1"), "each from 1 to 2,147,483,647, found (1, 1, 1, 1)"),
         (
             (":masked_copy", "--grid", "m"),
             "--grid: 'm' can't be computed: no name 'm', the names are BLOCK",

@@ -4,12 +4,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from tlx_xdsl.tools.commands.check_junit import junit
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.check.report import Case, Report
-from tlx_xdsl.tools.commands.check_junit import junit
 from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
-from tlx_xdsl.tools.launch_line.size_values import size_ranges, size_values
+from tlx_xdsl.tools.launch_line.request import Said, size_values
 from tlx_xdsl.tools.tlx import main
 
 KERNELS = """\
@@ -127,8 +127,9 @@ def test_a_run_has_one_value(run):
 
 def test_values_of_sizes():
     assert size_values("M", "0..3,7, 2") == (0, 1, 2, 3, 7)
-    assert size_ranges({"M": "small", "K": "3,5"}, lambda sizes: (sizes["K"], 9)) == {"M": (5, 9), "K": (3, 5)}
-    assert size_ranges({}, lambda _: ()) == {}
+    said = Said({"size": {"M": "small", "K": "3,5"}}, {}, None, 0)
+    assert said.size_ranges(lambda sizes: (sizes["K"], 9)) == {"M": (5, 9), "K": (3, 5)}
+    assert Said({"size": {}}, {}, None, 0).size_ranges(lambda _: ()) == {}
 
 
 @pytest.mark.parametrize(

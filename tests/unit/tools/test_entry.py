@@ -9,7 +9,7 @@ import pytest
 
 from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.tools.entry import exit_status
-from tlx_xdsl.tools.files import write_file
+from tlx_xdsl.tools.output import write_file
 from tlx_xdsl.tools.tlx import main
 
 pytestmark = pytest.mark.quick
@@ -117,7 +117,7 @@ def test_text_with_a_name_that_is_not_ascii_is_read_again(kernel, tmp_path, caps
     [
         (["--grid", "1000000000"], "the grid has 1,000,000,000 programs, and the interpreter runs at most 16,777,216"),
         (["--grid", "9**9**9"], "a number has at most 4096 bits"),
-        (["--grid", "2**60"], "a grid has at most 2,147,483,647 programs along an axis"),
+        (["--grid", "2**60"], "each from 0 to 2,147,483,647, found 1152921504606846976"),
         (["--grid", "1", "--save", "y=no/such/folder/f.npy"], "--save: there is no folder 'no/such/folder'"),
         (["--grid", "1", "--arg", "x=randn[99999999999999]"], "out of memory"),
     ],

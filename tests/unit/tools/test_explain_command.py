@@ -17,7 +17,8 @@ from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.tools.commands import compile as compile_command
 from tlx_xdsl.tools.commands.explain_passes import diff
 from tlx_xdsl.tools.commands.layout_report import layout_section, why
-from tlx_xdsl.tools.launch_line import kernel_options
+from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 from tlx_xdsl.tools.tlx import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -124,9 +125,9 @@ def attention() -> tuple[ModuleOp, ModuleOp]:
     """The modules after the frontend and after the last pass."""
     parser = argparse.ArgumentParser()
     compile_command.add_arguments(parser)
-    kernel, _, specialization = kernel_options.load(parser.parse_args([ATTENTION_ON_HOPPER]))
+    request = read(parser.parse_args([ATTENTION_ON_HOPPER]))
     texts: list[str] = []
-    compile_text(kernel.source, specialization, verify=False, on_stage=lambda _, text: texts.append(text))
+    compile_text(request.source, specialization_of(request), verify=False, on_stage=lambda _, text: texts.append(text))
     return parse_module(texts[0]), parse_module(texts[-1])
 
 

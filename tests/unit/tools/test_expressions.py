@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tlx_xdsl import CompilationError
-from tlx_xdsl.tools.launch_line.expressions import evaluate, grid_sizes
+from tlx_xdsl.tools.launch_line.expressions import evaluate
+from tlx_xdsl.tools.launch_line.launches import grid_of
+from tlx_xdsl.tools.launch_line.request import Said
 
 pytestmark = pytest.mark.quick
 
@@ -16,15 +18,15 @@ NAMES = {"M": 300, "BLOCK": 64, "x": np.arange(6.0).reshape(2, 3)}
 @pytest.mark.parametrize(
     ("text", "sizes"),
     [
-        ("4", (4,)),
+        ("4", (4, 1, 1)),
         ("2, 3,1", (2, 3, 1)),
-        ("cdiv(M, BLOCK)", (5,)),
-        ("max(1, M // BLOCK) if M > 1 else 7, 2**3 << 1", (4, 16)),
-        ("M - 1 & 15, M > 2 and 5", (11, 5)),
+        ("cdiv(M, BLOCK)", (5, 1, 1)),
+        ("max(1, M // BLOCK) if M > 1 else 7, 2**3 << 1", (4, 16, 1)),
+        ("M - 1 & 15, M > 2 and 5", (11, 5, 1)),
     ],
 )
 def test_grids(text, sizes):
-    assert grid_sizes(text, NAMES) == sizes
+    assert grid_of(Said({}, {}, text, 0), NAMES) == sizes
 
 
 def test_arrays():

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tlx_xdsl import TensorDescriptor
-from tlx_xdsl.tools.launch_line.loading import assignments, load_kernel
+from tlx_xdsl.tools.launch_line.loading import load_kernel
+from tlx_xdsl.tools.launch_line.request import assignments
 from tlx_xdsl.tools.tlx import main
 
 KERNEL = """

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType
@@ -16,14 +15,12 @@ from tlx_xdsl.addresses.coverage.values import Descriptor, Number, Pointer, Trut
 from tlx_xdsl.analysis.integers.transfer import bits_of
 from tlx_xdsl.dialects import tt
 
-Grid: TypeAlias = tuple[int, int, int]
-
 
 @dataclass(frozen=True)
 class Launch:
     """The launch of a kernel, as far as it is known."""
 
-    grid: Grid
+    grid: tuple[int, int, int]
     numbers: Mapping[str, int] = field(default_factory=dict[str, int])
     """Values of integer arguments."""
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
@@ -34,7 +31,7 @@ class Launch:
         """The number of programs in the grid."""
         return prod(self.grid)
 
-    def place(self, number: int) -> Grid:
+    def place(self, number: int) -> tuple[int, int, int]:
         """The ids of a program along x, y and z; programs are numbered along x first."""
         x, y, _ = self.grid
         return number % x, number // x % y, number // (x * y)

@@ -10,26 +10,19 @@ from __future__ import annotations
 import inspect
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
-
-import numpy as np
+from typing import Any
 
 from tlx_xdsl.cpu.runtime.arguments import MISSING, Rule, annotated_type, flat_types, read_constant, reader_of, split
 from tlx_xdsl.cpu.runtime.build import CpuSpecialization, load_program, object_key
 from tlx_xdsl.cpu.runtime.packing import Packer
 from tlx_xdsl.cpu.runtime.program import Program
-from tlx_xdsl.errors import InputError, InputOverflowError, InputTypeError
+from tlx_xdsl.errors import InputOverflowError, InputTypeError
 from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.grid import Grid, sizes_of
 from tlx_xdsl.runtime.driver.fingerprint import GlobalValues, kernel_fingerprint
 from tlx_xdsl.runtime.host.options import CpuOptions, cpu_options
-
-Grid: TypeAlias = "int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]"
-"""Programs along x, y and z, or a function that computes them from the kernel's arguments by name."""
-
-_MOST_ALONG_AN_AXIS = (1 << 31) - 1
-"""Programs: their index is an i32 in kernels."""
 
 _NO_OPTIONS = CpuOptions()
 
@@ -135,7 +128,7 @@ class CpuLauncher:
             found = self._specialized(key, values, options)
         if grid.__class__ is not tuple and callable(grid):
             grid = grid(dict(zip(self._names, values, strict=True)))
-        return found, found.pack(slots, values), sizes_of(grid)
+        return found, found.pack(slots, values), _sizes_of(grid)
 
     def _in_order(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The value of each parameter; what is left in `kwargs` are options."""
@@ -200,24 +193,12 @@ def rules_of(source: KernelSource, unspecialized: frozenset[int | str]) -> tuple
     return tuple(found)
 
 
-def sizes_of(grid: Any) -> tuple[int, int, int]:
-    """Three sizes; those that are not given are 1.
-
-    Raises ValueError for what is no grid.
-    """
-    sizes = cast("Sequence[Any]", grid) if isinstance(grid, tuple | list) else (grid,)
-    if not 1 <= len(sizes) <= 3:
-        raise InputError(f"the grid must be one to three numbers of programs, found {grid!r}")
-    x, y, z = (*sizes, 1, 1)[:3]
-    if not (x.__class__ is int and y.__class__ is int and z.__class__ is int):
-        if not all(isinstance(size, int | np.integer) for size in (x, y, z)):
-            raise InputError(f"the grid must be one to three numbers of programs, found {grid!r}")
-        x, y, z = int(x), int(y), int(z)
-    if not (0 <= x <= _MOST_ALONG_AN_AXIS and 0 <= y <= _MOST_ALONG_AN_AXIS and 0 <= z <= _MOST_ALONG_AN_AXIS):
-        raise InputError(f"a grid has 0 to {_MOST_ALONG_AN_AXIS:,} programs along an axis, found {grid!r}")
+def _sizes_of(grid: Any) -> tuple[int, int, int]:
+    """Return the three sizes of a grid whose programs can be counted."""
+    x, y, z = sizes = sizes_of(grid)
     if x * y * z >= 1 << 63:
         raise InputOverflowError(f"a grid has less than 2^63 programs, found {grid!r}")
-    return x, y, z
+    return sizes
 
 
 def _still_hold(values: GlobalValues) -> bool:

@@ -15,8 +15,10 @@ from tlx_xdsl.cpu.runtime.build import CpuSpecialization
 from tlx_xdsl.cpu.runtime.stages import CpuStages, compile_stages, text_bytes
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.printer import locations_first
-from tlx_xdsl.tools.files import write_file
-from tlx_xdsl.tools.launch_line.kernel_options import CPU, CPU_STAGES, load
+from tlx_xdsl.tools.launch_line.kernel_options import CPU, CPU_STAGES
+from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
+from tlx_xdsl.tools.output import write_file
 from tlx_xdsl.tools.report import Rows, section, times_section
 
 _PRINTED = ("ll", "s", "h", "c", "json")
@@ -43,8 +45,9 @@ def run(args: argparse.Namespace) -> None:
     target = named_host(args.cpu or NATIVE)
     # What a kernel may say is that of the GPU which its file names, or of the usual one.
     args.target = None
-    kernel, _, specialization = load(args)
-    source, signature = kernel.source, specialization.signature
+    request = read(args)
+    source, specialization = request.source, specialization_of(request)
+    signature = specialization.signature
     check_bundled(source, signature)
     wanted = CpuSpecialization(
         signature, specialization.constexprs, args.checks, symbol=bundle_symbol(source, args.bundle_name)

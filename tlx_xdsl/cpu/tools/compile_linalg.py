@@ -9,8 +9,10 @@ from pathlib import Path
 from tlx_xdsl.cpu.runtime.linalg import linalg_text
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.printer import locations_first
-from tlx_xdsl.tools.files import write_file
-from tlx_xdsl.tools.launch_line.kernel_options import LINALG, load
+from tlx_xdsl.tools.launch_line.kernel_options import LINALG
+from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
+from tlx_xdsl.tools.output import write_file
 
 
 def run(args: argparse.Namespace) -> None:
@@ -23,22 +25,22 @@ def run(args: argparse.Namespace) -> None:
             raise CompilationError(f"--{option.replace('_', '-')}: with --target {LINALG} there is text for MLIR alone")
     # What a kernel may say is that of the GPU which its file names, or of the usual one.
     args.target = None
-    kernel, _, specialization = load(args)
+    request = read(args)
     output = None if args.output == "-" else Path(args.output or "build")
     numbers = count()
 
     def on_stage(stage: str, text: str) -> None:
         if output is not None:
-            path = output / f"{kernel.source.name}.{next(numbers):02d}-{stage}.mlir"
+            path = output / f"{request.source.name}.{next(numbers):02d}-{stage}.mlir"
             write_file(path, locations_first(text))
             print(path)
 
     on_each = on_stage if args.print_after_all and output is not None else None
-    text = linalg_text(kernel.source, specialization, mlir_version=args.mlir_version, on_stage=on_each)
+    text = linalg_text(request.source, specialization_of(request), mlir_version=args.mlir_version, on_stage=on_each)
     if output is None:
         print(locations_first(text), end="")
         return
-    path = output / f"{kernel.source.name}.{LINALG}.mlir"
+    path = output / f"{request.source.name}.{LINALG}.mlir"
     write_file(path, locations_first(text))
     if not args.quiet:
         print(path)

@@ -10,9 +10,10 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.decompile.module import python_of
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.steps import step_after_frontend
-from tlx_xdsl.tools.files import write_text
-from tlx_xdsl.tools.launch_line.kernel_options import load
 from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, load_ir
+from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
+from tlx_xdsl.tools.output import write_text
 
 
 def run(args: argparse.Namespace) -> None:
@@ -34,6 +35,6 @@ def _module(args: argparse.Namespace) -> ModuleOp:
                 "--stage is for kernels, IR in a file is at a stage already", SourceLocation(args.kernel, 0)
             )
         return load_ir(args.kernel)
-    kernel, _, specialization = load(args)
-    step = step_after_frontend(kernel, specialization)
+    request = read(args)
+    step = step_after_frontend(request.kernel, specialization_of(request))
     return (step.finish() if args.stage is None else step.to(args.stage)).module()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from tlx_xdsl.grid import sizes_of
 from tlx_xdsl.runtime.bundle.c_names import is_identifier
 from tlx_xdsl.runtime.bundle.errors import BundleError, bundle_error
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST, Manifest, read_manifest, sha256
@@ -74,8 +74,8 @@ class LoadedBundle:
         ctas = self.manifest.num_ctas
         if ctas == 1:
             return grid
-        sizes = (grid,) if isinstance(grid, int) else tuple(grid)
-        return (*(operator.index(x) * ctas for x in sizes[:1]), *sizes[1:])
+        x, y, z = sizes_of(grid)
+        return x * ctas, y, z
 
     def _in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
         """All arguments in their order.

@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.runtime.check.explore import Limits, explore
-from tlx_xdsl.runtime.check.options import SECONDS, SMALL, STAGES
 from tlx_xdsl.runtime.check.proof import with_proofs
 from tlx_xdsl.runtime.check.report import Finding, Report
 from tlx_xdsl.runtime.check.sizes import Launchable, Scope, Sizes, combinations, small_values, values_of
@@ -24,18 +24,16 @@ from tlx_xdsl.runtime.driver.arguments import split_options
 from tlx_xdsl.runtime.driver.host_values import flattened, is_constant, is_descriptor, signature_of
 from tlx_xdsl.runtime.simulate.interpret import (
     Change,
-    Grid,
     Interpretation,
     defaults_of,
-    grid_of,
     interpret_source,
     module_of,
     source_of_kernel,
 )
-from tlx_xdsl.runtime.simulate.options import FRONTEND, Options, known_options
+from tlx_xdsl.runtime.simulate.options import FRONTEND, ORDERS, SECONDS, SMALL, STAGES, Options, known_options
 from tlx_xdsl.runtime.simulate.wrapping import facts_of, ragged_remark, wrap_remark
 
-_OPTIONS = {field.name for field in fields(Options)} - {"stage", "schedule", "seed", "order", "trace"}
+_OPTIONS = {field.name for field in fields(Options)}.difference(ORDERS)
 
 
 def check(

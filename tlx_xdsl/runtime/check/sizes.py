@@ -20,7 +20,7 @@ from tlx_xdsl.dialects.base.effects import Kind, accesses_of
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.runtime.check.launches import Run
-from tlx_xdsl.runtime.check.options import SMALL
+from tlx_xdsl.runtime.simulate.options import SMALL
 
 Sizes: TypeAlias = Mapping[str, int]
 """The value of each named size."""

@@ -59,6 +59,7 @@ def compile_text(
     verify: bool = True,
     verify_each: bool | None = None,
     keep_ttir: bool = True,
+    lowers: bool = True,
     check_budget: bool = True,
     on_stage: StageCallback | None = None,
     on_pass: Callable[[str], None] | None = None,
@@ -68,8 +69,8 @@ def compile_text(
     `verify` checks the module after the frontend and after the last pass; with `verify_each`, which is so by default
     where `on_stage` looks, after every pass. `on_stage` receives the text after the frontend and each pass, which
     `tlx-opt` reads, and `on_pass` their names alone.
-    Without `keep_ttir` the result's `ttir` is empty; without `check_budget` a kernel that needs more than its target
-    has is no error.
+    Without `keep_ttir` the result's `ttir` is empty; without `lowers` no pass runs, and its `ttgir` is empty; without
+    `check_budget` a kernel that needs more than its target has is no error.
 
     `conversion` says who gives tensors their layouts. With `own`, the loops of a plain kernel are not pipelined: its
     loads are waited for where they stand.
@@ -104,6 +105,8 @@ def compile_text(
     finish("frontend", module, is_end=True)
     ttir = print_module(module) if keep_ttir else ""
     clock.lap("print")
+    if not lowers:
+        return CompiledText(specialization.symbol or source.symbol, ttir, "", clock.times)
     plain = _goes_to_stock(module, conversion)
     passes = passes_for(profile, plain=plain, check_budget=check_budget, asked=(*source.passes, *specialization.passes))
     with phase("passes", source.name):
@@ -169,17 +172,6 @@ def _drop_launch_attributes(module: ModuleOp) -> None:
     """
     for name in [name for name in module.attributes if name.startswith("ttg.")]:
         del module.attributes[name]
-
-
-def frontend_text(source: KernelSource, specialization: Specialization, *, verify: bool = True) -> str:
-    """Return what the frontend makes of a kernel, in the version-neutral spelling; no pass runs.
-
-    Raises CompilationError, located in the kernel's source, for every fault in it; ValueError for an unknown target.
-    """
-    module = frontend_module(source, specialization)
-    if verify:
-        verify_module(module)
-    return print_module(module)
 
 
 def frontend_module(source: KernelSource, specialization: Specialization, profile: Profile | None = None) -> ModuleOp:

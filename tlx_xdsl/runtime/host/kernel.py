@@ -14,8 +14,8 @@ from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.kernel_call import P, R
 
 if TYPE_CHECKING:
+    from tlx_xdsl.grid import Grid
     from tlx_xdsl.runtime.kernel_call import Launch
-    from tlx_xdsl.runtime.simulate.interpret import Grid
 
 
 class HostLauncher(Protocol):

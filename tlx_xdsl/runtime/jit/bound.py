@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from triton.runtime.driver import driver
 
+from tlx_xdsl.grid import sizes_of
+
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.jit.compiled_kernel import TLXCompiledKernel
 
@@ -47,7 +49,7 @@ class BoundLaunch:
         self._launches[stream] = launch
         return launch
 
-    def _in_ctas(self) -> tuple[int, ...]:
+    def _in_ctas(self) -> tuple[int, int, int]:
         """The grid in CTAs: those that share tensors (`num_ctas`) stand side by side."""
-        given = (self.grid,) if isinstance(self.grid, int) else tuple(self.grid)
-        return (given[0] * self.kernel.metadata.num_ctas, *given[1:]) if given else given
+        x, y, z = sizes_of(self.grid)
+        return x * self.kernel.metadata.num_ctas, y, z

@@ -8,6 +8,7 @@ from typing import Any
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.grid import grid_of
 from tlx_xdsl.runtime.driver.arguments import defaults_of
 from tlx_xdsl.runtime.driver.host_values import is_constant, signature_of
 from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, cluster_option
@@ -15,7 +16,6 @@ from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.runtime.measure.estimate import estimated
 from tlx_xdsl.runtime.measure.speeds import Speed
 from tlx_xdsl.runtime.profile import launch_work
-from tlx_xdsl.runtime.simulate.interpret import grid_of
 from tlx_xdsl.targets import target_named
 
 

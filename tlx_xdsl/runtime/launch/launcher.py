@@ -11,13 +11,13 @@ launches of `@tlx_xdsl.jit` are Triton's. `cuda_driver.py` is the part of the dr
 from __future__ import annotations
 
 import math
-import operator
 import struct
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tlx_xdsl.grid import MOST_ALONG_Y_AND_Z, sizes_of
 from tlx_xdsl.runtime.launch.cuda_driver import (
     ClusterDimension,
     CudaDriver,
@@ -51,9 +51,6 @@ DEFAULT_SHARED_LIMIT = 48 * 1024
 
 PORTABLE_CLUSTER_SIZE = 8
 """CTAs of the largest cluster that needs no opt-in."""
-
-MAX_GRID = (2**31 - 1, 65535, 65535)
-"""CTAs along x, y, z."""
 
 
 @dataclass(eq=False)
@@ -270,14 +267,8 @@ class Launcher:
             )
 
     def _check_grid(self, grid: int | Sequence[int]) -> tuple[int, int, int]:
-        given = (grid,) if isinstance(grid, int) else tuple(grid)
-        if not 1 <= len(given) <= 3:
-            raise ValueError(f"kernel {self.name!r}: expected a grid of 1 to 3 numbers, got {given}")
-        x, y, z = (*(operator.index(extent) for extent in given), *[1] * (3 - len(given)))
-        dims = (x, y, z)
-        for axis, extent, limit, cluster in zip("xyz", dims, MAX_GRID, self.cluster, strict=True):
-            if not 0 <= extent <= limit:
-                raise ValueError(f"kernel {self.name!r}: expected a grid of 0 to {limit} in {axis}, got {extent}")
+        dims = sizes_of(grid, along_y_and_z=MOST_ALONG_Y_AND_Z, of=f"kernel {self.name!r}: ")
+        for axis, extent, cluster in zip("xyz", dims, self.cluster, strict=True):
             if extent % cluster:
                 raise ValueError(
                     f"kernel {self.name!r}: expected a grid that is a multiple of the cluster's "

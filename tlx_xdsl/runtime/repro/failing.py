@@ -11,10 +11,11 @@ from tlx_xdsl.backend import compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.runtime.driver.compilation import compile_text, frontend_module
 from tlx_xdsl.runtime.driver.reproducible import copied
 from tlx_xdsl.runtime.driver.specialization import Specialization
-from tlx_xdsl.runtime.simulate.interpret import Grid, grid_of, interpret_source, module_of
+from tlx_xdsl.runtime.simulate.interpret import interpret_source, module_of
 from tlx_xdsl.runtime.simulate.options import Options
 from tlx_xdsl.runtime.simulate.ptx_stage import PTX
 from tlx_xdsl.text.printer import print_module

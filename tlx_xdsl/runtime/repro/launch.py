@@ -14,10 +14,10 @@ from string import Template
 from typing import Any
 
 from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.grid import grid_of
 from tlx_xdsl.runtime.driver.host_values import is_descriptor
 from tlx_xdsl.runtime.repro.arrays import NoPython, Values
 from tlx_xdsl.runtime.repro.write import SCRIPT, copy_sources, environment, versions
-from tlx_xdsl.runtime.simulate.interpret import grid_of
 
 _TEMPLATE = Path(__file__).with_name("launch_script.txt")
 

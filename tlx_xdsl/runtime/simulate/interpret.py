@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import prod
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
-import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, i32, i64
 from xdsl.ir import Attribute
@@ -23,6 +22,7 @@ from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, Source
 from tlx_xdsl.frontend.python.foreign import source_of
 from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.code import Function, Plan
 from tlx_xdsl.interpreter.faults import OutOfBounds
@@ -56,9 +56,6 @@ from tlx_xdsl.transforms.pipelines import is_plain, plain_pipeline, run_pipeline
 from tlx_xdsl.transforms.registry import current_name
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
-
-Grid: TypeAlias = "int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]"
-"""Programs along x, y and z, or a function that computes them from the kernel's arguments."""
 
 Change: TypeAlias = Callable[[ModuleOp], None]
 """Changes a module in place."""
@@ -99,9 +96,6 @@ class Interpretation:
         }
         return run_page(rows, self.warnings)
 
-
-MOST_ALONG_AN_AXIS = (1 << 31) - 1
-"""Programs along an axis (CUDA C++ Programming Guide, "Technical Specifications", the x axis)."""
 
 _OPTIONS = {each.name for each in fields(Options)}
 
@@ -302,21 +296,6 @@ def source_of_kernel(kernel: Any) -> KernelSource:
     if inspect.isfunction(kernel):
         return KernelSource(kernel)
     raise InputTypeError(f"expected a kernel decorated with tlx_xdsl.jit, found {type(kernel).__name__}")
-
-
-def grid_of(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Three sizes; those that are not given are 1.
-
-    Raises ValueError for what is no grid.
-    """
-    found: Any = grid(dict(arguments)) if callable(grid) else grid
-    sizes = list(cast(Sequence[Any], found)) if isinstance(found, tuple | list) else [found]
-    if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int | np.integer) and size >= 0 for size in sizes):
-        raise InputError(f"the grid must be one to three numbers of programs, found {found!r}")
-    if max(sizes) > MOST_ALONG_AN_AXIS:
-        raise InputError(f"a grid has at most {MOST_ALONG_AN_AXIS:,} programs along an axis")
-    x, y, z = (*map(int, sizes), 1, 1)[:3]
-    return x, y, z
 
 
 def _run(

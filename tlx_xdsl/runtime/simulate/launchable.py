@@ -18,6 +18,7 @@ from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.errors import CompilationError, OverBudgetError
+from tlx_xdsl.grid import MOST_ALONG_Y_AND_Z
 from tlx_xdsl.runtime.driver.launch_options import LARGEST_CLUSTER
 from tlx_xdsl.runtime.simulate.options import Options
 from tlx_xdsl.targets import target_named
@@ -26,9 +27,6 @@ from tlx_xdsl.transforms.nvidia.setmaxnreg import RebalanceSetmaxnregPass
 from tlx_xdsl.transforms.rewriting import ops_of
 
 T = TypeVar("T")
-
-MOST_ALONG_Y_AND_Z = 65_535
-"""Programs along these axes (CUDA C++ Programming Guide, "Technical Specifications")."""
 
 
 def refusals(module: ModuleOp, kernel: Operation, grid: Sequence[int], options: Options) -> list[CompilationError]:

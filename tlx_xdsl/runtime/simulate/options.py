@@ -1,9 +1,9 @@
-"""Options of a run in the interpreter."""
+"""Options of a run in the interpreter, and defaults of `tlx check`, which makes many."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +26,26 @@ UNLAUNCHABLE = ("warn", "error")
 TENSOR_CORE_ORDERS = ("ptx", "issue")
 """Orders of the operations that one task issues to a tensor core of Blackwell."""
 
+SECONDS = 10.0
+"""Time of `tlx check` for all sizes and orders, by default."""
+
+STAGES = (FRONTEND, TTGIR)
+"""What `tlx check` runs: what the frontend makes, where lines are closest to the source, and what stock Triton gets."""
+
+MINIMIZE_SECONDS = 2.0
+"""Time of `tlx minimize-sync` for the orders without each operation. All sizes are run once at each stage, whatever
+that takes."""
+
+SMALL = "small"
+"""In the place of a size's values: those at which rings of buffers go wrong (`runtime.check.sizes.small_values`)."""
+
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a run."""
+    """Options of a run. A new one has a line in `run_options` and `check_options`, too.
+
+    One with `metadata`, which is what argparse must know, is an argument of `tlx run`.
+    """
 
     num_warps: int = 4
     """Warps of the kernel outside of warp-specialised tasks."""
@@ -38,90 +54,198 @@ class Options:
     cluster: Sequence[int] = (1, 1, 1)
     """Thread blocks of a cluster along x, y and z; where a module says it, that counts unless this does."""
     target: str = "sm_90a"
-    stage: str = FRONTEND
+
+    enable_fp_fusion: bool | None = None
+    """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
+    a product is rounded before it is added to."""
+
+    stage: str = field(default=FRONTEND, metadata={"help": "frontend (default), aliased, ttgir, a pass, or ptx"})
     """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, or `ptx`: the final PTX
     of stock Triton."""
-    schedule: str = "round-robin"
+
+    profile: bool = field(
+        default=False, metadata={"help": "with --stage ptx: what lines take: instructions, memory, waits"}
+    )
+    """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
+
+    schedule: str = field(default=POLICIES[0], metadata={"help": "who goes on when several can", "choices": POLICIES})
     """`round-robin`, `random` or `adversarial`."""
-    seed: int = 0
+
+    seed: int = field(default=0, metadata={"help": "of the schedule and of random numbers (0)"})
     """Of the schedule."""
-    unwritten: str = UNWRITTEN[0]
+
+    order: Orders | None = field(
+        default=None,
+        metadata={
+            "help": "who goes on where that makes a difference, as tlx check reports it",
+            "metavar": "STEP:WHO,...",
+        },
+    )
+    """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
+    by side then, in this process alone, and what makes no difference is done as the schedule has it."""
+
+    unwritten: str = field(
+        default=UNWRITTEN[0], metadata={"help": "reads of uninitialized memory (error)", "choices": UNWRITTEN}
+    )
     """The result of a read of uninitialized memory: an `error`, or `warn`: a warning, and NaN. In global memory that is
     what an array of `tlx_xdsl.uninitialized` has until something writes it."""
-    tensor_core_order: str = TENSOR_CORE_ORDERS[0]
+
+    unlaunchable: str = field(
+        default=UNLAUNCHABLE[0],
+        metadata={"help": "what the target would refuse to launch (warn)", "choices": UNLAUNCHABLE},
+    )
+    """The result of a launch that the target would refuse, for its shared memory, registers, warps or sizes: `warn`, a
+    warning with the compiler's reason, or an `error` before the run."""
+
+    tensor_core_order: str = field(
+        default=TENSOR_CORE_ORDERS[0],
+        metadata={
+            "help": "what orders the tcgen05 operations of a task: PTX's promises (ptx, the default), or their issue",
+            "choices": TENSOR_CORE_ORDERS,
+        },
+    )
     """The order of the MMAs (tcgen05.mma) and the copies to tensor memory (tcgen05.cp) that one task issues.
 
     `ptx`: what PTX promises. Products with the same accumulator follow each other, and a product follows the copies
     before it. `issue`: each follows all those before it, as on today's tensor cores. All else, such as
     tcgen05.ld, tcgen05.st, and what another task issues, is ordered by barriers only.
     """
-    jobs: int | None = None
-    """Processes; by default all cores for a grid that is worth it."""
-    max_turns: int = MAX_TURNS
-    """Turns of a cluster after which it counts as one that never ends."""
-    max_operations: int = MAX_OPERATIONS
-    """Operations in loops after which a cluster counts as one that never ends."""
-    max_seconds: float = MAX_SECONDS
-    """Seconds of a processor after which a cluster that is in a loop counts as one that never ends."""
-    trace: str | Path | None = None
-    """File for a trace of the run, in Chrome's format; the run then takes place in this process alone."""
-    reachable: Sequence[Any] = ()
-    """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
-    process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
 
-    descending: bool = False
-    """Whether programs with higher numbers start earlier. No order is promised, but those that do not fit on the GPU
-    side by side mostly start in rising order."""
-
-    global_order: bool | None = None
+    global_order: bool | None = field(
+        default=None,
+        metadata={
+            "help": "check programs' accesses to global memory against each other "
+            "(where there are atomics or while loops)"
+        },
+    )
     """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
     a race. The run then takes place in this process alone. By default they are where programs may wait for each other,
     in a kernel with atomic operations or `while`, unless `jobs` asks for several processes."""
+
+    descending: bool = field(
+        default=False, metadata={"help": "start programs with the last one: no order of programs is promised"}
+    )
+    """Whether programs with higher numbers start earlier. No order is promised, but those that do not fit on the GPU
+    side by side mostly start in rising order."""
+
+    overlapping: bool = field(
+        default=False, metadata={"help": "run programs side by side, by turns at atomic operations"}
+    )
+    """Whether programs run side by side, as many as are resident, and take turns at their atomic operations. Else one
+    runs until it waits for another."""
 
     copy_fences: bool | None = None
     """Whether what `cp.async` writes needs a proxy fence before TMA or a tensor core reads it, as PTX has it. `check`
     asks for it; runs do not, since Triton 3.6 to 3.8 put none into their own kernels."""
 
-    overlapping: bool = False
-    """Whether programs run side by side, as many as are resident, and take turns at their atomic operations. Else one
-    runs until it waits for another."""
+    reachable: Sequence[Any] = ()
+    """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
+    process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
 
-    unlaunchable: str = UNLAUNCHABLE[0]
-    """The result of a launch that the target would refuse, for its shared memory, registers, warps or sizes: `warn`, a
-    warning with the compiler's reason, or an `error` before the run."""
+    jobs: int | None = field(default=None, metadata={"help": "processes (all cores, where that is worth it)"})
+    """Processes; by default all cores for a grid that is worth it."""
 
-    enable_fp_fusion: bool | None = None
-    """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
-    a product is rounded before it is added to."""
+    trace: str | Path | None = field(
+        default=None, metadata={"help": "write a trace for chrome://tracing or ui.perfetto.dev", "metavar": "FILE.json"}
+    )
+    """File for a trace of the run, in Chrome's format; the run then takes place in this process alone."""
 
-    profile: bool = False
-    """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
+    max_turns: int = field(default=MAX_TURNS, metadata={"help": f"turns that a cluster may take ({MAX_TURNS})"})
+    """Turns of a cluster after which it counts as one that never ends."""
 
-    order: Orders | None = None
-    """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
-    by side then, in this process alone, and what makes no difference is done as the schedule has it."""
+    max_operations: int = field(default=MAX_OPERATIONS, metadata={"help": f"the same, in loops ({MAX_OPERATIONS})"})
+    """Operations in loops after which a cluster counts as one that never ends."""
+
+    max_seconds: float = field(
+        default=MAX_SECONDS, metadata={"help": f"the same, in seconds of a processor ({MAX_SECONDS:g})"}
+    )
+    """Seconds of a processor after which a cluster that is in a loop counts as one that never ends."""
 
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:
             raise InputError(f"unknown schedule '{self.schedule}', expected one of {', '.join(POLICIES)}")
-        if self.unwritten not in UNWRITTEN:
-            raise InputError(f"unwritten must be {' or '.join(UNWRITTEN)}, found '{self.unwritten}'")
-        if self.unlaunchable not in UNLAUNCHABLE:
-            raise InputError(f"unlaunchable must be {' or '.join(UNLAUNCHABLE)}, found '{self.unlaunchable}'")
-        if self.tensor_core_order not in TENSOR_CORE_ORDERS:
-            raise InputError(
-                f"tensor_core_order must be {' or '.join(TENSOR_CORE_ORDERS)}, found '{self.tensor_core_order}'"
-            )
+        for each in fields(self):
+            choices, found = each.metadata.get("choices"), getattr(self, each.name)
+            if choices is not None and found not in choices:
+                raise InputError(f"{each.name} must be {' or '.join(choices)}, found '{found}'")
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"jobs must be at least 1, found {self.jobs}")
 
 
 def known_options(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """The options that a call names apart. Raises TypeError for one that there is not."""
-    names = [field.name for field in fields(Options)]
+    names = [each.name for each in fields(Options)]
     for name in options or {}:
         if name not in names:
             raise InputTypeError(
                 f"options: there is no option '{name}'{did_you_mean(name, names)}, the options are {', '.join(names)}"
             )
     return options or {}
+
+
+ORDERS = ("stage", "schedule", "seed", "order", "trace")
+"""Options of one run that `check` has not: it goes through stages and orders itself."""
+
+
+def run_options(
+    *args: Any,
+    options: Mapping[str, Any] | None = None,
+    num_warps: int = 4,
+    num_ctas: int = 1,
+    cluster: Sequence[int] = (1, 1, 1),
+    target: str = "sm_90a",
+    enable_fp_fusion: bool | None = None,
+    stage: str = FRONTEND,
+    profile: bool = False,
+    schedule: str = POLICIES[0],
+    seed: int = 0,
+    order: Orders | None = None,
+    unwritten: str = UNWRITTEN[0],
+    unlaunchable: str = UNLAUNCHABLE[0],
+    tensor_core_order: str = TENSOR_CORE_ORDERS[0],
+    global_order: bool | None = None,
+    descending: bool = False,
+    overlapping: bool = False,
+    copy_fences: bool | None = None,
+    reachable: Sequence[Any] = (),
+    jobs: int | None = None,
+    trace: str | Path | None = None,
+    max_turns: int = MAX_TURNS,
+    max_operations: int = MAX_OPERATIONS,
+    max_seconds: float = MAX_SECONDS,
+    **named: Any,
+) -> None:
+    """The arguments of `Kernel.interpret` after the grid: those of the kernel, and `Options`."""
+
+
+def check_options(
+    *args: Any,
+    seconds: float = SECONDS,
+    stages: Sequence[str] = STAGES,
+    launches: int | None = None,
+    sizes: Mapping[str, int | Iterable[int] | str] | None = None,
+    arguments: Callable[..., Any] | None = None,
+    sweep: bool = True,
+    prove: bool = False,
+    options: Mapping[str, Any] | None = None,
+    num_warps: int = 4,
+    num_ctas: int = 1,
+    cluster: Sequence[int] = (1, 1, 1),
+    target: str = "sm_90a",
+    enable_fp_fusion: bool | None = None,
+    profile: bool = False,
+    unwritten: str = UNWRITTEN[0],
+    unlaunchable: str = UNLAUNCHABLE[0],
+    tensor_core_order: str = TENSOR_CORE_ORDERS[0],
+    global_order: bool | None = None,
+    descending: bool = False,
+    overlapping: bool = False,
+    copy_fences: bool | None = None,
+    reachable: Sequence[Any] = (),
+    jobs: int | None = None,
+    max_turns: int = MAX_TURNS,
+    max_operations: int = MAX_OPERATIONS,
+    max_seconds: float = MAX_SECONDS,
+    **named: Any,
+) -> None:
+    """The arguments of `Kernel.check` after the grid: those of the kernel, of `check`, and `Options` but `ORDERS`."""

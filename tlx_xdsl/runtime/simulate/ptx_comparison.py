@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.grid import Grid
 from tlx_xdsl.interpreter.faults import Fault, Unsupported
 from tlx_xdsl.numerics.difference import Difference, difference, tolerance_of
 from tlx_xdsl.ptx.read.faults import PtxBudget, PtxFault
 from tlx_xdsl.runtime.driver.host_values import flattened, is_constant, is_descriptor
-from tlx_xdsl.runtime.simulate.interpret import Grid, Interpretation, interpret_source
+from tlx_xdsl.runtime.simulate.interpret import Interpretation, interpret_source
 from tlx_xdsl.runtime.simulate.options import TTGIR, Options
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from tlx_xdsl.backend.occupancy import occupancy_of
 from tlx_xdsl.element_types import BY_SPELLING
 from tlx_xdsl.errors import CompilationError, InputError
+from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.runtime.driver.arguments import defaults_of
 from tlx_xdsl.runtime.driver.host_values import is_descriptor
@@ -31,7 +32,6 @@ from tlx_xdsl.runtime.measure.gpu_clock import timed_launches
 from tlx_xdsl.runtime.measure.reference_check import Reference, difference, expected_of, poison
 from tlx_xdsl.runtime.measure.speeds import Speed, SpeedReport
 from tlx_xdsl.runtime.profile import launch_work
-from tlx_xdsl.runtime.simulate.interpret import Grid, grid_of
 from tlx_xdsl.runtime.sweep.jobs import Job
 from tlx_xdsl.runtime.sweep.report import JobResult, SweepReport
 from tlx_xdsl.targets import target_named

@@ -22,16 +22,16 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.code import Function
 from tlx_xdsl.interpreter.plan import kernel_of
+from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.show.coverage_svg import coverage_as_svg
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.tools.commands.addresses_text import Findings, findings_as_json, findings_as_text, warn
-from tlx_xdsl.tools.files import write_text
-from tlx_xdsl.tools.launch_line.argument_hints import hint_of_type
-from tlx_xdsl.tools.launch_line.argument_values import argument_value
-from tlx_xdsl.tools.launch_line.expressions import evaluate, grid_sizes
-from tlx_xdsl.tools.launch_line.launches import check_fits, sizes_of
-from tlx_xdsl.tools.launch_line.loading import assignments
-from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, frontend_of, load_ir
+from tlx_xdsl.tools.launch_line.argument_values import fitting_value
+from tlx_xdsl.tools.launch_line.expressions import evaluate
+from tlx_xdsl.tools.launch_line.launches import grid_of
+from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, frontend_of, hint_of_type, load_ir
+from tlx_xdsl.tools.launch_line.request import Said, read, said_of
+from tlx_xdsl.tools.output import write_text
 
 
 def run(args: argparse.Namespace) -> None:
@@ -43,8 +43,8 @@ def run(args: argparse.Namespace) -> None:
         raise CompilationError("--svg: a picture shows the programs of a grid: give --grid")
     if args.wave is not None and args.wave < 1:
         raise CompilationError(f"--wave: expected a number of programs, found {args.wave}")
-    module, function, constants = _kernel(args)
-    launch = launch_of(args, function, constants)
+    said, module, function, constants = _kernel(args)
+    launch = launch_of(said, function, constants)
     findings = findings_of(module, function, launch, args)
     if args.svg is not None:
         assert findings.coverage is not None
@@ -53,14 +53,16 @@ def run(args: argparse.Namespace) -> None:
     warn(findings)
 
 
-def _kernel(args: argparse.Namespace) -> tuple[ModuleOp, tt.FuncOp, Mapping[str, Any]]:
-    """The module, the kernel in it, and its compile-time arguments."""
+def _kernel(args: argparse.Namespace) -> tuple[Said, ModuleOp, tt.FuncOp, Mapping[str, Any]]:
+    """What the command line says, the module, the kernel in it, and its compile-time arguments."""
     path, _, name = args.kernel.partition(":")
     if Path(path).suffix in MLIR_SUFFIXES:
         module = load_ir(path)
-        return module, kernel_function(kernel_of(module, name or None)), {}
-    module, specialization = frontend_of(args)
-    return module, kernel_function(kernel_of(module, None)), specialization.constexprs
+        said = said_of(args, KernelDefaults())
+        return said, module, kernel_function(kernel_of(module, name or None)), {}
+    request = read(args)
+    module, specialization = frontend_of(request)
+    return request, module, kernel_function(kernel_of(module, None)), specialization.constexprs
 
 
 def kernel_function(function: Function) -> tt.FuncOp:
@@ -70,33 +72,28 @@ def kernel_function(function: Function) -> tt.FuncOp:
     return function
 
 
-def launch_of(args: argparse.Namespace, function: tt.FuncOp, constants: Mapping[str, Any]) -> Launch:
+def launch_of(said: Said, function: tt.FuncOp, constants: Mapping[str, Any]) -> Launch:
     """Return what the command line says of a launch; a grid of one program where it does not say."""
     types = {name: argument.type for argument, name in argument_names(function).items()}
     numbers: dict[str, int] = {}
     shapes: dict[str, tuple[int, ...]] = {}
-    sizes = sizes_of(args)
-    for name, text in assignments(args.arg, "--arg").items():
+    sizes = said.sizes
+    for name, text in said.lists["arg"].items():
         if name in constants:
             continue
         _check_name("--arg", name, types)
         hint = hint_of_type(types[name])
-        value = argument_value(name, text, hint, 0, sizes, only_type=True)
-        check_fits(name, text, value, hint)
+        value = fitting_value(name, text, hint, 0, sizes, only_type=True)
         if isinstance(types[name], tt.PointerType | tt.TensorDescType):
             shapes[name] = tuple(map(int, value.shape))
         elif isinstance(value, int):
             numbers[name] = value
     numbers |= {name: size for name, size in sizes.items() if name in types and name not in numbers}
     constants = {**sizes, **constants}
-    for name, text in assignments(args.shape, "--shape").items():
+    for name, text in said.lists["shape"].items():
         _check_name("--shape", name, types)
         shapes[name] = _sizes(name, text, types[name], {**constants, **numbers})
-    grid = () if args.grid is None else grid_sizes(args.grid, {**constants, **numbers})
-    if any(size < 1 for size in grid):
-        raise CompilationError(f"--grid: expected numbers of programs of at least 1, found '{args.grid}'")
-    x, y, z = (*grid, 1, 1, 1)[:3]
-    return Launch((x, y, z), numbers, shapes)
+    return Launch(grid_of(said, {**constants, **numbers}, least=1), numbers, shapes)
 
 
 def _check_name(option: str, name: str, types: Mapping[str, Any]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from tlx_xdsl.runtime.check.options import SECONDS, STAGES
-from tlx_xdsl.tools.launch_line.launch_arguments import SIZE_HELP, VALUES, add_launch_arguments
+from tlx_xdsl.runtime.simulate.options import SECONDS, STAGES
+from tlx_xdsl.tools.launch_line.kernel_options import SIZE_HELP, VALUES, add_launch_arguments
 
 FORMATS = ("github", "junit", "sarif", "text")
 """What `check_formats` writes."""

@@ -17,9 +17,8 @@ from tlx_xdsl.runtime.check.subject import Subject
 from tlx_xdsl.runtime.simulate.interpret import Change, Interpretation, interpret_source, module_of
 from tlx_xdsl.runtime.simulate.options import Options
 from tlx_xdsl.tools.commands.check_formats import FORMATS
-from tlx_xdsl.tools.launch_line.launches import read_launch
-from tlx_xdsl.tools.launch_line.loading import assignments, load_kernel
-from tlx_xdsl.tools.launch_line.size_values import size_ranges
+from tlx_xdsl.tools.launch_line.launches import launch_at
+from tlx_xdsl.tools.launch_line.request import read
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,11 +44,11 @@ def stages_of(args: argparse.Namespace) -> list[str]:
 
 def subject_of(args: argparse.Namespace) -> Subject:
     """What is launched, as the command line says. Raises CompilationError for one that does not fit the kernel."""
-    kernel, defaults = load_kernel(args.kernel)
+    request = read(args)
 
     def launchable(sizes: Sizes, change: Change | None) -> Launchable:
-        found = read_launch(args, kernel, defaults, sizes)
-        launch: dict[str, Any] = {**found.launch, "jobs": 1}
+        found = launch_at(request, sizes)
+        launch: dict[str, Any] = {**found.options, "jobs": 1}
 
         def once(order: Mapping[str, Any]) -> Interpretation:
             options = Options(**launch, **order)
@@ -58,17 +57,17 @@ def subject_of(args: argparse.Namespace) -> Subject:
         return Launchable(once, arrays_of(found.arguments))
 
     def rings(sizes: Sizes) -> tuple[int, ...]:
-        found = read_launch(args, kernel, defaults, sizes)
-        return small_values(module_of(found.source, found.arguments, Options(**found.launch), found.types)[0])
+        found = launch_at(request, sizes)
+        return small_values(module_of(found.source, found.arguments, Options(**found.options), found.types)[0])
 
     def module(at: Sizes) -> ModuleOp:
-        found = read_launch(args, kernel, defaults, at)
-        return any_values(found.source, found.arguments, Options(**found.launch))
+        found = launch_at(request, at)
+        return any_values(found.source, found.arguments, Options(**found.options))
 
-    sizes = combinations(size_ranges(assignments(args.size, "--size"), rings), sweep=args.sweep)
+    sizes = combinations(request.size_ranges(rings), sweep=args.sweep)
 
     def others() -> Iterable[Finding]:
-        found = read_launch(args, kernel, defaults, {})
-        return other_sizes(found.source, found.grid, found.arguments, Options(**found.launch))
+        found = launch_at(request, {})
+        return other_sizes(found.source, found.grid, found.arguments, Options(**found.options))
 
     return Subject(sizes, Options(jobs=1), launchable, module, others)

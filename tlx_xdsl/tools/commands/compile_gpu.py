@@ -28,15 +28,18 @@ from tlx_xdsl.runtime.driver.clock import Clock
 from tlx_xdsl.runtime.driver.products import KIND, Products, load_products, product_key, store_products
 from tlx_xdsl.runtime.driver.reproducible import reproducible
 from tlx_xdsl.runtime.driver.specialization import Specialization
-from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.tools.entry import STARTED
-from tlx_xdsl.tools.files import write_file
-from tlx_xdsl.tools.launch_line.kernel_options import NEEDS_TRITON, STAGES, load, triton_version
-from tlx_xdsl.tools.output import say, warn
+from tlx_xdsl.tools.launch_line.kernel_options import STAGES
+from tlx_xdsl.tools.launch_line.request import Request, read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of, triton_version
+from tlx_xdsl.tools.output import say, warn, write_file
 from tlx_xdsl.tools.report import section, times_section
 
 _TEXT = ("ttir", "ttgir")
 _DEFAULT_STAGES = "ttir,ttgir,ptx,cubin,json"
+
+NEEDS_TRITON = "stock Triton is not installed: pip install 'tlx-xdsl[nvidia]' (Linux only)"
+"""Why a stage after the text is missing."""
 
 
 def run(args: argparse.Namespace) -> None:
@@ -45,26 +48,28 @@ def run(args: argparse.Namespace) -> None:
     written, needed = _asked_stages(args)
     upto = _upto(needed)
     version = triton_version(args.triton_version, needs_backend=upto is not None)
-    kernel, options, specialization = load(args)
-    write_bundle = _bundle_writer(args, kernel.source, specialization, options)
+    request = read(args)
+    source, specialization, options = request.source, specialization_of(request), request.options
+    write_bundle = _bundle_writer(args, request, specialization)
     clock.lap("the kernel's file")
-    if args.output == "-":
-        _print_text(args, kernel, specialization, version, written)
-        return
-    output = Path(args.output or "build")
     paths: list[Path] = []
 
     def write(stage: str, content: str | bytes) -> None:
-        path = output / f"{kernel.source.name}.{stage}"
+        path = Path(args.output or "build") / f"{source.name}.{stage}"
         write_file(path, content)
         paths.append(path)
 
     lacks_triton = upto is not None and installed_triton_version() is None
-    job = _Job(kernel.source, specialization, version, None if lacks_triton else upto, options["num_stages"])
-    with reproducible(job.source, specialization=specialization, num_stages=job.num_stages):
+    # Where nothing after the frontend is asked for, a kernel that a pass refuses can be looked at all the same.
+    lowers = args.output != "-" or written != ("ttir",)
+    job = _Job(source, specialization, version, None if lacks_triton else upto, options["num_stages"], lowers)
+    with reproducible(source, specialization=specialization, num_stages=job.num_stages):
         products, found = _products(job, args, clock, write)
-    for warning in (*map(with_shown_paths, products.warnings), *_spills(kernel.source, products)):
+    for warning in (*map(with_shown_paths, products.warnings), *_spills(source, products)):
         say(warning)
+    if args.output == "-":
+        print("".join(getattr(products, stage) for stage in written), end="")
+        return
     stages: dict[str, str | bytes] = {stage: getattr(products, stage) for stage in _TEXT}
     if job.upto is not None:
         stages |= {"llir": products.llir, "ptx": products.ptx, "cubin": products.cubin}
@@ -79,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
     clock.lap("write")
     if not args.quiet:
         by = "" if job.upto is None else f", Triton {products.triton_version}"
-        print(format_report(f"{kernel.source.name} for {specialization.target}{by}", clock.times, products, paths))
+        print(format_report(f"{source.name} for {specialization.target}{by}", clock.times, products, paths))
         if found is not None:
             print(f"  compiled before, in {sum(products.times_ms.values()):.0f} ms: {found}")
     if missing:
@@ -96,6 +101,8 @@ class _Job:
     upto: UpTo | None
     """The last stage of stock Triton, or None for text alone."""
     num_stages: int
+    lowers: bool
+    """Whether passes run."""
 
 
 def _upto(stages: Sequence[str]) -> UpTo | None:
@@ -108,7 +115,7 @@ def _products(
     job: _Job, args: argparse.Namespace, clock: Clock, write: Callable[[str, str], None]
 ) -> tuple[Products, Path | None]:
     """The products, and their file where they were made before; the report's times are added to the clock's."""
-    if args.print_after_all or args.no_verify or args.no_cache:
+    if args.print_after_all or args.no_verify or args.no_cache or not job.lowers:
         return _compiled(job, args, clock, write), None
     key = product_key(
         job.source,
@@ -156,7 +163,7 @@ _PHASES = 8
 
 def _compiled(job: _Job, args: argparse.Namespace, clock: Clock, write: Callable[[str, str], None]) -> Products:
     """Compile; warnings are printed where that ends in an error, and are among the products where it does not."""
-    shown = False if args.quiet else None
+    shown = False if args.quiet or args.output == "-" else None
     # What is said at the end is said when the bar is gone.
     with ExitStack() as said, Progress(_PHASES, job.source.name, delay=0.3, wanted=shown) as bar:
         if job.upto is not None:
@@ -189,7 +196,9 @@ def _compiled(job: _Job, args: argparse.Namespace, clock: Clock, write: Callable
                     triton_version=job.triton_version,
                     conversion=args.conversion,
                     verify=not args.no_verify,
-                    on_stage=on_stage if args.print_after_all else None,
+                    lowers=job.lowers,
+                    check_budget=job.lowers,
+                    on_stage=on_stage if args.print_after_all and args.output != "-" else None,
                     on_pass=bar.note,
                 )
                 clock.times.update(text.times_ms)
@@ -236,33 +245,18 @@ def _compiled(job: _Job, args: argparse.Namespace, clock: Clock, write: Callable
     )
 
 
-def _print_text(
-    args: argparse.Namespace, kernel: Kernel, specialization: Specialization, version: str, stages: tuple[str, ...]
-) -> None:
-    """Print the text stages that were asked for: of the usual ones, those that are text."""
-    if args.emit is None:
-        stages = _TEXT
-    if not set(stages) <= {*_TEXT}:
-        raise CompilationError(f"--output -: only ttir and ttgir are printed, found --emit {','.join(stages)}")
-    from tlx_xdsl.runtime.driver.compilation import compile_text, frontend_text
-    from tlx_xdsl.text.printer import locations_first
-
-    verify = not args.no_verify
-    if stages == ("ttir",):
-        # Nothing after the frontend is asked for: a kernel that a pass refuses can be looked at all the same.
-        print(locations_first(frontend_text(kernel.source, specialization, verify=verify)), end="")
-        return
-    text = compile_text(
-        kernel.source, specialization, triton_version=version, verify=verify, conversion=args.conversion
-    )
-    print("".join(locations_first(getattr(text, stage)) for stage in stages), end="")
-
-
 def _asked_stages(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The stages to write as files, and those to compile.
+    """The stages to write, and those to compile. Raises CompilationError for those that can't be.
 
-    With `--bundle` and no other option about files, only the bundle is written.
+    With `--bundle` and no other option about files, only the bundle is written. Printed are those that are text.
     """
+    if args.output == "-":
+        if args.bundle is not None:
+            raise CompilationError("--output -: text is printed, while --bundle writes files: ask for one of the two")
+        stages = _TEXT if args.emit is None else _stages(args.emit)
+        if not {*stages} <= {*_TEXT}:
+            raise CompilationError(f"--output -: only ttir and ttgir are printed, found --emit {','.join(stages)}")
+        return stages, stages
     if args.bundle is None:
         written = _stages(args.emit or _DEFAULT_STAGES)
         return written, written
@@ -271,7 +265,7 @@ def _asked_stages(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str,
 
 
 def _bundle_writer(
-    args: argparse.Namespace, source: KernelSource, specialization: Specialization, options: Mapping[str, Any]
+    args: argparse.Namespace, request: Request, specialization: Specialization
 ) -> Callable[[Products], list[Path]]:
     """A function that writes the bundle that is asked for, if any, and gives its files, the manifest last.
 
@@ -283,11 +277,10 @@ def _bundle_writer(
                 text = f"--{option.replace('_', '-')}: there is no bundle that it is for, add --bundle DIR"
                 raise CompilationError(text)
         return lambda _products: []
-    if args.output == "-":
-        raise CompilationError("--output -: text is printed, while --bundle writes files: ask for one of the two")
     # A bundle's text is the compiler's.
     from tlx_xdsl.runtime.bundle.write import LaunchFlags, check_launchable, check_name, write_compiled
 
+    source = request.source
     check_name(args.bundle_name or source.name)
     check_launchable(source, specialization)
 
@@ -299,7 +292,7 @@ def _bundle_writer(
             products.ttgir,
             products.backend_result(),
             name=args.bundle_name,
-            num_stages=options["num_stages"],
+            num_stages=request.options["num_stages"],
             flags=LaunchFlags(args.launch_pdl, args.launch_cooperative_grid),
         )
         return [*sorted(folder.glob(f"{folder.name}.*")), folder / MANIFEST]

@@ -23,7 +23,9 @@ from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import parse_version
 from tlx_xdsl.tools.commands.layout_report import layout_section, why
-from tlx_xdsl.tools.launch_line.kernel_options import CPU, LINALG, load, triton_version
+from tlx_xdsl.tools.launch_line.kernel_options import CPU, LINALG
+from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of, triton_version
 from tlx_xdsl.transforms.pipelines import is_plain
 from tlx_xdsl.transforms.registry import current_name
 
@@ -40,14 +42,15 @@ def run(args: argparse.Namespace) -> None:
     if args.target == LINALG:
         # As `tlx compile` does.
         args.target = None
-        kernel, _, specialization = load(args)
-        print(accesses(plain_module(kernel.source, specialization)))
+        request = read(args)
+        print(accesses(plain_module(request.source, specialization_of(request))))
         return
-    kernel, options, specialization = load(args)
+    request = read(args)
+    specialization = specialization_of(request)
     version = triton_version(args.triton_version, needs_backend=False)
     stages: list[Stage] = []
     text = compile_text(
-        kernel.source,
+        request.source,
         specialization,
         triton_version=version,
         conversion=args.conversion,
@@ -73,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     if installed is not None and parse_version(installed) == parse_version(version):
         print("layouts after the passes of stock Triton")
         stock = compile_ttgir(
-            text.ttgir, specialization.backend_options(num_stages=options["num_stages"]), stages="ttgir"
+            text.ttgir, specialization.backend_options(num_stages=request.options["num_stages"]), stages="ttgir"
         )
         print(layout_section(parse_module(stock.ttgir, filename="stock Triton"), last))
     elif is_plain(last):
@@ -89,20 +92,21 @@ def _explain_cpu(args: argparse.Namespace) -> None:
         raise CompilationError(f"--why: with --target {CPU} values have no layouts")
     # As `tlx compile` does.
     args.target = None
-    kernel, _, specialization = load(args)
+    request = read(args)
+    specialization = specialization_of(request)
     stages: list[Stage] = []
     module, times = bufferized_stages(
-        kernel.source,
+        request.source,
         CpuSpecialization(specialization.signature, specialization.constexprs),
         lambda name, printed: stages.append(Stage(name, printed)),
     )
     if args.diff is not None:
         print(coloured_diff(diff(stages, args.diff)) or f"{args.diff} changed nothing")
         return
-    print(f"{kernel.source.symbol} for CPUs")
+    print(f"{request.source.symbol} for CPUs")
     print(table(stages, times, every=args.all))
     print(f"\n{memory(module)}")
-    print(f"\naccesses\n{accesses(plain_module(kernel.source, specialization))}")
+    print(f"\naccesses\n{accesses(plain_module(request.source, specialization))}")
 
 
 def memory(module: ModuleOp) -> str:

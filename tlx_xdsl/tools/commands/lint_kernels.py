@@ -22,9 +22,9 @@ from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.tools.commands.addresses_launch import findings_of, kernel_function, launch_of
 from tlx_xdsl.tools.commands.addresses_text import warn_of_collisions, warn_of_leaving
 from tlx_xdsl.tools.commands.check_formats import FORMATS
-from tlx_xdsl.tools.launch_line.kernel_options import specialization_of
-from tlx_xdsl.tools.launch_line.launch_settings import launch_options
 from tlx_xdsl.tools.launch_line.loading import kernels_of_file, load_kernel
+from tlx_xdsl.tools.launch_line.request import Request, request_of
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 
 RULES = ("file", "frontend", "budget", "pass", "addresses", "unchecked")
 """The kinds of findings: a file that can't be run; what the frontend refuses; what can never launch; what a pass
@@ -121,14 +121,15 @@ def run(args: argparse.Namespace) -> int:
     for each, (kernel, defaults) in kernels.items():
         before, began = len(lint.found), time.perf_counter()
         try:
-            if missing := _missing(args, kernel, defaults):
+            request = request_of(args, kernel, defaults)
+            if missing := _missing(request):
                 if each not in called:
                     have = "has" if len(missing) == 1 else "have"
                     names = ", ".join(f"'{one}'" for one in missing)
                     why = f"is not checked: {names} {have} no type or value, in TLX_COMPILE or by --arg"
                     remarks.append(_remark(kernel, why))
                 continue
-            for reason in _check(lint, args, kernel, defaults):
+            for reason in _check(lint, args, request):
                 remarks.append(_remark(kernel, reason))
         except CompilationError as error:
             # Unless it is among the findings, it is about the options.
@@ -162,24 +163,22 @@ def _called(kernels: Mapping[str, tuple[Kernel, KernelDefaults]]) -> set[str]:
     return found
 
 
-def _missing(args: argparse.Namespace, kernel: Kernel, defaults: KernelDefaults) -> list[str]:
+def _missing(request: Request) -> list[str]:
     """The parameters of which neither a type nor a value is known."""
-    source = kernel.source
-    wanted = specialization_of(args, source, defaults, launch_options(args, defaults))
+    wanted = specialization_of(request)
     return [
         each.name
-        for each in source.parameters
+        for each in request.source.parameters
         if each.name not in (*wanted.signature, *wanted.constexprs) and each.default is Parameter.empty
     ]
 
 
-def _check(lint: _Lint, args: argparse.Namespace, kernel: Kernel, defaults: KernelDefaults) -> Generator[str]:
+def _check(lint: _Lint, args: argparse.Namespace, request: Request) -> Generator[str]:
     """Check one kernel; give what could not be checked, in words.
 
     Raises CompilationError, which is a finding by then, where a step fails.
     """
-    source = kernel.source
-    wanted = specialization_of(args, source, defaults, launch_options(args, defaults))
+    source, wanted = request.source, specialization_of(request)
     with lint.step("frontend"):
         module = frontend_module(source, wanted)
         verify_module(module)
@@ -189,7 +188,7 @@ def _check(lint: _Lint, args: argparse.Namespace, kernel: Kernel, defaults: Kern
         return
     function = kernel_function(kernel_of(module, None))
     with lint.step("addresses"):
-        launch = launch_of(args, function, wanted.constexprs)
+        launch = launch_of(request, function, wanted.constexprs)
         found = findings_of(module, function, launch, args)
         warn_of_collisions(found)
     with lint.step("addresses", "error"):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.tools.launch_line.kernel_options import add_kernel_arguments
+from tlx_xdsl.tools.output import write_text
 
 FORMATS = ("text", "json", "svg")
 
@@ -22,10 +24,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry the command out; raises as `map_storage.run` does."""
-    from tlx_xdsl.tools.commands.map_storage import run
+    """Carry the command out.
 
-    if args.format is None:
-        suffix = Path(args.output or "").suffix.removeprefix(".")
-        args.format = suffix if suffix in FORMATS else FORMATS[0]
-    run(args)
+    Raises CompilationError for a fault in the kernel, and, when the map is written, for one that can't fit its target.
+    """
+    # They take a second, and `--help` does without.
+    from tlx_xdsl.analysis.storage_budget import check_budget
+    from tlx_xdsl.analysis.storage_map_reader import storage_maps
+    from tlx_xdsl.targets import target_named
+    from tlx_xdsl.tools.commands.storage_map_text import rendered
+    from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, frontend_of, load_ir
+    from tlx_xdsl.tools.launch_line.request import read
+
+    if Path(args.kernel).suffix in MLIR_SUFFIXES:
+        module, target = load_ir(args.kernel), args.target
+    else:
+        module, specialization = frontend_of(read(args))
+        target = specialization.target
+    maps = storage_maps(module, None if target is None else target_named(target).capability, strict=args.strict)
+    if not maps:
+        raise CompilationError("nothing here allocates shared or tensor memory", SourceLocation(args.kernel, 0))
+    suffix = Path(args.output or "").suffix.removeprefix(".")
+    format_ = args.format or (suffix if suffix in FORMATS else FORMATS[0])
+    write_text(rendered(maps, format_) + "\n", args.output)
+    for each in maps:
+        check_budget(each)

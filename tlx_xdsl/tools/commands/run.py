@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, POLICIES
-from tlx_xdsl.runtime.simulate.options import TENSOR_CORE_ORDERS, UNLAUNCHABLE, UNWRITTEN
-from tlx_xdsl.tools.launch_line.launch_arguments import VALUES, add_launch_arguments
+from tlx_xdsl.tools.launch_line.kernel_options import VALUES, add_launch_arguments, add_run_arguments
 
 _EPILOG = f"""\
 {VALUES}
@@ -33,55 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what an array must hold, over the arrays from before the run: sqrt exp max mean sum softmax where ...",
     )
     parser.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
-    parser.add_argument("--stage", default="frontend", help="frontend (default), aliased, ttgir, a pass, or ptx")
-    parser.add_argument(
-        "--profile", action="store_true", help="with --stage ptx: what lines take: instructions, memory, waits"
-    )
     parser.add_argument(
         "--compare", action=argparse.BooleanOptionalAction,
         help="with --stage ptx: run the TTGIR in the interpreter, too, and compare (the default)",
     )  # fmt: skip
-    parser.add_argument("--schedule", choices=POLICIES, default=POLICIES[0], help="who goes on when several can")
-    parser.add_argument("--seed", type=int, default=0, help="of the schedule and of random numbers (0)")
-    parser.add_argument(
-        "--order", metavar="STEP:WHO,...", help="who goes on where that makes a difference, as tlx check reports it"
-    )
-    parser.add_argument(
-        "--unwritten", choices=UNWRITTEN, default=UNWRITTEN[0], help="reads of uninitialized memory (error)"
-    )
-    parser.add_argument(
-        "--unlaunchable",
-        choices=UNLAUNCHABLE,
-        default=UNLAUNCHABLE[0],
-        help="what the target would refuse to launch (warn)",
-    )
-    parser.add_argument(
-        "--tensor-core-order", choices=TENSOR_CORE_ORDERS, default=TENSOR_CORE_ORDERS[0],
-        help="what orders the tcgen05 operations of a task: PTX's promises (ptx, the default), or their issue",
-    )  # fmt: skip
-    parser.add_argument(
-        "--global-order", action=argparse.BooleanOptionalAction,
-        help="check programs' accesses to global memory against each other (where there are atomics or while loops)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--descending", action="store_true", help="start programs with the last one: no order of programs is promised"
-    )  # fmt: skip
-    parser.add_argument(
-        "--overlapping", action="store_true", help="run programs side by side, by turns at atomic operations"
-    )
+    add_run_arguments(parser)
     parser.add_argument("--watch", action="store_true", help="run again whenever the file changes, until Ctrl-C")
-    parser.add_argument("--jobs", type=int, help="processes (all cores, where that is worth it)")
-    parser.add_argument("--trace", metavar="FILE.json", help="write a trace for chrome://tracing or ui.perfetto.dev")
-    parser.add_argument("--max-turns", type=int, default=MAX_TURNS, help=f"turns that a cluster may take ({MAX_TURNS})")
-    parser.add_argument(
-        "--max-operations", type=int, default=MAX_OPERATIONS, help=f"the same, in loops ({MAX_OPERATIONS})"
-    )
-    parser.add_argument(
-        "--max-seconds",
-        type=float,
-        default=MAX_SECONDS,
-        help=f"the same, in seconds of a processor ({MAX_SECONDS:g})",
-    )
 
 
 def run(args: argparse.Namespace) -> None:

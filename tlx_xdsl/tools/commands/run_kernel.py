@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any, cast
@@ -23,13 +24,11 @@ from tlx_xdsl.runtime.simulate.ptx_comparison import Comparison, run_compared
 from tlx_xdsl.runtime.simulate.ptx_stage import PTX
 from tlx_xdsl.tools.commands.array_checks import check_array, expected_array, summary
 from tlx_xdsl.tools.commands.ptx_profile import print_profile
-from tlx_xdsl.tools.launch_line.argument_hints import hint_of_type
 from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
-from tlx_xdsl.tools.launch_line.expressions import grid_sizes
-from tlx_xdsl.tools.launch_line.launch_settings import launch_options
-from tlx_xdsl.tools.launch_line.launches import numbers_of, read_kernel, sizes_of
-from tlx_xdsl.tools.launch_line.loading import assignments
-from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, load_ir
+from tlx_xdsl.tools.launch_line.kernel_options import run_options
+from tlx_xdsl.tools.launch_line.launches import grid_of, launch_at, numbers_of
+from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, hint_of_type, load_ir
+from tlx_xdsl.tools.launch_line.request import Said, read, said_of
 from tlx_xdsl.tools.output import say
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 
@@ -44,69 +43,65 @@ def run(args: argparse.Namespace) -> None:
         if getattr(args, option) and args.stage != PTX:
             raise CompilationError(f"--{option}: only with --stage ptx")
     try:
-        if Path(path).suffix in MLIR_SUFFIXES:
-            _run_text(args, path, function or None)
-        else:
-            _run_kernel(args)
+        launched = _text(args, path, function or None) if Path(path).suffix in MLIR_SUFFIXES else _kernel(args)
+        run = _Run(args, launched.said, launched.names)
+        order = None if args.order is None else Orders(args.order)
+        given: dict[str, Any] = {**launched.options, **run_options(args), "order": order}
+        result, comparison = launched.run(Options(**given))
+        run.report(result, comparison, in_clusters=launched.in_clusters)
     except (InputTypeError, InputOverflowError) as error:
         # Arguments that do not fit the kernel.
         raise CompilationError(str(error)) from error
 
 
-def _run_kernel(args: argparse.Namespace) -> None:
-    kernel = read_kernel(args)
-    run = _Run(args, kernel.names)
-    options = _options(args, kernel.launch)
-    comparison = None
-    if options.stage == PTX and args.compare is not False:
-        result, comparison = run_compared(kernel.source, kernel.grid, kernel.arguments, options, kernel.types)
-    else:
-        result = interpret_source(kernel.source, kernel.grid, kernel.arguments, options, kernel.types)
-    run.report(result, comparison, in_clusters=prod(kernel.launch["cluster"]) > 1)
+@dataclass(frozen=True)
+class _Launched:
+    """A kernel or IR, with its arguments, to be run."""
+
+    said: Said
+    names: Mapping[str, Any]
+    """Values that expressions of the command line may name."""
+    options: Mapping[str, Any]
+    in_clusters: bool
+    run: Callable[[Options], tuple[Interpretation, Comparison | None]]
 
 
-def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None:
+def _kernel(args: argparse.Namespace) -> _Launched:
+    request = read(args)
+    launch = launch_at(request, request.sizes)
+    what = launch.source, launch.grid, launch.arguments
+
+    def run(options: Options) -> tuple[Interpretation, Comparison | None]:
+        if options.stage == PTX and args.compare is not False:
+            return run_compared(*what, options, launch.types)
+        return interpret_source(*what, options, launch.types), None
+
+    return _Launched(request, launch.names, launch.options, prod(launch.options["cluster"]) > 1, run)
+
+
+def _text(args: argparse.Namespace, path: str, function: str | None) -> _Launched:
     if args.constexpr:
         raise CompilationError("--constexpr: IR has no compile-time arguments any more")
     module = load_ir(path)
     hints = {name: hint_of_type(type_) for name, type_ in argument_types(kernel_of(module, function)).items()}
-    sizes = sizes_of(args)
+    said = said_of(args, KernelDefaults())
     values = {
-        name: argument_value(name, text, hints.get(name, Hint()), args.seed, sizes)
-        for name, text in assignments(args.arg, "--arg").items()
+        name: argument_value(name, text, hints.get(name, Hint()), said.seed, said.sizes)
+        for name, text in said.lists["arg"].items()
     }
-    run, grid = _Run(args, values), grid_sizes(args.grid, numbers_of({**sizes, **values}))
-    launch = {"cluster": launch_options(args, KernelDefaults())["cluster"]}
-    result = interpret_module(module, grid, values, _options(args, launch), function)
-    run.report(result, None, in_clusters=cluster_dims(module) is not None)
+    grid = grid_of(said, {**said.sizes, **values})
 
+    def run(options: Options) -> tuple[Interpretation, Comparison | None]:
+        return interpret_module(module, grid, values, options, function), None
 
-def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
-    return Options(
-        **launch,
-        stage=args.stage,
-        schedule=args.schedule,
-        order=None if args.order is None else Orders(args.order),
-        seed=args.seed,
-        unwritten=args.unwritten,
-        unlaunchable=args.unlaunchable,
-        global_order=args.global_order,
-        descending=args.descending,
-        overlapping=args.overlapping,
-        tensor_core_order=args.tensor_core_order,
-        jobs=args.jobs,
-        max_turns=args.max_turns,
-        max_operations=args.max_operations,
-        max_seconds=args.max_seconds,
-        trace=args.trace,
-        profile=args.profile,
-    )
+    cluster = said.options["cluster"]
+    return _Launched(said, values, {"cluster": cluster}, prod(cluster) > 1 or cluster_dims(module) is not None, run)
 
 
 class _Run:
     """The arrays of a run, and the report on them."""
 
-    def __init__(self, args: argparse.Namespace, values: Mapping[str, Any]):
+    def __init__(self, args: argparse.Namespace, said: Said, values: Mapping[str, Any]):
         self._args = args
         self._arrays: dict[str, NDArray[Any]] = {}
         for name, value in values.items():
@@ -115,22 +110,22 @@ class _Run:
                     self._arrays[part] = item.base if is_descriptor(item) else item
         self._before = {name: array.copy() for name, array in self._arrays.items()}
         self._names: dict[str, Any] = numbers_of(values) | {name: wide(array) for name, array in self._before.items()}
-        self._saved = self._known(args.save, "--save")
+        self._saved = self._known(said, "save")
         for path in self._saved.values():
             if not (folder := Path(path).parent).is_dir():
                 raise CompilationError(f"--save: there is no folder '{folder}'")
         # Over the arrays from before the run: what is wrong with an expression is said before it, too.
         self._expected = {
             name: expected_array(name, self._arrays[name], expression, self._names)
-            for name, expression in self._known(args.check, "--check").items()
+            for name, expression in self._known(said, "check").items()
         }
 
-    def _known(self, texts: list[str], option: str) -> dict[str, str]:
-        result = assignments(texts, option)
+    def _known(self, said: Said, option: str) -> Mapping[str, str]:
+        result = said.lists[option]
         for name in result:
             if name not in self._arrays:
                 arrays = ", ".join(self._arrays) or "none"
-                raise CompilationError(f"{option}: there is no array '{name}', the arrays are {arrays}")
+                raise CompilationError(f"--{option}: there is no array '{name}', the arrays are {arrays}")
         return result
 
     def report(self, result: Interpretation, comparison: Comparison | None, *, in_clusters: bool) -> None:

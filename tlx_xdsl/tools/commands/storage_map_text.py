@@ -1,7 +1,8 @@
-"""The storage map as text and as JSON."""
+"""The storage map as text, as JSON and as a picture."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Any, get_args
@@ -9,11 +10,24 @@ from typing import Any, get_args
 from tlx_xdsl.analysis.buffer_users import Uses
 from tlx_xdsl.analysis.storage_budget import certain
 from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Array, Memory, Region, Span, StorageMap
-from tlx_xdsl.errors import SourceLocation
-from tlx_xdsl.tools.tables import table
+from tlx_xdsl.errors import CompilationError, SourceLocation
+from tlx_xdsl.runtime.show.storage_map_svg import map_as_svg
+from tlx_xdsl.tools.report import table
 
 FORMAT = 1
 """Version of the JSON: it changes when a key changes its name or its meaning."""
+
+
+def rendered(maps: Sequence[StorageMap], format_: str) -> str:
+    """The maps of a module in a format of `tlx map`. Raises CompilationError for a picture of several."""
+    if format_ == "json":
+        return json.dumps([map_as_json(each) for each in maps], indent=2)
+    if format_ == "text":
+        return "\n\n".join(map(map_as_text, maps))
+    if len(maps) > 1:
+        names = ", ".join(each.kernel for each in maps)
+        raise CompilationError(f"--format svg: a picture shows one function, this module has {names}")
+    return map_as_svg(maps[0])
 
 
 def map_as_text(map_: StorageMap) -> str:

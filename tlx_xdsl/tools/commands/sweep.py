@@ -9,8 +9,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.tools.launch_line.kernel_options import KERNEL, add_kernel_arguments, load
-from tlx_xdsl.tools.launch_line.loading import assignments, constexpr_value
+from tlx_xdsl.tools.launch_line.kernel_options import KERNEL, add_kernel_arguments
+from tlx_xdsl.tools.launch_line.request import assignments, constexpr_value, read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.sweep import JobResult, SweepReport
@@ -62,8 +63,10 @@ def run(args: argparse.Namespace) -> None:
 
     choices = {name: _values(name, text) for name, text in assignments(args.choices, "--set").items()}
     _check_bench(args)
-    kernel, options, base = load(args)
-    jobs = sweep_jobs(kernel, base, choices, num_stages=options["num_stages"])
+    request = read(args)
+    jobs = sweep_jobs(
+        request.kernel, specialization_of(request), choices, num_stages=request.options["num_stages"]
+    )  # fmt: skip
     report = compile_many(
         jobs,
         workers=args.jobs,
@@ -75,7 +78,7 @@ def run(args: argparse.Namespace) -> None:
     if args.bench:
         from tlx_xdsl.tools.commands.sweep_bench import print_times
 
-        print_times(args, report)
+        print_times(args, request, report)
         return
     print(json.dumps(report_as_json(report, list(choices)), indent=2) if args.json else report.table())
     if not any(result.is_launchable for result in report):

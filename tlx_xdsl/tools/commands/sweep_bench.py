@@ -14,35 +14,33 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.runtime.sweep import SweepReport
 from tlx_xdsl.runtime.sweep.measure import array_of_argument, bench
-from tlx_xdsl.tools.files import write_file
-from tlx_xdsl.tools.launch_line.expressions import evaluate, grid_sizes
-from tlx_xdsl.tools.launch_line.launches import numbers_of, read_values, sizes_of
-from tlx_xdsl.tools.launch_line.loading import assignments, load_kernel
+from tlx_xdsl.tools.launch_line.expressions import evaluate
+from tlx_xdsl.tools.launch_line.launches import grid_of, numbers_of, values_of
+from tlx_xdsl.tools.launch_line.request import Request
+from tlx_xdsl.tools.output import write_file
 
 
-def print_times(args: argparse.Namespace, report: SweepReport) -> None:
+def print_times(args: argparse.Namespace, request: Request, report: SweepReport) -> None:
     """Measure or estimate what a sweep has compiled, and print the order.
 
     Raises CompilationError where no configuration has a time, and for a launch that the command line does not say.
     """
-    kernel, defaults = load_kernel(args.kernel)
-    sizes = sizes_of(args)
-    values = read_values(args, kernel.source, defaults, sizes)
+    sizes, values = request.sizes, values_of(request)
     missing = [
         name
         for name in next(iter(report)).job.specialization.signature
         if name not in values
     ]  # fmt: skip
     if missing:
-        raise CompilationError(f"--bench: '{kernel.source.name}' needs values: --arg {missing[0]}=VALUE")
+        raise CompilationError(f"--bench: '{request.source.name}' needs values: --arg {missing[0]}=VALUE")
     arrays = {name: array for name, value in values.items() if (array := array_of_argument(value)) is not None}
-    checks = assignments(args.check, "--check")
+    checks = request.lists["check"]
     for name in checks:
         if name not in arrays:
             raise CompilationError(f"--check: there is no array '{name}', the arrays are {', '.join(arrays) or 'none'}")
 
-    def grid(known: Mapping[str, Any]) -> tuple[int, ...]:
-        return grid_sizes(args.grid, numbers_of({**sizes, **known}))
+    def grid(known: Mapping[str, Any]) -> tuple[int, int, int]:
+        return grid_of(request, {**sizes, **known})
 
     def reference(_: Mapping[str, Any]) -> dict[str, Any]:
         names = {**sizes, **numbers_of(values), **{name: wide(array) for name, array in arrays.items()}}

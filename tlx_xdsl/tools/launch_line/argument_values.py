@@ -89,7 +89,19 @@ def argument_value(
     Raises CompilationError for a text that means nothing, and OSError for a file that can't be read.
     """
     random = np.random.default_rng([seed, zlib.crc32(name.encode())])
-    return _Reader(name, random, sizes or {}, only_type=only_type).value(text.strip(), hint)
+    return _Reader(name, random, sizes or {}, only_type=only_type).read(text.strip(), hint)
+
+
+def fitting_value(
+    name: str, text: str, hint: Hint, seed: int, sizes: Mapping[str, int], *, only_type: bool = False
+) -> Any:
+    """The value of an argument, as `argument_value` reads it, of the kind that its type says."""
+    value = argument_value(name, text, hint, seed, sizes, only_type=only_type)
+    if hint.is_number and hint.dtype is not None and hint.dtype.kind in "iu" and isinstance(value, float):
+        raise CompilationError(f"--arg {name}: expected an integer, found '{text}'")
+    if hint.dtype is not None and not hint.is_number and isinstance(value, bool | int | float | np.generic):
+        raise CompilationError(f"--arg: '{name}' is an array: give it as in randn[1024,512], found '{text}'")
+    return value
 
 
 class _Reader:
@@ -101,10 +113,10 @@ class _Reader:
         self._random = random
         self._names = names
 
-    def value(self, text: str, hint: Hint) -> Any:
+    def read(self, text: str, hint: Hint) -> Any:
         """Any value."""
         if text.startswith("(") and text.endswith(")"):
-            return tuple(self.value(item, Hint()) for item in _items(text[1:-1]))
+            return tuple(self.read(item, Hint()) for item in _items(text[1:-1]))
         if text.startswith("desc(") and text.endswith(")"):
             return self._descriptor(text)
         found = self._array(text, hint)

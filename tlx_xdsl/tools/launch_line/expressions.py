@@ -86,24 +86,12 @@ def evaluate(option: str, text: str, names: Mapping[str, Any]) -> Any:
     try:
         if len(text) > _LONGEST:
             raise InputError(f"an expression has at most {_LONGEST} characters")
-        return _Evaluation(names).value(ast.parse(text.strip(), mode="eval").body)
+        return _Evaluation(names).compute(ast.parse(text.strip(), mode="eval").body)
     except InputError as error:
         raise CompilationError(f"{option}: '{text[:_LONGEST]}' can't be computed: {error}") from error
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise CompilationError(f"{option}: '{text}' can't be computed: {reason}") from error
-
-
-def grid_sizes(text: str, names: Mapping[str, Any]) -> tuple[int, ...]:
-    """The numbers of programs that `--grid` spells: one to three expressions over these names.
-
-    Raises CompilationError for anything else.
-    """
-    found = evaluate("--grid", text, names)
-    sizes = cast(tuple[Any, ...], found if isinstance(found, tuple) else (found,))
-    if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int | np.integer) for size in sizes):
-        raise CompilationError(f"--grid: expected one to three numbers of programs, found '{text}'")
-    return tuple(int(size) for size in sizes)
 
 
 class _Evaluation:
@@ -112,7 +100,7 @@ class _Evaluation:
     def __init__(self, names: Mapping[str, Any]):
         self._names = names
 
-    def value(self, node: ast.expr) -> Any:
+    def compute(self, node: ast.expr) -> Any:
         """The value of a part of the expression."""
         match node:
             case ast.Constant(value=bool() | int() | float() | None as number):
@@ -122,9 +110,9 @@ class _Evaluation:
             case ast.Name(id=name):
                 return self._named(name)
             case ast.Tuple(elts=items):
-                return tuple(map(self.value, items))
+                return tuple(map(self.compute, items))
             case ast.List(elts=items):
-                return [*map(self.value, items)]
+                return [*map(self.compute, items)]
             case ast.Subscript() | ast.Attribute() | ast.Call():
                 return self._accessed(node)
             case _:
@@ -133,31 +121,31 @@ class _Evaluation:
     def _operation(self, node: ast.expr) -> Any:
         match node:
             case ast.UnaryOp(op=op, operand=operand):
-                return _UNARY[type(op)](self.value(operand))
+                return _UNARY[type(op)](self.compute(operand))
             case ast.BinOp(left=left, op=op, right=right):
-                return _computed(op, self.value(left), self.value(right))
+                return _computed(op, self.compute(left), self.compute(right))
             case ast.BoolOp(op=op, values=parts):
                 return self._joined(op, parts)
             case ast.Compare(left=first, ops=ops, comparators=others):
                 return self._compared(first, ops, others)
             case ast.IfExp(test=test, body=body, orelse=other):
-                return self.value(body if self.value(test) else other)
+                return self.compute(body if self.compute(test) else other)
             case _:
                 raise _refused(node)
 
     def _accessed(self, node: ast.expr) -> Any:
         match node:
             case ast.Subscript(value=base, slice=index):
-                return self.value(base)[self._index(index)]
+                return self.compute(base)[self._index(index)]
             case ast.Attribute(value=ast.Name(id="np"), attr=name) if name in _NUMBERS:
                 return getattr(np, name)
             case ast.Attribute(value=base, attr=name) if name in _PROPERTIES:
-                return getattr(_array(self.value(base), name), name)
+                return getattr(_array(self.compute(base), name), name)
             case ast.Call(func=function, args=arguments, keywords=keywords):
-                given = {each.arg: self.value(each.value) for each in keywords if each.arg is not None}
+                given = {each.arg: self.compute(each.value) for each in keywords if each.arg is not None}
                 if len(given) != len(keywords):
                     raise InputError("arguments must be written out")
-                return self._function(function)(*map(self.value, arguments), **given)
+                return self._function(function)(*map(self.compute, arguments), **given)
             case _:
                 raise _refused(node)
 
@@ -170,17 +158,17 @@ class _Evaluation:
     def _joined(self, op: ast.boolop, parts: Sequence[ast.expr]) -> Any:
         found: Any = None
         for part in parts:
-            found = self.value(part)
+            found = self.compute(part)
             if bool(found) == isinstance(op, ast.Or):
                 break
         return found
 
     def _compared(self, first: ast.expr, ops: Sequence[ast.cmpop], others: Sequence[ast.expr]) -> Any:
-        left, found = self.value(first), cast(Any, True)
+        left, found = self.compute(first), cast(Any, True)
         for op, other in zip(ops, others, strict=True):
             if type(op) not in _COMPARE:
                 raise InputError("numbers are compared by == != < <= > >=")
-            right = self.value(other)
+            right = self.compute(other)
             found = _COMPARE[type(op)](left, right) if found is True else found & _COMPARE[type(op)](left, right)
             left = right
         return found
@@ -188,11 +176,11 @@ class _Evaluation:
     def _index(self, node: ast.expr) -> Any:
         match node:
             case ast.Slice(lower=lower, upper=upper, step=step):
-                return slice(*(None if part is None else self.value(part) for part in (lower, upper, step)))
+                return slice(*(None if part is None else self.compute(part) for part in (lower, upper, step)))
             case ast.Tuple(elts=items):
                 return tuple(map(self._index, items))
             case _:
-                return self.value(node)
+                return self.compute(node)
 
     def _function(self, node: ast.expr) -> Callable[..., Any]:
         match node:
@@ -203,7 +191,7 @@ class _Evaluation:
             case ast.Attribute(value=ast.Name(id="np"), attr=name) if name in _NUMPY and "np" not in self._names:
                 return getattr(np, name)
             case ast.Attribute(value=base, attr=name) if name in _NUMPY:
-                return getattr(_array(self.value(base), name), name)
+                return getattr(_array(self.compute(base), name), name)
             case _:
                 known = (*FUNCTIONS, *sorted(_NUMPY - {*FUNCTIONS}))
                 name = ast.unparse(node)

@@ -1,25 +1,19 @@
-"""Command-line options that say what a kernel is compiled for, and the kernel or module that a command line names."""
+"""Command-line options that say a kernel, what it is compiled for, and its launch: their names and helps alone.
+
+`request.py` reads them.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from dataclasses import Field, fields
 from typing import Any
 
-from tlx_xdsl.backend import installed_triton_version
-from tlx_xdsl.errors import CompilationError, InputError
-from tlx_xdsl.frontend.python.signature import Signature
-from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.runtime.driver.defaults import KernelDefaults
-from tlx_xdsl.runtime.driver.specialization import CONVERSIONS, Specialization
-from tlx_xdsl.runtime.kernel import Kernel
-from tlx_xdsl.text.profiles import NEUTRAL, parse_version
-from tlx_xdsl.tools.launch_line.launch_settings import launch_options
-from tlx_xdsl.tools.launch_line.loading import assignments, constexpr_value, load_kernel
+from tlx_xdsl.runtime.driver.specialization import CONVERSIONS
+from tlx_xdsl.runtime.simulate.options import Options
 
 KERNEL: dict[str, Any] = {"metavar": "FILE.py:KERNEL", "help": "the kernel, a function decorated with tlx_xdsl.jit"}
 """The argument `kernel` of commands that compile."""
-
 
 LINALG = "linalg"
 """The target of `tlx compile` and `tlx explain` that is no GPU, but upstream MLIR."""
@@ -32,9 +26,20 @@ CPU_STAGES = ("ll", "s", "o", "h", "c", "json")
 """The stages that can be written, in their order: LLVM IR, assembly, the object, and for callers the launcher's header
 and source, and what else a launcher must know."""
 
+VALUES = """\
+values of arguments:
+  5   2.5   True   None   5:i64          a number, also with its type
+  randn:fp16[512,512]                    an array; also rand, zeros, ones, nan, arange, full(0.5), randint(0,10)
+  empty:fp16[512,512]                    an array that nothing has written: to read it is a fault
+  a.npy   a.npy:bf16                     a file of numpy's
+  desc(randn:fp16[512,512], [64,64])     a tensor descriptor with its block
+  (randn[64], 3)                         a tuple
+  randn:fp16[M,2*K]   M*K                over the names that --size gives
+Types and blocks that the file's TLX_COMPILE states may be left out: --arg a_desc=randn[512,512].
+"""
+"""How values are written on a command line."""
 
-NEEDS_TRITON = "stock Triton is not installed: pip install 'tlx-xdsl[nvidia]' (Linux only)"
-"""Why a stage after the text is missing."""
+SIZE_HELP = "a number that --arg, --constexpr and --grid may name; a parameter of that name has this value"
 
 
 def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,6 +73,45 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     add_fusion_argument(parser)
 
 
+def add_launch_arguments(parser: argparse.ArgumentParser, size_help: str = SIZE_HELP) -> None:
+    """Declare what says a launch: grid, values, sizes, and options of the kernel."""
+    parser.add_argument(
+        "--grid", required=True, metavar="X,Y,Z", help="programs along each axis; expressions over arguments and sizes"
+    )
+    repeated: dict[str, Any] = {"action": "append", "default": []}
+    parser.add_argument("--arg", **repeated, metavar="NAME=VALUE", help="value of an argument, see below")
+    parser.add_argument("--constexpr", **repeated, metavar="NAME=VALUE", help="value of a compile-time argument")
+    parser.add_argument("--size", **repeated, metavar="NAME=VALUE", help=size_help)
+    parser.add_argument("--num-warps", type=int, help="warps outside of warp-specialised tasks (4)")
+    parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
+    parser.add_argument("--cluster", metavar="X,Y,Z", help="thread blocks of a cluster (1,1,1)")
+    parser.add_argument("--target", metavar="SM", help="GPU that the kernel is written for (sm_90a)")
+    add_fusion_argument(parser)
+
+
+_KINDS: dict[object, dict[str, Any]] = {
+    "bool": {"action": "store_true"}, "bool | None": {"action": argparse.BooleanOptionalAction},
+    "int": {"type": int}, "int | None": {"type": int}, "float": {"type": float},
+}  # fmt: skip
+"""What argparse makes of a field, by its type; all else is text."""
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a run in the interpreter, as `Options` says them."""
+    for each in _run_options():
+        kind = _KINDS.get(each.type, {})
+        parser.add_argument(f"--{each.name.replace('_', '-')}", default=each.default, **kind, **each.metadata)
+
+
+def run_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of a run that a command line says, by name."""
+    return {each.name: getattr(args, each.name) for each in _run_options()}
+
+
+def _run_options() -> list[Field[Any]]:
+    return [each for each in fields(Options) if each.metadata]
+
+
 def add_fusion_argument(parser: argparse.ArgumentParser) -> None:
     """Declare the argument that says whether products and sums are contracted."""
     parser.add_argument(
@@ -84,64 +128,4 @@ def add_conversion_argument(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="who gives tensors their layouts: our passes, or stock Triton's, which take plain Triton kernels only and "
         "pipeline their loops (auto: stock's for plain kernels)",
-    )
-
-
-def load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specialization]:
-    """The kernel that a command line names, the options of its launch, and what it is compiled for.
-
-    Raises CompilationError for a kernel that can't be loaded and for arguments that don't fit it.
-    """
-    kernel, defaults = load_kernel(args.kernel)
-    options = launch_options(args, defaults)
-    return kernel, options, specialization_of(args, kernel.source, defaults, options)
-
-
-def triton_version(asked: str | None, *, needs_backend: bool) -> str:
-    """The version whose text is written; a backend stage must be compiled by the version that is installed, if any.
-
-    Raises CompilationError for what is no version, and for one that can't compile what is asked for.
-    """
-    installed = installed_triton_version()
-    if asked is None:
-        return installed or NEUTRAL.name
-    try:
-        version = parse_version(asked)
-    except InputError as error:
-        raise CompilationError(f"--triton-version: {error}") from error
-    if needs_backend and installed is not None and parse_version(installed) != version:
-        raise CompilationError(
-            f"--triton-version: the text for Triton {asked} can't be compiled by the installed Triton {installed}; "
-            "write text only with --emit ttir,ttgir"
-        )
-    return asked
-
-
-def specialization_of(
-    args: argparse.Namespace, source: KernelSource, defaults: KernelDefaults, options: Mapping[str, Any]
-) -> Specialization:
-    """What a kernel is compiled for: as the command line says, and then its file.
-
-    Raises CompilationError for arguments that don't fit the kernel.
-    """
-    signature: dict[str, Signature] = dict(assignments(args.signature, "--signature"))
-    constexprs: dict[str, Any]
-    if args.arg or args.size:
-        # Loads numpy.
-        from tlx_xdsl.tools.launch_line.launches import read_types
-
-        found = read_types(args, source, defaults)
-        constexprs, signature = found.constexprs, {**found.signature, **signature}
-    else:
-        given = assignments(args.constexpr, "--constexpr")
-        constexprs = {name: constexpr_value(name, text) for name, text in given.items()}
-    return Specialization(
-        {**{k: v for k, v in defaults.signature.items() if k not in constexprs}, **signature},
-        {**{k: v for k, v in defaults.constexprs.items() if k not in signature}, **constexprs},
-        options["target"],
-        options["num_warps"],
-        options["num_ctas"],
-        tuple(options["cluster"]),
-        maxnreg=options["maxnreg"],
-        enable_fp_fusion=options["enable_fp_fusion"],
     )

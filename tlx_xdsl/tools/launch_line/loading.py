@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
-import re
 import sys
 import traceback
-from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import cast
 
 from tlx_xdsl.compat import NEEDS_TRITON, reading
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.frontend.python.foreign import source_of
-from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.frontend.python.suggestions import did_you_mean
-from tlx_xdsl.language.core import ALL_DTYPES
 from tlx_xdsl.runtime.driver.defaults import KernelDefaults, kernel_defaults
 from tlx_xdsl.runtime.jit import without_launching
 from tlx_xdsl.runtime.kernel import Kernel
@@ -112,64 +106,3 @@ def _import_error(path: str, error: Exception) -> CompilationError:
 def _source_line(path: str, line: int | None) -> str | None:
     lines = Path(path).read_text().splitlines()
     return lines[line - 1] if line is not None and 0 < line <= len(lines) else None
-
-
-_OPENING, _CLOSING = "([{<", ")]}>"
-_NEXT_NAME = re.compile(r"\s*[^\W\d]\w*\s*=(?!=)")
-
-
-def _listed(text: str) -> list[str]:
-    """The `NAME=VALUE` between commas: those in brackets and quotes aside, and where no other name follows."""
-    items, depth, quote = [""], 0, ""
-    for at, character in enumerate(text):
-        if quote or character in "'\"":
-            quote = "" if character == quote else quote or character
-        else:
-            depth += (character in _OPENING) - (character in _CLOSING)
-        if character == "," and not depth and not quote and _NEXT_NAME.match(text, at + 1):
-            items.append("")
-        else:
-            items[-1] += character
-    return items
-
-
-def assignments(texts: Sequence[str], option: str) -> dict[str, str]:
-    """The mapping that repeated `NAME=VALUE` arguments spell; one argument may list several, with commas between them.
-
-    Raises CompilationError for an argument of another form.
-    """
-    result: dict[str, str] = {}
-    for item in (item for text in texts for item in _listed(text)):
-        name, separator, value = item.partition("=")
-        if not separator or not name.strip().isidentifier() or not value.strip():
-            raise CompilationError(f"{option}: expected NAME=VALUE, found '{item.strip()}'")
-        result[name.strip()] = value.strip()
-    return result
-
-
-def check_parameter(option: str, name: str, source: KernelSource) -> None:
-    """Check that a kernel has a parameter that a command line names. Raises CompilationError."""
-    parameters = source.signature.parameters
-    if name not in parameters:
-        have = f"its parameters are {', '.join(parameters) or 'none'}"
-        similar = did_you_mean(name, parameters)
-        raise CompilationError(f"{option}: '{source.name}' has no parameter '{name}'{similar or ','} {have}")
-
-
-_DTYPES = {name: dtype for dtype in ALL_DTYPES for name in (dtype.name, dtype.spelling)}
-
-
-def constexpr_value(name: str, text: str, option: str = "--constexpr") -> Any:
-    """The value that `option` NAME=text means: a Python literal, or the name of an element type.
-
-    Raises CompilationError for anything else.
-    """
-    if text in _DTYPES:
-        return _DTYPES[text]
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError) as error:
-        raise CompilationError(
-            f"{option}: '{name}' needs a Python literal such as 128, True or 'text', or an element type such as "
-            f"fp16, found '{text}'"
-        ) from error

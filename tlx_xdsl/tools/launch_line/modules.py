@@ -1,18 +1,23 @@
-"""The IR that a command line names: of a file, or what the frontend makes of a kernel."""
+"""The IR that a command line names: of a file, or what the frontend makes of a kernel; types of its arguments."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
 
+from tlx_xdsl.dialects.memref import element_of, is_memref
+from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.errors import CompilationError, SourceLocation
+from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.runtime.driver.compilation import frontend_module
 from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.tools.launch_line.kernel_options import load
+from tlx_xdsl.tools.launch_line.argument_values import Hint
+from tlx_xdsl.tools.launch_line.request import Request
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 
 MLIR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
 """Suffixes of files of IR."""
@@ -34,12 +39,23 @@ def load_ir(path: str) -> ModuleOp:
     return module
 
 
-def frontend_of(args: argparse.Namespace) -> tuple[ModuleOp, Specialization]:
-    """The verified module that the frontend makes of the kernel that a command line names.
+def frontend_of(request: Request) -> tuple[ModuleOp, Specialization]:
+    """The verified module that the frontend makes of a kernel, and what it is compiled for.
 
-    Raises CompilationError for a kernel that can't be loaded, for arguments that don't fit it, and for faults in it.
+    Raises CompilationError for arguments that don't fit the kernel, and for faults in it.
     """
-    kernel, _, specialization = load(args)
-    module = frontend_module(kernel.source, specialization)
+    specialization = specialization_of(request)
+    module = frontend_module(request.source, specialization)
     verify_module(module)
     return module, specialization
+
+
+def hint_of_type(type_: Attribute) -> Hint:
+    """Return what the type of a function's argument says."""
+    if isinstance(type_, TensorDescType):
+        return Hint(dtype_of(type_.element_type), type_.shape)
+    if isinstance(type_, PointerType):
+        return Hint(dtype_of(type_.pointee))
+    if is_memref(type_):
+        return Hint(dtype_of(element_of(type_)))
+    return Hint(dtype_of(type_), (), is_number=True)

@@ -108,7 +108,7 @@ def test_it_waits_for_a_kernel_that_is_compiled_in_the_background(cuda):
 @pytest.mark.parametrize("grid", [(), (1, 1, 1, 1)])
 def test_a_grid_has_up_to_three_numbers(cuda, grid):
     cuda.parameter_sizes = [8, 8, 8]
-    with pytest.raises(ValueError, match="expected a grid of 1 to 3 numbers, got "):
+    with pytest.raises(ValueError, match="expected a grid of one to three numbers"):
         rank_in_cluster.bind(grid, FakeTensor(64))
 
 
