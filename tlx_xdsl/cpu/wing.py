@@ -18,6 +18,7 @@ WING = Wing(
         "triton-to-linalg": "tlx_xdsl.cpu.linalg.triton_to_linalg",
     },
     targets={"cpu": "tlx_xdsl.cpu.tools.compile_cpu", "linalg": "tlx_xdsl.cpu.tools.compile_linalg"},
+    stages={"linalg": "tlx_xdsl.cpu.linalg.triton_to_linalg:linalg_pipeline"},
     launchers={"cpu": "tlx_xdsl.cpu.runtime.launch:CpuLauncher"},
     findings=("tlx_xdsl.cpu.tools.doctor:findings",),
 )

@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tlx_xdsl.cpu.bundle.write import BUNDLED, bundle_symbol, check_bundled, cpu
 from tlx_xdsl.cpu.codegen.host import NATIVE, named_host
 from tlx_xdsl.cpu.runtime.build import CpuSpecialization
 from tlx_xdsl.cpu.runtime.stages import CpuStages, compile_stages, text_bytes
+from tlx_xdsl.cpu.tools.explain import explain_cpu as explain
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.tools.launch_line.kernel_options import CPU, CPU_STAGES
@@ -20,6 +22,8 @@ from tlx_xdsl.tools.launch_line.request import read
 from tlx_xdsl.tools.launch_line.specialization import specialization_of
 from tlx_xdsl.tools.output import write_file
 from tlx_xdsl.tools.report import Rows, section, times_section
+
+__all__ = ["compile", "explain"]
 
 _PRINTED = ("ll", "s", "h", "c", "json")
 _FOR_GPUS = ("triton_version", "launch_pdl", "launch_cooperative_grid")
@@ -32,7 +36,7 @@ _VECTORS = (
 """Instructions worth counting, by the pattern that finds them in a line of assembly for x86-64 or Arm."""
 
 
-def run(args: argparse.Namespace) -> None:
+def compile(args: argparse.Namespace) -> None:
     """Carry the command out.
 
     Raises CompilationError for a fault in the kernel or in what the command line says about it.
@@ -46,7 +50,8 @@ def run(args: argparse.Namespace) -> None:
     # What a kernel may say is that of the GPU which its file names, or of the usual one.
     args.target = None
     request = read(args)
-    source, specialization = request.source, specialization_of(request)
+    specialization = specialization_of(request)
+    source = replace(request.source, passes=(*request.source.passes, *specialization.passes))
     signature = specialization.signature
     check_bundled(source, signature)
     wanted = CpuSpecialization(

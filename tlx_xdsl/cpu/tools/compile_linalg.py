@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 
 from tlx_xdsl.cpu.runtime.linalg import linalg_text
+from tlx_xdsl.cpu.tools.explain import explain_linalg as explain
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.tools.launch_line.kernel_options import LINALG
@@ -14,8 +15,10 @@ from tlx_xdsl.tools.launch_line.request import read
 from tlx_xdsl.tools.launch_line.specialization import specialization_of
 from tlx_xdsl.tools.output import write_file
 
+__all__ = ["compile", "explain"]
 
-def run(args: argparse.Namespace) -> None:
+
+def compile(args: argparse.Namespace) -> None:
     """Carry the command out.
 
     Raises CompilationError for a fault in the kernel or in what the command line says about it.

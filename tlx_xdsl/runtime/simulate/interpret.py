@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, i32, i64
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
+from tlx_xdsl import wings
 from tlx_xdsl.dialects.func import assume_program_arguments
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.tt.types import TensorDescType
@@ -38,7 +39,7 @@ from tlx_xdsl.interpreter.workers import run_launch, takes_turns, talks
 from tlx_xdsl.numerics.host_arrays import reach
 from tlx_xdsl.ptx.launch import PtxRun
 from tlx_xdsl.runtime.driver.arguments import bound, defaults_of, split_options, typed
-from tlx_xdsl.runtime.driver.compilation import frontend_module, installed_profile
+from tlx_xdsl.runtime.driver.compilation import frontend_module, installed_profile, passes_for
 from tlx_xdsl.runtime.driver.host_values import flattened, is_descriptor, on_host
 from tlx_xdsl.runtime.driver.reproducible import reproducible
 from tlx_xdsl.runtime.driver.specialization import Specialization
@@ -52,7 +53,8 @@ from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
-from tlx_xdsl.transforms.pipelines import is_plain, plain_pipeline, run_pipeline, ttgir_pipeline
+from tlx_xdsl.transforms.pipelines import is_plain, run_pipeline
+from tlx_xdsl.transforms.placed import with_placed
 from tlx_xdsl.transforms.registry import current_name
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
@@ -115,7 +117,10 @@ def interpret(
     """
     source = source_of_kernel(kernel)
     given, chosen = split_options(source, named, _OPTIONS)
-    return interpret_source(source, grid, bound(source, args, given), Options(**chosen, **known_options(options)))
+    made = Options(**chosen, **known_options(options))
+    if made.passes and made.stage == FRONTEND:
+        raise InputError("passes: no pass runs before the stage 'frontend', ask for stage='ttgir' or another one")
+    return interpret_source(source, grid, bound(source, args, given), made)
 
 
 def interpret_source(
@@ -150,7 +155,7 @@ def _interpret_source(
         module = frontend_module(source, specialization, installed_profile())
         if change is not None:
             change(module)
-        return _lowered(module, source.symbol, options.stage)
+        return _lowered(module, source.symbol, options.stage, (*source.passes, *options.passes))
 
     def known_plan() -> Plan:
         return plan() if change is not None else planned(source, specialization, options.stage, plan)
@@ -194,7 +199,7 @@ def _specialized(
     found = typed(source, arguments, types)
     specialization = Specialization(
         found.signature, found.constexprs, options.target, options.num_warps, options.num_ctas,
-        _cluster(options.cluster), debug=True,
+        _cluster(options.cluster), debug=True, passes=tuple(options.passes),
     )  # fmt: skip
     return specialization, found.values
 
@@ -244,7 +249,9 @@ def interpret_module(
     given = dict(zip(names, args, strict=True))
     set_cluster(module, _cluster(options.cluster))
     name = kernel.sym_name.data
-    return _run(lambda: _lowered(module, name, options.stage), grid_of(grid, given), values, names, options)
+    return _run(
+        lambda: _lowered(module, name, options.stage, options.passes), grid_of(grid, given), values, names, options
+    )
 
 
 def argument_types(kernel: Function) -> dict[str, Attribute]:
@@ -265,15 +272,20 @@ def argument_types(kernel: Function) -> dict[str, Attribute]:
     return result
 
 
-def passes_until(stage: str, module: ModuleOp) -> tuple[ModulePass, ...]:
+def passes_until(stage: str, module: ModuleOp, asked: Sequence[str] = ()) -> tuple[ModulePass, ...]:
     """The passes of the pipeline for a module that has just left the frontend, up to a stage.
 
-    Raises ValueError when there is no such stage.
+    `asked` are passes of other packages, as `after:NAME=PASS`.
+
+    Raises ValueError when there is no such stage, and CompilationError for a pass that can't be placed.
     """
-    plain = is_plain(module)
-    passes = plain_pipeline() if plain else ttgir_pipeline()
     if stage == FRONTEND:
         return ()
+    of_wings = wings.names("stages")
+    if stage in of_wings:
+        return with_placed(wings.attribute(of_wings[stage][0])(), asked)
+    plain = is_plain(module)
+    passes = passes_for(plain=plain, asked=asked)
     if stage == TTGIR:
         return passes
     last = RewriteLocalAliasPass.name if stage == ALIASED else current_name(stage)
@@ -283,7 +295,8 @@ def passes_until(stage: str, module: ModuleOp) -> tuple[ModulePass, ...]:
     if stage == ALIASED:
         return ()
     kind = " of a plain Triton kernel" if plain else ""
-    raise InputError(f"unknown stage '{stage}'{kind}, expected {FRONTEND}, {ALIASED}, {TTGIR}, {', '.join(names)}")
+    known = ", ".join((FRONTEND, ALIASED, TTGIR, *names, *of_wings))
+    raise InputError(f"unknown stage '{stage}'{kind}, expected {known}")
 
 
 def source_of_kernel(kernel: Any) -> KernelSource:
@@ -369,9 +382,9 @@ def _is_for_another(module: ModuleOp, options: Options) -> bool:
     return isinstance(made_for, StringAttr) and made_for.data != f"cuda:{target_named(options.target).capability}"
 
 
-def _lowered(module: ModuleOp, function: str, stage: str) -> Plan:
-    """The plan of a module that is lowered to a stage."""
-    run_pipeline(module, passes_until(stage, module), make_context())
+def _lowered(module: ModuleOp, function: str, stage: str, asked: Sequence[str]) -> Plan:
+    """The plan of a module that is lowered to a stage, with passes that are asked for."""
+    run_pipeline(module, passes_until(stage, module, asked), make_context())
     verify_module(module)
     return make_plan(module, function)
 

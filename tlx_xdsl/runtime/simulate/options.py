@@ -55,13 +55,16 @@ class Options:
     """Thread blocks of a cluster along x, y and z; where a module says it, that counts unless this does."""
     target: str = "sm_90a"
 
+    passes: Sequence[str] = ()
+    """Passes of other packages, as `after:NAME=PASS`; at the stage `frontend` none runs."""
+
     enable_fp_fusion: bool | None = None
     """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
     a product is rounded before it is added to."""
 
     stage: str = field(default=FRONTEND, metadata={"help": "frontend (default), aliased, ttgir, a pass, or ptx"})
-    """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, or `ptx`: the final PTX
-    of stock Triton."""
+    """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, a wing's stage, such as
+    `linalg`, or `ptx`: the final PTX of stock Triton."""
 
     profile: bool = field(
         default=False, metadata={"help": "with --stage ptx: what lines take: instructions, memory, waits"}
@@ -194,6 +197,7 @@ def run_options(
     num_ctas: int = 1,
     cluster: Sequence[int] = (1, 1, 1),
     target: str = "sm_90a",
+    passes: Sequence[str] = (),
     enable_fp_fusion: bool | None = None,
     stage: str = FRONTEND,
     profile: bool = False,
@@ -232,6 +236,7 @@ def check_options(
     num_ctas: int = 1,
     cluster: Sequence[int] = (1, 1, 1),
     target: str = "sm_90a",
+    passes: Sequence[str] = (),
     enable_fp_fusion: bool | None = None,
     profile: bool = False,
     unwritten: str = UNWRITTEN[0],

@@ -74,5 +74,5 @@ def _key(source: KernelSource, specialization: Specialization, stage: str) -> Ha
     types = tuple((name, str(type_)) for name, type_ in specialization.signature.items())
     return (
         text, constants, place, types, stage, specialization.target, specialization.num_warps, specialization.num_ctas,
-        tuple(specialization.cluster), specialization.debug, installed_profile(),
+        tuple(specialization.cluster), specialization.debug, specialization.passes, installed_profile(),
     )  # fmt: skip

@@ -60,6 +60,7 @@ def run_ptx_stage(
             options.num_ctas,
             (x, y, z),
             enable_fp_fusion=options.enable_fp_fusion,
+            passes=tuple(options.passes),
         ),
     )
     facts = result.metadata

@@ -10,10 +10,10 @@ from tlx_xdsl.tools.launch_line.kernel_options import (
     CPU,
     CPU_STAGES,
     KERNEL,
-    LINALG,
     STAGES,
     add_conversion_argument,
     add_kernel_arguments,
+    of_wing,
 )
 
 _EPILOG = """\
@@ -104,14 +104,13 @@ def run(args: argparse.Namespace) -> None:
 
     Raises CompilationError for a fault in the kernel or in what the command line says about it.
     """
-    if args.target == CPU:
-        from tlx_xdsl.cpu.tools.compile_cpu import run
-    else:
+    if args.target != CPU:
         for option in ("cpu", "checks"):
             if getattr(args, option):
                 raise CompilationError(f"--{option}: it is for --target {CPU}")
-        if args.target == LINALG:
-            from tlx_xdsl.cpu.tools.compile_linalg import run
-        else:
-            from tlx_xdsl.tools.commands.compile_gpu import run
+    if (module := of_wing(args.target)) is not None:
+        module.compile(args)
+        return
+    from tlx_xdsl.tools.commands.compile_gpu import run
+
     run(args)

@@ -5,25 +5,15 @@ from __future__ import annotations
 import argparse
 from itertools import pairwise
 
-from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import Operation
-
 from tlx_xdsl.backend import compile_ttgir, installed_triton_version
-from tlx_xdsl.cpu.bufferize.plan_arena import BYTES, OFFSET
-from tlx_xdsl.cpu.linalg.access_report import access_facts
-from tlx_xdsl.cpu.runtime.build import CpuSpecialization
-from tlx_xdsl.cpu.runtime.linalg import plain_module
-from tlx_xdsl.cpu.runtime.stages import bufferized_stages
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.driver.compilation import compile_text
 from tlx_xdsl.runtime.driver.stages import NOTHING, Stage, changes, unified_diff
 from tlx_xdsl.terminal import coloured_diff
-from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import parse_version
 from tlx_xdsl.tools.commands.layout_report import layout_section, why
-from tlx_xdsl.tools.launch_line.kernel_options import CPU, LINALG
+from tlx_xdsl.tools.launch_line.kernel_options import of_wing
 from tlx_xdsl.tools.launch_line.request import read
 from tlx_xdsl.tools.launch_line.specialization import specialization_of, triton_version
 from tlx_xdsl.transforms.pipelines import is_plain
@@ -36,14 +26,8 @@ def run(args: argparse.Namespace) -> None:
     Raises CompilationError for a fault in the kernel, for a pass that it does not go through, and for a value that it
     does not have or whose layout is stock Triton's choice.
     """
-    if args.target == CPU:
-        _explain_cpu(args)
-        return
-    if args.target == LINALG:
-        # As `tlx compile` does.
-        args.target = None
-        request = read(args)
-        print(accesses(plain_module(request.source, specialization_of(request))))
+    if (module := of_wing(args.target)) is not None:
+        module.explain(args)
         return
     request = read(args)
     specialization = specialization_of(request)
@@ -84,66 +68,6 @@ def run(args: argparse.Namespace) -> None:
     else:
         print(f"layouts before the passes of stock Triton {version}, which is not installed")
         print(layout_section(last))
-
-
-def _explain_cpu(args: argparse.Namespace) -> None:
-    """What happens to a kernel on its way to machine code for CPUs, up to LLVM IR; it needs no llvmlite."""
-    if args.why is not None:
-        raise CompilationError(f"--why: with --target {CPU} values have no layouts")
-    # As `tlx compile` does.
-    args.target = None
-    request = read(args)
-    specialization = specialization_of(request)
-    stages: list[Stage] = []
-    module, times = bufferized_stages(
-        request.source,
-        CpuSpecialization(specialization.signature, specialization.constexprs),
-        lambda name, printed: stages.append(Stage(name, printed)),
-    )
-    if args.diff is not None:
-        print(coloured_diff(diff(stages, args.diff)) or f"{args.diff} changed nothing")
-        return
-    print(f"{request.source.symbol} for CPUs")
-    print(table(stages, times, every=args.all))
-    print(f"\n{memory(module)}")
-    print(f"\naccesses\n{accesses(plain_module(request.source, specialization))}")
-
-
-def memory(module: ModuleOp) -> str:
-    """A line for each buffer and call of each function: where its bytes begin in the function's memory, and its place.
-
-    Buffers that are not needed at the same time may begin at the same byte.
-    """
-    lines: list[str] = []
-    for function in (op for op in module.ops if isinstance(op, func.FuncOp) and BYTES in op.attributes):
-        lines.append(f"memory of {function.sym_name.data}: {_number(function, BYTES)} bytes for each thread")
-        for op in function.walk():
-            if op is not function and OFFSET in op.attributes:
-                what = op.memref.type if isinstance(op, memref.AllocOp) else op.name
-                place = source_location(op.location)
-                lines.append(f"  from byte {_number(op, OFFSET):8d}  {what}{'' if place is None else f', {place}'}")
-    return "\n".join(lines)
-
-
-def _number(op: Operation, name: str) -> int:
-    held = op.attributes[name]
-    assert isinstance(held, IntegerAttr)
-    return held.value.data
-
-
-def accesses(module: ModuleOp) -> str:
-    """A paragraph for each access of a module of plain Triton: what it becomes in linalg, and why."""
-    lines: list[str] = []
-    for facts in access_facts(module):
-        place = source_location(facts.op.location)
-        where = "" if place is None else f"{place}: "
-        lines.append(f"{where}{facts.op.name} is {facts.grade.value}")
-        lines.append(f"    elements  {facts.base} + {facts.address}")
-        if facts.mask:
-            lines.append(f"    where     {facts.mask}")
-        if facts.reason:
-            lines.append(f"    because   {facts.reason}")
-    return "\n".join(lines)
 
 
 def table(stages: list[Stage], times_ms: dict[str, float], *, every: bool) -> str:

@@ -19,7 +19,7 @@ from tlx_xdsl.numerics.difference import tolerance_of, wide
 from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.driver.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.simulate.interpret import Interpretation, argument_types, interpret_module, interpret_source
-from tlx_xdsl.runtime.simulate.options import Options
+from tlx_xdsl.runtime.simulate.options import FRONTEND, Options
 from tlx_xdsl.runtime.simulate.ptx_comparison import Comparison, run_compared
 from tlx_xdsl.runtime.simulate.ptx_stage import PTX
 from tlx_xdsl.tools.commands.array_checks import check_array, expected_array, summary
@@ -42,6 +42,8 @@ def run(args: argparse.Namespace) -> None:
     for option in ("profile", "compare"):
         if getattr(args, option) and args.stage != PTX:
             raise CompilationError(f"--{option}: only with --stage ptx")
+    if args.passes and args.stage == FRONTEND:
+        raise CompilationError("--pass: no pass runs before the stage 'frontend', add --stage ttgir or another one")
     try:
         launched = _text(args, path, function or None) if Path(path).suffix in MLIR_SUFFIXES else _kernel(args)
         run = _Run(args, launched.said, launched.names)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import Field, fields
+from importlib import import_module
 from typing import Any
 
+from tlx_xdsl import wings
 from tlx_xdsl.runtime.driver.specialization import CONVERSIONS
 from tlx_xdsl.runtime.simulate.options import Options
 
@@ -25,6 +27,16 @@ STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin", "json")
 CPU_STAGES = ("ll", "s", "o", "h", "c", "json")
 """The stages that can be written, in their order: LLVM IR, assembly, the object, and for callers the launcher's header
 and source, and what else a launcher must know."""
+
+
+def of_wing(target: str | None) -> Any:
+    """Return the module of a wing that compiles for a target, and None for a GPU: see `Wing.targets`."""
+    # GPUs are the usual case, and looking for wings takes some ms.
+    if target is None or target.startswith("sm_"):
+        return None
+    found = wings.names("targets").get(target)
+    return None if found is None else import_module(found[0])
+
 
 VALUES = """\
 values of arguments:
@@ -70,7 +82,7 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
     parser.add_argument("--maxnreg", type=int, help="bound on the registers of a thread")
     parser.add_argument("--cluster", metavar="X,Y,Z", help="thread-block cluster of the launch, recorded in the json")
-    add_fusion_argument(parser)
+    _add_common_arguments(parser)
 
 
 def add_launch_arguments(parser: argparse.ArgumentParser, size_help: str = SIZE_HELP) -> None:
@@ -86,7 +98,7 @@ def add_launch_arguments(parser: argparse.ArgumentParser, size_help: str = SIZE_
     parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
     parser.add_argument("--cluster", metavar="X,Y,Z", help="thread blocks of a cluster (1,1,1)")
     parser.add_argument("--target", metavar="SM", help="GPU that the kernel is written for (sm_90a)")
-    add_fusion_argument(parser)
+    _add_common_arguments(parser)
 
 
 _KINDS: dict[object, dict[str, Any]] = {
@@ -112,8 +124,12 @@ def _run_options() -> list[Field[Any]]:
     return [each for each in fields(Options) if each.metadata]
 
 
-def add_fusion_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare the argument that says whether products and sums are contracted."""
+def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what holds for compiles and launches: whether products and sums are contracted, passes of others."""
+    parser.add_argument(
+        "--pass", dest="passes", action="append", default=[], metavar="after:NAME=PASS",
+        help="a pass of another package, after (or before:) a pass, frontend or end; module:Class names one, too",
+    )  # fmt: skip
     parser.add_argument(
         "--fp-fusion", dest="enable_fp_fusion", action=argparse.BooleanOptionalAction,
         help="whether a * b + c may be one fused multiply-add (as Triton: TRITON_DEFAULT_FP_FUSION, else its default)",

@@ -19,7 +19,7 @@ from tlx_xdsl.tools.launch_line.argument_values import fitting_value, hint_of_si
 from tlx_xdsl.tools.launch_line.expressions import evaluate
 from tlx_xdsl.tools.launch_line.request import Request, Said, constexpr_value
 
-_LAUNCH = ("num_warps", "num_ctas", "cluster", "target", "enable_fp_fusion")
+_LAUNCH = ("num_warps", "num_ctas", "cluster", "target", "enable_fp_fusion", "passes")
 """Options of a launch that a run has, too."""
 
 

@@ -108,6 +108,7 @@ def launch_options(args: argparse.Namespace, defaults: KernelDefaults) -> dict[s
     given = {name: getattr(args, name, None) for name in (*options, "cluster")}
     options |= {name: value for name, value in given.items() if value is not None}
     options["cluster"] = _cluster(options.get("cluster"))
+    options["passes"] = tuple(getattr(args, "passes", ()))
     for name in ("num_warps", "num_ctas"):
         if not isinstance(options[name], int) or options[name] < 1 or options[name] & (options[name] - 1):
             raise CompilationError(f"{name} must be a power of two, found {options[name]}")

@@ -37,6 +37,7 @@ def specialization_of(request: Request) -> Specialization:
         tuple(options["cluster"]),
         maxnreg=options["maxnreg"],
         enable_fp_fusion=options["enable_fp_fusion"],
+        passes=options["passes"],
     )
 
 
