@@ -201,6 +201,7 @@ def _column(path: Path, text: str) -> str:
 # --- the table -------------------------------------------------------------------------------------------------------
 
 
+@functools.cache
 def table() -> dict[str, dict[Feature, dict[str, list[TestFile]]]]:
     """Return heading -> feature -> column -> files."""
     files, every = test_files(), features()

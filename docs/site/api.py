@@ -10,8 +10,8 @@ from tlx_xdsl import runtime
 
 BEYOND = {
     "Compiling and launching": (
-        "tlx_xdsl.runtime.triton_kernel.TritonKernel",
-        "tlx_xdsl.runtime.bound.BoundLaunch",
+        "tlx_xdsl.runtime.jit.triton_kernel.TritonKernel",
+        "tlx_xdsl.runtime.jit.bound.BoundLaunch",
         "tlx_xdsl.runtime.build.build",
         "tlx_xdsl.runtime.driver.compilation.CompiledText",
         "tlx_xdsl.runtime.driver.compilation.Specialization",
@@ -32,12 +32,12 @@ BEYOND = {
         "tlx_xdsl.kernels.gemm.gemm_launch",
         "tlx_xdsl.kernels.attention.attention_forward",
         "tlx_xdsl.kernels.attention.attention_launch",
-        "tlx_xdsl.kernels.attention_backward.attention_backward",
-        "tlx_xdsl.kernels.attention_backward.attention_backward_launch",
-        "tlx_xdsl.kernels.softmax.softmax",
-        "tlx_xdsl.kernels.softmax.softmax_launch",
-        "tlx_xdsl.kernels.layernorm.layer_norm",
-        "tlx_xdsl.kernels.layernorm.layer_norm_launch",
+        "tlx_xdsl.kernels.attention.backward.attention_backward",
+        "tlx_xdsl.kernels.attention.backward.attention_backward_launch",
+        "tlx_xdsl.kernels.rows.softmax.softmax",
+        "tlx_xdsl.kernels.rows.softmax.softmax_launch",
+        "tlx_xdsl.kernels.rows.layernorm.layer_norm",
+        "tlx_xdsl.kernels.rows.layernorm.layer_norm_launch",
     ),
 }
 """The packages worth knowing below, and the modules beside the front."""

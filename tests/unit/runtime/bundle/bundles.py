@@ -92,7 +92,7 @@ def transposed(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 
 
 ADD = {"x": "*fp32:16", "y": "*fp32:16", "out": "*fp32:16", "n": "i32", "scale": "fp32"}
-EXAMPLE = HERE.parents[2] / "examples" / "hopper_gemm_ws.py"
+EXAMPLE = HERE.parents[3] / "examples" / "hopper_gemm_ws.py"
 
 
 def write_bundles(folder):
@@ -133,7 +133,7 @@ def compile_page_s_program(bundle, folder):
 
 def page_blocks(language):
     """The texts between fences of docs/ship-a-kernel.md."""
-    page = (HERE.parents[2] / "docs" / "ship-a-kernel.md").read_text(encoding="utf-8")
+    page = (HERE.parents[3] / "docs" / "ship-a-kernel.md").read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
 
 
