@@ -1,4 +1,4 @@
-"""The plug-in point: what a package adds to the compiler, one of ours or of somebody else's.
+"""The plug-in point: what a package adds to the compiler, be it a part of this one or not.
 
 A package names an object of the class `Wing` in the entry-point group `tlx_xdsl.wings`:
 
@@ -138,7 +138,7 @@ def _of_the_tree() -> Iterator[tuple[str, str]]:
 
 
 def guarded(owner: Installed, load: Callable[[], T]) -> T | None:
-    """Return what `load` imports of a wing. One of somebody else's that fails is a warning, and None."""
+    """Return what `load` imports of a wing. One of another package that fails is a warning, and None."""
     if owner.is_ours:
         return load()
     try:

@@ -405,12 +405,12 @@ def run(args):
 
 
 def test_a_command(package, capsys):
-    package('commands={"greet": ("theirs.command", "greet somebody")}', command=COMMAND)
+    package('commands={"greet": ("theirs.command", "greet a name")}', command=COMMAND)
     assert tlx(["greet", "--name", "me"]) == 0
     assert capsys.readouterr().out == "hello me\n"
     with pytest.raises(SystemExit):
         tlx(["--help"])
-    assert "greet somebody" in capsys.readouterr().out
+    assert "greet a name" in capsys.readouterr().out
     forget()
     with pytest.raises(SystemExit):
         tlx(["greet", "--no-plugins"])

@@ -47,10 +47,10 @@ def tensor_guards(torch: Any) -> Any:
 
 
 def dispatch_modes(torch: Any) -> Callable[[], int]:
-    """Return what counts the modes that see every operation. Where torch does not say, there may be one: torch is asked."""
+    """Return what counts the modes that see every operation. Without it there may be one: torch is asked."""
     return _private(torch, "_len_torch_dispatch_stack") or (lambda: 1)
 
 
 def transforms_are_active(torch: Any) -> Callable[[], bool]:
-    """Return what says whether `torch.func` transforms the call. Where torch does not say, it may: torch is asked."""
+    """Return what says whether `torch.func` transforms the call. Without it it may: torch is asked."""
     return _private(torch, "_are_functorch_transforms_active") or (lambda: True)
