@@ -414,7 +414,7 @@ def test_a_command(package, capsys):
     forget()
     with pytest.raises(SystemExit):
         tlx(["greet", "--no-plugins"])
-    assert "invalid choice: 'greet'" in capsys.readouterr().err
+    assert "there is no command 'greet'" in capsys.readouterr().err
 
 
 def test_findings(package):
