@@ -14,8 +14,9 @@ from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.orders.reduction import Orders
 
-FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
-"""The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run."""
+FRONTEND, ALIASED, TTGIR, PTX = "frontend", "aliased", "ttgir", "ptx"
+"""The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run; stock
+Triton has made PTX."""
 
 UNWRITTEN = ("error", "warn")
 """Values of the option `unwritten`: what a read of uninitialized memory is."""
