@@ -34,7 +34,7 @@ TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-filecheck test-unit test-backend test-all lint format typecheck hooks
+.PHONY: help setup demo test test-quick test-filecheck test-unit test-backend test-all lint format typecheck hooks
 .PHONY: docs docs-serve size bench bench-cpu bench-gpu bench-gemm table packages release clean distclean
 
 help: ## List the targets
@@ -59,11 +59,16 @@ demo: ## Compile the Hopper GEMM to PTX and cubin in build/ and print the report
 	@$(call ticking,$(BIN)/tlx compile examples/hopper_gemm_ws.py:matmul --target sm_90a -o build/)
 
 test: test-filecheck test-unit ## All tests that need no GPU: what CI runs
+	@$(BIN)/python -m tests.seconds build/filecheck.json
+
+test-quick: test-filecheck ## The lit tests and the heart of each package: at most 4 minutes on 2 cores
+	$(PYTEST) -m quick tests/unit
 
 test-filecheck: setup ## The lit tests in tests/filecheck (variable: LIT_ARGS)
-	$(BIN)/lit -sv $(LIT_ARGS) tests/filecheck
+	@mkdir -p build
+	$(BIN)/lit -sv --output build/filecheck.json $(LIT_ARGS) tests/filecheck
 
-test-unit: setup ## The pytest tests in tests/unit (variables: PYTEST_ARGS, WORKERS)
+test-unit: setup ## The pytest tests; of one package with PYTEST_ARGS=tests/unit/layouts (variable: WORKERS)
 	$(PYTEST) $(PYTEST_ARGS)
 
 test-backend: setup ## Only the tests that run stock Triton, as in `make test-backend TRITON_VERSION=3.6.0`
@@ -101,7 +106,7 @@ docs-serve: setup ## Show the site at http://127.0.0.1:8000 while you write
 	$(BIN)/python -m mkdocs serve
 
 table: $(TRITON_VERSIONS:%=setup-triton-%) ## Compile all kernels for all targets on every Triton; writes docs/compile-table.md
-	.venv-$(lastword $(TRITON_VERSIONS))/bin/python benchmarks/compile_table.py \
+	.venv-$(lastword $(TRITON_VERSIONS))/bin/python benchmarks/compile/table.py \
 		$(TRITON_VERSIONS:%=--python .venv-%/bin/python) --write docs/compile-table.md
 
 setup-triton-%:
@@ -111,29 +116,29 @@ size: ## Count the lines and tokens of each package (variable: AGAINST, a revisi
 	$(PYTHON) benchmarks/size.py $(AGAINST:%=--against %)
 
 bench: setup ## Measure how long compiling and interpreting take
-	$(BIN)/python benchmarks/compile_time.py
-	$(BIN)/python benchmarks/parallel_compile.py
-	$(BIN)/python benchmarks/cached_launch.py
-	$(BIN)/python benchmarks/sweep.py
-	$(BIN)/python benchmarks/attention_compile.py
-	$(BIN)/python benchmarks/buffer_regions.py
-	$(BIN)/python benchmarks/linalg.py
-	$(BIN)/python benchmarks/frontend_time.py
-	$(BIN)/python benchmarks/storage_alias.py
-	$(BIN)/python benchmarks/program_address.py
-	$(BIN)/python benchmarks/interpreter.py
-	$(BIN)/python benchmarks/cpu.py
-	$(BIN)/python benchmarks/ttl.py
+	$(BIN)/python benchmarks/compile/stages.py
+	$(BIN)/python benchmarks/compile/parallel.py
+	$(BIN)/python benchmarks/compile/cached_launch.py
+	$(BIN)/python benchmarks/compile/sweep.py
+	$(BIN)/python benchmarks/attention/compile.py
+	$(BIN)/python benchmarks/compile/buffer_regions.py
+	$(BIN)/python benchmarks/cpu/linalg.py
+	$(BIN)/python benchmarks/compile/frontend.py
+	$(BIN)/python benchmarks/compile/storage_alias.py
+	$(BIN)/python benchmarks/compile/program_address.py
+	$(BIN)/python benchmarks/interpreter/speed.py
+	$(BIN)/python benchmarks/cpu/run.py
+	$(BIN)/python benchmarks/compile/ttl.py
 
 bench-cpu: setup ## Measure kernels on this CPU against their rivals; writes the figures of docs/cpu.md (with torch and torch-mlir where installed)
-	$(BIN)/python benchmarks/cpu.py --write $(BENCH_ARGS)
+	$(BIN)/python benchmarks/cpu/run.py --write $(BENCH_ARGS)
 
 bench-gpu: setup ## Measure launches, and our kernels against their rivals; writes docs/performance.md (needs a Hopper GPU and torch)
-	$(BIN)/python benchmarks/gpu_launch.py
-	$(BIN)/python benchmarks/gpu_kernels.py $(BENCH_ARGS)
+	$(BIN)/python benchmarks/gpu/launch.py
+	$(BIN)/python benchmarks/gpu/kernels.py $(BENCH_ARGS)
 
 bench-gemm: setup ## Measure GEMMs of many shapes, in 8 bits, in groups, with epilogues, and calls; figures into build/gemm (needs a Hopper GPU and torch)
-	$(BIN)/python benchmarks/gemm_report.py --out build/gemm $(BENCH_ARGS)
+	$(BIN)/python benchmarks/gemm/report.py --out build/gemm $(BENCH_ARGS)
 
 $(VENV)/.installed-release: pyproject.toml | setup
 	@$(call ticking,$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -e '.[release]')

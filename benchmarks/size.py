@@ -1,7 +1,8 @@
-"""Lines of code and tokens of each package of `tlx_xdsl`, without comments, docstrings and blank lines.
+"""Size of each package of `tlx_xdsl`, and of the whole, beside a budget for each.
 
 A token is a name, number, string or operator of Python's own tokenizer, so neither line length nor formatting changes
-the count. `make size` prints the table; with `--against REVISION` of git the difference to that revision beside it.
+the count; comments, docstrings and blank lines do not count. `make size` prints the table and exits with 1 where
+something is above its budget; with `--against REVISION` of git the difference to that revision stands beside it.
 """
 
 from __future__ import annotations
@@ -10,44 +11,119 @@ import argparse
 import ast
 import io
 import subprocess
+import sys
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 COUNTED = {tokenize.NAME, tokenize.NUMBER, tokenize.STRING, tokenize.OP}
 
+WINGS = ("cpu", "decompile", "kernels", "ttl")
+"""Packages that the compiler does without."""
+BESIDE = ("addresses/", "analysis/protocol/", "interpreter/orders/", "ptx/", "runtime/check/")
+"""Parts of the core that are no compiler of TLX: addresses, the checker (prover, orders, runs) and the PTX machine."""
+UNGROUPED = ("interpreter",)
+"""Folders that may be fuller than others: in sub-folders more imports of these files would lead upwards."""
+SMALL = 300
+"""Tokens of a file below which it counts as small; each costs a reader a stop, and imports."""
 
-def docstrings(text: str) -> set[int]:
-    """Lines on which a string stands alone as a statement: docstrings, also those of attributes."""
-    return {
-        node.lineno
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-    }
+IMPORTS, SMALL_FILES, FULLEST = "imports (% of tokens)", f"files < {SMALL} tokens", "files in a folder"
+BUDGETS: dict[str, float] = {
+    "(top)": 7_500,
+    "addresses": 39_000,
+    "analysis": 58_000,
+    "backend": 14_000,
+    "compat": 9_000,
+    "cpu": 109_000,
+    "decompile": 17_500,
+    "dialects": 66_000,
+    "frontend": 72_000,
+    "interpreter": 98_000,
+    "kernels": 120_000,
+    "language": 23_000,
+    "layouts": 21_000,
+    "numerics": 17_500,
+    "ptx": 79_000,
+    "runtime": 88_500,
+    "text": 9_000,
+    "tools": 37_000,
+    "transforms": 60_000,
+    "ttl": 157_000,
+    "total": 1_065_000,
+    "core": 690_000,
+    "compiler": 530_000,
+    IMPORTS: 7.5,
+    SMALL_FILES: 90,
+    FULLEST: 30,
+}
+"""Tokens of each package, and of sums: the core is all but the wings, the compiler the core but what is beside it.
+
+The commit that needs more raises a budget, and says why.
+"""
 
 
-def size(text: str) -> tuple[int, int]:
-    """Lines with a counted token, and counted tokens."""
-    skipped = docstrings(text)
+@dataclass(frozen=True)
+class Source:
+    """A file of the package, by its path below it; one that is not in Python has no tokens."""
+
+    name: str
+    lines: int = 0
+    tokens: int = 0
+    imports: int = 0
+    """Tokens of import statements."""
+
+    @property
+    def package(self) -> str:
+        """The folder directly below `tlx_xdsl`."""
+        return self.name.split("/")[0] if "/" in self.name else "(top)"
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the file is a small one; an `__init__.py` may be."""
+        return self.name.endswith(".py") and not self.name.endswith("__init__.py") and self.tokens < SMALL
+
+
+def lines_of(text: str) -> tuple[set[int], set[int]]:
+    """Return the lines of strings that stand alone as a statement, docstrings, and those of import statements."""
+    docstrings: set[int] = set()
+    imports: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str())):
+                docstrings.add(node.lineno)
+            case ast.Import() | ast.ImportFrom():
+                imports |= {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+            case _:
+                pass
+    return docstrings, imports
+
+
+def measured(name: str, text: str) -> Source:
+    """Count lines with a counted token, and counted tokens."""
+    docstrings, imports = lines_of(text)
     tokens = [
         token
         for token in tokenize.generate_tokens(io.StringIO(text).readline)
-        if token.type in COUNTED and not (token.type == tokenize.STRING and token.start[0] in skipped)
+        if token.type in COUNTED and not (token.type == tokenize.STRING and token.start[0] in docstrings)
     ]
-    return len({line for token in tokens for line in range(token.start[0], token.end[0] + 1)}), len(tokens)
+    lines = {line for token in tokens for line in range(token.start[0], token.end[0] + 1)}
+    return Source(name, len(lines), len(tokens), sum(token.start[0] in imports for token in tokens))
 
 
-def files(revision: str | None) -> Iterator[tuple[str, str]]:
-    """Path below the package, and text, of each of its Python files now or at a revision."""
+def sources(revision: str | None) -> Iterator[Source]:
+    """Yield each file of the package now or at a revision."""
     if revision is None:
-        for path in sorted((ROOT / "tlx_xdsl").rglob("*.py")):
-            yield path.relative_to(ROOT / "tlx_xdsl").as_posix(), path.read_text(encoding="utf-8")
+        for path in sorted((ROOT / "tlx_xdsl").rglob("*.*")):
+            if path.is_file() and path.parent.name != "__pycache__":
+                name = path.relative_to(ROOT / "tlx_xdsl").as_posix()
+                yield measured(name, path.read_text(encoding="utf-8")) if path.suffix == ".py" else Source(name)
         return
-    listed = git("ls-tree", "-r", "--name-only", revision, "tlx_xdsl")
-    for name in (name for name in listed.splitlines() if name.endswith(".py")):
-        yield name.removeprefix("tlx_xdsl/"), git("show", f"{revision}:{name}")
+    for path in git("ls-tree", "-r", "--name-only", revision, "tlx_xdsl").splitlines():
+        name = path.removeprefix("tlx_xdsl/")
+        yield measured(name, git("show", f"{revision}:{path}")) if path.endswith(".py") else Source(name)
 
 
 def git(*arguments: str) -> str:
@@ -55,29 +131,72 @@ def git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
-def table(revision: str | None = None) -> dict[str, Counter[str]]:
-    """Files, lines and tokens by package."""
-    packages: dict[str, Counter[str]] = {}
-    for name, text in files(revision):
-        package = name.split("/")[0] if "/" in name else "(top)"
-        lines, tokens = size(text)
-        packages.setdefault(package, Counter()).update(files=1, lines=lines, tokens=tokens)
-    return packages
+def groups(every: list[Source]) -> dict[str, list[Source]]:
+    """Return the Python files of each package, and of each sum."""
+    python = [source for source in every if source.name.endswith(".py")]
+    core = [source for source in python if source.package not in WINGS]
+    return {
+        **{name: [each for each in python if each.package == name] for name in sorted({s.package for s in python})},
+        "total": python,
+        "core": core,
+        "compiler": [source for source in core if not source.name.startswith(BESIDE)],
+    }
 
 
-def main() -> None:
-    """Print the table."""
+def fullest(every: list[Source]) -> tuple[str, int]:
+    """Return the folder with the most files, and their number."""
+    folders = Counter(source.name.rpartition("/")[0] for source in every)
+    return max(((name, count) for name, count in folders.items() if name not in UNGROUPED), key=lambda pair: pair[1])
+
+
+def figures(every: list[Source]) -> dict[str, float]:
+    """Return what has a budget, by the budget's name."""
+    if not every:
+        return {}
+    found: dict[str, float] = {name: sum(source.tokens for source in files) for name, files in groups(every).items()}
+    found[IMPORTS] = round(100 * sum(source.imports for source in every) / found["total"], 2)
+    found[SMALL_FILES] = sum(source.is_small for source in every)
+    found[FULLEST] = fullest(every)[1]
+    return found
+
+
+def complaints(found: dict[str, float], budgets: dict[str, float]) -> list[str]:
+    """Return a line for each figure above its budget, or without one, and for each budget without a figure."""
+    lines = [
+        f"{name}: {found[name]:,} is {found[name] - budget:,.7g} above its budget of {budget:,};"
+        " raise it in the commit that needs it, with a reason"
+        for name, budget in budgets.items()
+        if found.get(name, 0) > budget
+    ]
+    lines += [f"{name}: expected a budget in benchmarks/size.py, found none" for name in found.keys() - budgets.keys()]
+    lines += [
+        f"{name}: expected a package of this name, found only its budget" for name in budgets.keys() - found.keys()
+    ]
+    return lines
+
+
+def main() -> int:
+    """Print the table, then what is above its budget."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", metavar="REVISION", help="revision of git to compare with")
     revision = parser.parse_args().against
-    now, before = table(), table(revision) if revision else {}
-    rows = [(name, now.get(name, Counter()), before.get(name, Counter())) for name in sorted({*now, *before})]
-    rows.append(("total", sum(now.values(), Counter()), sum(before.values(), Counter())))
-    print(f"{'package':<14}{'files':>7}{'lines':>9}{'tokens':>10}" + (f"{'difference':>13}" if revision else ""))
-    for name, new, old in rows:
-        difference = f"{new['tokens'] - old['tokens']:>+13,}" if revision else ""
-        print(f"{name:<14}{new['files']:>7,}{new['lines']:>9,}{new['tokens']:>10,}{difference}")
+    every = list(sources(None))
+    now, files = figures(every), groups(every)
+    before = figures(list(sources(revision))) if revision else {}
+    head = f"{'package':<23}{'files':>6}{'lines':>9}{'tokens':>11}{'budget':>11}"
+    print(head + (f"{'difference':>13}" if revision else ""))
+    for name in dict.fromkeys([*now, *before]):
+        group, value = files.get(name, []), now.get(name, 0)
+        counts = f"{len(group):>6,}{sum(source.lines for source in group):>9,}" if group else " " * 15
+        title = f"{name} (wing)" if name in WINGS else name
+        difference = f"{round(value - before.get(name, 0), 2):>+13,}" if revision else ""
+        print(f"{title:<23}{counts}{value:>11,}{BUDGETS.get(name, 0):>11,}{difference}")
+    print(f"core: all but the wings; compiler: the core without {', '.join(BESIDE)}")
+    print(f"fullest folder: {fullest(every)[0]} (not counted: {', '.join(UNGROUPED)})")
+    above = complaints(now, BUDGETS)
+    print("\n".join(above), file=sys.stderr, end="\n" if above else "")
+    return 1 if above else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,28 +1,29 @@
-"""The table of docs/testing.md that says where each feature is tested: `python -m tests.feature_map` writes it.
+"""Where each feature is tested: `python -m tests.feature_map KEY` prints the files, and without a key all keys.
 
-Features are read from the package: the topics of the language, the groups of operations of the dialects, the passes,
-and the commands. A test file belongs to a feature in one of three ways:
+The site has it as tables, made when it is built. Features are read from the package: the topics of the language, the
+groups of operations of the dialects, the passes, and the commands. A test file belongs to a feature in one of three
+ways:
 
 - its name has the feature's words: `test_cluster_lowering.py` has those of `tlx.cluster`;
 - it names a pass, in a RUN line or by its class;
 - it says so in a line of its own, `# covers: tl.creation, tt.shape` (`//` instead of `#` in MLIR).
 """
 
+import argparse
 import ast
 import functools
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tlx_xdsl.tools.tlx import COMMANDS
-from tlx_xdsl.transforms.registry import ALL_PASSES
+from tlx_xdsl.transforms.registry import all_passes
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tlx_xdsl"
 TESTS = ROOT / "tests"
-PAGE = ROOT / "docs" / "testing.md"
-BEGIN, END = "<!-- begin: feature map, by `python -m tests.feature_map` -->\n", "<!-- end: feature map -->\n"
 
 COLUMNS = ("lit", "unit", "oracle", "interpreter", "GPU")
 SHOWN = 4
@@ -60,7 +61,12 @@ class Feature:
     words: tuple[str, ...] = ()
     """Words, joined by `_`, that the names of its tests have."""
     class_name: str = ""
-    """Of a pass."""
+    """The class of a pass."""
+
+    @property
+    def heading(self) -> str:
+        """Its key and title."""
+        return f"{self.key}: {self.title}" if self.title else self.key
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,7 @@ def _forms(stem: str) -> tuple[str, ...]:
 
 def _topics() -> Iterator[Feature]:
     language = PACKAGE / "language"
-    for prefix, folder in (("tl", language), ("tlx", language / "tlx"), ("ttl", language / "ttl")):
+    for prefix, folder in (("tl", language), ("tlx", language / "tlx"), ("ttl", PACKAGE / "ttl" / "language")):
         for path in sorted(folder.glob("[a-z]*.py")):
             if path.stem not in NO_TOPICS:
                 forms = _forms(path.stem)
@@ -127,8 +133,10 @@ def _topics() -> Iterator[Feature]:
 
 
 def _operation_groups() -> Iterator[Feature]:
-    for dialect in ("tt", "ttg", "ttng", "tlx", "ttl", "ttkernel"):
-        for path in sorted((PACKAGE / "dialects" / dialect).glob("[a-z]*.py")):
+    ours, ttl = PACKAGE / "dialects", PACKAGE / "ttl" / "dialects"
+    for folder in (ours / "tt", ours / "ttg", ours / "ttng", ours / "tlx", ttl / "ttl", ttl / "ttkernel"):
+        dialect = folder.name
+        for path in sorted(folder.glob("[a-z]*.py")):
             has_operations = re.search(r"^class \w+Op\(", path.read_text(encoding="utf-8"), re.MULTILINE)
             if has_operations and path.stem not in ("base", "enums"):
                 key = f"{dialect}.{path.stem}"
@@ -138,13 +146,13 @@ def _operation_groups() -> Iterator[Feature]:
 
 def _passes() -> Iterator[Feature]:
     for name in sorted(set(pass_names().values())):
-        yield Feature(name, "", (), ALL_PASSES[name]().__name__)
+        yield Feature(name, "", (), all_passes()[name]().__name__)
 
 
 @functools.cache
 def pass_names() -> dict[str, str]:
     """Return the name of each pass by all of its names, older ones among them."""
-    classes = {name: load() for name, load in ALL_PASSES.items()}
+    classes = {name: load() for name, load in all_passes().items()}
     names = {cls: name for name, cls in classes.items()}
     # The class of an alias is made of that of the pass.
     return {name: names.get(cls.__bases__[0], name) for name, cls in classes.items()}
@@ -152,7 +160,7 @@ def pass_names() -> dict[str, str]:
 
 def _commands() -> Iterator[Feature]:
     for name, (module, title) in COMMANDS.items():
-        yield Feature(f"tlx {name}", title, (module, name))
+        yield Feature(f"tlx {name}", title, (name.replace("-", "_"), module.rpartition(".")[2]))
     yield Feature("tlx-opt", "run passes on a file", ("tlx_opt",))
 
 
@@ -236,9 +244,17 @@ def _names_pass(file: TestFile, feature: Feature) -> bool:
     return re.search(rf"\b{feature.class_name}\b|[\"'](?:{names})[\"'{{]", file.text) is not None
 
 
-def rendered() -> str:
-    """Return the table in Markdown."""
-    lines: list[str] = []
+def page() -> str:
+    """Return the page of the site."""
+    lines = [
+        "# Feature map",
+        "",
+        "The tests of each feature. Paths are those below `tests/`, `tests/filecheck/` and `tests/unit/`. A file is",
+        "listed under a feature because of its name, because it names a pass, or because it has a line",
+        "`# covers: KEY, KEY`.",
+        "`python -m tests.feature_map KEY` prints all files of a feature.",
+        "",
+    ]
     for heading, group in table().items():
         lines += [f"### {heading}", "", f"| Feature | {' | '.join(COLUMNS)} |", f"|{' --- |' * (len(COLUMNS) + 1)}"]
         for feature, columns in group.items():
@@ -254,12 +270,44 @@ def _cell(files: Iterable[TestFile]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def page() -> str:
-    """Return docs/testing.md with the table of now."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{rendered()}{END}{after}"
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+def answer(wanted: str) -> str:
+    """Return the files of the features whose key is wanted, or else has it as a part; raises `KeyError` if none has."""
+    every = {feature: columns for group in table().values() for feature, columns in group.items()}
+    found = [feature for feature in every if feature.key == wanted] or [each for each in every if wanted in each.key]
+    if not found:
+        raise KeyError(wanted)
+    lines: list[str] = []
+    for feature in found:
+        lines.append(feature.heading)
+        lines += [
+            f"  {column:<12}{file.path.relative_to(ROOT)}" for column, files in every[feature].items() for file in files
+        ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Print the files of a feature, or all features."""
+    parser = argparse.ArgumentParser(prog="python -m tests.feature_map", description="Print the tests of a feature.")
+    parser.add_argument(
+        "key", nargs="?", default="", help="as in ttng.tma, tlx-insert-proxy-fences or 'tlx run'; also a part of it"
+    )
+    wanted = parser.parse_args().key
+    if not wanted:
+        print("\n".join(feature.heading for group in features().values() for feature in group))
+        return 0
+    try:
+        print(answer(wanted))
+    except KeyError:
+        print(
+            f"error: expected a feature's key or a part of one, found '{wanted}'; without a key all are listed",
+            file=sys.stderr,
+        )
+        return 2
+    return 0
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    sys.exit(main())

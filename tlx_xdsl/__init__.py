@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tlx_xdsl.language.core import constexpr_function
     from tlx_xdsl.ptx.launch import run_ptx
     from tlx_xdsl.ptx.memory.tensor_map import TensorMap
-    from tlx_xdsl.runtime.check import check
+    from tlx_xdsl.runtime.check.run import check
     from tlx_xdsl.runtime.jit import jit
     from tlx_xdsl.runtime.jit.tuning import Config, autotune, heuristics
     from tlx_xdsl.runtime.kernel import Kernel
@@ -60,7 +60,7 @@ _HOMES = {
     "TensorDescriptor": "tlx_xdsl.runtime.launch.tensor_descriptor",
     "TensorMap": "tlx_xdsl.ptx.memory.tensor_map",
     "autotune": "tlx_xdsl.runtime.jit.tuning",
-    "check": "tlx_xdsl.runtime.check",
+    "check": "tlx_xdsl.runtime.check.run",
     "constexpr_function": "tlx_xdsl.language.core",
     "cpu_threads": "tlx_xdsl.cpu.runtime.pool",
     "first_step": "tlx_xdsl.runtime.steps",

@@ -14,7 +14,7 @@ from pathlib import Path
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from docs.site import api, dialects, language, passes
-from tlx_xdsl.dialects.registry import OURS
+from tlx_xdsl.dialects.registry import our_dialects
 
 _FETCHED_BY_LINK = {
     "stylesheet",
@@ -73,7 +73,7 @@ def expected_anchors() -> dict[str, set[str]]:
             expected[f"reference/{prefix}-{topic}.html"] = {f"{module.__name__}.{topic}.{name}" for name in names}
     expected["reference/passes.html"] = {name for group in passes.passes_by_group().values() for name in group}
     for name in dialects.names():
-        expected[f"reference/{name}.html"] = {op.name for op in OURS[name]().operations}
+        expected[f"reference/{name}.html"] = {op.name for op in our_dialects()[name]().operations}
     expected["reference/python.html"] = {api.home_of(name) for name in api.public_names()} | set(
         api.runtime_names().values()
     )

@@ -18,7 +18,7 @@ from xdsl.irdl import (
 
 from docs.site.constraints import words
 from docs.site.docstrings import as_markdown, doc_of, field_docs, table
-from tlx_xdsl.dialects.registry import OURS
+from tlx_xdsl.dialects.registry import our_dialects
 from tlx_xdsl.layouts import encodings
 
 _SUMMARY = {
@@ -41,13 +41,13 @@ type that must be the same wherever it stands in the operation.
 
 def names() -> list[str]:
     """The dialects that this package defines."""
-    return list(OURS)
+    return list(our_dialects())
 
 
 def overview() -> str:
     """The page that lists the dialects, in Markdown."""
     rows = []
-    for name, load in OURS.items():
+    for name, load in our_dialects().items():
         dialect = load()
         operations, attributes = len(list(dialect.operations)), len(list(dialect.attributes))
         rows.append((f"[`{name}`]({name}.md)", _SUMMARY[name], str(operations), str(attributes)))
@@ -65,7 +65,7 @@ def page(name: str) -> str:
 
 
 def _sections(name: str) -> Iterator[str]:
-    dialect = OURS[name]()
+    dialect = our_dialects()[name]()
     yield _HEAD.format(name=name, summary=_SUMMARY[name])
     for module, operations in _by_module(dialect.operations).items():
         yield f"## {_title(module)}\n"

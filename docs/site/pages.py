@@ -10,6 +10,7 @@ from pathlib import Path
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from docs.site import api, commands, dialects, language, notebooks, passes
+from tests import feature_map
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +34,7 @@ def generated() -> dict[str, Callable[[], str]]:
         **{f"reference/{name}.md": partial(dialects.page, name) for name in dialects.names()},
         "reference/commands.md": commands.page,
         "reference/python.md": api.page,
+        "reference/feature-map.md": feature_map.page,
         **{name: partial(notebooks.page, path) for name, path in notebooks.pages().items()},
     }
 

@@ -11,7 +11,7 @@ from xdsl.passes import ModulePass
 
 from docs.site.docstrings import as_markdown, doc_of, field_docs, module_of, table, without_own_name
 from tlx_xdsl.runtime.driver.compilation import passes_for
-from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES, current_name
+from tlx_xdsl.transforms.registry import OVERRIDES, all_passes, current_name
 
 GROUPS = {
     "storage_alias": "Storage aliasing",
@@ -35,7 +35,7 @@ Every pass by its name on the command line: `tlx-opt FILE -p NAME{option=value}`
 def passes_by_group() -> dict[str, dict[str, type[ModulePass]]]:
     """The classes of all passes of ours by package and name; other names of the same pass are left out."""
     groups: dict[str, dict[str, type[ModulePass]]] = {group: {} for group in GROUPS}
-    for name, load in {**ALL_PASSES, **OVERRIDES}.items():
+    for name, load in {**all_passes(), **OVERRIDES}.items():
         if current_name(name) == name:
             cls = load()
             package = cls.__module__.split(".")[2]
@@ -46,7 +46,7 @@ def passes_by_group() -> dict[str, dict[str, type[ModulePass]]]:
 def aliases() -> dict[str, list[str]]:
     """The older names of passes, by the name of the pass."""
     found: dict[str, list[str]] = {}
-    for name in ALL_PASSES:
+    for name in all_passes():
         if (now := current_name(name)) != name:
             found.setdefault(now, []).append(name)
     return found

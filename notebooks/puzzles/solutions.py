@@ -1,4 +1,4 @@
-"""Solutions of the puzzles, a kernel for each: `tests/unit/test_puzzles.py` judges them, and the puzzles as they are given."""
+"""Solutions of the puzzles, a kernel for each: `tests/unit/docs/test_puzzles.py` judges them and the given puzzles."""
 
 import tlx_xdsl
 import tlx_xdsl.language as tl

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.fuzz.pool import Ending, report
 from tlx_xdsl.tools.opt.main import main as tlx_opt
-from tlx_xdsl.transforms.registry import ALL_PASSES
+from tlx_xdsl.transforms.registry import all_passes
 
 CHECKS = Path(__file__).parents[1] / "filecheck"
 _SEPARATOR = re.compile(r"^// -----.*\n", re.MULTILINE)
@@ -84,7 +84,7 @@ def case(number: int) -> tuple[str, list[str]]:
     """The text and the passes of a number."""
     choice = random.Random(number)
     text = choice.choice(texts())
-    passes = choice.choices(sorted(ALL_PASSES), k=choice.randint(1, 3)) if choice.random() < 0.5 else []
+    passes = choice.choices(sorted(all_passes()), k=choice.randint(1, 3)) if choice.random() < 0.5 else []
     # Passes see what is still valid only: some of their texts are not damaged at all.
     for _ in range(choice.choice((0, 1, 1, 2) if passes else (1, 1, 2, 3))):
         text = damaged(text, choice)

@@ -1,4 +1,4 @@
-"""Prerequisites of the markers `backend` and `gpu`, the examples of hypothesis, the number of workers, and the log.
+"""The markers `backend`, `gpu` and `quick`, the examples of hypothesis, the number of workers, and the log.
 
 The environment variable TLX_TEST_VOLUME names the hypothesis profile: `ci` (the default: few examples, the
 same in every run) or `full` (many examples, new ones in every run).
@@ -8,10 +8,12 @@ import functools
 import importlib.util
 import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import seconds
 from tlx_xdsl.runtime.driver.compilation import compile_text
 
 # Machines may be busy: slowness is not a failure.
@@ -59,6 +61,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files unread that have no quick test where only those are asked for: reading all takes long."""
+    if config.option.markexpr != "quick" or collection_path.suffix != ".py":
+        return None
+    return None if "mark.quick" in collection_path.read_text(encoding="utf-8") else True
+
+
 MOST_WORKERS = 8
 """Of more, most wait for the last files; each takes up to 2 GB, with the processes that it starts."""
 
@@ -96,7 +105,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Sum up the reasons of skips, so that they are seen and what failed comes last."""
+    """Sum up the seconds of each package and the reasons of skips; what failed comes last."""
+    reports = [each for some in terminalreporter.stats.values() for each in some if hasattr(each, "duration")]
+    if reports:
+        terminalreporter.section("seconds of the unit tests")
+    for line in seconds.table(seconds.of_pytest((report.nodeid, report.duration) for report in reports)):
+        terminalreporter.line(line)
     reasons = Counter(_reason(report.longrepr) for report in terminalreporter.stats.get("skipped", ()))
     if reasons:
         terminalreporter.section("skipped")

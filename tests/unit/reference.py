@@ -223,19 +223,19 @@ def command_lines() -> Iterator[tuple[str, dict[str, list[str]]]]:
 
 def passes() -> dict[str, list[str]]:
     """Return the options of each pass, by all its names."""
-    from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES
+    from tlx_xdsl.transforms.registry import OVERRIDES, all_passes
 
     return {
         name: sorted(field.name for field in dataclasses.fields(load()) if field.name != "name")
-        for name, load in {**ALL_PASSES, **OVERRIDES}.items()
+        for name, load in {**all_passes(), **OVERRIDES}.items()
     }
 
 
 def dialects() -> dict[str, list[str]]:
     """Return the names of operations, and of attributes and types, of our dialects."""
-    from tlx_xdsl.dialects.registry import OURS
+    from tlx_xdsl.dialects.registry import our_dialects
 
-    found = {name: load() for name, load in OURS.items()}
+    found = {name: load() for name, load in our_dialects().items()}
     return {name: sorted(each.name for each in (*it.operations, *it.attributes)) for name, it in found.items()}
 
 

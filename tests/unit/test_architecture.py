@@ -12,18 +12,26 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from benchmarks.size import BUDGETS, FULLEST, UNGROUPED
+
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tlx_xdsl"
 
-LOWEST = {"errors", "lifeline", "progress", "targets", "terminal", "version"}
+LOWEST = {"aliases", "element_types", "errors", "lifeline", "progress", "targets", "terminal", "version", "wings"}
 """What every package may import."""
 
 LAYERS = {
+    "aliases": -2,
+    "element_types": -2,
     "errors": -2,
     "lifeline": -2,
     "progress": -2,
@@ -31,6 +39,7 @@ LAYERS = {
     "grid": -1,
     "targets": -1,
     "version": -1,
+    "wings": -1,
     "layouts": 0,
     "numerics": 0,
     "dialects": 1,
@@ -38,46 +47,45 @@ LAYERS = {
     "analysis": 3,
     "addresses": 4,
     "transforms": 4,
-    "language": 4,
-    "frontend": 4,
-    "decompile": 5,
-    "interpreter": 5,
-    "ptx": 5,
-    "backend": 5,
-    "backend.cpu": 5,
-    "runtime": 6,
-    "compat": 6,
-    "torch": 6,
-    "__init__": 7,
-    "kernels": 8,
-    "tools": 8,
+    "language": 3,
+    "frontend": 5,
+    "interpreter": 6,
+    "ptx": 7,
+    "backend": 7,
+    "runtime": 8,
+    "compat": 9,
+    "torch": 9,
+    "tools": 10,
+    # The wings: nothing of the core imports them, nor one the other.
+    "cpu": 11,
+    "decompile": 11,
+    "ttl": 11,
+    # The public names of the whole, with which kernels are written.
+    "__init__": 12,
+    "kernels": 13,
 }
-"""`__init__` holds the public names of the whole."""
+
+WINGS = {"cpu", "decompile", "kernels", "ttl"}
+"""Packages that plug in by `wings.py`, or that only use the whole."""
 
 ALONE = {"language", "backend"}
 """Packages that import nothing of ours but the lowest layer: users' kernels and the worker start with them."""
 
-EXTRA = {
-    ("ptx", "interpreter"),
-    ("frontend", "language"),
-    ("compat", "runtime"),
-    ("torch", "runtime"),
-    ("backend.cpu", "backend"),
+RUNTIME_LAYERS = {
+    "launch": 0,
+    "show": 0,
+    "driver": 1,
+    "simulate": 2,
+    "check": 3,
+    "measure": 3,
+    "": 4,
+    "bundle": 5,
+    "host": 5,
+    "repro": 5,
+    "jit": 6,
+    "sweep": 6,
 }
-"""Imports between packages of the same layer that are intended; an inner package loads the outer one's `__init__`."""
-
-ALIASES = {
-    PACKAGE / "analysis" / "program_address" / "__init__.py",
-    *(
-        PACKAGE / "runtime" / f"{name}.py"
-        for name in ("autotune", "bound", "cuda_driver", "launcher", "stand_in_driver", "tensor_descriptor")
-    ),
-    PACKAGE / "runtime" / "triton_kernel.py",
-}
-"""Former names of public modules: each only imports all that its successor offers, which may be on a higher layer."""
-
-RUNTIME_LAYERS = {"launch": 0, "show": 0, "": 1, "cpu": 2, "repro": 2, "ttl": 2, "bundle": 3, "jit": 3, "sweep": 3}
-"""The packages of `runtime`; the files beside them are the compile driver."""
+"""The packages of `runtime`; the files beside them hold the class of kernels and what its methods do."""
 
 TRITON_ALLOWED = {"backend", "runtime", "compat", "torch"}
 """Packages that may import Triton, somewhere: no `__init__` does."""
@@ -85,24 +93,33 @@ TRITON_ALLOWED = {"backend", "runtime", "compat", "torch"}
 MAKES_OPERATORS = {PACKAGE / "kernels" / "library.py"}
 """What is imported to have operators of torch made, and so imports torch."""
 
-WITHOUT_XDSL = {"errors", "grid", "lifeline", "targets", "version", "layouts", "numerics", "language", "backend"}
+WITHOUT_XDSL = {
+    "aliases",
+    "element_types",
+    "errors",
+    "grid",
+    "lifeline",
+    "targets",
+    "version",
+    "wings",
+    "layouts",
+    "numerics",
+    "language",
+    "ptx",
+    "backend",
+}
 """Packages in which no file imports xDSL."""
 
 ENTRY_WITHOUT_XDSL = WITHOUT_XDSL | {"runtime", "__init__"}
 """Packages whose `__init__` can be imported without loading xDSL."""
 
 
-def folder_of(package: str) -> Path:
-    """Return the folder of a package, which lies in another one where its name has a dot."""
-    return PACKAGE.joinpath(*package.split("."))
-
-
-PACKAGES = [package for package in LAYERS if folder_of(package).is_dir() or (PACKAGE / f"{package}.py").is_file()]
+PACKAGES = [package for package in LAYERS if (PACKAGE / package).is_dir() or (PACKAGE / f"{package}.py").is_file()]
 
 
 def may_import(package: str, other: str) -> bool:
     """Say whether a file of `package` may import something of the package `other`."""
-    if package == other or (package, other) in EXTRA:
+    if package == other:
         return True
     if package in ALONE:
         return other in LOWEST
@@ -114,8 +131,7 @@ def files_of(package: str) -> list[Path]:
     module = PACKAGE / f"{package}.py"
     if module.is_file():
         return [module]
-    inner = {path for other in LAYERS if other.startswith(f"{package}.") for path in folder_of(other).rglob("*.py")}
-    return sorted({*folder_of(package).rglob("*.py")} - ALIASES - inner)
+    return sorted((PACKAGE / package).rglob("*.py"))
 
 
 def module_name(path: Path) -> str:
@@ -156,8 +172,6 @@ def package_of(name: str) -> str | None:
     root, *rest = name.split(".")
     if root != "tlx_xdsl":
         return None
-    if ".".join(rest[:2]) in LAYERS:
-        return ".".join(rest[:2])
     return rest[0] if rest and rest[0] in LAYERS else "__init__"
 
 
@@ -169,7 +183,7 @@ def package_of(name: str) -> str | None:
         ("tlx_xdsl.jit", "__init__"),
         ("tlx_xdsl.layouts.shared.nbytes", "layouts"),
         ("tlx_xdsl.backend.compile", "backend"),
-        ("tlx_xdsl.cpu.codegen.compile", "backend.cpu"),
+        ("tlx_xdsl.cpu.codegen.compile", "cpu"),
     ],
 )
 def test_package_of(name: str, package: str | None):
@@ -198,16 +212,6 @@ def test_every_import_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     ]
 
 
-@pytest.mark.parametrize("path", sorted(ALIASES), ids=str)
-def test_an_alias_only_imports(path: Path):
-    _docstring, *statements = parsed(path).body
-    match statements:
-        case [ast.ImportFrom(names=[ast.alias(name="*")])]:
-            pass
-        case _:
-            pytest.fail(f"{path} does more than import")
-
-
 def test_every_module_belongs_to_a_package():
     found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
     assert sorted(found - LAYERS.keys()) == []
@@ -223,6 +227,25 @@ def test_no_import_climbs(package: str):
         if (other := package_of(name)) and not may_import(package, other)
     ]
     assert climbing == []
+
+
+def test_the_core_imports_no_wing_and_no_wing_another():
+    crossing = [
+        f"{path.relative_to(ROOT)}:{line}: {package} must not import {other} ({name}): it plugs in (wings.py)"
+        for package in PACKAGES
+        if package != "__init__"
+        for path in files_of(package)
+        for line, name in imports_of(path)
+        if (other := package_of(name)) in WINGS - {package}
+    ]
+    assert crossing == []
+
+
+def test_every_wing_that_plugs_in_is_an_entry_point():
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    plugged = {path.parent.name: f"tlx_xdsl.{path.parent.name}.wing:WING" for path in PACKAGE.glob("*/wing.py")}
+    assert named["tlx_xdsl.wings"] == plugged
+    assert plugged.keys() <= WINGS
 
 
 def test_packages_of_the_runtime_import_lower_ones_only():
@@ -413,3 +436,24 @@ def test_every_python_file_says_what_it_is():
         if path.suffix == ".py" and not ast.get_docstring(parsed(path))
     ]
     assert silent == []
+
+
+def full_folders(names: Iterable[str]) -> dict[str, int]:
+    """Return the folders of the package, its tests and its benchmarks with more files than a reader takes in."""
+    counts = Counter(
+        name.rpartition("/")[0] for name in names if name.startswith(("tlx_xdsl/", "tests/", "benchmarks/"))
+    )
+    return {folder: count for folder, count in counts.items() if count > BUDGETS[FULLEST]}
+
+
+def test_no_folder_holds_more_files_than_a_reader_takes_in():
+    names = [path.relative_to(ROOT).as_posix() for path in repository_files()]
+    allowed = {f"tlx_xdsl/{name}" for name in UNGROUPED}
+    assert {folder: count for folder, count in full_folders(names).items() if folder not in allowed} == {}
+    assert allowed <= full_folders(names).keys(), "these folders are no longer full: delete their exception"
+
+
+def test_a_full_folder_is_found():
+    names = [f"{folder}/{number}.py" for folder in ("tests/a", "tests/a/b", "docs") for number in range(30)]
+    assert full_folders(names) == {}
+    assert full_folders([*names, "tests/a/b/30.json", "docs/30.md"]) == {"tests/a/b": 31}

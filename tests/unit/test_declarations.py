@@ -10,6 +10,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.quick
+
 PACKAGE = Path(__file__).parents[2] / "tlx_xdsl"
 OPERATION = re.compile(r"[A-Z]\w*Op")
 MANY = 3

@@ -262,7 +262,7 @@ import sys
 before = {*sys.modules}
 import tlx_xdsl
 ours = {name for name in {*sys.modules} - before if name.startswith("tlx_xdsl")}
-assert ours == {"tlx_xdsl", "tlx_xdsl.errors", "tlx_xdsl.version"}, ours
+assert ours == {"tlx_xdsl", "tlx_xdsl.aliases", "tlx_xdsl.errors", "tlx_xdsl.version"}, ours
 from tlx_xdsl.tools.tlx import main
 try:
     main(["--version"])

@@ -18,7 +18,7 @@ import tlx_xdsl
 from tests import user_code
 from tests.gallery import user_kernels as kernels
 from tests.unit.volume import is_full
-from tlx_xdsl.runtime import check as check_module
+from tlx_xdsl.runtime.check import run as check_module
 from tlx_xdsl.runtime.simulate.options import ORDERS, Options
 
 needs_pyright = pytest.mark.skipif(not user_code.has("pyright"), reason="pyright is not installed")

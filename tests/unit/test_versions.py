@@ -3,8 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.versions import NEWEST, OLDEST, SUPPORTED, release
 from tlx_xdsl.text.profiles import PROFILES
+
+pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
 

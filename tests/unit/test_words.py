@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[2]
 
 SEARCHED = ("tlx_xdsl", "docs", "examples", "benchmarks", "notebooks", "tests")

@@ -1,21 +1,7 @@
-"""What TMA asks of the tiles that it copies, and what it writes, along the contiguous dimension of a tensor.
-
-Measured on an H200 on 2026-11-23, with tiles of 8 to 64 rows, elements of 1, 2 and 4 bytes, with and without swizzling:
-
-- A copy begins at a multiple of 16 bytes, in whichever direction it goes and whether or not it begins inside of the
-  tensor. From elsewhere it is an illegal instruction. (Stock Triton's interpreter asserts the same.)
-- Rows are written in units of 16 bytes. Where they end within one, its rest is written, too, with what the tile holds
-  there; a reduction is combined with it.
-
-Rows that a gather or a scatter names one by one were not measured: they need a Blackwell GPU.
-"""
+"""Whether an operation is a tile copy by TMA, to which the rules of `numerics/tma_rows.py` apply."""
 
 from __future__ import annotations
 
-from typing import TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
@@ -24,11 +10,6 @@ from tlx_xdsl.dialects.base.capability import needs_of
 from tlx_xdsl.dialects.base.operation import outermost
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import Feature
-
-UNIT = 16
-"""Bytes that a copy begins at multiples of, and that a row is written in."""
-
-_Columns = TypeVar("_Columns", int, NDArray[np.int64])
 
 
 def is_tile_copy(op: Operation) -> bool:
@@ -48,8 +29,3 @@ def is_tile_copy(op: Operation) -> bool:
         # It is for a GPU that is none of ours.
         return False
     return target is not None and target.has(Feature.TMA)
-
-
-def written_columns(columns: _Columns, element_bytes: int) -> _Columns:
-    """The elements of a row that a store writes of a tensor whose rows have `columns`."""
-    return columns + -columns % max(UNIT // element_bytes, 1)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tlx_xdsl.compat.without_gpu import InterpretedKernel, Launch
-from tlx_xdsl.runtime.check import check_launch
 from tlx_xdsl.runtime.check.explore import Limits
 from tlx_xdsl.runtime.check.report import Finding
+from tlx_xdsl.runtime.check.run import check_launch
 from tlx_xdsl.runtime.simulate.interpret import Interpretation
 
 SECONDS = 2.0

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tlx_xdsl.compat.without_gpu import Launched, NoGpu
-from tlx_xdsl.cpu.runtime.measure import do_bench
-from tlx_xdsl.cpu.runtime.program import Program
+from tlx_xdsl.runtime.host.measure import do_bench
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 
 
@@ -31,7 +30,7 @@ class NativeKernel(TritonKernel):
 class NativeLaunch(Launched):
     """The result of a launch as machine code: what has run, and what the kernel compiles to for the GPU."""
 
-    def __init__(self, program: Program, compiled: Callable[[], Any]):
+    def __init__(self, program: Any, compiled: Callable[[], Any]):
         super().__init__(compiled)
         self.program = program
 

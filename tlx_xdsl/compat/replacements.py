@@ -22,7 +22,7 @@ from tlx_xdsl.compat.cuda_as_cpu import replacements_of_torch
 from tlx_xdsl.compat.decorator import drop_in, settle
 from tlx_xdsl.compat.on_cpu import Cpu, natively
 from tlx_xdsl.compat.without_gpu import CompiledKernel, CompiledStockKernel, NoGpu, interpreted, once
-from tlx_xdsl.cpu.runtime.measure import do_bench, do_bench_without_warmup
+from tlx_xdsl.runtime.host.measure import do_bench, do_bench_without_warmup
 from tlx_xdsl.runtime.jit import jit as our_jit
 from tlx_xdsl.runtime.jit.autotune import Config
 from tlx_xdsl.runtime.jit.triton_compile import compile_source

@@ -13,12 +13,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from tlx_xdsl.compat.cuda_as_cpu import torch_module
-from tlx_xdsl.cpu.runtime.autotune import Config, CpuAutotuner, Heuristics, autotune, heuristics
-from tlx_xdsl.cpu.runtime.kernel import CpuKernel
-from tlx_xdsl.cpu.runtime.measure import do_bench, do_bench_without_warmup
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.language.core import constexpr_function
+from tlx_xdsl.runtime.host.autotune import Config, CpuAutotuner, Heuristics, autotune, heuristics
+from tlx_xdsl.runtime.host.kernel import CpuKernel
+from tlx_xdsl.runtime.host.measure import do_bench, do_bench_without_warmup
 from tlx_xdsl.runtime.jit import jit
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 from tlx_xdsl.targets import target_named

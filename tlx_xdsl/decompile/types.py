@@ -8,13 +8,8 @@ from typing import Any, cast
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
-    BFloat16Type,
     DenseIntOrFPElementsAttr,
-    Float8E4M3FNType,
-    Float8E5M2Type,
-    Float16Type,
     Float32Type,
-    Float64Type,
     FloatAttr,
     IntegerAttr,
     IntegerType,
@@ -23,9 +18,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.decompile.text import UNARY, Text, call, tupled
+from tlx_xdsl.dialects.base.element_types import element_type_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tt.enums import PtrAddrSpace
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
+from tlx_xdsl.element_types import ElementType
 from tlx_xdsl.layouts.encodings import (
     Layout,
     NvmmaSharedLayout,
@@ -35,16 +32,6 @@ from tlx_xdsl.layouts.encodings import (
     TensorMemoryLayout,
 )
 from tlx_xdsl.layouts.shared import default_nvmma_layout, default_shared_layout
-
-_FLOATS: dict[type[Attribute], tuple[str, str]] = {
-    Float8E4M3FNType: ("float8e4nv", "fp8e4nv"),
-    Float8E5M2Type: ("float8e5", "fp8e5"),
-    Float16Type: ("float16", "fp16"),
-    BFloat16Type: ("bfloat16", "bf16"),
-    Float32Type: ("float32", "fp32"),
-    Float64Type: ("float64", "fp64"),
-}
-"""The name in the language, and the spelling in signatures."""
 
 
 class NotExpressible(Exception):
@@ -72,6 +59,12 @@ def _is_unsigned(type_: Attribute) -> bool:
     return isinstance(type_, IntegerType) and type_.signedness.data is Signedness.UNSIGNED  # pyright: ignore
 
 
+def _of_kernels(element: Attribute) -> ElementType | None:
+    """A type that values in a kernel can have; None for any other."""
+    found = element_type_of(element)
+    return None if found is None or found.name is None or found.is_amd else found
+
+
 def dtype(type_: Attribute, *, unsigned: bool = False) -> str:
     """An element type in the language. The IR's integers have no sign: they are signed here by default.
 
@@ -84,8 +77,8 @@ def dtype(type_: Attribute, *, unsigned: bool = False) -> str:
     if (width := bits_of_integer(element)) is not None:
         unsigned = (unsigned or _is_unsigned(element)) and width > 1
         return f"tl.{'u' if unsigned else ''}int{width}"
-    if type(element) in _FLOATS:
-        return f"tl.{_FLOATS[type(element)][0]}"
+    if (found := _of_kernels(element)) is not None:
+        return f"tl.{found.exported}"
     raise NotExpressible(f"the type {element}")
 
 
@@ -102,8 +95,8 @@ def signature(type_: Attribute, divisibility: int = 1) -> str:
         return f"*{const}{signature(type_.pointee)}{suffix}"
     if (width := bits_of_integer(type_)) is not None:
         return f"{'u' if _is_unsigned(type_) else 'i'}{width}{suffix}"
-    if type(type_) in _FLOATS:
-        return _FLOATS[type(type_)][1]
+    if (found := _of_kernels(type_)) is not None:
+        return found.spelling
     raise NotExpressible(f"an argument of type {type_}")
 
 

@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.budget import OverBudgetException
 from tlx_xdsl.dialects.base.capability import needs_of
-from tlx_xdsl.errors import OverBudgetError
+from tlx_xdsl.errors import CompilationError, OverBudgetError
 from tlx_xdsl.frontend.builder import Builder, IRDLOpT, Operand, Result, operation
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
@@ -379,6 +379,14 @@ def handled(handler: Handler, call: Call) -> Value:
         return handler(call) or NONE
     except SemanticError as error:
         raise call.visitor.error(call.node, f"{call.name}: {error}") from error
+    except CompilationError:
+        raise
+    except Exception as error:
+        if handler.__module__.startswith("tlx_xdsl."):
+            raise
+        # The fault is not ours, as an internal error would say.
+        said = f"{call.name}: its lowering in {handler.__module__} failed: {type(error).__name__}: {error}"
+        raise call.visitor.error(call.node, said) from error
 
 
 @functools.cache

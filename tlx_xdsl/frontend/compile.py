@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Region
 
+from tlx_xdsl import wings
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError, internal_error
 
@@ -53,6 +54,7 @@ def build_module(
     Raises CompilationError, located in the kernel, when arguments are missing, surplus or of a wrong type, and for
     every error in the kernel itself; also, as an internal error, for what is our fault.
     """
+    wings.import_all("lowerings")
     try:
         unit = Unit(capability, debug, num_warps, num_ctas, clustered or num_ctas > 1, sums_bfloat16)
         return _build(source, signature, constexprs, unit, symbol or source.symbol)

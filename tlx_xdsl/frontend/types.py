@@ -6,21 +6,13 @@ import re
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float8E4M3FNType,
-    Float8E5M2Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IntegerType,
-    Signedness,
-    TensorType,
-)
+from xdsl.dialects.builtin import IntegerType, Signedness, TensorType
 from xdsl.ir import Attribute
 
+from tlx_xdsl.dialects.base.element_types import attribute_of
 from tlx_xdsl.dialects.tt.enums import PtrAddrSpace
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
+from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.language.core import ALL_DTYPES, dtype, pointer_type
 
@@ -29,15 +21,6 @@ class SemanticError(Exception):
     """Values do not fit; the caller adds the location in the kernel."""
 
 
-_FLOATS: dict[str, Attribute] = {
-    "fp8e4nv": Float8E4M3FNType(),
-    "fp8e5": Float8E5M2Type(),
-    "fp16": Float16Type(),
-    "bf16": BFloat16Type(),
-    "fp32": Float32Type(),
-    "fp64": Float64Type(),
-}
-_INTEGERS: dict[int, Attribute] = {width: IntegerType(width) for width in (1, 8, 16, 32, 64)}
 _BY_NAME = {ty.spelling: ty for ty in ALL_DTYPES}
 _ALSO = {"u1": "i1"}
 """Spellings of Triton's runtime: a boolean and a tensor of booleans are `u1` and `*u1` to it."""
@@ -51,15 +34,10 @@ def ir_type(element: dtype | pointer_type, shape: tuple[int, ...] = ()) -> Attri
     if isinstance(element, pointer_type):
         space = PtrAddrSpace.Constant if element.is_const() else PtrAddrSpace.Global
         scalar: Attribute = PointerType.get(ir_type(element.element_ty), space.value)
-    elif element.is_fp8e4b15():
-        # No type of MLIR has this format.
-        scalar = _INTEGERS[8]
-    elif element.is_floating():
-        if element.name not in _FLOATS:
-            raise SemanticError(_not_here(element))
-        scalar = _FLOATS[element.name]
+    elif BY_NAME[element.name].is_amd:
+        raise SemanticError(_not_here(element))
     else:
-        scalar = _INTEGERS[element.primitive_bitwidth]
+        scalar = attribute_of(BY_NAME[element.name])
     return TensorType(scalar, shape) if shape else scalar
 
 
@@ -161,6 +139,6 @@ def _element(name: str, text: str) -> dtype:
             "or a descriptor such as 'tensordesc<fp16[128, 64]>'"
         )
     found = _BY_NAME[name]
-    if found.is_floating() and not found.is_fp8e4b15() and found.name not in _FLOATS:
+    if BY_NAME[found.name].is_amd:
         raise InputError(_not_here(found))
     return found

@@ -25,7 +25,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.code import FunctionPlan, fault_of
 from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.planner import Planner
 from tlx_xdsl.interpreter.registry import Kind
 from tlx_xdsl.numerics.arrays import Array
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
+from tlx_xdsl.element_types import BY_NAME, ElementType
+
 __all__ = [
     "bfloat16",
     "dtype",
@@ -57,18 +59,7 @@ class base_type:
         return self.name
 
 
-_FLOATS: dict[str, tuple[int, int, int]] = {
-    "fp8e4b15": (8, 3, 15),
-    "fp8e4nv": (8, 3, 7),
-    "fp8e4b8": (8, 3, 8),
-    "fp8e5": (8, 2, 15),
-    "fp8e5b16": (8, 2, 16),
-    "fp16": (16, 10, 15),
-    "bf16": (16, 7, 127),
-    "fp32": (32, 23, 127),
-    "fp64": (64, 52, 1023),
-}
-"""Bits, bits of the mantissa, and bias of the exponent."""
+_FLOATS = {name: each for name, each in BY_NAME.items() if each.kind == "f"}
 
 
 def _is(name: str) -> Callable[[dtype], bool]:
@@ -90,10 +81,10 @@ class dtype(base_type):
 
     name: str
 
-    SINT_TYPES: ClassVar[list[str]] = ["int8", "int16", "int32", "int64"]
-    UINT_TYPES: ClassVar[list[str]] = ["int1", "uint8", "uint16", "uint32", "uint64"]
+    SINT_TYPES: ClassVar[list[str]] = [name for name, each in BY_NAME.items() if each.kind == "i"]
+    UINT_TYPES: ClassVar[list[str]] = [name for name, each in BY_NAME.items() if each.kind == "u"]
     FP_TYPES: ClassVar[list[str]] = list(_FLOATS)
-    STANDARD_FP_TYPES: ClassVar[list[str]] = ["fp16", "bf16", "fp32", "fp64"]
+    STANDARD_FP_TYPES: ClassVar[list[str]] = [name for name, each in _FLOATS.items() if each.bits > 8]
     OTHER_TYPES: ClassVar[list[str]] = ["void"]
 
     class SIGNEDNESS(Enum):
@@ -117,9 +108,7 @@ class dtype(base_type):
     @property
     def primitive_bitwidth(self) -> int:
         """Bits of one element."""
-        if self.is_floating():
-            return _FLOATS[self.name][0]
-        return 0 if self.is_void() else int(self.name.rpartition("int")[2])
+        return 0 if self.is_void() else BY_NAME[self.name].bits
 
     @property
     def int_bitwidth(self) -> int:
@@ -138,14 +127,14 @@ class dtype(base_type):
     @property
     def fp_mantissa_width(self) -> int:
         """Bits of a floating-point type's mantissa; AttributeError for other types."""
-        return self._float_format()[1]
+        return self._float_format().mantissa
 
     @property
     def exponent_bias(self) -> int:
         """Bias of a floating-point type's exponent; AttributeError for other types."""
-        return self._float_format()[2]
+        return self._float_format().bias
 
-    def _float_format(self) -> tuple[int, int, int]:
+    def _float_format(self) -> ElementType:
         if not self.is_floating():
             raise AttributeError(f"{self} is no floating-point type")
         return _FLOATS[self.name]
@@ -163,7 +152,7 @@ class dtype(base_type):
     @property
     def spelling(self) -> str:
         """Triton's spelling in signatures, such as `i32`, `u8`, `fp16`."""
-        return self.name.replace("uint", "u").replace("int", "i")
+        return self.name if self.is_void() else BY_NAME[self.name].spelling
 
     @property
     def cache_key_part(self) -> str:
@@ -195,9 +184,7 @@ class dtype(base_type):
 
     def codegen_name(self) -> str:
         """The name in Python's and numpy's manner: `float32` for fp32, `bfloat16` for bf16."""
-        if self.name.startswith("fp"):
-            return "float" + self.name[2:]
-        return "bfloat16" if self.is_bf16() else self.name
+        return self.name if self.is_void() else BY_NAME[self.name].exported
 
     @staticmethod
     def is_dtype(type_str: str) -> bool:

@@ -33,8 +33,13 @@ AGGREGATE_MARK = "__tlx_aggregate__"
 def builtin(namespace: str, *, member: bool = False) -> Callable[[F], F]:
     """Mark a function as part of the language, under the name `namespace.name`.
 
-    A `member` is a method of blocks too, with the block as its first argument.
+    A `member` is a method of blocks too, with the block as its first argument. A package's own functions have its name
+    as the namespace: `@builtin("counting")`; `frontend.calls.lowers` gives them their meaning.
+
+    Raises TypeError for a function in the place of the namespace.
     """
+    if callable(namespace):
+        raise TypeError('builtin takes the namespace of the function: write @builtin("counting"), not @builtin')
 
     def mark(fn: F) -> F:
         qualified = f"{namespace}.{fn.__name__}"

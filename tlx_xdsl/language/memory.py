@@ -57,7 +57,7 @@ def load(
     boundary_check: Axes = (),
     padding_option: Text = "",
 ) -> tensor:
-    """Read through a pointer; where `mask` is false the result is `other`, or undefined without it.
+    """Read through a pointer; where `mask` is false the result is `other`, or without it 0 on GPUs and CPUs.
 
     Through a block pointer: the dimensions `boundary_check` are checked, and what is outside of the tensor along them
     reads as `padding_option` says: "zero", "nan", or anything.

@@ -1,1 +1,1 @@
-"""Floating-point arithmetic on numpy arrays: rounding in every mode, fused multiply-add, special functions. No IR."""
+"""Arithmetic on numpy arrays that several machines share: rounding in every mode, instructions of PTX. No IR."""

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.element_types import ElementType
+
 Array: TypeAlias = NDArray[Any]
 """A numpy array or scalar of any element type."""
+
+Unary: TypeAlias = Callable[[Array], Any]
+"""A function of one array."""
+Binary: TypeAlias = Callable[[Array, Array], Any]
+"""A function of two."""
+Ternary: TypeAlias = Callable[[Array, Array, Array], Any]
+"""A function of three."""
+
+
+def numpy_type(element: ElementType) -> np.dtype[Any]:
+    """The numpy type that holds the elements of a type; bytes where no library has it."""
+    return np.dtype(getattr(ml_dtypes, element.numpy, element.numpy))
 
 
 def is_small_float(dtype: np.dtype[Any]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, truncate_tf32
 
 
 def round_to(values: Array, target: np.dtype[Any], *, saturates: bool = False) -> Array:
@@ -114,3 +114,9 @@ def to_odd_single(values: Array) -> Array:
     towards_zero = np.abs(wide) > np.abs(values)
     moved = np.where(towards_zero, bits - np.int32(1), bits + np.int32(1))
     return np.where(even, moved, bits).view(np.float32)[()]
+
+
+def nearest_tf32(values: Array) -> Array:
+    """f32 rounded to the 10 bits of a tf32 mantissa, ties away from zero (PTX: cvt.rna.tf32.f32)."""
+    bits = values.view(np.uint32)
+    return np.where(np.isfinite(values), truncate_tf32((bits + np.uint32(0x1000)).view(np.float32)), values)

@@ -1,7 +1,7 @@
 """Instructions that only compute (PTX ISA, "Integer", "Floating Point", "Comparison and Selection", "Logic and Shift").
 
-What is frequent is an expression of numpy here. All else is what the interpreter of inline assembly has
-(`interpreter/ptx/`), in the same views.
+What is frequent is an expression of numpy here. All else is what inline assembly runs as, too, in the same views
+(`numerics/ptx/`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tlx_xdsl.interpreter.matmul import E2M1
-from tlx_xdsl.interpreter.ptx.conversions import CONVERSIONS
-from tlx_xdsl.interpreter.ptx.instructions import INSTRUCTIONS, Compiled, Vectors
-from tlx_xdsl.interpreter.ptx.registers import TYPES as PTX_TYPES
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.directed_rounding import rounded
+from tlx_xdsl.numerics.matmul import E2M1
+from tlx_xdsl.numerics.ptx.conversions import CONVERSIONS
+from tlx_xdsl.numerics.ptx.instructions import INSTRUCTIONS, Compiled, Vectors
+from tlx_xdsl.numerics.ptx.types import TYPES as PTX_TYPES
 from tlx_xdsl.ptx import carries, contraction
 from tlx_xdsl.ptx.arithmetic import approximate, floats
 from tlx_xdsl.ptx.arithmetic.approximate import FUNCTIONS
@@ -387,7 +387,7 @@ _FAST: dict[str, Form] = {
 
 
 def _general(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
-    """What runs inline assembly in the interpreter."""
+    """What runs inline assembly in the interpreter, too."""
     name = context.instruction.name
     build = INSTRUCTIONS.get(name) or CONVERSIONS.get(name)
     if build is None or not types or any(type_ not in PTX_TYPES for type_ in types) or name == "vote":

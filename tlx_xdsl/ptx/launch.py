@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.grid import sizes_of
-from tlx_xdsl.interpreter.arguments import addresses_of, reach
-from tlx_xdsl.interpreter.blas import one_thread
+from tlx_xdsl.numerics.blas import one_thread
+from tlx_xdsl.numerics.host_arrays import addresses_of, reach
 from tlx_xdsl.ptx.machine import Limits, Machine
 from tlx_xdsl.ptx.memory.global_memory import GlobalMemory
 from tlx_xdsl.ptx.memory.tensor_map import TENSOR_MAP_BYTES, TensorMap, encode
@@ -271,12 +271,11 @@ def _bytes_of(value: Any, parameter: Parameter, address: int | None, name: str) 
             return scalar.tobytes()
         value = scalar.item()
     if isinstance(value, float):
-        floats: dict[int, Any] = {2: np.float16, 4: np.float32, 8: np.float64}
         if parameter.type == "bf16":
             return np.array(value, ml_dtypes.bfloat16).tobytes()
-        if parameter.size not in floats:
+        if parameter.size not in (2, 4, 8):
             raise InputTypeError(f"{name} must be an integer, found {value}")
-        return np.array(value, floats[parameter.size]).tobytes()
+        return np.array(value, f"f{parameter.size}").tobytes()
     if not isinstance(value, int):
         raise InputTypeError(f"{name} must be an array or a number, found {type(value).__name__}")
     bits = 8 * parameter.size

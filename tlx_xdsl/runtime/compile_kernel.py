@@ -10,14 +10,14 @@ from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.runtime.driver.arguments import bound, split_options, typed
 from tlx_xdsl.runtime.driver.defaults import OPTIONS
 from tlx_xdsl.runtime.driver.reproducible import reproducible
-from tlx_xdsl.runtime.driver.specialization import Specialization
+from tlx_xdsl.runtime.driver.specialization import Specialization, pass_list
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.driver.compilation import CompiledText
     from tlx_xdsl.runtime.kernel import Kernel
 
 _COMPILED_FOR = ("target", "num_warps", "num_ctas", "cluster")
-_OF_COMPILE = (*_COMPILED_FOR, "triton_version", "signature", "constexprs")
+_OF_COMPILE = (*_COMPILED_FOR, "triton_version", "passes", "signature", "constexprs")
 
 
 def compile(kernel: Kernel, /, *args: Any, options: Mapping[str, Any] | None = None, **named: Any) -> CompiledText:
@@ -30,6 +30,7 @@ def compile(kernel: Kernel, /, *args: Any, options: Mapping[str, Any] | None = N
     if (surplus := next((name for name in chosen if name not in _OF_COMPILE), None)) is not None:
         raise InputTypeError(f"options: there is no option '{surplus}', the options are {', '.join(_OF_COMPILE)}")
     version, signature = chosen.pop("triton_version", None), chosen.pop("signature", None)
+    chosen["passes"] = pass_list(chosen.get("passes", ()))
     constexprs: Mapping[str, Any] | None = chosen.pop("constexprs", None)
     if signature is None and args and isinstance(args[0], Mapping):
         signature, *rest = args

@@ -6,11 +6,12 @@ import dataclasses
 import functools
 import importlib.util
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.runtime.driver.specialization import pass_list
 from tlx_xdsl.runtime.kernel_call import LaunchShape, P, R, Signed, forwarded, taking
 from tlx_xdsl.runtime.simulate.options import check_options, run_options
 
@@ -35,13 +36,13 @@ class Kernel(Signed[P, R]):
     Raises TypeError for what is no function.
     """
 
-    def __init__(self, fn: Callable[..., Any], *, noinline: bool = False):
+    def __init__(self, fn: Callable[..., Any], *, noinline: bool = False, passes: Iterable[str] = ()):
         # What a decorator wrapped around the function plays no part: the source is what counts.
         fn = inspect.unwrap(fn)
         if not inspect.isfunction(fn):
             raise TypeError(f"tlx_xdsl.jit takes a function made by 'def', found {fn!r}")
         functools.update_wrapper(self, fn)
-        self.source = KernelSource(fn, noinline)
+        self.source = KernelSource(fn, noinline, pass_list(passes))
 
     @forwarded("tlx_xdsl.runtime.compile_kernel")
     def compile(
@@ -56,6 +57,7 @@ class Kernel(Signed[P, R]):
         num_ctas: int = 1,
         cluster: tuple[int, int, int] = (1, 1, 1),
         triton_version: str | None = None,
+        passes: Iterable[str] = (),
         **named: Any,
     ) -> CompiledText:
         """Compile the kernel to text, without Triton or a GPU: `kernel.compile(x, y, n, BLOCK=64)`.
@@ -63,7 +65,8 @@ class Kernel(Signed[P, R]):
         The arguments are those of a launch, whose types and constants are taken, or the types themselves: `signature`,
         also as the first argument, is a mapping from the names of runtime arguments to types in Triton's spelling
         (`*fp16`, `i32`, `tensordesc<fp16[128, 64]>`), and `constexprs`, also as the second, has the value of each
-        compile-time one. `cluster` is in CTAs along x, y and z. Where a parameter has the name of an option,
+        compile-time one. `cluster` is in CTAs along x, y and z. `passes` are passes of other packages, such as
+        `["after:triton-tlx-fixup=my-pass"]` (docs/plug-ins.md). Where a parameter has the name of an option,
         `options={"target": "sm_100a"}` means the option.
 
         Raises CompilationError, located in the kernel, for every fault in it; TypeError for arguments that do not fit.
@@ -105,12 +108,12 @@ class Kernel(Signed[P, R]):
         ...
 
     @taking(check_options)
-    @forwarded("tlx_xdsl.runtime.check")
+    @forwarded("tlx_xdsl.runtime.check.run")
     def check(self, grid: Grid, /, *args: Any, **named: Any) -> Report:
         """Run the kernel on the CPU in all orders that matter, and report what is wrong: see `tlx_xdsl.check`."""
         ...
 
-    @forwarded("tlx_xdsl.runtime.measure.profile")
+    @forwarded("tlx_xdsl.runtime.profile")
     def profile(
         self,
         grid: Grid,

@@ -190,7 +190,9 @@ def first_step(
 def step_after_frontend(kernel: Any, specialization: Specialization, triton_version: str | None = None) -> Step:
     """The same for what a kernel is compiled for as a whole."""
     profile = None if triton_version is None else profile_for(triton_version)
-    module = frontend_module(source_of_kernel(kernel), specialization, profile)
+    source = source_of_kernel(kernel)
+    module = frontend_module(source, specialization, profile)
     verify_module(module)
     plain = is_plain(module)
-    return Step("frontend", print_module(module), passes_for(profile, plain=plain), profile, plain, None)
+    asked = (*source.passes, *specialization.passes)
+    return Step("frontend", print_module(module), passes_for(profile, plain=plain, asked=asked), profile, plain, None)

@@ -10,10 +10,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from tlx_xdsl import wings
 from tlx_xdsl.errors import CompilationError, relative_paths
 from tlx_xdsl.tools.output import reader_has_gone, say, warnings_as_diagnostics
 
@@ -32,6 +33,13 @@ def exit_status(load: Callable[[], Callable[[], int | None]]) -> int:
     _open_standard_streams()
     with relative_paths(_current_folder()), warnings_as_diagnostics():
         return _exit_status(load)
+
+
+def with_plugins(args: Sequence[str]) -> list[str]:
+    """Return the arguments without `--no-plugins`, which holds for this process and its children."""
+    if "--no-plugins" in args:
+        os.environ[wings.DISABLED] = "1"
+    return [arg for arg in args if arg != "--no-plugins"]
 
 
 def _current_folder() -> str | None:

@@ -41,11 +41,11 @@ def _explore(path: str | None, text: str | None) -> None:
         missing = f"no module '{error.name}'" if error.name else str(error)
         raise CompilationError(f"tlx-gui is not installed here ({missing}): pip install 'tlx-xdsl[gui]'") from error
 
-    from tlx_xdsl.dialects.registry import ALL as ALL_DIALECTS
-    from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES
+    from tlx_xdsl.dialects.registry import all_dialects
+    from tlx_xdsl.transforms.registry import OVERRIDES, all_passes
 
-    dialects = {**get_all_dialects(), **ALL_DIALECTS}
-    passes = {name: load() for name, load in {**get_all_passes(), **ALL_PASSES, **OVERRIDES}.items()}
+    dialects = {**get_all_dialects(), **all_dialects()}
+    passes = {name: load() for name, load in {**get_all_passes(), **all_passes(), **OVERRIDES}.items()}
     app: Any = InputApp(tuple(dialects.items()), tuple(sorted(passes.items())), path, text)
     app.run()
 

@@ -12,36 +12,26 @@ from xdsl.passes import ModulePass
 from tlx_xdsl.analysis.some_threads import store_by_some_threads
 from tlx_xdsl.dialects.ttg.registers import BarrierOp
 from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.text.profiles import PROFILES, Profile
 from tlx_xdsl.transforms.registry import pass_class
+
+NEWEST = PROFILES[-1]
+"""The newest version of Triton that has a profile."""
 
 
 def _pass(name: str, **options: bool) -> ModulePass:
     return pass_class(name)(**options)
 
 
-def ttgir_pipeline(
-    *,
-    whole_views: bool = False,
-    native_clc: bool = False,
-    cached_loads: bool = True,
-    native_gathers: bool = True,
-    native_dependents: bool = True,
-    buffer_selects: bool = True,
-    calls_beside_tasks: bool = True,
-    dead_accesses: bool = True,
-    synchronized_captures: bool = True,
-    synchronized_atomics: bool = True,
-    check_budget: bool = True,
-) -> tuple[ModulePass, ...]:
+def ttgir_pipeline(profile: Profile | None = None, *, check_budget: bool = True) -> tuple[ModulePass, ...]:
     """The passes from the frontend's module to TTGIR for stock Triton, in order.
 
-    The options are properties of Triton versions (`text.profiles.Profile`): `whole_views` is for those with
-    `views_fill_allocations`, `native_clc` for those with `has_clc`, `native_gathers` for those with
-    `has_local_gathers`, `native_dependents` for those with `has_dependent_launches`, `buffer_selects` for those with
-    `selects_buffers`, `cached_loads`, `calls_beside_tasks`, `dead_accesses`, `synchronized_captures` and
-    `synchronized_atomics` for those of that name.
-    Without `check_budget` what can't fit the target goes on, too: for looking at it, for it can never launch.
+    `profile` is that of a Triton version. Without one the passes are those for the newest version, but cluster launch
+    control becomes PTX. Without `check_budget` what can't fit the target goes on, too: for looking at it, for it can
+    never launch.
     """
+    has_clc = profile is not None and profile.has_clc
+    version = profile or NEWEST
     return (
         # --- refuse: what can't work, while the user's operations are there to point at ---
         # What the target lacks.
@@ -76,7 +66,7 @@ def ttgir_pipeline(
         # Sizes and offsets of buffers that share storage.
         _pass("tlx-storage-alias-lowering"),
         # Upstream Triton has no op for `tlx.local_alias`.
-        _pass("tlx-rewrite-local-alias", whole_views=whole_views),
+        _pass("tlx-rewrite-local-alias", whole_views=version.views_fill_allocations),
         # Upstream Triton has no layout for accumulators of 64 rows in each CTA of a pair.
         _pass("tlx-lower-pair-accumulators"),
         # --- expand what older Triton versions lack ---
@@ -85,11 +75,11 @@ def ttgir_pipeline(
         # 3.6 and 3.7 do not lower `arith.negf`.
         _pass("expand-negf"),
         # 3.6 gathers from registers only, and does not scatter.
-        *(() if native_gathers else (_pass("expand-local-gather"), _pass("expand-local-scatter"))),
+        *(() if version.has_local_gathers else (_pass("expand-local-gather"), _pass("expand-local-scatter"))),
         # Before 3.9 there is no operation for dependent launches.
-        *(() if native_dependents else (_pass("expand-dependent-launches"),)),
+        *(() if version.has_dependent_launches else (_pass("expand-dependent-launches"),)),
         # Before 3.9 what other threads have stored may come after the release of a lock.
-        *(() if synchronized_atomics else (_pass("tlx-insert-barriers-at-atomics"),)),
+        *(() if version.synchronized_atomics else (_pass("tlx-insert-barriers-at-atomics"),)),
         # --- synchronisation of clusters: while each buffer shows which CTA owns it ---
         # Barriers where the CTAs of a cluster start and end using each other's memory.
         _pass("tlx-lower-cluster-barriers"),
@@ -103,7 +93,7 @@ def ttgir_pipeline(
         # Layouts for all tensors, and conversions between them.
         _pass("convert-triton-to-tritongpu"),
         # PTX for single operations that depends on layouts.
-        _pass("tlx-lower-to-ptx-with-layouts", native=native_clc, cached_loads=cached_loads),
+        _pass("tlx-lower-to-ptx-with-layouts", native=has_clc, cached_loads=version.cached_loads),
         # MMAs of two CTAs change the types of all accumulators of the module.
         _pass("tlx-lower-2cta-mma"),
         # Accesses to other CTAs' memory; neighbouring arrivals share a fence.
@@ -119,13 +109,13 @@ def ttgir_pipeline(
         _pass("tlx-extend-buffer-lifetimes"),
         # --- work around single Triton versions ---
         # 3.6 and 3.7 assert at a select of buffers, which MLIR makes of a bare branch.
-        *(() if buffer_selects else (_pass("tlx-keep-memdesc-branches"),)),
+        *(() if version.selects_buffers else (_pass("tlx-keep-memdesc-branches"),)),
         # 3.8 can't lower calls in kernels with tasks.
-        *(() if calls_beside_tasks else (_pass("tlx-inline-calls-with-tasks"),)),
+        *(() if version.calls_beside_tasks else (_pass("tlx-inline-calls-with-tasks"),)),
         # 3.6 asserts at accesses that control never gets to.
-        *(() if dead_accesses else (_pass("tlx-fold-branches"),)),
+        *(() if version.dead_accesses else (_pass("tlx-fold-branches"),)),
         # 3.6 stores captures over what slower warps still read.
-        *(() if synchronized_captures else (_pass("tlx-insert-barrier-before-tasks"),)),
+        *(() if version.synchronized_captures else (_pass("tlx-insert-barrier-before-tasks"),)),
         # --- report ---
         # The layouts that the user prints or asserts: last, when they are final.
         _pass("tlx-dump-layout"),
@@ -161,14 +151,15 @@ def first_beyond_plain(module: ModuleOp, *, barriers: bool = False) -> Operation
     return store_by_some_threads(module)
 
 
-def plain_pipeline(*, native_dependents: bool = True, synchronized_atomics: bool = True) -> tuple[ModulePass, ...]:
-    """The passes that plain Triton needs before stock Triton gets it; the options are as for `ttgir_pipeline`."""
+def plain_pipeline(profile: Profile | None = None) -> tuple[ModulePass, ...]:
+    """The passes that plain Triton needs before stock Triton of a version gets it."""
+    version = profile or NEWEST
     return (
         _pass("tlx-check-target", plain=True),
         _pass("expand-float-conversions"),
         _pass("expand-negf"),
-        *(() if native_dependents else (_pass("expand-dependent-launches"),)),
-        *(() if synchronized_atomics else (_pass("tlx-insert-barriers-at-atomics"),)),
+        *(() if version.has_dependent_launches else (_pass("expand-dependent-launches"),)),
+        *(() if version.synchronized_atomics else (_pass("tlx-insert-barriers-at-atomics"),)),
     )
 
 

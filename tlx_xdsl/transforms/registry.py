@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+import difflib
+from collections.abc import Callable, Collection
 from functools import cache, partial
 from importlib import import_module
 
 from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ArgSpec
+
+from tlx_xdsl import wings
+from tlx_xdsl.errors import CompilationError
 
 _CANONICALIZE = "canonicalize"
 _MODULES = {
     _CANONICALIZE: "transforms.canonicalize",
-    "affine-data-copy-generate": "ttl.transforms.affine.affine_data_copy_generate",
-    "affine-loop-fusion": "ttl.transforms.affine.affine_loop_fusion",
     "convert-triton-to-tritongpu": "transforms.tritongpu.convert",
-    "convert-ttkernel-to-emitc": "ttl.transforms.convert_ttkernel_to_emitc",
     "expand-float-conversions": "transforms.tritongpu.expand_float_conversions",
     "expand-local-gather": "transforms.tritongpu.expand_local_gather",
     "expand-local-scatter": "transforms.nvidia.local_scatters",
     "expand-dependent-launches": "transforms.nvidia.dependent_launches",
     "expand-negf": "transforms.tritongpu.expand_negf",
-    "linalg-bufferize": "cpu.bufferize.bufferize",
-    "linalg-carry-structure": "cpu.linalg.carry_structure",
-    "linalg-expand-descriptors": "cpu.linalg.expand_descriptors",
-    "linalg-fuse-elementwise": "cpu.bufferize.fuse_elementwise",
-    "linalg-lower-accesses": "cpu.linalg.lower_accesses",
-    "linalg-lower-functions": "cpu.linalg.lower_functions",
-    "linalg-lower-tensors": "cpu.linalg.lower_tensors",
-    "linalg-scalarize-carried": "cpu.linalg.scalarize_carried",
-    "linalg-separate-uses": "cpu.linalg.separate_uses",
-    "linalg-split-pointers": "cpu.linalg.split_pointers",
-    "memref-plan-arena": "cpu.bufferize.plan_arena",
     "tlx-annotate-program-addresses": "addresses.annotate_program_addresses",
     "tlx-buffer-offset-calculation": "transforms.storage_alias.offset_calculation",
     "tlx-chain-reductions": "transforms.tritongpu.chain_reductions",
@@ -58,7 +50,6 @@ _MODULES = {
     "tlx-lower-scale-copies": "transforms.layout.lower_scale_copies",
     "tlx-lower-to-ptx": "transforms.nvidia.lower_to_ptx",
     "tlx-lower-to-ptx-with-layouts": "transforms.nvidia.lower_to_ptx_with_layouts",
-    "tlx-print-ttgir-to-tlx": "decompile.print_ttgir_to_tlx",
     "tlx-propagate-layout": "transforms.layout.propagate_layout",
     "tlx-rebalance-setmaxnreg": "transforms.nvidia.setmaxnreg",
     "tlx-relax-remote-arrivals": "transforms.nvidia.remote_arrivals",
@@ -70,44 +61,11 @@ _MODULES = {
     "tlx-storage-alias-size-definition": "transforms.storage_alias.size_definition",
     "tlx-storage-budget": "transforms.storage_alias.budget",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
-    "triton-to-linalg": "cpu.linalg.triton_to_linalg",
-    "ttl-affine-dependence-analysis": "ttl.transforms.affine.affine_dependence_analysis",
-    "ttl-allocate-circular-buffers": "ttl.transforms.allocate_circular_buffers",
-    "ttl-assign-dst-registers": "ttl.transforms.assign_dst_registers",
-    "ttl-bufferize": "ttl.transforms.bufferize",
-    "ttl-canonicalize": "ttl.transforms.canonicalize",
-    "ttl-expand-threads": "ttl.transforms.expand_threads",
-    "ttl-infer-dst-requirements": "ttl.transforms.infer_dst_requirements",
-    "ttl-infer-pipe-semaphores": "ttl.transforms.infer_pipe_semaphores",
-    "ttl-insert-synchronization": "ttl.transforms.insert_synchronization",
-    "ttl-lower-affine": "ttl.transforms.affine.lower_affine",
-    "ttl-lower-compute": "ttl.transforms.lower_compute",
-    "ttl-lower-data-movement": "ttl.transforms.lower_data_movement",
-    "ttl-lower-synchronization": "ttl.transforms.lower_synchronization",
-    "ttl-schedule-pipeline": "ttl.transforms.schedule_pipeline",
-    "ttl-verify-layouts": "ttl.transforms.verify_layouts",
 }
 """The module of each pass, below `tlx_xdsl`."""
 
 _WITH_LAYOUTS = "tlx-lower-to-ptx-with-layouts"
 _ALIASES = {
-    "AffineDataCopyGeneration": "affine-data-copy-generate",
-    "AffineDependenceAnalysis": "ttl-affine-dependence-analysis",
-    "AffineLoopFusion": "affine-loop-fusion",
-    "ConvertTTKernelToEmitC": "convert-ttkernel-to-emitc",
-    "TTLAllocateCircularBuffers": "ttl-allocate-circular-buffers",
-    "TTLAssignDSTRegisters": "ttl-assign-dst-registers",
-    "TTLBufferizePass": "ttl-bufferize",
-    "TTLCanonicalizePass": "ttl-canonicalize",
-    "TTLExpandThreads": "ttl-expand-threads",
-    "TTLInferDSTRequirements": "ttl-infer-dst-requirements",
-    "TTLInferPipeSemaphores": "ttl-infer-pipe-semaphores",
-    "TTLInsertSynchronization": "ttl-insert-synchronization",
-    "TTLLowerCompute": "ttl-lower-compute",
-    "TTLLowerDataMovement": "ttl-lower-data-movement",
-    "TTLLowerSynchronization": "ttl-lower-synchronization",
-    "TTLSchedulePipeline": "ttl-schedule-pipeline",
-    "TTLVerifyLayoutsPass": "ttl-verify-layouts",
     "tlx-barrier-lifecycle": "tlx-end-barrier-lifetimes",
     "tlx-donate-registers": "tlx-rebalance-setmaxnreg",
     "tlx-inline-beside-tasks": "tlx-inline-calls-with-tasks",
@@ -127,30 +85,91 @@ _ALIASES = {
     "tlx-shared-buffer-size-definition": "tlx-storage-alias-size-definition",
     "tlx-weaken-remote-arrivals": "tlx-relax-remote-arrivals",
 }
-"""Other names of passes, those of TLX and of the TTL design document and older ones of ours, which tests and scripts
-use. One of several for the same pass runs the part of it that had this name."""
+"""Other names of passes, those of TLX and older ones of ours, which tests and scripts use. One of several for
+the same pass runs the part of it that had this name."""
+
+
+@cache
+def _homes() -> dict[str, tuple[str, str]]:
+    """Module, or place `module:class`, of each pass by its name, and who has it if that is not this package."""
+    found = {name: (f"tlx_xdsl.{module}", "") for name, module in _MODULES.items()}
+    for name, (place, by) in wings.names("passes", _MODULES).items():
+        found[name] = place, "" if by.is_ours else by.owner
+    return found
+
+
+@cache
+def former_names() -> dict[str, str]:
+    """Other names of passes, those of the wings too -> the name today."""
+    return {**_ALIASES, **{name: now for name, (now, _) in wings.names("former_passes", _ALIASES).items()}}
+
+
+def pass_names() -> tuple[str, ...]:
+    """The names of all passes but older ones."""
+    return tuple(_homes())
 
 
 def current_name(name: str) -> str:
     """The name of the pass that `name`, which may be an older one, stands for."""
-    return _ALIASES.get(name, name)
+    return former_names().get(name, name)
 
 
 @cache
 def pass_class(name: str) -> type[ModulePass]:
-    """The pass of that name, or a second name of one; its module is imported now."""
-    if name in _ALIASES:
-        cls = pass_class(_ALIASES[name])
+    """The pass of that name, or a second name of one; its module is imported now.
+
+    Raises CompilationError for a pass of another package that can't be imported.
+    """
+    # A compile asks for ours alone, and need not look for others.
+    if name not in _MODULES and (now := current_name(name)) != name:
+        cls = pass_class(now)
         # xDSL compares the name in a pipeline with that of the class.
         return type(cls.__name__, (cls,), {"name": name})
-    members = vars(import_module(f"tlx_xdsl.{_MODULES[name]}")).values()
-    return next(cls for cls in members if getattr(cls, "name", None) == name)
+    place, owner = (f"tlx_xdsl.{_MODULES[name]}", "") if name in _MODULES else _homes()[name]
+    try:
+        module, _, attribute = place.partition(":")
+        members = vars(import_module(module))
+        found = members.get(attribute) if attribute else None
+        return found or next(cls for cls in members.values() if getattr(cls, "name", None) == name)
+    except (Exception, SystemExit) as error:
+        if not owner:
+            raise
+        reason = "it has no such class" if isinstance(error, StopIteration) else f"{type(error).__name__}: {error}"
+        raise CompilationError(f"the pass '{name}' of the {owner} can't be loaded from {place}: {reason}") from error
 
 
-ALL_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
-    name: partial(pass_class, name) for name in (*_MODULES, *_ALIASES) if name != _CANONICALIZE
-}
-"""Every pass of ours, also by its older names."""
+def configured(cls: type[ModulePass], spec: ArgSpec) -> ModulePass:
+    """The pass with the options that a command line gives it.
+
+    Raises CompilationError for options that it does not have, or whose values do not fit.
+    """
+    options = [field.name for field in dataclasses.fields(cls) if field.init]
+    for name in spec.normalize_parameter_names().parameters:
+        if name not in options:
+            have = f"its options are {', '.join(options)}" if options else "it has no options"
+            raise CompilationError(f"the pass '{spec.name}' has no option '{name}'; {have}")
+    try:
+        return cls.from_pass_spec(spec)
+    except ValueError as error:
+        raise CompilationError(f"the options of the pass '{spec.name}' do not fit: {error}") from error
+
+
+def meant_pass(name: str, known: Collection[str], prefix: str = "") -> str:
+    """What was probably meant by the name of a pass that there is not; empty where nothing is close."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f", did you mean '{prefix}{close[0]}'?" if close else ""
+
+
+def our_passes() -> dict[str, Callable[[], type[ModulePass]]]:
+    """The passes of this package and its wings, by their older names, too."""
+    others = {name for name, (_, owner) in _homes().items() if owner}
+    return {name: load for name, load in all_passes().items() if current_name(name) not in others}
+
+
+def all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
+    """Every pass of this package, its wings and the packages of others, also by its older names."""
+    return {name: partial(pass_class, name) for name in (*pass_names(), *former_names()) if name != _CANONICALIZE}
+
 
 OVERRIDES: dict[str, Callable[[], type[ModulePass]]] = {_CANONICALIZE: partial(pass_class, _CANONICALIZE)}
 """Passes that replace xDSL's of the same name, in our own tools only."""

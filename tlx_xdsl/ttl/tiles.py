@@ -13,13 +13,14 @@ The pages of a tensor, in the order of their numbers:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
-import ml_dtypes
 import numpy as np
 
+from tlx_xdsl.element_types import BY_MLIR
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, numpy_type
+from tlx_xdsl.ttl.language.tensors import DTYPES
 
 TILE = 32
 """Rows, and columns, of a tile."""
@@ -27,15 +28,8 @@ TILE = 32
 FACE = 16
 """Rows, and columns, of a face: a quarter of a tile."""
 
-DTYPES: dict[str, np.dtype[Any]] = {
-    "f32": np.dtype(np.float32),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "f16": np.dtype(np.float16),
-    "i32": np.dtype(np.int32),
-    "i16": np.dtype(np.int16),
-    "i8": np.dtype(np.int8),
-}
-"""The types of elements, by MLIR's names."""
+NUMPY = {name: numpy_type(BY_MLIR[name]) for name in DTYPES}
+"""The numpy types of elements, by MLIR's names."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +73,7 @@ INTERLEAVED = PageLayout("interleaved")
 
 def page_bytes(shape: tuple[int, int], dtype: str, layout: PageLayout = TILED) -> int:
     """The bytes of a page of a matrix of `shape`."""
-    return layout.page_elements(shape) * DTYPES[dtype].itemsize
+    return layout.page_elements(shape) * NUMPY[dtype].itemsize
 
 
 def to_pages(array: Array, dtype: str, layout: PageLayout = TILED) -> Array:
@@ -100,7 +94,7 @@ def to_pages(array: Array, dtype: str, layout: PageLayout = TILED) -> Array:
 
 def from_pages(pages: Array, shape: tuple[int, int], dtype: str, layout: PageLayout = TILED) -> Array:
     """The matrix of `shape` that pages hold: of f32 numbers when they are floats (which holds each of them)."""
-    values = np.ascontiguousarray(pages).reshape(-1).view(DTYPES[dtype])
+    values = np.ascontiguousarray(pages).reshape(-1).view(NUMPY[dtype])
     rows, columns = layout.padded(shape)
     if values.size != rows * columns:
         raise InputError(f"expected {rows * columns} elements in the pages of a matrix of {shape}, found {values.size}")
@@ -137,8 +131,8 @@ def _elements(matrix: Array, dtype: str) -> Array:
     if dtype not in DTYPES:
         raise InputError(f"expected one of the types {', '.join(DTYPES)}, found {dtype!r}")
     if dtype == "bf16" and matrix.dtype == np.uint16:
-        return matrix.view(DTYPES[dtype])
-    return matrix.astype(DTYPES[dtype])
+        return matrix.view(NUMPY[dtype])
+    return matrix.astype(NUMPY[dtype])
 
 
 def _in_shards(tiles: Array, layout: PageLayout) -> Array:

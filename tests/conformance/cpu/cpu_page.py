@@ -64,9 +64,9 @@ HEAD = f"""\
 
 Kernels from public repositories, compiled for the CPU and run on torch's tensors. The list was fixed on {FIXED},
 before the first run. Nothing of the suites is kept here:
-`python -m tests.conformance.cpu.cpu_kernels SUITES --mode native` takes a folder with checkouts of them. An entry calls one function of a suite, or launches one of its kernels as it
-does, and compares all results with torch's; tuners keep their first configuration. Each has a process, and a time
-limit, of its own.
+`python -m tests.conformance.cpu.cpu_kernels SUITES --mode native` takes a folder with checkouts of them.
+An entry calls one function of a suite, or launches one of its kernels as it does, and compares all results with
+torch's; tuners keep their first configuration. Each has a process, and a time limit, of its own.
 """
 
 MODES = {"stock": "Triton's interpreter", "interpret": "our interpreter", "native": "native"}

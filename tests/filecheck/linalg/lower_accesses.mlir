@@ -135,3 +135,93 @@ tt.func public @masked_store(%x: !tt.ptr<f32>, %n: i32, %v: tensor<64xf32>) {
   tt.store %q, %v, %m : tensor<64x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// What a mask hides is 0 where the load does not say what else.
+// CHECK-LABEL: @zeros
+tt.func public @zeros(%x: !tt.ptr<bf16>, %n: i32) -> tensor<32xbf16> {
+  %r = tt.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %h = tt.splat %n : i32 -> tensor<32xi32>
+  %m = arith.cmpi slt, %r, %h : tensor<32xi32>
+  %p = tt.splat %x : !tt.ptr<bf16> -> tensor<32x!tt.ptr<bf16>>
+  %q = tt.addptr %p, %r : tensor<32x!tt.ptr<bf16>>, tensor<32xi32>
+  // CHECK: %[[ALLOC:.*]] = memref.alloc() : memref<32xbf16>
+  // CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00 : bf16
+  // CHECK: linalg.fill ins(%[[ZERO]] : bf16) outs(%[[ALLOC]]
+  // CHECK: memref.copy
+  %v = tt.load %q, %m : tensor<32x!tt.ptr<bf16>>
+  tt.return %v : tensor<32xbf16>
+}
+
+// -----
+
+// A mask that hides nothing costs nothing.
+// CHECK-LABEL: @full
+tt.func public @full(%x: !tt.ptr<f32>) -> (tensor<32xf32>, tensor<32xf32>) {
+  %r = tt.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %low = arith.constant dense<-3> : tensor<32xi32>
+  %high = arith.constant dense<32> : tensor<32xi32>
+  %a = arith.cmpi sge, %r, %low : tensor<32xi32>
+  %b = arith.cmpi slt, %r, %high : tensor<32xi32>
+  %m = arith.andi %a, %b : tensor<32xi1>
+  %ones = arith.constant dense<1.0> : tensor<32xf32>
+  %p = tt.splat %x : !tt.ptr<f32> -> tensor<32x!tt.ptr<f32>>
+  %q = tt.addptr %p, %r : tensor<32x!tt.ptr<f32>>, tensor<32xi32>
+  // CHECK-NOT: linalg.fill
+  // CHECK: memref.copy
+  %v = tt.load %q, %m : tensor<32x!tt.ptr<f32>>
+  // CHECK-NOT: linalg.fill
+  // CHECK: memref.copy
+  %w = tt.load %q, %b, %ones : tensor<32x!tt.ptr<f32>>
+  tt.return %v, %w : tensor<32xf32>, tensor<32xf32>
+}
+
+// -----
+
+// One element less is hidden.
+// CHECK-LABEL: @almost_full
+tt.func public @almost_full(%x: !tt.ptr<f32>) -> tensor<32xf32> {
+  %r = tt.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %high = arith.constant dense<31> : tensor<32xi32>
+  %m = arith.cmpi slt, %r, %high : tensor<32xi32>
+  %p = tt.splat %x : !tt.ptr<f32> -> tensor<32x!tt.ptr<f32>>
+  %q = tt.addptr %p, %r : tensor<32x!tt.ptr<f32>>, tensor<32xi32>
+  // CHECK: linalg.fill
+  // CHECK: memref.copy
+  %v = tt.load %q, %m : tensor<32x!tt.ptr<f32>>
+  tt.return %v : tensor<32xf32>
+}
+
+// -----
+
+// A scalar, here a pointer: the null pointer where the mask is off.
+// CHECK-LABEL: @pointer
+tt.func public @pointer(%x: !tt.ptr<!tt.ptr<f32>>, %m: i1) -> !tt.ptr<f32> {
+  // CHECK: scf.if %m
+  // CHECK: } else {
+  // CHECK: %[[ZERO:.*]] = arith.constant 0 : i64
+  // CHECK: %[[NULL:.*]] = tt.int_to_ptr %[[ZERO]]
+  // CHECK: scf.yield %[[NULL]]
+  %v = tt.load %x, %m : !tt.ptr<!tt.ptr<f32>>
+  tt.return %v : !tt.ptr<f32>
+}
+
+// -----
+
+// The old value of what an atomic operation leaves out is 0, too, where something asks for it.
+// CHECK-LABEL: @old_values
+tt.func public @old_values(%x: !tt.ptr<f32>, %n: i32, %v: tensor<8xf32>) -> tensor<8xf32> {
+  %r = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
+  %h = tt.splat %n : i32 -> tensor<8xi32>
+  %m = arith.cmpi slt, %r, %h : tensor<8xi32>
+  %p = tt.splat %x : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+  %q = tt.addptr %p, %r : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+  // CHECK: linalg.fill
+  // CHECK: memref.atomic_rmw
+  %old = tt.atomic_rmw fadd, acq_rel, gpu, %q, %v, %m : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> tensor<8xf32>
+  // CHECK-NOT: linalg.fill
+  // CHECK: memref.atomic_rmw
+  %unused = tt.atomic_rmw fadd, acq_rel, gpu, %q, %v, %m : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> tensor<8xf32>
+  tt.return %old : tensor<8xf32>
+}

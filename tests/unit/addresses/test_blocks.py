@@ -7,6 +7,8 @@ import pytest
 from tests.unit.addresses.test_claims import accesses
 from tlx_xdsl.addresses import DescriptorFacts, LaunchFacts
 
+pytestmark = pytest.mark.quick
+
 TILE = """
 %r = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
 %k = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>

@@ -15,6 +15,8 @@ from tlx_xdsl.addresses import (
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 
+pytestmark = pytest.mark.quick
+
 ARGUMENTS = "%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32, %s: i32 {tt.divisibility = 16 : i32}"
 
 

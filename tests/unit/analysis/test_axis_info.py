@@ -12,6 +12,8 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 
+pytestmark = pytest.mark.quick
+
 SHAPE = (8, 32)
 TENSOR = "tensor<8x32xi32>"
 MASK = "tensor<8x32xi1>"

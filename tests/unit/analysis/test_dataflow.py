@@ -7,6 +7,8 @@ from tlx_xdsl import CompilationError
 from tlx_xdsl.analysis.dataflow import Arrivals, ForwardWalk
 from tlx_xdsl.text.parser import parse_module
 
+pytestmark = pytest.mark.quick
+
 
 class Reaching(ForwardWalk[frozenset[int]]):
     """The constants that may have been the last `arith.constant` before each operation."""

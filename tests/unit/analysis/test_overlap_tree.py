@@ -18,6 +18,8 @@ from tlx_xdsl.analysis.overlap_tree import (
     place_without_tree,
 )
 
+pytestmark = pytest.mark.quick
+
 
 def shared(*children: Node, group_size: int = 1) -> Group:
     return Group("shared", children, group_size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.unit.volume import is_full
@@ -14,6 +15,8 @@ from tlx_xdsl.addresses.model import Guard, LaunchFacts
 from tlx_xdsl.addresses.simplify import Simplifier
 from tlx_xdsl.analysis.integers.functions import apply
 from tlx_xdsl.analysis.integers.polynomials import Lane, NumPrograms, Pid, Polynomial
+
+pytestmark = pytest.mark.quick
 
 SYMBOLS = (Pid(0), Pid(1), NumPrograms(2), Lane(0, 4))
 EXAMPLES = settings(

@@ -14,6 +14,8 @@ from tlx_xdsl.transforms.storage_alias.lowering import StorageAliasLoweringPass
 from tlx_xdsl.transforms.storage_alias.offset_calculation import BufferOffsetCalculationPass
 from tlx_xdsl.transforms.storage_alias.size_definition import StorageAliasSizeDefinitionPass
 
+pytestmark = pytest.mark.quick
+
 ALIASES = """
 #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #line = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>

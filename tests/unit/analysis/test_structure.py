@@ -10,6 +10,8 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.transforms.rewriting import ops_of
 
+pytestmark = pytest.mark.quick
+
 HEAD = """tt.func @f(%n: i32, %s: i32, %c: i1, %t: tensor<8xi32>, %b: tensor<8xi1>) {
   %r = tt.make_range {start = 0 : i32, end = 8 : i32} : tensor<8xi32>
   %one = tt.make_range {start = 3 : i32, end = 4 : i32} : tensor<1xi32>

@@ -16,6 +16,8 @@ import tlx_xdsl
 from tlx_xdsl.backend import BackendError, BackendOptions, BackendResult, client, compile_ttgir
 from tlx_xdsl.backend.client import WorkerClient
 
+pytestmark = pytest.mark.quick
+
 HOPPER = BackendOptions(target="sm_90a")
 REPOSITORY = Path(next(iter(tlx_xdsl.__path__))).parent
 PATIENCE_S = 30.0

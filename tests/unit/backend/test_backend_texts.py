@@ -14,6 +14,8 @@ from tlx_xdsl.backend.ptxas import parse_error, parse_resources, parse_warnings
 from tlx_xdsl.backend.stock_passes import stock_passes
 from tlx_xdsl.errors import SourceLocation
 
+pytestmark = pytest.mark.quick
+
 HOPPER = BackendOptions()
 BLACKWELL = BackendOptions(target="sm_100a")
 

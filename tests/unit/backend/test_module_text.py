@@ -13,6 +13,8 @@ from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.tools.launch_line.loading import load_kernel
 
+pytestmark = pytest.mark.quick
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 NOT_WRITTEN = ("builtin.module", "tt.func", "ttg.warp_specialize.partitions", "scf.yield")
 """Containers, and what the text may leave out."""

@@ -15,7 +15,7 @@ from tlx_xdsl.compat import checked
 from tlx_xdsl.compat.__main__ import main as run
 from tlx_xdsl.errors import CompilationError
 
-pytestmark = pytest.mark.backend
+pytestmark = [pytest.mark.backend, pytest.mark.quick]
 
 KERNEL = """\
 import numpy as np

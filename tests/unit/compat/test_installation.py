@@ -10,7 +10,7 @@ import pytest
 import tlx_xdsl.compat as compat
 import tlx_xdsl.language.tlx as our_tlx
 
-pytestmark = pytest.mark.backend
+pytestmark = [pytest.mark.backend, pytest.mark.quick]
 
 TLX = "triton.language.extra.tlx"
 

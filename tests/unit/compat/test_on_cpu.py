@@ -18,6 +18,8 @@ from tlx_xdsl import compat
 from tlx_xdsl.compat.__main__ import main as run
 from tlx_xdsl.compat.cuda_as_cpu import replacements_of_torch
 
+pytestmark = pytest.mark.quick
+
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 
 SCRIPT = """\

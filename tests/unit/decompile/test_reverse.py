@@ -41,6 +41,7 @@ def test_references_are_registered():
     assert REFERENCES
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", running.cases())
 @pytest.mark.filterwarnings("ignore:tl.softmax")
 def test_kernels_of_the_oracle_come_back(name, tmp_path):
@@ -50,6 +51,7 @@ def test_kernels_of_the_oracle_come_back(name, tmp_path):
     assert (found is not None) == (name in OTHERWISE), found
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", sorted(checking.CHECKS) if volume.is_full() else RUN)
 @pytest.mark.filterwarnings("ignore:tl.softmax")
 def test_what_comes_back_computes_the_same(name, tmp_path, monkeypatch):

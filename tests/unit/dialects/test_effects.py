@@ -7,6 +7,8 @@ from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects, has_effects
 from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.text.parser import parse_module
 
+pytestmark = pytest.mark.quick
+
 FREE = {
     "tt.addptr", "tt.approx_divf", "tt.bitcast", "tt.broadcast", "tt.cat", "tt.clampf", "tt.dot", "tt.dot_scaled",
     "tt.expand_dims", "tt.fp_to_fp", "tt.gather", "tt.get_num_programs", "tt.get_program_id", "tt.histogram",

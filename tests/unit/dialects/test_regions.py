@@ -11,6 +11,8 @@ from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.regions import call_edges, edges, forwarded, incoming, region_edges
 from tlx_xdsl.text.parser import parse_module
 
+pytestmark = pytest.mark.quick
+
 TESTS = Path(__file__).parents[2]
 TEXTS = [
     *sorted((TESTS / "unit" / "interpreter" / "texts").glob("*.ttgir")),

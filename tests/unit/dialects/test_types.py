@@ -14,6 +14,8 @@ from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.layouts.encodings import PaddedSharedLayout, SharedLinearLayout, TensorMemoryLayout
 from tlx_xdsl.text.parser import Parser, parse_module
 
+pytestmark = pytest.mark.quick
+
 FORMS = [
     "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0], "
     "CGALayout = [[1, 0]]}>",

@@ -9,6 +9,8 @@ from tlx_xdsl import CompilationError
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.text.printer import print_module
 
+pytestmark = pytest.mark.quick
+
 SIGNATURE = {"out": "*i32", "n": "i32"}
 
 

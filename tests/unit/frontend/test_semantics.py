@@ -4,6 +4,8 @@ import pytest
 
 from tests.unit.frontend.kernels import body, compile_source
 
+pytestmark = pytest.mark.quick
+
 
 def scalar_kernel(expression: str) -> str:
     return f"""

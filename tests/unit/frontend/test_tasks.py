@@ -9,6 +9,8 @@ import pytest
 from tests.unit.frontend.kernels import compile_source
 from tlx_xdsl import CompilationError
 
+pytestmark = pytest.mark.quick
+
 TASKS = """
 @tlx_xdsl.jit
 def kernel(out, n):

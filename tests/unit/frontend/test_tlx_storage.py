@@ -11,6 +11,8 @@ from tlx_xdsl import CompilationError
 from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 
+pytestmark = pytest.mark.quick
+
 
 def kernel(*lines: str) -> str:
     return "@tlx_xdsl.jit\ndef kernel(n, BLOCK: tl.constexpr = 64):\n" + "".join(f"    {line}\n" for line in lines)

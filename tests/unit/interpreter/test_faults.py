@@ -8,6 +8,8 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.unit.interpreter.reports import at, expect_fault, halves, run
 
+pytestmark = pytest.mark.quick
+
 # Global memory -------------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,8 @@ import tlx_xdsl.language as tl
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
 from tlx_xdsl.interpreter.scheduler import POLICIES
 
+pytestmark = pytest.mark.quick
+
 PROGRAMS = 6
 
 

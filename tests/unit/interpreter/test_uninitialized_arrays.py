@@ -7,7 +7,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.interpreter.faults import Fault
-from tlx_xdsl.interpreter.uninitialized import UninitializedArray
+from tlx_xdsl.numerics.uninitialized import UninitializedArray
 
 # Kernels are read by the frontend, not run by Python.
 # pyright: basic

@@ -14,6 +14,8 @@ from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.interpreter.workers import can_fork
 from tlx_xdsl.runtime.simulate.options import Options
 
+pytestmark = pytest.mark.quick
+
 BLACKWELL = {"target": "sm_100a"}
 STAGES = ["frontend", "aliased", "ttgir"] if is_full() else ["frontend", "ttgir"]
 

@@ -6,26 +6,12 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 
 import pytest
 
+from benchmarks.gpu import kernels, report
 from release import figures
 from tests.unit import volume
-
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
-
-
-@pytest.fixture
-def benchmark(monkeypatch):
-    """The modules `gpu_kernels` and `gpu_report`."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import gpu_kernels
-    import gpu_report
-
-    yield gpu_kernels, gpu_report
-    for name in ("gpu_kernels", "gpu_report"):
-        sys.modules.pop(name)
 
 
 def a_case(ours, peer, **changes):
@@ -44,16 +30,14 @@ def a_record(**changes):
     } | changes  # fmt: skip
 
 
-def test_ratio_is_the_median_of_the_rounds(benchmark):
+def test_ratio_is_the_median_of_the_rounds():
     """Not the ratio of the medians, which would be 1.1: what slows both down in a round leaves its ratio as it is."""
-    _, report = benchmark
     assert report.ratio(a_case([1.0, 2.0, 4.0], [2.0, 2.2, 8.4]), "cool") == 2.0
     assert report.ratio(a_case([], [2.0]), "cool") is None
     assert report.geometric_mean([1.0, 4.0]) == 2.0
 
 
-def test_page(benchmark):
-    _, report = benchmark
+def test_page():
     page = report.page([a_record()], "2026-11-22", "images/performance.png")
     assert "H200, Triton 3.6.0, torch ?" in page
     assert "| a < b | 1 (1) | 1 (1) | **2.000** (2.000) | 1965 to 1980 (1965 to 1980) | large |" in page
@@ -61,8 +45,7 @@ def test_page(benchmark):
     assert "Not finished" not in page
 
 
-def test_page_says_what_is_missing(benchmark):
-    _, report = benchmark
+def test_page_says_what_is_missing():
     failed = {"label": "gemm 1x1x1", "error": None, "limit": 0, "ok": False, "why": "exit status 3"}
     cases = {"lost": a_case([], [2.0], errors={"tlx_xdsl": "exit status 3"})}
     page = report.page([a_record(checks=[failed], cases=cases, finished=False, skipped={"x": "y"})], "today", None)
@@ -74,8 +57,7 @@ def test_page_says_what_is_missing(benchmark):
     assert "| lost | 1 (1) | - | - |" in page
 
 
-def test_plot_without_a_library(benchmark, tmp_path, monkeypatch):
-    _, report = benchmark
+def test_plot_without_a_library(tmp_path, monkeypatch):
     monkeypatch.setattr(report.importlib.util, "find_spec", lambda name: None)
     path = report.plot([a_record()], tmp_path / "images" / "performance.png")
     assert path == tmp_path / "images" / "performance.svg"
@@ -91,9 +73,8 @@ def in_bytes(times, peer="copy"):
     return a_case([], []) | {"peer": peer, "traffic": traffic, "cool": regime, "hot": regime}
 
 
-def test_rates_of_memory(benchmark):
+def test_rates_of_memory():
     """A candidate's rate is of what it moves itself, and so is the ratio."""
-    _, report = benchmark
     case = in_bytes({"copy": [0.5, 0.5], "torch": [1.0, 0.1], "tlx_xdsl": [1.0, 1.0]})
     assert report.rates(case, "cool") == pytest.approx({"copy": 4000, "torch": 800 / 0.55, "tlx_xdsl": 3000})
     assert report.ratio(case, "cool") == 0.75
@@ -110,8 +91,7 @@ def test_rates_of_memory(benchmark):
     assert "Rows, GB/s" in report.svg([a_record(title="Rows", cases={"8 x 4": case})])
 
 
-def test_families_by_their_first_word(benchmark):
-    kernels, _ = benchmark
+def test_families_by_their_first_word():
     assert kernels.selected("gemm,decode,gemm-fp16") == ["gemm-fp16", "gemm-bf16", "decode"]
     assert kernels.selected("rows-softmax") == ["rows-softmax"]
     assert len(kernels.selected("rows")) == 15
@@ -119,8 +99,7 @@ def test_families_by_their_first_word(benchmark):
         kernels.selected("row")
 
 
-def test_pages_of_several_runs(benchmark, tmp_path):
-    kernels, _ = benchmark
+def test_pages_of_several_runs(tmp_path):
     files = [tmp_path / "one.json", tmp_path / "two.json"]
     for file, names in zip(files, (("decode", "gemm-fp16"), ("decode",)), strict=True):
         families = [a_record(family=name, title=file.stem) for name in names]
@@ -143,8 +122,7 @@ def child(tmp_path, body):
     return str(script)
 
 
-def test_a_process_that_dies_loses_what_was_running_only(benchmark, tmp_path, monkeypatch):
-    kernels, _ = benchmark
+def test_a_process_that_dies_loses_what_was_running_only(tmp_path, monkeypatch):
     body = (
         "if not known['skipped']:\n"
         "    write(running='b: ours', cases={'a': 1}, checked=True)\n"
@@ -157,8 +135,7 @@ def test_a_process_that_dies_loses_what_was_running_only(benchmark, tmp_path, mo
     assert kernels.failures([known]) == 0
 
 
-def test_a_check_that_hangs_is_a_failure(benchmark, tmp_path, monkeypatch):
-    kernels, _ = benchmark
+def test_a_check_that_hangs_is_a_failure(tmp_path, monkeypatch):
     body = (
         "if not known.get('checked'):\n"
         "    write(running='check 1')\n"
@@ -175,8 +152,7 @@ def test_a_check_that_hangs_is_a_failure(benchmark, tmp_path, monkeypatch):
     assert kernels.failures([known]) == 1
 
 
-def test_no_time_left(benchmark, tmp_path):
-    kernels, _ = benchmark
+def test_no_time_left(tmp_path):
     known = kernels.supervise("f", tmp_path / "f.json", [], time.monotonic())
     assert kernels.failures([known]) == 1
 
@@ -192,7 +168,7 @@ def test_dry_run(tmp_path):
         ]
         if volume.is_full() else ["attention-64-fp16", "rows-layer-norm-backward"]
     )  # fmt: skip
-    command = [sys.executable, str(BENCHMARKS / "gpu_kernels.py"), "--dry", "--only", "4096", "--rounds", "2"]
+    command = [sys.executable, kernels.__file__, "--dry", "--only", "4096", "--rounds", "2"]
     done = subprocess.run(
         [*command, "--families", ",".join(families), "--out", str(tmp_path)],
         capture_output=True,

@@ -7,6 +7,8 @@ import pytest
 import tlx_xdsl.language as tl
 from tests.unit.frontend.kernels import compile_source
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("dtype", "bits", "kind"),

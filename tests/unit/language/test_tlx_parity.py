@@ -8,6 +8,8 @@ import tlx_xdsl.language as tl
 from tlx_xdsl.language import float32, tlx
 from tlx_xdsl.language.tlx import storage_kind
 
+pytestmark = pytest.mark.quick
+
 REQUIRED = inspect.Parameter.empty
 
 FUNCTIONS = {

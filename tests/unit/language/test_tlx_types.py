@@ -8,6 +8,8 @@ import tlx_xdsl.language as tl
 from tlx_xdsl.language import tlx
 from tlx_xdsl.language.tlx import reuse_group, reuse_group_type, storage_alias_spec, storage_kind
 
+pytestmark = pytest.mark.quick
+
 
 def buffer(shape=(64, 64), dtype=tl.float32, num=2, storage=storage_kind.smem):
     return tlx.buffered_tensor(None, dtype, shape, num, storage)

@@ -24,6 +24,8 @@ from tlx_xdsl.layouts.matrix_access import best_access, matrix_access
 from tlx_xdsl.layouts.shared import default_nvmma_layout
 from tlx_xdsl.layouts.shared_access import shared_access
 
+pytestmark = pytest.mark.quick
+
 VOLUME = 400 if is_full() else 25
 WORD = 4
 

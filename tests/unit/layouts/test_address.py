@@ -24,6 +24,8 @@ from tlx_xdsl.layouts.encodings import (
 )
 from tlx_xdsl.layouts.shared import required_alignment
 
+pytestmark = pytest.mark.quick
+
 ROW_MAJOR = SwizzledSharedLayout(1, 1, 1, (1, 0))
 
 

@@ -26,6 +26,8 @@ from tlx_xdsl.layouts.encodings import (
 )
 from tlx_xdsl.layouts.linear_layout import LinearLayout
 
+pytestmark = pytest.mark.quick
+
 MMA_SYNC = NvidiaMmaLayout(2, 0, (1, 1), (), (16, 8))
 WGMMA = NvidiaMmaLayout(3, 0, (4, 1), (), (16, 64, 16))
 

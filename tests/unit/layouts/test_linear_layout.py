@@ -8,6 +8,8 @@ from tests.unit.layouts.definitions import compose, invert
 from tlx_xdsl.layouts.f2 import Elimination, bits_of, image
 from tlx_xdsl.layouts.linear_layout import LinearLayout, log2, pack, unpack
 
+pytestmark = pytest.mark.quick
+
 EXAMPLE = LinearLayout.from_bases({"register": [(0, 1)], "lane": [(0, 2), (0, 4), (1, 0)]}, {"dim0": 2, "dim1": 8})
 
 

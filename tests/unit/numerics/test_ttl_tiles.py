@@ -7,6 +7,8 @@ import pytest
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.ttl.tiles import INTERLEAVED, TILED, PageLayout, from_faces, from_pages, page_bytes, to_faces, to_pages
 
+pytestmark = pytest.mark.quick
+
 SHARDED = PageLayout("sharded", grid=(2, 3), tiles_per_shard=(2, 1))
 
 

@@ -11,6 +11,8 @@ from hypothesis.extra.numpy import arrays
 from tests.unit.ptx.snippets import each_thread
 from tlx_xdsl.ptx.arithmetic.floats import fma
 
+pytestmark = pytest.mark.quick
+
 WORDS = arrays(np.uint32, 32, elements=st.integers(0, 2**32 - 1))
 
 

@@ -7,6 +7,8 @@ from tests.unit.ptx.snippets import kernel, line_of
 from tests.unit.ptx.test_ptx_threads import REVERSE, SHARED
 from tlx_xdsl.ptx import PtxFault, PtxRace, run_ptx
 
+pytestmark = pytest.mark.quick
+
 
 def report_of(body, *, kind=PtxFault, array=None, **options):
     text = kernel(body, **options)

@@ -9,15 +9,10 @@ import pytest
 import tlx_xdsl.kernels
 from tests.unit import volume
 from tests.unit.kernels import references
-from tests.unit.kernels.attention import (
-    test_attention,
-    test_attention_backward,
-    test_attention_decode,
-    test_attention_decode_fp8,
-    test_attention_fp8,
-    test_attention_options,
-    test_attention_varlen,
-)
+from tests.unit.kernels.attention import test_attention, test_attention_options, test_attention_varlen
+from tests.unit.kernels.attention.backward import test_attention_backward
+from tests.unit.kernels.attention.decode import test_attention_decode, test_attention_decode_fp8
+from tests.unit.kernels.attention.fp8 import test_attention_fp8
 from tests.unit.kernels.gemm import (
     test_gemm,
     test_gemm_epilogues,

@@ -8,6 +8,8 @@ from tlx_xdsl.ptx.program import prepare
 from tlx_xdsl.ptx.read.reader import read
 from tlx_xdsl.ptx.read.syntax import Address, Number, Pair, Place, Register, Symbol, Vector
 
+pytestmark = pytest.mark.quick
+
 
 def instructions(body, parameters="*"):
     return read(kernel(body, parameters)).functions["test"].instructions

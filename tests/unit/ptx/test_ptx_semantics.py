@@ -1,6 +1,6 @@
 """The table of instructions is complete, and the page shows it."""
 
-from tests.unit.documents import blocks
+from tests.unit.docs.documents import blocks
 from tests.unit.ptx.snippets import ROOT
 from tlx_xdsl.ptx.compute import NAMES
 from tlx_xdsl.ptx.ops import BUILDERS

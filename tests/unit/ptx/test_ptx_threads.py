@@ -6,6 +6,8 @@ import pytest
 from tests.unit.ptx.snippets import each_thread, kernel
 from tlx_xdsl.ptx import PtxBudget, PtxDeadlock, PtxFault, run_ptx
 
+pytestmark = pytest.mark.quick
+
 LANES = np.arange(32)
 
 

@@ -18,6 +18,8 @@ from tlx_xdsl.runtime.driver.host_values import signature_of
 from tlx_xdsl.runtime.simulate.interpret import passes_until
 from tlx_xdsl.transforms.pipelines import ttgir_pipeline
 
+pytestmark = pytest.mark.quick
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 

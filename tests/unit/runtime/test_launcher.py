@@ -11,6 +11,8 @@ import pytest
 from tlx_xdsl.runtime import ArgumentSpec, CudaDriverError, Launcher, TensorDescriptor
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 
+pytestmark = pytest.mark.quick
+
 META = {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [128, 64], "fp4_padded": False}
 DESCRIPTOR = "tensordesc<fp16[128, 64]>"
 MAP = b"\xff" * 128

@@ -10,12 +10,14 @@ from xdsl.ir import Attribute, Block, Operation, Region
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.capability import display_name, needs_of
-from tlx_xdsl.dialects.registry import ALL, make_context
+from tlx_xdsl.dialects.registry import all_dialects, make_context
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import TARGETS, Feature, Target, refusal, target_named, target_of
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.transforms.nvidia.check_target import CheckTargetPass
+
+pytestmark = pytest.mark.quick
 
 TEXTS = Path(__file__).parents[2] / "filecheck" / "dialects"
 FILES = ("tt_ops", "ttg_ops", "ttng_ops", "ttng_cluster_ops", "tlx_ops", "other_ops", "older_spellings")
@@ -57,7 +59,7 @@ def check(module: ModuleOp, **options: bool) -> None:
 def test_the_texts_hold_every_operation_that_states_a_need():
     stated = {
         op.name
-        for load in ALL.values()
+        for load in all_dialects().values()
         for op in load().operations
         if op.name.startswith(OURS) and (hasattr(op, "NEEDS") or hasattr(op, "also_needs"))
     }
@@ -96,7 +98,7 @@ ANYWHERE = {
 def test_a_new_operation_says_what_it_needs(dialect: str):
     silent = {
         op.name.removeprefix(f"{dialect}.")
-        for op in ALL[dialect]().operations
+        for op in all_dialects()[dialect]().operations
         if not hasattr(op, "NEEDS") and not op.name.startswith("nvvm.read.ptx.sreg.")
     }
     assert silent == ANYWHERE[dialect]

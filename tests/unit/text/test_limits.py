@@ -10,6 +10,8 @@ from tlx_xdsl.text.names import ascii_name
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 
+pytestmark = pytest.mark.quick
+
 TMEM = "#c = #ttng.tensor_memory_encoding<blockM = 128, blockN = {}, colStride = 1>\nmodule attributes {{x = #c}} {{}}"
 SHARED = (
     "#s = #ttg.nvmma_shared<{{swizzlingByteWidth = {}, transposed = false, elementBitWidth = {}}}>\n"

@@ -6,16 +6,18 @@ import warnings
 import pytest
 
 from tests.versions import INSTALLED
-from tlx_xdsl.dialects.registry import OURS
+from tlx_xdsl.dialects.registry import our_dialects
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import FIRST_VERSION, LAST_VERSION, PROFILES, profile_for
+
+pytestmark = pytest.mark.quick
 
 STOCK_DIALECTS = ("tt", "ttg", "ttng")
 
 
 def operations():
-    return sorted(op.name for name in STOCK_DIALECTS for op in OURS[name]().operations)
+    return sorted(op.name for name in STOCK_DIALECTS for op in our_dialects()[name]().operations)
 
 
 def test_the_tables_name_operations_that_exist_here():

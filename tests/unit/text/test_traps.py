@@ -12,6 +12,8 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
 
+pytestmark = pytest.mark.quick
+
 
 def only(module, name):
     (op,) = [op for op in module.walk() if op.name == name]

@@ -26,6 +26,8 @@ from tlx_xdsl.ttl.dialects.emitc import (
     SubOp,
 )
 
+pytestmark = pytest.mark.quick
+
 
 def printed(body: str) -> str:
     """The statements of a function."""

@@ -16,6 +16,8 @@ from tlx_xdsl.tools.opt.main import main as tlx_opt
 from tlx_xdsl.tools.tlx import main
 from tlx_xdsl.transforms.pipelines import ttgir_pipeline
 
+pytestmark = pytest.mark.quick
+
 EXAMPLE = Path(__file__).parents[3] / "examples" / "hopper_gemm_ws.py"
 
 STORAGE_BYTES = 147_456

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.documents import blocks, printed
+from tests.unit.docs.documents import blocks, printed
 from tlx_xdsl.cpu.bufferize.pipeline import bufferize_pipeline
 from tlx_xdsl.cpu.codegen.host import host
 from tlx_xdsl.cpu.tools import doctor as doctor_cpu

@@ -12,6 +12,8 @@ from tlx_xdsl.tools.entry import exit_status
 from tlx_xdsl.tools.output import write_file
 from tlx_xdsl.tools.tlx import main
 
+pytestmark = pytest.mark.quick
+
 
 def failing(error):
     def run():

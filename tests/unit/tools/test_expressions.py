@@ -10,6 +10,8 @@ from tlx_xdsl.tools.launch_line.expressions import evaluate
 from tlx_xdsl.tools.launch_line.launches import grid_of
 from tlx_xdsl.tools.launch_line.request import Said
 
+pytestmark = pytest.mark.quick
+
 NAMES = {"M": 300, "BLOCK": 64, "x": np.arange(6.0).reshape(2, 3)}
 
 

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.interpreter.uninitialized import UninitializedArray
+from tlx_xdsl.numerics.uninitialized import UninitializedArray
 from tlx_xdsl.tools.commands.array_checks import summary
 from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value, hint_of_signature
 from tlx_xdsl.tools.tlx import main
+
+pytestmark = pytest.mark.quick
 
 GEMM = f"{Path(__file__).parents[3] / 'examples' / 'hopper_gemm_ws.py'}:matmul"
 GEMM_ARGUMENTS = (
@@ -261,7 +263,7 @@ def test_a_read_of_uninitialized_memory_may_be_a_warning(kernels, capsys):
 
 
 def test_issue_may_order_the_tensor_core(capsys):
-    kernel = f"{Path(__file__).parents[1] / 'interpreter' / 'test_tensor_core_order.py'}:copies"
+    kernel = f"{Path(__file__).parents[1] / 'interpreter' / 'synchronisation' / 'test_tensor_core_order.py'}:copies"
     arguments = ["--grid", 1, "--target", "sm_100a", "--constexpr", "OVERWRITES=True", "--constexpr", "REUSES=False"]
     arguments += ["--arg", "a_ptr=randint(0,8):fp32[128,32]", "--arg", "b_ptr=randint(0,8):fp32[32,64]"]
     arguments += ["--arg", "c_ptr=nan:fp32[2,128,64]", "--check", "c_ptr=np.stack([a_ptr @ b_ptr] * 2)"]

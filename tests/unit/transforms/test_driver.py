@@ -9,6 +9,8 @@ from tlx_xdsl import CompilationError
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.transforms.driver import apply_patterns
 
+pytestmark = pytest.mark.quick
+
 TEXT = """
 tt.func public @k(%x: i32, %y: i32, %p: !tt.ptr<i32>) {
   %0 = arith.addi %x, %y : i32 loc("kernel.py":7:3)

@@ -21,6 +21,8 @@ from tlx_xdsl.runtime.build import compile_kernel
 from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
 from tlx_xdsl.text.parser import parse_module
 
+pytestmark = pytest.mark.quick
+
 KERNEL = """
 @tlx_xdsl.jit
 def kernel(out, lse, n, scale, CARRIED: tl.constexpr):

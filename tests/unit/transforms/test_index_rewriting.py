@@ -29,6 +29,8 @@ from tlx_xdsl.transforms.storage_alias.allocation import StorageAliasAllocationP
 from tlx_xdsl.transforms.storage_alias.index_rewriting import array_place, rewrite_indices
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 
+pytestmark = pytest.mark.quick
+
 # --- the evaluator --------------------------------------------------------------------------------------------------
 
 

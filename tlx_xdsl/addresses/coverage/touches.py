@@ -27,11 +27,12 @@ from tlx_xdsl.addresses.coverage.values import (
     times,
 )
 from tlx_xdsl.analysis.integers.transfer import bytes_of, pointee_bytes
-from tlx_xdsl.analysis.tma_copies import UNIT, is_tile_copy, written_columns
+from tlx_xdsl.analysis.tma_copies import is_tile_copy
 from tlx_xdsl.dialects import nvvm, tt
 from tlx_xdsl.dialects.base.effects import BULK_COPY, Kind as MemoryKind, effects_of, global_access
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
 from tlx_xdsl.dialects.tt.types import DescriptorType
+from tlx_xdsl.numerics.tma_rows import UNIT, written_columns
 
 Kind: TypeAlias = Literal["load", "store", "atomic"]
 

@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.cpu.bundle.text import CPU_CHECK, HEADER, PRINT, PRINTS, SOURCE, WORK, WORK_WITH_SCRATCH
+from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.frontend.types import parse_argument_type
 from tlx_xdsl.language.core import dtype
 from tlx_xdsl.runtime.bundle.c_launcher import in_comment
@@ -261,10 +262,8 @@ class _Argument:
 
 def c_type(element: dtype) -> str:
     """The type of C; it has none for floats of 8 and 16 bits, which are passed as their bits."""
-    bits = element.primitive_bitwidth
-    if element.is_floating():
-        return {32: "float", 64: "double"}.get(bits, f"uint{bits}_t")
-    return "bool" if bits == 1 else f"{'u' if element.is_int_unsigned() else ''}int{bits}_t"
+    found = BY_NAME[element.name]
+    return found.c or f"uint{found.bits}_t"
 
 
 def _described(site: Site) -> str:

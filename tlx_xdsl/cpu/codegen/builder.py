@@ -32,10 +32,11 @@ class Builder:
         self.externals = externals
         self.lines: list[str] = []
         self.entry: list[str] = []
-        """Instructions for the beginning of the function: `alloca`s."""
+        """Instructions for the beginning of the function, such as `alloca`s."""
         self.label = "entry"
         """Of the block that is written."""
         self._next = 0
+        self._zero: Value | None = None
 
     # --- instructions ------------------------------------------------------------------------------------------
 
@@ -101,6 +102,14 @@ class Builder:
             return value
         return self.cast("trunc" if bits > wanted else "sext" if signed else "zext", value, element)
 
+    def opaque(self, index: Value) -> Value:
+        """The same i64, as a number that LLVM does not find out."""
+        if self._zero is None:
+            # Once, outside of all loops: what is made of it can leave them.
+            self._zero = Value(f"%{self.name()}", I64)
+            self.entry.append(f'  {self._zero.text} = call i64 asm "", "=r,0"(i64 0)')
+        return self.binary("or", index, self._zero)
+
     def intrinsic(self, name: str, *values: Value) -> Value:
         """An intrinsic that LLVM overloads on the type of its operands, which is that of its result: `llvm.fma`."""
         aligned = self.aligned(*values)
@@ -156,6 +165,12 @@ class Builder:
         return self.emit(
             f"shufflevector {vector.typed}, {other}, <{len(lanes)} x i32> <{mask}>", vector.element, len(lanes)
         )
+
+    def first(self, value: Value, lanes: int) -> Value:
+        """The first lanes; a scalar stays."""
+        if value.lanes in (1, lanes):
+            return value
+        return self.extract(value, 0) if lanes == 1 else self.shuffle(value, range(lanes))
 
     def folded(self, vector: Value, combine: Callable[[Value, Value], Value]) -> Value:
         """All lanes combined, the upper half with the lower half again and again; their number is a power of two."""

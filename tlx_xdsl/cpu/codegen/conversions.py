@@ -10,25 +10,16 @@ does not hold keeps as many high bits as it does, the last of which is set if an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float8E4M3B11FNUZType,
-    Float8E4M3FNType,
-    Float8E4M3FNUZType,
-    Float8E4M3Type,
-    Float8E5M2FNUZType,
-    Float8E5M2Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-)
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type
 from xdsl.ir import Attribute
 
 from tlx_xdsl.cpu.codegen.builder import Builder
 from tlx_xdsl.cpu.codegen.features import Features
 from tlx_xdsl.cpu.codegen.values import F32, F64, I1, I16, I32, I64, Value, constant, register_type
+from tlx_xdsl.dialects.base.element_types import element_type_of
 
 Rounding = Literal["rne", "rtz"]
 
@@ -62,21 +53,18 @@ class _Format:
         return 127 - self.bias << 23
 
 
-_FORMATS: dict[type[Attribute], _Format] = {
-    BFloat16Type: _Format(16, 7, 127, 0x7F7F, 0x7F80, 0x7FC0),
-    Float16Type: _Format(16, 10, 15, 0x7BFF, 0x7C00, 0x7E00),
-    Float8E5M2Type: _Format(8, 2, 15, 0x7B, 0x7C, 0x7E),
-    Float8E4M3Type: _Format(8, 3, 7, 0x77, 0x78, 0x7C),
-    Float8E4M3FNType: _Format(8, 3, 7, 0x7E, 0x7F, 0x7F),
-    Float8E4M3FNUZType: _Format(8, 3, 8, 0x7F, 0x80, 0x80),
-    Float8E4M3B11FNUZType: _Format(8, 3, 11, 0x7F, 0x80, 0x80),
-    Float8E5M2FNUZType: _Format(8, 2, 16, 0x7F, 0x80, 0x80),
-}
+@lru_cache(maxsize=256)
+def _format(type_: Attribute) -> _Format | None:
+    """How values of a type are held; None where they are no floats of 8 or 16 bits."""
+    found = element_type_of(type_)
+    if found is None or found.kind != "f" or found.bits not in (8, 16):
+        return None
+    return _Format(found.bits, found.mantissa, found.bias, found.largest_code, found.overflow_code, found.nan_code)
 
 
 def is_narrow(type_: Attribute) -> bool:
     """Whether values of a type are held as bits, and computed with as floats."""
-    return type(type_) in _FORMATS
+    return _format(type_) is not None
 
 
 # To a wider float ----------------------------------------------------------------------------------------------------
@@ -87,14 +75,14 @@ def widen(b: Builder, value: Value, type_: Attribute, features: Features) -> Val
 
     NaN keeps its sign, and the payload as bf16 and f16.
     """
-    if not is_narrow(type_):
+    if (held := _format(type_)) is None:
         return value
     bits = b.resized(value, I32, signed=False)
     if isinstance(type_, BFloat16Type):
         return b.cast("bitcast", b.binary("shl", bits, constant(16, I32)), F32)
     if isinstance(type_, Float16Type) and features.hardware_half:
         return b.cast("fpext", b.cast("bitcast", value, "half"), F32)
-    return _widen(b, bits, _FORMATS[type(type_)])
+    return _widen(b, bits, held)
 
 
 def _widen(b: Builder, bits: Value, held: _Format) -> Value:
@@ -143,7 +131,9 @@ def narrow(b: Builder, value: Value, type_: Attribute, features: Features, round
         value = _odd_single(b, value)
     if isinstance(type_, Float16Type) and features.hardware_half and rounding == "rne":
         return b.cast("bitcast", b.cast("fptrunc", value, "half"), I16)
-    return b.resized(_narrow(b, value, _FORMATS[type(type_)], rounding), register_type(type_))
+    held = _format(type_)
+    assert held is not None, "the types of a float's width and more are above"
+    return b.resized(_narrow(b, value, held, rounding), register_type(type_))
 
 
 def _odd_single(b: Builder, value: Value) -> Value:

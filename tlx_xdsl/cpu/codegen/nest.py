@@ -3,6 +3,9 @@
 Vectors have the same number of lanes on every CPU, so that sums have the same bits everywhere; LLVM splits what is
 wider than the registers. What is left of a dimension after the last whole vector is one more vector, whose lanes are
 masked.
+
+No store has a mask that LLVM knows. If that leaves one lane of a vector that was narrowed, LLVM 22.1.0 writes the wide
+element, over its neighbours (github.com/llvm/llvm-project/issues/179489).
 """
 
 from __future__ import annotations
@@ -198,6 +201,8 @@ class _Writer:
         self.others = [dim for dim, reduced in enumerate(self.nest.reduced) if reduced and dim != self.dim]
         self.start = constant(0, I64)
         """The index along `dim` of the first lane."""
+        self.left: int | None = None
+        """The lanes of a last vector that count, where their number is known."""
         self.strides = [0 if self.dim is None else access.strides[self.dim] for access in self.nest.accesses]
 
     def loops(self, dims: Sequence[int], offsets: list[Number], then: Callable[[list[Number]], None]) -> None:
@@ -248,11 +253,15 @@ class _Writer:
             carried = following
         if rest == 0:
             return carried
-        mask = b.compare("icmp slt", iota(lanes, I32), b.resized(as_value(rest), I32))
+        count = as_value(rest) if isinstance(rest, int) else b.opaque(rest)
+        mask = b.compare("icmp slt", iota(lanes, I32), b.resized(count, I32))
         at = self._moved(offsets, self.dim, as_value(whole))
         if isinstance(rest, int):
             self._at(as_value(whole))
-            return body(at, mask, carried)
+            self.left = rest
+            carried = body(at, mask, carried)
+            self.left = None
+            return carried
         # No vector may be left: what it would read is not there.
         skipped, some, done = b.label, b.name(), b.name()
         b.branch_if(b.compare("icmp sgt", rest, b.index(0)), some, done)
@@ -285,8 +294,9 @@ class _Writer:
         ]
         old = [b.splat(value, self.lanes) for value in old] if self.others else old
         new = self.reduce(self.others, offsets, old, mask)
+        lanes, mask = (self.lanes, mask) if self.left is None else (self.left, None)
         for access, offset, stride, value in zip(nest.outputs, offsets[split:], self.strides[split:], new, strict=True):
-            store(b, value, access.view, offset, stride, self.lanes, mask)
+            store(b, b.first(value, lanes), access.view, offset, stride, lanes, mask)
 
     @staticmethod
     def _unread(access: Access) -> Value:

@@ -96,9 +96,12 @@ class AccessPlan:
 
     @property
     def is_full(self) -> bool:
-        """True if the mask leaves nothing out."""
-        return (
-            not self.mask.conditions and not self.mask.opaque and all(each == (None, None) for each in self.mask.bounds)
+        """True if the mask leaves nothing out, as far as that is known."""
+        if self.mask.conditions or self.mask.opaque:
+            return False
+        ranges = (_range(self, dim, keep_last=False) for dim in range(len(self.shape)))
+        return all(
+            first == ZERO and count.number == size for (first, count), size in zip(ranges, self.shape, strict=True)
         )
 
 

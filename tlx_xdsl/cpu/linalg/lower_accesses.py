@@ -2,7 +2,8 @@
 
 The pointer analysis gives each access a base and offsets that are linear in the position, as far as they are, and the
 mask analysis the positions that its mask leaves (`analysis/structure/`). What is linear becomes one view with strides;
-along other dimensions rows or single elements are visited. Elements that the mask leaves out are never touched.
+along other dimensions rows or single elements are visited. Elements that the mask leaves out are never touched;
+a load, or an atomic operation, gives 0 for them if it does not say what else.
 
 Before:
 ```mlir
@@ -69,7 +70,7 @@ from tlx_xdsl.cpu.linalg.emitter import INDEX, Emitter, Index
 from tlx_xdsl.cpu.linalg.refusal import refuse
 from tlx_xdsl.cpu.linalg.scalars import Scalars
 from tlx_xdsl.dialects import arith, bufferization, linalg, memref, tt
-from tlx_xdsl.dialects.base import as_tensor, integer_bits, scalar_type
+from tlx_xdsl.dialects.base import as_tensor, scalar_type
 from tlx_xdsl.dialects.base.tensors import splat_number
 from tlx_xdsl.text.diagnostics import report_remark, source_location
 from tlx_xdsl.transforms.rewriting import constant, insert_after_definition, insert_before, ops_of
@@ -170,7 +171,7 @@ class _Accesses:
     def _load(self, op: tt.LoadOp, plan: AccessPlan, emit: Emitter, memory: SSAValue) -> SSAValue:
         element = _element_type(memory)
         buffer = emit.buffer(plan.shape, element)
-        if op.other is not None and not plan.is_full:
+        if not plan.is_full:
             self._initialise(emit, buffer, op.other)
         with boxes(plan, emit, op) as box:
             if box.is_element:
@@ -186,14 +187,14 @@ class _Accesses:
         pointee = op.result.type
         if op.mask is None:
             return self._as_pointee(emit, self._read(emit, memory, offset), pointee)
-        # Where the mask is off nothing is read, and the value is `other`, or undefined.
+        # Where the mask is off nothing is read, and the value is `other`, or 0.
         then, otherwise = Block(), Block()
         branch = scf.IfOp(op.mask, [pointee], Region(then), Region(otherwise))
         emit.add(branch)
         with emit.inside(then):
             emit.add(scf.YieldOp(self._as_pointee(emit, self._read(emit, memory, offset), pointee)))
         with emit.inside(otherwise):
-            emit.add(scf.YieldOp(op.other if op.other is not None else self._zero(emit, pointee, op)))
+            emit.add(scf.YieldOp(op.other if op.other is not None else self._zero(emit, pointee)))
         return branch.results[0]
 
     @_lower.register
@@ -250,10 +251,12 @@ class _Accesses:
         given: Sequence[SSAValue],
         access: Callable[[Emitter, SSAValue, Sequence[SSAValue]], SSAValue],
     ) -> None:
-        """One access for each element; what is masked leaves the old value undefined."""
+        """One access for each element; the old value of what is masked is 0."""
         plan, emit = self._planned(op, pointer, mask)
         memory = self._memory(op, pointer)
         buffer = emit.buffer(plan.shape, _element_type(memory))
+        if op.results[0].uses and not plan.is_full:
+            self._initialise(emit, buffer, None)
         one_by_one = AccessPlan(plan.shape, plan.offset, plan.mask, by_elements=True)
         with boxes(one_by_one, emit, op) as box:
             values = [emit.element(each, box.positions) for each in given]
@@ -334,10 +337,11 @@ class _Accesses:
         number = plan.offset.base.number
         return self.scalars.emit(plan.offset.base, 64, for_=op) if number is None else number
 
-    def _initialise(self, emit: Emitter, buffer: SSAValue, other: SSAValue) -> None:
-        if (number := self._splat_number(emit, other)) is not None:
+    def _initialise(self, emit: Emitter, buffer: SSAValue, other: SSAValue | None) -> None:
+        number = self._zero(emit, _element_type(buffer)) if other is None else self._splat_number(emit, other)
+        if number is not None:
             emit.add(linalg.FillOp([number], [buffer], res=()))
-        else:
+        elif other is not None:
             emit.add(bufferization.MaterializeInDestinationOp(other, buffer, restrict=True, writable=True))
 
     def _splat_number(self, emit: Emitter, other: SSAValue) -> SSAValue | None:
@@ -384,10 +388,9 @@ class _Accesses:
             return value
         return emit.value(tt.PtrToIntOp.create(operands=[value], result_types=[i64]))
 
-    def _zero(self, emit: Emitter, type_: Attribute, op: Operation) -> SSAValue:
-        """What stands for an undefined scalar."""
-        if integer_bits(type_) is None and not isinstance(type_, AnyFloat):
-            raise refuse(op, f"it has no value of type {type_} where the mask is off")
+    def _zero(self, emit: Emitter, type_: Attribute) -> SSAValue:
+        if isinstance(type_, tt.PointerType):
+            return self._as_pointee(emit, self._zero(emit, i64), type_)
         return emit.value(constant(0, type_))
 
 

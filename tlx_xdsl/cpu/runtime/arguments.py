@@ -7,7 +7,7 @@ types, integers that are 1, constants. What it is given becomes a slot: addresse
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -17,6 +17,7 @@ from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.python.signature import Fixed, Signature
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.driver.host_values import is_constant, is_descriptor, signature_of
+from tlx_xdsl.runtime.host.memory import constant_ones
 from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
 
 Reader: TypeAlias = "Callable[[Any, list[Any], list[Any], Rule], None]"
@@ -216,37 +217,6 @@ def _is_of_torch(value: object) -> bool:
     return any(cls.__module__ == "torch" and cls.__name__ == "Tensor" for cls in type(value).__mro__)
 
 
-def is_in_cpu_memory(value: Any) -> bool | None:
-    """Return whether a value has its memory on the CPU, or on another device; None where it has none, or does not say.
-
-    Of a tuple and a descriptor, what they hold decides.
-    """
-    if isinstance(value, np.ndarray):
-        return True
-    if value is None or isinstance(value, int | float | str | np.generic):
-        return None
-    if isinstance(value, tuple):
-        found = {is_in_cpu_memory(item) for item in cast("tuple[Any, ...]", value)}
-        return False if False in found else True if True in found else None
-    if is_descriptor(value):
-        return is_in_cpu_memory(value.base)
-    if getattr(value, "is_cuda", False) or hasattr(value, "__cuda_array_interface__"):
-        return False
-    kind = getattr(getattr(value, "device", None), "type", None)
-    return None if kind is None else kind == "cpu"
-
-
-def are_in_cpu_memory(values: Iterable[Any]) -> bool:
-    """Return whether some of the values of a launch have their memory on the CPU, and none has it elsewhere."""
-    found = False
-    for value in values:
-        here = is_in_cpu_memory(value)
-        if here is False:
-            return False
-        found = found or here is True
-    return found
-
-
 def split(
     rules: Sequence[Rule], values: Sequence[Any]
 ) -> tuple[dict[str, Signature], dict[str, Any], list[tuple[str, Any]]]:
@@ -267,16 +237,6 @@ def split(
         signature[rule.name] = rule.type if rule.type and is_number else signature_of(rule.name, value)
         runtime.append((rule.name, value))
     return signature, constexprs, runtime
-
-
-def constant_ones(value: Any) -> Any:
-    """An integer that is 1 as a constant, in tuples, too: Triton compiles kernels for that, and strides are 1 by it."""
-    if isinstance(value, tuple):
-        given = cast("tuple[Any, ...]", value)
-        cls: Any = type(given)
-        items = map(constant_ones, given)
-        return cls(*items) if hasattr(cls, "_fields") else tuple(items)
-    return constexpr(1) if type(value) is int and value == 1 else value
 
 
 def annotated_type(annotation: Any) -> str | None:

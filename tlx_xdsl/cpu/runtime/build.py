@@ -79,18 +79,6 @@ def load_program(source: KernelSource, wanted: CpuSpecialization, key: str | Non
     return load_code(made.code, made.metadata)
 
 
-def build_object(source: KernelSource, wanted: CpuSpecialization) -> CpuObject:
-    """The object code of a kernel for this CPU, from the cache or for it.
-
-    Raises as `load_program` does.
-    """
-    from tlx_xdsl.cpu.codegen.compile import CpuObject
-
-    key = object_key(source, wanted)
-    found = _unpacked(cache.load(key))
-    return _compiled(source, wanted, key) if found is None else CpuObject(*found)
-
-
 def load_code(code: bytes, known: Metadata) -> Program:
     """Load object code of this CPU into the process.
 
@@ -131,6 +119,7 @@ def bufferized_module(
     from tlx_xdsl.text.diagnostics import collected_diagnostics, error_at, report_again
     from tlx_xdsl.text.verify import verify_module
     from tlx_xdsl.transforms.pipelines import first_beyond_plain
+    from tlx_xdsl.transforms.placed import with_placed
 
     with collected_diagnostics() as found:
         module = frontend_module(source, wanted.for_frontend())
@@ -141,7 +130,7 @@ def bufferized_module(
             on_stage("frontend", module)
         context = make_context()
         # TF32 is what tensor cores are fast at; a CPU multiplies f32 as fast as anything less.
-        for each in (*linalg_pipeline(truncates_tf32=False), *bufferize_pipeline()):
+        for each in with_placed((*linalg_pipeline(truncates_tf32=False), *bufferize_pipeline()), source.passes):
             each.apply(context, module)
             if on_stage is not None:
                 on_stage(each.name, module)

@@ -15,6 +15,7 @@ from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import mlir_profile
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import first_beyond_plain
+from tlx_xdsl.transforms.placed import with_placed
 
 
 def linalg_text(
@@ -38,7 +39,7 @@ def linalg_text(
     context = make_context()
     if on_stage is not None:
         on_stage("frontend", print_module(module))
-    for each in linalg_pipeline(num_programs=num_programs):
+    for each in with_placed(linalg_pipeline(num_programs=num_programs), (*source.passes, *specialization.passes)):
         each.apply(context, module)
         if on_stage is not None:
             on_stage(each.name, print_module(module))

@@ -6,36 +6,38 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-import ml_dtypes
 import numpy as np
 
 from tlx_xdsl.cpu.runtime.arguments import Rule, split
+from tlx_xdsl.element_types import BY_NAME, BY_SPELLING
 from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.numerics.arrays import numpy_type
 from tlx_xdsl.runtime.driver.host_values import is_constant, is_descriptor, on_host
 
 if TYPE_CHECKING:
     from tlx_xdsl.cpu.codegen.metadata import Metadata
 
-_FORMATS = {
-    "*": "Q",
-    "i1": "?7x",
-    "i8": "b7x", "u8": "B7x", "i16": "h6x", "u16": "H6x", "i32": "i4x", "u32": "I4x", "i64": "q", "u64": "Q",
-    "fp16": "e6x", "bf16": "H6x", "fp32": "f4x", "fp64": "d", "fp8e4nv": "B7x", "fp8e5": "B7x",
-}  # fmt: skip
-"""How a number of each type lies in its slot of 8 bytes."""
+_ADDRESS = "*"
 
-_IN_OBJECTS = {
-    "*": "ptr", "fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64", "fp8e4nv": "f8E4M3FN", "fp8e5": "f8E5M2",
-}  # fmt: skip
-"""The names that the metadata of an object has for types; integers of both signs are `i8` to `i64` there."""
 
-_FLOATS: dict[str, Any] = {
-    "fp16": np.float16, "fp32": np.float32, "fp64": np.float64, "bf16": ml_dtypes.bfloat16,
-    "fp8e4nv": ml_dtypes.float8_e4m3fn, "fp8e5": ml_dtypes.float8_e5m2,
-}  # fmt: skip
+def _format(type_: str) -> str:
+    """The format in which a number of a type lies in its slot of 8 bytes."""
+    if type_ == _ADDRESS:
+        return "Q"
+    element = BY_SPELLING[type_]
+    letter = element.letter or BY_NAME[f"uint{element.bits}"].letter
+    return f"{letter}{8 - element.bytes}x"
 
-_AS_BITS = frozenset(("bf16", "fp8e4nv", "fp8e5"))
-"""Floats that Python's `struct` does not know."""
+
+def _is_packed_as_bits(type_: str) -> bool:
+    """Say whether numbers of a type are floats that Python's `struct` does not know."""
+    return type_ != _ADDRESS and BY_SPELLING[type_].letter is None
+
+
+def _in_object(type_: str) -> str:
+    """The name that the metadata of an object has for a type; integers of both signs are `i8` to `i64` there."""
+    return "ptr" if type_ == _ADDRESS else BY_SPELLING[type_].mlir
+
 
 _RANGES = struct.Struct("<qq")
 _UNLIMITED = (0, -1)
@@ -49,13 +51,13 @@ class Packer:
 
     def __init__(self, types: Sequence[str], metadata: Metadata, rules: Sequence[Rule]):
         wanted = [each.type for each in metadata.arguments]
-        given = [_IN_OBJECTS.get(each, f"i{each[1:]}") for each in types]
+        given = [_in_object(each) for each in types]
         if wanted != given:
             raise AssertionError(f"{metadata.name} takes {', '.join(wanted)}, its signature has {', '.join(given)}")
         self._types = tuple(types)
         self._rules = rules
-        self._pack: Callable[..., bytes] = struct.Struct("<" + "".join(_FORMATS[each] for each in types)).pack
-        self._converts = not _AS_BITS.isdisjoint(types)
+        self._pack: Callable[..., bytes] = struct.Struct("<" + "".join(map(_format, types))).pack
+        self._converts = any(map(_is_packed_as_bits, types))
         self._checks = metadata.checks
 
     def __call__(self, slots: Sequence[Any], values: Sequence[Any]) -> bytes:
@@ -80,12 +82,12 @@ def _converted(type_: str, value: Any) -> Any:
 
     Raises TypeError for a fraction that is to be an integer.
     """
-    if type_ in _FLOATS:
-        with np.errstate(over="ignore"):
-            number = np.asarray(value).astype(_FLOATS[type_])
-        return int(number.view(f"u{number.itemsize}")) if type_ in _AS_BITS else float(number)
-    if type_ in ("*", "i1"):
+    if type_ in (_ADDRESS, "i1"):
         return value
+    if BY_SPELLING[type_].kind == "f":
+        with np.errstate(over="ignore"):
+            number = np.asarray(value).astype(numpy_type(BY_SPELLING[type_]))
+        return int(number.view(f"u{number.itemsize}")) if _is_packed_as_bits(type_) else float(number)
     if value != int(value):
         raise InputTypeError(f"a parameter of the type {type_} can't be {value}")
     bits = int(type_[1:])

@@ -66,7 +66,7 @@ class AddPtrOp(TritonOp):
 
 @irdl_op_definition
 class LoadOp(TritonOp):
-    """Load through pointers; where `mask` is false the result is `other` (undefined without it).
+    """Load through pointers; where `mask` is false the result is `other` (without it undefined; 0 on GPUs and CPUs).
 
     `cachePolicy` holds hints for the caches.
     Example: `%v = tt.load %ptrs, %mask, %other : tensor<64x!tt.ptr<f32>>`

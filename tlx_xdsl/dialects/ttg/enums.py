@@ -5,14 +5,6 @@ from __future__ import annotations
 from tlx_xdsl.dialects.base import Keyword
 
 
-class SharedKind(Keyword):
-    """Kinds of access to shared memory: by instructions, by an asynchronous engine, or as an mbarrier."""
-
-    Generic = 0
-    Async = 1
-    Barrier = 2
-
-
 class AddrSpace(Keyword):
     """Memory that a barrier orders; a bit mask."""
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
+from tlx_xdsl.element_types import BY_FORMAT
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
-from tlx_xdsl.language.core import bfloat16, dtype, float8e4nv, float8e5, float16, float32, int8, pointer_type, uint8
+from tlx_xdsl.language.core import dtype, float8e4nv, float8e5, float32, int8, pointer_type, uint8
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,20 @@ class _Format:
     """Numbers in one element."""
 
 
+def _format(kind: ScaleDotElemType) -> _Format:
+    name = BY_FORMAT[kind.keyword].name
+    return _Format(kind, uint8, 2) if name is None else _Format(kind, dtype(name))
+
+
 _FORMATS = {
-    "e2m1": _Format(ScaleDotElemType.E2M1, uint8, 2),
-    "e4m3": _Format(ScaleDotElemType.E4M3, float8e4nv),
-    "e5m2": _Format(ScaleDotElemType.E5M2, float8e5),
-    "bf16": _Format(ScaleDotElemType.BF16, bfloat16),
-    "fp16": _Format(ScaleDotElemType.FP16, float16),
+    kind.keyword: _format(kind)
+    for kind in (
+        ScaleDotElemType.E2M1,
+        ScaleDotElemType.E4M3,
+        ScaleDotElemType.E5M2,
+        ScaleDotElemType.BF16,
+        ScaleDotElemType.FP16,
+    )
 }
 GROUPS = (16, 32)
 """Numbers along K that may share a scale."""

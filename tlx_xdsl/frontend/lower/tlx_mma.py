@@ -186,7 +186,7 @@ def _dot_scaled(call: Call) -> Value | None:
     return HANDLERS["tl.dot_scaled"](call)
 
 
-FORMATS = {"e2m1": ScaleDotElemType.E2M1, "e4m3": ScaleDotElemType.E4M3, "e5m2": ScaleDotElemType.E5M2}
+FORMATS = {kind.keyword: kind for kind in (ScaleDotElemType.E2M1, ScaleDotElemType.E4M3, ScaleDotElemType.E5M2)}
 
 
 @lowers("tlx.async_dot_scaled")

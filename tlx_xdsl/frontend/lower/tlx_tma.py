@@ -6,7 +6,6 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.analysis.tma_copies import UNIT
 from tlx_xdsl.dialects import tlx as dialect, tt, ttg, ttng
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
@@ -18,6 +17,7 @@ from tlx_xdsl.frontend.lower.tlx_common import block_of, cache_policy, one_barri
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, DescriptorRoom, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import int8, int32, int64, pointer_type
+from tlx_xdsl.numerics.tma_rows import UNIT
 from tlx_xdsl.targets import Feature
 
 MAX_CTAS = 16

@@ -10,6 +10,7 @@ from xdsl.dialects.gpu import DimensionEnum
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects.gpu import ThreadIdOp
+from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value
@@ -86,11 +87,10 @@ def _size_of(call: Call) -> Value:
 
 @lowers("tlx.get_fp8_format_name")
 def _get_fp8_format_name(call: Call) -> Value:
-    names = {float8e4nv: "e4m3", float8e5: "e5m2"}
     element = call.dtype()
-    if element not in names:
+    if element not in (float8e4nv, float8e5):
         call.expected("dtype", "tl.float8e4nv or tl.float8e5")
-    return Constexpr(names[element])
+    return Constexpr(BY_NAME[element.name].scaled)
 
 
 @lowers("tlx.get_bufidx_phase")

@@ -36,6 +36,8 @@ class KernelSource:
     fn: Callable[..., Any]
     noinline: bool = False
     """True if calls stay calls."""
+    passes: tuple[str, ...] = ()
+    """Passes of other packages that every compile of the kernel has, as `after:NAME=PASS` (`transforms/placed.py`)."""
 
     @property
     def name(self) -> str:

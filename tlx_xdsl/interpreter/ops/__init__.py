@@ -4,9 +4,12 @@ import importlib
 import pkgutil
 from functools import cache
 
+from tlx_xdsl import wings
+
 
 @cache
 def register_all() -> None:
-    """Import every file of this package."""
+    """Import every file of this package, and what wings register."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
+    wings.import_all("operations")

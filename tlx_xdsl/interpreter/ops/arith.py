@@ -16,6 +16,8 @@ from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, pure
 from tlx_xdsl.interpreter.threads import differs
 from tlx_xdsl.numerics.arrays import Array, is_small_float, poison, unsigned, where
+from tlx_xdsl.numerics.extrema import maximum, maxnum, minimum, minnum
+from tlx_xdsl.numerics.integers import multiply_high
 from tlx_xdsl.text.diagnostics import report_warning
 
 # Constants -----------------------------------------------------------------------------------------------------------
@@ -179,29 +181,6 @@ def multiply_extended(op: Operation) -> Run:
     return run
 
 
-def multiply_high(a: Array, b: Array, signed: np.dtype[Any], *, is_signed: bool) -> Array:
-    """The high half of a product of integers held as `signed`."""
-    width = signed.itemsize * 8
-    other = unsigned(signed)
-    if width < 64:
-        wide = np.dtype(np.int64 if is_signed else np.uint64)
-        if not is_signed:
-            a, b = a.view(other), b.view(other)
-        return ((a.astype(wide) * b.astype(wide)) >> wide.type(width)).astype(other).view(signed)[()]
-    # 64 bits: by halves, of unsigned numbers; the sign is corrected after.
-    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
-    ua, ub_ = a.view(other), b.view(other)
-    a_low, a_high, b_low, b_high = ua & mask, ua >> half, ub_ & mask, ub_ >> half
-    low = a_low * b_low
-    middle = a_high * b_low + (low >> half)
-    middle_low = (middle & mask) + a_low * b_high
-    high = (a_high * b_high + (middle >> half) + (middle_low >> half)).view(signed)
-    if is_signed:
-        zero = signed.type(0)
-        high = high - where(a < 0, b, zero) - where(b < 0, a, zero)
-    return high
-
-
 @pure(upstream.AddUIExtendedOp)
 def add_extended(op: Operation) -> Run:
     """The sum, and whether it overflows as an unsigned number."""
@@ -244,24 +223,6 @@ def rounded(op: Operation, function: Callable[..., Any]) -> Run:
     single = np.float32
     return lambda *values: function(*(value.astype(single) for value in values)).astype(dtype)
 
-
-def _extremum(function: np.ufunc, *, is_lower: bool) -> Binary:
-    """`function`, but of two zeros the lower or the higher one by their sign: PTX says so, numpy takes any."""
-
-    def run(a: Array, b: Array) -> Array:
-        found = function(a, b)
-        if np.all(found):
-            return found
-        lower, higher = (a, b) if is_lower else (b, a)
-        return where((a == 0) & (b == 0), where(np.signbit(a), lower, higher), found)
-
-    return run
-
-
-minimum = _extremum(np.minimum, is_lower=True)
-maximum = _extremum(np.maximum, is_lower=False)
-minnum = _extremum(np.fmin, is_lower=True)
-maxnum = _extremum(np.fmax, is_lower=False)
 
 _FLOAT: dict[type[Operation], Callable[..., Any]] = {
     upstream.AddfOp: np.add,

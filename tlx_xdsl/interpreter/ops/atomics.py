@@ -28,7 +28,6 @@ from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.thread_registers import stored_by
-from tlx_xdsl.interpreter.orders.touches import READ
 from tlx_xdsl.interpreter.registry import (
     Binary,
     Coroutine,
@@ -43,6 +42,7 @@ from tlx_xdsl.interpreter.registry import (
     threadwise,
 )
 from tlx_xdsl.interpreter.threads import differs, first_is_missing, of_first
+from tlx_xdsl.interpreter.touches import READ
 from tlx_xdsl.numerics.arrays import Array, poison, unsigned
 
 _FUNCTIONS: dict[RMWOp, Callable[[Array, Array], Array]] = {

@@ -16,8 +16,8 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.mbarrier import Mbarrier, Passage
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.orders.touches import Touch
 from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, Waiting, action, blocking, effect, step
+from tlx_xdsl.interpreter.touches import Touch
 
 # mbarriers -------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from tlx_xdsl.interpreter.endings import check_barrier
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import Memory, View
-from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.planner import Planner
 from tlx_xdsl.interpreter.registry import (
     Binary,
     Coroutine,

@@ -19,8 +19,8 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import deliver, usable_barrier
-from tlx_xdsl.interpreter.orders.touches import LAUNCHES, Touch
 from tlx_xdsl.interpreter.registry import Coroutine, Unary, action, blocking, pure
+from tlx_xdsl.interpreter.touches import LAUNCHES, Touch
 from tlx_xdsl.numerics.arrays import Array
 
 FOUND = 1 << 96

@@ -22,7 +22,7 @@ from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.ops.cluster import cluster_sync
 from tlx_xdsl.interpreter.ops.libdevice import device_function
 from tlx_xdsl.interpreter.ops.thread_registers import merged
-from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.planner import Planner
 from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting, one_or_all, structured, threadwise
 from tlx_xdsl.interpreter.threads import is_scalar_code, uniform
 

@@ -24,13 +24,13 @@ from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, action_of
 from tlx_xdsl.interpreter.ops.special import read_register
 from tlx_xdsl.interpreter.ops.thread_registers import give_to_elements, held_elements
 from tlx_xdsl.interpreter.ptx import Program, UnknownInstruction
-from tlx_xdsl.interpreter.ptx.instructions import ACROSS_LANES
 from tlx_xdsl.interpreter.ptx.program import Compiled, compile_statement, declare, step_statement
 from tlx_xdsl.interpreter.ptx.registers import Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, parse
 from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, effect, one_or_all, step, threadwise
 from tlx_xdsl.interpreter.threads import uniform
 from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.ptx.instructions import ACROSS_LANES
 
 
 @threadwise(nvvm.InlinePtxOp)

@@ -13,13 +13,13 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.element_types import ELEMENT_TYPES
 from tlx_xdsl.interpreter.faults import Unsupported, fault_at
-from tlx_xdsl.interpreter.libdevice_integers import BITS, INTEGERS, Builder
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.planner import Planner
 from tlx_xdsl.interpreter.registry import Binary, Kind, Run, Unary, structured
 from tlx_xdsl.numerics import special_functions as special
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, numpy_type
 from tlx_xdsl.numerics.directed_rounding import (
     MODES,
     from_integer,
@@ -29,6 +29,7 @@ from tlx_xdsl.numerics.directed_rounding import (
     to_integer,
     to_narrower,
 )
+from tlx_xdsl.numerics.libdevice_integers import BITS, INTEGERS, Builder
 
 _Function = Callable[..., Any]
 
@@ -114,10 +115,7 @@ _FUNCTIONS: dict[str, _Function] = {
 _FAST: dict[str, _Function] = {
     f"fast_{name}f": _FUNCTIONS[name] for name in ("cos", "exp10", "exp", "log10", "log2", "log", "sin", "tan")
 } | {"fast_fdividef": np.divide, "fast_powf": _fast_power, "saturatef": _saturated}
-_C_TYPES: dict[str, np.dtype[Any]] = {
-    "int": np.dtype(np.int32), "uint": np.dtype(np.uint32), "ll": np.dtype(np.int64), "ull": np.dtype(np.uint64),
-    "float": np.dtype(np.float32), "double": np.dtype(np.float64),
-}  # fmt: skip
+_C_TYPES = {each.libdevice: numpy_type(each) for each in ELEMENT_TYPES if each.libdevice is not None}
 
 
 def _in_double(function: _Function) -> Builder:

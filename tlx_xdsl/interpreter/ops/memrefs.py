@@ -30,7 +30,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memref import MemRef, mismatch
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.planner import Planner
 from tlx_xdsl.interpreter.registry import Kind, Run, Unary, effect, immediate, one_or_all, pure, structured
 from tlx_xdsl.numerics.arrays import Array, poison, unsigned
 

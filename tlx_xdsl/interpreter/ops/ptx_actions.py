@@ -23,10 +23,11 @@ from tlx_xdsl.interpreter.ops.cluster import cluster_arrive, cluster_wait, relea
 from tlx_xdsl.interpreter.ops.copies import start_bulk_load, start_bulk_store
 from tlx_xdsl.interpreter.ops.special import block_threads
 from tlx_xdsl.interpreter.ops.tma import wait_for_stores
-from tlx_xdsl.interpreter.ptx.registers import TYPES, Registers
+from tlx_xdsl.interpreter.ptx.registers import Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction
 from tlx_xdsl.interpreter.registry import Coroutine
 from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.ptx.types import TYPES
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ import numpy as np
 
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
 from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_ROWS
+from tlx_xdsl.element_types import BY_FORMAT, tcgen05_types
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.addresses import Address, bytes_view
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.matmul import multiply, scaled_operand
+from tlx_xdsl.interpreter.matmul import scaled_operand
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, acts
 from tlx_xdsl.interpreter.ops.ptx_cluster import barrier_view
@@ -29,7 +30,8 @@ from tlx_xdsl.interpreter.ops.tcgen05 import (
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction
 from tlx_xdsl.interpreter.registry import Coroutine
 from tlx_xdsl.layouts.matrix_descriptors import element_bytes, scale_line_bytes
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, numpy_type
+from tlx_xdsl.numerics.matmul import multiply
 
 
 @dataclass(frozen=True)
@@ -42,20 +44,21 @@ class _Kind:
     """That an instruction takes of a row."""
 
 
-_BYTE_FLOATS = {0: ml_dtypes.float8_e4m3fn, 1: ml_dtypes.float8_e5m2}
+def _types(kind: str) -> dict[int, Any]:
+    return {code: numpy_type(each) for code, each in tcgen05_types(kind).items()}
+
+
+_BYTE_FLOATS = _types("f8f6f4")
 _PAIRS_OF_E2M1 = {1: np.uint8}
 _KINDS: dict[tuple[str, ...], _Kind] = {
-    ("kind::f16",): _Kind({0: np.float16, 1: ml_dtypes.bfloat16}),
+    ("kind::f16",): _Kind(_types("f16")),
     ("kind::f8f6f4",): _Kind(_BYTE_FLOATS),
     ("kind::mxf8f6f4", "block_scale", "scale_vec::1X"): _Kind(_BYTE_FLOATS, 1),
     ("kind::mxf4", "block_scale", "scale_vec::2X"): _Kind(_PAIRS_OF_E2M1, 2),
     ("kind::mxf4nvf4", "block_scale", "scale_vec::4X"): _Kind(_PAIRS_OF_E2M1, 4),
 }
-_FORMATS = {
-    np.dtype(ml_dtypes.float8_e4m3fn): ScaleDotElemType.E4M3,
-    np.dtype(ml_dtypes.float8_e5m2): ScaleDotElemType.E5M2,
-    np.dtype(np.uint8): ScaleDotElemType.E2M1,
-}
+_FORMATS = {numpy_type(BY_FORMAT[kind.keyword]): kind for kind in (ScaleDotElemType.E4M3, ScaleDotElemType.E5M2)}
+_FORMATS[np.dtype(np.uint8)] = ScaleDotElemType.E2M1
 
 
 @acts("tcgen05")

@@ -17,7 +17,7 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.interpreter.lanes import LaneGraph, every_lane
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.planner import Planner
 from tlx_xdsl.interpreter.registry import Kind, Run, Unary, one_or_all, structured
 from tlx_xdsl.numerics.arrays import Array
 

@@ -22,7 +22,7 @@ from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.thread_registers import held_by
-from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.planner import Planner
 from tlx_xdsl.interpreter.registry import (
     Coroutine,
     Kind,

@@ -21,17 +21,18 @@ from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.matmul import multiply, scaled_operand
+from tlx_xdsl.interpreter.matmul import scaled_operand
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.barriers import arrive_with, touch
 from tlx_xdsl.interpreter.ops.buffers import allocate
 from tlx_xdsl.interpreter.ops.tma import check_tile
-from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.planner import Planner
 from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, action, blocking, structured
 from tlx_xdsl.interpreter.tensor_core import issue, tensor_core
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.matmul import multiply
 
 
 class _Pairs:

@@ -20,6 +20,7 @@ from tlx_xdsl.dialects.base.operation import enclosing
 from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.element_types import BY_TENSOR_MAP
 from tlx_xdsl.interpreter.descriptor import SIZE, Descriptor
 from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
@@ -34,8 +35,8 @@ _FIELDS = struct.Struct("<4s4BQ5I4Q5I")
 """Mark, rank, bytes of an element, fill mode, filler; address; sizes; strides in bytes; box."""
 _FENCED = SIZE - 1
 """The byte that says whether TMA may see what was written."""
-_ELEMENT_BYTES = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 4, 9: 8, 10: 2, 11: 4, 12: 4, 13: 1, 14: 1, 15: 1}
-"""By the number of an element type (PTX ISA, "tensormap.replace", table of `.elemtype`)."""
+_ELEMENT_BYTES = {number: each.bytes for number, each in BY_TENSOR_MAP.items()} | dict.fromkeys((13, 14, 15), 1)
+"""By the number of an element type (PTX ISA, "tensormap.replace", table of `.elemtype`); 13 to 15 are less than one."""
 
 
 @immediate(ttg.GlobalScratchAllocOp)

@@ -24,7 +24,6 @@ from tlx_xdsl.interpreter.faults import Unsupported, fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.memrefs import memory_cast
-from tlx_xdsl.interpreter.ptx.instructions import LANES
 from tlx_xdsl.interpreter.registry import Ternary, Unary, effect, pure, threadwise
 from tlx_xdsl.interpreter.threads import differs, uniform
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
@@ -32,6 +31,7 @@ from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, REGISTER, WARP
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of, offset_terms
 from tlx_xdsl.numerics.arrays import Array, where
+from tlx_xdsl.numerics.ptx.instructions import LANES
 
 
 def held_elements(value: SSAValue) -> tuple[Array, ...] | None:

@@ -6,5 +6,6 @@ more users than a phase takes, and the launch of programs that others may cancel
 barriers, or are races, which the clocks report in any order; and what arrives at an mbarrier, or waits there, is
 known to be of one phase, or is reported.
 
-`touches` says which steps depend on each other, `reduction` which orders are left to run, and `launch` runs one.
+`interpreter/touches.py` says which steps depend on each other, `reduction` which orders are left to run, and `launch`
+runs one.
 """

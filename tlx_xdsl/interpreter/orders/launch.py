@@ -30,7 +30,7 @@ from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.ops.clc import is_request
 from tlx_xdsl.interpreter.ops.control import polls
 from tlx_xdsl.interpreter.orders.reduction import Orders
-from tlx_xdsl.interpreter.orders.touches import LAUNCHES, Touch
+from tlx_xdsl.interpreter.touches import LAUNCHES, Touch
 
 LAUNCHER = "launch"
 """Who launches programs that another one may cancel."""

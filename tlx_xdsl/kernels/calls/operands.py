@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, cast
 
+from tlx_xdsl.element_types import BY_SPELLING
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name, element_size
 
 TMA_ALIGNMENT = 16
@@ -113,9 +114,6 @@ def check_product(left: Operand, right: Operand) -> None:
 
 # --- types --------------------------------------------------------------------------------------------------------
 
-_NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "u8": "uint8", "i64": "int64"}
-"""Names of types, in torch and in numpy."""
-
 
 def type_of_result(function: str, dtype: Any, expected: Sequence[str]) -> str:
     """The short name of an `out_dtype`, which is a name or as torch or numpy have it. Raises TypeError for another."""
@@ -128,7 +126,7 @@ def type_of_result(function: str, dtype: Any, expected: Sequence[str]) -> str:
 
 def torch_type(name: str) -> Any:
     """The type of a short name in torch."""
-    return getattr(torch_module(), _NAMES[name])
+    return getattr(torch_module(), BY_SPELLING[name].numpy)
 
 
 def empty(like: Operand, shape: tuple[int, ...], dtype: str | None = None) -> Any:
@@ -137,7 +135,7 @@ def empty(like: Operand, shape: tuple[int, ...], dtype: str | None = None) -> An
         return like.value.new_empty(shape) if dtype is None else like.value.new_empty(shape, dtype=torch_type(dtype))
     import numpy as np
 
-    return np.empty(shape, like.value.dtype if dtype is None else _NAMES[dtype])
+    return np.empty(shape, like.value.dtype if dtype is None else BY_SPELLING[dtype].numpy)
 
 
 def zeros(like: Operand, shape: tuple[int, ...], dtype: str) -> Any:
@@ -146,7 +144,7 @@ def zeros(like: Operand, shape: tuple[int, ...], dtype: str) -> Any:
         return like.value.new_zeros(shape, dtype=torch_type(dtype))
     import numpy as np
 
-    return np.zeros(shape, _NAMES[dtype])
+    return np.zeros(shape, BY_SPELLING[dtype].numpy)
 
 
 # --- what TMA reads -----------------------------------------------------------------------------------------------
@@ -262,8 +260,3 @@ def unit_of(operands: tuple[Operand, ...], rows: tuple[Rows, ...]) -> int:
     """UNIT where rows are multiples of it long and apart, and all begin at multiples of 16 bytes; else 1."""
     are_multiples = all(each.columns % UNIT == 0 and each.distance % UNIT == 0 for each in rows)
     return UNIT if are_multiples and all(map(is_aligned, operands)) else 1
-
-
-def warps_for(block: int) -> int:
-    """Warps for a block of so many elements: 8 elements for a thread, 1 to 32 warps."""
-    return min(max(block // 256, 1), 32)

@@ -26,6 +26,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tlx_xdsl.kernels.calls import torch_private
 from tlx_xdsl.kernels.calls.operands import torch_module
 from tlx_xdsl.kernels.calls.plans import NOWHERE, Plan, Prepared
 from tlx_xdsl.kernels.calls.recent import MAX_RECENT, Recent, can_be_asked
@@ -257,8 +258,8 @@ class PlannedFunction:
         # What torch.compile reads leaves nothing.
         if not torch.compiler.is_dynamo_compiling():
             self._grad_is_enabled = torch.is_grad_enabled
-            self._dispatch_modes = torch._C._len_torch_dispatch_stack
-            self._is_transformed = torch._C._are_functorch_transforms_active
+            self._dispatch_modes = torch_private.dispatch_modes(torch)
+            self._is_transformed = torch_private.transforms_are_active(torch)
             self._torch = torch
         return torch
 

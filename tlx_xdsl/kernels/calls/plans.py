@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tlx_xdsl.kernels.calls import torch_private
 from tlx_xdsl.kernels.calls.lanes import ARE_MADE, CALLS_BEFORE_A_GRAPH, Lane
 from tlx_xdsl.kernels.calls.launching import Launch
 from tlx_xdsl.kernels.calls.operands import torch_module
@@ -76,10 +77,10 @@ class Plan:
         self._current_device: Callable[[], int] = torch.cuda.current_device
         self._on_device: Callable[[int], Any] = torch.cuda.device
         # What Triton's launches ask: an integer, and no object of torch's.
-        self._current_stream: Callable[[int], int] = torch._C._cuda_getCurrentRawStream
-        self._is_capturing: Callable[[], bool] = torch._C._cuda_isCurrentStreamCapturing
+        self._current_stream: Callable[[int], int] = torch_private.current_raw_stream(torch)
+        self._is_capturing: Callable[[], bool] = torch_private.is_capturing(torch)
         # On the current device, as the programs of torch's compiler allocate.
-        self._allocate: Callable[..., Any] = torch._C._dynamo.guards._empty_strided_cuda
+        self._allocate: Callable[..., Any] = torch_private.empty_strided(torch)
         tensors = list(prepared.tensors.values())[: len(given)]
         self._allocations = [
             (at, tuple(made.shape), tuple(made.stride()), made.dtype)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
+from tlx_xdsl.kernels.calls import torch_private
 from tlx_xdsl.kernels.calls.operands import torch_module
 from tlx_xdsl.kernels.calls.plans import NOWHERE, Plan
 from tlx_xdsl.kernels.calls.recorded import Recorded
@@ -40,7 +41,7 @@ class Recent:
         addresses: list[int],
     ):
         torch = torch_module()
-        guards = torch._C._dynamo.guards.TensorGuards
+        guards = torch_private.tensor_guards(torch)
         self.plan = plan
         self._options = options
         self._addresses = addresses
@@ -79,7 +80,7 @@ class Recent:
 
 def can_be_asked(torch: Any, tensors: Sequence[Any]) -> bool:
     """Whether there may be a Recent of these tensors: they are torch's, of a version that has what is asked."""
-    has_guards = hasattr(torch._C._dynamo.guards, "TensorGuards")
+    has_guards = torch_private.tensor_guards(torch) is not None
     return has_guards and all(each is None or isinstance(each, torch.Tensor) for each in tensors)
 
 

@@ -2,8 +2,8 @@
 
 The model counts what a multiprocessor does one after the other (steps along K, ends of tiles), what all of them read
 and write together, and what a second kernel costs. Its constants were fitted to times on an H200 (SXM, 700 W, 132
-multiprocessors); `benchmarks/gemm_fit.py` measures and fits them, on problems that are no part of those that
-`benchmarks/gemm_every_shape.py` checks the choices with.
+multiprocessors); `benchmarks/gemm/fit.py` measures and fits them, on problems that are no part of those that
+`benchmarks/gemm/every_shape.py` checks the choices with.
 """
 
 from __future__ import annotations

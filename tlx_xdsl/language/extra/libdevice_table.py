@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tlx_xdsl.element_types import TRITON_TYPES
+
 
 @dataclass(frozen=True)
 class Overload:
@@ -133,9 +135,7 @@ _FAST: dict[str, tuple[int, str, str]] = {
 }
 """Functions of fp32 alone: number of arguments, symbol without `__nv_`, meaning."""
 
-_C_TYPES = {
-    "int": "int32", "uint": "uint32", "ll": "int64", "ull": "uint64", "float": "fp32", "double": "fp64"
-}  # fmt: skip
+_C_TYPES = {each.libdevice: each.name for each in TRITON_TYPES if each.libdevice and each.name}
 """Libdevice's names of the types between which it converts."""
 
 _CONVERSIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (

@@ -22,12 +22,10 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.numerics.arrays import truncate_tf32
+from tlx_xdsl.element_types import PTX_TYPES
+from tlx_xdsl.numerics.arrays import numpy_type, truncate_tf32
 
-ELEMENTS: dict[str, Any] = {
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "e4m3": ml_dtypes.float8_e4m3fn,
-    "e5m2": ml_dtypes.float8_e5m2, "s8": np.int8, "u8": np.uint8, "f64": np.float64,
-}  # fmt: skip
+ELEMENTS = {name: numpy_type(PTX_TYPES[name][0]) for name in ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8", "f64")}
 """The types of A and B."""
 
 _BITS = 25

@@ -1,7 +1,7 @@
 """Cluster launch control: a running cluster takes over one that has not been launched.
 
 PTX ISA, "clusterlaunchcontrol". A response is opaque there; here it has the indices of the cluster's first CTA and a
-word that says that there is one, as in the interpreter (`interpreter/ptx/instructions.py`, which reads it).
+word that says that there is one, as in the interpreter (`numerics/ptx/instructions.py`, which reads it).
 """
 
 from __future__ import annotations

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.element_types import PTX_TYPES
+from tlx_xdsl.numerics.arrays import numpy_type
 from tlx_xdsl.ptx.arithmetic.fragments import accumulator, left, right, to_registers
+from tlx_xdsl.ptx.arithmetic.kinds import TYPES
 from tlx_xdsl.ptx.arithmetic.products import ELEMENTS, multiply, multiply_as_f16
 from tlx_xdsl.ptx.cohort import LANES, Cohort
 from tlx_xdsl.ptx.memory.traps import Trap
@@ -130,7 +133,9 @@ def _turn(context: Context) -> Step:
 # mma.sync ------------------------------------------------------------------------------------------------------------
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
-RESULTS: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "s32": np.int32, "f64": np.float64}
+RESULTS = {name: numpy_type(PTX_TYPES[name][0]) for name in ("f32", "f16", "s32", "f64")}
+RESULT_KINDS = {name: "u4" if name == "f16" else TYPES[name] for name in RESULTS}
+"""The view of each register of a result; it has two numbers of f16."""
 
 
 def operands(context: Context, place: int, kind: str, count: int) -> tuple[Read, ...]:
@@ -158,14 +163,14 @@ def _multiply(context: Context) -> Step:
         or m != 16
     ):
         raise context.refuse()
-    a_dtype, b_dtype, result = np.dtype(ELEMENTS[a_type]), np.dtype(ELEMENTS[b_type]), np.dtype(RESULTS[d_type])
+    a_dtype, b_dtype, result = ELEMENTS[a_type], ELEMENTS[b_type], RESULTS[d_type]
     word = max(4, a_dtype.itemsize)
     per_register = word // a_dtype.itemsize
     if k % (4 * per_register) or a_dtype.itemsize != b_dtype.itemsize or (result == np.float64) != (a_type == "f64"):
         raise context.refuse()
     chunks = k // (4 * per_register)
     kind = "u8" if word == 8 else "u4"
-    d_kind = {"f32": "f4", "f16": "u4", "s32": "i4", "f64": "f8"}[d_type]
+    d_kind = RESULT_KINDS[d_type]
     d_count = 2 if d_type == "f16" else 4
     context.expect(4)
     writes = context.result(context.operand(0), d_kind)

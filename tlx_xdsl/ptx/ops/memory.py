@@ -78,7 +78,7 @@ def _results(context: Context, kind: str, lanes: int) -> tuple[Write, ...]:
 def wide_address(context: Context, base: Read) -> Read:
     """An address in a register of 32 bits stands for one of 64, with zeros above."""
     operand, _ = base
-    if isinstance(operand, Register) and KINDS_OF.get(context.function.registers[operand.number][1]) == 4:
+    if isinstance(operand, Register) and context.function.registers[operand.number][1] in ("b32", "u32", "s32"):
         return operand, "u4"
     return operand, "u8"
 
@@ -90,9 +90,6 @@ def _home_space(context: Context, base: Read, space: str) -> str:
         home = context.symbols.homes.get(operand.name)
         return "local" if home is not None and home.space == "local" else space
     return space
-
-
-KINDS_OF = {"b32": 4, "u32": 4, "s32": 4}
 
 
 def _load(space: str, offset: int, item: int, lanes: int, dtype: np.dtype[Any]) -> Callable[..., Any]:

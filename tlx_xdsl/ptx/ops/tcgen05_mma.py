@@ -17,7 +17,9 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.interpreter.matmul import E2M1
+from tlx_xdsl.element_types import PTX_TYPES, tcgen05_types
+from tlx_xdsl.numerics.arrays import numpy_type
+from tlx_xdsl.numerics.matmul import E2M1
 from tlx_xdsl.ptx.arithmetic.products import multiply
 from tlx_xdsl.ptx.cohort import Cohort
 from tlx_xdsl.ptx.memory.descriptors import UNIT, of_tcgen05, units
@@ -41,13 +43,14 @@ class _Kind:
     """True if two elements of 4 bits are in a byte."""
 
 
-_BYTES = {0: ml_dtypes.float8_e4m3fn, 1: ml_dtypes.float8_e5m2}
+def _types(kind: str) -> dict[int, Any]:
+    return {code: numpy_type(each) for code, each in tcgen05_types(kind).items()}
+
+
 _KINDS: dict[tuple[str, ...], _Kind] = {
-    ("kind::f16",): _Kind({0: np.float16, 1: ml_dtypes.bfloat16}),
-    ("kind::tf32",): _Kind({2: np.float32}),
-    ("kind::f8f6f4",): _Kind(_BYTES),
-    ("kind::i8",): _Kind({0: np.uint8, 1: np.int8}),
-    ("kind::mxf8f6f4", "1"): _Kind(_BYTES, 1),
+    (f"kind::{kind}",): _Kind(_types(kind)) for kind in ("f16", "tf32", "f8f6f4", "i8")
+} | {
+    ("kind::mxf8f6f4", "1"): _Kind(_types("f8f6f4"), 1),
     ("kind::mxf4", "2"): _Kind({1: np.uint8}, 2, packed=True),
     ("kind::mxf4nvf4", "2"): _Kind({1: np.uint8}, 2, packed=True),
     ("kind::mxf4nvf4", "4"): _Kind({1: np.uint8}, 4, packed=True),
@@ -55,7 +58,7 @@ _KINDS: dict[tuple[str, ...], _Kind] = {
 _VECTORS = {
     "scale_vec::1X": "1", "scale_vec::2X": "2", "scale_vec::4X": "4", "block32": "", "block16": "4",
 }  # fmt: skip
-_RESULTS: dict[int, Any] = {0: np.float16, 1: np.float32, 2: np.int32}
+_RESULTS = {code: numpy_type(PTX_TYPES[name][0]) for code, name in enumerate(("f16", "f32", "s32"))}
 
 
 def build_product(context: Context, kind: str, form: list[str], *, pair: bool) -> Step:

@@ -13,10 +13,11 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.element_types import BY_TENSOR_MAP
+from tlx_xdsl.numerics.arrays import numpy_type
 from tlx_xdsl.ptx.cohort import Cohort
 from tlx_xdsl.ptx.memory.swizzles import swizzled
 from tlx_xdsl.ptx.memory.tensor_map import TENSOR_MAP_BYTES, Fields, decode
@@ -29,10 +30,6 @@ from tlx_xdsl.ptx.steps import Context, Step
 
 UNIT = 16
 _HINTS = ("L2::cache_hint", "level::cache_hint")
-_DTYPES: tuple[Any, ...] = (
-    np.uint8, np.uint16, np.uint32, np.int32, np.uint64, np.int64, np.float16, np.float32, np.float32, np.float64,
-    ml_dtypes.bfloat16, np.float32, np.float32,
-)  # fmt: skip
 REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda a, b: a + b, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor,
@@ -150,7 +147,7 @@ def load_box(cohort: Cohort, box: Box) -> NDArray[np.uint8]:
 def _fill(fields: Fields, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     if not fields.fill:
         return np.zeros(shape, np.uint8)
-    dtype = np.dtype(_DTYPES[fields.element_type])
+    dtype = numpy_type(BY_TENSOR_MAP[fields.element_type])
     return np.full(prod(shape) // dtype.itemsize, np.nan).astype(dtype).view(np.uint8).reshape(shape)
 
 
@@ -164,7 +161,7 @@ def store_box(cohort: Cohort, box: Box, data: NDArray[np.uint8], reduction: str 
     if reduction is None:
         found[...] = new
         return
-    dtype = np.dtype(_DTYPES[box.fields.element_type])
+    dtype = numpy_type(BY_TENSOR_MAP[box.fields.element_type])
     old = np.ascontiguousarray(found).view(dtype)
     result = REDUCTIONS[reduction](old, np.ascontiguousarray(new).view(dtype)).astype(dtype)
     found[...] = np.ascontiguousarray(result).view(np.uint8)

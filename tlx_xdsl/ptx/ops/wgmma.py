@@ -18,7 +18,7 @@ from tlx_xdsl.ptx.cohort import LANES, Cohort
 from tlx_xdsl.ptx.memory.descriptors import UNIT, of_wgmma, units
 from tlx_xdsl.ptx.memory.traps import Trap
 from tlx_xdsl.ptx.ops.groups import commit_group, wait_group
-from tlx_xdsl.ptx.ops.matrices import RESULTS, check_whole
+from tlx_xdsl.ptx.ops.matrices import RESULT_KINDS, RESULTS, check_whole
 from tlx_xdsl.ptx.ops.memory import Mask
 from tlx_xdsl.ptx.read.syntax import Number, Vector
 from tlx_xdsl.ptx.steps import Builder, Context, Step
@@ -72,10 +72,10 @@ def _product(context: Context, shape: str, d_type: str, a_type: str, b_type: str
     if found is None or d_type not in ("f32", "f16", "s32") or a_type not in ELEMENTS or b_type not in ELEMENTS:
         raise context.refuse()
     n, k = int(found[1]), int(found[2])
-    a_dtype, b_dtype, result = np.dtype(ELEMENTS[a_type]), np.dtype(ELEMENTS[b_type]), np.dtype(RESULTS[d_type])
+    a_dtype, b_dtype, result = ELEMENTS[a_type], ELEMENTS[b_type], RESULTS[d_type]
     if k * a_dtype.itemsize != _BYTES_OF_K or a_dtype.itemsize != b_dtype.itemsize or n % 8 or not 8 <= n <= 256:
         raise context.refuse()
-    d_kind = {"f32": "f4", "f16": "u4", "s32": "i4"}[d_type]
+    d_kind = RESULT_KINDS[d_type]
     count = n // 4 if d_type == "f16" else n // 2
     operands = context.instruction.operands
     context.expect(*range(4, 9))

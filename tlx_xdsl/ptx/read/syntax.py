@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from tlx_xdsl.element_types import PTX_TYPES, ElementType
+
+
+def _is_declared(name: str, element: ElementType, count: int) -> bool:
+    """Say whether variables and registers have this type (PTX ISA, "Fundamental Types", "Packed Data Types")."""
+    if element.kind != "f":
+        return count == 1
+    return name != "tf32" and (element.bits == 16 or (element.bits > 16 and count == 1))
+
+
 SIZES = {
-    "pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2, "b32": 4, "u32": 4,
-    "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16,
-}  # fmt: skip
+    name: count * element.bytes for name, (element, count) in PTX_TYPES.items() if _is_declared(name, element, count)
+} | {"b128": 16}
 """Bytes of a variable or a register, by its type."""
 
 
@@ -185,8 +194,3 @@ class Module:
     def line_text(self, line: int) -> str | None:
         """Return the text of a line."""
         return self.lines[line - 1] if 1 <= line <= len(self.lines) else None
-
-
-def with_operands(instruction: Instruction, operands: tuple[Operand, ...]) -> Instruction:
-    """The same instruction on other operands."""
-    return replace(instruction, operands=operands)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from tlx_xdsl.element_types import SCALARS
 from tlx_xdsl.runtime.bundle.c_names import c_names
 from tlx_xdsl.runtime.bundle.c_text import (
     ENCODE,
@@ -27,19 +28,6 @@ from tlx_xdsl.runtime.bundle.manifest import BundleArgument, Manifest
 from tlx_xdsl.runtime.launch.launcher import DEFAULT_SHARED_LIMIT, PORTABLE_CLUSTER_SIZE, WARP_SIZE
 from tlx_xdsl.runtime.launch.parameters import TensorMapFormat, read_tensor_map_format, split_type
 from tlx_xdsl.targets import Target, target_named
-
-_SCALARS = {
-    "i1": "bool",
-    "u1": "bool",
-    **{f"i{width}": f"int{width}_t" for width in (8, 16, 32, 64)},
-    **{f"u{width}": f"uint{width}_t" for width in (8, 16, 32, 64)},
-    "fp16": "uint16_t",
-    "bf16": "uint16_t",
-    "fp32": "float",
-    "f32": "float",
-    "fp64": "double",
-}  # fmt: skip
-"""Types of C. It has none for 16-bit floats: they are passed as their bits."""
 
 _SWIZZLES = ("NONE", "32B", "64B", "128B")
 
@@ -148,7 +136,7 @@ class _Argument:
         self.format: TensorMapFormat | None = None
         if argument.descriptor is not None:
             self.format = read_tensor_map_format(argument.descriptor, f"argument {argument.name!r}")
-        elif not self._type.startswith("*") and self._type not in _SCALARS:
+        elif not self._type.startswith("*") and self._type not in SCALARS:
             raise ValueError(f"argument {argument.name!r}: C has no type for {argument.type}")
 
     @property
@@ -164,7 +152,7 @@ class _Argument:
             ]
         if self._type.startswith("*"):
             return [f"{'const ' if self._type.startswith('*k') else ''}void *{self.name}"]
-        return [f"{_SCALARS[self._type]} {self.name}"]
+        return [f"{SCALARS[self._type].c} {self.name}"]
 
     def described(self) -> str:
         """A line for the header."""

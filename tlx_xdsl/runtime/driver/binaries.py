@@ -20,6 +20,7 @@ from tlx_xdsl.runtime.driver.fingerprint import (
     compiler_changed,
     compiler_fingerprint,
     kernel_fingerprint,
+    passes_fingerprint,
     values_fingerprint,
 )
 from tlx_xdsl.runtime.driver.specialization import Specialization
@@ -51,6 +52,7 @@ def binary_key(source: KernelSource, wanted: Specialization, triton_version: str
         values_fingerprint(wanted.constexprs),
         (*options, wanted.symbol, wanted.enable_fp_fusion),
         compiler_fingerprint(),
+        passes_fingerprint(wanted.passes),
         triton_version,
         sorted(each for each in os.environ.items() if each[0].startswith(_ENVIRONMENT)),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
@@ -25,6 +25,7 @@ from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import Profile, nearest_profile, profile_for, version_name
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import first_beyond_plain, plain_pipeline, run_pipeline, ttgir_pipeline
+from tlx_xdsl.transforms.placed import with_placed
 from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, set_cluster
 
 StageCallback: TypeAlias = Callable[[str, str], None]
@@ -107,7 +108,7 @@ def compile_text(
     if not lowers:
         return CompiledText(specialization.symbol or source.symbol, ttir, "", clock.times)
     plain = _goes_to_stock(module, conversion)
-    passes = passes_for(profile, plain=plain, check_budget=check_budget)
+    passes = passes_for(profile, plain=plain, check_budget=check_budget, asked=(*source.passes, *specialization.passes))
     with phase("passes", source.name):
         run_pipeline(
             module, passes, make_context(), lambda done, module: finish(done.name, module, is_end=done is passes[-1])
@@ -138,32 +139,18 @@ def _goes_to_stock(module: ModuleOp, conversion: Conversion) -> bool:
     return beyond is None
 
 
-def passes_for(profile: Profile | None = None, *, plain: bool, check_budget: bool = True) -> tuple[ModulePass, ...]:
+def passes_for(
+    profile: Profile | None = None, *, plain: bool, check_budget: bool = True, asked: Sequence[str] = ()
+) -> tuple[ModulePass, ...]:
     """The passes that a module of the frontend goes through on its way to a Triton version (none in particular).
 
     `plain` says whether the module is plain Triton, which stock Triton's own passes give layouts. `check_budget` is as
-    for `compile_text`.
+    for `compile_text`. `asked` are passes of other packages, as `after:NAME=PASS`; those that wings place come, too.
+
+    Raises CompilationError for a pass that is asked for and can't be placed.
     """
-    if plain:
-        return plain_pipeline(
-            native_dependents=profile is None or profile.has_dependent_launches,
-            synchronized_atomics=profile is None or profile.synchronized_atomics,
-        )
-    if profile is None:
-        return ttgir_pipeline(check_budget=check_budget)
-    return ttgir_pipeline(
-        whole_views=profile.views_fill_allocations,
-        native_clc=profile.has_clc,
-        native_gathers=profile.has_local_gathers,
-        native_dependents=profile.has_dependent_launches,
-        buffer_selects=profile.selects_buffers,
-        calls_beside_tasks=profile.calls_beside_tasks,
-        cached_loads=profile.cached_loads,
-        dead_accesses=profile.dead_accesses,
-        synchronized_captures=profile.synchronized_captures,
-        synchronized_atomics=profile.synchronized_atomics,
-        check_budget=check_budget,
-    )
+    ours = plain_pipeline(profile) if plain else ttgir_pipeline(profile, check_budget=check_budget)
+    return with_placed(ours, asked)
 
 
 def text_for_triton(module: ModuleOp, profile: Profile | None = None, *, plain: bool) -> str:

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
+from tlx_xdsl import wings
 from tlx_xdsl.frontend.python.foreign import aggregate_of, constexpr_function_of, source_of
 from tlx_xdsl.frontend.python.source import KernelSource
 
@@ -53,6 +54,8 @@ def kernel_fingerprint(source: KernelSource) -> Fingerprint:
     """
     walk = _Walk()
     walk.function(source)
+    if source.passes:
+        walk.parts.add(f"passes {source.passes} {passes_fingerprint(source.passes)}")
     return Fingerprint(walk.digest(), walk.global_values)
 
 
@@ -69,13 +72,33 @@ def values_fingerprint(values: Mapping[Any, Any]) -> str:
 
 @functools.cache
 def compiler_fingerprint() -> str:
-    """The hash of this package's files, and the versions of what it is built on, as they are now on disk."""
+    """The hash of this package's files, the versions of what it is built on, and the plug-ins of other packages."""
+    own = _own_digest()
+    others = wings.identity()
+    return hashlib.sha256(f"{own}\n{others}".encode()).hexdigest() if others else own
+
+
+@functools.cache
+def _own_digest() -> str:
+    """The hash of this package's files as they were when it was first asked for."""
     return _package_digest(_PACKAGE)
+
+
+def passes_fingerprint(passes: tuple[str, ...]) -> str:
+    """The hash of passes of other packages that a compile asks for; empty without any.
+
+    Raises CompilationError for one that there is not.
+    """
+    if not passes:
+        return ""
+    from tlx_xdsl.transforms.placed import identity
+
+    return identity(passes)
 
 
 def compiler_changed() -> bool:
     """True if the package's files differ from what `compiler_fingerprint` saw: then its products are not cached."""
-    return _package_digest(_PACKAGE) != compiler_fingerprint()
+    return _own_digest() != _package_digest(_PACKAGE)
 
 
 def _package_digest(root: Path) -> str:

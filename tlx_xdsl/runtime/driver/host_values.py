@@ -6,34 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.element_types import BY_SPELLING
 from tlx_xdsl.errors import InputOverflowError, InputTypeError
 from tlx_xdsl.frontend.python.signature import Fixed, Signature
 from tlx_xdsl.language.core import constexpr, dtype
+from tlx_xdsl.numerics.arrays import numpy_type
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name, element_size
-
-_NUMPY: dict[str, Any] = {
-    "i1": np.bool_,
-    **{f"{sign}{width}": np.dtype(f"{sign}{width // 8}") for sign in "iu" for width in (8, 16, 32, 64)},
-    "fp16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
-    "fp32": np.float32,
-    "fp64": np.float64,
-    "fp8e4nv": ml_dtypes.float8_e4m3fn,
-    "fp8e5": ml_dtypes.float8_e5m2,
-    # No library has this format: bytes.
-    "fp8e4b15": np.uint8,
-}
-"""The numpy type of each element type, by Triton's short name."""
 
 
 def numpy_dtype(name: object) -> np.dtype[Any] | None:
     """The numpy type for a name of Triton's, numpy's or torch's, such as `fp16`, `float16` or `torch.float16`."""
     short = dtype_name(name)
-    return None if short is None else np.dtype(_NUMPY[short])
+    return None if short is None else numpy_type(BY_SPELLING[short])
 
 
 def is_descriptor(value: object) -> bool:
@@ -178,7 +165,7 @@ def _array(name: str, tensor: Any) -> NDArray[Any]:
     array: NDArray[Any] = np.asarray(_Memory(tensor, interface)).view(dtype)
     if not array.size or not callable(getattr(tensor, "untyped_storage", None)):
         return array
-    # A view's array is one of the whole memory: TMA may write what follows the view (`interpreter/arguments.py`).
+    # A view's array is one of the whole memory: TMA may write what follows the view (`numerics/host_arrays.py`).
     storage = tensor.untyped_storage()
     start, count = int(storage.data_ptr()), int(storage.nbytes())
     flat: dict[str, Any] = {"version": 3, "data": (start, False), "shape": (count,), "typestr": "|u1"}

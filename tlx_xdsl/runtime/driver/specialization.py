@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.python.signature import Signature
 
 if TYPE_CHECKING:
@@ -19,6 +20,19 @@ plain kernels, we for the others.
 """
 
 CONVERSIONS: tuple[Conversion, ...] = get_args(Conversion)
+
+
+def pass_list(passes: Iterable[object]) -> tuple[str, ...]:
+    """The passes of other packages that a compile has, as `after:NAME=PASS`.
+
+    Raises TypeError for what is no list of texts.
+    """
+    found: list[str] = []
+    for each in (passes,) if isinstance(passes, str) else passes:
+        if not isinstance(each, str):
+            raise InputTypeError(f"passes: expected texts such as 'after:triton-tlx-fixup=my-pass', found {each!r}")
+        found.append(each)
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -44,6 +58,8 @@ class Specialization:
     enable_fp_fusion: bool | None = None
     """Whether LLVM and ptxas may contract `a * b + c` to a fused multiply-add; None is Triton's default, which its
     version and the variable `TRITON_DEFAULT_FP_FUSION` say."""
+    passes: tuple[str, ...] = ()
+    """Passes of other packages beside the compiler's, as `after:NAME=PASS` (`transforms/placed.py`)."""
 
     def backend_options(self, **more: Any) -> BackendOptions:
         """The options to compile its TTGIR with; `more` are options that it does not have."""

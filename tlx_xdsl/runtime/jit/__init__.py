@@ -12,8 +12,8 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, overload
 
-from tlx_xdsl.cpu.runtime.kernel import CpuKernel
 from tlx_xdsl.runtime.driver.launch_options import Target
+from tlx_xdsl.runtime.host.kernel import CpuKernel
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.kernel_call import P, R
 
@@ -50,6 +50,7 @@ def jit(
     noinline: bool | None = None,
     target: Target | None = None,
     checks: bool = False,
+    passes: Iterable[str] = (),
 ) -> Callable[[Callable[P, R]], Kernel[P, R]]: ...
 
 
@@ -62,6 +63,8 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Kernel | Callab
 
     `target` says what runs it whatever its arguments are: `cpu`, `gpu` or `interpreter`, where the first needs no
     Triton; `checks=True` has every access on the CPU checked to lie in its array. A launch may say both anew.
+    `passes` are passes of other packages that every compile of the kernel has, such as
+    `["after:triton-tlx-fixup=my-pass"]` (docs/plug-ins.md).
 
     Raises TypeError for what is no function, and for an unknown option, and ValueError for an unknown target.
     """
@@ -83,15 +86,16 @@ _OPTIONS = (
     "noinline",
     "target",
     "checks",
+    "passes",
 )
 
-_OF_CPU = ("do_not_specialize", "debug", "noinline", "target", "checks")
+_OF_CPU = ("do_not_specialize", "debug", "noinline", "target", "checks", "passes")
 """Those that mean something without Triton."""
 
 
 def _kernel(fn: Callable[..., Any], options: Mapping[str, Any]) -> Kernel:
     if _Reading.active:
-        return Kernel(fn, noinline=bool(options.get("noinline")))
+        return Kernel(fn, noinline=bool(options.get("noinline")), passes=options.get("passes", ()))
     plain = CpuKernel(fn, **{name: options[name] for name in _OF_CPU if name in options})
     if plain.target == "cpu" or not plain.is_launchable():
         return plain

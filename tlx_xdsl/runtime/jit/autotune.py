@@ -26,10 +26,10 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
-from tlx_xdsl.cpu.runtime.autotune import CpuAutotuner
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
+from tlx_xdsl.runtime.host.autotune import CpuAutotuner
 from tlx_xdsl.runtime.jit.ahead import Answer, compiled_ahead
 from tlx_xdsl.runtime.jit.stand_in_driver import leave_the_gpu
 from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError

@@ -14,8 +14,8 @@ from tlx_xdsl.runtime.driver.host_values import is_constant, signature_of
 from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, cluster_option
 from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.runtime.measure.estimate import estimated
-from tlx_xdsl.runtime.measure.profile import launch_work
 from tlx_xdsl.runtime.measure.speeds import Speed
+from tlx_xdsl.runtime.profile import launch_work
 from tlx_xdsl.targets import target_named
 
 

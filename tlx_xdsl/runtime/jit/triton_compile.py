@@ -145,7 +145,6 @@ def _warn_of_ignored_settings(src: ASTSource) -> None:
     asked = {
         "TRITON_KERNEL_OVERRIDE (knobs.compilation.override)": knobs.compilation.override,
         "USE_IR_LOC (knobs.compilation.use_ir_loc)": knobs.compilation.use_ir_loc,
-        "knobs.runtime.add_stages_inspection_hook": knobs.runtime.add_stages_inspection_hook,
     }
     for what in (name for name, value in asked.items() if value):
         warnings.warn(f"kernel '{src.name}': tlx_xdsl does not look at {what}", CompilationWarning, stacklevel=3)
@@ -267,8 +266,14 @@ def _key(src: ASTSource, target: GPUTarget, options: Mapping[str, Any], environm
         f"{target.backend}:{target.arch}:{target.warp_size}",
         repr(sorted((name, repr(value)) for name, value in options.items())),
         repr(sorted(environment.items())),
+        repr(_hook() and _hook()()),
     )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _hook() -> Any:
+    """Return Triton's hook that looks at stages and changes them; called without arguments it gives its key."""
+    return knobs.runtime.add_stages_inspection_hook
 
 
 @functools.cache
@@ -311,12 +316,20 @@ def _compile(
             _warn(src, diagnostic.message, diagnostic.location)
         else:
             report_again(diagnostic)
+    if _hook() and "ttg.num-warps" in text.ttgir:
+        said = (
+            "add_stages_inspection_hook has llir, ptx and cubin to change, but no ttir and ttgir: tlx_xdsl makes both"
+        )
+        _warn(src, f"kernel '{src.name}': {said}", None)
     chosen = wanted.backend_options(num_stages=options["num_stages"])
     with (
         reproducible(src.fn.source, specialization=wanted, num_stages=options["num_stages"]),
         phase("Triton", text.name),
     ):
-        result = compile_ttgir(text.ttgir, chosen, source_name=f"{text.name}.ttgir")
+        # The hook is a function of this process.
+        result = compile_ttgir(
+            text.ttgir, chosen, source_name=f"{text.name}.ttgir", isolation="none" if _hook() else "process"
+        )
     for warning in result.warnings:
         _warn(src, warning.text, warning.location)
     return _files(text, result), _metadata(result, options), {**text.times_ms, **result.times_ms}

@@ -27,13 +27,13 @@ from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor as StockTensorDescriptor
 
-from tlx_xdsl.cpu.runtime.arguments import are_in_cpu_memory
-from tlx_xdsl.cpu.runtime.kernel import CpuKernel
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.driver.fingerprint import kernel_fingerprint
 from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, META_OPTIONS, Target, cluster_option
 from tlx_xdsl.runtime.driver.reproducible import note_failed_launch
+from tlx_xdsl.runtime.host.kernel import CpuKernel
+from tlx_xdsl.runtime.host.memory import are_in_cpu_memory
 from tlx_xdsl.runtime.jit.bound import BoundLaunch
 from tlx_xdsl.runtime.jit.triton_compile import compile_cached
 from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError, with_interpreter_face
@@ -63,11 +63,13 @@ class TritonKernel(CpuKernel, JITFunction[Any]):
         noinline: bool | None = None,
         target: Target | None = None,
         checks: bool = False,
+        passes: Iterable[str] = (),
     ):
         CpuKernel.__init__(
             self,
             fn,
             noinline=bool(noinline),
+            passes=passes,
             do_not_specialize=do_not_specialize,
             debug=debug,
             target=target,

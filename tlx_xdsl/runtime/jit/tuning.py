@@ -11,6 +11,6 @@ if not TYPE_CHECKING and find_spec("triton") is not None:
     from tlx_xdsl.runtime.jit.autotune import Config, autotune
 else:
     # What stands last is what the reference shows.
-    from tlx_xdsl.cpu.runtime.autotune import Config, autotune, heuristics
+    from tlx_xdsl.runtime.host.autotune import Config, autotune, heuristics
 
 __all__ = ["Config", "autotune", "heuristics"]

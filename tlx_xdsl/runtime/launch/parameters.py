@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
+from tlx_xdsl.element_types import SCALARS, ElementType
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.runtime.launch.cuda_driver import (
     MAX_TENSOR_RANK,
@@ -289,24 +290,19 @@ def _pack_bf16(value: float) -> bytes:
     return struct.pack("<H", (bits + ties_to_even) >> 16)
 
 
-def _integers() -> dict[str, _Integer]:
-    """Return the integer types. One-bit integers take a byte that holds 0 or 1."""
-    types = {name: _Integer(name, "B", 0, 1) for name in ("i1", "u1")}
-    for width, code in ((8, "b"), (16, "h"), (32, "i"), (64, "q")):
-        half = 1 << (width - 1)
-        types[f"i{width}"] = _Integer(f"i{width}", code, -half, half - 1)
-        types[f"u{width}"] = _Integer(f"u{width}", code.upper(), 0, 2 * half - 1)
-    return types
+def _scalar(name: str, element: ElementType) -> Parameter:
+    """A number as a parameter. One-bit integers take a byte that holds 0 or 1."""
+    if element.kind == "f":
+        packer = None if element.letter is None else struct.Struct("<" + element.letter)
+        return _Float(name, element.bytes, _pack_bf16 if packer is None else packer.pack)
+    if element.bits == 1:
+        return _Integer(name, "B", 0, 1)
+    lowest = -(1 << (element.bits - 1)) if element.kind == "i" else 0
+    assert element.letter is not None, "integers have one"
+    return _Integer(name, element.letter, lowest, lowest + (1 << element.bits) - 1)
 
 
-_SCALARS: dict[str, Parameter] = {
-    **_integers(),
-    "fp16": _Float("fp16", 2, lambda value: struct.pack("<e", value)),
-    "bf16": _Float("bf16", 2, _pack_bf16),
-    "fp32": _Float("fp32", 4, lambda value: struct.pack("<f", value)),
-    "f32": _Float("f32", 4, lambda value: struct.pack("<f", value)),
-    "fp64": _Float("fp64", 8, lambda value: struct.pack("<d", value)),
-}
+_SCALARS = {name: _scalar(name, element) for name, element in SCALARS.items()}
 
 
 # --- reading the signature --------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tlx_xdsl.element_types import SPELLINGS
 from tlx_xdsl.errors import InputError
 
 MAX_RANK = 5
@@ -34,40 +35,13 @@ _MAX_STRIDE_BYTES = (1 << 40) - 1
 _SYMBOLIC_TENSORS = ("FakeTensor", "FunctionalTensor")
 """Classes of torch.compile's stand-ins for tensors, which have no address yet."""
 
-_DTYPE_NAMES = {
-    "bool": "i1",
-    "int1": "i1",
-    "u1": "i1",
-    "uint1": "i1",
-    **{f"int{width}": f"i{width}" for width in (8, 16, 32, 64)},
-    **{f"uint{width}": f"u{width}" for width in (8, 16, 32, 64)},
-    "half": "fp16",
-    "f16": "fp16",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "f32": "fp32",
-    "float": "fp32",
-    "float32": "fp32",
-    "double": "fp64",
-    "f64": "fp64",
-    "float64": "fp64",
-    "float8_e4m3fn": "fp8e4nv",
-    "float8e4nv": "fp8e4nv",
-    "float8_e5m2": "fp8e5",
-    "float8e5": "fp8e5",
-    # Scales of blocks, which kernels have as plain bytes (OCP Microscaling Formats, "E8M0").
-    "float8_e8m0fnu": "u8",
-    "float8e4b15": "fp8e4b15",
-}
-_DTYPE_NAMES.update({short: short for short in list(_DTYPE_NAMES.values())})
-
 
 def dtype_name(dtype: object) -> str | None:
     """Return the element type in Triton's short spelling: `torch.float16` and `"float16"` give `fp16`.
 
     One-bit integers are `i1`, whichever signedness a Triton version writes. None for a type not known here.
     """
-    return _DTYPE_NAMES.get(str(dtype).rsplit(".", 1)[-1])
+    return SPELLINGS.get(str(dtype).rsplit(".", 1)[-1])
 
 
 def element_size(tensor: Any) -> int:

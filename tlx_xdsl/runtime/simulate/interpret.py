@@ -23,7 +23,7 @@ from tlx_xdsl.frontend.python.foreign import source_of
 from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.grid import Grid, grid_of
-from tlx_xdsl.interpreter.arguments import bind, reach
+from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.code import Function, Plan
 from tlx_xdsl.interpreter.faults import OutOfBounds
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
@@ -35,6 +35,7 @@ from tlx_xdsl.interpreter.orders.launch import run_in_order
 from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch, takes_turns, talks
+from tlx_xdsl.numerics.host_arrays import reach
 from tlx_xdsl.runtime.driver.arguments import bound, defaults_of, split_options, typed
 from tlx_xdsl.runtime.driver.compilation import frontend_module, installed_profile
 from tlx_xdsl.runtime.driver.host_values import flattened, is_descriptor, on_host

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.interpreter.uninitialized import UninitializedArray
+from tlx_xdsl.numerics.uninitialized import UninitializedArray
 from tlx_xdsl.runtime.driver.host_values import numpy_dtype
 
 

@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from tlx_xdsl.backend.occupancy import occupancy_of
+from tlx_xdsl.element_types import BY_SPELLING
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.progress import Progress
@@ -28,19 +29,14 @@ from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name
 from tlx_xdsl.runtime.measure.estimate import estimated
 from tlx_xdsl.runtime.measure.gpu_clock import timed_launches
-from tlx_xdsl.runtime.measure.profile import launch_work
 from tlx_xdsl.runtime.measure.reference_check import Reference, difference, expected_of, poison
 from tlx_xdsl.runtime.measure.speeds import Speed, SpeedReport
+from tlx_xdsl.runtime.profile import launch_work
 from tlx_xdsl.runtime.sweep.jobs import Job
 from tlx_xdsl.runtime.sweep.report import JobResult, SweepReport
 from tlx_xdsl.targets import target_named
 
 _BLOCK = re.compile(r"tensordesc<\w+\[([\d, ]+)\]")
-_TORCH = {
-    "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "fp16": "float16",
-    "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "fp8e4nv": "float8_e4m3fn", "fp8e5": "float8_e5m2",
-}  # fmt: skip
-"""The name of each element type in torch."""
 
 
 def bench(
@@ -197,7 +193,7 @@ class _Bench:
         if not isinstance(array, np.ndarray):
             return array.detach().clone().cuda()
         known = cast(Any, array)
-        dtype = getattr(self._torch, _TORCH[str(dtype_name(known.dtype))])
+        dtype = getattr(self._torch, str(BY_SPELLING[str(dtype_name(known.dtype))].library))
         flat = self._torch.from_numpy(np.frombuffer(known.tobytes(), np.uint8).copy())
         return flat.cuda().view(dtype).reshape(known.shape)
 

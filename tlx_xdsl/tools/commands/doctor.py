@@ -11,17 +11,17 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 
+from tlx_xdsl import wings
 from tlx_xdsl.backend import installed_triton_version
-from tlx_xdsl.cpu.tools import doctor as doctor_cpu
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError, default_driver
 from tlx_xdsl.text.profiles import PROFILES, profile_for, version_name
 from tlx_xdsl.tools.commands.findings import Finding, cache_finding
-from tlx_xdsl.ttl.tools import doctor as doctor_ttl
 from tlx_xdsl.version import __version__
 
 PTXAS = {"ptxas": "TRITON_PTXAS_PATH", "ptxas-blackwell": "TRITON_PTXAS_BLACKWELL_PATH"}
@@ -63,8 +63,7 @@ def findings(driver: CudaDriver | None = None) -> Iterator[Finding]:
     yield Finding("tlx_xdsl", f"{__version__}, in {Path(__file__).parents[2]}")
     yield Finding("Python", f"{platform.python_version()}, {sys.executable}")
     yield Finding("libraries", ", ".join(f"{name} {metadata.version(name)}" for name in ("xdsl", "numpy", "ml-dtypes")))
-    yield from doctor_cpu.findings()
-    yield from doctor_ttl.findings()
+    yield from of_wings()
     version = installed_triton_version()
     yield triton(version)
     assemblers = [ptxas(name) for name in PTXAS] if version is not None else []
@@ -72,6 +71,21 @@ def findings(driver: CudaDriver | None = None) -> Iterator[Finding]:
     yield cache()
     yield from gpu(driver or default_driver(), {each.subject: each.found.partition(",")[0] for each in assemblers})
     yield torch()
+
+
+def of_wings() -> Iterator[Finding]:
+    """The plug-ins of other packages, and what all wings find of what they need."""
+    for each in wings.installed():
+        if not each.is_ours:
+            yield Finding("plug-in", f"{each.name} of {each.distribution} {each.version}: {_contents_of(each.wing)}")
+        for place in each.wing.findings:
+            yield from wings.guarded(each, lambda place=place: list(wings.attribute(place)())) or ()
+
+
+def _contents_of(wing: wings.Wing) -> str:
+    """The kinds of things that a wing names, with their numbers."""
+    kinds = ((each.name.replace("_", " "), len(getattr(wing, each.name))) for each in fields(wing))
+    return ", ".join(f"{kind} {count}" for kind, count in kinds if count) or "nothing"
 
 
 def triton(version: str | None) -> Finding:

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from tlx_xdsl.dialects.registry import ALL as ALL_DIALECTS
+from tlx_xdsl.dialects.registry import all_dialects
 from tlx_xdsl.errors import CompilationError, InputError, SourceLocation
 from tlx_xdsl.text.diagnostics import collected_diagnostics, with_place
 from tlx_xdsl.text.parser import parse_module
@@ -26,7 +26,7 @@ from tlx_xdsl.tools.failures import as_compilation_error
 from tlx_xdsl.tools.opt.pass_arguments import collect_passes, pipeline, unknown_argument
 from tlx_xdsl.tools.opt.verify_diagnostics import expectations, mismatches, reported
 from tlx_xdsl.tools.output import say
-from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES
+from tlx_xdsl.transforms.registry import OVERRIDES, all_passes
 from tlx_xdsl.version import __version__
 
 _INPUTS = ("mlir", "ttir", "ttgir")
@@ -112,6 +112,7 @@ class TlxOptMain(xDSLOptMain):
         arg_parser.add_argument(
             "--print-ir-after-failure", action="store_true", help="print the module after a pass that fails"
         )
+        arg_parser.add_argument("--no-plugins", action="store_true", help="leave out the plug-ins of other packages")
         add_completion_argument(arg_parser, lambda: self._with_passes(arg_parser))
         # The passes are named in several ways; by now they are one list.
         given = collect_passes(self._given, self.available_passes)
@@ -134,14 +135,14 @@ class TlxOptMain(xDSLOptMain):
         """Upstream's dialects, with ours in the place of those that we replace."""
         from xdsl.dialects import get_all_dialects
 
-        for name, load in {**get_all_dialects(), **ALL_DIALECTS}.items():
+        for name, load in {**get_all_dialects(), **all_dialects()}.items():
             self.ctx.register_dialect(name, load)
 
     def register_all_passes(self) -> None:
         """Upstream's passes and ours."""
         from xdsl.transforms import get_all_passes
 
-        for name, load in {**get_all_passes(), **ALL_PASSES, **OVERRIDES}.items():
+        for name, load in {**get_all_passes(), **all_passes(), **OVERRIDES}.items():
             self.register_pass(name, load)
 
     def register_all_frontends(self) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from tlx_xdsl.tools.entry import exit_status
+from tlx_xdsl.tools.entry import exit_status, with_plugins
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -21,7 +21,8 @@ def main(args: Sequence[str] | None = None) -> int:
     def load() -> Callable[[], int]:
         from tlx_xdsl.tools.opt.driver import run
 
-        return lambda: run(args)
+        given = with_plugins(sys.argv[1:] if args is None else args)
+        return lambda: run(given)
 
     return exit_status(load)
 

@@ -6,16 +6,15 @@ Whatever is given becomes one list of passes, in the order of the command line.
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from xdsl.passes import ModulePass, PassPipeline
-from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
+from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.transforms.registry import configured, meant_pass
 
 PASSES = "--passes"
 
@@ -58,7 +57,9 @@ _STRING_OR_VALUE = re.compile(r'"(?:\\.|[^"\\])*"|(?<==)[\w./+-]*:[\w.:/+-]*')
 
 def unknown_argument(argument: str, known: Collection[str]) -> CompilationError:
     """The error for an option that is none, and no pass either."""
-    return CompilationError(f"there is no option and no pass '{argument}'{_meant(argument.lstrip('-'), known, '--')}")
+    return CompilationError(
+        f"there is no option and no pass '{argument}'{meant_pass(argument.lstrip('-'), known, '--')}"
+    )
 
 
 def pipeline(text: str, known: Mapping[str, Callable[[], type[ModulePass]]]) -> PassPipeline:
@@ -72,26 +73,9 @@ def pipeline(text: str, known: Mapping[str, Callable[[], type[ModulePass]]]) -> 
         raise CompilationError(f"{PASSES}: {str(error).splitlines()[-1].strip()}") from error
     for spec in specs:
         if spec.name not in known:
-            meant = _meant(spec.name, known) or "; --help lists them"
+            meant = meant_pass(spec.name, known) or "; --help lists them"
             raise CompilationError(f"there is no pass '{spec.name}'{meant}")
-    return PassPipeline(tuple(_configured(known[spec.name](), spec) for spec in specs))
-
-
-def _configured(cls: type[ModulePass], spec: ArgSpec) -> ModulePass:
-    options = [field.name for field in dataclasses.fields(cls) if field.init]
-    for name in spec.normalize_parameter_names().parameters:
-        if name not in options:
-            have = f"its options are {', '.join(options)}" if options else "it has no options"
-            raise CompilationError(f"the pass '{spec.name}' has no option '{name}'; {have}")
-    try:
-        return cls.from_pass_spec(spec)
-    except ValueError as error:
-        raise CompilationError(f"the options of the pass '{spec.name}' do not fit: {error}") from error
-
-
-def _meant(name: str, known: Collection[str], prefix: str = "") -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f", did you mean '{prefix}{close[0]}'?" if close else ""
+    return PassPipeline(tuple(configured(known[spec.name](), spec) for spec in specs))
 
 
 def _flatten(text: str) -> str:

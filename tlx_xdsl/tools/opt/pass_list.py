@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.runtime.driver.compilation import passes_for
-from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES, current_name
+from tlx_xdsl.transforms.registry import OVERRIDES, all_passes, current_name
 
 WIDTH = 100
 
@@ -31,7 +31,7 @@ def pass_list(known: Collection[str]) -> str:
 
 
 def _lines(known: Collection[str]) -> Iterator[str]:
-    ours = {name: load() for name, load in {**ALL_PASSES, **OVERRIDES}.items()}
+    ours = {name: load() for name, load in {**all_passes(), **OVERRIDES}.items()}
     order = list(dict.fromkeys(each.name for each in passes_for(plain=False)))
     yield "what the compiler does, in this order:"
     yield from (_line(name, ours[name]) for name in order if name in ours)

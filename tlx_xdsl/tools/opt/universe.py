@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from xdsl.universe import Universe
 
-from tlx_xdsl.dialects.registry import OURS
-from tlx_xdsl.transforms.registry import ALL_PASSES
+from tlx_xdsl.dialects.registry import our_dialects
+from tlx_xdsl.transforms.registry import our_passes
 
-UNIVERSE = Universe(all_dialects=OURS, all_passes=ALL_PASSES)
+UNIVERSE = Universe(all_dialects=our_dialects(), all_passes=our_passes())

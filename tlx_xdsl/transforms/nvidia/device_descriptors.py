@@ -18,24 +18,32 @@ ttng.tensormap_fenceproxy_acquire %where : !tt.ptr<i8>
 from __future__ import annotations
 
 from xdsl.dialects.arith import MuliOp
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerAttr, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tlx_xdsl.dialects import tlx, ttng
+from tlx_xdsl.dialects.base.element_types import element_type_of
 from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.tt.enums import PaddingOption
+from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, SharedLayout
 from tlx_xdsl.layouts.tma_box import tma_box
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.emit.integers import Integers
 from tlx_xdsl.transforms.rewriting import insert_before
 
-_FLOATS: dict[type[Attribute], int] = {Float16Type: 6, Float32Type: 7, Float64Type: 9, BFloat16Type: 10}
-_BITS = {8: 0, 16: 1, 32: 2, 64: 4}
-"""Numbers of element types (PTX ISA, "tensormap.replace", table of `.elemtype`); all others count as integers."""
 _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 """Numbers of swizzles by the bytes of their rows (PTX ISA, "tensormap.replace", table of `.swizzle_mode`)."""
+
+
+def _number_of(element: Attribute, bits: int) -> int:
+    """The number of a type in a tensor map; types of 8 bits and integers count as unsigned ones of their width."""
+    found = element_type_of(element)
+    if found is None or found.kind != "f" or found.tensor_map is None:
+        found = BY_NAME[f"uint{bits}"]
+    assert found.tensor_map is not None, "unsigned integers have one"
+    return found.tensor_map
 
 
 class LowerDeviceDescriptor(RewritePattern):
@@ -58,7 +66,7 @@ class LowerDeviceDescriptor(RewritePattern):
                 raise error_at(op, "TMA writes no tile whose first dimension is the fastest one in shared memory")
         box = tma_box(layout, type_.shape, type_.element_bits)
         fields = {
-            "elem_type": _FLOATS.get(type(type_.element_type), _BITS[type_.element_bits]),
+            "elem_type": _number_of(type_.element_type, type_.element_bits),
             "interleave_layout": 0,
             "swizzle_mode": _SWIZZLES[width],
             "fill_mode": int(PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN),

@@ -20,23 +20,14 @@ nvvm.inline_ptx "fence.acq_rel.gpu;"
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float8E4M3FNType,
-    Float8E5M2Type,
-    Float16Type,
-    ModuleOp,
-    TensorType,
-    UnrealizedConversionCastOp,
-    i32,
-    i64,
-)
+from xdsl.dialects.builtin import ModuleOp, TensorType, UnrealizedConversionCastOp, i32, i64
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tlx_xdsl.dialects import tlx
 from tlx_xdsl.dialects.arith import ExtUIOp
+from tlx_xdsl.dialects.base.element_types import element_type_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tlx.barriers import FenceScope
 from tlx_xdsl.dialects.tlx.copies import CacheLevel
@@ -64,14 +55,6 @@ class LowerFence(RewritePattern):
         rewriter.replace(op, inline_ptx(f"fence.acq_rel.{FenceScope(op.scope.value.data).keyword};"))
 
 
-_ROUNDED: dict[type[Attribute], str] = {
-    Float16Type: "f16x2",
-    BFloat16Type: "bf16x2",
-    Float8E4M3FNType: "e4m3x4",
-    Float8E5M2Type: "e5m2x4",
-}
-"""The name of a register of each type in the instruction."""
-
 # A pack takes 32 random bits. Its first half rounds the low elements and its second half the high ones, so each half
 # comes from an element that it rounds. `prmt` picks the two upper bytes of both.
 _ROUND_2 = "{{ .reg .b32 r; prmt.b32 r, $3, $4, 0x7632; cvt.rs.satfinite.{type}.f32 $0, $2, $1, r; }}"
@@ -84,9 +67,10 @@ class LowerStochRound(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: tlx.StochRoundOp, rewriter: PatternRewriter) -> None:
         """Rewrite `op`."""
-        type_ = _ROUNDED[type(op.result.type.element_type)]
-        pack = int(type_[-1])
-        code = (_ROUND_2 if pack == 2 else _ROUND_4).format(type=type_)
+        element = element_type_of(op.result.type.element_type)
+        assert element is not None, "the operation rounds to a float"
+        pack = 32 // element.bits
+        code = (_ROUND_2 if pack == 2 else _ROUND_4).format(type=f"{element.ptx}x{pack}")
         constraints = ",".join(["=r", *["f"] * pack, *["r"] * pack])
         operands = [op.src, op.rand_bits]
         rewriter.replace(op, elementwise_ptx(code, constraints, pack, operands, op.result.type, pure=True))

@@ -29,17 +29,19 @@ After:
 from __future__ import annotations
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import Float8E5M2Type, ModuleOp, f16, f32, f64, i8, i16, i32, i64
-from xdsl.ir import Attribute, Block, OpResult, SSAValue
+from xdsl.dialects.builtin import IntegerType, ModuleOp
+from xdsl.ir import Block, OpResult, SSAValue
 
+from tlx_xdsl.dialects.base.element_types import attribute_of
 from tlx_xdsl.dialects.ttg import MemDescReinterpretOp
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, insert_adaptor, insert_before, ops_of, retype
 
-_INTEGERS: dict[int, Attribute] = {8: i8, 16: i16, 32: i32, 64: i64}
-_FLOATS: dict[Attribute, Attribute] = {i8: Float8E5M2Type(), i16: f16, i32: f32, i64: f64}
+_FLOATS = {each.bits: attribute_of(each) for each in (BY_NAME[name] for name in ("fp8e5", "fp16", "fp32", "fp64"))}
+"""A float of each width."""
 
 
 class KeepMemDescBranchesPass(Pass):
@@ -82,13 +84,10 @@ def _keep(op: scf.IfOp, result: OpResult) -> None:
 
 def _other_type(type_: MemDescType) -> MemDescType | None:
     """The type of the same bytes as other elements; None where a view can't have it."""
-    if _is_part(type_):
+    if _is_part(type_) or type_.element_bits not in _FLOATS:
         return None
-    element = _INTEGERS.get(type_.element_bits)
-    if element is None:
-        return None
-    if element == type_.element_type:
-        element = _FLOATS[element]
+    integer = IntegerType(type_.element_bits)
+    element = _FLOATS[type_.element_bits] if type_.element_type == integer else integer
     return MemDescType.get(type_.shape, element, type_.encoding, type_.memory_space, mutable=type_.is_mutable)
 
 

@@ -6,7 +6,7 @@ the upper right, the lower left and the lower right one, each row-major (TT-Meta
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntAttr, IntegerType
+from xdsl.dialects.builtin import IntAttr
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
@@ -15,6 +15,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
+from tlx_xdsl.dialects.base.element_types import element_type_of
 from tlx_xdsl.dialects.base.operation import dialect_of
 
 TILE_ROWS = TILE_COLUMNS = 32
@@ -33,20 +34,21 @@ DATAMOVEMENT_THREADS = 2
 """Threads of a core that move data, beside the one that computes."""
 
 
+_HELD = ("f32", "bf16", "f16", "i32", "i16", "i8")
+"""Elements that a data format has."""
+
+
 def element_bytes(type_: Attribute) -> int:
     """Bytes of an element of a tile or of a row.
 
     Raises VerifyException for a type that no data format has.
     """
-    match type_:
-        case Float32Type():
-            return 4
-        case BFloat16Type() | Float16Type():
-            return 2
-        case IntegerType(width=IntAttr(data=width)) if width in (8, 16, 32):
-            return width // 8
-        case _:
-            raise VerifyException(f"no data format has elements of {type_}; expected f32, bf16, f16, i32, i16 or i8")
+    found = element_type_of(type_)
+    if found is None or found.mlir not in _HELD:
+        raise VerifyException(
+            f"no data format has elements of {type_}; expected {', '.join(_HELD[:-1])} or {_HELD[-1]}"
+        )
+    return found.bytes
 
 
 @irdl_attr_definition

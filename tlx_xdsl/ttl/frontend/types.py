@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import TensorType, bf16, f16, f32, i8, i16, i32
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
 
+from tlx_xdsl.dialects.base.element_types import attribute_of
+from tlx_xdsl.element_types import BY_MLIR
 from tlx_xdsl.ttl.dialects.ttcore import MemorySpace, MemorySpaceAttr, TileType
 from tlx_xdsl.ttl.dialects.ttl.types import LayoutAttr, LayoutKind, TensorEncodingAttr
 from tlx_xdsl.ttl.language.tensors import TensorSpec, dtype
 
-ELEMENTS: dict[str, Attribute] = {"f32": f32, "f16": f16, "bf16": bf16, "i32": i32, "i16": i16, "i8": i8}
-"""The type of each element type of the language."""
-
 
 def element_type(element: dtype) -> Attribute:
     """The type of an element."""
-    return ELEMENTS[element.name]
+    return attribute_of(BY_MLIR[element.name])
 
 
 def unit_of(spec: TensorSpec) -> Attribute:

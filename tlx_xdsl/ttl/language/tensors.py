@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tlx_xdsl.element_types import BY_MLIR
 from tlx_xdsl.errors import InputError, InputTypeError
 
 __all__ = [
@@ -36,28 +37,34 @@ class dtype:
 
     name: str
     """MLIR's spelling, such as `f32`."""
-    bytes: int
+    data_format: str
+    """TT-Metalium's name of tiles of such elements, a case of `tt::DataFormat`."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of an element."""
+        return BY_MLIR[self.name].bytes
 
     def __str__(self) -> str:
         """Return MLIR's spelling."""
         return self.name
 
 
-float32 = dtype("f32", 4)
-float16 = dtype("f16", 2)
-bfloat16 = dtype("bf16", 2)
-int32 = dtype("i32", 4)
-int16 = dtype("i16", 2)
-int8 = dtype("i8", 1)
+float32 = dtype("f32", "Float32")
+bfloat16 = dtype("bf16", "Float16_b")
+float16 = dtype("f16", "Float16")
+int32 = dtype("i32", "Int32")
+int16 = dtype("i16", "UInt16")
+int8 = dtype("i8", "UInt8")
+
+DTYPES = {each.name: each for each in (float32, bfloat16, float16, int32, int16, int8)}
+"""The element types by MLIR's names."""
 
 _SPELLINGS = {
-    "float32": float32, "f32": float32, "float": float32,
-    "float16": float16, "f16": float16, "half": float16,
-    "bfloat16": bfloat16, "bf16": bfloat16,
-    "int32": int32, "i32": int32,
-    "int16": int16, "i16": int16,
-    "int8": int8, "i8": int8,
-}  # fmt: skip
+    spelling: each
+    for name, each in DTYPES.items()
+    for spelling in (name, BY_MLIR[name].library, *BY_MLIR[name].aliases)
+}
 
 
 def as_dtype(given: Any) -> dtype:

@@ -41,7 +41,6 @@ from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
-from tlx_xdsl.ttl.cpp.printer import print_cpp
 from tlx_xdsl.ttl.cpp.profiles import DATAFLOW, MAIN_PROFILE, CppProfile, cpp_profile
 from tlx_xdsl.ttl.dialects import ttkernel
 from tlx_xdsl.ttl.dialects.emitc.structure import FileOp, FuncOp, IncludeOp, ReturnOp, VerbatimOp
@@ -69,16 +68,6 @@ class ConvertTTKernelToEmitCPass(Pass):
                 file = _file(function, _driver_of(op, function), profile)
                 file.location = function.location
                 Rewriter.replace_op(function, file, [])
-
-
-def cpp_sources(module: ModuleOp, *, profile: str = MAIN_PROFILE, lines: bool = True) -> dict[str, str]:
-    """The C++ of the threads of a module, which stays as it is; by the names of their files.
-
-    The module is of `ttkernel`, or of `emitc` already.
-    """
-    copy = module.clone()
-    ConvertTTKernelToEmitCPass(profile).run(copy)
-    return print_cpp(copy, lines=lines)
 
 
 def _driver_of(module: ModuleOp, function: func.FuncOp) -> KernelDriverOp | None:

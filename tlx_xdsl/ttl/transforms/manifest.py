@@ -46,19 +46,12 @@ from tlx_xdsl.ttl.dialects.ttl.buffers import BindCBOp
 from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp, TensorAccessorOp
 from tlx_xdsl.ttl.dialects.ttl.pipes import CreateSemaphoreOp
 from tlx_xdsl.ttl.dialects.ttl.types import LayoutKind, encoding_of
+from tlx_xdsl.ttl.language.tensors import DTYPES
 from tlx_xdsl.ttl.transforms.tensor_accessors import circular_buffers, element_of, page_of
 
 DRIVER = "_driver"
 """What the name of a driver has after that of its kernel."""
 
-_DATA_FORMATS = {
-    "f32": "Float32",
-    "bf16": "Float16_b",
-    "f16": "Float16",
-    "i32": "Int32",
-    "i16": "UInt16",
-    "i8": "UInt8",
-}
 _SHARDED, _IS_DRAM = 1, 2
 
 
@@ -118,9 +111,9 @@ def _buffer(op: BindCBOp) -> dict[str, Any]:
 
 
 def _data_format(type_: Attribute) -> str:
-    if str(type_) not in _DATA_FORMATS:
-        raise InputError(f"no data format has elements of {type_}: expected one of {', '.join(_DATA_FORMATS)}")
-    return _DATA_FORMATS[str(type_)]
+    if str(type_) not in DTYPES:
+        raise InputError(f"no data format has elements of {type_}: expected one of {', '.join(DTYPES)}")
+    return DTYPES[str(type_)].data_format
 
 
 def _name(driver: KernelDriverOp, number: int) -> str:

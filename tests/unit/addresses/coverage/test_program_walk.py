@@ -13,6 +13,8 @@ from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 
+pytestmark = pytest.mark.quick
+
 
 def coverage_of(body: str, programs: int, **numbers: int) -> Coverage:
     """Of a function that gets `%pid`, some constants, the lanes 0 to 7 and a pointer to bytes."""

@@ -11,11 +11,13 @@ from tests.unit import volume
 from tests.unit.analysis.protocol.kernels import below_zero, by_thread, polls, ring, turns
 from tests.zoo.table import AREAS
 from tlx_xdsl.analysis.protocol.prove import prove
-from tlx_xdsl.runtime.check import any_values
+from tlx_xdsl.runtime.check.run import any_values
 from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module, installed_profile
 from tlx_xdsl.runtime.simulate.interpret import source_of_kernel
 from tlx_xdsl.runtime.simulate.options import Options
 from tlx_xdsl.tools.launch_line.loading import load_kernel
+
+pytestmark = pytest.mark.quick
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 # pyright: basic

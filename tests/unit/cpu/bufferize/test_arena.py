@@ -2,9 +2,12 @@
 
 # covers: memref-plan-arena
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from tlx_xdsl.cpu.bufferize.arena import ALIGNMENT, Lifetime, aligned, pack
+
+pytestmark = pytest.mark.quick
 
 _LIFETIMES = st.builds(
     lambda size, first, length: Lifetime(size, first, first + length),

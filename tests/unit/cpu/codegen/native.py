@@ -75,11 +75,13 @@ class Native:
             else:
                 slots[number] = int.from_bytes(_bits(value, argument.type), "little")
         launch = ctypes.create_string_buffer(_LAUNCH.pack(0, grid[0] * grid[1] * grid[2], 1, *grid, 0, 0), 48)
-        scratch = np.zeros(metadata.scratch_bytes + 128, np.uint8)
+        # What ran before in a real arena may have left anything there: NaN in every type of floats.
+        scratch = np.full(metadata.scratch_bytes + 128, 0xFF, np.uint8)
         place = -(-scratch.ctypes.data // 64) * 64
         function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
         status = function(self.loaded.address)(slots, launch, place)
-        assert not scratch[place - scratch.ctypes.data + metadata.scratch_bytes :].any(), "it writes beside its arena"
+        beyond = scratch[place - scratch.ctypes.data + metadata.scratch_bytes :]
+        assert (beyond == 0xFF).all(), "it writes beside its arena"
         return metadata.sites[status - 1] if status else None
 
 

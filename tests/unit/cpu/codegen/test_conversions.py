@@ -25,6 +25,8 @@ from tlx_xdsl.cpu.codegen.features import Features
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.numerics.rounding import integer_to, round_to, round_to_integer, truncate_to
 
+pytestmark = pytest.mark.quick
+
 NARROW = [
     BFloat16Type(), Float16Type(), Float8E5M2Type(), Float8E4M3Type(), Float8E4M3FNType(), Float8E4M3FNUZType(),
     Float8E4M3B11FNUZType(), Float8E5M2FNUZType(),

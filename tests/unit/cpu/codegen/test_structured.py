@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 from tests.unit.cpu.codegen.native import Guarded, compiled_buffers
+from tlx_xdsl.cpu.codegen.compile import lowered
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.text.parser import parse_module
+
+pytestmark = pytest.mark.quick
 
 RNG = np.random.default_rng(3)
 
@@ -53,6 +57,32 @@ def test_a_view_of_any_length():
   memref.copy %s, %t : memref<?xf32, strided<[1]>> to memref<?xf32, strided<[1]>>""",
             [np.arange(size, dtype=np.float32), np.zeros(size, np.float32)])  # fmt: skip
         assert (out == np.arange(size)).all()
+
+
+@pytest.mark.parametrize(
+    ("length", "stores"),
+    [
+        ("%s = arith.constant 21 : index", 0),
+        ("%s = arith.addi %n, %five : index", 1),
+        # LLVM finds out that it is 5.
+        ("%none = arith.andi %n, %zero : index\n  %s = arith.addi %none, %five : index", 1),
+    ],
+)
+def test_no_store_has_a_mask_of_constants(length, stores):
+    module = parse_module(f"""func.func @k(%a: memref<*xi8>, %n: index, %x: i32, %y: i32, %z: i32)
+    attributes {{tt.program_ids = 3 : i32, arena.bytes = 0 : i64}} {{
+  %zero = arith.constant 0 : index
+  %five = arith.constant 5 : index
+  %c = arith.constant 3 : i8
+  {length}
+  %m = memref.reinterpret_cast %a to offset: [0], sizes: [%s], strides: [1]
+      : memref<*xi8> to memref<?xi8, strided<[1]>>
+  linalg.fill ins(%c : i8) outs(%m : memref<?xi8, strided<[1]>>)
+  func.return
+}}""")
+    calls = [line for line in lowered(module)[0].llvm_ir().splitlines() if "call void @llvm.masked.store" in line]
+    assert len(calls) == stores, calls
+    assert not [call for call in calls if "i1 true" in call or "splat (i1" in call]
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (4, 16), (16, 4), (7, 33)])

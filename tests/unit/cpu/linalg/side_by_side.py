@@ -10,8 +10,10 @@ import ml_dtypes
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.cpu.linalg.triton_to_linalg import TritonToLinalgPass
+from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
@@ -19,6 +21,7 @@ from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.text.verify import verify_module
+from tlx_xdsl.transforms.rewriting import constant, insert_before
 
 Prepare = Callable[[list[Any], list[Any]], None]
 """Gets the values, and the arguments that they are bound to, before a run."""
@@ -32,6 +35,16 @@ def lowered(module: ModuleOp) -> ModuleOp:
     copy = module.clone()
     TritonToLinalgPass().apply(make_context(), copy)
     verify_module(copy)
+    return copy
+
+
+def with_zeros(module: ModuleOp) -> ModuleOp:
+    """A copy whose loads without `other` say what linalg and CPUs give for what their mask hides: 0."""
+    copy = module.clone()
+    for op in list(copy.walk()):
+        if isinstance(op, tt.LoadOp) and op.mask is not None and op.other is None:
+            zero = insert_before(op, constant(0, op.result.type)).result
+            Rewriter.replace_op(op, tt.LoadOp(op.ptr, op.mask, zero))
     return copy
 
 

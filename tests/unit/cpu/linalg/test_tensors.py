@@ -20,6 +20,8 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.text.verify import verify_module
 
+pytestmark = pytest.mark.quick
+
 # Operations -----------------------------------------------------------------------------------------------------------
 
 TYPES = {

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tlx_xdsl.cpu.runtime.autotune import Config, CpuAutotuner, autotune, heuristics
-from tlx_xdsl.cpu.runtime.measure import do_bench
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.runtime.host.autotune import Config, CpuAutotuner, autotune, heuristics
+from tlx_xdsl.runtime.host.measure import do_bench
 
 
 class Kernel:
@@ -190,7 +190,7 @@ def test_do_bench(monkeypatch, options: dict[str, Any], expected: Any):
         clock[0] += next(timed) * 1_000_000
 
     timed = iter([0, *times])
-    monkeypatch.setattr("tlx_xdsl.cpu.runtime.measure.time.perf_counter_ns", lambda: clock[0])
+    monkeypatch.setattr("tlx_xdsl.runtime.host.measure.time.perf_counter_ns", lambda: clock[0])
     assert do_bench(work, warmup=0, rep=6, **options) == pytest.approx(expected)
 
 

@@ -23,6 +23,8 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.runtime.driver import cache
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def builds(monkeypatch) -> list[str]:

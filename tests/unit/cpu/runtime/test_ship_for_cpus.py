@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.documents import blocks
+from tests.unit.docs.documents import blocks
 from tlx_xdsl.cpu.codegen.host import host
 from tlx_xdsl.tools.tlx import main
 

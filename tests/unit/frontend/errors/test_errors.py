@@ -8,6 +8,8 @@ from tests.unit.frontend.kernels import compile_source, load
 from tlx_xdsl import CompilationError
 from tlx_xdsl.frontend.compile import build_module
 
+pytestmark = pytest.mark.quick
+
 FAULTS = [
     ("tl.store(out, undefined)", "name 'undefined' is not defined", 19),
     ("tl.store(out, nn)", "did you mean 'n'?", 19),

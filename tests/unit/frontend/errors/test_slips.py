@@ -8,6 +8,8 @@ import pytest
 from tests.unit.frontend.kernels import load
 from tlx_xdsl import CompilationError
 
+pytestmark = pytest.mark.quick
+
 GLOBALS = {"np": np, "math": math}
 
 

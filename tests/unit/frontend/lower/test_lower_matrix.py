@@ -7,6 +7,8 @@ from tests.unit.frontend.one_liners import assert_as_stock, assert_fault
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.text.printer import print_module
 
+pytestmark = pytest.mark.quick
+
 
 def tile(pointer: str, *shape: int) -> str:
     """The pointers to a row-major block of `shape`."""

@@ -4,6 +4,8 @@ import pytest
 
 from tests.unit.frontend.one_liners import assert_as_stock, assert_fault
 
+pytestmark = pytest.mark.quick
+
 F32 = {"x": "*fp32", "y": "*fp32", "n": "i32"}
 P = "p = x + tl.arange(0, 64);; "
 

@@ -14,6 +14,8 @@ from hypothesis import given, strategies as st
 
 from tests.unit.interpreter.functions import apply
 
+pytestmark = pytest.mark.quick
+
 WIDTHS = (8, 16, 32, 64)
 
 

@@ -13,6 +13,8 @@ from tlx_xdsl.interpreter.faults import Deadlock, Fault
 from tlx_xdsl.interpreter.ops.atomics import in_turns
 from tlx_xdsl.interpreter.scheduler import POLICIES
 
+pytestmark = pytest.mark.quick
+
 N = 256
 
 

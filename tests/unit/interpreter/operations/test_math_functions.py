@@ -12,7 +12,8 @@ from tests.unit import volume
 from tests.unit.interpreter.functions import apply
 from tests.unit.interpreter.oracle.checking import unit
 from tlx_xdsl.dialects.tt.enums import InputPrecision
-from tlx_xdsl.interpreter.matmul import multiply, multiply_split
+from tlx_xdsl.interpreter.matmul import multiply_split
+from tlx_xdsl.numerics.matmul import multiply
 
 COUNT = 100_000 if volume.is_full() else 4_000
 TYPES = [(np.float16, "f16"), (ml_dtypes.bfloat16, "bf16"), (np.float32, "f32"), (np.float64, "f64")]

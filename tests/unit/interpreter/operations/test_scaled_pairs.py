@@ -15,7 +15,7 @@ from tests.unit.transforms.nvidia.test_scales_in_shared_memory import lines
 from tests.unit.volume import is_full
 from tests.versions import INSTALLED
 from tlx_xdsl import CompilationError, TensorDescriptor
-from tlx_xdsl.interpreter.matmul import unpack_e2m1
+from tlx_xdsl.numerics.matmul import unpack_e2m1
 from tlx_xdsl.runtime.build import compile_kernel
 from tlx_xdsl.runtime.driver.compilation import Specialization
 from tlx_xdsl.text.profiles import parse_version

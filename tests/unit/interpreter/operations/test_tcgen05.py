@@ -10,8 +10,10 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
-from tlx_xdsl.interpreter.matmul import decode_scales, unpack_e2m1
 from tlx_xdsl.interpreter.scheduler import POLICIES
+from tlx_xdsl.numerics.matmul import decode_scales, unpack_e2m1
+
+pytestmark = pytest.mark.quick
 
 BLACKWELL = {"target": "sm_100a", "jobs": 1}
 

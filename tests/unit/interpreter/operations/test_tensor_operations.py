@@ -10,6 +10,8 @@ import pytest
 from tests.unit.interpreter.functions import apply, call, function
 from tlx_xdsl.interpreter.faults import Fault
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(11)
 
 

@@ -6,7 +6,9 @@ import random
 import pytest
 
 from tlx_xdsl.interpreter.orders.reduction import Orders
-from tlx_xdsl.interpreter.orders.touches import READ, UPDATE, Touch, depend
+from tlx_xdsl.interpreter.touches import READ, UPDATE, Touch, depend
+
+pytestmark = pytest.mark.quick
 
 # covers: tlx check
 

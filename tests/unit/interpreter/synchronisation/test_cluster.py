@@ -12,6 +12,8 @@ from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
 from tlx_xdsl.runtime.simulate.interpret import interpret_text
 
+pytestmark = pytest.mark.quick
+
 PAIR = {"cluster": (2, 1, 1), "target": "sm_90a", "jobs": 1}
 
 

@@ -12,6 +12,8 @@ from tests.unit.interpreter.reports import at, expect_fault, run
 from tlx_xdsl.interpreter.faults import Deadlock
 from tlx_xdsl.interpreter.scheduler import POLICIES
 
+pytestmark = pytest.mark.quick
+
 every_schedule = pytest.mark.parametrize("schedule", POLICIES)
 
 

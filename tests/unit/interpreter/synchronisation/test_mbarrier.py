@@ -13,6 +13,8 @@ from tlx_xdsl.interpreter.faults import Fault, Race
 from tlx_xdsl.interpreter.mbarrier import Mbarrier, NamedBarrier
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 
+pytestmark = pytest.mark.quick
+
 OP = AnyOp()
 A, B = 1, 2
 """Agents that count the waits and arrivals of two tasks."""

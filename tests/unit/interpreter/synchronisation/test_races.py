@@ -11,6 +11,8 @@ from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.faults import Fault, Race
 from tlx_xdsl.interpreter.races import Actor, Footprint, Races
 
+pytestmark = pytest.mark.quick
+
 TASK, OTHER, QUEUE = 1, 2, 3
 
 

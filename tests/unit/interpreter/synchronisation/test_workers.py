@@ -15,9 +15,10 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.gallery.synchronisation.example_runs import gemm
-from tlx_xdsl.interpreter import blas, workers
+from tlx_xdsl.interpreter import workers
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.workers import PROBE
+from tlx_xdsl.numerics import blas
 from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
 
 pytestmark = pytest.mark.skipif(not workers.can_fork(), reason="processes can't be forked here")

@@ -24,7 +24,7 @@ from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.machine import Cluster, Task
 from tlx_xdsl.interpreter.mbarrier import Mbarrier, NamedBarrier
 from tlx_xdsl.interpreter.memory import Memory, View
-from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.planner import Planner
 from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.runtime.simulate import plans as interpret_plans
 

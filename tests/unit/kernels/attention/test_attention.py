@@ -10,6 +10,8 @@ from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.kernels.attention import attention_forward, attention_launch
 from tlx_xdsl.kernels.attention.config import AttentionConfig, choose_config
 
+pytestmark = pytest.mark.quick
+
 
 def run(
     q_heads, kv_heads, queries, keys, *,

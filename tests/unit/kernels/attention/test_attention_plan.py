@@ -9,6 +9,8 @@ from tlx_xdsl.kernels.attention import backward as attention_backward
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.workspaces import WORKSPACES
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def torch(monkeypatch):

@@ -21,6 +21,8 @@ from tlx_xdsl.kernels.calls.workspaces import COUNTER_BYTES, WORKSPACES
 from tlx_xdsl.kernels.operators import Operator
 from tlx_xdsl.kernels.rows.softmax import SOFTMAX, softmax
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def torch(monkeypatch):

@@ -13,6 +13,8 @@ from tlx_xdsl.kernels.gemm import gemm_launch
 from tlx_xdsl.kernels.gemm.config import CONFIGS, Choice, GemmConfig
 from tlx_xdsl.kernels.gemm.division import clusters_on, divisions
 
+pytestmark = pytest.mark.quick
+
 TILES = {
     "cooperative": GemmConfig("cooperative", 128, 64, 64, stages=2, subtiles=2, buffers=2),
     "strips": GemmConfig("cooperative", 64, 32, 64, stages=2, subtiles=2, buffers=2, tail_n=16, consumers=1),

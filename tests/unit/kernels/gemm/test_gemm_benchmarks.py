@@ -3,55 +3,36 @@
 import hashlib
 import importlib.util
 import json
+import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.gemm import epilogues, every_shape, fit, fp8, grouped, model, report
+from benchmarks.gemm.compile import kernels_of
+from benchmarks.gemm.shapes import LAYOUTS, MOST_BYTES, MOST_FLOPS, TARGETS, Shape, acceptance, fitting, named
 from tests.unit import volume
 from tlx_xdsl.kernels.calls import launching
-
-BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
-MODULES = (
-    "gemm_common", "gemm_compile", "gemm_cubins", "gemm_epilogues", "gemm_every_shape", "gemm_fit", "gemm_fp8",
-    "gemm_grouped", "gemm_model", "gemm_report", "gemm_shapes", "gpu_kernels", "gpu_report",
-)  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def path(monkeypatch):
-    """The benchmarks as modules, for one test."""
-    monkeypatch.setattr(sys, "path", [str(BENCHMARKS), *sys.path])
-    yield
-    for name in MODULES:
-        sys.modules.pop(name, None)
-
 
 # --- shapes -------------------------------------------------------------------------------------------------------
 
 
 def test_the_sixty_are_the_same_everywhere():
     """A new Python, or a change of the generator, must not replace what the kernels are judged by."""
-    import gemm_shapes
-
-    text = "\n".join(map(str, gemm_shapes.acceptance()))
+    text = "\n".join(map(str, acceptance()))
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == "f08f55e65747c330"
 
 
 def test_what_is_fitted_is_not_what_is_judged():
-    import gemm_shapes
-
-    judged, fitted = gemm_shapes.acceptance(), gemm_shapes.fitting()
+    judged, fitted = acceptance(), fitting()
     sizes = [{(each.m, each.n, each.k) for each in shapes} for shapes in (judged, fitted)]
-    assert (len(sizes[0]), len(sizes[1])) == (60, 60 + len(gemm_shapes.TARGETS))
+    assert (len(sizes[0]), len(sizes[1])) == (60, 60 + len(TARGETS))
     assert not sizes[0] & sizes[1]
 
 
 def test_the_sixty_are_of_all_kinds():
-    from gemm_shapes import LAYOUTS, MOST_BYTES, MOST_FLOPS, acceptance
-
     shapes = acceptance()
     assert all(each.flops <= MOST_FLOPS and each.bytes <= MOST_BYTES for each in shapes)
     assert 0.6 < sum(each.aligned for each in shapes) / len(shapes) < 0.75
@@ -64,10 +45,8 @@ def test_the_sixty_are_of_all_kinds():
 
 @pytest.mark.parametrize(("shape", "aligned"), [((8, 8, 8), True), ((7, 8, 8), True), ((8, 7, 8), False)])
 def test_alignment_by_rows(shape, aligned):
-    import gemm_shapes
-
-    assert gemm_shapes.Shape(*shape).aligned == aligned
-    assert not gemm_shapes.Shape(7, 8, 8, "TN").aligned
+    assert Shape(*shape).aligned == aligned
+    assert not Shape(7, 8, 8, "TN").aligned
 
 
 # --- compiling ahead ----------------------------------------------------------------------------------------------
@@ -75,36 +54,36 @@ def test_alignment_by_rows(shape, aligned):
 
 def test_what_is_compiled_ahead_is_what_runs_on_the_gpu(monkeypatch):
     """Launches as for 132 multiprocessors, each kernel once, and what can't be launched left out."""
-    import gemm_compile
-    import gemm_every_shape
-    from gemm_shapes import Shape
-
     monkeypatch.setattr(launching, "INTERPRETED_PROGRAMS", launching.INTERPRETED_PROGRAMS)
     shapes = [Shape(8192, 8192, 8192), Shape(8192, 8192, 4096), Shape(64, 64, 64), Shape(0, 64, 64)]
-    monkeypatch.setattr(gemm_every_shape, "shapes", lambda: shapes)
-    found = list(gemm_compile.kernels_of(["shapes"]).values())
+    monkeypatch.setattr(every_shape, "shapes", lambda: shapes)
+    found = list(kernels_of(["shapes"]).values())
     assert found[0].grid == (132,)
     assert len(found) == len({tuple(each.constexprs.items()) for each in found})
     assert 2 <= len(found) <= 4
 
 
 def test_names_of_choices():
-    import gemm_fit
-    import gemm_model
-
-    for shape in gemm_fit.shapes()[:8]:
-        choices = gemm_fit.measured_choices(shape)
-        assert 1 <= len(choices) <= gemm_fit.MOST
-        assert {name: gemm_model.choice_named(name) for name in choices} == choices
+    for shape in fit.shapes()[:8]:
+        choices = fit.measured_choices(shape)
+        assert 1 <= len(choices) <= fit.MOST
+        assert {name: model.choice_named(name) for name in choices} == choices
 
 
 def test_a_part_that_hangs_is_ended(tmp_path, capsys):
-    import gemm_report
-
     path = tmp_path / "report.txt"
-    assert gemm_report.run([sys.executable, "-c", "import time; time.sleep(60)"], 0.3, path) is None
-    assert gemm_report.run([sys.executable, "-c", "print('end'); raise SystemExit(3)"], 60, path) == 3
+    assert report.run([sys.executable, "-c", "import time; time.sleep(60)"], 0.3, path) is None
+    assert report.run([sys.executable, "-c", "print('end'); raise SystemExit(3)"], 60, path) == 3
     assert path.read_text() == capsys.readouterr().out == "end\n"
+
+
+@pytest.mark.parametrize("program", [report.__file__, fit.PART.program])
+def test_a_program_finds_the_checkout(tmp_path, program):
+    """From any folder, with nothing but its own path."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, program, "--help"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 # --- the fit ------------------------------------------------------------------------------------------------------
@@ -112,15 +91,12 @@ def test_a_part_that_hangs_is_ended(tmp_path, capsys):
 
 def record_of(constants, shapes, noise):
     """What a run would have written on a GPU with these constants."""
-    import gemm_fit
-    import gemm_model
-
     random = np.random.default_rng(0)
     cases = {}
     for shape in shapes:
         times = {"cuBLAS": [1.0]}
-        for name, choice in gemm_fit.measured_choices(shape).items():
-            exact = constants.predict(gemm_model.Sample(shape, choice, 1.0, 1.0))
+        for name, choice in fit.measured_choices(shape).items():
+            exact = constants.predict(model.Sample(shape, choice, 1.0, 1.0))
             times[name] = [exact * 1e-3 * random.normal(1, noise)]
         cases[str(shape)] = a_case(times, facts={"sizes": [shape.m, shape.n, shape.k], "layout": shape.layout})
     return {"cases": cases, "checks": [], "skipped": {}, "running": None, "finished": True}
@@ -128,23 +104,20 @@ def record_of(constants, shapes, noise):
 
 @pytest.mark.skipif(not volume.is_full(), reason="a fit takes ten seconds: in the full volume")
 def test_fitted_constants_choose_better():
-    import gemm_fit
-    import gemm_model
-
-    start = gemm_model.TODAY.values()
-    true = gemm_model.TODAY.with_values(
+    start = model.TODAY.values()
+    true = model.TODAY.with_values(
         {name: value * (1.5, 0.7, 1.0)[at % 3] for at, (name, value) in enumerate(start.items())}
     )
-    record = record_of(true, gemm_fit.shapes()[::6], noise=0.01)
-    samples = gemm_model.samples_of([record])
+    record = record_of(true, fit.shapes()[::6], noise=0.01)
+    samples = model.samples_of([record])
 
     def mean_loss(constants):
-        return np.mean([each[0] for each in gemm_model.losses(samples, constants).values()])
+        return np.mean([each[0] for each in model.losses(samples, constants).values()])
 
-    assert mean_loss(gemm_model.TODAY) > 1.02
-    assert mean_loss(gemm_model.fit(samples)) < 1.01
-    assert "TIMES = {" in gemm_model.report([record])
-    assert f"the best candidates: {len(record['cases'])} problems" in gemm_fit.table(record)
+    assert mean_loss(model.TODAY) > 1.02
+    assert mean_loss(model.fit(samples)) < 1.01
+    assert "TIMES = {" in model.report([record])
+    assert f"the best candidates: {len(record['cases'])} problems" in fit.table(record)
 
 
 # --- tables -------------------------------------------------------------------------------------------------------
@@ -162,9 +135,6 @@ def a_record(cases, **changes):
 
 
 def test_table_of_shapes_goes_from_the_worst_to_the_best():
-    import gemm_every_shape
-    from gemm_shapes import acceptance, named
-
     first, second = map(str, acceptance()[:2])
     cases = {
         first: a_case({"cuBLAS": [1.0], "tlx_xdsl": [1.0]}),
@@ -172,7 +142,7 @@ def test_table_of_shapes_goes_from_the_worst_to_the_best():
         str(named()[0]): a_case({"cuBLAS": [1.0], "tlx_xdsl": [2.0]}, target=1.0),
         "refused": a_case({"cuBLAS": [1.0]}, errors={"tlx_xdsl": "ValueError: no"}),
     }
-    table = gemm_every_shape.table(a_record(cases))
+    table = every_shape.table(a_record(cases))
     assert [line[:5] for line in table.splitlines()[:3]] == ["0.900", "1.000", "0.500"]
     assert "the sixty: 2 problems: geometric mean 0.949, 50% >= 0.92, 50% >= 0.93, worst 0.900" in table
     assert "not aligned: 1 problems" in table
@@ -181,33 +151,27 @@ def test_table_of_shapes_goes_from_the_worst_to_the_best():
 
 
 def test_tables_say_what_is_better_than_which_rival():
-    import gemm_epilogues
-    import gemm_fp8
-    import gemm_grouped
-
-    times = {gemm_grouped.TORCH: [1.0], gemm_grouped.LOOP: [0.8], "tlx_xdsl": [0.5]}
-    assert "8 groups" + " " * 39 + "1.600 (wanted 1.05)" in gemm_grouped.table(
+    times = {grouped.TORCH: [1.0], grouped.LOOP: [0.8], "tlx_xdsl": [0.5]}
+    assert "8 groups" + " " * 39 + "1.600 (wanted 1.05)" in grouped.table(
         a_record({"8 groups": a_case(times, target=1.05)})
     )
     times = {"plain": [1.0, 2.0], "bias_gelu": [1.03, 2.04]}
-    assert "bias_gelu: +2.5% over plain" in gemm_epilogues.table(a_record({"square": a_case(times)}))
-    times = {gemm_epilogues.COMPILED: [1.5], gemm_epilogues.COMPILED_ONE: [1.25], "tlx_xdsl": [1.0]}
-    assert "1.250 of torch.compile" in gemm_epilogues.table(a_record({"swiglu": a_case(times)}))
+    assert "bias_gelu: +2.5% over plain" in epilogues.table(a_record({"square": a_case(times)}))
+    times = {epilogues.COMPILED: [1.5], epilogues.COMPILED_ONE: [1.25], "tlx_xdsl": [1.0]}
+    assert "1.250 of torch.compile" in epilogues.table(a_record({"swiglu": a_case(times)}))
     errors = {"tlx_xdsl": 1.2e-3, "torch": 1e-3}
     case = a_case({"torch": [1.0], "tlx_xdsl": [0.5]}, peer="torch", facts=errors)
-    table = gemm_fp8.table(a_record({"1x2x3 tensor exact": case}, finished=False, running="x"))
+    table = fp8.table(a_record({"1x2x3 tensor exact": case}, finished=False, running="x"))
     assert "tensor exact: 1 problems: geometric mean 2.000" in table
     assert "error 1.200 of torch's at most (at most 1.1 wanted)" in table
     assert "not finished; 1 cases are done, was at x" in table
 
 
 def test_offsets_of_random_groups():
-    import gemm_grouped
-
-    ends = gemm_grouped.offsets_of(8, 8192, "random, rows")
+    ends = grouped.offsets_of(8, 8192, "random, rows")
     assert ends[-1] == 8192
     assert ends[0] == ends[1] < ends[2]
-    assert gemm_grouped.offsets_of(8, 8192, "equal, rows") == list(range(1024, 8193, 1024))
+    assert grouped.offsets_of(8, 8192, "equal, rows") == list(range(1024, 8193, 1024))
 
 
 # --- dry runs -----------------------------------------------------------------------------------------------------
@@ -218,7 +182,7 @@ def test_offsets_of_random_groups():
 def test_dry_run(tmp_path):
     """Everything but the GPU: kernels in the interpreter, rivals on the CPU, made-up times."""
     parts = ["fit", "shapes", "grouped", "epilogues", "cubins"] if volume.is_full() else ["shapes"]
-    command = [sys.executable, str(BENCHMARKS / "gemm_report.py"), "--dry", "--only", "4096x4096", "--parts"]
+    command = [sys.executable, report.__file__, "--dry", "--only", "4096x4096", "--parts"]
     done = subprocess.run(
         [*command, ",".join(parts), "--out", str(tmp_path)], capture_output=True, text=True, check=False
     )

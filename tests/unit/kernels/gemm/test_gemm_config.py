@@ -11,6 +11,8 @@ from tlx_xdsl.kernels.gemm.division import candidates, clusters_on, covers, whol
 from tlx_xdsl.kernels.gemm.model import TIMES, predict
 from tlx_xdsl.kernels.gemm.tiles import LEAST_RING, SHARED_BYTES, fit_output, for_split, for_sums, received_bytes
 
+pytestmark = pytest.mark.quick
+
 
 def drawn(count, most=16384):
     """Shapes whose logarithms are uniform; a third each of multiples of 64, of 8, and of any."""

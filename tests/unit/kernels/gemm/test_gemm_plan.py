@@ -10,6 +10,8 @@ from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.workspaces import WORKSPACES
 from tlx_xdsl.kernels.gemm import _prepare
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def torch(monkeypatch):

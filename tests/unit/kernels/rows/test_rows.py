@@ -8,6 +8,8 @@ from tlx_xdsl.kernels.rows import softmax as softmax_module
 from tlx_xdsl.kernels.rows.layernorm import layer_norm
 from tlx_xdsl.kernels.rows.softmax import softmax, softmax_backward
 
+pytestmark = pytest.mark.quick
+
 DTYPES = {np.dtype(np.float32): 1e-6, np.dtype(np.float16): 1e-3, np.dtype(ml_dtypes.bfloat16): 8e-3}
 """Largest difference, next to results of about 1."""
 

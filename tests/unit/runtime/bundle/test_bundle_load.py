@@ -20,6 +20,8 @@ from tlx_xdsl.runtime.bundle.manifest import MANIFEST, read_manifest
 from tlx_xdsl.runtime.bundle.write import write_files
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[4]
 
 ARGUMENTS = (("x", "*fp16:16"), ("n", "i32"), ("scale", "fp32"))
@@ -121,7 +123,7 @@ try:
 except runtime.CudaDriverError as error:
     assert "libcuda" in str(error), error
 ours = {name.split(".")[1] for name in sys.modules if name.startswith("tlx_xdsl.")}
-assert ours == {"errors", "targets", "version", "runtime"}, ours
+assert ours == {"aliases", "element_types", "errors", "targets", "version", "runtime"}, ours
 compilers = [name for name in sys.modules if name.startswith("tlx_xdsl.runtime.") and name.endswith(("write", "jit"))]
 assert not compilers, compilers
 """

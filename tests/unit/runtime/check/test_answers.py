@@ -1,10 +1,13 @@
 """What is said of an answer to an exercise: numbers that differ, and what the interpreter reports."""
 
 import numpy as np
+import pytest
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
 from tlx_xdsl.runtime.answers import difference, judged
+
+pytestmark = pytest.mark.quick
 
 
 @tlx_xdsl.jit
@@ -37,7 +40,7 @@ def test_programs_that_write_the_same_elements():
     x = np.arange(100, dtype=np.float32)
     found = verdict(x, np.zeros_like(x), BLOCK=64, SPREAD=36)
     assert not found
-    assert "doubled:13:5: error: " in str(found)
+    assert "doubled:16:5: error: " in str(found)
     assert "&#x27;y&#x27;" in found._repr_html_()
 
 

@@ -6,6 +6,8 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 
+pytestmark = pytest.mark.quick
+
 # Kernels are read by the frontend, not run by Python.
 # pyright: basic
 

@@ -6,8 +6,8 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.runtime.check import subject_of
 from tlx_xdsl.runtime.check.minimize import minimize
+from tlx_xdsl.runtime.check.run import subject_of
 from tlx_xdsl.tools.tlx import main
 
 # covers: tlx minimize-sync

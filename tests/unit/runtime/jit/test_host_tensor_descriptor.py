@@ -6,6 +6,8 @@ import pytest
 from tlx_xdsl.runtime import TensorDescriptor
 from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name, element_size
 
+pytestmark = pytest.mark.quick
+
 
 def test_from_tensor_takes_shape_and_strides_over(make_tensor):
     tensor = make_tensor(rows=512, columns=256)

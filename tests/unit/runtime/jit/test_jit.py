@@ -19,7 +19,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 from tests.unit.runtime.jit import jit_kernels
 from tests.unit.runtime.jit.jit_kernels import FakeTensor, Pair, add, copy_tile, of_a_tuple, rank_in_cluster
-from tlx_xdsl.cpu.runtime.kernel import CpuKernel
+from tlx_xdsl.runtime.host.kernel import CpuKernel
 from tlx_xdsl.runtime.jit import without_launching
 from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
 from tlx_xdsl.runtime.kernel import Kernel

@@ -28,7 +28,7 @@ from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
 from tlx_xdsl.runtime.jit.triton_compile import CompilationWarning
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 
-pytestmark = pytest.mark.backend
+pytestmark = [pytest.mark.backend, pytest.mark.quick]
 
 MODE = tl.constexpr(3)
 STOCK_MODE = stock_tl.constexpr(3)

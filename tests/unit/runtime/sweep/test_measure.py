@@ -1,6 +1,5 @@
 """The benchmarks' measuring library, on a fake torch that records the order of events."""
 
-import importlib.util
 import math
 import subprocess
 import sys
@@ -10,15 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.gpu import measure
+
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[4]
-
-
-@pytest.fixture
-def measure():
-    spec = importlib.util.spec_from_file_location("measure", ROOT / "benchmarks" / "measure.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class FakeTorch(types.ModuleType):
@@ -71,7 +66,7 @@ def torch(monkeypatch):
     return fake
 
 
-def test_cool_rounds_take_turns_and_flush_before_every_launch(measure, torch):
+def test_cool_rounds_take_turns_and_flush_before_every_launch(torch):
     candidates = {
         "ours": torch.kernel("ours", [99, 1, 9, 2, 4, 4, 5]),
         "peer": torch.kernel("peer", [99, 3, 3, 3, 6, 7, 8]),
@@ -83,14 +78,14 @@ def test_cool_rounds_take_turns_and_flush_before_every_launch(measure, torch):
     assert torch.log == ["empty 64", "ours", "peer", "sync", *one_round, *one_round]
 
 
-def test_cool_rounds_rest_before_every_burst(measure, torch, monkeypatch):
+def test_cool_rounds_rest_before_every_burst(torch, monkeypatch):
     pauses = []
     monkeypatch.setattr(measure.time, "sleep", pauses.append)
     measure.cool_rounds({"a": torch.kernel("a", [1] * 99), "b": torch.kernel("b", [1] * 99)})
     assert pauses == [0.1] * 14
 
 
-def test_hot_rounds_take_turns(measure, monkeypatch):
+def test_hot_rounds_take_turns(monkeypatch):
     calls = []
 
     def do_bench(launch, *, warmup, rep, return_mode):
@@ -104,12 +99,12 @@ def test_hot_rounds_take_turns(measure, monkeypatch):
     assert times == {"a": [1, 3], "b": [2, 4]}
 
 
-def test_watchdog_lets_a_finished_kernel_pass(measure, torch):
+def test_watchdog_lets_a_finished_kernel_pass(torch):
     measure.watchdog_first_launch(torch.kernel("fine", [1]))
     assert torch.log == ["fine"]
 
 
-def test_watchdog_ends_the_process_of_a_hung_kernel(measure, torch, monkeypatch, capsys):
+def test_watchdog_ends_the_process_of_a_hung_kernel(torch, monkeypatch, capsys):
     torch.finished = False
 
     def leave(status):
@@ -132,17 +127,17 @@ def fake_nvidia_smi(monkeypatch, directory, script):
 @pytest.mark.parametrize(
     ("script", "clock"), [("echo 1980", 1980), ("echo '[N/A]'", None), ("echo oops; exit 9", None)]
 )
-def test_sm_clock(measure, monkeypatch, tmp_path, script, clock):
+def test_sm_clock(monkeypatch, tmp_path, script, clock):
     fake_nvidia_smi(monkeypatch, tmp_path, script)
     assert measure.sm_clock_mhz() == clock
 
 
-def test_sm_clock_without_nvidia_smi(measure, monkeypatch, tmp_path):
+def test_sm_clock_without_nvidia_smi(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert measure.sm_clock_mhz() is None
 
 
-def test_sm_clock_is_asked_under_load(measure, torch, monkeypatch, tmp_path):
+def test_sm_clock_is_asked_under_load(torch, monkeypatch, tmp_path):
     fake_nvidia_smi(monkeypatch, tmp_path, "sleep 0.2; echo 1400")
     launches = []
     assert measure.sm_clock_mhz(lambda: launches.append(1), warm_s=0.0) == 1400
@@ -178,21 +173,21 @@ class Array:
         ([0.0, 1e-9], [0.0, 0.0], math.inf),
     ],
 )
-def test_relative_error(measure, out, ref, error):
+def test_relative_error(out, ref, error):
     assert measure.relative_error(Array(out), Array(ref)) == pytest.approx(error)
 
 
-def test_relative_error_does_not_broadcast(measure):
+def test_relative_error_does_not_broadcast():
     with pytest.raises(ValueError, match="tensors of one shape"):
         measure.relative_error(Array([1.0, 1.0]), Array([[1.0], [1.0]]))
 
 
-def test_tflops(measure):
+def test_tflops():
     # 8192^3 in 1.5 ms
     assert measure.tflops(2 * 8192**3, 1.5) == pytest.approx(733.0, abs=0.1)
 
 
-def test_table(measure):
+def test_table():
     times = {"ours": [0.50, 0.51, 0.49], "cuBLAS": [0.55, 0.55, 0.55]}
     table = measure.format_table("4096^3", times, flops=2 * 4096**3, peer="cuBLAS", clock_mhz=1980)
     assert table.splitlines() == [
@@ -203,11 +198,11 @@ def test_table(measure):
     ]
 
 
-def test_table_with_an_unknown_peer(measure):
+def test_table_with_an_unknown_peer():
     with pytest.raises(ValueError, match="one of ours; got 'theirs'"):
         measure.format_table("t", {"ours": [1.0]}, flops=1, peer="theirs")
 
 
 def test_import_needs_neither_torch_nor_triton():
-    code = "import sys, measure; assert not {'torch', 'triton'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT / "benchmarks", check=True)
+    code = "import sys; from benchmarks.gpu import measure; assert not {'torch', 'triton'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

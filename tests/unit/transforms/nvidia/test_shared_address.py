@@ -11,6 +11,8 @@ from tlx_xdsl.layouts.address import shared_addresses
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, PaddedSharedLayout, SwizzledSharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of, offset_terms
 
+pytestmark = pytest.mark.quick
+
 SIZES = st.integers(0, 6).map(lambda power: 1 << power)
 
 

@@ -22,6 +22,8 @@ from tlx_xdsl.transforms.storage_alias.offset_calculation import BufferOffsetCal
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 from tlx_xdsl.transforms.storage_alias.size_definition import StorageAliasSizeDefinitionPass
 
+pytestmark = pytest.mark.quick
+
 SIZE, OFFSETS, ALLOCATION = (
     StorageAliasSizeDefinitionPass(),
     BufferOffsetCalculationPass(),

@@ -3,10 +3,13 @@
 from collections.abc import Hashable
 from itertools import permutations
 
+import pytest
 from hypothesis import given, strategies as st
 
 from tlx_xdsl.ttl.analysis.dst_liveness import Node, Overflow, Plan, Step, allocate
 from tlx_xdsl.ttl.analysis.dst_orders import orders
+
+pytestmark = pytest.mark.quick
 
 INPUTS = ("a", "b", "c", "d", "p", "q")
 

@@ -15,6 +15,8 @@ import pytest
 from tests.unit import volume
 from tlx_xdsl.ttl.analysis.first_fit import ALIGNMENT, aligned, first_fit, place
 
+pytestmark = pytest.mark.quick
+
 COUNT = 2000
 ORACLES = 400 if volume.is_full() else 120
 """Programs with an oracle, which takes the most time."""

@@ -22,6 +22,8 @@ from tlx_xdsl.ttl.dialects.ttl import ComputeThreadOp, CopyOp, KernelOp
 from tlx_xdsl.ttl.frontend import compile_kernel
 from tlx_xdsl.ttl.language.kernel import Kernel
 
+pytestmark = pytest.mark.quick
+
 TILED = ttl.TensorSpec((64, 96))
 FACTOR = 3
 SIZES = types.SimpleNamespace(block=(1, 2))

@@ -14,6 +14,8 @@ from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
 from tlx_xdsl.ttl.interpreter.ttkernel import make_plan, run
 
+pytestmark = pytest.mark.quick
+
 every_schedule = pytest.mark.parametrize("schedule", ["round-robin", "random", "adversarial"])
 
 

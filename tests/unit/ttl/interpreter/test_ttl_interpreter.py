@@ -16,6 +16,8 @@ from tlx_xdsl.ttl.frontend import compile_kernel
 from tlx_xdsl.ttl.interpreter import explore, run
 from tlx_xdsl.ttl.runtime.specs import specs_of
 
+pytestmark = pytest.mark.quick
+
 CB = f"!ttl.cb<[1, 2], {TILE}, 2>"
 BLOCK = f"tensor<1x2x{TILE}>"
 

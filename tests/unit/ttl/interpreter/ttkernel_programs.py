@@ -9,7 +9,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from tlx_xdsl.dialects.registry import ALL
+from tlx_xdsl.dialects.registry import all_dialects
 
 
 def parse(text: str) -> ModuleOp:
@@ -47,7 +47,7 @@ def _chunk(text: str, first: int) -> ModuleOp:
 @cache
 def _context() -> Context:
     context = Context()
-    for name, make in ALL.items():
+    for name, make in all_dialects().items():
         context.register_dialect(name, make)
     return context
 

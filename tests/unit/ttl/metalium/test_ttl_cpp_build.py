@@ -11,6 +11,8 @@ from tlx_xdsl.ttl.metalium.errors import MetaliumError
 from tlx_xdsl.ttl.metalium.headers import without_includes
 from tlx_xdsl.ttl.metalium.machine import Program, find_compiler, run
 
+pytestmark = pytest.mark.quick
+
 COPY = """#include "api/compute/common.h"
 #include "api/compute/tile_move_copy.h"
 void kernel_main() {

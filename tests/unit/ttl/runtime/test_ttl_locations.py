@@ -9,6 +9,8 @@ from tlx_xdsl.ttl.language import TensorSpec
 from tlx_xdsl.ttl.runtime import compile_kernel, frontend_module
 from tlx_xdsl.ttl.tools.loading import load_ttl_kernel
 
+pytestmark = pytest.mark.quick
+
 ADD = """\
 import tlx_xdsl.ttl.language as ttl
 

@@ -22,6 +22,8 @@ from tlx_xdsl.transforms.rewriting import ops_of
 from tlx_xdsl.ttl.dialects.ttl import CBOp, CreateCBOp, KernelOp
 from tlx_xdsl.ttl.transforms.allocate_circular_buffers import AllocateCircularBuffersPass
 
+pytestmark = pytest.mark.quick
+
 TILE = "!ttcore.tile<32x32, f32>"
 PROGRAMS = 2000 if volume.is_full() else 100
 

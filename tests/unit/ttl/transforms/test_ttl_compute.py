@@ -9,6 +9,8 @@ from tests.unit.ttl.transforms.ttl_programs import Block, Program, Shape
 from tests.unit.ttl.transforms.ttl_tiles import check
 from tlx_xdsl.ttl.dialects import ttl
 
+pytestmark = pytest.mark.quick
+
 BINARY = ["add", "sub", "mul", "div", "max", "min"]
 UNARY = ["exp", "log", "sqrt", "rsqrt", "recip", "relu", "gelu", "tanh", "sigmoid", "neg", "abs", "square"]
 

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tlx_xdsl.cpu.linalg.tensors.emitter import Emitter
 from tlx_xdsl.cpu.linalg.tensors.registry import EXPANSIONS, GUARDS, expands, guards
 from tlx_xdsl.dialects import arith, linalg, tt
+from tlx_xdsl.dialects.base.element_types import element_type_of
 from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
 from tlx_xdsl.transforms.rewriting import constant_integer
@@ -94,10 +95,6 @@ def cast_bits(emit: Emitter, value: SSAValue, type_: Attribute) -> SSAValue:
     return value if value.type == type_ else emit.result(scalar.BitcastOp(value, type_))
 
 
-_FP8_LARGEST = {"f8E5M2": 57344.0, "f8E4M3FN": 448.0, "f8E4M3FNUZ": 240.0, "f8E5M2FNUZ": 57344.0}
-"""The largest finite numbers of the 8-bit floats of Triton."""
-
-
 @expands(tt.FpToFpOp)
 def convert_float(emit: Emitter, op: tt.FpToFpOp, values: Sequence[SSAValue]) -> SSAValue:
     """`arith.extf` or `arith.truncf`; by way of f32 between types of one width.
@@ -117,9 +114,17 @@ def convert_float(emit: Emitter, op: tt.FpToFpOp, values: Sequence[SSAValue]) ->
     return emit.result(arith.TruncFOp(_limited(emit, value, target), target))
 
 
+def _limit(target: Attribute) -> float | None:
+    """The largest finite number of an 8-bit float of Triton; None for every other type."""
+    element = element_type_of(target)
+    if element is None or element.name is None or element.kind != "f" or element.bits != 8:
+        return None
+    return element.largest
+
+
 def _limited(emit: Emitter, value: SSAValue, target: Attribute) -> SSAValue:
     """A number between the largest finite ones of an 8-bit float; as it is for other types."""
-    if (limit := _FP8_LARGEST.get(str(target))) is None:
+    if (limit := _limit(target)) is None:
         return value
     above = emit.result(scalar.MaximumfOp(value, emit.constant(-limit, value.type)))
     return emit.result(scalar.MinimumfOp(above, emit.constant(limit, value.type)))
@@ -131,7 +136,7 @@ def _towards_zero(emit: Emitter, value: SSAValue, target: Attribute) -> SSAValue
     (`arith.truncf` has a rounding for it, but LLVM then only assumes that the processor is in that mode.)
     """
     size = emit.result(math.AbsFOp(value))
-    if str(target) in _FP8_LARGEST:
+    if _limit(target) is not None:
         is_finite = emit.result(arith.CmpfOp("one", size, emit.constant(float("inf"), value.type)))
         value = emit.result(arith.SelectOp(is_finite, _limited(emit, value, target), value))
     nearest = emit.result(arith.TruncFOp(value, target))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith as scalar
-from xdsl.dialects.builtin import Float8E4M3FNType, Float8E5M2Type, Float32Type, IntegerType, bf16, f16, f32, i32
+from xdsl.dialects.builtin import Float32Type, IntegerType, bf16, f16, f32, i32
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.cpu.linalg.tensors.dots import product
@@ -17,15 +17,16 @@ from tlx_xdsl.cpu.linalg.tensors.elementwise import cast_bits
 from tlx_xdsl.cpu.linalg.tensors.emitter import Emitter, like
 from tlx_xdsl.cpu.linalg.tensors.registry import Options, lowers
 from tlx_xdsl.dialects import arith, linalg, tt
+from tlx_xdsl.dialects.base.element_types import attribute_of
 from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
+from tlx_xdsl.element_types import BY_FORMAT
 
-_SMALL = {ScaleDotElemType.E2M1: (2, 1), ScaleDotElemType.E2M3: (2, 3), ScaleDotElemType.E3M2: (3, 2)}
-"""Bits of exponent and mantissa of elements that are no type of arith's conversions everywhere."""
-_TYPES = {
-    ScaleDotElemType.E4M3: Float8E4M3FNType(), ScaleDotElemType.E5M2: Float8E5M2Type(),
-    ScaleDotElemType.BF16: bf16, ScaleDotElemType.FP16: f16,
-}  # fmt: skip
+
+def _small(kind: ScaleDotElemType) -> tuple[int, int] | None:
+    """Bits of exponent and mantissa of elements that are no type of arith's conversions everywhere."""
+    element = BY_FORMAT[kind.keyword]
+    return (element.bits - 1 - element.mantissa, element.mantissa) if element.bits < 8 else None
 
 
 @lowers(tt.DotScaledOp)
@@ -61,9 +62,9 @@ def _decoded(emit: Emitter, value: SSAValue, kind: ScaleDotElemType, packed_axis
         return _unpacked(emit, value, packed_axis)
 
     def body(inner: Emitter, values: Sequence[SSAValue]) -> SSAValue:
-        if (bits := _SMALL.get(kind)) is not None:
+        if (bits := _small(kind)) is not None:
             return _small_float(inner, inner.result(arith.ExtUIOp(values[0], i32)), *bits)
-        wide = inner.result(arith.ExtFOp(cast_bits(inner, values[0], _TYPES[kind]), f32))
+        wide = inner.result(arith.ExtFOp(cast_bits(inner, values[0], attribute_of(BY_FORMAT[kind.keyword])), f32))
         # Elements of 8 bits are numbers of both types.
         return _held(inner, wide, compute) if kind is ScaleDotElemType.BF16 and compute == f16 else wide
 
@@ -80,7 +81,7 @@ def _unpacked(emit: Emitter, value: SSAValue, axis: int) -> SSAValue:
         half = inner.result(scalar.IndexCastOp(inner.result(linalg.IndexOp(axis + 1)), i32))
         shift = inner.result(scalar.MuliOp(half, inner.constant(4, i32)))
         byte = inner.result(arith.ExtUIOp(values[0], i32))
-        return [_small_float(inner, inner.result(scalar.ShRUIOp(byte, shift)), *_SMALL[ScaleDotElemType.E2M1])]
+        return [_small_float(inner, inner.result(scalar.ShRUIOp(byte, shift)), 2, 1)]
 
     (halves,) = emit.generic([value], [like(f32, pairs)], body, [dims])
     shape[axis] *= 2

@@ -20,17 +20,19 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import BFloat16Type, Float8E4M3FNType, Float8E5M2Type, Float16Type, Float32Type
+from xdsl.dialects.builtin import Float8E4M3FNType, Float32Type
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import ttng
 from tlx_xdsl.dialects.arith import CmpiOp
+from tlx_xdsl.dialects.base.element_types import element_type_of
 from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
 from tlx_xdsl.dialects.tt import ScaleDotElemType
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.dialects.ttng.tcgen05 import MAX_N
+from tlx_xdsl.element_types import BY_FORMAT
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
 from tlx_xdsl.layouts.matrix_descriptors import (
@@ -55,15 +57,8 @@ LANES = 32
 """Rows whose scales take one column."""
 _START = 0x3FFF
 """The bits of a start in a descriptor, in units of 16 bytes."""
-_CODES: dict[type[Attribute], tuple[str, int]] = {
-    Float16Type: ("f16", 0),
-    BFloat16Type: ("f16", 1),
-    Float8E4M3FNType: ("f8f6f4", 0),
-    Float8E5M2Type: ("f8f6f4", 1),
-}
-"""`.kind`, and the type's code in the instruction descriptor (PTX ISA, "Instruction descriptor")."""
-_MX_CODES = {ScaleDotElemType.E4M3: 0, ScaleDotElemType.E5M2: 1}
-"""The codes of the elements of `.kind::mxf8f6f4`."""
+_BYTE_FLOATS = "f8f6f4"
+"""`.kind` of 8-bit floats, whose codes those with scales share (PTX ISA, "Instruction descriptor")."""
 _E2M1 = 1
 """The code of e2m1 in `.kind::mxf4` and `.kind::mxf4nvf4`."""
 
@@ -119,11 +114,18 @@ def _operand(op: Operation, value: SSAValue, k_dim: int) -> Operand:
         raise error_at(op, str(error)) from error
 
 
+def _code(element: Attribute) -> tuple[str, int]:
+    """`.kind`, and the type's code in the instruction descriptor; no kind for operands that pairs don't multiply."""
+    found = element_type_of(element)
+    code = None if found is None else found.tcgen05
+    return code if code is not None and code[0] in ("f16", _BYTE_FLOATS) else ("", 0)
+
+
 def _plain(op: ttng.TCGen5MMAOp) -> Instructions:
     left, right, d = (memdesc_type(value.type) for value in (op.a, op.b, op.d))
     if left.shape[0] not in ROWS or d.shape[0] != max(ROWS) or d.element_type != Float32Type():
         refuse(op, "64 or 128 rows of an f32 accumulator in each CTA")
-    (kind, left_code), (other, right_code) = (_CODES.get(type(x.element_type), ("", 0)) for x in (left, right))
+    (kind, left_code), (other, right_code) = (_code(x.element_type) for x in (left, right))
     if not kind or other != kind or (kind == "f16" and left_code != right_code):
         refuse(op, "operands of f16, bf16 or 8-bit floats")
     a, b = _operands(op)
@@ -168,8 +170,9 @@ def _kind(op: ttng.TCGen5MMAScaledOp, a: Operand | None, b: Operand) -> tuple[st
     """`.kind` of a scaled product, the codes of its types, and the scales that an instruction takes of a row."""
     left, right = (ScaleDotElemType(kind.value.data) for kind in (op.a_type, op.b_type))
     floats = [isinstance(memdesc_type(x.type).element_type, Float8E4M3FNType) for x in (op.a_scale, op.b_scale)]
-    if left in _MX_CODES and right in _MX_CODES and not any(floats):
-        return "mxf8f6f4.block_scale.scale_vec::1X", (_MX_CODES[left], _MX_CODES[right]), 1
+    of_left, of_right = (BY_FORMAT[each.keyword].tcgen05 or ("", 0) for each in (left, right))
+    if of_left[0] == of_right[0] == _BYTE_FLOATS and not any(floats):
+        return "mxf8f6f4.block_scale.scale_vec::1X", (of_left[1], of_right[1]), 1
     if left is not ScaleDotElemType.E2M1 or right is not ScaleDotElemType.E2M1 or floats[0] != floats[1]:
         refuse(op, "scaled operands that are both of 8 bits, with scales of type e8m0, or both of 4 bits")
     if a is None or not a.k_major or not b.k_major:

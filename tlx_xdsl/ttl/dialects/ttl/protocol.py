@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, Region, SSAValue
 
 from tlx_xdsl.dialects.base.faults import FaultAt
-from tlx_xdsl.ttl.dialects.ttl.buffers import CBOp, CreateCBOp, steps
+from tlx_xdsl.ttl.dialects.ttl.buffers import CBOp, steps
 
 _Held = dict[tuple[SSAValue, bool], int]
 """Blocks that a thread holds as the producer (True) or the consumer of a buffer."""
@@ -65,8 +65,3 @@ def verify_kernel(kernel: Operation, threads: Sequence[Operation]) -> None:
                 first = next(each for each in steps(owner) if each.cb is op.cb and each.PRODUCES is op.PRODUCES)
                 message = f"a circular buffer has one {role}, found a second thread that is its {role}"
                 raise FaultAt(op, message, first, f"the first {role} is")
-
-
-def is_internal(cb: SSAValue) -> bool:
-    """Whether the compiler made the buffer, for the compute thread alone."""
-    return isinstance(cb.owner, CreateCBOp) and cb.owner.internal is not None

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntegerType
 from xdsl.ir import Attribute
 
+from tlx_xdsl.dialects.base.element_types import element_type_of
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.rounding import round_to
-from tlx_xdsl.ttl.tiles import DTYPES
+from tlx_xdsl.ttl.tiles import NUMPY
 
 Unary = Callable[[Array], Array]
 
@@ -58,17 +58,10 @@ def dtype_of(type_: Attribute) -> np.dtype[Any]:
 
     Raises ValueError for a type that no data format has.
     """
-    match type_:
-        case Float32Type():
-            return DTYPES["f32"]
-        case BFloat16Type():
-            return DTYPES["bf16"]
-        case Float16Type():
-            return DTYPES["f16"]
-        case IntegerType() if f"i{type_.width.data}" in DTYPES:
-            return DTYPES[f"i{type_.width.data}"]
-        case _:
-            raise ValueError(f"no data format has elements of {type_}")
+    found = element_type_of(type_)
+    if found is None or found.mlir not in NUMPY:
+        raise ValueError(f"no data format has elements of {type_}")
+    return NUMPY[found.mlir]
 
 
 def rounded(values: Array, dtype: np.dtype[Any]) -> Array:

@@ -1,0 +1,1 @@
+"""A package with one pass for tlx_xdsl (docs/plug-ins.md)."""

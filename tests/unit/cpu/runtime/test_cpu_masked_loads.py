@@ -1,0 +1,217 @@
+"""A load without `other` gives 0 for what its mask hides, whatever ran before; so does an atomic operation."""
+
+# covers: target.cpu
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+from tlx_xdsl.cpu.runtime import program
+
+BLOCK = 16
+SENTINEL = 7
+LENGTHS = (0, 1, 3, 5, 16)
+DTYPES = [
+    ml_dtypes.bfloat16, np.float16, np.float32, np.float64, np.int8, np.uint16, np.int32, np.int64, np.bool_,
+    ml_dtypes.float8_e5m2,
+]  # fmt: skip
+
+
+class NoBlocks:
+    """Scratch memory that is new for every run."""
+
+    @property
+    def blocks(self) -> list[Any]:
+        return []
+
+
+@pytest.fixture
+def stale(monkeypatch: pytest.MonkeyPatch):
+    """Every run finds NaN, or -1, wherever it has not written."""
+    new_block = program._new_block
+
+    def written(size: int) -> tuple[int, int, Any]:
+        block = new_block(size)
+        ctypes.memset(block[1], 0xFF, size)
+        return block
+
+    monkeypatch.setattr(program, "_new_block", written)
+    monkeypatch.setattr(program, "_scratch", NoBlocks())
+
+
+@tlx_xdsl.jit
+def spread(x, out):
+    at = tl.arange(0, 16)
+    value = tl.load(x + at)
+    tl.store(out + at, tl.sort(value) + tl.sum(value, 0))
+
+
+@tlx_xdsl.jit
+def direct(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at, mask=at < n))
+
+
+@tlx_xdsl.jit
+def direct_below(x, out, N: tl.constexpr, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at, mask=at < N))
+
+
+def test_what_another_kernel_left_is_not_seen():
+    out = np.full(16, SENTINEL, np.float32)
+    for left in (100, np.nan):
+        spread[(1,)](np.full(16, left, np.float32), np.empty(16, np.float32))
+        direct[(1,)](np.float32([1, 2, 3]), out, 3, B=16)
+        assert out.tolist() == [1, 2, 3] + [0] * 13
+
+
+@pytest.mark.usefixtures("stale")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_elements_of_every_type(dtype: Any):
+    x = np.arange(1, BLOCK + 1).astype(dtype)
+    for n in LENGTHS:
+        for launch in (
+            lambda out, n=n: direct[(1,)](x[:n], out, n, B=BLOCK),
+            lambda out, n=n: direct_below[(1,)](x[:n], out, N=n, B=BLOCK),
+        ):
+            memory = np.full(BLOCK + 8, SENTINEL).astype(dtype)
+            launch(memory[4:-4])
+            right = memory.copy()
+            right[4:-4] = np.where(np.arange(BLOCK) < n, x, np.zeros_like(x))
+            assert memory.tobytes() == right.tobytes(), n
+
+
+@tlx_xdsl.jit
+def scalar(x, out, n, B: tl.constexpr):
+    tl.store(out + tl.arange(0, B), tl.load(x, mask=n > 8))
+
+
+@tlx_xdsl.jit
+def summed(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.sum(tl.load(x + at, mask=at < n), 0) + at * 0)
+
+
+@tlx_xdsl.jit
+def highest(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.max(tl.load(x + at, mask=at < n), 0) + at * 0)
+
+
+@tlx_xdsl.jit
+def sorted_(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.sort(tl.load(x + at, mask=at < n)))
+
+
+@tlx_xdsl.jit
+def in_the_middle(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at, mask=(at >= 2) & (at < n)))
+
+
+@tlx_xdsl.jit
+def gathered(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at * at % B, mask=at < n))
+
+
+@tlx_xdsl.jit
+def under_any_mask(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at, mask=(at * at % 7 > 2) & (at < n)))
+
+
+@tlx_xdsl.jit
+def under_a_condition(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at, mask=(at < n) & (n > 4)))
+
+
+@tlx_xdsl.jit
+def fused(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    value = tl.load(x + at, mask=at < n)
+    tl.store(out + at, tl.where(at % 2 == 0, value, value * 2 + 1))
+
+
+@tlx_xdsl.jit
+def transposed(x, out, n, B: tl.constexpr):
+    rows, columns = tl.arange(0, B // 4)[:, None], tl.arange(0, 4)[None, :]
+    tile = tl.load(x + rows * 4 + columns, mask=(rows * 4 < n) & (columns < 3))
+    tl.store(out + tl.arange(0, B), tl.reshape(tl.trans(tile), (B,)))
+
+
+@tlx_xdsl.jit
+def in_a_loop(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, 4)
+    total = tl.zeros((4,), tl.float32)
+    for first in range(0, n, 4):
+        total += tl.load(x + first + at, mask=first + at < n, other=None)
+    tl.store(out + at, total)
+
+
+@tlx_xdsl.jit
+def multiplied(x, out, n, B: tl.constexpr):
+    rows, columns = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    left = tl.load(x + rows * 0 + columns, mask=columns < n)
+    right = tl.load(x + rows + columns * 0, mask=rows < n)
+    tl.store(out + tl.arange(0, B), tl.sum(tl.dot(left, right), 0) / B)
+
+
+@tlx_xdsl.jit
+def of_a_block_pointer(x, out, n, B: tl.constexpr):
+    block = tl.make_block_ptr(x, (n,), (1,), (0,), (B,), (0,))
+    tl.store(out + tl.arange(0, B), tl.load(block, boundary_check=(0,)))
+
+
+@tlx_xdsl.jit
+def old_values(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.atomic_add(x + at, 1.0, mask=at < n))
+
+
+def masked(x: Any, n: int) -> Any:
+    return np.where(np.arange(BLOCK) < n, x, 0)
+
+
+AT = np.arange(BLOCK)
+ORACLES: dict[Any, Any] = {
+    scalar: lambda x, n: np.full(BLOCK, x[0] if n > 8 else 0),
+    summed: lambda x, n: np.full(BLOCK, x[:n].sum()),
+    highest: lambda x, n: np.full(BLOCK, masked(x, n).max()),
+    sorted_: lambda x, n: np.sort(masked(x, n)),
+    in_the_middle: lambda x, n: np.where(AT >= 2, masked(x, n), 0),
+    gathered: lambda x, n: masked(x[AT * AT % BLOCK], n),
+    under_any_mask: lambda x, n: np.where(AT * AT % 7 > 2, masked(x, n), 0),
+    under_a_condition: lambda x, n: masked(x, n) * (n > 4),
+    fused: lambda x, n: np.where(AT % 2 == 0, masked(x, n), masked(x, n) * 2 + 1),
+    transposed: lambda x, n: np.where((AT[:, None] // 4 * 4 < n) & (AT[:, None] % 4 < 3), x[:, None], 0)
+    .reshape(4, 4).T.ravel(),
+    in_a_loop: lambda x, n: np.append(masked(x, n).reshape(4, 4).sum(0), [SENTINEL] * 12),
+    multiplied: lambda x, n: np.full(BLOCK, (masked(x, n) ** 2).sum()),
+    of_a_block_pointer: masked,
+    old_values: masked,
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("stale")
+@pytest.mark.parametrize("kernel", ORACLES)
+def test_every_kind_of_load(kernel: Any):
+    for n in LENGTHS:
+        x = -np.arange(1, BLOCK + 1, dtype=np.float32)
+        memory = np.full(BLOCK + 8, SENTINEL, np.float32)
+        kernel[(1,)](x.copy(), memory[4:-4], n, B=BLOCK)
+        right = np.full(BLOCK + 8, SENTINEL, np.float32)
+        right[4:-4] = ORACLES[kernel](x, n)
+        np.testing.assert_array_equal(memory, right, str(n))

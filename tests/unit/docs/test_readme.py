@@ -1,0 +1,68 @@
+"""The README is right: its kernel compiles, its files exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tlx_xdsl.tools.tlx import main
+
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text()
+
+
+def readme_kernel() -> str:
+    return re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
+
+
+@pytest.mark.parametrize("emit", ["ttir,ttgir", pytest.param("ptx,cubin,json", marks=pytest.mark.backend)])
+def test_the_kernel_compiles(tmp_path, emit, capsys):
+    path = tmp_path / "tile_copy.py"
+    path.write_text(readme_kernel())
+    output = tmp_path / "build"
+    assert main(["compile", f"{path}:tile_copy", "--target", "sm_90a", "-o", str(output), "--emit", emit]) == 0
+    assert {file.name for file in output.iterdir()} == {f"tile_copy.{stage}" for stage in emit.split(",")}
+    if "ptx" in emit:
+        report = capsys.readouterr().out
+        for line in re.findall(r"^    (TMA loads|TMA stores|mbarrier waits) +(\d+)$", README, re.MULTILINE):
+            assert re.search(rf"{line[0]} +{line[1]}$", report, re.MULTILINE)
+
+
+def test_the_mistake_is_reported_as_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("tile_copy.py").write_text(readme_kernel().replace("[row, 0], loaded[0])", "[rov, 0], loaded[0])"))
+    assert main(["compile", "tile_copy.py:tile_copy"]) == 1
+    assert f"$ tlx compile tile_copy.py:tile_copy\n{capsys.readouterr().err}```" in README
+
+
+def test_the_links_lead_somewhere():
+    prose = re.sub(r"`[^`]*`", "", README)
+    for target in re.findall(r"\]\(([^)#]+)\)", prose):
+        assert target.startswith("https://") or (ROOT / target).exists(), target
+
+
+def test_the_links_lead_to_every_page():
+    linked = set(re.findall(r"\]\(docs/([\w-]+\.md)\)", README))
+    assert linked == {page.name for page in (ROOT / "docs").glob("*.md")}
+
+
+def test_the_named_files_and_targets_exist():
+    for name in re.findall(r"`(tlx_xdsl/[\w/]+\.py)`", README):
+        assert (ROOT / name).exists(), name
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"make ([\w-]+)", README):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+def test_the_pages_name_files_that_exist(page: str):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = set(re.findall(r"(?<![\w/.-])((?:tests/\w+|tlx_xdsl|benchmarks|release)/[\w./]*\w)", text))
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+
+
+def test_the_commands_of_contributors_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    for page in ("CONTRIBUTING.md", "docs/testing.md"):
+        for target in re.findall(r"^make ([\w-]+)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), (page, target)

@@ -1,0 +1,23 @@
+"""The names by which the CPU plugs into the compiler."""
+
+from tlx_xdsl.wings import Wing
+
+WING = Wing(
+    passes={
+        "linalg-bufferize": "tlx_xdsl.cpu.bufferize.bufferize",
+        "linalg-carry-structure": "tlx_xdsl.cpu.linalg.carry_structure",
+        "linalg-expand-descriptors": "tlx_xdsl.cpu.linalg.expand_descriptors",
+        "linalg-fuse-elementwise": "tlx_xdsl.cpu.bufferize.fuse_elementwise",
+        "linalg-lower-accesses": "tlx_xdsl.cpu.linalg.lower_accesses",
+        "linalg-lower-functions": "tlx_xdsl.cpu.linalg.lower_functions",
+        "linalg-lower-tensors": "tlx_xdsl.cpu.linalg.lower_tensors",
+        "linalg-scalarize-carried": "tlx_xdsl.cpu.linalg.scalarize_carried",
+        "linalg-separate-uses": "tlx_xdsl.cpu.linalg.separate_uses",
+        "linalg-split-pointers": "tlx_xdsl.cpu.linalg.split_pointers",
+        "memref-plan-arena": "tlx_xdsl.cpu.bufferize.plan_arena",
+        "triton-to-linalg": "tlx_xdsl.cpu.linalg.triton_to_linalg",
+    },
+    targets={"cpu": "tlx_xdsl.cpu.tools.compile_cpu", "linalg": "tlx_xdsl.cpu.tools.compile_linalg"},
+    launchers={"cpu": "tlx_xdsl.cpu.runtime.launch:CpuLauncher"},
+    findings=("tlx_xdsl.cpu.tools.doctor:findings",),
+)

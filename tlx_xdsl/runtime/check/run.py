@@ -1,0 +1,224 @@
+"""Run a kernel at small sizes and in all orders that make a difference, and report what is wrong in any of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
+
+from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.frontend.python.signature import Signature
+from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.grid import Grid, grid_of
+from tlx_xdsl.runtime.check.explore import Limits, explore
+from tlx_xdsl.runtime.check.proof import with_proofs
+from tlx_xdsl.runtime.check.report import Finding, Report
+from tlx_xdsl.runtime.check.sizes import Launchable, Scope, Sizes, combinations, small_values, values_of
+from tlx_xdsl.runtime.check.subject import Subject
+from tlx_xdsl.runtime.driver.arguments import split_options
+from tlx_xdsl.runtime.driver.host_values import flattened, is_constant, is_descriptor, signature_of
+from tlx_xdsl.runtime.simulate.interpret import (
+    Change,
+    Interpretation,
+    defaults_of,
+    interpret_source,
+    module_of,
+    source_of_kernel,
+)
+from tlx_xdsl.runtime.simulate.options import FRONTEND, ORDERS, SECONDS, SMALL, STAGES, Options, known_options
+from tlx_xdsl.runtime.simulate.wrapping import facts_of, ragged_remark, wrap_remark
+
+_OPTIONS = {field.name for field in fields(Options)}.difference(ORDERS)
+
+
+def check(
+    kernel: Any,
+    grid: Grid,
+    /,
+    *args: Any,
+    seconds: float = SECONDS,
+    stages: Sequence[str] = STAGES,
+    launches: int | None = None,
+    sizes: Mapping[str, int | Iterable[int] | str] | None = None,
+    arguments: Callable[..., Any] | None = None,
+    sweep: bool = True,
+    prove: bool = False,
+    options: Mapping[str, Any] | None = None,
+    **named: Any,
+) -> Report:
+    """Run a kernel on arguments as `interpret` does, in all orders that make a difference, and report what is wrong.
+
+    It takes at most `seconds`, and one run at each stage; the report says whether orders are left out.
+
+    Faults, races and deadlocks count, and warnings of what is left unfinished. Programs' accesses to global memory are
+    compared, unless `global_order=False` says not to. Arrays are as before afterwards. `named` may have options of
+    `interpret`, too, but those that say an order.
+
+    The kernel is launched `launches` times, on arrays as the launch before has left them: what only a later one does
+    wrong is a finding, too. By default a kernel with atomic operations or `while` is launched twice, and that is a
+    remark, since the host may set back what the kernel does not.
+
+    `sizes` has the values of named numbers: all their combinations are run, or with `sweep=False` that of the first
+    ones. `arguments` makes the arguments for each: a tuple, or a dictionary by name. A parameter with the name of a
+    size has its value, and so has `grid`'s dictionary. `"small"` are the numbers at which rings of buffers go wrong.
+
+        assert tlx_xdsl.check(kernel, grid, *arguments)
+        assert tlx_xdsl.check(kernel, 1, sizes={"T": "small"}, arguments=lambda T: (np.ones(T * 64), T))
+
+    With `prove` the report has a proof for all trip counts, too, or why there is none (`Report.proofs`).
+
+    Raises CompilationError for a kernel that does not compile; TypeError and ValueError for arguments that do not fit.
+    """
+    subject = subject_of(kernel, grid, args, named, sizes or {}, arguments, sweep=sweep, options=options)
+    return checked(subject, Limits(seconds, stages, launches), prove=prove)
+
+
+def checked(subject: Subject, limits: Limits, *, prove: bool) -> Report:
+    """Check a kernel at some sizes, with a proof where that is asked for. Raises as `check` does."""
+    scopes = subject.scopes()
+    report = explore(scopes, subject.settings, limits)
+    if limits.seconds > 0 and report and not subject.sizes[0]:
+        report = replace(report, remarks=(*report.remarks, *subject.others()))
+    return with_proofs(report, scopes, subject.settings, limits, subject.module, subject.scope) if prove else report
+
+
+def subject_of(
+    kernel: Any,
+    grid: Grid,
+    args: Sequence[Any],
+    named: Mapping[str, Any],
+    sizes: Mapping[str, int | Iterable[int] | str],
+    arguments: Callable[..., Any] | None,
+    *,
+    sweep: bool,
+    options: Mapping[str, Any] | None,
+) -> Subject:
+    """What is launched, from the arguments of `check`; raises as that does."""
+    source = source_of_kernel(kernel)
+    given, chosen = split_options(source, named, _OPTIONS)
+    settings = Options(**chosen, **known_options(options))
+
+    def bound(at: Sizes) -> dict[str, Any]:
+        return _bound(source, args, given, arguments, at)
+
+    def launchable(at: Sizes, change: Change | None) -> Launchable:
+        values = bound(at)
+        over = _grid_at(grid, at)
+
+        def run(order: Mapping[str, Any]) -> Interpretation:
+            return interpret_source(source, over, values, replace(settings, **order), change=change)
+
+        return Launchable(run, arrays_of(values))
+
+    numbers = {name: values_of(name, each) for name, each in sizes.items() if each != SMALL}
+    if len(numbers) < len(sizes):
+        once = {name: max(numbers.get(name, (1,))) for name in sizes}
+        small = small_values(module_of(source, bound(once), settings)[0])
+        numbers = {name: numbers.get(name, small) for name in sizes}
+    return Subject(
+        combinations(numbers, sweep=sweep),
+        settings,
+        launchable,
+        lambda at: any_values(source, bound(at), settings),
+        lambda: other_sizes(source, grid, bound({}), settings),
+    )
+
+
+def other_sizes(source: KernelSource, grid: Grid, arguments: Mapping[str, Any], options: Options) -> Iterator[Finding]:
+    """What goes wrong at larger sizes, and at those that no block divides."""
+    module, values = module_of(source, arguments, options)
+    sizes = grid_of(grid, {**defaults_of(source), **arguments})
+
+    def run(over: tuple[int, int, int], given: Mapping[str, Any]) -> None:
+        interpret_source(source, grid if callable(grid) else over, given, options)
+
+    found = [
+        ("overflow", wrap_remark(module, facts_of(sizes, dict(values)))),
+        ("bounds", ragged_remark(source, sizes, arguments, run)),
+    ]
+    for rule, diagnostic in found:
+        if diagnostic is not None:
+            yield Finding(diagnostic, rule, {"stage": FRONTEND})
+
+
+def any_values(source: KernelSource, arguments: Mapping[str, Any], options: Options) -> ModuleOp:
+    """The kernel for arguments of these types, whatever their values: neither 1 nor multiples of 16 are special.
+
+    Raises CompilationError for a kernel that does not compile.
+    """
+    types = {
+        parameter.name: signature_of(parameter.name, arguments[parameter.name])
+        for parameter in source.parameters
+        if parameter.name in arguments and not (parameter.is_constexpr or is_constant(arguments[parameter.name]))
+    }
+    return module_of(source, arguments, options, types)[0]
+
+
+def _bound(
+    source: KernelSource,
+    args: Sequence[Any],
+    named: Mapping[str, Any],
+    arguments: Callable[..., Any] | None,
+    sizes: Sizes,
+) -> dict[str, Any]:
+    """The arguments by name, at these sizes. Raises TypeError for those that do not fit."""
+    made: Any = () if arguments is None else _made(arguments, sizes)
+    named = {**named, **(cast(Mapping[str, Any], made) if isinstance(made, Mapping) else {})}
+    values = [*args, *(cast(Sequence[Any], made) if isinstance(made, tuple | list) else ())]
+    parameters = source.signature.parameters
+    try:
+        found = source.signature.bind_partial(*values, **named).arguments
+        rest = {name: size for name, size in sizes.items() if name in parameters and name not in found}
+        return dict(source.signature.bind(*values, **named, **rest).arguments)
+    except TypeError as error:
+        raise InputTypeError(f"{source.name}: {error}, its parameters are {', '.join(parameters)}") from error
+
+
+def _made(arguments: Callable[..., Any], sizes: Sizes) -> Any:
+    try:
+        inspect.signature(arguments).bind(**sizes)
+    except TypeError as error:
+        raise InputTypeError(
+            f"arguments: {error}; it is called with the sizes {', '.join(sizes) or '(none)'}"
+        ) from error
+    made = arguments(**sizes)
+    if not isinstance(made, tuple | list | Mapping):
+        raise InputTypeError(f"arguments must give a tuple or a dictionary, found {type(made).__name__}")
+    return cast(Any, made)
+
+
+def _grid_at(grid: Grid, sizes: Sizes) -> Grid:
+    """The grid at these sizes: a function of it may ask for them, as for arguments."""
+    if not sizes or not callable(grid):
+        return grid
+    return lambda known: grid({**sizes, **known})
+
+
+def check_launch(
+    source: KernelSource,
+    grid: Grid,
+    arguments: Mapping[str, Any],
+    settings: Options,
+    limits: Limits,
+    types: Mapping[str, Signature] | None = None,
+) -> Report:
+    """Check one launch, on arguments by name; `types` are as for `interpret_source`. Raises as `check` does."""
+
+    def run(order: Mapping[str, Any]) -> Interpretation:
+        return interpret_source(source, grid, arguments, replace(settings, **order), types)
+
+    reached = {f"reachable[{at}]": each for at, each in enumerate(settings.reachable)}
+    arrays = arrays_of({**arguments, **reached})
+    return explore([Scope({}, lambda: Launchable(run, arrays))], settings, limits)
+
+
+def arrays_of(arguments: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """The arrays among the arguments, also those of descriptors and in tuples; other libraries' tensors as arrays."""
+    values = [item for name, value in arguments.items() if not is_constant(value) for item in flattened(name, value)]
+    found = {name: value.base if is_descriptor(value) else value for name, value in values}
+    return {name: each for name, each in found.items() if isinstance(each, np.ndarray)}

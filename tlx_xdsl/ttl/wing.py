@@ -1,0 +1,53 @@
+"""The names by which TTL plugs into the compiler."""
+
+from tlx_xdsl.wings import Wing
+
+WING = Wing(
+    dialects={
+        "emitc": "tlx_xdsl.ttl.dialects.emitc:EMITC",
+        "ttcore": "tlx_xdsl.ttl.dialects.ttcore:TTCORE",
+        "ttkernel": "tlx_xdsl.ttl.dialects.ttkernel:TTKERNEL",
+        "ttl": "tlx_xdsl.ttl.dialects.ttl:TTL",
+    },
+    passes={
+        "affine-data-copy-generate": "tlx_xdsl.ttl.transforms.affine.affine_data_copy_generate",
+        "affine-loop-fusion": "tlx_xdsl.ttl.transforms.affine.affine_loop_fusion",
+        "convert-ttkernel-to-emitc": "tlx_xdsl.ttl.transforms.convert_ttkernel_to_emitc",
+        "ttl-affine-dependence-analysis": "tlx_xdsl.ttl.transforms.affine.affine_dependence_analysis",
+        "ttl-allocate-circular-buffers": "tlx_xdsl.ttl.transforms.allocate_circular_buffers",
+        "ttl-assign-dst-registers": "tlx_xdsl.ttl.transforms.assign_dst_registers",
+        "ttl-bufferize": "tlx_xdsl.ttl.transforms.bufferize",
+        "ttl-canonicalize": "tlx_xdsl.ttl.transforms.canonicalize",
+        "ttl-expand-threads": "tlx_xdsl.ttl.transforms.expand_threads",
+        "ttl-infer-dst-requirements": "tlx_xdsl.ttl.transforms.infer_dst_requirements",
+        "ttl-infer-pipe-semaphores": "tlx_xdsl.ttl.transforms.infer_pipe_semaphores",
+        "ttl-insert-synchronization": "tlx_xdsl.ttl.transforms.insert_synchronization",
+        "ttl-lower-affine": "tlx_xdsl.ttl.transforms.affine.lower_affine",
+        "ttl-lower-compute": "tlx_xdsl.ttl.transforms.lower_compute",
+        "ttl-lower-data-movement": "tlx_xdsl.ttl.transforms.lower_data_movement",
+        "ttl-lower-synchronization": "tlx_xdsl.ttl.transforms.lower_synchronization",
+        "ttl-schedule-pipeline": "tlx_xdsl.ttl.transforms.schedule_pipeline",
+        "ttl-verify-layouts": "tlx_xdsl.ttl.transforms.verify_layouts",
+    },
+    former_passes={
+        "AffineDataCopyGeneration": "affine-data-copy-generate",
+        "AffineDependenceAnalysis": "ttl-affine-dependence-analysis",
+        "AffineLoopFusion": "affine-loop-fusion",
+        "ConvertTTKernelToEmitC": "convert-ttkernel-to-emitc",
+        "TTLAllocateCircularBuffers": "ttl-allocate-circular-buffers",
+        "TTLAssignDSTRegisters": "ttl-assign-dst-registers",
+        "TTLBufferizePass": "ttl-bufferize",
+        "TTLCanonicalizePass": "ttl-canonicalize",
+        "TTLExpandThreads": "ttl-expand-threads",
+        "TTLInferDSTRequirements": "ttl-infer-dst-requirements",
+        "TTLInferPipeSemaphores": "ttl-infer-pipe-semaphores",
+        "TTLInsertSynchronization": "ttl-insert-synchronization",
+        "TTLLowerCompute": "ttl-lower-compute",
+        "TTLLowerDataMovement": "ttl-lower-data-movement",
+        "TTLLowerSynchronization": "ttl-lower-synchronization",
+        "TTLSchedulePipeline": "ttl-schedule-pipeline",
+        "TTLVerifyLayoutsPass": "ttl-verify-layouts",
+    },
+    commands={"ttl": ("tlx_xdsl.ttl.tools.command", "compile, run or check a kernel for Tenstorrent's cores")},
+    findings=("tlx_xdsl.ttl.tools.doctor:findings",),
+)
