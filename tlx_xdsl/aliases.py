@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import ModuleType
+    from types import CodeType, ModuleType
 
 ALIASES = {
     "analysis.program_address": "addresses",
@@ -89,6 +89,13 @@ class _Finder:
         """Give the module, which has run, its own specification back, in whose place the import has put another."""
         assert module.__spec__ is not None
         module.__spec__ = self._specs.pop(module.__spec__.name)
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return what `python -m` runs."""
+        spec = find_spec(str(name_today(fullname)))
+        assert spec is not None
+        loader: Any = spec.loader
+        return loader.get_code(spec.name)
 
 
 def install() -> None:

@@ -27,7 +27,7 @@ from tlx_xdsl.runtime.jit import jit as our_jit
 from tlx_xdsl.runtime.jit.autotune import Config
 from tlx_xdsl.runtime.jit.triton_compile import compile_source
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
-from tlx_xdsl.runtime.simulate.ptx_stage import PTX
+from tlx_xdsl.runtime.simulate.options import PTX
 
 
 def _is_cuda_backend(self: GPUTarget) -> bool:

@@ -16,8 +16,7 @@ from tlx_xdsl.runtime.driver.compilation import compile_text, frontend_module
 from tlx_xdsl.runtime.driver.reproducible import copied
 from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.runtime.simulate.interpret import interpret_source, module_of
-from tlx_xdsl.runtime.simulate.options import Options
-from tlx_xdsl.runtime.simulate.ptx_stage import PTX
+from tlx_xdsl.runtime.simulate.options import PTX, Options
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.text.verify import verify_module

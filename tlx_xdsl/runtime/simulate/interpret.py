@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import prod
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, i32, i64
@@ -37,16 +37,14 @@ from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch, takes_turns, talks
 from tlx_xdsl.numerics.host_arrays import reach
-from tlx_xdsl.ptx.launch import PtxRun
 from tlx_xdsl.runtime.driver.arguments import bound, defaults_of, split_options, typed
 from tlx_xdsl.runtime.driver.compilation import frontend_module, installed_profile, passes_for
 from tlx_xdsl.runtime.driver.host_values import flattened, is_descriptor, on_host
 from tlx_xdsl.runtime.driver.reproducible import reproducible
 from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.runtime.simulate.launchable import as_warning, refusals
-from tlx_xdsl.runtime.simulate.options import ALIASED, FRONTEND, TTGIR, Options, known_options
+from tlx_xdsl.runtime.simulate.options import ALIASED, FRONTEND, PTX, TTGIR, Options, known_options
 from tlx_xdsl.runtime.simulate.plans import planned
-from tlx_xdsl.runtime.simulate.ptx_stage import PTX, run_ptx_stage
 from tlx_xdsl.runtime.simulate.wrapping import facts_of, with_wrap
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again, source_location
@@ -58,6 +56,9 @@ from tlx_xdsl.transforms.placed import with_placed
 from tlx_xdsl.transforms.registry import current_name
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
+
+if TYPE_CHECKING:
+    from tlx_xdsl.ptx.launch import PtxRun
 
 Change: TypeAlias = Callable[[ModuleOp], None]
 """Changes a module in place."""
@@ -173,6 +174,9 @@ def _run_final(
     types: Mapping[str, Signature] | None,
 ) -> Interpretation:
     """Run the PTX that stock Triton makes of a kernel."""
+    # The PTX machine takes a tenth of a second, and other stages do without.
+    from tlx_xdsl.runtime.simulate.ptx_stage import run_ptx_stage
+
     with collected_diagnostics() as warnings:
         sizes = grid_of(grid, {**defaults_of(source), **arguments})
         done = run_ptx_stage(source, sizes, arguments, options, types)

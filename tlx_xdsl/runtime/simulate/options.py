@@ -14,8 +14,9 @@ from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.orders.reduction import Orders
 
-FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
-"""The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run."""
+FRONTEND, ALIASED, TTGIR, PTX = "frontend", "aliased", "ttgir", "ptx"
+"""The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run; stock
+Triton has made PTX."""
 
 UNWRITTEN = ("error", "warn")
 """Values of the option `unwritten`: what a read of uninitialized memory is."""
@@ -49,27 +50,27 @@ class Options:
 
     num_warps: int = 4
     """Warps of the kernel outside of warp-specialised tasks."""
+
     num_ctas: int = 1
     """CTAs that share one tile."""
+
     cluster: Sequence[int] = (1, 1, 1)
     """Thread blocks of a cluster along x, y and z; where a module says it, that counts unless this does."""
-    target: str = "sm_90a"
 
+<<<<<<< HEAD
     passes: Sequence[str] = ()
     """Passes of other packages, as `after:NAME=PASS`; at the stage `frontend` none runs."""
 
     enable_fp_fusion: bool | None = None
     """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
     a product is rounded before it is added to."""
+=======
+    target: str = "sm_90a"
+>>>>>>> h43-launch
 
     stage: str = field(default=FRONTEND, metadata={"help": "frontend (default), aliased, ttgir, a pass, or ptx"})
     """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, a wing's stage, such as
     `linalg`, or `ptx`: the final PTX of stock Triton."""
-
-    profile: bool = field(
-        default=False, metadata={"help": "with --stage ptx: what lines take: instructions, memory, waits"}
-    )
-    """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
 
     schedule: str = field(default=POLICIES[0], metadata={"help": "who goes on when several can", "choices": POLICIES})
     """`round-robin`, `random` or `adversarial`."""
@@ -77,28 +78,11 @@ class Options:
     seed: int = field(default=0, metadata={"help": "of the schedule and of random numbers (0)"})
     """Of the schedule."""
 
-    order: Orders | None = field(
-        default=None,
-        metadata={
-            "help": "who goes on where that makes a difference, as tlx check reports it",
-            "metavar": "STEP:WHO,...",
-        },
-    )
-    """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
-    by side then, in this process alone, and what makes no difference is done as the schedule has it."""
-
     unwritten: str = field(
         default=UNWRITTEN[0], metadata={"help": "reads of uninitialized memory (error)", "choices": UNWRITTEN}
     )
     """The result of a read of uninitialized memory: an `error`, or `warn`: a warning, and NaN. In global memory that is
     what an array of `tlx_xdsl.uninitialized` has until something writes it."""
-
-    unlaunchable: str = field(
-        default=UNLAUNCHABLE[0],
-        metadata={"help": "what the target would refuse to launch (warn)", "choices": UNLAUNCHABLE},
-    )
-    """The result of a launch that the target would refuse, for its shared memory, registers, warps or sizes: `warn`, a
-    warning with the compiler's reason, or an `error` before the run."""
 
     tensor_core_order: str = field(
         default=TENSOR_CORE_ORDERS[0],
@@ -114,44 +98,8 @@ class Options:
     tcgen05.ld, tcgen05.st, and what another task issues, is ordered by barriers only.
     """
 
-    global_order: bool | None = field(
-        default=None,
-        metadata={
-            "help": "check programs' accesses to global memory against each other "
-            "(where there are atomics or while loops)"
-        },
-    )
-    """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
-    a race. The run then takes place in this process alone. By default they are where programs may wait for each other,
-    in a kernel with atomic operations or `while`, unless `jobs` asks for several processes."""
-
-    descending: bool = field(
-        default=False, metadata={"help": "start programs with the last one: no order of programs is promised"}
-    )
-    """Whether programs with higher numbers start earlier. No order is promised, but those that do not fit on the GPU
-    side by side mostly start in rising order."""
-
-    overlapping: bool = field(
-        default=False, metadata={"help": "run programs side by side, by turns at atomic operations"}
-    )
-    """Whether programs run side by side, as many as are resident, and take turns at their atomic operations. Else one
-    runs until it waits for another."""
-
-    copy_fences: bool | None = None
-    """Whether what `cp.async` writes needs a proxy fence before TMA or a tensor core reads it, as PTX has it. `check`
-    asks for it; runs do not, since Triton 3.6 to 3.8 put none into their own kernels."""
-
-    reachable: Sequence[Any] = ()
-    """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
-    process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
-
     jobs: int | None = field(default=None, metadata={"help": "processes (all cores, where that is worth it)"})
     """Processes; by default all cores for a grid that is worth it."""
-
-    trace: str | Path | None = field(
-        default=None, metadata={"help": "write a trace for chrome://tracing or ui.perfetto.dev", "metavar": "FILE.json"}
-    )
-    """File for a trace of the run, in Chrome's format; the run then takes place in this process alone."""
 
     max_turns: int = field(default=MAX_TURNS, metadata={"help": f"turns that a cluster may take ({MAX_TURNS})"})
     """Turns of a cluster after which it counts as one that never ends."""
@@ -163,6 +111,68 @@ class Options:
         default=MAX_SECONDS, metadata={"help": f"the same, in seconds of a processor ({MAX_SECONDS:g})"}
     )
     """Seconds of a processor after which a cluster that is in a loop counts as one that never ends."""
+
+    trace: str | Path | None = field(
+        default=None, metadata={"help": "write a trace for chrome://tracing or ui.perfetto.dev", "metavar": "FILE.json"}
+    )
+    """File for a trace of the run, in Chrome's format; the run then takes place in this process alone."""
+
+    reachable: Sequence[Any] = ()
+    """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
+    process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
+
+    descending: bool = field(
+        default=False, metadata={"help": "start programs with the last one: no order of programs is promised"}
+    )
+    """Whether programs with higher numbers start earlier. No order is promised, but those that do not fit on the GPU
+    side by side mostly start in rising order."""
+
+    global_order: bool | None = field(
+        default=None,
+        metadata={
+            "help": "check programs' accesses to global memory against each other "
+            "(where there are atomics or while loops)"
+        },
+    )
+    """Whether accesses of programs to global memory are checked against each other: what no atomic operation orders is
+    a race. The run then takes place in this process alone. By default they are where programs may wait for each other,
+    in a kernel with atomic operations or `while`, unless `jobs` asks for several processes."""
+
+    copy_fences: bool | None = None
+    """Whether what `cp.async` writes needs a proxy fence before TMA or a tensor core reads it, as PTX has it. `check`
+    asks for it; runs do not, since Triton 3.6 to 3.8 put none into their own kernels."""
+
+    overlapping: bool = field(
+        default=False, metadata={"help": "run programs side by side, by turns at atomic operations"}
+    )
+    """Whether programs run side by side, as many as are resident, and take turns at their atomic operations. Else one
+    runs until it waits for another."""
+
+    unlaunchable: str = field(
+        default=UNLAUNCHABLE[0],
+        metadata={"help": "what the target would refuse to launch (warn)", "choices": UNLAUNCHABLE},
+    )
+    """The result of a launch that the target would refuse, for its shared memory, registers, warps or sizes: `warn`, a
+    warning with the compiler's reason, or an `error` before the run."""
+
+    enable_fp_fusion: bool | None = None
+    """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
+    a product is rounded before it is added to."""
+
+    profile: bool = field(
+        default=False, metadata={"help": "with --stage ptx: what lines take: instructions, memory, waits"}
+    )
+    """At the stage `ptx`: count what lines take of memory, TMA and the tensor cores (`Interpretation.ptx.traffic`)."""
+
+    order: Orders | None = field(
+        default=None,
+        metadata={
+            "help": "who goes on where that makes a difference, as tlx check reports it",
+            "metavar": "STEP:WHO,...",
+        },
+    )
+    """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
+    by side then, in this process alone, and what makes no difference is done as the schedule has it."""
 
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:
@@ -197,26 +207,30 @@ def run_options(
     num_ctas: int = 1,
     cluster: Sequence[int] = (1, 1, 1),
     target: str = "sm_90a",
+<<<<<<< HEAD
     passes: Sequence[str] = (),
     enable_fp_fusion: bool | None = None,
+=======
+>>>>>>> h43-launch
     stage: str = FRONTEND,
-    profile: bool = False,
     schedule: str = POLICIES[0],
     seed: int = 0,
-    order: Orders | None = None,
     unwritten: str = UNWRITTEN[0],
-    unlaunchable: str = UNLAUNCHABLE[0],
     tensor_core_order: str = TENSOR_CORE_ORDERS[0],
-    global_order: bool | None = None,
-    descending: bool = False,
-    overlapping: bool = False,
-    copy_fences: bool | None = None,
-    reachable: Sequence[Any] = (),
     jobs: int | None = None,
-    trace: str | Path | None = None,
     max_turns: int = MAX_TURNS,
     max_operations: int = MAX_OPERATIONS,
     max_seconds: float = MAX_SECONDS,
+    trace: str | Path | None = None,
+    reachable: Sequence[Any] = (),
+    descending: bool = False,
+    global_order: bool | None = None,
+    copy_fences: bool | None = None,
+    overlapping: bool = False,
+    unlaunchable: str = UNLAUNCHABLE[0],
+    enable_fp_fusion: bool | None = None,
+    profile: bool = False,
+    order: Orders | None = None,
     **named: Any,
 ) -> None:
     """The arguments of `Kernel.interpret` after the grid: those of the kernel, and `Options`."""
@@ -236,21 +250,26 @@ def check_options(
     num_ctas: int = 1,
     cluster: Sequence[int] = (1, 1, 1),
     target: str = "sm_90a",
+<<<<<<< HEAD
     passes: Sequence[str] = (),
     enable_fp_fusion: bool | None = None,
     profile: bool = False,
+=======
+>>>>>>> h43-launch
     unwritten: str = UNWRITTEN[0],
-    unlaunchable: str = UNLAUNCHABLE[0],
     tensor_core_order: str = TENSOR_CORE_ORDERS[0],
-    global_order: bool | None = None,
-    descending: bool = False,
-    overlapping: bool = False,
-    copy_fences: bool | None = None,
-    reachable: Sequence[Any] = (),
     jobs: int | None = None,
     max_turns: int = MAX_TURNS,
     max_operations: int = MAX_OPERATIONS,
     max_seconds: float = MAX_SECONDS,
+    reachable: Sequence[Any] = (),
+    descending: bool = False,
+    global_order: bool | None = None,
+    copy_fences: bool | None = None,
+    overlapping: bool = False,
+    unlaunchable: str = UNLAUNCHABLE[0],
+    enable_fp_fusion: bool | None = None,
+    profile: bool = False,
     **named: Any,
 ) -> None:
     """The arguments of `Kernel.check` after the grid: those of the kernel, of `check`, and `Options` but `ORDERS`."""

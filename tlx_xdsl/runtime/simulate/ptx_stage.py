@@ -21,9 +21,6 @@ from tlx_xdsl.runtime.launch.parameters import read_tensor_map_format
 from tlx_xdsl.runtime.simulate.options import Options
 from tlx_xdsl.targets import Feature, target_named
 
-PTX = "ptx"
-"""The stage of final PTX."""
-
 
 def compiled(source: KernelSource, specialization: Specialization) -> BackendResult:
     """The PTX of a kernel, with what a launch must know of it.

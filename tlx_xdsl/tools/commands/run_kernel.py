@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,18 @@ from numpy.typing import NDArray
 from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
 from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.interpreter.plan import kernel_of
-from tlx_xdsl.numerics.difference import tolerance_of, wide
+from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.driver.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.simulate.interpret import Interpretation, argument_types, interpret_module, interpret_source
+<<<<<<< HEAD
 from tlx_xdsl.runtime.simulate.options import FRONTEND, Options
 from tlx_xdsl.runtime.simulate.ptx_comparison import Comparison, run_compared
 from tlx_xdsl.runtime.simulate.ptx_stage import PTX
+=======
+from tlx_xdsl.runtime.simulate.options import PTX, Options
+>>>>>>> h43-launch
 from tlx_xdsl.tools.commands.array_checks import check_array, expected_array, summary
-from tlx_xdsl.tools.commands.ptx_profile import print_profile
 from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
 from tlx_xdsl.tools.launch_line.kernel_options import run_options
 from tlx_xdsl.tools.launch_line.launches import grid_of, launch_at, numbers_of
@@ -31,6 +34,9 @@ from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, hint_of_type, load
 from tlx_xdsl.tools.launch_line.request import Said, read, said_of
 from tlx_xdsl.tools.output import say
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
+
+if TYPE_CHECKING:
+    from tlx_xdsl.runtime.simulate.ptx_comparison import Comparison
 
 
 def run(args: argparse.Namespace) -> None:
@@ -75,6 +81,8 @@ def _kernel(args: argparse.Namespace) -> _Launched:
 
     def run(options: Options) -> tuple[Interpretation, Comparison | None]:
         if options.stage == PTX and args.compare is not False:
+            from tlx_xdsl.runtime.simulate.ptx_comparison import run_compared
+
             return run_compared(*what, options, launch.types)
         return interpret_source(*what, options, launch.types), None
 
@@ -152,38 +160,18 @@ class _Run:
                 else f"{result.turns:,} instructions of warps"
             )
         )
-        if self._args.profile:
-            assert result.ptx is not None
-            print_profile(result.ptx)
-        if comparison is not None:
-            _print_comparison(comparison)
+        if result.ptx is not None:
+            from tlx_xdsl.tools.commands.ptx_report import report_ptx
+
+            report_ptx(result.ptx, comparison, profile=self._args.profile)
         for name, path in self._saved.items():
             np.save(path, self._arrays[name])
         for name, expected in self._expected.items():
             check_array(name, self._arrays[name], expected, self._args.tolerance)
-        if comparison is not None and (found := comparison.wrong) is not None:
-            name, wrong = found
-            raise CompilationError(
-                f"the PTX and the interpreter's run of the TTGIR differ: {wrong.wrong} of {wrong.size} elements of "
-                f"'{name}' by more than {tolerance_of(self._arrays[name].dtype):g} of the largest value: element "
-                f"{list(wrong.at)} is {wrong.found:g}, the interpreter has {wrong.expected:g}"
-            )
+        if comparison is not None:
+            from tlx_xdsl.tools.commands.ptx_report import check_same
 
-
-def _print_comparison(comparison: Comparison) -> None:
-    if (refusal := comparison.refusal) is not None:
-        print(f"not compared, as the interpreter can't run the TTGIR: {refusal.message}")
-        return
-    said: list[str] = []
-    for name, each in comparison.arrays.items():
-        if each.other_bits == 0:
-            said.append(f"{name} has the same bits")
-        else:
-            said.append(
-                f"{name} differs by up to {each.largest:.1e} of the largest value, {each.other_bits:,} of "
-                f"{each.size:,} elements have other bits"
-            )
-    print(f"the interpreter's run of the TTGIR ({comparison.seconds:.2f} s): {'; '.join(said) or 'no array changes'}")
+            check_same(comparison, self._arrays)
 
 
 def _has_array(value: Any) -> bool:

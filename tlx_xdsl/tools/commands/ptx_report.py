@@ -1,13 +1,19 @@
-"""What `tlx run --stage ptx --profile` prints: where a run's instructions, wavefronts, sectors, waits and bytes go."""
+"""What `tlx run --stage ptx` prints: how it compares with the interpreter, and where instructions and bytes go."""
 
 from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+from numpy.typing import NDArray
+
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.numerics.difference import tolerance_of
 from tlx_xdsl.ptx.launch import PtxRun
 from tlx_xdsl.ptx.traffic import Cost, LineTraffic
+from tlx_xdsl.runtime.simulate.ptx_comparison import Comparison
 
 _SHOWN = 10
 """Lines and operations that most instructions are of."""
@@ -15,7 +21,42 @@ _LINES = 5
 """Lines of each of the other tables."""
 
 
-def print_profile(run: PtxRun) -> None:
+def report_ptx(run: PtxRun, comparison: Comparison | None, *, profile: bool) -> None:
+    """Print what a run of PTX takes, where that is asked for, and how it compares with the interpreter's run."""
+    if profile:
+        _print_profile(run)
+    if comparison is not None:
+        _print_comparison(comparison)
+
+
+def check_same(comparison: Comparison, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise CompilationError for an array that the interpreter's run has left otherwise."""
+    if (found := comparison.wrong) is not None:
+        name, wrong = found
+        raise CompilationError(
+            f"the PTX and the interpreter's run of the TTGIR differ: {wrong.wrong} of {wrong.size} elements of "
+            f"'{name}' by more than {tolerance_of(arrays[name].dtype):g} of the largest value: element "
+            f"{list(wrong.at)} is {wrong.found:g}, the interpreter has {wrong.expected:g}"
+        )
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    if (refusal := comparison.refusal) is not None:
+        print(f"not compared, as the interpreter can't run the TTGIR: {refusal.message}")
+        return
+    said: list[str] = []
+    for name, each in comparison.arrays.items():
+        if each.other_bits == 0:
+            said.append(f"{name} has the same bits")
+        else:
+            said.append(
+                f"{name} differs by up to {each.largest:.1e} of the largest value, {each.other_bits:,} of "
+                f"{each.size:,} elements have other bits"
+            )
+    print(f"the interpreter's run of the TTGIR ({comparison.seconds:.2f} s): {'; '.join(said) or 'no array changes'}")
+
+
+def _print_profile(run: PtxRun) -> None:
     """Print the operations and the lines that most instructions are of, and what lines take besides."""
     for opcode, count in sorted(run.counts.items(), key=lambda item: -item[1])[:_SHOWN]:
         print(f"{count:>12,} {100 * count / run.instructions:5.1f} %  {opcode}")
