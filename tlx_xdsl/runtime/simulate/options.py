@@ -57,16 +57,7 @@ class Options:
     cluster: Sequence[int] = (1, 1, 1)
     """Thread blocks of a cluster along x, y and z; where a module says it, that counts unless this does."""
 
-<<<<<<< HEAD
-    passes: Sequence[str] = ()
-    """Passes of other packages, as `after:NAME=PASS`; at the stage `frontend` none runs."""
-
-    enable_fp_fusion: bool | None = None
-    """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
-    a product is rounded before it is added to."""
-=======
     target: str = "sm_90a"
->>>>>>> h43-launch
 
     stage: str = field(default=FRONTEND, metadata={"help": "frontend (default), aliased, ttgir, a pass, or ptx"})
     """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, a wing's stage, such as
@@ -174,6 +165,9 @@ class Options:
     """The orders of steps that make a difference, of which the next one is run (`orders.reduction`). Programs run side
     by side then, in this process alone, and what makes no difference is done as the schedule has it."""
 
+    passes: Sequence[str] = ()
+    """Passes of other packages, as `after:NAME=PASS`; at the stage `frontend` none runs."""
+
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:
             raise InputError(f"unknown schedule '{self.schedule}', expected one of {', '.join(POLICIES)}")
@@ -207,11 +201,6 @@ def run_options(
     num_ctas: int = 1,
     cluster: Sequence[int] = (1, 1, 1),
     target: str = "sm_90a",
-<<<<<<< HEAD
-    passes: Sequence[str] = (),
-    enable_fp_fusion: bool | None = None,
-=======
->>>>>>> h43-launch
     stage: str = FRONTEND,
     schedule: str = POLICIES[0],
     seed: int = 0,
@@ -231,6 +220,7 @@ def run_options(
     enable_fp_fusion: bool | None = None,
     profile: bool = False,
     order: Orders | None = None,
+    passes: Sequence[str] = (),
     **named: Any,
 ) -> None:
     """The arguments of `Kernel.interpret` after the grid: those of the kernel, and `Options`."""
@@ -250,12 +240,6 @@ def check_options(
     num_ctas: int = 1,
     cluster: Sequence[int] = (1, 1, 1),
     target: str = "sm_90a",
-<<<<<<< HEAD
-    passes: Sequence[str] = (),
-    enable_fp_fusion: bool | None = None,
-    profile: bool = False,
-=======
->>>>>>> h43-launch
     unwritten: str = UNWRITTEN[0],
     tensor_core_order: str = TENSOR_CORE_ORDERS[0],
     jobs: int | None = None,
@@ -270,6 +254,7 @@ def check_options(
     unlaunchable: str = UNLAUNCHABLE[0],
     enable_fp_fusion: bool | None = None,
     profile: bool = False,
+    passes: Sequence[str] = (),
     **named: Any,
 ) -> None:
     """The arguments of `Kernel.check` after the grid: those of the kernel, of `check`, and `Options` but `ORDERS`."""

@@ -19,13 +19,7 @@ from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.driver.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.simulate.interpret import Interpretation, argument_types, interpret_module, interpret_source
-<<<<<<< HEAD
-from tlx_xdsl.runtime.simulate.options import FRONTEND, Options
-from tlx_xdsl.runtime.simulate.ptx_comparison import Comparison, run_compared
-from tlx_xdsl.runtime.simulate.ptx_stage import PTX
-=======
-from tlx_xdsl.runtime.simulate.options import PTX, Options
->>>>>>> h43-launch
+from tlx_xdsl.runtime.simulate.options import FRONTEND, PTX, Options
 from tlx_xdsl.tools.commands.array_checks import check_array, expected_array, summary
 from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
 from tlx_xdsl.tools.launch_line.kernel_options import run_options
