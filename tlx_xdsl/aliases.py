@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 ALIASES = {
     "analysis.program_address": "addresses",
-    "kernels.attention_backward": "kernels.attention.backward",
+    "kernels.attention_backward": "kernels.attention.backward.call",
     "kernels.attention_config": "kernels.attention.config",
-    "kernels.attention_decode": "kernels.attention.decode",
+    "kernels.attention_decode": "kernels.attention.decode.call",
     "kernels.attention_mla": "kernels.attention.decode.mla",
     "kernels.attention_varlen": "kernels.attention.varlen",
     "kernels.cross_entropy": "kernels.rows.cross_entropy",
     "kernels.epilogues": "kernels.gemm.epilogues",
     "kernels.gemm_config": "kernels.gemm.config",
-    "kernels.grouped_gemm": "kernels.gemm.grouped",
+    "kernels.grouped_gemm": "kernels.gemm.grouped.call",
     "kernels.layernorm": "kernels.rows.layernorm",
     "kernels.norm_residual": "kernels.rows.norm_residual",
     "kernels.rmsnorm": "kernels.rows.rmsnorm",
     "kernels.rope": "kernels.rows.rope",
-    "kernels.scaled_gemm": "kernels.gemm.scaled",
+    "kernels.scaled_gemm": "kernels.gemm.scaled.call",
     "kernels.softmax": "kernels.rows.softmax",
     "kernels.swiglu": "kernels.rows.swiglu",
     "language.ttl": "ttl.language",
@@ -75,10 +75,9 @@ class _Finder:
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         today = name_today(fullname)
-        if today is None or find_spec(today) is None:
-            return None
+        found = None if today is None else find_spec(today)
         loader: Any = self
-        return ModuleSpec(fullname, loader)
+        return None if found is None else ModuleSpec(fullname, loader, origin=found.origin)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = import_module(str(name_today(spec.name)))

@@ -28,8 +28,8 @@ from benchmarks.gpu.run import DryTimer, GpuTimer
 from tests.unit.kernels import gpu_checks
 from tests.unit.kernels.gpu_checks import AttentionShape
 from tlx_xdsl.backend.client import default_limit
-from tlx_xdsl.kernels.attention import attention_launch
 from tlx_xdsl.kernels.attention.config import AttentionConfig, choose_config
+from tlx_xdsl.kernels.attention.forward import attention_launch
 
 DTYPE = "bf16"
 

@@ -28,7 +28,7 @@ from benchmarks.gpu import measure
 from benchmarks.gpu.run import DryTimer, GpuTimer
 from tests.unit.kernels.gpu_checks import poisoned, random, relative_error
 from tlx_xdsl.backend.client import default_limit
-from tlx_xdsl.kernels.attention import attention_launch
+from tlx_xdsl.kernels.attention.forward import attention_launch
 from tlx_xdsl.kernels.attention.varlen import attention_varlen_launch
 
 LIMIT = 1e-2

@@ -32,7 +32,7 @@ WANTED = 0.02
 
 def launches() -> Iterator[Callable[[], Any]]:
     """Each with what is compiled ahead for it."""
-    from tlx_xdsl.kernels.gemm import gemm_launch
+    from tlx_xdsl.kernels.gemm.dense import gemm_launch
 
     for shape in SHAPES:
         yield lambda shape=shape: gemm_launch(*common.untouched_problem(shape))
@@ -105,7 +105,7 @@ def family(dry: bool) -> Any:
 
 def _case(shape: Shape, dry: bool) -> Any:
     from benchmarks.gpu.cases import Case
-    from tlx_xdsl.kernels.gemm import gemm_launch
+    from tlx_xdsl.kernels.gemm.dense import gemm_launch
 
     case = Case(str(shape), shape.flops, CARRIED, None, lambda: make(), checks_all=True)
 

@@ -37,7 +37,7 @@ EPILOGUES = ("bias", "bias_gelu", "bias_silu", "residual")
 
 def launches() -> Iterator[Callable[[], Any]]:
     """Each with what is compiled ahead for it."""
-    from tlx_xdsl.kernels.gemm import gemm_launch
+    from tlx_xdsl.kernels.gemm.dense import gemm_launch
 
     untouched = common.untouched
     m, n, k = SQUARE
@@ -72,7 +72,7 @@ def _square(dtype: str, dry: bool) -> Any:
 
     from benchmarks.gpu.cases import Case
     from tests.unit.kernels import gpu_checks
-    from tlx_xdsl.kernels.gemm import gemm_launch
+    from tlx_xdsl.kernels.gemm.dense import gemm_launch
 
     name = f"{'x'.join(map(str, SQUARE))} {dtype}"
     case = Case(name, 2 * SQUARE[0] * SQUARE[1] * SQUARE[2], PLAIN, None, lambda: make(), checks_all=True)
@@ -127,7 +127,7 @@ def _swiglu(sizes: tuple[int, int, int], dry: bool) -> Any:
 
     from benchmarks.gpu.cases import Case
     from tests.unit.kernels import gpu_checks
-    from tlx_xdsl.kernels.gemm import gemm_launch
+    from tlx_xdsl.kernels.gemm.dense import gemm_launch
 
     name = f"swiglu {'x'.join(map(str, sizes))} bf16"
     case = Case(name, 4 * sizes[0] * sizes[1] * sizes[2], COMPILED, SWIGLU_TARGET, lambda: make())

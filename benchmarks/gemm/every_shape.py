@@ -31,7 +31,7 @@ def shapes() -> list[Shape]:
 
 def launches() -> Iterator[Callable[[], Any]]:
     """Each with what is compiled ahead for it."""
-    from tlx_xdsl.kernels.gemm import gemm_launch
+    from tlx_xdsl.kernels.gemm.dense import gemm_launch
 
     for shape in shapes():
         yield lambda shape=shape: gemm_launch(*common.untouched_problem(shape))
@@ -50,7 +50,7 @@ def _case(shape: Shape, dry: bool) -> Any:
     import torch
 
     from benchmarks.gpu.cases import Case
-    from tlx_xdsl.kernels.gemm import gemm_launch
+    from tlx_xdsl.kernels.gemm.dense import gemm_launch
 
     target = TARGETS.get((shape.m, shape.n, shape.k)) if shape.layout == "NN" else None
     case = Case(str(shape), shape.flops, "cuBLAS", target, lambda: make(), facts={"aligned": shape.aligned})

@@ -56,7 +56,7 @@ def measured_choices(shape: Shape) -> dict[str, Any]:
 
 def launches() -> Iterator[Callable[[], Any]]:
     """Each with what is compiled ahead for it."""
-    from tlx_xdsl.kernels.gemm import gemm_launch
+    from tlx_xdsl.kernels.gemm.dense import gemm_launch
 
     for shape in shapes():
         problem = common.untouched_problem(shape)
@@ -77,7 +77,7 @@ def _case(shape: Shape, dry: bool) -> Any:
     import torch
 
     from benchmarks.gpu.cases import Case
-    from tlx_xdsl.kernels.gemm import gemm_launch
+    from tlx_xdsl.kernels.gemm.dense import gemm_launch
 
     # In a dry run two will do.
     choices = dict(list(measured_choices(common.dry_shape(shape)).items())[:2]) if dry else measured_choices(shape)

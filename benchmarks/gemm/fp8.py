@@ -76,7 +76,7 @@ MODES = (Mode("tensor", False), Mode("tensor", True), Mode("rows", True), Mode("
 
 def launches() -> Iterator[Callable[[], Any]]:
     """Each with what is compiled ahead for it."""
-    from tlx_xdsl.kernels.gemm.scaled import scaled_gemm_launch
+    from tlx_xdsl.kernels.gemm.scaled.call import scaled_gemm_launch
 
     untouched = common.untouched
     for m, n, k in SHAPES:
@@ -120,7 +120,7 @@ def _case(sizes: tuple[int, int, int], mode: Mode, target: float, dry: bool) -> 
         outs = {OURS: gpu_checks.poisoned((m, n), torch.bfloat16, device)}
 
         def ours() -> Callable[[], Any]:
-            from tlx_xdsl.kernels.gemm.scaled import scaled_gemm_launch
+            from tlx_xdsl.kernels.gemm.scaled.call import scaled_gemm_launch
 
             made = scaled_gemm_launch(a, b, scale_a, scale_b, outs[OURS], fast=mode.fast)
             case.config = common.described(made)

@@ -48,7 +48,7 @@ def offsets_of(groups: int, rows: int, kind: str) -> list[int]:
 
 def launches() -> Iterator[Callable[[], Any]]:
     """Each with what is compiled ahead for it."""
-    from tlx_xdsl.kernels.gemm.grouped import grouped_gemm_launch
+    from tlx_xdsl.kernels.gemm.grouped.call import grouped_gemm_launch
 
     untouched = common.untouched
     for groups, rows, n, k in CASES:
@@ -94,7 +94,7 @@ def _case(sizes: tuple[int, int, int, int], kind: str, target: float, dry: bool)
         outs = {who: gpu_checks.poisoned((rows, n), torch.bfloat16, device) for who in (LOOP, OURS)}
 
         def ours() -> Callable[[], Any]:
-            from tlx_xdsl.kernels.gemm.grouped import grouped_gemm_launch
+            from tlx_xdsl.kernels.gemm.grouped.call import grouped_gemm_launch
 
             made = grouped_gemm_launch(x, w, offsets, outs[OURS])
             case.config = common.described(made)

@@ -101,7 +101,7 @@ def _cross_entropy(rows: int, columns: int) -> dict[str, Callable[[Array], tuple
 def _decode(
     batch: int, heads: int, kv_heads: int, keys: int, dtype: str
 ) -> Callable[[Array], tuple[Any, Sequence[Any]]]:
-    from tlx_xdsl.kernels.attention.decode import attention_decode_launch
+    from tlx_xdsl.kernels.attention.decode.call import attention_decode_launch
 
     def make(array: Array) -> tuple[Any, Sequence[Any]]:
         q, out = array(batch, heads, 1, DIM), array(batch, heads, 1, DIM)

@@ -18,9 +18,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from benchmarks.gpu import stock
 from tests.unit.kernels import gpu_checks
 from tests.unit.kernels.gpu_checks import DTYPES, AttentionShape, Check
-from tlx_xdsl.kernels.attention import attention_launch, config as attention_config
+from tlx_xdsl.kernels.attention import config as attention_config
 from tlx_xdsl.kernels.attention.config import AttentionConfig
-from tlx_xdsl.kernels.gemm import config as gemm_config, gemm_launch
+from tlx_xdsl.kernels.attention.forward import attention_launch
+from tlx_xdsl.kernels.gemm import config as gemm_config
+from tlx_xdsl.kernels.gemm.dense import gemm_launch
 
 OURS = "tlx_xdsl"
 

@@ -17,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from benchmarks.gpu.cases import OURS, Case, Family, Launch, Run
 from tests.unit.kernels import gpu_checks
 from tests.unit.kernels.gpu_checks import Check
-from tlx_xdsl.kernels.attention.decode import attention_decode_launch
+from tlx_xdsl.kernels.attention.decode.call import attention_decode_launch
 from tlx_xdsl.kernels.attention.decode.mla import attention_mla_launch
 
 DTYPE = "bf16"

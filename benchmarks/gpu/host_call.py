@@ -22,10 +22,10 @@ import torch
 import triton
 
 from tlx_xdsl.kernels import library  # noqa: F401 - makes the operators
-from tlx_xdsl.kernels.attention import attention_forward, attention_launch
-from tlx_xdsl.kernels.attention.backward import attention_backward
-from tlx_xdsl.kernels.attention.decode import attention_decode
-from tlx_xdsl.kernels.gemm import gemm, gemm_launch
+from tlx_xdsl.kernels.attention.backward.call import attention_backward
+from tlx_xdsl.kernels.attention.decode.call import attention_decode
+from tlx_xdsl.kernels.attention.forward import attention_forward, attention_launch
+from tlx_xdsl.kernels.gemm.dense import gemm, gemm_launch
 from tlx_xdsl.kernels.rows.cross_entropy import cross_entropy, cross_entropy_backward
 from tlx_xdsl.kernels.rows.layernorm import layer_norm
 from tlx_xdsl.kernels.rows.norm_residual import layer_norm_residual, rms_norm_residual

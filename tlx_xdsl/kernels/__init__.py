@@ -1,10 +1,33 @@
 """Kernels to import: what a program calls, with its tensors, and what a reader can start from.
 
-- `gemm.gemm(a, b)`: products in half precision, by rows or by columns, on Hopper
-- `attention.attention_forward(q, k, v)`: attention, with or without a causal mask, of any length, on Hopper
-- `attention_backward.attention_backward(q, k, v, out, lse, dout)`: its gradients, which torch's autograd computes by it
-- `softmax.softmax(x)`, `layernorm.layer_norm(x, weight, bias)`: rows, in plain `tl`
+- `gemm/`: products in half precision (`gemm.gemm(a, b)`), of 8-bit floats (`gemm.scaled`), in groups (`gemm.grouped`)
+- `attention/`: attention with its gradients (`attention.attention_forward`, `attention.backward`), of sequences of many
+  lengths (`attention.varlen`), to a long cache (`attention.decode`)
+- `rows/`: softmax, norms, cross-entropy, RoPE, SwiGLU: short rows in plain `tl`, long ones in clusters
+- `calls/`, `operators/`: plans of calls that repeat; the functions as operators of torch
 
 Each takes torch's tensors on a GPU, and arrays of the CPU for the interpreter. `*_launch` prepares one call that is
 repeated. `docs/kernels.md` shows them at work.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+
+def face(home: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package whose public names are those of one of its modules.
+
+    The module is loaded when a name is asked for: importing another module of the package does not load it.
+    """
+
+    def get(name: str) -> Any:
+        if name == "__all__":
+            return [each for each in vars(import_module(home)) if not each.startswith("_")]
+        if name.startswith("__"):
+            raise AttributeError(f"module '{home.rpartition('.')[0]}' has no attribute '{name}'")
+        return getattr(import_module(home), name)
+
+    return get

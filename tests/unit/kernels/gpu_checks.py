@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from tlx_xdsl.kernels.attention import attention_launch
-from tlx_xdsl.kernels.gemm import gemm_launch
+from tlx_xdsl.kernels.attention.forward import attention_launch
 from tlx_xdsl.kernels.gemm.config import Choice, GemmConfig
+from tlx_xdsl.kernels.gemm.dense import gemm_launch
 from tlx_xdsl.kernels.rows.layernorm import layer_norm
 from tlx_xdsl.kernels.rows.softmax import softmax
 

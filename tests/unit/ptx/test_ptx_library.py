@@ -24,7 +24,7 @@ from tests.unit.kernels.gemm import (
 )
 from tests.unit.kernels.references import heads
 from tests.unit.kernels.rows import test_cross_entropy, test_elementwise, test_norm_residual, test_norms, test_rows
-from tlx_xdsl.kernels.attention import attention_forward
+from tlx_xdsl.kernels.attention.forward import attention_forward
 from tlx_xdsl.kernels.calls.launching import Launch
 
 pytestmark = pytest.mark.backend

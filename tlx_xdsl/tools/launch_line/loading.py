@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import importlib.util
 import sys
 import traceback
@@ -68,15 +70,16 @@ def run_file(path: str) -> ModuleType:
     """
     if not Path(path).is_file():
         raise CompilationError("no such file", SourceLocation(path, 0))
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
     # As for a script, the file may import what lies beside it.
+    before = list(sys.path)
     sys.path.insert(0, str(Path(path).resolve().parent))
-    sys.modules[module.__name__] = module
     try:
         # Scripts for Meta's TLX are read as they are.
         with without_launching(), reading():
+            spec = importlib.util.spec_from_file_location(_module_name(path), path)
+            assert spec is not None and spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[module.__name__] = module
             spec.loader.exec_module(module)
     except CompilationError:
         raise
@@ -86,8 +89,25 @@ def run_file(path: str) -> ModuleType:
     except Exception as error:
         raise _import_error(path, error) from error
     finally:
-        sys.path.pop(0)
+        sys.path[:] = before
     return module
+
+
+def _module_name(path: str) -> str:
+    """The name to run a file by: in its package, which is imported, where it imports relative to that."""
+    file = Path(path).resolve()
+    tree = ast.parse(file.read_bytes(), path)
+    if not any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree)):
+        return file.stem
+    root = file.parent
+    while (root / "__init__.py").is_file():
+        root = root.parent
+    package = ".".join(file.parent.relative_to(root).parts)
+    if not package:
+        return file.stem
+    sys.path.insert(1, str(root))
+    importlib.import_module(package)
+    return f"{package}.{file.stem}"
 
 
 def _import_error(path: str, error: Exception) -> CompilationError:

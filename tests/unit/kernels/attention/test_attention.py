@@ -7,8 +7,8 @@ from tests.unit import volume
 from tests.unit.kernels import references
 from tests.unit.kernels.references import DTYPES, TOLERANCE, heads, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.attention import attention_forward, attention_launch
 from tlx_xdsl.kernels.attention.config import AttentionConfig, choose_config
+from tlx_xdsl.kernels.attention.forward import attention_forward, attention_launch
 
 pytestmark = pytest.mark.quick
 

@@ -10,8 +10,8 @@ from tests.unit.kernels.gemm.test_compiled import compiled
 from tests.unit.kernels.references import DTYPES, TOLERANCE, heads, poisoned, relative_error
 from tests.versions import RELEASE
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.attention import attention_forward, attention_launch
 from tlx_xdsl.kernels.attention.config import SHARED_BYTES, AttentionConfig, Pieces, choose_config, pieces_of
+from tlx_xdsl.kernels.attention.forward import attention_forward, attention_launch
 
 DIMS = [(8, 8), (32, 32), (40, 64), (80, 48), (96, 96), (136, 8), (192, 128), (192, 192), (256, 64), (256, 256)]
 SOME = [(96, 96), (136, 8), (192, 128), (256, 256)]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tlx_xdsl.kernels.attention import attention_forward
-from tlx_xdsl.kernels.attention.backward import attention_backward
+from tlx_xdsl.kernels.attention.backward.call import attention_backward
+from tlx_xdsl.kernels.attention.forward import attention_forward
 
 pytestmark = pytest.mark.gpu
 

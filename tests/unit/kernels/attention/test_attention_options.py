@@ -11,7 +11,7 @@ from tests.unit import volume
 from tests.unit.kernels import references
 from tests.unit.kernels.references import DTYPES, TOLERANCE, heads, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.attention import attention_forward, attention_launch
+from tlx_xdsl.kernels.attention.forward import attention_forward, attention_launch
 from tlx_xdsl.kernels.attention.options import Limits, Options, config_for, limits_for
 
 SINKS = np.array([0.5, -1.0, -math.inf, 3.0], np.float32)

@@ -10,7 +10,7 @@ from tests.unit.kernels.gemm.test_compiled import compiled
 from tests.unit.kernels.references import heads
 from tests.versions import RELEASE
 from tlx_xdsl.analysis.layout_costs import conversions
-from tlx_xdsl.kernels.attention import attention_launch
+from tlx_xdsl.kernels.attention.forward import attention_launch
 from tlx_xdsl.kernels.attention.varlen import attention_varlen_launch
 from tlx_xdsl.layouts.conversion_cost import ConversionKind
 from tlx_xdsl.text.parser import parse_module

@@ -4,7 +4,7 @@ import pytest
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tlx_xdsl.kernels.attention import attention_forward
+from tlx_xdsl.kernels.attention.forward import attention_forward
 
 pytestmark = pytest.mark.gpu
 

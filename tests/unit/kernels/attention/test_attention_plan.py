@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.kernels import stand_in_torch
 from tests.unit.kernels.stand_in_torch import Dtype, Tensor
-from tlx_xdsl.kernels import attention
-from tlx_xdsl.kernels.attention import backward as attention_backward
+from tlx_xdsl.kernels.attention import forward as attention
+from tlx_xdsl.kernels.attention.backward import call as attention_backward
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.workspaces import WORKSPACES
 

@@ -11,7 +11,7 @@ pytest.importorskip("triton")
 pytest.importorskip("tlx_xdsl.kernels.library")
 
 from tests.unit.kernels.attention.test_attention_options_on_gpu import LIMIT, alibi, exact  # noqa: E402
-from tlx_xdsl.kernels.attention import attention_forward  # noqa: E402
+from tlx_xdsl.kernels.attention.forward import attention_forward  # noqa: E402
 from tlx_xdsl.kernels.attention.options import Options  # noqa: E402
 from tlx_xdsl.kernels.attention.varlen import attention_varlen  # noqa: E402
 from tlx_xdsl.kernels.operators.attention_options import options_text  # noqa: E402

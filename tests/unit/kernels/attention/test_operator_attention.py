@@ -5,8 +5,8 @@ import pytest
 
 from tests.unit import volume
 from tests.unit.kernels import references
-from tlx_xdsl.kernels.attention import ATTENTION, attention_forward
-from tlx_xdsl.kernels.attention.backward import attention_backward
+from tlx_xdsl.kernels.attention.backward.call import attention_backward
+from tlx_xdsl.kernels.attention.forward import ATTENTION, attention_forward
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tlx_xdsl.kernels.attention.backward import attention_backward
+from tlx_xdsl.kernels.attention.backward.call import attention_backward
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tlx_xdsl.kernels.attention import attention_forward
 from tlx_xdsl.kernels.attention.config import AttentionConfig
-from tlx_xdsl.kernels.gemm import gemm
+from tlx_xdsl.kernels.attention.forward import attention_forward
 from tlx_xdsl.kernels.gemm.config import TINY, Choice
+from tlx_xdsl.kernels.gemm.dense import gemm
 from tlx_xdsl.kernels.gemm.epilogues import add_relu
 from tlx_xdsl.kernels.operators import as_text, found_at, from_text, place_of
 from tlx_xdsl.kernels.rows.cross_entropy import cross_entropy

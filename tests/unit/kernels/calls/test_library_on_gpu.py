@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from tlx_xdsl.kernels.attention import attention_forward
-from tlx_xdsl.kernels.gemm import GEMM, gemm
+from tlx_xdsl.kernels.attention.forward import attention_forward
+from tlx_xdsl.kernels.gemm.dense import GEMM, gemm
 from tlx_xdsl.kernels.rows.layernorm import layer_norm
 from tlx_xdsl.kernels.rows.softmax import softmax
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from tlx_xdsl.kernels.calls.workspaces import WORKSPACES
-from tlx_xdsl.kernels.gemm import gemm
+from tlx_xdsl.kernels.gemm.dense import gemm
 
 pytestmark = pytest.mark.gpu
 

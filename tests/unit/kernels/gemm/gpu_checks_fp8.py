@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from tests.unit.kernels.gpu_checks import Check, check_repeated, poisoned, random
-from tlx_xdsl.kernels.gemm.scaled import scaled_gemm_launch
+from tlx_xdsl.kernels.gemm.scaled.call import scaled_gemm_launch
 from tlx_xdsl.kernels.gemm.scaled.config import ScaledConfig
 
 FP8 = {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}

@@ -12,8 +12,8 @@ from torch.nn import functional
 import tlx_xdsl
 import tlx_xdsl.language as tl
 from tests.unit.kernels.gpu_checks import DTYPES, LIMITS, Check, check_repeated, matrix, random, relative_error
-from tlx_xdsl.kernels.gemm import gemm_launch
 from tlx_xdsl.kernels.gemm.config import Choice, GemmConfig
+from tlx_xdsl.kernels.gemm.dense import gemm_launch
 from tlx_xdsl.kernels.gemm.epilogues import EPILOGUES
 
 REFERENCES: dict[str, Callable[..., torch.Tensor]] = {

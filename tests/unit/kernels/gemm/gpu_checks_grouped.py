@@ -20,7 +20,7 @@ from tests.unit.kernels.gpu_checks import (
     random,
     relative_error,
 )
-from tlx_xdsl.kernels.gemm.grouped import grouped_gemm_launch
+from tlx_xdsl.kernels.gemm.grouped.call import grouped_gemm_launch
 from tlx_xdsl.kernels.gemm.grouped.config import GroupedConfig
 from tlx_xdsl.kernels.gemm.grouped.scaled import scaled_grouped_gemm_launch
 

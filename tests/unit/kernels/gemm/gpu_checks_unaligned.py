@@ -12,8 +12,8 @@ import torch
 from tests.unit.kernels.gpu_checks import DTYPES, LIMITS, Check, random, relative_error
 from tlx_xdsl.kernels.calls.launching import Launch, multiprocessors
 from tlx_xdsl.kernels.calls.operands import Operand, operand
-from tlx_xdsl.kernels.gemm import gemm_launch
 from tlx_xdsl.kernels.gemm.config import choose
+from tlx_xdsl.kernels.gemm.dense import gemm_launch
 from tlx_xdsl.kernels.gemm.model import predict
 from tlx_xdsl.kernels.gemm.unaligned import copy_launch, placement, unaligned_launches, unaligned_workspace
 from tlx_xdsl.kernels.gemm.unaligned_config import UnalignedPlan, plan_unaligned

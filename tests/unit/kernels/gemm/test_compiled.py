@@ -9,9 +9,9 @@ from tests.unit import volume
 from tests.unit.kernels.gemm.test_gemm_epilogues import everything
 from tests.unit.kernels.references import DTYPES, heads, matrix
 from tlx_xdsl.analysis.layout_costs import conversions
-from tlx_xdsl.kernels.attention import attention_launch
-from tlx_xdsl.kernels.gemm import gemm_launch
+from tlx_xdsl.kernels.attention.forward import attention_launch
 from tlx_xdsl.kernels.gemm.config import CONFIGS, Choice
+from tlx_xdsl.kernels.gemm.dense import gemm_launch
 from tlx_xdsl.kernels.gemm.tiles import for_split
 from tlx_xdsl.kernels.rows.layernorm import layer_norm_launch
 from tlx_xdsl.kernels.rows.softmax import softmax_launch

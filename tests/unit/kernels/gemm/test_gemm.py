@@ -9,8 +9,8 @@ import pytest
 from tests.unit import volume
 from tests.unit.kernels.references import DTYPES, TOLERANCE, matrix, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.gemm import gemm_launch
 from tlx_xdsl.kernels.gemm.config import CONFIGS, Choice, GemmConfig
+from tlx_xdsl.kernels.gemm.dense import gemm_launch
 from tlx_xdsl.kernels.gemm.division import clusters_on, divisions
 
 pytestmark = pytest.mark.quick

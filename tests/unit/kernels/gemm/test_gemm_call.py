@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tests.unit.kernels.references import DTYPES, TOLERANCE, matrix, poisoned, relative_error
-from tlx_xdsl.kernels.gemm import gemm, gemm_launch
 from tlx_xdsl.kernels.gemm.config import TINY, Choice, GemmConfig
+from tlx_xdsl.kernels.gemm.dense import gemm, gemm_launch
 
 F16 = np.float16
 

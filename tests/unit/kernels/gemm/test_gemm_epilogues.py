@@ -12,8 +12,8 @@ from tests.unit import volume
 from tests.unit.kernels.references import DTYPES, TOLERANCE, matrix, poisoned, relative_error
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.gemm import gemm, gemm_launch
 from tlx_xdsl.kernels.gemm.config import LARGE, TINY, Choice, GemmConfig
+from tlx_xdsl.kernels.gemm.dense import gemm, gemm_launch
 from tlx_xdsl.kernels.gemm.epilogues import EPILOGUES
 
 F16 = np.float16

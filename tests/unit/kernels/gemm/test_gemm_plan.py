@@ -8,7 +8,7 @@ from tests.unit.kernels import stand_in_torch
 from tests.unit.kernels.stand_in_torch import Tensor
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.workspaces import WORKSPACES
-from tlx_xdsl.kernels.gemm import _prepare
+from tlx_xdsl.kernels.gemm.dense import _prepare
 
 pytestmark = pytest.mark.quick
 

@@ -14,7 +14,7 @@ from tests.unit.kernels.references import DTYPES, TOLERANCE, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.kernels.calls.launching import Launch
 from tlx_xdsl.kernels.calls.operands import operand, transposed
-from tlx_xdsl.kernels.gemm import gemm_launch
+from tlx_xdsl.kernels.gemm.dense import gemm_launch
 from tlx_xdsl.kernels.gemm.unaligned import copy_launch, placement, unaligned_launches, unaligned_workspace
 from tlx_xdsl.kernels.gemm.unaligned_config import Direct, Placement, UnalignedPlan, plan_unaligned
 from tlx_xdsl.kernels.gemm.unaligned_device import store_part_by_pointer

@@ -12,7 +12,7 @@ import pytest
 from tests.unit import volume
 from tests.unit.kernels.references import DTYPES, TOLERANCE, matrix, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.gemm.grouped import grouped_gemm, grouped_gemm_launch
+from tlx_xdsl.kernels.gemm.grouped.call import grouped_gemm, grouped_gemm_launch
 from tlx_xdsl.kernels.gemm.grouped.config import CONFIGS, LARGE, MEDIUM, SMALL, TINY, GroupedConfig, choose_config
 from tlx_xdsl.kernels.gemm.tiles import SHARED_BYTES
 

@@ -8,7 +8,7 @@ from tests.unit import volume
 from tests.unit.kernels.gemm.test_compiled import compiled, registers
 from tests.unit.kernels.references import DTYPES
 from tlx_xdsl.analysis.layout_costs import conversions
-from tlx_xdsl.kernels.gemm.grouped import grouped_gemm_launch
+from tlx_xdsl.kernels.gemm.grouped.call import grouped_gemm_launch
 from tlx_xdsl.kernels.gemm.grouped.config import CONFIGS
 from tlx_xdsl.kernels.gemm.grouped.scaled import scaled_grouped_gemm_launch
 from tlx_xdsl.text.parser import parse_module

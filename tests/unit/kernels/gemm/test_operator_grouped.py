@@ -2,7 +2,7 @@
 
 import pytest
 
-from tlx_xdsl.kernels.gemm.grouped import grouped_gemm
+from tlx_xdsl.kernels.gemm.grouped.call import grouped_gemm
 from tlx_xdsl.kernels.gemm.grouped.scaled import scaled_grouped_gemm
 
 torch = pytest.importorskip("torch")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tlx_xdsl.kernels.gemm.scaled import scaled_gemm
+from tlx_xdsl.kernels.gemm.scaled.call import scaled_gemm
 from tlx_xdsl.kernels.gemm.scaled.config import CONFIGS
 from tlx_xdsl.kernels.operators import as_text
 

@@ -9,7 +9,7 @@ import pytest
 from tests.unit import volume
 from tests.unit.kernels.references import poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.gemm.scaled import scaled_gemm, scaled_gemm_launch
+from tlx_xdsl.kernels.gemm.scaled.call import scaled_gemm, scaled_gemm_launch
 from tlx_xdsl.kernels.gemm.scaled.config import CONFIGS, TIMES, ScaledConfig, choose_config
 from tlx_xdsl.kernels.gemm.tiles import SHARED_BYTES
 

@@ -9,7 +9,7 @@ import pytest
 from tests.unit import volume
 from tests.unit.kernels.gemm.test_compiled import compiled, registers
 from tlx_xdsl.analysis.layout_costs import conversions
-from tlx_xdsl.kernels.gemm.scaled import scaled_gemm_launch
+from tlx_xdsl.kernels.gemm.scaled.call import scaled_gemm_launch
 from tlx_xdsl.kernels.gemm.scaled.config import CONFIGS, TIMES
 from tlx_xdsl.layouts.conversion_cost import ConversionKind
 from tlx_xdsl.text.parser import parse_module

@@ -7,7 +7,7 @@ import pytest
 from tests.unit import volume
 from tests.unit.kernels.gemm.test_scaled_gemm import E4M3, E5M2, ONE, TOLERANCE, matrix as eight_bits, result_memory
 from tests.unit.kernels.references import DTYPES, matrix, relative_error
-from tlx_xdsl.kernels.gemm.scaled import scaled_gemm, scaled_gemm_launch
+from tlx_xdsl.kernels.gemm.scaled.call import scaled_gemm, scaled_gemm_launch
 from tlx_xdsl.kernels.gemm.scaled.config import CONFIGS
 from tlx_xdsl.kernels.gemm.scaled.mixed import mixed_config
 

@@ -12,15 +12,15 @@ import numpy as np
 from tests.gallery.synchronisation.example_runs import CASES as EXAMPLES
 from tests.unit.kernels.references import heads, matrix, poisoned
 from tests.unit.ptx.hardware.launches import Case
-from tlx_xdsl.kernels.attention import attention_forward, attention_launch
-from tlx_xdsl.kernels.attention.backward import attention_backward_launch
-from tlx_xdsl.kernels.attention.decode import attention_decode_launch
+from tlx_xdsl.kernels.attention.backward.call import attention_backward_launch
+from tlx_xdsl.kernels.attention.decode.call import attention_decode_launch
+from tlx_xdsl.kernels.attention.forward import attention_forward, attention_launch
 from tlx_xdsl.kernels.attention.varlen import attention_varlen_launch
-from tlx_xdsl.kernels.gemm import gemm, gemm_launch
 from tlx_xdsl.kernels.gemm.config import GemmConfig
-from tlx_xdsl.kernels.gemm.grouped import grouped_gemm_launch
+from tlx_xdsl.kernels.gemm.dense import gemm, gemm_launch
+from tlx_xdsl.kernels.gemm.grouped.call import grouped_gemm_launch
 from tlx_xdsl.kernels.gemm.grouped.config import GroupedConfig
-from tlx_xdsl.kernels.gemm.scaled import scaled_gemm_launch
+from tlx_xdsl.kernels.gemm.scaled.call import scaled_gemm_launch
 from tlx_xdsl.kernels.gemm.scaled.config import ScaledConfig
 from tlx_xdsl.kernels.rows.cross_entropy import cross_entropy, cross_entropy_backward
 from tlx_xdsl.kernels.rows.layernorm import layer_norm

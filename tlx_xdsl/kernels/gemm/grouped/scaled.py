@@ -26,7 +26,7 @@ from tlx_xdsl.kernels.calls.operands import (
 )
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.gemm.grouped import launch_of_rows
+from tlx_xdsl.kernels.gemm.grouped.call import launch_of_rows
 from tlx_xdsl.kernels.gemm.grouped.config import GroupedConfig
 from tlx_xdsl.kernels.gemm.grouped.operands import Problem, read_problem
 from tlx_xdsl.kernels.operators import grouped as operator_grouped

@@ -25,8 +25,8 @@ from tests.unit.kernels.gpu_checks import (
     random,
 )
 from tlx_xdsl.backend.client import default_limit
-from tlx_xdsl.kernels.attention import attention_launch
-from tlx_xdsl.kernels.attention.backward import attention_backward_launch
+from tlx_xdsl.kernels.attention.backward.call import attention_backward_launch
+from tlx_xdsl.kernels.attention.forward import attention_launch
 
 NAMES = ("dq", "dk", "dv")
 

@@ -7,9 +7,9 @@ from tests.unit import volume
 from tests.unit.kernels import references
 from tests.unit.kernels.references import DTYPES, TOLERANCE, heads, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.attention import attention_forward
-from tlx_xdsl.kernels.attention.backward import attention_backward, attention_backward_launch
+from tlx_xdsl.kernels.attention.backward.call import attention_backward, attention_backward_launch
 from tlx_xdsl.kernels.attention.backward.config import WideBackwardConfig, choose_config, choose_wide_config, is_wide
+from tlx_xdsl.kernels.attention.forward import attention_forward
 
 
 def gradients(q, k, v, dout, scale, causal, dlse=0.0):

@@ -9,7 +9,7 @@ from tests.unit.kernels.gemm.test_compiled import compiled, registers
 from tests.unit.kernels.references import DTYPES, heads
 from tests.versions import RELEASE
 from tlx_xdsl.analysis.layout_costs import conversions
-from tlx_xdsl.kernels.attention.backward import attention_backward_launch
+from tlx_xdsl.kernels.attention.backward.call import attention_backward_launch
 from tlx_xdsl.layouts.conversion_cost import ConversionKind
 from tlx_xdsl.text.parser import parse_module
 

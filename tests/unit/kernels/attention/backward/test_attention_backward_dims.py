@@ -7,7 +7,7 @@ from tests.unit import volume
 from tests.unit.kernels.attention.backward.test_attention_backward import gradients, run
 from tests.unit.kernels.references import TOLERANCE, heads, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.attention.backward import attention_backward
+from tlx_xdsl.kernels.attention.backward.call import attention_backward
 
 DIMS = [(96, 96), (48, 8)]
 MORE_DIMS = [(8, 64), (40, 40), (64, 128), (80, 112), (104, 32), (128, 64)]

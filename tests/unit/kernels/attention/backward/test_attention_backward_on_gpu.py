@@ -2,8 +2,8 @@
 
 import pytest
 
-from tlx_xdsl.kernels.attention import ATTENTION, attention_forward
-from tlx_xdsl.kernels.attention.backward import ATTENTION_BACKWARD, attention_backward
+from tlx_xdsl.kernels.attention.backward.call import ATTENTION_BACKWARD, attention_backward
+from tlx_xdsl.kernels.attention.forward import ATTENTION, attention_forward
 from tlx_xdsl.kernels.calls.workspaces import WORKSPACES
 
 pytestmark = pytest.mark.gpu

@@ -8,7 +8,7 @@ from tests.unit.kernels import references
 from tests.unit.kernels.gemm.test_compiled import compiled
 from tests.unit.kernels.references import DTYPES, TOLERANCE, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.attention.decode import attention_decode, attention_decode_launch
+from tlx_xdsl.kernels.attention.decode.call import attention_decode, attention_decode_launch
 from tlx_xdsl.kernels.attention.decode.config import splits_for
 
 

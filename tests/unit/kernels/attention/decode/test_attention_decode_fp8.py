@@ -11,7 +11,7 @@ from tests.unit.kernels.attention.decode.test_attention_decode import expected, 
 from tests.unit.kernels.gemm.test_compiled import compiled
 from tests.unit.kernels.references import DTYPES, TOLERANCE, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.attention.decode import attention_decode, attention_decode_launch
+from tlx_xdsl.kernels.attention.decode.call import attention_decode, attention_decode_launch
 
 E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tlx_xdsl.kernels.attention import attention_forward
-from tlx_xdsl.kernels.attention.decode import attention_decode
+from tlx_xdsl.kernels.attention.decode.call import attention_decode
+from tlx_xdsl.kernels.attention.forward import attention_forward
 
 pytestmark = pytest.mark.gpu
 

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from tests.unit.kernels.gemm.gpu_checks_fp8 import error_of
 from tests.unit.kernels.gpu_checks import Check, poisoned, relative_error
-from tlx_xdsl.kernels.attention.fp8 import attention_fp8_launch
+from tlx_xdsl.kernels.attention.fp8.call import attention_fp8_launch
 from tlx_xdsl.kernels.attention.fp8.config import AttentionFp8Config
 
 LIMIT = 0.03

@@ -18,7 +18,7 @@ from tests.unit.kernels.attention.fp8.gpu_checks_attention_fp8 import (  # noqa:
     reference,
 )
 from tests.unit.kernels.gpu_checks import relative_error  # noqa: E402
-from tlx_xdsl.kernels.attention import attention_forward  # noqa: E402
+from tlx_xdsl.kernels.attention.forward import attention_forward  # noqa: E402
 
 OPS = torch.ops.tlx_xdsl
 

@@ -1,0 +1,236 @@
+"""The gradients of attention in half precision on Hopper: `dq, dk, dv = attention_backward(q, k, v, out, lse, dout)`.
+
+The products are in `device`, what comes before and after them in `rows`, the
+configurations in `config`; heads of more than 128 elements have those of `wide`.
+What `attention_forward` takes is taken here, with its results:
+
+    out, lse = attention_forward(q, k, v, causal=True, return_lse=True)
+    dq, dk, dv = attention_backward(q, k, v, out, lse, dout, causal=True)
+
+`attention_forward` of torch's tensors calls it for their gradients (`operators/attention`).
+
+Heads have any multiple of 8 elements up to 256, those of V may have others than those of Q and K: zeros fill the
+kernels' blocks.
+
+Sums are in f32, of dQ too: each is rounded once. Programs add to dQ in any order, so that its last bits differ from
+call to call; with `deterministic=True` they add in one order, and wait for each other. Heads of more than 128 elements
+have one order always.
+
+Arrays of numpy, and torch's tensors on the CPU, go through the interpreter, which is for looking, not for speed.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import accumulate
+from typing import Any, cast
+
+from tlx_xdsl.kernels.attention.backward.config import (
+    CONSUMER_KEYS,
+    BackwardConfig,
+    WideBackwardConfig,
+    choose_config,
+    is_wide,
+    width_of,
+)
+from tlx_xdsl.kernels.attention.backward.device import attention_backward as backward_kernel
+from tlx_xdsl.kernels.attention.backward.operands import COUNTERS, NAME, ROWS, Problem, heads_together
+from tlx_xdsl.kernels.attention.backward.rows import attention_backward_after
+from tlx_xdsl.kernels.attention.backward.wide import wide_launches
+from tlx_xdsl.kernels.attention.operands import check_rows, described_heads, factor_of, readable_heads, strides_in_units
+from tlx_xdsl.kernels.calls.launching import Launches, check_hopper, multiprocessors
+from tlx_xdsl.kernels.calls.operands import describe, empty, operand
+from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
+from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
+from tlx_xdsl.kernels.operators import attention as operator_attention
+
+HEADS_IN_ORDER = (4, 16)
+"""Heads that take their tiles in turn at least where tiles of a head wait for each other, without and with a mask.
+
+Programs are then seldom at tiles of one head that follow each other. More wins nothing more (H200, heads of 64 and 128
+elements, 1k to 16k keys), but leaves the L2 cache.
+"""
+
+
+def attention_backward(
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any,
+    lse: Any,
+    dout: Any,
+    *,
+    dlse: Any = None,
+    causal: bool = False,
+    scale: float | None = None,
+    dq: Any = None,
+    dk: Any = None,
+    dv: Any = None,
+    deterministic: bool = False,
+    config: BackwardConfig | WideBackwardConfig | None = None,
+) -> tuple[Any, Any, Any]:
+    """Return the gradients (dq, dk, dv) of a loss whose gradient for `attention_forward`'s `out` is `dout`.
+
+    `q`, `k`, `v`, `causal` and `scale` are what `attention_forward` had, `out` and `lse` what it gave; `dlse` is the
+    loss's gradient for `lse`, if it has one. `dq`, `dk` and `dv` receive the results where they are given, of the
+    shapes of `q`, `k` and `v`. With `deterministic`, or where torch's switch says so
+    (`torch.use_deterministic_algorithms`), the same bits come out at each call. A `dout` or an `out` of torch's that
+    TMA can't read is copied.
+
+    Raises TypeError for what is no tensor of fp16 or bf16, ValueError for shapes that do not fit, head dimensions
+    that it does not take, a scale that is not positive, strides or addresses that TMA can't read and tensors in
+    different places, RuntimeError on a GPU that is not Hopper.
+    """
+    return ATTENTION_BACKWARD((q, k, v, out, lse, dout, dlse, dq, dk, dv), (causal, scale, deterministic, config))
+
+
+def attention_backward_launch(
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any,
+    lse: Any,
+    dout: Any,
+    dq: Any,
+    dk: Any,
+    dv: Any,
+    *,
+    dlse: Any = None,
+    causal: bool = False,
+    scale: float | None = None,
+    deterministic: bool = False,
+    config: BackwardConfig | WideBackwardConfig | None = None,
+    programs: int | None = None,
+) -> Launches:
+    """The launches of `attention_backward`, to be bound once and repeated; there must be queries.
+
+    `programs` is how many share the tiles of keys, by default the GPU's multiprocessors. Raises as
+    `attention_backward` does.
+    """
+    problem = Problem.of(q, k, v, out, lse, dout, dlse, dq, dk, dv)
+    return _launches(problem, causal, scale, deterministic, config, programs)
+
+
+def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    q, k, v, out, lse, dout, dlse, dq, dk, dv = tensors
+    like = {name: operand(NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v))}
+    dq = empty(like["q"], like["q"].shape) if dq is None else dq
+    dk = empty(like["k"], like["k"].shape) if dk is None else dk
+    dv = empty(like["v"], like["v"].shape) if dv is None else dv
+    given = (q, k, v, out, lse, dout, dlse, dq, dk, dv)
+    problem = Problem.of(*given)
+    named = dict(zip(Problem._fields, given, strict=True))
+    if 0 in problem.q.shape:
+        dk[...] = 0
+        dv[...] = 0
+        return Prepared(named)
+    launches = _launches(problem, *options)
+    return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
+
+
+def _as_they_run(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Gradients come in any order of memory, and torch's switch may change between calls."""
+    q, k, v, out, lse, dout, dlse, *results = tensors
+    if callable(getattr(dlse, "contiguous", None)):
+        dlse = dlse.contiguous()
+    causal, scale, deterministic, config = options
+    torch = sys.modules.get("torch")  # who has set its switch has imported it
+    wanted = deterministic or (torch is not None and torch.are_deterministic_algorithms_enabled())
+    return (q, k, v, readable_heads(out), lse, readable_heads(dout), dlse, *results), (causal, scale, wanted, config)
+
+
+ATTENTION_BACKWARD = PlannedFunction(
+    NAME, _prepare, results=slice(7, 10), operator=operator_attention.ATTENTION_BACKWARD, adapt=_as_they_run
+)
+
+
+def _launches(
+    problem: Problem,
+    causal: bool,
+    scale: float | None,
+    deterministic: bool,
+    config: BackwardConfig | WideBackwardConfig | None,
+    programs: int | None = None,
+) -> Launches:
+    dim, v_dim = problem.q.shape[3], problem.v.shape[3]
+    expected = WideBackwardConfig if is_wide(dim, v_dim) else BackwardConfig
+    if type(config) not in (type(None), expected):
+        raise TypeError(
+            f"{NAME}: argument 'config': expected a {expected.__name__} for heads of {dim} and {v_dim} elements, "
+            f"got {config!r}"
+        )
+    if is_wide(dim, v_dim):
+        return wide_launches(problem, causal, scale, cast("WideBackwardConfig | None", config), programs)
+    batch, heads, queries, _ = problem.q.shape
+    kv_heads, keys = problem.k.shape[1:3]
+    width = width_of(dim, v_dim)
+    chosen = cast("BackwardConfig | None", config) or choose_config(dim, v_dim)
+    blocks = -(-queries // chosen.block_m)
+    padded = blocks * chosen.block_m
+    check_rows(problem.q, padded)
+    factor = factor_of(NAME, scale, dim)
+    check_hopper(NAME, problem.q)
+    described_heads(problem.dq, ROWS, width)  # threads move 16 bytes of it at a time
+
+    rows = batch * heads * padded
+    ends = list(accumulate((COUNTERS, 2 * rows, width * rows, batch * heads * blocks if deterministic else 0)))
+    workspace = empty(problem.q, (ends[-1],), "fp32")
+    counter, stats, sums, added = (workspace[begin:end] for begin, end in zip([0, *ends], ends, strict=False))
+    before = problem.before(
+        chosen.block_m, width, stats, counter, sums, added if deterministic else None
+    )  # fmt: skip
+    constants = {
+        "GROUP": heads // kv_heads,
+        "CONSUMERS": chosen.consumers,
+        "REGISTERS": chosen.registers,
+        "BLOCK_M": chosen.block_m,
+        "HEAD_DIM": width,
+        "NUM_STAGES": chosen.stages,
+        "CAUSAL": bool(causal),
+        # A causal mask hides keys after the end from all queries, where there are not more of those.
+        "EVEN": keys % chosen.block_n == 0 or (causal and keys >= queries),
+    }
+    tiles = -(-keys // chosen.block_n)
+    places = programs or multiprocessors(problem.q)
+    least = HEADS_IN_ORDER[bool(causal)] if deterministic else 1
+    together = heads_together(batch * kv_heads, tiles, places, least) if causal or deterministic else 1
+    main = problem.launch(
+        backward_kernel,
+        (min(tiles * batch * kv_heads, places),),
+        {
+            "q_desc": described_heads(problem.q, chosen.block_m, width),
+            "k_desc": described_heads(problem.k, CONSUMER_KEYS, width),
+            "v_desc": described_heads(problem.v, CONSUMER_KEYS, width),
+            "do_desc": described_heads(problem.dout, chosen.block_m, width),
+            "dk_desc": described_heads(problem.dk, CONSUMER_KEYS, width),
+            "dv_desc": described_heads(problem.dv, CONSUMER_KEYS, width),
+            "stats_ptr": stats,
+            "counter_ptr": counter,
+            "added_ptr": added if deterministic else None,
+            "sums_desc": describe(sums, (rows, width), (width, 1), (64, 64)),
+            "sm_scale": factor,
+            "BATCH_HEADS": batch * kv_heads,
+            "KV_HEADS": kv_heads,
+            "Q_LENGTH": queries,
+            "KV_LENGTH": keys,
+            "HEADS_TOGETHER": together,
+        },
+        constants,
+        ("stats_ptr",),
+    )
+    after = problem.launch(
+        attention_backward_after,
+        (batch * heads, padded // ROWS),
+        {
+            "sums_ptr": sums,
+            "dq_ptr": problem.dq.value,
+            **strides_in_units(problem.dq, "dq"),
+            "scale": factor,
+            "HEADS": heads,
+            "Q_LENGTH": queries,
+            "PADDED": padded,
+        },
+        {"HEAD_DIM": width, "ELEMENTS": dim, "ROWS": ROWS},
+        ("sums_ptr", "dq_ptr"),
+    )
+    return Launches((before, main, after), workspace)

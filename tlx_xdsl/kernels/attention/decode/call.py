@@ -1,0 +1,264 @@
+"""Attention of 1 to 64 queries to a long cache of keys: `attention_decode(q, k, v, lengths=...)`.
+
+    out = attention_decode(q, k, v)                                  # all keys of the cache
+    out = attention_decode(q, k, v, lengths=lengths, causal=True)    # the queries are the last of each sequence
+
+The keys of a head are split over the GPU's multiprocessors, and the parts merged by a second launch; `splits_for` says
+how many there are. The kernels are in `device`. There is no gradient.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tlx_xdsl.kernels.attention.config import CONSUMER_ROWS
+from tlx_xdsl.kernels.attention.decode.config import (
+    FP8_CONSUMER_REGISTERS,
+    FP8_REGISTERS,
+    MAX_REGISTERS,
+    blocks_for,
+    columns_for,
+    decode_pieces,
+    fp8_blocks_for,
+    fp8_pieces,
+    splits_for,
+)
+from tlx_xdsl.kernels.attention.decode.device import attention_decode as decode_kernel
+from tlx_xdsl.kernels.attention.decode.fp8_device import attention_decode_fp8 as fp8_kernel
+from tlx_xdsl.kernels.attention.decode.operands import (
+    check_columns,
+    check_queries,
+    merged,
+    paged,
+    strides_of,
+    unit_of_rows,
+)
+from tlx_xdsl.kernels.attention.operands import (
+    DTYPES,
+    check_head_shapes,
+    check_rows,
+    described_heads,
+    factor_of,
+    scale_of,
+    scale_strides,
+)
+from tlx_xdsl.kernels.attention.options import read_options
+from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, multiprocessors
+from tlx_xdsl.kernels.calls.operands import Operand, check_places, check_shape, check_types, empty, operand
+from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
+from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
+from tlx_xdsl.kernels.operators import attention_decode as operator_attention_decode
+
+FP8_DTYPES = ("fp8e4nv",)
+"""Types of caches in 8 bits."""
+
+
+def attention_decode(
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    lengths: Any = None,
+    pages: Any = None,
+    k_scale: Any = None,
+    v_scale: Any = None,
+    scale: float | None = None,
+    causal: bool = False,
+    window: int | None = None,
+    softcap: float | None = None,
+    out: Any = None,
+) -> Any:
+    """Return softmax(scale q k^T) v, of (batch, heads, queries, dim of v).
+
+    q: (batch, heads, queries, dim), 1 to 64 queries; k, v: (batch, heads of k and v, keys, dim) in any order of memory
+    whose last dimension is contiguous, in fp16 or bf16. `lengths`: int32 (batch,), the keys of each sequence, read on
+    the GPU; what is in the cache after them plays no part, and numbers beyond the cache are cut. With `causal` the last
+    query stands at the last key of its sequence, and none sees keys after its own. `window`: how many keys before its
+    own a query sees, where the last stands at the last key, too. Queries without keys give 0.
+
+    With `pages`, int32 (batch, pages of a sequence) and contiguous, k and v are (pages, heads of k and v, rows of a
+    page, dim), and the keys of a sequence lie in the pages that its row of the table names. The rows of a page are a
+    power of two from 8 on. What the table says after the end of a sequence plays no part.
+
+    k and v may be in e4m3, too, each element times a scale: `k_scale` and `v_scale` are f32 tensors of one element, of
+    (heads of k and v,) or of (batch, heads of k and v), 1 where they are not given. The result is of q's type.
+
+    Raises TypeError for other types, ValueError for shapes, strides and options that do not fit, RuntimeError for a GPU
+    that is no Hopper.
+    """
+    # What they say is read when there is no plan for them yet.
+    return ATTENTION_DECODE((q, k, v, out, lengths, pages, k_scale, v_scale), (bool(causal), window, softcap, scale))
+
+
+def attention_decode_launch(
+    q: Any, k: Any, v: Any, out: Any, *, lengths: Any = None, pages: Any = None, k_scale: Any = None,
+    v_scale: Any = None, scale: float | None = None, causal: bool = False, window: int | None = None,
+    softcap: float | None = None, splits: int | None = None, programs: int | None = None,
+) -> Launches:  # fmt: skip
+    """The launches of `attention_decode`, to be bound once and repeated; no extent may be 0.
+
+    `programs` share the items, by default the GPU's multiprocessors; `splits` is by default `splits_for`. Raises as
+    `attention_decode` does.
+    """
+    settings = (causal, window, softcap, scale)
+    return _launches((q, k, v, out, lengths, pages, k_scale, v_scale), settings, splits, programs)
+
+
+_NAME = "attention_decode"
+
+
+def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
+    q, k, v, out, lengths, pages, k_scale, v_scale = tensors
+    problem = _Problem.of(q, k, v, lengths, pages, k_scale, v_scale)
+    if out is None:
+        out = empty(problem.q, (*problem.q.shape[:3], problem.v.shape[3]))
+    named = {"q": q, "k": k, "v": v, "out": out, "lengths": lengths, "pages": pages}
+    named |= {"k_scale": k_scale, "v_scale": v_scale}
+    if 0 in problem.q.shape:
+        return Prepared(named)
+    launches = _launches((q, k, v, out, lengths, pages, k_scale, v_scale), settings, None, None)
+    return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
+
+
+ATTENTION_DECODE = PlannedFunction(_NAME, _prepare, results=3, operator=operator_attention_decode.ATTENTION_DECODE)
+
+
+class _Problem(NamedTuple):
+    """The inputs, checked; with pages, K and V have the shape that they are to the queries."""
+
+    q: Operand
+    k: Operand
+    v: Operand
+    k_scale: Operand | None
+    v_scale: Operand | None
+
+    @property
+    def is_fp8(self) -> bool:
+        """Whether the cache is in 8 bits."""
+        return self.k.dtype in FP8_DTYPES
+
+    @classmethod
+    def of(cls, q: Any, k: Any, v: Any, lengths: Any, pages: Any, k_scale: Any, v_scale: Any) -> _Problem:
+        queries, keys, values = (operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v)))
+        if pages is not None:
+            keys, values = paged(queries, (keys, values), operand(_NAME, "pages", pages))
+        check_types((queries,), DTYPES)
+        check_types((keys, values), (*DTYPES, *FP8_DTYPES))
+        if keys.dtype in DTYPES:
+            check_types((queries, keys), DTYPES)
+            for name, scale in (("k_scale", k_scale), ("v_scale", v_scale)):
+                if scale is not None:
+                    raise TypeError(f"{_NAME}: argument '{name}': expected None for a cache of {k.dtype}")
+        check_places((queries, keys))
+        check_head_shapes(queries, keys, values)
+        check_queries(queries, lengths)
+        return cls(queries, keys, values, scale_of(keys, "k_scale", k_scale), scale_of(values, "v_scale", v_scale))
+
+
+def _read_settings(
+    causal: bool, window: int | None, softcap: float | None, scale: float | None
+) -> tuple[bool, int | None, float | None, float | None]:
+    sides = None if window is None else (window, None)
+    options, _ = read_options(_NAME, causal, sides, "bottom-right", softcap, None, ())
+    return options.causal, options.window[0], options.softcap, scale
+
+
+def _launches(
+    tensors: tuple[Any, ...], settings: tuple[Any, ...], splits: int | None, programs: int | None
+) -> Launches:
+    q, k, v, out, lengths, pages, k_scale, v_scale = tensors
+    causal, left, softcap, scale = _read_settings(*settings)
+    problem = _Problem.of(q, k, v, lengths, pages, k_scale, v_scale)
+    queries, values = problem.q, problem.v
+    batch, heads, count, dim = queries.shape
+    kv_heads, length, v_dim = values.shape[1:]
+    result = operand(_NAME, "out", out)
+    check_types((queries, result), DTYPES)
+    check_shape(result, (batch, heads, count, v_dim), "that of 'q', with the head dim of 'v'")
+    check_rows(queries, count)
+    check_columns(queries, result)
+    factor = factor_of(_NAME, scale, dim)
+    check_hopper(_NAME, queries)
+
+    group = heads // kv_heads
+    pieces, v_pieces = decode_pieces(dim), decode_pieces(v_dim)
+    rows_of_tile = CONSUMER_ROWS
+    if problem.is_fp8:
+        rows_of_tile = columns_for(count * group, v_dim)
+        pieces, v_pieces = fp8_pieces(dim), fp8_pieces(v_dim)
+        blocks = fp8_blocks_for(dim, v_dim)
+    else:
+        blocks = blocks_for(dim, v_dim)
+    page = blocks.keys if pages is None else int(k.shape[2])
+    part = min(page, blocks.keys)
+    tiles = -(-count * group // rows_of_tile)
+    programs = programs or multiprocessors(queries) * blocks.resident
+    splits = splits or splits_for(batch * kv_heads * tiles, -(-length // blocks.keys), programs)
+    items, rows = batch * kv_heads * tiles * splits, batch * heads * count
+    sums = empty(queries, (splits * rows * (v_dim + 2),), "fp32") if splits > 1 else None
+    unit = unit_of_rows(queries, result)
+    aligned = ("q_ptr", "out_ptr", "sums_ptr") if unit > 1 else ()
+    arguments = {
+        "q_ptr": q,
+        "k_desc": described_heads(operand(_NAME, "k", k), part, pieces.elements),
+        "v_desc": described_heads(operand(_NAME, "v", v), part, v_pieces.elements),
+        "out_ptr": out,
+        "sums_ptr": sums,
+        "lengths_ptr": lengths,
+        "table_ptr": pages,
+        "sm_scale": factor,
+        **strides_of("q", queries, unit),
+        **strides_of("out", result, unit),
+        "ITEMS": items,
+        "TILES": tiles,
+        "SPLITS": splits,
+        "KV_HEADS": kv_heads,
+        "GROUP": group,
+        "QUERIES": count,
+        "KEYS": length,
+        "TOTAL_ROWS": rows,
+        "DIM": dim // unit,
+        "V_DIM": v_dim // unit,
+        "left": left,
+        "softcap": softcap,
+    }
+    constexprs = {
+        "BLOCK_N": blocks.keys,
+        "NUM_STAGES": blocks.stages,
+        "PIECE": pieces.elements,
+        "PIECES": pieces.number,
+        "V_PIECE": v_pieces.elements,
+        "V_PIECES": v_pieces.number,
+        "CAUSAL": causal,
+        "DIRECT": splits == 1,
+        "PAGE": page,
+        "PART": part,
+        "UNIT": unit,
+    }
+    if not problem.is_fp8:
+        kernel, registers = decode_kernel, MAX_REGISTERS[blocks.resident]
+    else:
+        kernel, registers = fp8_kernel, FP8_REGISTERS
+        constexprs |= {"COLUMNS": rows_of_tile, "REGISTERS": FP8_CONSUMER_REGISTERS}
+        arguments |= {"k_scale_ptr": k_scale, "v_scale_ptr": v_scale}
+        arguments |= scale_strides("k_scale", problem.k_scale) | scale_strides("v_scale", problem.v_scale)
+    device = queries.device
+    first = Launch.of(
+        kernel,
+        (min(items, programs),),
+        arguments,
+        constexprs,
+        device,
+        _SOURCES,
+        aligned,
+        maxnreg=registers,
+    )
+    if sums is None:
+        return Launches((first,))
+    return Launches((first, merged(queries, result, sums, splits, unit, _SOURCES)), sums)
+
+
+_SOURCES = {
+    "q_ptr": "q", "k_desc": "k", "v_desc": "v", "out_ptr": "out", "sums_ptr": WORKSPACE, "lengths_ptr": "lengths",
+    "table_ptr": "pages", "k_scale_ptr": "k_scale", "v_scale_ptr": "v_scale",
+}  # fmt: skip

@@ -1,0 +1,190 @@
+"""Products of groups of rows with a matrix each, as in a mixture of experts, on Hopper: `grouped_gemm(x, w, offsets)`.
+
+`offsets` (G,) int32 are the ends of the groups, as torch._grouped_mm has them: group g are the rows (or steps of the
+sum) from offsets[g - 1], or 0, to offsets[g]. They lie where the tensors lie and only the kernel reads them: no call
+waits for the GPU. Groups may be empty, and of any sizes.
+
+    out = grouped_gemm(x, w, offsets)                     # (T, K) and (G, K, N): (T, N)
+    dx = grouped_gemm(dy, w.transpose(-2, -1), offsets)   # the gradients: (T, N) and (G, N, K): (T, K)
+    dw = grouped_gemm(x.T, dy, offsets)                   # (K, T) and (T, N): (G, K, N)
+
+The kernels are in `device`, the choice of tiles in `config`. Nothing is copied. Arrays of
+numpy, and torch's tensors on the CPU, are multiplied by the interpreter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tlx_xdsl.kernels.calls.launching import Launch, check_hopper, multiprocessors
+from tlx_xdsl.kernels.calls.operands import Operand, check_types, described, empty, row_strides, transposed
+from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
+from tlx_xdsl.kernels.calls.plans import Prepared
+from tlx_xdsl.kernels.gemm.grouped.config import GroupedConfig, choose_config
+from tlx_xdsl.kernels.gemm.grouped.device import ragged_rows, ragged_sums
+from tlx_xdsl.kernels.gemm.grouped.operands import Problem, ragged, read_problem
+from tlx_xdsl.kernels.operators import grouped as operator_grouped
+
+DTYPES = ("fp16", "bf16")
+
+_NAME = "grouped_gemm"
+
+
+def grouped_gemm(x: Any, w: Any, offsets: Any, *, out: Any = None, config: GroupedConfig | None = None) -> Any:
+    """Return the product of each group, in the type of `x` and `w`, each sum in f32 and rounded once.
+
+    With `w` (G, K, N), `x` is (T, K) and the result (T, N): the rows of group g times w[g]. Rows after the last offset
+    are not written. With `w` (T, N), `x` is (M, T) and the result (G, M, N): for each group the product over its part
+    of T; zeros for an empty one.
+
+    In the first kind `x` and the result lie by rows, `w` by rows or by columns; in the second `x` lies by columns, `w`
+    by rows and the result either way: where T is cut into groups it is not the contiguous dimension, along which TMA
+    begins at multiples of 16 bytes. Offsets that fall, or exceed T, are taken for the nearest ones that do not. Without
+    elements to sum over (K or T is 0) the result is zero, all of it.
+
+    `out` receives the result where it is given; rows of a number of columns that is no multiple of 8 are written up to
+    the next one, where `out` has padding. `config` replaces the choice of `grouped_gemm_config.choose_config`.
+
+    Raises TypeError for what is no tensor of fp16 or bf16, or offsets that are not int32; ValueError for shapes that do
+    not fit, strides or addresses that TMA can't read, and tensors in different places; RuntimeError on a GPU that is
+    not Hopper.
+    """
+    return GROUPED_GEMM((x, w, offsets, out), (config,))
+
+
+def _prepare(operands: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    x, w, offsets, out = operands
+    (config,) = options
+    problem = read_problem(_NAME, x, w, offsets, DTYPES)
+    if out is None:
+        out = empty(problem.x, problem.shape)
+    _target(problem, out)
+    tensors = {"x": x, "w": w, "offsets": offsets, "out": out}
+    if 0 in problem.shape or problem.groups == 0:
+        return Prepared(tensors)
+    if problem.x.shape[1] == 0:
+        out[...] = 0
+        return Prepared(tensors)
+    return Prepared(tensors, (grouped_gemm_launch(x, w, offsets, out, config=config),))
+
+
+GROUPED_GEMM = PlannedFunction(_NAME, _prepare, results=3, operator=operator_grouped.GROUPED_GEMM)
+
+
+def grouped_gemm_launch(
+    x: Any, w: Any, offsets: Any, out: Any, *, config: GroupedConfig | None = None, programs: int | None = None
+) -> Launch:
+    """The launch of `grouped_gemm`, to be bound once and repeated; no extent may be 0.
+
+    `programs` is how many share the tiles, by default the GPU's multiprocessors. Raises as `grouped_gemm` does.
+    """
+    problem = read_problem(_NAME, x, w, offsets, DTYPES)
+    target = _target(problem, out)
+    problem.check_elements()
+    check_hopper(_NAME, problem.x)
+    make = launch_of_sums if problem.is_sum else launch_of_rows
+    return make(problem, offsets, target, config, programs or multiprocessors(problem.x))
+
+
+def _target(problem: Problem, out: Any) -> Operand:
+    target = problem.target(out, DTYPES)
+    check_types((problem.x, target), DTYPES)
+    return target
+
+
+def launch_of_rows(
+    problem: Problem,
+    offsets: Any,
+    out: Operand,
+    config: GroupedConfig | None,
+    programs: int,
+    scales: tuple[Any, Any] | None = None,
+) -> Launch:
+    """The launch for rows in groups, of checked operands; `scales` are those of the rows of x and the columns of w.
+
+    Raises ValueError for memory that TMA can't read.
+    """
+    (rows, k), n = problem.x.shape, problem.w.shape[2]
+    # The tiles hold bytes: of 8-bit elements a step takes twice as many columns.
+    step_k = 2 // problem.x.element_bytes
+    chosen = config or choose_config(problem.groups, rows, n, -(-k // step_k), programs).of_step(step_k)
+    part_m, part_n = chosen.part
+    x_desc, x_columns = described(problem.x, (part_m, chosen.block_k))
+    if x_columns:
+        # A copy would begin at a group's first row: TMA begins at multiples of 16 bytes along the contiguous dimension.
+        raise ValueError(f"{problem.x.what}: expected rows that are contiguous, got the strides {problem.x.strides}")
+    w_desc, w_columns = described(problem.w, (1, chosen.block_k, part_n))
+    arguments = {
+        "x_desc": x_desc,
+        "w_desc": w_desc,
+        "out_desc": ragged(out, (part_m, part_n // chosen.subtiles)),
+        "offsets": offsets,
+        **({} if scales is None else dict(zip(("scale_x", "scale_w"), scales, strict=True))),
+        "ROWS": rows,
+        "GROUPS": problem.groups,
+        "N": n,
+        "K": k,
+    }
+    constexprs = {
+        **({"scale_x": None, "scale_w": None} if scales is None else {}),
+        **_sizes(chosen),
+        "SPLIT_N": chosen.split_n,
+        "W_COLUMNS": w_columns,
+    }
+    # The groups may end anywhere: each can add a row of tiles that is not full.
+    tiles = (rows // chosen.block_m + problem.groups) * -(-n // chosen.block_n)
+    grid = (min(tiles, programs),)
+    return Launch(ragged_rows, grid, arguments, constexprs, problem.x.device, sources=_ROW_SOURCES)
+
+
+def launch_of_sums(problem: Problem, offsets: Any, out: Operand, config: GroupedConfig | None, programs: int) -> Launch:
+    """The launch for sums over groups, of checked operands. Raises ValueError for memory that TMA can't read."""
+    x, y, turned = transposed(problem.x), problem.w, transposed(out)
+    sources = _SUM_SOURCES
+    if row_strides(out) is None and row_strides(turned) is not None:
+        # out^T = y^T x: the kernel stores by rows.
+        x, y, out = y, x, turned
+        sources = {**sources, "x_desc": "w", "y_desc": "x"}
+    (rows, m), n = x.shape, y.shape[1]
+    groups = problem.groups
+    chosen = config or choose_config(groups, m * groups, n, max(rows // groups, 1), programs, split=False)
+    if chosen.split_n:
+        raise ValueError(f"{_NAME}: argument 'config': expected tiles of 128 rows where 'w' has 2 dimensions, got 64")
+    part_m, part_n = chosen.part
+    out_desc, by_columns = described(out, (1, part_m, part_n // chosen.subtiles))
+    assert not by_columns, "transposed above"
+    arguments = {
+        "x_desc": ragged(x, (chosen.block_k, part_m)),
+        "y_desc": ragged(y, (chosen.block_k, part_n)),
+        "out_desc": out_desc,
+        "offsets": offsets,
+        "ROWS": rows,
+        "GROUPS": groups,
+        "M": m,
+        "N": n,
+    }
+    grid = (min(groups * -(-m // chosen.block_m) * -(-n // chosen.block_n), programs),)
+    return Launch(ragged_sums, grid, arguments, _sizes(chosen), x.device, sources=sources)
+
+
+_ROW_SOURCES = {
+    "x_desc": "x",
+    "w_desc": "w",
+    "out_desc": "out",
+    "offsets": "offsets",
+    "scale_x": "scale_x",
+    "scale_w": "scale_w",
+}
+_SUM_SOURCES = {"x_desc": "x", "y_desc": "w", "out_desc": "out", "offsets": "offsets"}
+
+
+def _sizes(config: GroupedConfig) -> dict[str, Any]:
+    return {
+        "BLOCK_M": config.block_m,
+        "BLOCK_N": config.block_n,
+        "BLOCK_K": config.block_k,
+        "NUM_STAGES": config.stages,
+        "SUBTILES": config.subtiles,
+        "BUFFERS": config.buffers,
+        "GROUP_M": config.group_m,
+    }
