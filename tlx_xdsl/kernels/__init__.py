@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -26,8 +27,10 @@ def face(home: str) -> Callable[[str], Any]:
     def get(name: str) -> Any:
         if name == "__all__":
             return [each for each in vars(import_module(home)) if not each.startswith("_")]
-        if name.startswith("__"):
-            raise AttributeError(f"module '{home.rpartition('.')[0]}' has no attribute '{name}'")
+        package = home.rpartition(".")[0]
+        # `from package import module` asks here before it imports the module.
+        if name.startswith("__") or find_spec(f"{package}.{name}") is not None:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
         return getattr(import_module(home), name)
 
     return get
