@@ -1,7 +1,7 @@
 """The memory that each program touches: from program ids to addresses (docs/program-addresses.md)."""
 
-from tlx_xdsl.addresses.analysis import analyse_program_addresses
-from tlx_xdsl.addresses.model import (
+from .analysis import analyse_program_addresses
+from .model import (
     Access,
     AccessKind,
     Classification,

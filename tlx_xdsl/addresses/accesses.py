@@ -9,10 +9,16 @@ from typing import Any, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.addresses.arithmetic import Arithmetic
-from tlx_xdsl.addresses.carried import Loop
-from tlx_xdsl.addresses.classify import classify, first_unknown
-from tlx_xdsl.addresses.model import (
+from tlx_xdsl.analysis.integers.polynomials import Lane, Polynomial
+from tlx_xdsl.analysis.integers.transfer import pointee_bytes, shape_of
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base.effects import BULK_COPY, TMA, Group, Kind, OperandAccess, effects_of
+from tlx_xdsl.layouts.encodings import Ints
+
+from .arithmetic import Arithmetic
+from .carried import Loop
+from .classify import classify, first_unknown
+from .model import (
     Access,
     AccessKind,
     Classification,
@@ -21,14 +27,9 @@ from tlx_xdsl.addresses.model import (
     LoopTerm,
     TensorBounds,
 )
-from tlx_xdsl.addresses.regularity import Alignments, dimensions_of, lane_range, run_of_block
-from tlx_xdsl.addresses.values import NO_CONDITIONS, Conditions, Descriptor, Integer, Pointer, State
-from tlx_xdsl.addresses.walk import Visit
-from tlx_xdsl.analysis.integers.polynomials import Lane, Polynomial
-from tlx_xdsl.analysis.integers.transfer import pointee_bytes, shape_of
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.effects import BULK_COPY, TMA, Group, Kind, OperandAccess, effects_of
-from tlx_xdsl.layouts.encodings import Ints
+from .regularity import Alignments, dimensions_of, lane_range, run_of_block
+from .values import NO_CONDITIONS, Conditions, Descriptor, Integer, Pointer, State
+from .walk import Visit
 
 WARP = 32
 """Lanes of a warp: neighbouring elements that one instruction touches together."""

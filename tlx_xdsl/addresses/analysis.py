@@ -7,20 +7,21 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.addresses.accesses import access_of
-from tlx_xdsl.addresses.bounds import Bounds, assume
-from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.model import Access, LaunchFacts, ProgramAddresses
-from tlx_xdsl.addresses.polynomial_domain import PolynomialDomain
-from tlx_xdsl.addresses.regularity import Alignments
-from tlx_xdsl.addresses.values import Descriptor, Other, Pointer, State
-from tlx_xdsl.addresses.walk import Walk
 from tlx_xdsl.analysis.integers.polynomials import Argument, Extent, Polynomial, Symbol
 from tlx_xdsl.analysis.integers.symbols import ANYTHING
 from tlx_xdsl.analysis.integers.transfer import bits_of, is_pointer
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tt.types import TensorDescType
+
+from .accesses import access_of
+from .bounds import Bounds, assume
+from .intervals import Interval
+from .model import Access, LaunchFacts, ProgramAddresses
+from .polynomial_domain import PolynomialDomain
+from .regularity import Alignments
+from .values import Descriptor, Other, Pointer, State
+from .walk import Walk
 
 
 def analyse_program_addresses(

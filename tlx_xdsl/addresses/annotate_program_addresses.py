@@ -29,11 +29,12 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from tlx_xdsl.addresses import Access, LaunchFacts, analyse_program_addresses
-from tlx_xdsl.addresses.analysis import argument_names
-from tlx_xdsl.addresses.report import access_text, conditions_text, report_lines, value_text
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.grid import sizes_of
+
+from . import Access, LaunchFacts, analyse_program_addresses
+from .analysis import argument_names
+from .report import access_text, conditions_text, report_lines, value_text
 
 VALUE, ACCESS, CONDITIONS = "tlx.pid_info", "tlx.access", "tlx.holds_while"
 """The attributes."""

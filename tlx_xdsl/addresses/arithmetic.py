@@ -10,17 +10,6 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.addresses.bounds import Bounds
-from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.simplify import Simplifier
-from tlx_xdsl.addresses.values import (
-    NO_CONDITIONS,
-    Conditions,
-    Integer,
-    Other,
-    Pointer,
-    State,
-)
 from tlx_xdsl.analysis.integers.functions import apply
 from tlx_xdsl.analysis.integers.polynomials import (
     ONE,
@@ -37,6 +26,18 @@ from tlx_xdsl.analysis.integers.polynomials import (
 )
 from tlx_xdsl.analysis.integers.symbols import ANYTHING, NOTHING, Causes
 from tlx_xdsl.analysis.integers.transfer import bits_of, is_pointer, shape_of
+
+from .bounds import Bounds
+from .intervals import Interval
+from .simplify import Simplifier
+from .values import (
+    NO_CONDITIONS,
+    Conditions,
+    Integer,
+    Other,
+    Pointer,
+    State,
+)
 
 MOST_TERMS = 48
 """Products of a polynomial above which it is given up, so that the time per operation has a bound."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.addresses.intervals import Interval, range_of
-from tlx_xdsl.addresses.model import DescriptorFacts, Guard, LaunchFacts
 from tlx_xdsl.analysis.integers.polynomials import (
     Argument,
     Call,
@@ -18,6 +16,9 @@ from tlx_xdsl.analysis.integers.polynomials import (
     Unknown,
 )
 from tlx_xdsl.analysis.integers.transfer import bits_of
+
+from .intervals import Interval, range_of
+from .model import DescriptorFacts, Guard, LaunchFacts
 
 MOST_PROGRAMS = ((1 << 31) - 1, 65535, 65535)
 """The largest grid along each axis (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""

@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tlx_xdsl.addresses.arithmetic import causes_of, causes_of_form
-from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.values import (
+from tlx_xdsl.analysis.integers.polynomials import Counter, Polynomial, Symbol, Unknown
+from tlx_xdsl.analysis.integers.symbols import ANYTHING, Causes
+
+from .arithmetic import causes_of, causes_of_form
+from .intervals import Interval
+from .values import (
     Conditions,
     Integer,
     Pointer,
     State,
 )
-from tlx_xdsl.analysis.integers.polynomials import Counter, Polynomial, Symbol, Unknown
-from tlx_xdsl.analysis.integers.symbols import ANYTHING, Causes
 
 if TYPE_CHECKING:
-    from tlx_xdsl.addresses.walk import Walk
+    from .walk import Walk
 
 ENDLESS = Interval(0, (1 << 63) - 1)
 

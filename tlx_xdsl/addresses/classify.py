@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.addresses.arithmetic import causes_of_form
-from tlx_xdsl.addresses.model import Classification
 from tlx_xdsl.analysis.integers.functions import PIECEWISE
 from tlx_xdsl.analysis.integers.polynomials import Call, Counter, Lane, Pid, Polynomial, Unknown
 from tlx_xdsl.analysis.integers.symbols import Causes
+
+from .arithmetic import causes_of_form
+from .model import Classification
 
 
 def first_unknown(form: Polynomial) -> str | None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.addresses.model import Access, DescriptorFacts, LaunchFacts
 from tlx_xdsl.analysis.integers.functions import COMPARISONS, apply
 from tlx_xdsl.analysis.integers.polynomials import (
     Argument,
@@ -24,6 +23,8 @@ from tlx_xdsl.analysis.integers.polynomials import (
     Unknown,
 )
 from tlx_xdsl.layouts.encodings import Ints
+
+from .model import Access, DescriptorFacts, LaunchFacts
 
 
 class NotANumber(Exception):

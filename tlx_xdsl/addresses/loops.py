@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.addresses.arithmetic import causes_of, name_of
-from tlx_xdsl.addresses.carried import ENDLESS, Carried, Loop, grown, slice_state
-from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.values import NO_CONDITIONS, Integer, State
 from tlx_xdsl.analysis.integers.polynomials import Counter, Polynomial
 from tlx_xdsl.dialects.regions import edge_to
 
+from .arithmetic import causes_of, name_of
+from .carried import ENDLESS, Carried, Loop, grown, slice_state
+from .intervals import Interval
+from .values import NO_CONDITIONS, Integer, State
+
 if TYPE_CHECKING:
-    from tlx_xdsl.addresses.walk import Walk
+    from .walk import Walk
 
 
 def enter_for(walk: Walk, op: scf.ForOp) -> Loop:

@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.analysis.integers.polynomials import Counter, Polynomial, Symbol
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.layouts.encodings import Ints
 
+from .intervals import Interval
+
 if TYPE_CHECKING:
-    from tlx_xdsl.addresses.values import State
+    from .values import State
 
 
 class Classification(Enum):

@@ -12,15 +12,16 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.addresses.arithmetic import Arithmetic, name_of
-from tlx_xdsl.addresses.bounds import range_of_call
-from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.model import Guard
-from tlx_xdsl.addresses.values import Descriptor, Integer, Other, Pointer, State
 from tlx_xdsl.analysis.integers.polynomials import Lane, NumPrograms, Pid, Polynomial, Symbol, Unknown
 from tlx_xdsl.analysis.integers.symbols import Causes
 from tlx_xdsl.analysis.integers.transfer import Domain, bits_of, pointee_bytes, shape_of
 from tlx_xdsl.dialects import arith, tt
+
+from .arithmetic import Arithmetic, name_of
+from .bounds import range_of_call
+from .intervals import Interval
+from .model import Guard
+from .values import Descriptor, Integer, Other, Pointer, State
 
 ONE = Polynomial.constant(1)
 BIT = Interval(0, 1)

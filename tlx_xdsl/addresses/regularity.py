@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.addresses.arithmetic import causes_of_form
-from tlx_xdsl.addresses.bounds import Bounds
-from tlx_xdsl.addresses.evaluate import value
-from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.model import Dimension, LaunchFacts
 from tlx_xdsl.analysis.integers.axis_domain import MOST
 from tlx_xdsl.analysis.integers.polynomials import Argument, Call, Lane, Polynomial, Symbol, Unknown
 from tlx_xdsl.analysis.integers.symbols import Causes
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.layouts.encodings import Ints
+
+from .arithmetic import causes_of_form
+from .bounds import Bounds
+from .evaluate import value
+from .intervals import Interval
+from .model import Dimension, LaunchFacts
 
 MOST_ELEMENTS = 1 << 16
 """Elements of a block above which offsets that are no polynomial are not counted one by one."""

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.addresses.bounds import Bounds
-from tlx_xdsl.addresses.classify import classify, first_unknown
-from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.model import Access, Classification, LaunchFacts, ProgramAddresses
-from tlx_xdsl.addresses.regularity import is_of_lanes
-from tlx_xdsl.addresses.values import Integer, Pointer, State
 from tlx_xdsl.analysis.integers.polynomials import Pid, Polynomial
+
+from .bounds import Bounds
+from .classify import classify, first_unknown
+from .intervals import Interval
+from .model import Access, Classification, LaunchFacts, ProgramAddresses
+from .regularity import is_of_lanes
+from .values import Integer, Pointer, State
 
 AFFINE = (Classification.PID_AFFINE, Classification.PID_MULTI_AXIS)
 NAMES = 12
@@ -109,7 +110,7 @@ def access_text(access: Access) -> str:
 
 def report_lines(result: ProgramAddresses) -> list[str]:
     """The values that depend on the program's ids and the accesses, in program order, with their names."""
-    from tlx_xdsl.addresses.analysis import argument_names
+    from .analysis import argument_names
 
     lines: list[str] = []
     kernels = list(dict.fromkeys(access.function for access in result.accesses))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import gcd
 
-from tlx_xdsl.addresses.bounds import Bounds
-from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.analysis.integers.functions import DIVISIONS, apply
 from tlx_xdsl.analysis.integers.polynomials import ONE, Call, Polynomial
+
+from .bounds import Bounds
+from .intervals import Interval
 
 
 class Simplifier:

@@ -7,11 +7,12 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.model import Guard
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
 from tlx_xdsl.analysis.integers.symbols import Causes
 from tlx_xdsl.layouts.encodings import Ints
+
+from .intervals import Interval
+from .model import Guard
 
 MOST_CONDITIONS = 24
 """Conditions of a value above which nothing is known about it. Kernels have a handful; sets of them are copied."""

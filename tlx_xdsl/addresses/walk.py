@@ -14,19 +14,6 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.addresses.arithmetic import causes_of
-from tlx_xdsl.addresses.carried import Loop, is_inside
-from tlx_xdsl.addresses.loops import enter_for, for_results
-from tlx_xdsl.addresses.model import Guard
-from tlx_xdsl.addresses.polynomial_domain import PolynomialDomain
-from tlx_xdsl.addresses.values import (
-    Descriptor,
-    Integer,
-    Other,
-    Pointer,
-    State,
-)
-from tlx_xdsl.addresses.while_loops import enter_while
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
 from tlx_xdsl.analysis.integers.symbols import ANYTHING, Causes
 from tlx_xdsl.analysis.integers.transfer import TRANSFER, transfer
@@ -34,6 +21,20 @@ from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, global_access
 from tlx_xdsl.dialects.llvm import AssumeOp
 from tlx_xdsl.dialects.regions import Edge, call_edges, edge_to, edges, incoming, region_edges
+
+from .arithmetic import causes_of
+from .carried import Loop, is_inside
+from .loops import enter_for, for_results
+from .model import Guard
+from .polynomial_domain import PolynomialDomain
+from .values import (
+    Descriptor,
+    Integer,
+    Other,
+    Pointer,
+    State,
+)
+from .while_loops import enter_while
 
 MOST_CALLS = 32
 """Calls inside of each other above which callees are not walked: there may be no end."""

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects import scf
 
-from tlx_xdsl.addresses.carried import ENDLESS, Carried, Loop, grown, slice_state
-from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.values import NO_CONDITIONS, Conditions, Integer, State
 from tlx_xdsl.analysis.integers.polynomials import Counter, Polynomial
 from tlx_xdsl.dialects.regions import edge_to
 
+from .carried import ENDLESS, Carried, Loop, grown, slice_state
+from .intervals import Interval
+from .values import NO_CONDITIONS, Conditions, Integer, State
+
 if TYPE_CHECKING:
-    from tlx_xdsl.addresses.walk import Walk
+    from .walk import Walk
 
 
 def enter_while(walk: Walk, op: scf.WhileOp) -> Loop:

@@ -16,7 +16,6 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tlx_xdsl.addresses.coverage.launch import Launch, argument_names
 from tlx_xdsl.analysis.constants import Constants
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, global_access
@@ -30,6 +29,8 @@ from tlx_xdsl.dialects.base.tensors import (
 )
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
+
+from .coverage.launch import Launch, argument_names
 
 _DEEPEST = 32
 """Calls within calls that are followed."""

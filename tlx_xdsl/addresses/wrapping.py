@@ -13,13 +13,14 @@ from fractions import Fraction
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tlx_xdsl.addresses.analysis import analyse_program_addresses
-from tlx_xdsl.addresses.bounds import MOST_PROGRAMS, Bounds
-from tlx_xdsl.addresses.evaluate import NotANumber
-from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.model import Access, Condition, LaunchFacts
 from tlx_xdsl.analysis.integers.functions import apply
 from tlx_xdsl.analysis.integers.polynomials import Argument, Counter, Pid, Scalar, Symbol, Unknown
+
+from .analysis import analyse_program_addresses
+from .bounds import MOST_PROGRAMS, Bounds
+from .evaluate import NotANumber
+from .intervals import Interval
+from .model import Access, Condition, LaunchFacts
 
 AXES = "xyz"
 

@@ -27,10 +27,11 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.integers.axis_domain import AxisDomain, AxisInfo, axes_of, unknown
-from tlx_xdsl.analysis.integers.transfer import transfer
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.regions import Edge, edges, incoming, region_edges
+
+from .integers.axis_domain import AxisDomain, AxisInfo, axes_of, unknown
+from .integers.transfer import transfer
 
 _DOMAIN = AxisDomain()
 _HINTS = {"tt.contiguity": "contiguity", "tt.divisibility": "divisibility", "tt.constancy": "constancy"}

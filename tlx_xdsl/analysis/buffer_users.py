@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue, Use
 
-from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects.tlx import ReuseGroupOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.text.diagnostics import source_location
+
+from .value_classes import ValueClasses
 
 KERNEL = "kernel"
 """The name of code outside of every task."""

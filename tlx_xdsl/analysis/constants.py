@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tlx_xdsl.analysis.integers.functions import COMPARISONS, DIVISIONS, apply
-from tlx_xdsl.analysis.integers.transfer import Domain, bits_of, shape_of, transfer
 from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.regions import Edge, Edges, condition_of, edges
+
+from .integers.functions import COMPARISONS, DIVISIONS, apply
+from .integers.transfer import Domain, bits_of, shape_of, transfer
 
 _SHIFTS = ("shl", "shr")
 _ZERO_OF_EQUALS = ("sub", "xor")

@@ -19,10 +19,11 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.dataflow import Arrivals, ForwardWalk
 from tlx_xdsl.dialects.regions import Edges, forwarded
 from tlx_xdsl.dialects.ttg import WarpSpecializePartitionsOp
 from tlx_xdsl.dialects.ttng import WarpGroupDotOp, WarpGroupDotWaitOp
+
+from .dataflow import Arrivals, ForwardWalk
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.analysis.axis_info import axis_infos
-from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
 from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, pointee_type, scalar_type
 from tlx_xdsl.layouts.encodings import DistributedLayout
 from tlx_xdsl.layouts.global_access import GlobalAccess, global_access
+
+from .axis_info import axis_infos
+from .integers.axis_domain import AxisInfo
 
 
 @dataclass(frozen=True)

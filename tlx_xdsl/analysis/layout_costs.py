@@ -9,9 +9,6 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.buffer_users import uses
-from tlx_xdsl.analysis.module_target import module_target
-from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, Proxy, accesses_of, effects_of
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
@@ -23,6 +20,10 @@ from tlx_xdsl.layouts.encodings import DistributedLayout, SharedLayout
 from tlx_xdsl.layouts.matrix_access import best_access
 from tlx_xdsl.layouts.shared_access import SharedAccess, shared_access
 from tlx_xdsl.text.diagnostics import source_location
+
+from .buffer_users import uses
+from .module_target import module_target
+from .value_classes import ValueClasses
 
 STMATRIX_CAPABILITY = 90
 """The first compute capability with stmatrix (PTX ISA, "stmatrix")."""

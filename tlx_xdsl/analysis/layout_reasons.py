@@ -16,8 +16,6 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from tlx_xdsl.analysis.layout_costs import BufferAccess, FunctionBuffers
-from tlx_xdsl.analysis.value_classes import ValueClasses, visible
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base.effects import pointers_of
 from tlx_xdsl.dialects.base.layouts import bare, chosen_layout
@@ -31,6 +29,9 @@ from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import BlockedLayout, Layout, SharedLayout
 from tlx_xdsl.layouts.shared import default_shared_layout
 from tlx_xdsl.text.diagnostics import source_location
+
+from .layout_costs import BufferAccess, FunctionBuffers
+from .value_classes import ValueClasses, visible
 
 DEFAULT_WARPS = 4
 """Warps of a kernel that does not say how many it wants."""

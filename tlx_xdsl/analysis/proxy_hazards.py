@@ -31,12 +31,6 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.buffer_users import uses
-from tlx_xdsl.analysis.dataflow import Arrivals, ForwardWalk
-from tlx_xdsl.analysis.storage_map import Span, spans
-from tlx_xdsl.analysis.storage_regions import storage_regions
-from tlx_xdsl.analysis.storage_trees import leaf_of
-from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tlx, tt, ttg
 from tlx_xdsl.dialects.base.effects import (
     Group,
@@ -51,6 +45,13 @@ from tlx_xdsl.dialects.base.effects import (
 from tlx_xdsl.dialects.regions import SCALAR_CODE, Edge, Edges
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+
+from .buffer_users import uses
+from .dataflow import Arrivals, ForwardWalk
+from .storage_map import Span, spans
+from .storage_regions import storage_regions
+from .storage_trees import leaf_of
+from .value_classes import ValueClasses
 
 Buffers: TypeAlias = frozenset[int]
 """Arrays of buffers, by their number."""

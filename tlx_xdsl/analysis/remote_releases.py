@@ -27,14 +27,15 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue, Use
 
-from tlx_xdsl.analysis.buffer_users import KERNEL, task_of, uses
-from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.effects import Kind, Space, Sync, accesses_of, space_of, sync_of
 from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.dialects.tlx.cluster import Releases
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+
+from .buffer_users import KERNEL, task_of, uses
+from .value_classes import ValueClasses
 
 
 @dataclass(frozen=True)

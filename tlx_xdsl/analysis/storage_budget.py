@@ -7,9 +7,10 @@ from typing import get_args
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Memory, Region, StorageMap
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.text.diagnostics import error_at, report_warning
+
+from .storage_map import NAMES, UNITS, Memory, Region, StorageMap
 
 TOP = 5
 """Regions that are named when a kernel is over budget."""

@@ -13,11 +13,12 @@ from typing import Literal, TypeAlias
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.buffer_users import Uses, task_order
-from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Slot
 from tlx_xdsl.dialects.tlx import StorageAliasSpecOp
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.targets import target_of
+
+from .buffer_users import Uses, task_order
+from .overlap_tree import Group, Leaf, Slot
 
 Memory: TypeAlias = Literal["smem", "tmem"]
 UNITS: Mapping[Memory, str] = {"smem": "B", "tmem": "columns"}

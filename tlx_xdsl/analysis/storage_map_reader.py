@@ -13,13 +13,6 @@ from dataclasses import replace
 from xdsl.dialects.builtin import ModuleOp, i8, i32
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.buffer_users import accesses, uses_by_task
-from tlx_xdsl.analysis.module_target import module_target
-from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Slot
-from tlx_xdsl.analysis.storage_map import STOCK_ALIGNMENT, Array, Memory, Region, Span, StorageMap, next_start, spans
-from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
-from tlx_xdsl.analysis.storage_trees import leaf_of, read_trees
-from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.base.operation import num_ctas_of
 from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasSpecOp
@@ -32,6 +25,14 @@ from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.shared import padding_factor, required_alignment
 from tlx_xdsl.text.diagnostics import error_at, source_location
+
+from .buffer_users import accesses, uses_by_task
+from .module_target import module_target
+from .overlap_tree import Group, Leaf, Slot
+from .storage_map import STOCK_ALIGNMENT, Array, Memory, Region, Span, StorageMap, next_start, spans
+from .storage_regions import StorageRegion, storage_regions
+from .storage_trees import leaf_of, read_trees
+from .value_classes import ValueClasses
 
 
 def storage_maps(module: ModuleOp, capability: int | None = None, *, strict: bool = False) -> list[StorageMap]:

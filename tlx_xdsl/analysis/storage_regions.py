@@ -7,19 +7,6 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.live_ranges import check_live_ranges
-from tlx_xdsl.analysis.overlap_tree import (
-    IndexMap,
-    Leaf,
-    OverlapError,
-    Placement,
-    Slot,
-    common_alignment,
-    index_map,
-    place,
-    place_without_tree,
-)
-from tlx_xdsl.analysis.storage_trees import Overlap, duplicate_overlap, here, leaf_of, members_of, read_trees
 from tlx_xdsl.dialects.tlx import (
     ReuseGroupOp,
     SetBufferOverlapOp,
@@ -30,6 +17,20 @@ from tlx_xdsl.dialects.tlx.types import StorageKind
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.tmem import ROWS, rows_of
 from tlx_xdsl.text.diagnostics import error_at
+
+from .live_ranges import check_live_ranges
+from .overlap_tree import (
+    IndexMap,
+    Leaf,
+    OverlapError,
+    Placement,
+    Slot,
+    common_alignment,
+    index_map,
+    place,
+    place_without_tree,
+)
+from .storage_trees import Overlap, duplicate_overlap, here, leaf_of, members_of, read_trees
 
 COLUMN_BYTES = 4
 """Bytes of one row of a column of tensor memory."""

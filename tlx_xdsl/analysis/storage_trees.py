@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Node
 from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.tlx import ReuseGroupOp, SetBufferOverlapOp, StorageAliasLocalAllocOp, StorageAliasSpecOp
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
@@ -18,6 +17,8 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.shared import padding_factor, required_alignment
 from tlx_xdsl.text.diagnostics import error_at, source_location
+
+from .overlap_tree import Group, Leaf, Node
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.module_target import module_target
 from tlx_xdsl.dialects.base.capability import needs_of
 from tlx_xdsl.dialects.base.operation import outermost
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import Feature
+
+from .module_target import module_target
 
 
 def is_tile_copy(op: Operation) -> bool:

@@ -4,12 +4,12 @@ Importing this package imports neither Triton nor xDSL. `compile_ttgir` is the e
 list of stock passes that our text goes through, worth reading from top to bottom.
 """
 
-from tlx_xdsl.backend.client import CLIENT
-from tlx_xdsl.backend.compile import compile_in_this_process, compile_ttgir
-from tlx_xdsl.backend.errors import BackendError, BackendTimeoutError, OutOfResourcesError
-from tlx_xdsl.backend.options import MOST_REGISTERS, BackendOptions, Isolation, UpTo
-from tlx_xdsl.backend.result import BackendResult, BackendWarning, KernelMetadata, KernelResources
-from tlx_xdsl.backend.version import installed_triton_version
+from .client import CLIENT
+from .compile import compile_in_this_process, compile_ttgir
+from .errors import BackendError, BackendTimeoutError, OutOfResourcesError
+from .options import MOST_REGISTERS, BackendOptions, Isolation, UpTo
+from .result import BackendResult, BackendWarning, KernelMetadata, KernelResources
+from .version import installed_triton_version
 
 start_worker = CLIENT.start
 stop_worker = CLIENT.stop

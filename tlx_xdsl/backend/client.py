@@ -9,12 +9,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator
 
-from tlx_xdsl.backend.errors import BackendError
-from tlx_xdsl.backend.options import BackendOptions, UpTo
-from tlx_xdsl.backend.protocol import Request
-from tlx_xdsl.backend.result import BackendResult
-from tlx_xdsl.backend.worker_process import WorkerProcess, converse
 from tlx_xdsl.errors import InputError
+
+from .errors import BackendError
+from .options import BackendOptions, UpTo
+from .protocol import Request
+from .result import BackendResult
+from .worker_process import WorkerProcess, converse
 
 _MOST_BY_DEFAULT = 8
 """A worker holds about 300 MB, and ptxas more than one core's caches: beyond this, more of them gain little."""

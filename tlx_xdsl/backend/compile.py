@@ -11,14 +11,15 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from tlx_xdsl.backend.client import CLIENT
-from tlx_xdsl.backend.errors import BackendError, BackendTimeoutError, OutOfResourcesError
-from tlx_xdsl.backend.locate import find_culprit, hints, intrinsic_of, place_of_call
-from tlx_xdsl.backend.module_text import ModuleText
-from tlx_xdsl.backend.options import BackendOptions, Isolation, UpTo
-from tlx_xdsl.backend.protocol import Request
-from tlx_xdsl.backend.result import BackendResult
 from tlx_xdsl.errors import SourceLocation
+
+from .client import CLIENT
+from .errors import BackendError, BackendTimeoutError, OutOfResourcesError
+from .locate import find_culprit, hints, intrinsic_of, place_of_call
+from .module_text import ModuleText
+from .options import BackendOptions, Isolation, UpTo
+from .protocol import Request
+from .result import BackendResult
 
 _ABOUT_THE_MODULE = ("parse", "passes", "llir", "ptx", "cubin")
 """The stages whose failures have a place."""
@@ -95,7 +96,7 @@ def _compile_here(
     text: str, options: BackendOptions, stages: UpTo, source_name: str, on_stage: Callable[[str], None] | None
 ) -> BackendResult:
     # Only here, so that a parent with a worker never imports what imports Triton.
-    from tlx_xdsl.backend.stages import compile_request
+    from .stages import compile_request
 
     with _IN_PROCESS, tempfile.TemporaryDirectory(prefix="tlx-xdsl-") as directory:
         request = Request(Path(directory), options, stages, source_name)

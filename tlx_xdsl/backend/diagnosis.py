@@ -18,10 +18,11 @@ import re
 import signal
 from dataclasses import dataclass
 
-from tlx_xdsl.backend.errors import BackendError
-from tlx_xdsl.backend.module_text import location_and_callers
-from tlx_xdsl.backend.result import BackendWarning
 from tlx_xdsl.errors import SourceLocation
+
+from .errors import BackendError
+from .module_text import location_and_callers
+from .result import BackendWarning
 
 _LOCATED = re.compile(r"^loc\((?P<where>.*?)\): error: (?P<text>.*)$")
 _PLACED = re.compile(r"^(?P<file>[^\s:\"][^:\"]*):(?P<line>\d+):(?P<column>\d+): error: (?P<text>.*)$")

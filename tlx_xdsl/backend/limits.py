@@ -10,12 +10,13 @@ import re
 from dataclasses import dataclass
 from math import prod
 
-from tlx_xdsl.backend.errors import OutOfResourcesError
-from tlx_xdsl.backend.module_text import ModuleText
-from tlx_xdsl.backend.options import BackendOptions
-from tlx_xdsl.backend.result import KernelMetadata
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.targets import Target, target_named
+
+from .errors import OutOfResourcesError
+from .module_text import ModuleText
+from .options import BackendOptions
+from .result import KernelMetadata
 
 MOST_THREADS = 1024
 """Threads of a CTA. Source: CUDA C++ Programming Guide, "Compute Capabilities"."""

@@ -21,8 +21,9 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
-from tlx_xdsl.backend.module_text import ModuleText, Statement
 from tlx_xdsl.errors import SourceLocation
+
+from .module_text import ModuleText, Statement
 
 Fails = Callable[[str], bool]
 """Returns whether stock Triton fails over a text in the way that is being looked into."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tlx_xdsl.backend.limits import REGISTERS
-from tlx_xdsl.backend.result import KernelMetadata, KernelResources
 from tlx_xdsl.targets import Target
+
+from .limits import REGISTERS
+from .result import KernelMetadata, KernelResources
 
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 _CTAS = {86: 16, 87: 16, 89: 24, 120: 24, 121: 24}

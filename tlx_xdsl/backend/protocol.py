@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlx_xdsl.backend.options import BackendOptions, UpTo
+from .options import BackendOptions, UpTo
 
 INPUT_NAME = "kernel.ttgir"
 """The file with the module's text: stock Triton parses files only."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
-from tlx_xdsl.backend.result import BackendWarning, KernelResources
 from tlx_xdsl.errors import SourceLocation
+
+from .result import BackendWarning, KernelResources
 
 _TOOL = r"ptxas(?:-\w+)?"
 _FRAME = re.compile(

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 
-from tlx_xdsl.backend.options import UpTo
 from tlx_xdsl.errors import SourceLocation, render
+
+from .options import UpTo
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,18 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, cast
 
-from tlx_xdsl.backend.capture import STDERR_NAME, STDOUT_NAME, captured, read_log, read_logs
-from tlx_xdsl.backend.diagnosis import diagnose, find_unlocated_error, find_warnings, note_of_stage
-from tlx_xdsl.backend.errors import BackendError
-from tlx_xdsl.backend.limits import check_resources
-from tlx_xdsl.backend.options import BackendOptions
-from tlx_xdsl.backend.protocol import Request
-from tlx_xdsl.backend.ptxas import parse_error, parse_resources, parse_warnings
-from tlx_xdsl.backend.result import BackendResult, KernelMetadata
-from tlx_xdsl.backend.stock_passes import stock_passes
-from tlx_xdsl.backend.triton_api import StockModule, import_triton, printing_ptxas_log
 from tlx_xdsl.errors import SourceLocation
+
+from .capture import STDERR_NAME, STDOUT_NAME, captured, read_log, read_logs
+from .diagnosis import diagnose, find_unlocated_error, find_warnings, note_of_stage
+from .errors import BackendError
+from .limits import check_resources
+from .options import BackendOptions
+from .protocol import Request
+from .ptxas import parse_error, parse_resources, parse_warnings
+from .result import BackendResult, KernelMetadata
+from .stock_passes import stock_passes
+from .triton_api import StockModule, import_triton, printing_ptxas_log
 
 Report = Callable[[str], None]
 """Called with a stage's name when it begins."""

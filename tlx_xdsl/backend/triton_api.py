@@ -12,9 +12,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from tlx_xdsl.backend.errors import BackendError
-from tlx_xdsl.backend.options import BackendOptions, default_fp_fusion
-from tlx_xdsl.backend.stock_passes import StockPass, allocating_passes
+from .errors import BackendError
+from .options import BackendOptions, default_fp_fusion
+from .stock_passes import StockPass, allocating_passes
 
 
 def import_triton() -> str:

@@ -14,11 +14,12 @@ import sys
 import time
 from typing import cast
 
-from tlx_xdsl.backend.errors import BackendError
-from tlx_xdsl.backend.protocol import Request, StageStarted, receive, send
-from tlx_xdsl.backend.stages import compile_request
-from tlx_xdsl.backend.triton_api import import_triton
 from tlx_xdsl.lifeline import when_abandoned
+
+from .errors import BackendError
+from .protocol import Request, StageStarted, receive, send
+from .stages import compile_request
+from .triton_api import import_triton
 
 _END_SECONDS = 0.5
 """Seconds after the parent's death in which the main thread may end by itself, as it does between two requests."""

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tlx_xdsl.backend.capture import read_log, read_logs
-from tlx_xdsl.backend.diagnosis import diagnose, how_it_ended
-from tlx_xdsl.backend.errors import BackendError, BackendTimeoutError
-from tlx_xdsl.backend.protocol import Request, StageStarted, receive, send
-from tlx_xdsl.backend.result import BackendResult
-from tlx_xdsl.backend.version import installed_triton_version
+from .capture import read_log, read_logs
+from .diagnosis import diagnose, how_it_ended
+from .errors import BackendError, BackendTimeoutError
+from .protocol import Request, StageStarted, receive, send
+from .result import BackendResult
+from .version import installed_triton_version
 
 _STARTUP_LOG = "startup.log"
 _END_SECONDS = 2.0

@@ -16,7 +16,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tlx_xdsl.compat.installation import Installation, Mode
+from .installation import Installation, Mode
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.check.report import Finding
@@ -66,7 +66,7 @@ def uninstall() -> None:
 
 def findings() -> Sequence[Finding]:
     """What launches under `mode="check"` have shown in this process: each line once, with a launch that shows it."""
-    from tlx_xdsl.compat.checked import RECORD
+    from .checked import RECORD
 
     return RECORD.findings
 

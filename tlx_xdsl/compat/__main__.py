@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from tlx_xdsl.compat import NEEDS_TRITON, install, uninstall
-from tlx_xdsl.compat.installation import Mode
 from tlx_xdsl.errors import CompilationError, InputError, SourceLocation
+
+from . import NEEDS_TRITON, install, uninstall
+from .installation import Mode
 
 _MODES: tuple[tuple[str, Mode, str], ...] = (
     ("--cpu", "cpu", "run kernels as machine code of the CPU"),
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _checked(parsed: argparse.Namespace) -> int:
     """Run with each launch checked; the exit status is 1 where an error was found."""
-    from tlx_xdsl.compat.checked import RECORD, CheckedKernel
+    from .checked import RECORD, CheckedKernel
 
     CheckedKernel.seconds = parsed.seconds or CheckedKernel.seconds
     try:

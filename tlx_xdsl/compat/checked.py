@@ -9,11 +9,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tlx_xdsl.compat.without_gpu import InterpretedKernel, Launch
 from tlx_xdsl.runtime.check.explore import Limits
 from tlx_xdsl.runtime.check.report import Finding
 from tlx_xdsl.runtime.check.run import check_launch
 from tlx_xdsl.runtime.simulate.interpret import Interpretation
+
+from .without_gpu import InterpretedKernel, Launch
 
 SECONDS = 2.0
 """Time for the orders of one launch, by default."""

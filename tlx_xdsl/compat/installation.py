@@ -9,9 +9,10 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Literal, get_args
 
-from tlx_xdsl.compat.modules import Finder, forget_modules, recall_modules
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.targets import target_named
+
+from .modules import Finder, forget_modules, recall_modules
 
 Mode = Literal["launch", "cpu", "interpret", "check", "ptx", "compile"]
 """The effect of a launch."""
@@ -55,8 +56,8 @@ class Installation:
 
     def _stand_in(self) -> None:
         """Let scripts find a Triton that runs on the CPU where there is none."""
-        from tlx_xdsl.compat.cuda_as_cpu import replacements_of_torch
-        from tlx_xdsl.compat.triton_stand_in import install_stand_in
+        from .cuda_as_cpu import replacements_of_torch
+        from .triton_stand_in import install_stand_in
 
         self._changed = True
         self.begin_lazily()
@@ -81,7 +82,7 @@ class Installation:
         forget_modules()
         recall_modules(self._theirs)
         if self._stand_ins:
-            from tlx_xdsl.compat.triton_stand_in import remove_stand_in
+            from .triton_stand_in import remove_stand_in
 
             remove_stand_in(self._stand_ins)
             self._stand_ins = ()
@@ -91,7 +92,7 @@ class Installation:
         if self._changed:
             return
         self._changed = True
-        from tlx_xdsl.compat.replacements import replacements
+        from .replacements import replacements
 
         self._replace(replacements(self.mode, self.target))
 

@@ -10,9 +10,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tlx_xdsl.compat.without_gpu import Launched, NoGpu
 from tlx_xdsl.runtime.host.measure import do_bench
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
+
+from .without_gpu import Launched, NoGpu
 
 
 class NativeKernel(TritonKernel):

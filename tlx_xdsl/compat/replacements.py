@@ -18,16 +18,17 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.driver import driver
 
-from tlx_xdsl.compat.cuda_as_cpu import replacements_of_torch
-from tlx_xdsl.compat.decorator import drop_in, settle
-from tlx_xdsl.compat.on_cpu import Cpu, natively
-from tlx_xdsl.compat.without_gpu import CompiledKernel, CompiledStockKernel, NoGpu, interpreted, once
 from tlx_xdsl.runtime.host.measure import do_bench, do_bench_without_warmup
 from tlx_xdsl.runtime.jit import jit as our_jit
 from tlx_xdsl.runtime.jit.autotune import Config
 from tlx_xdsl.runtime.jit.triton_compile import compile_source
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 from tlx_xdsl.runtime.simulate.options import PTX
+
+from .cuda_as_cpu import replacements_of_torch
+from .decorator import drop_in, settle
+from .on_cpu import Cpu, natively
+from .without_gpu import CompiledKernel, CompiledStockKernel, NoGpu, interpreted, once
 
 
 def _is_cuda_backend(self: GPUTarget) -> bool:
@@ -79,7 +80,7 @@ def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
     elif mode == "ptx":
         jit = interpreted(target, stage=PTX)
     elif mode == "check":
-        from tlx_xdsl.compat.checked import CheckedKernel
+        from .checked import CheckedKernel
 
         jit = interpreted(target, CheckedKernel)
     elif mode == "read":

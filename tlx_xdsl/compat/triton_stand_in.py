@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from tlx_xdsl.compat.cuda_as_cpu import torch_module
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.language.core import constexpr_function
@@ -22,6 +21,8 @@ from tlx_xdsl.runtime.host.measure import do_bench, do_bench_without_warmup
 from tlx_xdsl.runtime.jit import jit
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 from tlx_xdsl.targets import target_named
+
+from .cuda_as_cpu import torch_module
 
 VERSION = "3.9.0"
 """The newest Triton whose language ours is."""

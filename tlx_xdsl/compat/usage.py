@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
-from tlx_xdsl.compat.modules import is_ours
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
+
+from .modules import is_ours
 
 _NOTHING = object()
 """The value of an unknown name: a local one, or one that is not defined yet."""

@@ -18,7 +18,6 @@ from typing import Any
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction, KernelInterface
 
-from tlx_xdsl.compat.pointers import tensors_reached
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, META_OPTIONS
@@ -28,6 +27,8 @@ from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 from tlx_xdsl.runtime.simulate.interpret import Interpretation, interpret_source
 from tlx_xdsl.runtime.simulate.options import TTGIR, Options
 from tlx_xdsl.targets import Target, target_named
+
+from .pointers import tensors_reached
 
 _WARP_SIZE = 32
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.decompile.function import Function, given, handles, prop
-from tlx_xdsl.decompile.memory import cache_hints, offsets
-from tlx_xdsl.decompile.text import Text, call, listed
-from tlx_xdsl.decompile.types import NotExpressible, dtype, number_of
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, InputPrecision
+
+from .function import Function, given, handles, prop
+from .memory import cache_hints, offsets
+from .text import Text, call, listed
+from .types import NotExpressible, dtype, number_of
 
 # --- barriers ---------------------------------------------------------------------------------------------------------
 

@@ -7,18 +7,6 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.decompile.function import Function, handles, prop
-from tlx_xdsl.decompile.memory import offsets
-from tlx_xdsl.decompile.text import ATOM, Text, call, method, tupled
-from tlx_xdsl.decompile.types import (
-    NotExpressible,
-    buffer_layout,
-    dtype,
-    element_of,
-    full,
-    number_of,
-    shape_of,
-)
 from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
@@ -27,6 +15,19 @@ from tlx_xdsl.layouts.encodings import (
     PaddedSharedLayout,
     SharedLinearLayout,
     SwizzledSharedLayout,
+)
+
+from .function import Function, handles, prop
+from .memory import offsets
+from .text import ATOM, Text, call, method, tupled
+from .types import (
+    NotExpressible,
+    buffer_layout,
+    dtype,
+    element_of,
+    full,
+    number_of,
+    shape_of,
 )
 
 _WARP = 32

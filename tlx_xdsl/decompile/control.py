@@ -11,10 +11,11 @@ from xdsl.dialects.cf import ConditionalBranchOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.decompile.function import Function, given, handles, last_use, may_inline, parameters, prop, returned
-from tlx_xdsl.decompile.text import Text, call, tupled
-from tlx_xdsl.decompile.types import NotExpressible
 from tlx_xdsl.dialects.ttg.warp_specialize import WarpSpecializeOp
+
+from .function import Function, given, handles, last_use, may_inline, parameters, prop, returned
+from .text import Text, call, tupled
+from .types import NotExpressible
 
 # --- passing values on ------------------------------------------------------------------------------------------------
 

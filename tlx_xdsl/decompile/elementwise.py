@@ -12,9 +12,13 @@ from typing import Any
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.decompile.function import Function, handles, prop
-from tlx_xdsl.decompile.text import ATOM, Text, binary, call, method, unary
-from tlx_xdsl.decompile.types import (
+from tlx_xdsl.dialects.base.tensors import element_bits
+from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
+from tlx_xdsl.frontend.elementwise import CHOICES, COMPARISONS, FLOAT_OPS, FUNCTIONS, INTEGER_OPS, NAN_OPS, SIGNED_OPS
+
+from .function import Function, handles, prop
+from .text import ATOM, Text, binary, call, method, unary
+from .types import (
     NotExpressible,
     dtype,
     element_of,
@@ -24,9 +28,6 @@ from tlx_xdsl.decompile.types import (
     shape_of,
     unwrapped,
 )
-from tlx_xdsl.dialects.base.tensors import element_bits
-from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
-from tlx_xdsl.frontend.elementwise import CHOICES, COMPARISONS, FLOAT_OPS, FUNCTIONS, INTEGER_OPS, NAN_OPS, SIGNED_OPS
 
 _EXTREMA = {"min": "tl.minimum", "max": "tl.maximum"}
 _SYMBOLS = {

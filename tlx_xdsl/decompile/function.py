@@ -16,9 +16,12 @@ from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, Inte
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.decompile.shared import Module
-from tlx_xdsl.decompile.text import Text, call, tupled
-from tlx_xdsl.decompile.types import (
+from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.text.diagnostics import report_warning
+
+from .shared import Module
+from .text import Text, call, tupled
+from .types import (
     TRANSPARENT,
     NotExpressible,
     dtype,
@@ -29,8 +32,6 @@ from tlx_xdsl.decompile.types import (
     number_of,
     shape_of,
 )
-from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.text.diagnostics import report_warning
 
 Handler = Callable[["Function", Any], Text | None]
 """The expression of an operation in the language; None when the handler has written all there is to write."""

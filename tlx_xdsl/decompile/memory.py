@@ -7,18 +7,6 @@ from typing import Any
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.decompile.elementwise import as_unsigned, peeled
-from tlx_xdsl.decompile.function import Function, given, handles, prop
-from tlx_xdsl.decompile.text import Text, call, listed, method
-from tlx_xdsl.decompile.types import (
-    NotExpressible,
-    dtype,
-    element_of,
-    literal,
-    number_of,
-    shape_of,
-    survives_float32,
-)
 from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
 from tlx_xdsl.dialects.tt.enums import (
     CacheModifier,
@@ -30,6 +18,19 @@ from tlx_xdsl.dialects.tt.enums import (
     RMWOp,
 )
 from tlx_xdsl.dialects.tt.types import TensorDescType
+
+from .elementwise import as_unsigned, peeled
+from .function import Function, given, handles, prop
+from .text import Text, call, listed, method
+from .types import (
+    NotExpressible,
+    dtype,
+    element_of,
+    literal,
+    number_of,
+    shape_of,
+    survives_float32,
+)
 
 
 def cache_hints(op: Operation) -> dict[str, str]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from tlx_xdsl.decompile import (
+from tlx_xdsl.dialects.tt.func import FuncOp
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
+
+from . import (
     asynchronous as asynchronous,
     buffers as buffers,
     elementwise as elementwise,
@@ -13,13 +17,10 @@ from tlx_xdsl.decompile import (
     special as special,
     tensors as tensors,
 )
-from tlx_xdsl.decompile.control import blocks, has_cycle
-from tlx_xdsl.decompile.function import Function, parameters
-from tlx_xdsl.decompile.shared import Module
-from tlx_xdsl.decompile.types import NotExpressible, signature
-from tlx_xdsl.dialects.tt.func import FuncOp
-from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
+from .control import blocks, has_cycle
+from .function import Function, parameters
+from .shared import Module
+from .types import NotExpressible, signature
 
 _IMPORTS = "import tlx_xdsl\nimport tlx_xdsl.language as tl\nimport tlx_xdsl.language.tlx as tlx\n"
 

@@ -22,7 +22,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tlx_xdsl.decompile.module import python_of
+from .module import python_of
 
 
 class PrintTTGIRToTLXPass(ModulePass):

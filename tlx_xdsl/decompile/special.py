@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.decompile.function import Function, handles, prop
-from tlx_xdsl.decompile.text import Text, call
-from tlx_xdsl.decompile.types import dtype
 from tlx_xdsl.dialects.tlx.barriers import FenceScope
 from tlx_xdsl.dialects.tlx.copies import CacheLevel
+
+from .function import Function, handles, prop
+from .text import Text, call
+from .types import dtype
 
 _PLAIN = {
     "llvm.intr.assume": "tl.assume",

@@ -6,11 +6,12 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.decompile.elementwise import as_unsigned, broadcast
-from tlx_xdsl.decompile.function import Function, given, handles, prop
-from tlx_xdsl.decompile.text import Text, call, listed, method, tupled
-from tlx_xdsl.decompile.types import bits_of_integer, dtype, element_of, shape_of
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
+
+from .elementwise import as_unsigned, broadcast
+from .function import Function, given, handles, prop
+from .text import Text, call, listed, method, tupled
+from .types import bits_of_integer, dtype, element_of, shape_of
 
 
 @handles("tt.get_program_id", "tt.get_num_programs")

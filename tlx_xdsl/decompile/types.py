@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.decompile.text import UNARY, Text, call, tupled
 from tlx_xdsl.dialects.base.element_types import element_type_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tt.enums import PtrAddrSpace
@@ -32,6 +31,8 @@ from tlx_xdsl.layouts.encodings import (
     TensorMemoryLayout,
 )
 from tlx_xdsl.layouts.shared import default_nvmma_layout, default_shared_layout
+
+from .text import UNARY, Text, call, tupled
 
 
 class NotExpressible(Exception):

@@ -19,7 +19,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import FLOAT_LIKE, dialect_of, element_bits, same, scalar_type, with_element_type
+from .base import FLOAT_LIKE, dialect_of, element_bits, same, scalar_type, with_element_type
 
 CMPI_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 """Names of the integer comparisons, in the order of their numbers (ArithBase.td)."""

@@ -33,8 +33,8 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import as_tensor, spells
-from tlx_xdsl.dialects.memref import ANY_MEMREF, is_memref
+from .base import as_tensor, spells
+from .memref import ANY_MEMREF, is_memref
 
 _ANY_TENSOR = base(TensorType) | base(UnrankedTensorType)
 

@@ -18,7 +18,7 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from tlx_xdsl.dialects import linalg
+from . import linalg
 
 
 class Destination(NamedTuple):

@@ -20,7 +20,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from tlx_xdsl.dialects.base import DeclaredEffects, Effects, Feature, Needs, Sync
+from .base import DeclaredEffects, Effects, Feature, Needs, Sync
 
 
 @irdl_op_definition

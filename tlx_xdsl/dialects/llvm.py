@@ -19,7 +19,7 @@ from xdsl.irdl import (
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 
-from tlx_xdsl.dialects.base import ORDERED, DeclaredEffects
+from .base import ORDERED, DeclaredEffects
 
 
 @irdl_op_definition

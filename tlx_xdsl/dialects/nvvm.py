@@ -31,7 +31,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.str_enum import StrEnum
 
-from tlx_xdsl.dialects.base import (
+from .base import (
     ORDERED,
     DeclaredEffects,
     Effects,

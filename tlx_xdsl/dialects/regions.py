@@ -19,7 +19,7 @@ from xdsl.dialects import cf, scf
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tlx_xdsl.dialects import tt, ttg
+from . import tt, ttg
 
 
 @dataclass(frozen=True, eq=False)

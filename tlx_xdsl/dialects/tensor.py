@@ -14,8 +14,8 @@ from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import tensor_type
-from tlx_xdsl.dialects.base.reshapes import Groups, GroupsAttr, groups_attr, print_groups
+from .base import tensor_type
+from .base.reshapes import Groups, GroupsAttr, groups_attr, print_groups
 
 
 def _verify(small: Attribute, large: Attribute, groups: GroupsAttr) -> None:

@@ -6,13 +6,13 @@ import inspect
 from dataclasses import replace
 from typing import Any, cast
 
-from tlx_xdsl.frontend.calls import bound_arguments
-from tlx_xdsl.frontend.carry import runtime
-from tlx_xdsl.frontend.functions import call_jitted, is_compile_time
-from tlx_xdsl.frontend.python.foreign import aggregate_of, compile_time, constexpr_function_of, source_of
-from tlx_xdsl.frontend.python.source import KernelSource, says_constexpr
-from tlx_xdsl.frontend.values import Aggregate, Constexpr, NewAggregate, Value
-from tlx_xdsl.frontend.visitor import Argument, CallSite
+from .calls import bound_arguments
+from .carry import runtime
+from .functions import call_jitted, is_compile_time
+from .python.foreign import aggregate_of, compile_time, constexpr_function_of, source_of
+from .python.source import KernelSource, says_constexpr
+from .values import Aggregate, Constexpr, NewAggregate, Value
+from .visitor import Argument, CallSite
 
 _STOCK = "triton.language"
 

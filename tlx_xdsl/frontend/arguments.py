@@ -9,14 +9,15 @@ from typing import Any
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i32
 from xdsl.ir import Attribute, Block, SSAValue
 
-from tlx_xdsl.frontend.builder import hint
-from tlx_xdsl.frontend.python.foreign import compile_time
-from tlx_xdsl.frontend.python.signature import Fixed, Signature
-from tlx_xdsl.frontend.python.source import Parameter
-from tlx_xdsl.frontend.types import ArgumentType, descriptor_ir_type, ir_type, parse_argument_type, split_tuple
-from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, TupleValue, Value
-from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import dtype, int32, int64
+
+from .builder import hint
+from .python.foreign import compile_time
+from .python.signature import Fixed, Signature
+from .python.source import Parameter
+from .types import ArgumentType, descriptor_ir_type, ir_type, parse_argument_type, split_tuple
+from .values import Constexpr, Tensor, TensorDescriptor, TupleValue, Value
+from .visitor import Visitor
 
 
 class Arguments:

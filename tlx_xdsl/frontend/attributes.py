@@ -12,12 +12,15 @@ from tlx_xdsl import language
 from tlx_xdsl.dialects import tlx, tt, ttg
 from tlx_xdsl.dialects.tlx.types import StorageAliasSpecType
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import METHODS, bind, call_builtin, handled
-from tlx_xdsl.frontend.python.foreign import NotInOurLanguage, compile_time
-from tlx_xdsl.frontend.python.suggestions import did_you_mean
-from tlx_xdsl.frontend.slips import attribute_hint
-from tlx_xdsl.frontend.values import (
+from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, constexpr_type, int32, pointer_type
+from tlx_xdsl.language.tlx.types import storage_kind
+
+from . import semantic
+from .calls import METHODS, bind, call_builtin, handled
+from .python.foreign import NotInOurLanguage, compile_time
+from .python.suggestions import did_you_mean
+from .slips import attribute_hint
+from .values import (
     Aggregate,
     BlockPointer,
     BufferedTensor,
@@ -33,9 +36,7 @@ from tlx_xdsl.frontend.values import (
     TupleValue,
     Value,
 )
-from tlx_xdsl.frontend.visitor import CallSite, Visitor
-from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, constexpr_type, int32, pointer_type
-from tlx_xdsl.language.tlx.types import storage_kind
+from .visitor import CallSite, Visitor
 
 DESCRIPTOR_BYTES = 128
 """Size and alignment of a TMA descriptor (PTX ISA, "tensormap")."""

@@ -11,8 +11,9 @@ from xdsl.dialects import cf, scf
 from xdsl.ir import Block, Region
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.carry import (
+
+from . import semantic
+from .carry import (
     TypeMismatch,
     all_parts,
     assigned_names,
@@ -22,9 +23,9 @@ from tlx_xdsl.frontend.carry import (
     merged,
     runtime,
 )
-from tlx_xdsl.frontend.functions import refuse_early_return
-from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, parts, rebuild
-from tlx_xdsl.frontend.visitor import Visitor
+from .functions import refuse_early_return
+from .values import Constexpr, Tensor, Value, parts, rebuild
+from .visitor import Visitor
 
 
 def contains_return(statements: Sequence[ast.stmt]) -> bool:

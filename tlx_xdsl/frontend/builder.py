@@ -28,9 +28,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects.ttg.types import as_tensor
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import Tensor
 from tlx_xdsl.language.core import dtype, pointer_type
+
+from .types import ir_type
+from .values import Tensor
 
 OpT = TypeVar("OpT", bound=Operation)
 IRDLOpT = TypeVar("IRDLOpT", bound=IRDLOperation)

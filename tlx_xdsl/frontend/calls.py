@@ -19,14 +19,15 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.dialects.base.budget import OverBudgetException
 from tlx_xdsl.dialects.base.capability import needs_of
 from tlx_xdsl.errors import CompilationError, OverBudgetError
-from tlx_xdsl.frontend.builder import Builder, IRDLOpT, Operand, Result, operation
-from tlx_xdsl.frontend.python.suggestions import did_you_mean
-from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import NONE, BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value, parts
-from tlx_xdsl.frontend.visitor import Argument, CallSite, Visitor
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
 from tlx_xdsl.targets import Feature, refusal, target_of
+
+from .builder import Builder, IRDLOpT, Operand, Result, operation
+from .python.suggestions import did_you_mean
+from .semantic import SemanticError, cast, to_tensor
+from .types import ir_type
+from .values import NONE, BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value, parts
+from .visitor import Argument, CallSite, Visitor
 
 V = TypeVar("V")
 OpT = TypeVar("OpT", bound=Operation)

@@ -9,12 +9,13 @@ from typing import Any, TypeAlias, cast
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.builder import hint
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value, kind, parts, rebuild
-from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import pointer_type
+
+from . import semantic
+from .builder import hint
+from .types import ir_type
+from .values import Constexpr, Tensor, TupleValue, Value, kind, parts, rebuild
+from .visitor import Visitor
 
 
 def assigned_names(statements: Sequence[ast.stmt]) -> list[str]:

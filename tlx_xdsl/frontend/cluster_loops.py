@@ -19,11 +19,12 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import tlx, ttng
 from tlx_xdsl.dialects.base.effects import Kind, Space, accesses_of
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.builder import Builder
-from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
-from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import int32
+
+from . import semantic
+from .builder import Builder
+from .values import Constexpr, Tensor, Value
+from .visitor import Visitor
 
 
 def stores(visitor: Visitor, node: ast.For, body: Iterable[Operation]) -> bool:

@@ -20,13 +20,13 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError, internal_error
 
 # The handlers of statements, expressions and the language's functions register themselves when they are imported.
-from tlx_xdsl.frontend import expressions as expressions, lower as lower, statements as statements
-from tlx_xdsl.frontend.arguments import Arguments, Signature
-from tlx_xdsl.frontend.builder import Builder
-from tlx_xdsl.frontend.functions import compile_body
-from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.frontend.python.suggestions import did_you_mean
-from tlx_xdsl.frontend.visitor import Unit, Visitor
+from . import expressions as expressions, lower as lower, statements as statements
+from .arguments import Arguments, Signature
+from .builder import Builder
+from .functions import compile_body
+from .python.source import KernelSource
+from .python.suggestions import did_you_mean
+from .visitor import Unit, Visitor
 
 
 def build_module(

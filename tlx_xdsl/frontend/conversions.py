@@ -13,12 +13,13 @@ from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.tt.enums import RoundingMode
-from tlx_xdsl.frontend import fp8e4b15
-from tlx_xdsl.frontend.builder import Builder
-from tlx_xdsl.frontend.numbers import constant
-from tlx_xdsl.frontend.types import SemanticError, ir_type
-from tlx_xdsl.frontend.values import Tensor
 from tlx_xdsl.language.core import dtype, float16, float32, float64, int1, int64, pointer_type
+
+from . import fp8e4b15
+from .builder import Builder
+from .numbers import constant
+from .types import SemanticError, ir_type
+from .values import Tensor
 
 ROUNDINGS = {"rtne": RoundingMode.RTNE, "rtz": RoundingMode.RTZ}
 """Rounding modes of narrowing floats: to nearest even, towards zero."""

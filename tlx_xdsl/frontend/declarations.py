@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from tlx_xdsl.frontend.carry import runtime
-from tlx_xdsl.frontend.functions import is_compile_time
-from tlx_xdsl.frontend.values import TupleValue, Value
-from tlx_xdsl.frontend.visitor import Visitor
+from .carry import runtime
+from .functions import is_compile_time
+from .values import TupleValue, Value
+from .visitor import Visitor
 
 
 def declare(visitor: Visitor, name: str, *, is_constexpr: bool) -> None:

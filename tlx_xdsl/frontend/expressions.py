@@ -7,19 +7,20 @@ import builtins
 from types import ModuleType
 from typing import Any
 
-from tlx_xdsl.frontend import objects, semantic
-from tlx_xdsl.frontend.attributes import attribute_of, subscript_of
-from tlx_xdsl.frontend.branches import visit_ternary
-from tlx_xdsl.frontend.carry import assignments
-from tlx_xdsl.frontend.declarations import bound
-from tlx_xdsl.frontend.functions import is_compile_time, python_value
-from tlx_xdsl.frontend.python.constructs import construct
-from tlx_xdsl.frontend.python.foreign import NotInOurLanguage, compile_time, source_of
-from tlx_xdsl.frontend.python.suggestions import did_you_mean
-from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
-from tlx_xdsl.frontend.visitor import EXPRESSIONS, Argument, CallSite, Visitor
 from tlx_xdsl.language.core import dtype, pointer_type
 from tlx_xdsl.language.tlx.layouts import layout_encoding
+
+from . import objects, semantic
+from .attributes import attribute_of, subscript_of
+from .branches import visit_ternary
+from .carry import assignments
+from .declarations import bound
+from .functions import is_compile_time, python_value
+from .python.constructs import construct
+from .python.foreign import NotInOurLanguage, compile_time, source_of
+from .python.suggestions import did_you_mean
+from .values import Constexpr, Tensor, TupleValue, Value
+from .visitor import EXPRESSIONS, Argument, CallSite, Visitor
 
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "+",

@@ -15,10 +15,11 @@ from xdsl.dialects import arith as xarith
 from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.frontend.builder import Builder
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import Tensor
 from tlx_xdsl.language.core import dtype, float8e4b15, float16, uint8, uint16
+
+from .builder import Builder
+from .types import ir_type
+from .values import Tensor
 
 _LARGEST = 0x3F00
 """The bits, as a float16, of what anything larger, infinities and NaN become: 1.75, as in Triton's own conversion."""

@@ -18,15 +18,16 @@ from xdsl.ir import Block, Region
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.builder import hint
-from tlx_xdsl.frontend.calls import bound_arguments
-from tlx_xdsl.frontend.carry import all_parts, runtime
-from tlx_xdsl.frontend.python.foreign import compile_time, constexpr_function_of
-from tlx_xdsl.frontend.python.source import KernelSource, Parameter
-from tlx_xdsl.frontend.slips import function_hint
-from tlx_xdsl.frontend.values import NONE, Aggregate, Constexpr, TupleValue, Value, kind, parts, rebuild
-from tlx_xdsl.frontend.visitor import CallSite, Compiled, EarlyReturn, Returns, Visitor
 from tlx_xdsl.language.core import constexpr
+
+from .builder import hint
+from .calls import bound_arguments
+from .carry import all_parts, runtime
+from .python.foreign import compile_time, constexpr_function_of
+from .python.source import KernelSource, Parameter
+from .slips import function_hint
+from .values import NONE, Aggregate, Constexpr, TupleValue, Value, kind, parts, rebuild
+from .visitor import CallSite, Compiled, EarlyReturn, Returns, Visitor
 
 # --- calls ----------------------------------------------------------------------------------------------------------
 

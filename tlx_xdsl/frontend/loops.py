@@ -15,10 +15,12 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from tlx_xdsl.dialects.llvm import loop_annotation_without_licm
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend import cluster_loops, semantic
-from tlx_xdsl.frontend.builder import hint
-from tlx_xdsl.frontend.calls import Call, bind
-from tlx_xdsl.frontend.carry import (
+from tlx_xdsl.language.core import builtin_name, dtype, pointer_type
+
+from . import cluster_loops, semantic
+from .builder import hint
+from .calls import Call, bind
+from .carry import (
     TypeMismatch,
     advice,
     all_parts,
@@ -29,11 +31,10 @@ from tlx_xdsl.frontend.carry import (
     forget,
     runtime,
 )
-from tlx_xdsl.frontend.expressions import call_site
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
-from tlx_xdsl.frontend.visitor import Visitor
-from tlx_xdsl.language.core import builtin_name, dtype, pointer_type
+from .expressions import call_site
+from .types import ir_type
+from .values import Constexpr, Tensor, Value
+from .visitor import Visitor
 
 
 def _located_block(visitor: Visitor, types: Sequence[Attribute]) -> Block:

@@ -6,12 +6,13 @@ import math
 import struct
 
 from tlx_xdsl.dialects import arith
-from tlx_xdsl.frontend import fp8e4b15
-from tlx_xdsl.frontend.builder import Builder
-from tlx_xdsl.frontend.shapes import splat
-from tlx_xdsl.frontend.types import SemanticError, ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, shown
 from tlx_xdsl.language.core import dtype, float32, float64, int1, int32, int64, pointer_type, uint32, uint64
+
+from . import fp8e4b15
+from .builder import Builder
+from .shapes import splat
+from .types import SemanticError, ir_type
+from .values import Constexpr, Tensor, Value, shown
 
 _SMALLEST_NORMAL = 2.0**-126
 _LARGEST = (2.0 - 2.0**-23) * 2.0**127

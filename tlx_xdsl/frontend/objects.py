@@ -9,14 +9,16 @@ from enum import Enum
 from typing import Any, cast
 
 from tlx_xdsl import language
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.aggregates import bound, make_aggregate, replaced
-from tlx_xdsl.frontend.attributes import attribute_names, call_method
-from tlx_xdsl.frontend.calls import call_builtin
-from tlx_xdsl.frontend.functions import bind_python, call_jitted, is_compile_time
-from tlx_xdsl.frontend.python.foreign import aggregate_of, constexpr_function_of, source_of
-from tlx_xdsl.frontend.slips import function_hint
-from tlx_xdsl.frontend.values import (
+from tlx_xdsl.language.core import MUST_USE_MARK, builtin_name, constexpr
+
+from . import semantic
+from .aggregates import bound, make_aggregate, replaced
+from .attributes import attribute_names, call_method
+from .calls import call_builtin
+from .functions import bind_python, call_jitted, is_compile_time
+from .python.foreign import aggregate_of, constexpr_function_of, source_of
+from .slips import function_hint
+from .values import (
     Aggregate,
     Constexpr,
     Method,
@@ -25,8 +27,7 @@ from tlx_xdsl.frontend.values import (
     Value,
     describe_object,
 )
-from tlx_xdsl.frontend.visitor import CallSite
-from tlx_xdsl.language.core import MUST_USE_MARK, builtin_name, constexpr
+from .visitor import CallSite
 
 _ANY_ARGUMENTS: tuple[Any, ...] = (
     abs, bool, bytes, dict, divmod, float, int, len, list, max, min, pow, range, repr, reversed, round, set,

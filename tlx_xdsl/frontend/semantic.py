@@ -17,16 +17,18 @@ from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.frontend.builder import Builder
-from tlx_xdsl.frontend.conversions import bitcast as bitcast, cast as cast
-from tlx_xdsl.frontend.elementwise import COMPARISONS, FLOAT_OPS, INTEGER_OPS, MIRRORED, NAN_OPS, SIGNED_OPS
-from tlx_xdsl.frontend.numbers import (
+from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, int1, int64, pointer_type
+
+from .builder import Builder
+from .conversions import bitcast as bitcast, cast as cast
+from .elementwise import COMPARISONS, FLOAT_OPS, INTEGER_OPS, MIRRORED, NAN_OPS, SIGNED_OPS
+from .numbers import (
     constant as constant,
     is_number as is_number,
     natural_dtype as natural_dtype,
     to_tensor as to_tensor,
 )
-from tlx_xdsl.frontend.shapes import (
+from .shapes import (
     broadcast as broadcast,
     broadcast_to as broadcast_to,
     common_shape as common_shape,
@@ -34,9 +36,8 @@ from tlx_xdsl.frontend.shapes import (
     splat as splat,
     unsplat as unsplat,
 )
-from tlx_xdsl.frontend.types import SemanticError as SemanticError, ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, shown
-from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, int1, int64, pointer_type
+from .types import SemanticError as SemanticError, ir_type
+from .values import Constexpr, Tensor, Value, shown
 
 _DIVISIONS = ("/", "//", "%")
 

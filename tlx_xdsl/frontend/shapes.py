@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.frontend.builder import Builder
-from tlx_xdsl.frontend.types import SemanticError
-from tlx_xdsl.frontend.values import Tensor
+
+from .builder import Builder
+from .types import SemanticError
+from .values import Tensor
 
 
 def splat(builder: Builder, value: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tlx_xdsl import language
-from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
 from tlx_xdsl.language.extra import libdevice
+
+from .values import Constexpr, Tensor, TupleValue, Value
 
 _LISTS = (
     "lists are tuples in a kernel, which never change: l = l + (value,) is a longer one, and so is "

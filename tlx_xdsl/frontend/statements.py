@@ -6,15 +6,16 @@ import ast
 from typing import Any, cast
 
 from tlx_xdsl import language
-from tlx_xdsl.frontend import branches, functions, loops, tasks
-from tlx_xdsl.frontend.calls import call_builtin
-from tlx_xdsl.frontend.carry import runtime
-from tlx_xdsl.frontend.declarations import bound, declare, known
-from tlx_xdsl.frontend.expressions import binary, visit_name
-from tlx_xdsl.frontend.python.constructs import construct
-from tlx_xdsl.frontend.values import Constexpr
-from tlx_xdsl.frontend.visitor import STATEMENTS, Argument, CallSite, Visitor
 from tlx_xdsl.language.core import constexpr
+
+from . import branches, functions, loops, tasks
+from .calls import call_builtin
+from .carry import runtime
+from .declarations import bound, declare, known
+from .expressions import binary, visit_name
+from .python.constructs import construct
+from .values import Constexpr
+from .visitor import STATEMENTS, Argument, CallSite, Visitor
 
 
 def _expression(visitor: Visitor, node: ast.Expr) -> None:

@@ -13,12 +13,13 @@ from xdsl.ir import Attribute, Block, Region
 
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.ttg.warp_specialize import MAX_REGISTERS, MIN_REGISTERS
-from tlx_xdsl.frontend.calls import Call, bind
-from tlx_xdsl.frontend.captures import isolate
-from tlx_xdsl.frontend.expressions import call_site
-from tlx_xdsl.frontend.values import Constexpr
-from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import builtin_name
+
+from .calls import Call, bind
+from .captures import isolate
+from .expressions import call_site
+from .values import Constexpr
+from .visitor import Visitor
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,13 @@ from xdsl.ir import Block, Operation
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError, internal_error
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.builder import Builder, hint
-from tlx_xdsl.frontend.python.constructs import construct
-from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.frontend.values import Aggregate, Constexpr, NewAggregate, Tensor, TupleValue, Value, parts
 from tlx_xdsl.text.diagnostics import report_warning
+
+from . import semantic
+from .builder import Builder, hint
+from .python.constructs import construct
+from .python.source import KernelSource
+from .values import Aggregate, Constexpr, NewAggregate, Tensor, TupleValue, Value, parts
 
 Argument: TypeAlias = tuple[ast.AST, Value]
 """An argument of a call, and its node."""

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.descriptor import Descriptor
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.memory import Memory, View
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.numerics.arrays import Array
+
+from .descriptor import Descriptor
+from .faults import fault_at
+from .machine import Task
+from .memory import Memory, View
 
 _RANKS, _FAMILIES, _BYTES = 4, 10, 18
 """Bits of each part."""

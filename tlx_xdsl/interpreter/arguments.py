@@ -12,13 +12,14 @@ from xdsl.ir import Attribute
 from tlx_xdsl.dialects.memref import element_of, is_memref, sizes_of, strides_of
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.errors import InputError, InputTypeError
-from tlx_xdsl.interpreter.code import Function
-from tlx_xdsl.interpreter.descriptor import Descriptor
-from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.memref import MemRef
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.plan import coordinates_of
 from tlx_xdsl.numerics.host_arrays import addresses_of, is_descriptor
+
+from .code import Function
+from .descriptor import Descriptor
+from .global_memory import GlobalMemory
+from .memref import MemRef
+from .numbers import dtype_of
+from .plan import coordinates_of
 
 
 def bind(function: Function, values: Sequence[Any], names: Sequence[str], memory: GlobalMemory) -> list[Any]:

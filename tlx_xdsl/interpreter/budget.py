@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS
+from .faults import fault_at
+from .limits import MAX_OPERATIONS, MAX_SECONDS
 
 processor_time: Callable[[], float] = getattr(time, "thread_time", time.process_time)
 """Seconds of this thread on a processor; of the process where there is no such clock, as for Python in a browser."""

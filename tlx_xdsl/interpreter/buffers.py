@@ -13,7 +13,6 @@ from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.layouts.address import (
     shared_addresses,
     shared_blocks,
@@ -23,6 +22,8 @@ from tlx_xdsl.layouts.address import (
 )
 from tlx_xdsl.layouts.encodings import SharedLayout, TensorMemoryScalesLayout, TmemLayout
 from tlx_xdsl.layouts.shared import default_shared_layout, required_alignment
+
+from .numbers import dtype_of
 
 TMEM_COLUMN_BYTES = 128 * 4
 """Tensor memory is held column by column: 128 lanes of 4 bytes. So a slice of columns is one interval."""

@@ -15,12 +15,13 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import ttng
 from tlx_xdsl.dialects.base.effects import THREADS, effects_of
-from tlx_xdsl.interpreter.engine import Queue
-from tlx_xdsl.interpreter.faults import Fault, Race, fault_at, location_of
-from tlx_xdsl.interpreter.machine import Cluster, Task
-from tlx_xdsl.interpreter.mbarrier import Mbarrier
-from tlx_xdsl.interpreter.races import Actor
-from tlx_xdsl.interpreter.users import arrivals, lines, named_barrier_users, task_of
+
+from .engine import Queue
+from .faults import Fault, Race, fault_at, location_of
+from .machine import Cluster, Task
+from .mbarrier import Mbarrier
+from .races import Actor
+from .users import arrivals, lines, named_barrier_users, task_of
 
 # Races and reads of what was not written -----------------------------------------------------------------------------
 

@@ -14,11 +14,12 @@ from xdsl.ir import Block, Operation
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.errors import CompilationError, internal_error
-from tlx_xdsl.interpreter.engine import InFlight
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting
-from tlx_xdsl.interpreter.threads import uniform
 from tlx_xdsl.numerics.arrays import Array
+
+from .engine import InFlight
+from .faults import fault_at
+from .registry import Coroutine, Kind, Run, Waiting
+from .threads import uniform
 
 Function: TypeAlias = tt.FuncOp | func.FuncOp
 """A function of Triton, or of upstream MLIR."""

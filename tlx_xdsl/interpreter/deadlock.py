@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.causes import cause_of
-from tlx_xdsl.interpreter.faults import Deadlock, fault_at, location_of
-from tlx_xdsl.interpreter.machine import Cluster, Task
-from tlx_xdsl.interpreter.mbarrier import Mbarrier
-from tlx_xdsl.interpreter.registry import Waiting
-from tlx_xdsl.interpreter.users import arrivals, lines, named_barrier_users
+from .causes import cause_of
+from .faults import Deadlock, fault_at, location_of
+from .machine import Cluster, Task
+from .mbarrier import Mbarrier
+from .registry import Waiting
+from .users import arrivals, lines, named_barrier_users
 
 
 def deadlock(cluster: Cluster) -> Deadlock:

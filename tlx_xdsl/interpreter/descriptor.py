@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.faults import Fault, fault_at
-from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.numerics.arrays import Array, is_float
 from tlx_xdsl.numerics.rounding import nearest_tf32
 from tlx_xdsl.numerics.tma_rows import UNIT, written_columns
 from tlx_xdsl.text.diagnostics import report_warning
+
+from .faults import Fault, fault_at
+from .global_memory import GlobalMemory
 
 SIZE = 128
 """Bytes of a descriptor in memory (CUDA driver API, `CUtensorMap`)."""

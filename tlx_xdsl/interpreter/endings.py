@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.deadlock import barrier_notes
-from tlx_xdsl.interpreter.faults import fault_at, location_of
-from tlx_xdsl.interpreter.machine import Cluster, ThreadBlock
-from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.text.diagnostics import report_warning
+
+from .deadlock import barrier_notes
+from .faults import fault_at, location_of
+from .machine import Cluster, ThreadBlock
+from .mbarrier import Mbarrier
 
 WAITED_FOR = ("TMA store", "cp.async", "wgmma")
 """Asynchronous operations that a task waits for itself: they read its memory, or write it, until they are done."""

@@ -12,10 +12,11 @@ from typing import Any, ClassVar, NoReturn
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
-from tlx_xdsl.interpreter.races import Actor, Footprint
 from tlx_xdsl.numerics.arrays import Array
+
+from .clocks import Clock
+from .faults import Fault, fault_at, location_of
+from .races import Actor, Footprint
 
 OVER = {
     "TMA store": "it is over after tlx.async_descriptor_store_wait() of its task",

@@ -12,8 +12,9 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects.base.effects import TENSORMAP, Kind, accesses_of, effects_of, global_access, is_set
 from tlx_xdsl.dialects.tt.enums import MemSyncScope
 from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.races import Actor
+
+from .clocks import Clock
+from .races import Actor
 
 
 class Strength(Enum):

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.faults import Fault, OutOfBounds, fault_at
-from tlx_xdsl.interpreter.races import Actor
-from tlx_xdsl.interpreter.uninitialized import UninitializedReads
 from tlx_xdsl.numerics.arrays import Array, poison
+
+from .clocks import Clock
+from .faults import Fault, OutOfBounds, fault_at
+from .races import Actor
+from .uninitialized import UninitializedReads
 
 FIRST = 1 << 20
 """The lowest address that is used; below it are null and its neighbours."""

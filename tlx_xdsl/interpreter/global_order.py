@@ -31,14 +31,15 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.errors import SourceLocation
-from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.global_access import Access, Strength, strength_of
-from tlx_xdsl.interpreter.global_memory import Buffer, GlobalMemory
-from tlx_xdsl.interpreter.global_races import of_other_threads, race, too_early, unfenced, warn_of_sums
-from tlx_xdsl.interpreter.races import Actor
-from tlx_xdsl.interpreter.touches import Touch, global_touch
-from tlx_xdsl.interpreter.within_task import Places, may_be_unordered, place_key
 from tlx_xdsl.text.diagnostics import source_location
+
+from .clocks import Clock
+from .global_access import Access, Strength, strength_of
+from .global_memory import Buffer, GlobalMemory
+from .global_races import of_other_threads, race, too_early, unfenced, warn_of_sums
+from .races import Actor
+from .touches import Touch, global_touch
+from .within_task import Places, may_be_unordered, place_key
 
 AGENTS = 1 << 20
 """Agents of a cluster at most: those of the next one begin after them."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
-from tlx_xdsl.interpreter.global_access import Access, Strength
 from tlx_xdsl.text.diagnostics import report_warning
+
+from .faults import Fault, fault_at, location_of
+from .global_access import Access, Strength
 
 
 def race(before: Access, now: Access, where: str) -> Fault:

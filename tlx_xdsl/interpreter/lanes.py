@@ -22,12 +22,13 @@ from tlx_xdsl.dialects.linalg import IndexOp
 from tlx_xdsl.dialects.memref import LoadOp
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.interpreter.code import FunctionPlan, fault_of
-from tlx_xdsl.interpreter.faults import Unsupported, fault_at
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.planner import Planner
-from tlx_xdsl.interpreter.registry import Kind
 from tlx_xdsl.numerics.arrays import Array
+
+from .code import FunctionPlan, fault_of
+from .faults import Unsupported, fault_at
+from .machine import Task
+from .planner import Planner
+from .registry import Kind
 
 Mask: TypeAlias = NDArray[np.bool_]
 """The lanes that run."""

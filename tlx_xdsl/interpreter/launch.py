@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tlx_xdsl.interpreter import scheduler
-from tlx_xdsl.interpreter.budget import Budget
-from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.deadlock import deadlock
-from tlx_xdsl.interpreter.endings import check_end
-from tlx_xdsl.interpreter.faults import Fault
-from tlx_xdsl.interpreter.grid import First, Firsts, Unlaunched, firsts_of
-from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, SEEDED
-from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
+from . import scheduler
+from .budget import Budget
+from .clocks import Clock
+from .deadlock import deadlock
+from .endings import check_end
+from .faults import Fault
+from .grid import First, Firsts, Unlaunched, firsts_of
+from .limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, SEEDED
+from .machine import Cluster, Launch, Observer
 
 
 @dataclass(frozen=True)

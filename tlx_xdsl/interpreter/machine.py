@@ -9,23 +9,24 @@ from typing import Any, Protocol
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.budget import Budget
-from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.code import Plan
-from tlx_xdsl.interpreter.descriptor import Descriptor
-from tlx_xdsl.interpreter.engine import OVER, Queue, TensorCore, Transfer
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.global_order import GlobalOrder
-from tlx_xdsl.interpreter.grid import Unlaunched
-from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier, Passage
-from tlx_xdsl.interpreter.memory import Memory, Placement, View
-from tlx_xdsl.interpreter.ordered_memory import OrderedMemory
-from tlx_xdsl.interpreter.races import Actor
-from tlx_xdsl.interpreter.registry import Coroutine, Waiting
-from tlx_xdsl.interpreter.unwritten import UninitializedReadPolicy
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.targets import Target
+
+from .budget import Budget
+from .clocks import Clock
+from .code import Plan
+from .descriptor import Descriptor
+from .engine import OVER, Queue, TensorCore, Transfer
+from .faults import fault_at
+from .global_memory import GlobalMemory
+from .global_order import GlobalOrder
+from .grid import Unlaunched
+from .mbarrier import ClusterBarrier, Mbarrier, NamedBarrier, Passage
+from .memory import Memory, Placement, View
+from .ordered_memory import OrderedMemory
+from .races import Actor
+from .registry import Coroutine, Waiting
+from .unwritten import UninitializedReadPolicy
 
 TMEM_BYTES = 128 * 512 * 4
 """Tensor memory of a multiprocessor: 128 lanes x 512 columns of 32 bits (PTX ISA, "Tensor Memory Addressing")."""

@@ -10,10 +10,11 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
 from tlx_xdsl.element_types import BY_FORMAT
-from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.numerics.arrays import Array, is_float, numpy_type
 from tlx_xdsl.numerics.matmul import decode_scales, unpack_e2m1
 from tlx_xdsl.numerics.rounding import nearest_tf32
+
+from .faults import fault_at
 
 
 def multiply_split(a: Array, b: Array, c: Array, precision: InputPrecision) -> Array:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.engine import Transfer
-from tlx_xdsl.interpreter.faults import Race, fault_at, location_of
-from tlx_xdsl.interpreter.users import lines, named_barrier_users
 from tlx_xdsl.text.diagnostics import report_warning
+
+from .clocks import Clock
+from .engine import Transfer
+from .faults import Race, fault_at, location_of
+from .users import lines, named_barrier_users
 
 
 @dataclass(frozen=True, slots=True)

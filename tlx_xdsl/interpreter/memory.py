@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.faults import Fault, fault_at
-from tlx_xdsl.interpreter.races import Cell, Footprint, Races
 from tlx_xdsl.numerics.arrays import Array
 
+from .faults import Fault, fault_at
+from .races import Cell, Footprint, Races
+
 if TYPE_CHECKING:
-    from tlx_xdsl.interpreter.mbarrier import Mbarrier
+    from .mbarrier import Mbarrier
 
 SCATTERED = 8
 """Intervals of bytes above which they are looked at one by one, instead of interval by interval."""

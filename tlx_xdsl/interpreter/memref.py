@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
-from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.numerics.arrays import Array, poison
+
+from .faults import Fault, fault_at, location_of
+from .machine import Task
 
 _UNUSED = np.zeros(())
 """The values for masked elements, where none are."""

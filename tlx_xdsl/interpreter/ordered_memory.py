@@ -9,14 +9,15 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.global_access import Strength, strength_of
-from tlx_xdsl.interpreter.global_memory import ALIGNMENT, GlobalMemory, offsets_of
-from tlx_xdsl.interpreter.global_order import GlobalOrder
-from tlx_xdsl.interpreter.races import Actor
-from tlx_xdsl.interpreter.within_task import conflicts
 from tlx_xdsl.numerics.arrays import Array
+
+from .clocks import Clock
+from .faults import fault_at
+from .global_access import Strength, strength_of
+from .global_memory import ALIGNMENT, GlobalMemory, offsets_of
+from .global_order import GlobalOrder
+from .races import Actor
+from .within_task import conflicts
 
 
 class Viewer(Protocol):

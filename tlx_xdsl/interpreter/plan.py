@@ -11,11 +11,12 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.dialects.func import program_arguments
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.interpreter.code import Function, FunctionPlan, Plan, Watcher
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.ops import register_all
-from tlx_xdsl.interpreter.planner import Planner
-from tlx_xdsl.interpreter.threads import reads_threads
+
+from .code import Function, FunctionPlan, Plan, Watcher
+from .faults import fault_at
+from .ops import register_all
+from .planner import Planner
+from .threads import reads_threads
 
 
 def make_plan(module: ModuleOp, kernel: str | None = None, *, watcher: Watcher | None = None) -> Plan:

@@ -14,10 +14,11 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.interpreter.code import Body, Function, FunctionPlan, Graph, Plan, Runner, Step, Watcher
-from tlx_xdsl.interpreter.faults import Unsupported, fault_at
-from tlx_xdsl.interpreter.registry import BUILDERS, Kind, Run
-from tlx_xdsl.interpreter.threads import by_threads, is_scalar_code
+
+from .code import Body, Function, FunctionPlan, Graph, Plan, Runner, Step, Watcher
+from .faults import Unsupported, fault_at
+from .registry import BUILDERS, Kind, Run
+from .threads import by_threads, is_scalar_code
 
 
 class Planner:

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.faults import Race, fault_at, location_of
+from .clocks import Clock
+from .faults import Race, fault_at, location_of
 
 
 @dataclass(frozen=True, slots=True)

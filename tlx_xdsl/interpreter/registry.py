@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.memory import View
+from .memory import View
 
 
 class Kind(IntEnum):

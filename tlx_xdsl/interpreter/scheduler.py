@@ -11,12 +11,13 @@ from typing import Protocol
 
 from tlx_xdsl.dialects.base.effects import Kind, Space, accesses_of
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.interpreter.causes import explained
-from tlx_xdsl.interpreter.deadlock import deadlock
-from tlx_xdsl.interpreter.engine import Transfer
-from tlx_xdsl.interpreter.faults import Race, UninitializedRead, fault_at
-from tlx_xdsl.interpreter.limits import POLICIES
-from tlx_xdsl.interpreter.machine import Cluster, Task
+
+from .causes import explained
+from .deadlock import deadlock
+from .engine import Transfer
+from .faults import Race, UninitializedRead, fault_at
+from .limits import POLICIES
+from .machine import Cluster, Task
 
 PATIENCE = 1000
 """Turns that the adversarial policy leaves to one task while others can run, too: a task that spins on global memory

@@ -27,10 +27,10 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.engine import COPIES, TensorCore, Transfer
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.races import Actor
+from .engine import COPIES, TensorCore, Transfer
+from .machine import Task
+from .memory import View
+from .races import Actor
 
 _HINT = (
     'one task issues both: with --tensor-core-order issue (in Python tensor_core_order="issue") that orders them, as '

@@ -28,9 +28,10 @@ from tlx_xdsl.dialects.base.effects import Sync, sync_of
 from tlx_xdsl.dialects.base.operation import is_elementwise
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.regions import SCALAR_CODE
-from tlx_xdsl.interpreter.faults import Fault, fault_at
-from tlx_xdsl.interpreter.registry import THREADWISE, Coroutine, Kind, Run
 from tlx_xdsl.numerics.arrays import Array
+
+from .faults import Fault, fault_at
+from .registry import THREADWISE, Coroutine, Kind, Run
 
 _FEW = 4
 """Numbers that a message shows."""

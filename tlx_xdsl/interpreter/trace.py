@@ -15,12 +15,13 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.engine import Transfer
-from tlx_xdsl.interpreter.faults import location_of
-from tlx_xdsl.interpreter.machine import Cluster, Task, ThreadBlock
-from tlx_xdsl.interpreter.mbarrier import Mbarrier
-from tlx_xdsl.interpreter.registry import Waiting
 from tlx_xdsl.text.diagnostics import source_line, source_location
+
+from .engine import Transfer
+from .faults import location_of
+from .machine import Cluster, Task, ThreadBlock
+from .mbarrier import Mbarrier
+from .registry import Waiting
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.faults import Fault, fault_at
 from tlx_xdsl.numerics.uninitialized import UninitializedArray
 from tlx_xdsl.text.diagnostics import report_warning
+
+from .faults import Fault, fault_at
 
 
 @dataclass(eq=False, slots=True)

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_HALVES
-from tlx_xdsl.interpreter.faults import Fault, UninitializedRead, fault_at, location_of
-from tlx_xdsl.interpreter.memory import UNINITIALIZED, Family, View
-from tlx_xdsl.interpreter.users import lines, writers
 from tlx_xdsl.numerics.arrays import Array, is_float, poison
 from tlx_xdsl.text.diagnostics import report_warning
+
+from .faults import Fault, UninitializedRead, fault_at, location_of
+from .memory import UNINITIALIZED, Family, View
+from .users import lines, writers
 
 _HINT = """with --unwritten warn (in Python unwritten="warn") it is NaN, for kernels where nothing comes of it"""
 

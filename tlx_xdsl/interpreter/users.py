@@ -15,8 +15,9 @@ from tlx_xdsl.dialects.base.effects import Kind, Sync, kind_of, sync_of
 from tlx_xdsl.dialects.base.operation import enclosing
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.text.diagnostics import source_line, source_location
+
+from .faults import location_of
 
 
 def users(allocation: Operation) -> Iterator[Use]:

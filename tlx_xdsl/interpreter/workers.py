@@ -29,16 +29,17 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.errors import CompilationError, internal_error
-from tlx_xdsl.interpreter.budget import processor_time
-from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.grid import First
-from tlx_xdsl.interpreter.launch import Settings, run_clusters
-from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
-from tlx_xdsl.interpreter.ops.control import polls
 from tlx_xdsl.lifeline import when_abandoned
 from tlx_xdsl.numerics.blas import one_thread
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
+
+from .budget import processor_time
+from .global_memory import GlobalMemory
+from .grid import First
+from .launch import Settings, run_clusters
+from .machine import Cluster, Launch, Observer
+from .ops.control import polls
 
 WORTH_IT = 0.4
 """Seconds of work from which on other processes help, unless the caller says how many there are: to start two of them

@@ -16,7 +16,7 @@ torch's code make tensor maps for their arguments. What a compiler could gain by
 what follows; that is an epilogue here.
 """
 
-from tlx_xdsl.kernels.operators import define_all
+from .operators import define_all
 
 # An import, and no function to be called: torch.compile, as it reads a program, runs imports and nothing else.
 define_all()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlx_xdsl.language import (
+from . import (
     compile_time,
     composite_types,
     core as core,
@@ -26,28 +26,28 @@ from tlx_xdsl.language import (
     standard,
     target_info,
 )
-from tlx_xdsl.language.compile_time import constexpr_type as constexpr_type
-from tlx_xdsl.language.composite_types import *
-from tlx_xdsl.language.core import *
-from tlx_xdsl.language.creation import *
-from tlx_xdsl.language.debug import *
-from tlx_xdsl.language.dtypes import *
-from tlx_xdsl.language.marks import MEMBERS as MEMBERS
-from tlx_xdsl.language.math import *
-from tlx_xdsl.language.matrix import *
-from tlx_xdsl.language.memory import *
-from tlx_xdsl.language.objects import *
-from tlx_xdsl.language.random import *
-from tlx_xdsl.language.reduction import *
-from tlx_xdsl.language.shape import *
-from tlx_xdsl.language.standard import *
+from .compile_time import constexpr_type as constexpr_type
+from .composite_types import *
+from .core import *
+from .creation import *
+from .debug import *
+from .dtypes import *
+from .marks import MEMBERS as MEMBERS
+from .math import *
+from .matrix import *
+from .memory import *
+from .objects import *
+from .random import *
+from .reduction import *
+from .shape import *
+from .standard import *
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.annotations import (  # pyright: ignore[reportMissingModuleSource]
+    from .annotations import (  # pyright: ignore[reportMissingModuleSource]
         constexpr as constexpr,
     )
 else:
-    from tlx_xdsl.language.compile_time import constexpr as constexpr
+    from .compile_time import constexpr as constexpr
 
 __all__ = ["extra", "math", "target_info"]
 __all__ += compile_time.__all__

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from tlx_xdsl.language.compile_time import constexpr
-from tlx_xdsl.language.dtypes import dtype
-from tlx_xdsl.language.objects import tensor
+from .compile_time import constexpr
+from .dtypes import dtype
+from .objects import tensor
 
 Value: TypeAlias = tensor | constexpr | int | float
 """A block or scalar, or a number, which becomes a constant."""

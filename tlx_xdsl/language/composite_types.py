@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from tlx_xdsl.language.dtypes import base_type, dtype, int32
+from .dtypes import base_type, dtype, int32
 
 __all__ = ["TRITON_MAX_TENSOR_NUMEL", "block_type", "const", "pi32_t", "pointer_type"]
 

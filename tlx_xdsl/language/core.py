@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tlx_xdsl.language.compile_time import *
-from tlx_xdsl.language.compile_time import (
+from .compile_time import *
+from .compile_time import (
     CONSTEXPR_FUNCTION_MARK as CONSTEXPR_FUNCTION_MARK,
     constexpr_function as constexpr_function,
     unwrapped as unwrapped,
 )
-from tlx_xdsl.language.composite_types import *
-from tlx_xdsl.language.dtypes import *
-from tlx_xdsl.language.dtypes import ALL_DTYPES as ALL_DTYPES, base_type as base_type, get_int_dtype as get_int_dtype
-from tlx_xdsl.language.marks import (
+from .composite_types import *
+from .dtypes import *
+from .dtypes import ALL_DTYPES as ALL_DTYPES, base_type as base_type, get_int_dtype as get_int_dtype
+from .marks import (
     AGGREGATE_MARK as AGGREGATE_MARK,
     BUILTIN_NAME as BUILTIN_NAME,
     LIBRARY_MARK as LIBRARY_MARK,
@@ -30,14 +30,14 @@ from tlx_xdsl.language.marks import (
     hosted as hosted,
     library as library,
 )
-from tlx_xdsl.language.objects import *
-from tlx_xdsl.language.objects import tensor_descriptor_base as tensor_descriptor_base
+from .objects import *
+from .objects import tensor_descriptor_base as tensor_descriptor_base
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Flag, Int, Text, Value
-    from tlx_xdsl.language.compile_time import constexpr
-    from tlx_xdsl.language.compile_time_types import constexpr as Constant  # pyright: ignore[reportMissingModuleSource]
-    from tlx_xdsl.language.objects import tensor
+    from .arguments import Flag, Int, Text, Value
+    from .compile_time import constexpr
+    from .compile_time_types import constexpr as Constant  # pyright: ignore[reportMissingModuleSource]
+    from .objects import tensor
 
 __all__ = ["aggregate_replace", "condition", "num_programs", "program_id", "range", "static_range", "to_tensor"]
 

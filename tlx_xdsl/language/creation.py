@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlx_xdsl.language.marks import builtin
+from .marks import builtin
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Flag, Int, Shape, Text, Type, Value
-    from tlx_xdsl.language.dtypes import base_type
-    from tlx_xdsl.language.objects import tensor
+    from .arguments import Flag, Int, Shape, Text, Type, Value
+    from .dtypes import base_type
+    from .objects import tensor
 
 __all__ = ["arange", "cast", "cat", "full", "zeros", "zeros_like"]
 

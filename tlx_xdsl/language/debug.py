@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlx_xdsl.language.marks import builtin
+from .marks import builtin
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Flag, Text, Value
+    from .arguments import Flag, Text, Value
 
 __all__ = ["debug_barrier", "device_assert", "device_print", "static_assert", "static_print"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlx_xdsl.language.marks import builtin
-from tlx_xdsl.language.objects import PropagateNan
+from .marks import builtin
+from .objects import PropagateNan
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Flag, Value
-    from tlx_xdsl.language.compile_time import constexpr
-    from tlx_xdsl.language.objects import number, tensor
+    from .arguments import Flag, Value
+    from .compile_time import constexpr
+    from .objects import number, tensor
 
 __all__ = [
     "abs",

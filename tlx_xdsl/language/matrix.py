@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from tlx_xdsl.language.dtypes import float32
-from tlx_xdsl.language.marks import builtin
+from .dtypes import float32
+from .marks import builtin
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Flag, Int, Text, Type, Value
-    from tlx_xdsl.language.objects import tensor
+    from .arguments import Flag, Int, Text, Type, Value
+    from .objects import tensor
 
 R = TypeVar("R")
 

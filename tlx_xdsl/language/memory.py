@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tlx_xdsl.language.marks import builtin, must_use_result
+from .marks import builtin, must_use_result
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Axes, Flag, Shape, Text, Value, Values
-    from tlx_xdsl.language.objects import tensor, tensor_descriptor, tensor_descriptor_base
+    from .arguments import Axes, Flag, Shape, Text, Value, Values
+    from .objects import tensor, tensor_descriptor, tensor_descriptor_base
 
 __all__ = [
     "advance",

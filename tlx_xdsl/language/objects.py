@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tlx_xdsl.language.composite_types import block_type, pointer_type
-from tlx_xdsl.language.dtypes import dtype
+from .composite_types import block_type, pointer_type
+from .dtypes import dtype
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.compile_time_types import constexpr  # pyright: ignore[reportMissingModuleSource]
-    from tlx_xdsl.language.object_members import (  # pyright: ignore[reportMissingModuleSource]
+    from .compile_time_types import constexpr  # pyright: ignore[reportMissingModuleSource]
+    from .object_members import (  # pyright: ignore[reportMissingModuleSource]
         DescriptorMembers,
         TensorMembers,
     )

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tlx_xdsl.language.compile_time import constexpr_function
-from tlx_xdsl.language.core import static_range, to_tensor
-from tlx_xdsl.language.creation import zeros_like
-from tlx_xdsl.language.dtypes import dtype, get_int_dtype, int32, int64, uint32, uint64
-from tlx_xdsl.language.marks import library
-from tlx_xdsl.language.math import cos, log, maximum, sin, sqrt, umulhi, where
+from .compile_time import constexpr_function
+from .core import static_range, to_tensor
+from .creation import zeros_like
+from .dtypes import dtype, get_int_dtype, int32, int64, uint32, uint64
+from .marks import library
+from .math import cos, log, maximum, sin, sqrt, umulhi, where
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Value
-    from tlx_xdsl.language.objects import tensor
+    from .arguments import Value
+    from .objects import tensor
 
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
-    from tlx_xdsl.language.compile_time import constexpr
+    from .compile_time import constexpr
 
 __all__ = [
     "pair_uniform_to_normal",

@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
-from tlx_xdsl.language.compile_time import constexpr_function
-from tlx_xdsl.language.core import to_tensor
-from tlx_xdsl.language.creation import arange
-from tlx_xdsl.language.dtypes import bfloat16, dtype as element_type, float32, int32, uint32
-from tlx_xdsl.language.marks import builtin, library
-from tlx_xdsl.language.math import maximum, minimum, where
-from tlx_xdsl.language.shape import broadcast_to, expand_dims
+from .compile_time import constexpr_function
+from .core import to_tensor
+from .creation import arange
+from .dtypes import bfloat16, dtype as element_type, float32, int32, uint32
+from .marks import builtin, library
+from .math import maximum, minimum, where
+from .shape import broadcast_to, expand_dims
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Flag, Int, Value
-    from tlx_xdsl.language.objects import tensor
+    from .arguments import Flag, Int, Value
+    from .objects import tensor
 
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
-    from tlx_xdsl.language.compile_time import constexpr
+    from .compile_time import constexpr
 
 __all__ = [
     "argmax",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlx_xdsl.language.marks import builtin
+from .marks import builtin
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Axes, Flag, Int, Value
-    from tlx_xdsl.language.objects import tensor
+    from .arguments import Axes, Flag, Int, Value
+    from .objects import tensor
 
 __all__ = [
     "broadcast",

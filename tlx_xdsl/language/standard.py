@@ -6,23 +6,23 @@ import warnings
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tlx_xdsl.language.compile_time import constexpr_function
-from tlx_xdsl.language.core import static_range, to_tensor
-from tlx_xdsl.language.dtypes import dtype, get_int_dtype
-from tlx_xdsl.language.marks import library
-from tlx_xdsl.language.math import exp, fdiv, minimum, where
-from tlx_xdsl.language.matrix import gather
-from tlx_xdsl.language.reduction import is_axis, max, min, positions_along, sum, xor_sum
-from tlx_xdsl.language.shape import broadcast_to, reshape
+from .compile_time import constexpr_function
+from .core import static_range, to_tensor
+from .dtypes import dtype, get_int_dtype
+from .marks import library
+from .math import exp, fdiv, minimum, where
+from .matrix import gather
+from .reduction import is_axis, max, min, positions_along, sum, xor_sum
+from .shape import broadcast_to, reshape
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Flag, Value
-    from tlx_xdsl.language.objects import tensor
+    from .arguments import Flag, Value
+    from .objects import tensor
 
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
-    from tlx_xdsl.language.compile_time import constexpr
+    from .compile_time import constexpr
 
 __all__ = ["bitonic_merge", "flip", "sigmoid", "softmax", "sort", "swizzle2d", "topk"]
 

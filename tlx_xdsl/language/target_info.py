@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlx_xdsl.language.marks import builtin
+from .marks import builtin
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         arch: int
         warp_size: int
 
-    from tlx_xdsl.language.arguments import Int
+    from .arguments import Int
 
 _target_info = builtin("tl.target_info")
 

@@ -10,12 +10,13 @@ from math import prod
 from typing import TYPE_CHECKING, overload
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.conversion.shared import buffer_rank, shared_to_linear
-from tlx_xdsl.layouts.conversion.tensor_memory import tensor_memory_to_linear
-from tlx_xdsl.layouts.conversion.tiling import BLOCK, COL, NEWEST, OFFSET, ROW, Version, dim_names
-from tlx_xdsl.layouts.encodings import Ints, PaddedSharedLayout, SharedLayout, TmemLayout
-from tlx_xdsl.layouts.linear_layout import LinearLayout
-from tlx_xdsl.layouts.shared import bytes_of
+
+from .conversion.shared import buffer_rank, shared_to_linear
+from .conversion.tensor_memory import tensor_memory_to_linear
+from .conversion.tiling import BLOCK, COL, NEWEST, OFFSET, ROW, Version, dim_names
+from .encodings import Ints, PaddedSharedLayout, SharedLayout, TmemLayout
+from .linear_layout import LinearLayout
+from .shared import bytes_of
 
 if TYPE_CHECKING:
     import numpy as np

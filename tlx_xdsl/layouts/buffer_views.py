@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.conversion.shared import shared_to_linear
-from tlx_xdsl.layouts.encodings import (
+
+from .conversion.shared import shared_to_linear
+from .encodings import (
     Ints,
     NvmmaSharedLayout,
     PaddedSharedLayout,
@@ -14,7 +15,7 @@ from tlx_xdsl.layouts.encodings import (
     SharedLinearLayout,
     SwizzledSharedLayout,
 )
-from tlx_xdsl.layouts.shared import required_alignment, unswizzled_layout
+from .shared import required_alignment, unswizzled_layout
 
 
 def transposed_buffer_layout(layout: SharedLayout, order: Ints) -> SharedLayout:

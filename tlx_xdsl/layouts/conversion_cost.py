@@ -12,12 +12,13 @@ from enum import Enum
 from functools import lru_cache
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
-from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, REGISTER, WARP
-from tlx_xdsl.layouts.encodings import DistributedLayout, Ints
-from tlx_xdsl.layouts.f2 import Elimination, bits_of, image
-from tlx_xdsl.layouts.linear_layout import LinearLayout, log2
-from tlx_xdsl.layouts.shared_access import (
+
+from .conversion.distributed import distributed_to_linear
+from .conversion.tiling import BLOCK, LANE, REGISTER, WARP
+from .encodings import DistributedLayout, Ints
+from .f2 import Elimination, bits_of, image
+from .linear_layout import LinearLayout, log2
+from .shared_access import (
     BANKS,
     MAX_ACCESS_BITS,
     WORD_BYTES,

@@ -12,17 +12,17 @@ from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
 
-from tlx_xdsl.layouts.conversion import to_linear_layout
-from tlx_xdsl.layouts.conversion.shared import buffer_rank
-from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, OFFSET, REGISTER, WARP
-from tlx_xdsl.layouts.encodings import (
+from .conversion import to_linear_layout
+from .conversion.shared import buffer_rank
+from .conversion.tiling import BLOCK, LANE, OFFSET, REGISTER, WARP
+from .encodings import (
     DistributedLayout,
     Ints,
     Layout,
     PaddedSharedLayout,
     SharedLayout,
 )
-from tlx_xdsl.layouts.linear_layout import LinearLayout, log2
+from .linear_layout import LinearLayout, log2
 
 Nested: TypeAlias = "int | tuple[Nested, ...]"
 """An integer, or a tuple of nested integers."""

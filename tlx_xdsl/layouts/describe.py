@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.layouts.encodings import (
+from .encodings import (
     BlockedLayout,
     DistributedLayout,
     DistributedLinearLayout,

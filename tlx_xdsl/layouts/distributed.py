@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
-from tlx_xdsl.layouts.conversion.tensor_memory import tensor_memory_to_linear
-from tlx_xdsl.layouts.conversion.tiling import BLOCK, COL, LANE, REGISTER, ROW, WARP, dim_names
-from tlx_xdsl.layouts.encodings import (
+
+from .conversion.distributed import distributed_to_linear
+from .conversion.tensor_memory import tensor_memory_to_linear
+from .conversion.tiling import BLOCK, COL, LANE, REGISTER, ROW, WARP, dim_names
+from .encodings import (
     BlockedLayout,
     DistributedLayout,
     DistributedLinearLayout,
@@ -14,7 +15,7 @@ from tlx_xdsl.layouts.encodings import (
     NvidiaMmaLayout,
     TmemLayout,
 )
-from tlx_xdsl.layouts.linear_layout import LinearLayout
+from .linear_layout import LinearLayout
 
 WARP_SIZE = 32
 """Threads of a warp, on every NVIDIA GPU."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
-from tlx_xdsl.layouts.conversion.tiling import LANE, REGISTER, WARP
-from tlx_xdsl.layouts.encodings import DistributedLayout, Ints
-from tlx_xdsl.layouts.f2 import Elimination
-from tlx_xdsl.layouts.linear_layout import log2
-from tlx_xdsl.layouts.shared_access import MAX_ACCESS_BITS
+from .conversion.distributed import distributed_to_linear
+from .conversion.tiling import LANE, REGISTER, WARP
+from .encodings import DistributedLayout, Ints
+from .f2 import Elimination
+from .linear_layout import log2
+from .shared_access import MAX_ACCESS_BITS
 
 SECTOR_BYTES = 32
 

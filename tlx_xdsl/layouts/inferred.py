@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
-from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, REGISTER, WARP
-from tlx_xdsl.layouts.distributed import reshaped_layout, transposed_layout
-from tlx_xdsl.layouts.encodings import Bases, DistributedLayout, Ints, SliceLayout
+from .conversion.distributed import distributed_to_linear
+from .conversion.tiling import BLOCK, LANE, REGISTER, WARP
+from .distributed import reshaped_layout, transposed_layout
+from .encodings import Bases, DistributedLayout, Ints, SliceLayout
 
 _INPUTS = (REGISTER, LANE, WARP, BLOCK)
 

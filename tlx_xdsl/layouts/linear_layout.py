@@ -25,7 +25,8 @@ from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.f2 import Elimination, image
+
+from .f2 import Elimination, image
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tlx_xdsl.layouts.encodings import DistributedLayout, Ints, PaddedSharedLayout, SharedLayout
-from tlx_xdsl.layouts.linear_layout import log2
-from tlx_xdsl.layouts.shared_access import (
+from .encodings import DistributedLayout, Ints, PaddedSharedLayout, SharedLayout
+from .linear_layout import log2
+from .shared_access import (
     WORD_BYTES,
     Offsets,
     SharedAccess,

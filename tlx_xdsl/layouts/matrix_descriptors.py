@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
-from tlx_xdsl.layouts.linear_layout import log2
-from tlx_xdsl.layouts.offset_terms import offset_of, offset_terms
+
+from .encodings import NvmmaSharedLayout
+from .linear_layout import log2
+from .offset_terms import offset_of, offset_terms
 
 if TYPE_CHECKING:
     import numpy as np

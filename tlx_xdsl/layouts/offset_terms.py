@@ -12,10 +12,11 @@ from functools import lru_cache
 from math import prod
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.conversion.shared import shared_to_linear
-from tlx_xdsl.layouts.conversion.tiling import OFFSET, dim_names
-from tlx_xdsl.layouts.encodings import Ints, PaddedSharedLayout, SharedLayout
-from tlx_xdsl.layouts.linear_layout import log2
+
+from .conversion.shared import shared_to_linear
+from .conversion.tiling import OFFSET, dim_names
+from .encodings import Ints, PaddedSharedLayout, SharedLayout
+from .linear_layout import log2
 
 
 @dataclass(frozen=True, slots=True)

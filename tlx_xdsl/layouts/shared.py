@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.encodings import (
+
+from .encodings import (
     Ints,
     NvmmaSharedLayout,
     SharedLayout,

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tlx_xdsl.layouts.address import padded_place
-from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
-from tlx_xdsl.layouts.conversion.shared import buffer_rank, shared_to_linear
-from tlx_xdsl.layouts.conversion.tiling import LANE, OFFSET, REGISTER, WARP, dim_names
-from tlx_xdsl.layouts.encodings import DistributedLayout, Ints, PaddedSharedLayout, SharedLayout
-from tlx_xdsl.layouts.f2 import Elimination, image
-from tlx_xdsl.layouts.linear_layout import log2
+from .address import padded_place
+from .conversion.distributed import distributed_to_linear
+from .conversion.shared import buffer_rank, shared_to_linear
+from .conversion.tiling import LANE, OFFSET, REGISTER, WARP, dim_names
+from .encodings import DistributedLayout, Ints, PaddedSharedLayout, SharedLayout
+from .f2 import Elimination, image
+from .linear_layout import log2
 
 BANKS = 32
 WORD_BYTES = 4

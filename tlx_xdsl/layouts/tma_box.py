@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from tlx_xdsl.layouts.conversion.shared import MAX_BOX
-from tlx_xdsl.layouts.encodings import Ints, NvmmaSharedLayout, SharedLayout
+from .conversion.shared import MAX_BOX
+from .encodings import Ints, NvmmaSharedLayout, SharedLayout
 
 
 def tma_box(layout: SharedLayout, shape: Ints, element_bits: int) -> Ints:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
-from tlx_xdsl.layouts.conversion.distributed import rank_of
-from tlx_xdsl.layouts.conversion.shared import MAX_BOX, buffer_rank
-from tlx_xdsl.layouts.conversion.tiling import dim_names
-from tlx_xdsl.layouts.encodings import (
+from .conversion.distributed import rank_of
+from .conversion.shared import MAX_BOX, buffer_rank
+from .conversion.tiling import dim_names
+from .encodings import (
     Bases,
     BlockedLayout,
     CGALayout,
@@ -32,7 +32,7 @@ from tlx_xdsl.layouts.encodings import (
     TensorMemoryLayout,
     TensorMemoryScalesLayout,
 )
-from tlx_xdsl.layouts.linear_layout import LinearLayout
+from .linear_layout import LinearLayout
 
 SWIZZLES = (0, 32, 64, 128)
 """Bytes of a swizzled row of shared memory (PTX ISA, "Swizzling modes")."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.numerics.arrays import Array, is_float
+from .arrays import Array, is_float
 
 
 @dataclass(frozen=True)

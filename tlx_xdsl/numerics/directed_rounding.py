@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.rounding import round_to
-from tlx_xdsl.numerics.special_functions import two_product, two_sum
+from .arrays import Array
+from .rounding import round_to
+from .special_functions import two_product, two_sum
 
 MODES = ("rn", "rd", "ru", "rz")
 Rounded: TypeAlias = Callable[..., Array]

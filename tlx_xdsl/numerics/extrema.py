@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlx_xdsl.numerics.arrays import Array, Binary, where
+from .arrays import Array, Binary, where
 
 
 def _extremum(function: np.ufunc, *, is_lower: bool) -> Binary:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.numerics.tma_rows import written_columns
-from tlx_xdsl.numerics.uninitialized import UninitializedArray
+
+from .tma_rows import written_columns
+from .uninitialized import UninitializedArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.numerics.arrays import Array, unsigned, where
+from .arrays import Array, unsigned, where
 
 
 def multiply_high(a: Array, b: Array, signed: np.dtype[Any], *, is_signed: bool) -> Array:

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tlx_xdsl.numerics.arrays import Array, Binary, Unary, unsigned
-from tlx_xdsl.numerics.directed_rounding import leading_zeros
-from tlx_xdsl.numerics.integers import multiply_high
-from tlx_xdsl.numerics.ptx.bits import permute
+from .arrays import Array, Binary, Unary, unsigned
+from .directed_rounding import leading_zeros
+from .integers import multiply_high
+from .ptx.bits import permute
 
 Builder: TypeAlias = Callable[[np.dtype[Any]], Callable[..., Any]]
 

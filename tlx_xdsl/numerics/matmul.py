@@ -7,8 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tlx_xdsl.numerics.arrays import Array, is_float, truncate_tf32
-from tlx_xdsl.numerics.rounding import round_to
+from .arrays import Array, is_float, truncate_tf32
+from .rounding import round_to
 
 
 def multiply(a: Array, b: Array, c: Array | None, dtype: np.dtype[Any], *, tf32: bool = False) -> Array:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 
-from tlx_xdsl.numerics.arrays import Array, truncate_tf32
+from .arrays import Array, truncate_tf32
 
 
 def round_to(values: Array, target: np.dtype[Any], *, saturates: bool = False) -> Array:

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.numerics.arrays import poison
+from .arrays import poison
 
 
 @dataclass(frozen=True, eq=False)

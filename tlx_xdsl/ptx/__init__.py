@@ -4,9 +4,9 @@
 `codegen.py` makes Python of them, and `wave.py` runs the threads of CTAs side by side.
 """
 
-from tlx_xdsl.ptx.launch import PtxRun as PtxRun, run_ptx as run_ptx
-from tlx_xdsl.ptx.memory.tensor_map import TensorMap as TensorMap
-from tlx_xdsl.ptx.read.faults import (
+from .launch import PtxRun as PtxRun, run_ptx as run_ptx
+from .memory.tensor_map import TensorMap as TensorMap
+from .read.faults import (
     PtxBudget as PtxBudget,
     PtxDeadlock as PtxDeadlock,
     PtxError as PtxError,

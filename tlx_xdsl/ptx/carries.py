@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ptx.arithmetic.kinds import KINDS, PLAIN, TYPES
-from tlx_xdsl.ptx.steps import Context, Step
+
+from .arithmetic.kinds import KINDS, PLAIN, TYPES
+from .steps import Context, Step
 
 CARRY = "%carry"
 """The name of the register, and its type."""

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.cohort import LANES, Cohort
-from tlx_xdsl.ptx.memory.shadow import STEPS, Shadow
-from tlx_xdsl.ptx.memory.surroundings import Surroundings
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.read.faults import PtxRace, describe
+from .cohort import LANES, Cohort
+from .memory.shadow import STEPS, Shadow
+from .memory.surroundings import Surroundings
+from .memory.traps import Trap
+from .read.faults import PtxRace, describe
 
 _MOST_PLACES = 3
 """Places that a note about an earlier access names."""

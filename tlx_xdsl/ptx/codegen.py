@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tlx_xdsl.ptx.arithmetic.kinds import KINDS, PLAIN, REGISTER_BYTES, Kind
-from tlx_xdsl.ptx.flow import EXIT, Block
-from tlx_xdsl.ptx.read.faults import error_on_line
-from tlx_xdsl.ptx.read.syntax import Decimal, Function, Instruction, Module, Negated, Number, Operand, Register, Symbol
-from tlx_xdsl.ptx.specials import SPECIALS
-from tlx_xdsl.ptx.steps import Step
+from .arithmetic.kinds import KINDS, PLAIN, REGISTER_BYTES, Kind
+from .flow import EXIT, Block
+from .read.faults import error_on_line
+from .read.syntax import Decimal, Function, Instruction, Module, Negated, Number, Operand, Register, Symbol
+from .specials import SPECIALS
+from .steps import Step
 
 if TYPE_CHECKING:
-    from tlx_xdsl.ptx.read.symbols import Symbols
+    from .read.symbols import Symbols
 
 BlockFunction: TypeAlias = Callable[[Any, list[Any]], int]
 """Takes a cohort and its registers; gives the number of the next block."""

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.flow import EXIT
-from tlx_xdsl.ptx.memory.surroundings import Surroundings
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.waits import Wait
+from .flow import EXIT
+from .memory.surroundings import Surroundings
+from .memory.traps import Trap
+from .waits import Wait
 
 LANES = 32
 """Threads of a warp."""

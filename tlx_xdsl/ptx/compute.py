@@ -17,12 +17,13 @@ from tlx_xdsl.numerics.matmul import E2M1
 from tlx_xdsl.numerics.ptx.conversions import CONVERSIONS
 from tlx_xdsl.numerics.ptx.instructions import INSTRUCTIONS, Compiled, Vectors
 from tlx_xdsl.numerics.ptx.types import TYPES as PTX_TYPES
-from tlx_xdsl.ptx import carries, contraction
-from tlx_xdsl.ptx.arithmetic import approximate, floats
-from tlx_xdsl.ptx.arithmetic.approximate import FUNCTIONS
-from tlx_xdsl.ptx.arithmetic.kinds import KINDS, PLAIN, TYPES
-from tlx_xdsl.ptx.read.syntax import Number, Pair, Register, Vector
-from tlx_xdsl.ptx.steps import Context, Step
+
+from . import carries, contraction
+from .arithmetic import approximate, floats
+from .arithmetic.approximate import FUNCTIONS
+from .arithmetic.kinds import KINDS, PLAIN, TYPES
+from .read.syntax import Number, Pair, Register, Vector
+from .steps import Context, Step
 
 Form: TypeAlias = Callable[[Context, list[str], list[str]], Step | None]
 """Takes the modifiers that are no types, and the types; gives None for what it does not know."""
@@ -361,7 +362,7 @@ def _halves(dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
 
 def _address(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
     """`cvta`: to a generic address, or from one."""
-    from tlx_xdsl.ptx.read.symbols import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
+    from .read.symbols import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 
     spaces = [part.split("::")[0] for part in modifiers if part != "to"]
     windows = {"shared": SHARED_WINDOW, "param": PARAM_WINDOW, "local": LOCAL_WINDOW, "global": 0, "const": 0}

@@ -16,11 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ptx.arithmetic.approximate import quotient_factors
-from tlx_xdsl.ptx.arithmetic.floats import flush, fma
-from tlx_xdsl.ptx.flow import is_branch
-from tlx_xdsl.ptx.read.syntax import Address, Arguments, Function, Instruction, Negated, Operand, Pair, Register, Vector
-from tlx_xdsl.ptx.steps import Context, Step
+
+from .arithmetic.approximate import quotient_factors
+from .arithmetic.floats import flush, fma
+from .flow import is_branch
+from .read.syntax import Address, Arguments, Function, Instruction, Negated, Operand, Pair, Register, Vector
+from .steps import Context, Step
 
 _SUMS = {f"{name}{ftz}.f32": ftz for name in ("add", "sub") for ftz in ("", ".ftz")}
 _PRODUCTS = {f"{name}{ftz}.f32": ftz for name in ("mul", "div.full", "div.approx") for ftz in ("", ".ftz")}

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tlx_xdsl.ptx.read.faults import error_on_line
-from tlx_xdsl.ptx.read.syntax import Function, Instruction, Module, Register, Symbol
-from tlx_xdsl.ptx.steps import Step
+from .read.faults import error_on_line
+from .read.syntax import Function, Instruction, Module, Register, Symbol
+from .steps import Step
 
 ENDS = ("ret", "exit", "trap")
 EXIT = -1

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.ptx import compute
-from tlx_xdsl.ptx.ops import BUILDERS
-from tlx_xdsl.ptx.steps import NOTHING, Context, Step
+from . import compute
+from .ops import BUILDERS
+from .steps import NOTHING, Context, Step
 
 
 def build_step(context: Context) -> Step | None:

@@ -16,15 +16,16 @@ from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.grid import sizes_of
 from tlx_xdsl.numerics.blas import one_thread
 from tlx_xdsl.numerics.host_arrays import addresses_of, reach
-from tlx_xdsl.ptx.machine import Limits, Machine
-from tlx_xdsl.ptx.memory.global_memory import GlobalMemory
-from tlx_xdsl.ptx.memory.tensor_map import TENSOR_MAP_BYTES, TensorMap, encode
-from tlx_xdsl.ptx.program import Program, prepare
-from tlx_xdsl.ptx.read.faults import location_of
-from tlx_xdsl.ptx.read.reader import read
-from tlx_xdsl.ptx.read.syntax import Instruction, Parameter
-from tlx_xdsl.ptx.traffic import LineTraffic
 from tlx_xdsl.targets import target_named
+
+from .machine import Limits, Machine
+from .memory.global_memory import GlobalMemory
+from .memory.tensor_map import TENSOR_MAP_BYTES, TensorMap, encode
+from .program import Program, prepare
+from .read.faults import location_of
+from .read.reader import read
+from .read.syntax import Instruction, Parameter
+from .traffic import LineTraffic
 
 MOST_SHARED = 227 * 1024
 """Bytes of shared memory where no target says it."""

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.clocks import Clocks
-from tlx_xdsl.ptx.cohort import LANES, Cohort
-from tlx_xdsl.ptx.memory.global_memory import GlobalMemory
-from tlx_xdsl.ptx.memory.tensor_memory import TensorMemory
-from tlx_xdsl.ptx.order import Nothing
-from tlx_xdsl.ptx.program import Program
-from tlx_xdsl.ptx.read.symbols import VARIABLES
-from tlx_xdsl.ptx.traffic import Traffic
-from tlx_xdsl.ptx.wave import Budget, Wave
+from .clocks import Clocks
+from .cohort import LANES, Cohort
+from .memory.global_memory import GlobalMemory
+from .memory.tensor_memory import TensorMemory
+from .order import Nothing
+from .program import Program
+from .read.symbols import VARIABLES
+from .traffic import Traffic
+from .wave import Budget, Wave
 
 MOST_THREADS = 4096
 """Threads of a wave, as far as that is whole clusters: more gain little, and arrays no longer fit into caches."""

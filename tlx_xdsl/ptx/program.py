@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tlx_xdsl.ptx.arithmetic.kinds import Kind
-from tlx_xdsl.ptx.codegen import BlockFunction, Generator
-from tlx_xdsl.ptx.contraction import contract
-from tlx_xdsl.ptx.flow import EXIT, Block, blocks_of, is_branch
-from tlx_xdsl.ptx.instructions import build_step
-from tlx_xdsl.ptx.read.faults import PtxError, error_on_line
-from tlx_xdsl.ptx.read.inlining import inlined
-from tlx_xdsl.ptx.read.symbols import Symbols, place
-from tlx_xdsl.ptx.read.syntax import Function, Module
-from tlx_xdsl.ptx.registers_in_flight import Misuse, misuses
-from tlx_xdsl.ptx.steps import Context, Step
+from .arithmetic.kinds import Kind
+from .codegen import BlockFunction, Generator
+from .contraction import contract
+from .flow import EXIT, Block, blocks_of, is_branch
+from .instructions import build_step
+from .read.faults import PtxError, error_on_line
+from .read.inlining import inlined
+from .read.symbols import Symbols, place
+from .read.syntax import Function, Module
+from .registers_in_flight import Misuse, misuses
+from .steps import Context, Step
 
 _NOTHING: frozenset[int] = frozenset()
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tlx_xdsl.ptx.flow import EXIT, Block
-from tlx_xdsl.ptx.read.syntax import Function, Instruction, Number, Register, Vector
-from tlx_xdsl.ptx.steps import Step
+from .flow import EXIT, Block
+from .read.syntax import Function, Instruction, Number, Register, Vector
+from .steps import Step
 
 _OPEN = -1
 """The age of an operation whose group is not committed."""

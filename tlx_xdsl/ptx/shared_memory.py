@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.memory.surroundings import Surroundings
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.read.symbols import RANK_SHIFT, SHARED_START, aligned
+from .memory.surroundings import Surroundings
+from .memory.traps import Trap
+from .read.symbols import RANK_SHIFT, SHARED_START, aligned
 
 if TYPE_CHECKING:
-    from tlx_xdsl.ptx.cohort import Cohort
+    from .cohort import Cohort
 
 OFFSET = (1 << RANK_SHIFT) - 1
 """The bits of an address within a CTA."""

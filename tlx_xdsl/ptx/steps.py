@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tlx_xdsl.ptx.read.faults import PtxError, error_on_line
-from tlx_xdsl.ptx.read.syntax import (
+from .read.faults import PtxError, error_on_line
+from .read.syntax import (
     SINK,
     Address,
     Arguments,
@@ -22,7 +22,7 @@ from tlx_xdsl.ptx.read.syntax import (
 )
 
 if TYPE_CHECKING:
-    from tlx_xdsl.ptx.read.symbols import Symbols
+    from .read.symbols import Symbols
 
 Read: TypeAlias = "tuple[Operand, str]"
 Write: TypeAlias = "tuple[Register | None, str]"

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.layouts.global_access import SECTOR_BYTES
 from tlx_xdsl.layouts.shared_access import BANKS, WORD_BYTES, lanes_per_pass
-from tlx_xdsl.ptx.cohort import LANES, Cohort
+
+from .cohort import LANES, Cohort
 
 _ROWS_PER_PASS = 8
 """Rows of 16 bytes that ldmatrix and stmatrix move together."""

@@ -11,17 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError, internal_error
-from tlx_xdsl.ptx.codegen import BlockFunction
-from tlx_xdsl.ptx.cohort import LANES, Cohort, Meeting, joined
-from tlx_xdsl.ptx.flow import EXIT
-from tlx_xdsl.ptx.memory.mbarrier import Mbarrier
-from tlx_xdsl.ptx.memory.named_barriers import ClusterBarrier, NamedBarrier
-from tlx_xdsl.ptx.memory.surroundings import Launch
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.read.faults import PtxBudget, PtxDeadlock, PtxFault, PtxRace, describe, fault
-from tlx_xdsl.ptx.read.symbols import RANK_SHIFT
-from tlx_xdsl.ptx.shared_memory import SharedMemory
-from tlx_xdsl.ptx.waits import Wait
+
+from .codegen import BlockFunction
+from .cohort import LANES, Cohort, Meeting, joined
+from .flow import EXIT
+from .memory.mbarrier import Mbarrier
+from .memory.named_barriers import ClusterBarrier, NamedBarrier
+from .memory.surroundings import Launch
+from .memory.traps import Trap
+from .read.faults import PtxBudget, PtxDeadlock, PtxFault, PtxRace, describe, fault
+from .read.symbols import RANK_SHIFT
+from .shared_memory import SharedMemory
+from .waits import Wait
 
 QUANTUM = 512
 """Blocks that a cohort runs before others get a turn."""

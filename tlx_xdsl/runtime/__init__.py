@@ -19,17 +19,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tlx_xdsl.runtime.bundle.errors import BundleError
-from tlx_xdsl.runtime.bundle.load import LoadedBundle, load
-from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError, available
-from tlx_xdsl.runtime.launch.launcher import Launcher
-from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
-from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+from .bundle.errors import BundleError
+from .bundle.load import LoadedBundle, load
+from .launch.cuda_driver import CudaDriverError, available
+from .launch.launcher import Launcher
+from .launch.parameters import ArgumentSpec
+from .launch.tensor_descriptor import TensorDescriptor
 
 if TYPE_CHECKING:
-    from tlx_xdsl.runtime.bundle.write import write_bundle
-    from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
-    from tlx_xdsl.runtime.sweep import Job, SweepReport, bench, compile_many, sweep_jobs
+    from .bundle.write import write_bundle
+    from .jit.stand_in_driver import assume_target
+    from .sweep import Job, SweepReport, bench, compile_many, sweep_jobs
 
 __all__ = [
     "ArgumentSpec",

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.grid import Grid
-from tlx_xdsl.runtime.simulate.interpret import interpret, source_of_kernel
+
+from .simulate.interpret import interpret, source_of_kernel
 
 ORDERS = (("round-robin", 0), ("random", 1), ("adversarial", 0))
 """Schedules with their seeds; what is wrong in one of them is wrong."""

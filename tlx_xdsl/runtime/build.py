@@ -9,14 +9,15 @@ from tlx_xdsl.backend import BackendResult, compile_ttgir, installed_triton_vers
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.runtime.driver.binaries import Binary, binary_key, load_binary, store_binary
-from tlx_xdsl.runtime.driver.compilation import CompiledText, Conversion, Specialization, compile_text
-from tlx_xdsl.runtime.driver.nvtx_ranges import phase
-from tlx_xdsl.runtime.driver.reproducible import reproducible
-from tlx_xdsl.runtime.kernel import Kernel
-from tlx_xdsl.runtime.launch.launcher import Launcher, launch_facts
-from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
 from tlx_xdsl.targets import Feature, Target, refusal, target_named
+
+from .driver.binaries import Binary, binary_key, load_binary, store_binary
+from .driver.compilation import CompiledText, Conversion, Specialization, compile_text
+from .driver.nvtx_ranges import phase
+from .driver.reproducible import reproducible
+from .kernel import Kernel
+from .launch.launcher import Launcher, launch_facts
+from .launch.parameters import ArgumentSpec
 
 
 def compile_kernel(kernel: Kernel, specialization: Specialization) -> BackendResult:

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.python.signature import Signature
-from tlx_xdsl.runtime.driver.arguments import bound, split_options, typed
-from tlx_xdsl.runtime.driver.defaults import OPTIONS
-from tlx_xdsl.runtime.driver.reproducible import reproducible
-from tlx_xdsl.runtime.driver.specialization import Specialization, pass_list
+
+from .driver.arguments import bound, split_options, typed
+from .driver.defaults import OPTIONS
+from .driver.reproducible import reproducible
+from .driver.specialization import Specialization, pass_list
 
 if TYPE_CHECKING:
-    from tlx_xdsl.runtime.driver.compilation import CompiledText
-    from tlx_xdsl.runtime.kernel import Kernel
+    from .driver.compilation import CompiledText
+    from .kernel import Kernel
 
 _COMPILED_FOR = ("target", "num_warps", "num_ctas", "cluster")
 _OF_COMPILE = (*_COMPILED_FOR, "triton_version", "passes", "signature", "constexprs")
@@ -22,7 +23,7 @@ _OF_COMPILE = (*_COMPILED_FOR, "triton_version", "passes", "signature", "constex
 
 def compile(kernel: Kernel, /, *args: Any, options: Mapping[str, Any] | None = None, **named: Any) -> CompiledText:
     """Compile a kernel to text: see `Kernel.compile`."""
-    from tlx_xdsl.runtime.driver.compilation import compile_text
+    from .driver.compilation import compile_text
 
     source = kernel.source
     given, chosen = split_options(source, named, _OF_COMPILE)

@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.runtime.driver.specialization import pass_list
-from tlx_xdsl.runtime.kernel_call import LaunchShape, P, R, Signed, forwarded, taking
-from tlx_xdsl.runtime.simulate.options import check_options, run_options
+
+from .driver.specialization import pass_list
+from .kernel_call import LaunchShape, P, R, Signed, forwarded, taking
+from .simulate.options import check_options, run_options
 
 if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec, TypeVar, overload
 
     from tlx_xdsl.frontend.python.signature import Signature
     from tlx_xdsl.grid import Grid
-    from tlx_xdsl.runtime.check.report import Report
-    from tlx_xdsl.runtime.driver.compilation import CompiledText
-    from tlx_xdsl.runtime.kernel_call import Launch
-    from tlx_xdsl.runtime.measure.profile_report import Profile
-    from tlx_xdsl.runtime.simulate.interpret import Interpretation
+
+    from .check.report import Report
+    from .driver.compilation import CompiledText
+    from .kernel_call import Launch
+    from .measure.profile_report import Profile
+    from .simulate.interpret import Interpretation
 
     Rest = ParamSpec("Rest")
     Result = TypeVar("Result")
@@ -187,9 +189,9 @@ class Kernel(Signed[P, R]):
 
     def _repr_html_(self) -> str:
         """The kernel for a notebook: with its IR, where its file says how it is compiled."""
-        from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
-        from tlx_xdsl.runtime.driver.defaults import kernel_defaults
-        from tlx_xdsl.runtime.show.pages import error_page, kernel_page
+        from .driver.compilation import Specialization, frontend_module
+        from .driver.defaults import kernel_defaults
+        from .show.pages import error_page, kernel_page
 
         source = self.source
         try:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from tlx_xdsl.frontend.python.source import KernelSource
     from tlx_xdsl.grid import Grid
-    from tlx_xdsl.runtime.driver.launch_options import Target
+
+    from .driver.launch_options import Target
 
     P = ParamSpec("P", default=...)
     R = TypeVar("R", default=Any, covariant=True)

@@ -19,16 +19,17 @@ from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.interpreter.plan import kernel_of
-from tlx_xdsl.runtime.build import compile_source
-from tlx_xdsl.runtime.driver.arguments import bound, defaults_of, split_options, typed
-from tlx_xdsl.runtime.driver.compilation import frontend_module
-from tlx_xdsl.runtime.driver.host_values import is_descriptor
-from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, cluster_option
-from tlx_xdsl.runtime.driver.specialization import Specialization
-from tlx_xdsl.runtime.measure.estimate import estimated
-from tlx_xdsl.runtime.measure.gpu_clock import timed_launches
-from tlx_xdsl.runtime.measure.profile_report import Profile, Source
 from tlx_xdsl.targets import target_named
+
+from .build import compile_source
+from .driver.arguments import bound, defaults_of, split_options, typed
+from .driver.compilation import frontend_module
+from .driver.host_values import is_descriptor
+from .driver.launch_options import CLUSTER_OPTION, cluster_option
+from .driver.specialization import Specialization
+from .measure.estimate import estimated
+from .measure.gpu_clock import timed_launches
+from .measure.profile_report import Profile, Source
 
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "target", "enable_fp_fusion", CLUSTER_OPTION)
 
@@ -69,7 +70,7 @@ def _measured(
     kernel: Any, sizes: tuple[int, int, int], args: Sequence[Any], named: Mapping[str, Any], known: Mapping[str, Any],
     flops: float | None, bytes: float | None, seconds: float,
 ) -> Profile:  # fmt: skip
-    from tlx_xdsl.runtime.launch.cuda_driver import default_driver
+    from .launch.cuda_driver import default_driver
 
     launch = kernel.bind(sizes, *args, **named)
     facts = launch.kernel.metadata

@@ -26,10 +26,6 @@ from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.grid import Grid
-from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module, passes_for, text_for_triton
-from tlx_xdsl.runtime.driver.stages import Stage, changes, unified_diff
-from tlx_xdsl.runtime.simulate.interpret import Interpretation, interpret_module, source_of_kernel
-from tlx_xdsl.runtime.simulate.options import Options
 from tlx_xdsl.text.located import LocatedLine, located_lines
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
@@ -37,6 +33,11 @@ from tlx_xdsl.text.profiles import Profile, profile_for
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import is_plain
 from tlx_xdsl.transforms.registry import current_name
+
+from .driver.compilation import Specialization, frontend_module, passes_for, text_for_triton
+from .driver.stages import Stage, changes, unified_diff
+from .simulate.interpret import Interpretation, interpret_module, source_of_kernel
+from .simulate.options import Options
 
 EDITED = "edited"
 """Name of a step whose text was given by hand."""
@@ -152,7 +153,7 @@ class Step(Stage):
 
     def _repr_html_(self) -> str:
         """The module beside the kernel's source."""
-        from tlx_xdsl.runtime.show.module import module_page
+        from .show.module import module_page
 
         return module_page(self.module(), title=self.name)
 

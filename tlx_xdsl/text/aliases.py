@@ -11,8 +11,8 @@ from xdsl.parser import Parser, ParserState
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input
 
-from tlx_xdsl.text.expansion import Expansion
-from tlx_xdsl.text.lexer import Lexer
+from .expansion import Expansion
+from .lexer import Lexer
 
 _ALIAS_DEFINITION = re.compile(r"^([#!][A-Za-z_][\w$.-]*)[ \t]*=[ \t]*", re.MULTILINE)
 _WHOLE_TYPE = re.compile(r'(?:tensor|![\w$.-]+)<(?:[^<>"\n]|<(?:[^<>"\n]|<[^<>"\n]*+>)*+>)*+>')

@@ -18,7 +18,8 @@ from xdsl.utils.exceptions import ParseError
 
 from tlx_xdsl.errors import CompilationError, SourceLocation, render
 from tlx_xdsl.terminal import coloured
-from tlx_xdsl.text.locations import FileLineColRange
+
+from .locations import FileLineColRange
 
 _LANGUAGE = str(Path(__file__).parents[1] / "language")
 """The folder of the functions of the language that are written in it, such as `tl.sum`."""

@@ -9,9 +9,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tlx_xdsl.errors import SourceLocation
-from tlx_xdsl.text.diagnostics import source_location
-from tlx_xdsl.text.printer import Printer
-from tlx_xdsl.text.profiles import Profile
+
+from .diagnostics import source_location
+from .printer import Printer
+from .profiles import Profile
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,12 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, internal_error
-from tlx_xdsl.text.aliases import AliasParser
-from tlx_xdsl.text.bit_patterns import with_bit_patterns
-from tlx_xdsl.text.diagnostics import error_at, parse_error
-from tlx_xdsl.text.locations import LOCATIONS, FileLineColRange
-from tlx_xdsl.text.profiles import NEWER_NAMES
+
+from .aliases import AliasParser
+from .bit_patterns import with_bit_patterns
+from .diagnostics import error_at, parse_error
+from .locations import LOCATIONS, FileLineColRange
+from .profiles import NEWER_NAMES
 
 _T = TypeVar("_T")
 

@@ -22,10 +22,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 from xdsl.printer import Printer as XDSLPrinter
 
-from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.text.locations import LOCATIONS, FileLineColRange
-from tlx_xdsl.text.names import ascii_name
-from tlx_xdsl.text.profiles import NEUTRAL, MlirProfile, Profile
+from .diagnostics import error_at
+from .locations import LOCATIONS, FileLineColRange
+from .names import ascii_name
+from .profiles import NEUTRAL, MlirProfile, Profile
 
 _OUR_ATTRIBUTES = "tlx."
 """Prefixes of the names of attributes that stock Triton has no use for."""

@@ -14,7 +14,8 @@ from xdsl.utils.exceptions import DiagnosticException, VerifyException
 from tlx_xdsl.dialects.base.faults import FaultAt
 from tlx_xdsl.dialects.base.operation import verify_launch_counts
 from tlx_xdsl.errors import CompilationError, InputError
-from tlx_xdsl.text.diagnostics import error_at, source_location
+
+from .diagnostics import error_at, source_location
 
 
 def verify_module(module: ModuleOp) -> None:

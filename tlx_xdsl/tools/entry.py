@@ -16,7 +16,8 @@ from types import FrameType
 
 from tlx_xdsl import wings
 from tlx_xdsl.errors import CompilationError, relative_paths
-from tlx_xdsl.tools.output import reader_has_gone, say, warnings_as_diagnostics
+
+from .output import reader_has_gone, say, warnings_as_diagnostics
 
 STARTED = time.perf_counter()
 """When the command line began, about: Python has started by then."""
@@ -67,7 +68,7 @@ def _exit_status(load: Callable[[], Callable[[], int | None]]) -> int:
         say(error)
         return 1
     except Exception as error:
-        from tlx_xdsl.tools.failures import as_compilation_error
+        from .failures import as_compilation_error
 
         say(as_compilation_error(error))
         return 1

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from tlx_xdsl import wings
-from tlx_xdsl.tools.completion import add_completion_argument
-from tlx_xdsl.tools.entry import exit_status, with_plugins
-from tlx_xdsl.tools.parser import Parser
 from tlx_xdsl.version import __version__
+
+from .completion import add_completion_argument
+from .entry import exit_status, with_plugins
+from .parser import Parser
 
 VERSION = f"tlx {__version__}"
 

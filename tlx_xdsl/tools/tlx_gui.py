@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.tools.entry import exit_status
-from tlx_xdsl.tools.parser import Parser
+
+from .entry import exit_status
+from .parser import Parser
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tlx_xdsl.tools.failures import as_compilation_error
-from tlx_xdsl.tools.output import say
+from .failures import as_compilation_error
+from .output import say
 
 SECONDS = 0.3
 """Time between two looks at the files."""

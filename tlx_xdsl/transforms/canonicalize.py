@@ -19,8 +19,8 @@ from xdsl.passes import ModulePass
 from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.dead_code_elimination import region_dce
 
-from tlx_xdsl.transforms.canonicalization import tt, ttg
-from tlx_xdsl.transforms.driver import apply_patterns
+from .canonicalization import tt, ttg
+from .driver import apply_patterns
 
 
 class CanonicalizePass(ModulePass):

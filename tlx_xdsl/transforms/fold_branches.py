@@ -31,7 +31,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tlx_xdsl.analysis.constants import Constants
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.regions import condition_of
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
+
+from .rewriting import Pass, insert_before, ops_of
 
 
 class FoldBranchesPass(Pass):

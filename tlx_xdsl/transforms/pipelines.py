@@ -13,7 +13,8 @@ from tlx_xdsl.analysis.some_threads import store_by_some_threads
 from tlx_xdsl.dialects.ttg.registers import BarrierOp
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.text.profiles import PROFILES, Profile
-from tlx_xdsl.transforms.registry import pass_class
+
+from .registry import pass_class
 
 NEWEST = PROFILES[-1]
 """The newest version of Triton that has a profile."""

@@ -24,7 +24,8 @@ from xdsl.utils.exceptions import ArgSpecParseError
 from tlx_xdsl import wings
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.transforms.registry import all_passes, configured, current_name, meant_pass
+
+from .registry import all_passes, configured, current_name, meant_pass
 
 START, END = "frontend", "end"
 """Places that every pipeline has."""

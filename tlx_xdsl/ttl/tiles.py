@@ -20,7 +20,8 @@ import numpy as np
 from tlx_xdsl.element_types import BY_MLIR
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.numerics.arrays import Array, numpy_type
-from tlx_xdsl.ttl.language.tensors import DTYPES
+
+from .language.tensors import DTYPES
 
 TILE = 32
 """Rows, and columns, of a tile."""

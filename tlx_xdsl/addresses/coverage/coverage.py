@@ -16,13 +16,14 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tlx_xdsl.addresses.coverage.launch import Launch, argument_names, argument_values
-from tlx_xdsl.addresses.coverage.runs import Meeting, Runs, meeting, program_at, runs_of
-from tlx_xdsl.addresses.coverage.touches import Kind, Touch, UnknownAccess, access_kind
-from tlx_xdsl.addresses.coverage.vector_domain import Programs
-from tlx_xdsl.addresses.coverage.walk import LIMIT, TooLong, Walk
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.tensors import as_tensor
+
+from .launch import Launch, argument_names, argument_values
+from .runs import Meeting, Runs, meeting, program_at, runs_of
+from .touches import Kind, Touch, UnknownAccess, access_kind
+from .vector_domain import Programs
+from .walk import LIMIT, TooLong, Walk
 
 _ELEMENTS = 1 << 24
 """Elements of a tensor, over all programs that are looked at together: what fits into memory in 64 bits."""

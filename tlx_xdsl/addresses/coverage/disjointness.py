@@ -12,9 +12,10 @@ from typing import Literal
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.addresses import Access, Classification
-from tlx_xdsl.addresses.coverage.touches import written_by_ptx
 from tlx_xdsl.analysis.integers.polynomials import Argument, Call, Counter, Extent, Lane, NumPrograms, Pid, Polynomial
+
+from .. import Access, Classification
+from .touches import written_by_ptx
 
 AXES = "xyz"
 

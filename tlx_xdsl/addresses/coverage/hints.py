@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tlx_xdsl.addresses import Access, AccessKind
-from tlx_xdsl.addresses.coverage.disjointness import is_of_the_launch
 from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
+
+from .. import Access, AccessKind
+from .disjointness import is_of_the_launch
 
 VECTOR = 16
 """Bytes that one thread loads or stores by one instruction, at most (PTX ISA, "ld", `.v4.b32`)."""

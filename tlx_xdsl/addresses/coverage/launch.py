@@ -11,9 +11,10 @@ import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.addresses.coverage.values import Descriptor, Number, Pointer, Truth, Unknown, Value, constant
 from tlx_xdsl.analysis.integers.transfer import bits_of
 from tlx_xdsl.dialects import tt
+
+from .values import Descriptor, Number, Pointer, Truth, Unknown, Value, constant
 
 
 @dataclass(frozen=True)

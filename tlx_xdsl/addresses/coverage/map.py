@@ -13,9 +13,9 @@ from math import prod
 
 import numpy as np
 
-from tlx_xdsl.addresses.coverage.coverage import Touched
-from tlx_xdsl.addresses.coverage.runs import Runs
-from tlx_xdsl.addresses.coverage.values import Integers
+from .coverage import Touched
+from .runs import Runs
+from .values import Integers
 
 FINEST = 96
 """Cells along an axis, at most: the finest resolution."""

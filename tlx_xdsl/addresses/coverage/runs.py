@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.addresses.coverage.touches import Touch
-from tlx_xdsl.addresses.coverage.values import Booleans, Integers, added, axes_of
+from .touches import Touch
+from .values import Booleans, Integers, added, axes_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,16 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.addresses.accesses import coordinates_of
-from tlx_xdsl.addresses.coverage.values import (
+from tlx_xdsl.analysis.integers.transfer import bytes_of, pointee_bytes
+from tlx_xdsl.analysis.tma_copies import is_tile_copy
+from tlx_xdsl.dialects import nvvm, tt
+from tlx_xdsl.dialects.base.effects import BULK_COPY, Kind as MemoryKind, effects_of, global_access
+from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
+from tlx_xdsl.dialects.tt.types import DescriptorType
+from tlx_xdsl.numerics.tma_rows import UNIT, written_columns
+
+from ..accesses import coordinates_of
+from .values import (
     Booleans,
     Descriptor,
     Integers,
@@ -26,13 +34,6 @@ from tlx_xdsl.addresses.coverage.values import (
     plus,
     times,
 )
-from tlx_xdsl.analysis.integers.transfer import bytes_of, pointee_bytes
-from tlx_xdsl.analysis.tma_copies import is_tile_copy
-from tlx_xdsl.dialects import nvvm, tt
-from tlx_xdsl.dialects.base.effects import BULK_COPY, Kind as MemoryKind, effects_of, global_access
-from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
-from tlx_xdsl.dialects.tt.types import DescriptorType
-from tlx_xdsl.numerics.tma_rows import UNIT, written_columns
 
 Kind: TypeAlias = Literal["load", "store", "atomic"]
 

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.addresses.coverage.values import (
+from tlx_xdsl.analysis.integers.functions import COMPARISONS, DIVISIONS, FUNCTIONS, apply
+from tlx_xdsl.analysis.integers.transfer import Domain, bits_of, pointee_bytes, shape_of
+from tlx_xdsl.dialects import arith, tt
+
+from .values import (
     Booleans,
     Descriptor,
     Integers,
@@ -27,9 +31,6 @@ from tlx_xdsl.addresses.coverage.values import (
     unsigned,
     wrapped,
 )
-from tlx_xdsl.analysis.integers.functions import COMPARISONS, DIVISIONS, FUNCTIONS, apply
-from tlx_xdsl.analysis.integers.transfer import Domain, bits_of, pointee_bytes, shape_of
-from tlx_xdsl.dialects import arith, tt
 
 
 @dataclass(frozen=True, eq=False)

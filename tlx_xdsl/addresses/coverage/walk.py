@@ -20,14 +20,15 @@ from xdsl.dialects.cf import ConditionalBranchOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from tlx_xdsl.addresses.coverage.touches import Touch, UnknownAccess, access_kind, touch_of, written_by_ptx
-from tlx_xdsl.addresses.coverage.values import Booleans, Number, Truth, Unknown, Value, base_of, merged
-from tlx_xdsl.addresses.coverage.vector_domain import Programs, VectorDomain
 from tlx_xdsl.analysis.integers.transfer import TRANSFER, bits_of, is_pointer, transfer
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.arith import SelectOp
 from tlx_xdsl.dialects.regions import edge_to, edges
 from tlx_xdsl.text.diagnostics import source_location
+
+from .touches import Touch, UnknownAccess, access_kind, touch_of, written_by_ptx
+from .values import Booleans, Number, Truth, Unknown, Value, base_of, merged
+from .vector_domain import Programs, VectorDomain
 
 LIMIT = 1_000_000
 """Operations that a walk runs unless a limit is given, so that a loop that never ends does."""

@@ -8,9 +8,10 @@ from math import gcd
 
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.integers.transfer import Domain, bits_of, pointee_bytes, shape_of
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.layouts.encodings import Ints
+
+from .transfer import Domain, bits_of, pointee_bytes, shape_of
 
 MOST = 1 << 62
 """The divisibility of zero."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from tlx_xdsl.analysis.integers.symbols import (
+from .symbols import (
     Argument,
     Counter,
     Extent,

@@ -12,14 +12,15 @@ from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tlx_xdsl.analysis.integers.functions import apply
-from tlx_xdsl.analysis.integers.transfer import Domain, bits_of, transfer
-from tlx_xdsl.analysis.protocol.code import UnprovedError, attribute_text
-from tlx_xdsl.analysis.protocol.facts import Facts
-from tlx_xdsl.analysis.protocol.values import Sum, Value, Values, View, add, only_atom, order, parts_of, scale
 from tlx_xdsl.dialects import arith, tlx, tt, ttg
 from tlx_xdsl.dialects.base.effects import accesses_of, is_set
 from tlx_xdsl.dialects.ttg.types import memdesc_type
+
+from ..integers.functions import apply
+from ..integers.transfer import Domain, bits_of, transfer
+from .code import UnprovedError, attribute_text
+from .facts import Facts
+from .values import Sum, Value, Values, View, add, only_atom, order, parts_of, scale
 
 Known = Value | View | None
 """What an SSA value is: an integer, a view, or None for what is not followed."""

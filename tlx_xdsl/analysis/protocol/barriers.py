@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.protocol.state import Barrier, Clock, Event, Named, State, Task, join
+from .state import Barrier, Clock, Event, Named, State, Task, join
 
 
 class BrokenError(Exception):

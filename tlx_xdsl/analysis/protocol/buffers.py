@@ -9,13 +9,13 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.protocol.barriers import BrokenError
-from tlx_xdsl.analysis.protocol.code import UnprovedError
-from tlx_xdsl.analysis.protocol.state import Clock, Event, State, Uses
-from tlx_xdsl.analysis.protocol.values import View
-from tlx_xdsl.analysis.storage_map import Span, spans
-from tlx_xdsl.analysis.storage_regions import storage_regions
-from tlx_xdsl.analysis.storage_trees import leaf_of
+from ..storage_map import Span, spans
+from ..storage_regions import storage_regions
+from ..storage_trees import leaf_of
+from .barriers import BrokenError
+from .code import UnprovedError
+from .state import Clock, Event, State, Uses
+from .values import View
 
 
 @dataclass(frozen=True)

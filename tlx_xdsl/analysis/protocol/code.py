@@ -14,11 +14,12 @@ from functools import cached_property
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tlx_xdsl.analysis.protocol.demand import Demands, is_followed, is_view
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.effects import Kind, Space, Sync, accesses_of, effects_of, global_access, is_set
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
+
+from .demand import Demands, is_followed, is_view
 
 
 class UnprovedError(Exception):

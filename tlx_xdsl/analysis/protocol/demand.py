@@ -14,11 +14,12 @@ from xdsl.dialects import arith as upstream, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.integers.transfer import bits_of
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base.views import view_of
 from tlx_xdsl.dialects.regions import edges, incoming
 from tlx_xdsl.dialects.ttg.types import MemDescType
+
+from ..integers.transfer import bits_of
 
 EXACT = 0
 """The modulus of values that must be known as they are."""

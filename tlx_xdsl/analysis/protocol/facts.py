@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.protocol.values import Atom, Part, Sum, Value, add, constant_of, only_atom, parts_of
+from .values import Atom, Part, Sum, Value, add, constant_of, only_atom, parts_of
 
 Bounds: TypeAlias = tuple[float, float]
 """The least and the greatest number that a sum can be."""

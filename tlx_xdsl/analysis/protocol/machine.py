@@ -13,10 +13,25 @@ from math import prod
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tlx_xdsl.analysis.protocol.arithmetic import Arithmetic, compute, function_of, view
-from tlx_xdsl.analysis.protocol.barriers import BrokenError, arrive, arrive_named, deliver, passes
-from tlx_xdsl.analysis.protocol.buffers import Allocation, name_of, read, write
-from tlx_xdsl.analysis.protocol.code import (
+from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.dialects.base.effects import (
+    TMA,
+    Effects,
+    Group,
+    Kind,
+    OperandAccess,
+    Space,
+    Sync,
+    accesses_of,
+    effects_of,
+)
+from tlx_xdsl.dialects.ttg import WarpSpecializeOp
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+
+from .arithmetic import Arithmetic, compute, function_of, view
+from .barriers import BrokenError, arrive, arrive_named, deliver, passes
+from .buffers import Allocation, name_of, read, write
+from .code import (
     Act,
     Advance,
     Assign,
@@ -32,10 +47,10 @@ from tlx_xdsl.analysis.protocol.code import (
     Test,
     UnprovedError,
 )
-from tlx_xdsl.analysis.protocol.demand import Demands, is_view
-from tlx_xdsl.analysis.protocol.facts import LongerPeriodError, TooNearError, normalised
-from tlx_xdsl.analysis.protocol.state import Agent, Barrier, Clock, Event, Named, State, Task, Turn, join
-from tlx_xdsl.analysis.protocol.values import (
+from .demand import Demands, is_view
+from .facts import LongerPeriodError, TooNearError, normalised
+from .state import Agent, Barrier, Clock, Event, Named, State, Task, Turn, join
+from .values import (
     Atom,
     Part,
     Sum,
@@ -50,20 +65,6 @@ from tlx_xdsl.analysis.protocol.values import (
     scale,
     total,
 )
-from tlx_xdsl.dialects import tlx, ttg, ttng
-from tlx_xdsl.dialects.base.effects import (
-    TMA,
-    Effects,
-    Group,
-    Kind,
-    OperandAccess,
-    Space,
-    Sync,
-    accesses_of,
-    effects_of,
-)
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 
 _QUEUES = {Group.WGMMA: "wgmma", Group.BULK: "store", Group.CP_ASYNC: "copy"}
 

@@ -20,11 +20,17 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.protocol.barriers import BrokenError, unfinished
-from tlx_xdsl.analysis.protocol.buffers import Allocation, name_of, shared_places
-from tlx_xdsl.analysis.protocol.code import Code, UnprovedError, codes_of, global_signal, only_block, roots_of
-from tlx_xdsl.analysis.protocol.demand import Demands, constant, is_followed
-from tlx_xdsl.analysis.protocol.facts import (
+from tlx_xdsl.dialects import tlx, tt, ttng
+from tlx_xdsl.dialects.base.effects import Kind, accesses_of
+from tlx_xdsl.dialects.base.operation import num_ctas_of, num_warps_of
+from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.text.diagnostics import Diagnostic, error_at, source_location
+
+from .barriers import BrokenError, unfinished
+from .buffers import Allocation, name_of, shared_places
+from .code import Code, UnprovedError, codes_of, global_signal, only_block, roots_of
+from .demand import Demands, constant, is_followed
+from .facts import (
     EarlierQuestionError,
     EarlierSplitError,
     Facts,
@@ -34,15 +40,10 @@ from tlx_xdsl.analysis.protocol.facts import (
     SplitError,
     TooNearError,
 )
-from tlx_xdsl.analysis.protocol.machine import Machine
-from tlx_xdsl.analysis.protocol.quotient import reduce
-from tlx_xdsl.analysis.protocol.state import State, Task
-from tlx_xdsl.analysis.protocol.values import Part
-from tlx_xdsl.dialects import tlx, tt, ttng
-from tlx_xdsl.dialects.base.effects import Kind, accesses_of
-from tlx_xdsl.dialects.base.operation import num_ctas_of, num_warps_of
-from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.text.diagnostics import Diagnostic, error_at, source_location
+from .machine import Machine
+from .quotient import reduce
+from .state import State, Task
+from .values import Part
 
 MOST_STATES = 60_000
 """States that are searched at most."""

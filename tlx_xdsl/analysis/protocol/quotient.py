@@ -16,9 +16,9 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.analysis.protocol.facts import Bounds, normalised
-from tlx_xdsl.analysis.protocol.state import Agent, Clock, Event, State, Task, Uses
-from tlx_xdsl.analysis.protocol.values import Atom, Sum, Values
+from .facts import Bounds, normalised
+from .state import Agent, Clock, Event, State, Task, Uses
+from .values import Atom, Sum, Values
 
 
 def reduce(state: State, values: Values, most_pending: int) -> Hashable:

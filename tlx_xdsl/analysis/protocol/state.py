@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.protocol.code import Code
-from tlx_xdsl.analysis.protocol.facts import Facts
-from tlx_xdsl.analysis.protocol.values import Atom, Value, View
+from .code import Code
+from .facts import Facts
+from .values import Atom, Value, View
 
 Agent: TypeAlias = tuple[Any, ...]
 Clock: TypeAlias = dict[Agent, int]

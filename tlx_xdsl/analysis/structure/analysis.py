@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.integers.transfer import bits_of, shape_of, transfer
-from tlx_xdsl.analysis.structure.domain import StructureDomain
-from tlx_xdsl.analysis.structure.values import State, opaque_value, scalar_state
 from tlx_xdsl.dialects.base import as_tensor
 from tlx_xdsl.dialects.base.operation import is_elementwise
+
+from ..integers.transfer import bits_of, shape_of, transfer
+from .domain import StructureDomain
+from .values import State, opaque_value, scalar_state
 
 _DOMAIN = StructureDomain()
 

@@ -23,10 +23,13 @@ from dataclasses import replace
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.integers.functions import DIVISIONS, FUNCTIONS
-from tlx_xdsl.analysis.integers.polynomials import Polynomial, Symbol
-from tlx_xdsl.analysis.integers.transfer import Domain, bits_of, shape_of
-from tlx_xdsl.analysis.structure.values import (
+from tlx_xdsl.dialects import arith, tt
+from tlx_xdsl.layouts.encodings import Ints
+
+from ..integers.functions import DIVISIONS, FUNCTIONS
+from ..integers.polynomials import Polynomial, Symbol
+from ..integers.transfer import Domain, bits_of, shape_of
+from .values import (
     NO_CLAIMS,
     ONE,
     ZERO,
@@ -44,8 +47,6 @@ from tlx_xdsl.analysis.structure.values import (
     full,
     union,
 )
-from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.layouts.encodings import Ints
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 

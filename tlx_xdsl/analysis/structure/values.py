@@ -27,9 +27,10 @@ from typing import TypeVar
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.analysis.integers.polynomials import Call, Polynomial
-from tlx_xdsl.analysis.integers.symbols import Scalar
 from tlx_xdsl.layouts.encodings import Ints
+
+from ..integers.polynomials import Call, Polynomial
+from ..integers.symbols import Scalar
 
 T = TypeVar("T")
 

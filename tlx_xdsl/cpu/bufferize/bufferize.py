@@ -26,10 +26,11 @@ from __future__ import annotations
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-# The handlers register when they are imported.
-from tlx_xdsl.cpu.bufferize import operations as operations
-from tlx_xdsl.cpu.bufferize.operations.functions import bufferize_function
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
+
+# The handlers register when they are imported.
+from . import operations as operations
+from .operations.functions import bufferize_function
 
 
 class BufferizePass(Pass):

@@ -35,12 +35,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.cpu.bufferize.elementwise import elementwise
-from tlx_xdsl.cpu.bufferize.fused_nest import build
-from tlx_xdsl.cpu.bufferize.fusion_plan import FusionPlan
 from tlx_xdsl.dialects import linalg
 from tlx_xdsl.dialects.destinations import destinations
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
+
+from .elementwise import elementwise
+from .fused_nest import build
+from .fusion_plan import FusionPlan
 
 
 class FuseElementwisePass(Pass):

@@ -9,12 +9,13 @@ from xdsl.dialects import arith as scalar, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, DenseArrayBase, IndexType, IntegerType, TensorType, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tlx_xdsl.cpu.bufferize.elementwise import ORIGIN, Elementwise, Map, composed, map_attr, maps_of
-from tlx_xdsl.cpu.bufferize.fusion_plan import FusionPlan, Nest, stored_part
 from tlx_xdsl.dialects import linalg
 from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.bufferization import MaterializeInDestinationOp
 from tlx_xdsl.transforms.rewriting import constant
+
+from .elementwise import ORIGIN, Elementwise, Map, composed, map_attr, maps_of
+from .fusion_plan import FusionPlan, Nest, stored_part
 
 Key = tuple[SSAValue, Map]
 """A tensor, and the map to the dimensions of the root by which its elements are found."""

@@ -16,11 +16,12 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.cpu.bufferize.elementwise import Elementwise, Map, composed, covers, elementwise, is_reshape, maps_of
 from tlx_xdsl.dialects import linalg
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor
 from tlx_xdsl.dialects.bufferization import MaterializeInDestinationOp
 from tlx_xdsl.dialects.scf import LOOPS
+
+from .elementwise import Elementwise, Map, composed, covers, elementwise, is_reshape, maps_of
 
 MOST_SPOTS = 4
 """Spots at which a computation is inlined; if there are more, its result is written to memory."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xdsl.passes import ModulePass
 
-from tlx_xdsl.cpu.bufferize.bufferize import BufferizePass
-from tlx_xdsl.cpu.bufferize.fuse_elementwise import FuseElementwisePass
-from tlx_xdsl.cpu.bufferize.plan_arena import PlanArenaPass
+from .bufferize import BufferizePass
+from .fuse_elementwise import FuseElementwisePass
+from .plan_arena import PlanArenaPass
 
 
 def bufferize_pipeline() -> tuple[ModulePass, ...]:

@@ -39,13 +39,14 @@ from xdsl.dialects.memref import AllocOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tlx_xdsl.cpu.bufferize.arena import Lifetime, pack
 from tlx_xdsl.dialects import memref
 from tlx_xdsl.dialects.base.tensors import element_bits
 from tlx_xdsl.dialects.memref import ranked
 from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
+
+from .arena import Lifetime, pack
 
 OFFSET = "arena.offset"
 """Attribute of an allocation, and of a call: bytes from the beginning of the function's arena."""

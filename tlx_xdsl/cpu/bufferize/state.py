@@ -13,12 +13,13 @@ from xdsl.dialects.memref import AllocOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.cpu.bufferize.liveness import Liveness, TensorUse
 from tlx_xdsl.dialects import linalg, memref
 from tlx_xdsl.dialects.base.tensors import tensor_type
 from tlx_xdsl.dialects.bufferization import MaterializeInDestinationOp
 from tlx_xdsl.dialects.destinations import Destination, destinations, in_step
 from tlx_xdsl.text.diagnostics import error_at
+
+from .liveness import Liveness, TensorUse
 
 OpT = TypeVar("OpT", bound=Operation)
 _NO_OPERANDS = DenseArrayBase.from_list(i32, [0, 0])

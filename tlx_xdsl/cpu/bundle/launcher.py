@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from tlx_xdsl.cpu.bundle.text import CPU_CHECK, HEADER, PRINT, PRINTS, SOURCE, WORK, WORK_WITH_SCRATCH
 from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.frontend.types import parse_argument_type
 from tlx_xdsl.language.core import dtype
@@ -19,9 +18,11 @@ from tlx_xdsl.runtime.bundle.c_launcher import in_comment
 from tlx_xdsl.runtime.bundle.c_names import c_names
 from tlx_xdsl.version import __version__
 
+from .text import CPU_CHECK, HEADER, PRINT, PRINTS, SOURCE, WORK, WORK_WITH_SCRATCH
+
 if TYPE_CHECKING:
-    from tlx_xdsl.cpu.codegen.host import Host
-    from tlx_xdsl.cpu.codegen.metadata import Metadata, Site
+    from ..codegen.host import Host
+    from ..codegen.metadata import Metadata, Site
 
 _NO_MEMORY, _WRONG_CPU, _BAD_GRID, _FIRST_ARGUMENT = 1, 2, 3, 4
 """What a launch refuses, by numbers; the last is that of the first argument that has a rule."""

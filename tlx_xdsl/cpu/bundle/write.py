@@ -9,10 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from tlx_xdsl.cpu.bundle.launcher import CpuKernel, CpuLauncher
-from tlx_xdsl.cpu.codegen.host import NATIVE, named_host
-from tlx_xdsl.cpu.runtime.build import CpuSpecialization
-from tlx_xdsl.cpu.runtime.stages import CpuStages, compile_stages
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.frontend.python.source import KernelSource
@@ -23,6 +19,11 @@ from tlx_xdsl.runtime.bundle.manifest import MANIFEST
 from tlx_xdsl.runtime.bundle.write import constants_of
 from tlx_xdsl.runtime.simulate.interpret import source_of_kernel
 from tlx_xdsl.version import __version__
+
+from ..codegen.host import NATIVE, named_host
+from ..runtime.build import CpuSpecialization
+from ..runtime.stages import CpuStages, compile_stages
+from .launcher import CpuKernel, CpuLauncher
 
 BUNDLED = ("o", "h", "c", "json")
 """Ends of the names of a bundle's files: the object, the launcher's header and source, and what launches in other

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
-from tlx_xdsl.cpu.codegen.values import F32, F64, FLOATS, I1, I32, I64, PTR, Value, constant, poison
+from .values import F32, F64, FLOATS, I1, I32, I64, PTR, Value, constant, poison
 
 _MANGLED = {F32: "f32", F64: "f64", PTR: "p0"}
 

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tlx_xdsl.cpu.codegen.function import FunctionEmitter
-from tlx_xdsl.cpu.codegen.nest import Combiner, Quick
-from tlx_xdsl.cpu.codegen.registry import SCALARS
-from tlx_xdsl.cpu.codegen.scalars import float_constant
-from tlx_xdsl.cpu.codegen.values import FLOATS, Value, constant, register_type
 from tlx_xdsl.dialects.base import is_float
 from tlx_xdsl.dialects.base.tensors import element_bits
+
+from .function import FunctionEmitter
+from .nest import Combiner, Quick
+from .registry import SCALARS
+from .scalars import float_constant
+from .values import FLOATS, Value, constant, register_type
 
 _IDENTITIES: dict[str, Callable[[Attribute], float | None]] = {}
 """By the name of an operation: the number that changes nothing, in a type; None where the order matters."""

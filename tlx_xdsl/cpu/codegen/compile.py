@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.cpu.codegen.host import host
-from tlx_xdsl.cpu.codegen.llvm import Compiled, optimized
-from tlx_xdsl.cpu.codegen.metadata import Metadata
-from tlx_xdsl.cpu.codegen.module import llvm_module
+from .host import host
+from .llvm import Compiled, optimized
+from .metadata import Metadata
+from .module import llvm_module
 
 
 @dataclass(frozen=True)

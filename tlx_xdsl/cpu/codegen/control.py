@@ -9,13 +9,14 @@ from xdsl.dialects.builtin import UnrankedMemRefType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import SymbolTable
 
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.function import FunctionEmitter, Target
-from tlx_xdsl.cpu.codegen.registry import emits, refused
-from tlx_xdsl.cpu.codegen.values import I8, I32, I64, PTR, Value, constant, register_type
-from tlx_xdsl.cpu.codegen.views import View, address, dense
 from tlx_xdsl.dialects.memref import element_of, is_memref, ranked, sizes_of, strides_of
 from tlx_xdsl.text.diagnostics import source_location
+
+from .builder import Builder
+from .function import FunctionEmitter, Target
+from .registry import emits, refused
+from .values import I8, I32, I64, PTR, Value, constant, register_type
+from .views import View, address, dense
 
 # What values are when they go from block to block --------------------------------------------------------------------
 

@@ -16,10 +16,11 @@ from typing import Literal
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type
 from xdsl.ir import Attribute
 
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.features import Features
-from tlx_xdsl.cpu.codegen.values import F32, F64, I1, I16, I32, I64, Value, constant, register_type
 from tlx_xdsl.dialects.base.element_types import element_type_of
+
+from .builder import Builder
+from .features import Features
+from .values import F32, F64, I1, I16, I32, I64, Value, constant, register_type
 
 Rounding = Literal["rne", "rtz"]
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tlx_xdsl.cpu.bufferize.arena import aligned
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.features import Features
-from tlx_xdsl.cpu.codegen.forwarding import Forwarding
-from tlx_xdsl.cpu.codegen.metadata import Site
-from tlx_xdsl.cpu.codegen.registry import HANDLERS, SCALARS, refused
-from tlx_xdsl.cpu.codegen.values import I8, I32, PTR, Value, constant
-from tlx_xdsl.cpu.codegen.views import View
 from tlx_xdsl.text.diagnostics import source_location
+
+from ..bufferize.arena import aligned
+from .builder import Builder
+from .features import Features
+from .forwarding import Forwarding
+from .metadata import Site
+from .registry import HANDLERS, SCALARS, refused
+from .values import I8, I32, PTR, Value, constant
+from .views import View
 
 
 class Sites:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
-from tlx_xdsl.cpu.codegen.features import Features
 from tlx_xdsl.errors import InputError
+
+from .features import Features
 
 REQUIRED = "pip install 'tlx-xdsl[cpu]'"
 

@@ -5,8 +5,8 @@ Results are those of an NVIDIA GPU, and so of the interpreter.
 
 from __future__ import annotations
 
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.values import F32, F64, I32, Value, constant
+from .builder import Builder
+from .values import F32, F64, I32, Value, constant
 
 # Divisions -----------------------------------------------------------------------------------------------------------
 

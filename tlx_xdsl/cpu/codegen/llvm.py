@@ -11,8 +11,9 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-from tlx_xdsl.cpu.codegen.host import Host, host, llvm
 from tlx_xdsl.errors import CompilationError
+
+from .host import Host, host, llvm
 
 PASSES = ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg", "loop_rotate", "new_gvn", "simplify_cfg")
 """LLVM's passes that pay, for the loops have vectors and registers already. All of O2 takes four times as long, and its

@@ -11,14 +11,15 @@ from dataclasses import replace
 
 from xdsl.ir import Attribute
 
-from tlx_xdsl.cpu.bufferize.arena import aligned
-from tlx_xdsl.cpu.codegen.function import FunctionEmitter
-from tlx_xdsl.cpu.codegen.nest import Access, Nest, write_nest
-from tlx_xdsl.cpu.codegen.numbers import Number, add, multiply
-from tlx_xdsl.cpu.codegen.scalars import rounded, widened
-from tlx_xdsl.cpu.codegen.values import F32, F64, FLOATS, I8, I32, I64, Value
-from tlx_xdsl.cpu.codegen.views import View, address, dense, load, store
 from tlx_xdsl.dialects.base import is_float
+
+from ..bufferize.arena import aligned
+from .function import FunctionEmitter
+from .nest import Access, Nest, write_nest
+from .numbers import Number, add, multiply
+from .scalars import rounded, widened
+from .values import F32, F64, FLOATS, I8, I32, I64, Value
+from .views import View, address, dense, load, store
 
 REGISTERS_FOR_OTHERS = 6
 """Registers that hold no accumulator: the vectors of B, an element of A, and what the compiler needs."""

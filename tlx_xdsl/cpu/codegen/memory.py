@@ -26,18 +26,19 @@ from xdsl.ir.affine import (
     AffineSymExpr,
 )
 
-from tlx_xdsl.cpu.bufferize.plan_arena import OFFSET
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.function import FunctionEmitter
-from tlx_xdsl.cpu.codegen.minmax import minmax
-from tlx_xdsl.cpu.codegen.numbers import Number, add, as_value, multiply
-from tlx_xdsl.cpu.codegen.registry import emits, refused
-from tlx_xdsl.cpu.codegen.scalars import rounded, widened
-from tlx_xdsl.cpu.codegen.values import FLOATS, I64, PTR, Value
-from tlx_xdsl.cpu.codegen.views import View, address, byte_range, dense, from_memory, gather, load, store
 from tlx_xdsl.dialects import memref
 from tlx_xdsl.dialects.base import is_float
 from tlx_xdsl.dialects.memref import box_type, element_of, is_memref, kept_dimensions, ranked, sizes_of
+
+from ..bufferize.plan_arena import OFFSET
+from .builder import Builder
+from .function import FunctionEmitter
+from .minmax import minmax
+from .numbers import Number, add, as_value, multiply
+from .registry import emits, refused
+from .scalars import rounded, widened
+from .values import FLOATS, I64, PTR, Value
+from .views import View, address, byte_range, dense, from_memory, gather, load, store
 
 
 def number_of(fn: FunctionEmitter, value: SSAValue) -> Number:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.values import Value
+from .builder import Builder
+from .values import Value
 
 _INTRINSICS = {
     "maximumf": "llvm.maximum",

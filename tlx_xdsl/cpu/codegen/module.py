@@ -15,18 +15,19 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute
 
-from tlx_xdsl.cpu.bufferize.plan_arena import BYTES
-from tlx_xdsl.cpu.codegen.builder import Builder, Externals
-from tlx_xdsl.cpu.codegen.control import begin_block, define, types_of
-from tlx_xdsl.cpu.codegen.features import Features
-from tlx_xdsl.cpu.codegen.forwarding import forwarding
-from tlx_xdsl.cpu.codegen.function import FunctionEmitter, Sites, Target
-from tlx_xdsl.cpu.codegen.host import Host
-from tlx_xdsl.cpu.codegen.metadata import Argument, Metadata
-from tlx_xdsl.cpu.codegen.registry import load_handlers, refused
-from tlx_xdsl.cpu.codegen.values import I8, I32, I64, PTR, Value, constant
 from tlx_xdsl.dialects.func import program_arguments
 from tlx_xdsl.dialects.memref import is_memref
+
+from ..bufferize.plan_arena import BYTES
+from .builder import Builder, Externals
+from .control import begin_block, define, types_of
+from .features import Features
+from .forwarding import forwarding
+from .function import FunctionEmitter, Sites, Target
+from .host import Host
+from .metadata import Argument, Metadata
+from .registry import load_handlers, refused
+from .values import I8, I32, I64, PTR, Value, constant
 
 _PLAIN = 'nounwind "no-trapping-math"="true"'
 _ATTRIBUTES = f"""\

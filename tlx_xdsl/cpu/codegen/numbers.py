@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.values import I64, Value, constant
+from .builder import Builder
+from .values import I64, Value, constant
 
 Number: TypeAlias = "int | Value"
 """In elements, 64 bits."""

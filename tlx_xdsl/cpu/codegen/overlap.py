@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.function import FunctionEmitter
-from tlx_xdsl.cpu.codegen.numbers import Number, as_value
-from tlx_xdsl.cpu.codegen.values import I64, Value
-from tlx_xdsl.cpu.codegen.views import View, address, byte_range
+from .builder import Builder
+from .function import FunctionEmitter
+from .numbers import Number, as_value
+from .values import I64, Value
+from .views import View, address, byte_range
 
 
 def readable(fn: FunctionEmitter, source: View, written: View, copy: View, make: Callable[[], None]) -> View:

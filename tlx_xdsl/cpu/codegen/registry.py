@@ -8,9 +8,10 @@ from typing import Any, TypeAlias, TypeVar
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.cpu.codegen.values import Value
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import error_at
+
+from .values import Value
 
 Scalar: TypeAlias = Callable[[Any, Any, Sequence[Value]], Sequence[Value] | Value]
 """Computes the results of an operation on scalars, for a `FunctionEmitter`; of vectors, in each of their lanes."""

@@ -16,14 +16,15 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
-from tlx_xdsl.cpu.codegen import conversions, integers, mathematics
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.function import FunctionEmitter
-from tlx_xdsl.cpu.codegen.minmax import minmax
-from tlx_xdsl.cpu.codegen.registry import refused, scalar
-from tlx_xdsl.cpu.codegen.values import F32, F64, FLOATS, Value, constant, register_type
 from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.base import is_float
+
+from . import conversions, integers, mathematics
+from .builder import Builder
+from .function import FunctionEmitter
+from .minmax import minmax
+from .registry import refused, scalar
+from .values import F32, F64, FLOATS, Value, constant, register_type
 
 # Constants -----------------------------------------------------------------------------------------------------------
 

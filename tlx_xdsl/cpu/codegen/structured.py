@@ -12,21 +12,22 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.dialects.linalg.ops import IndexOp
 from xdsl.ir import Attribute, Block, Operation
 
-from tlx_xdsl.cpu.codegen.combiners import combiners_of
-from tlx_xdsl.cpu.codegen.forwarding import Forwarded, buffer_of
-from tlx_xdsl.cpu.codegen.function import FunctionEmitter
-from tlx_xdsl.cpu.codegen.matmul import write_product
-from tlx_xdsl.cpu.codegen.memory import affine_number, check_box
-from tlx_xdsl.cpu.codegen.nest import Access, Nest, write_nest
-from tlx_xdsl.cpu.codegen.numbers import Number, add, multiply
-from tlx_xdsl.cpu.codegen.overlap import readable
-from tlx_xdsl.cpu.codegen.registry import SCALARS, emits, refused
-from tlx_xdsl.cpu.codegen.values import I1, Value
-from tlx_xdsl.cpu.codegen.views import View
 from tlx_xdsl.dialects import linalg, memref
 from tlx_xdsl.dialects.base import is_float
 from tlx_xdsl.dialects.base.tensors import element_bits
 from tlx_xdsl.dialects.memref import is_memref
+
+from .combiners import combiners_of
+from .forwarding import Forwarded, buffer_of
+from .function import FunctionEmitter
+from .matmul import write_product
+from .memory import affine_number, check_box
+from .nest import Access, Nest, write_nest
+from .numbers import Number, add, multiply
+from .overlap import readable
+from .registry import SCALARS, emits, refused
+from .values import I1, Value
+from .views import View
 
 _IN_LANES = frozenset({"linalg.index", "linalg.yield", "cf.assert"})
 """Operations other than those on scalars that may stand in the body of a vectorized nest."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import Attribute
 
-from tlx_xdsl.cpu.codegen.builder import Builder, mangle
-from tlx_xdsl.cpu.codegen.numbers import Number, add, as_value, multiply, total
-from tlx_xdsl.cpu.codegen.values import (
+from .builder import Builder, mangle
+from .numbers import Number, add, as_value, multiply, total
+from .values import (
     I1,
     I64,
     PTR,

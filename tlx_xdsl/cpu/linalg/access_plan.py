@@ -18,11 +18,12 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
 from tlx_xdsl.analysis.structure.values import ONE, ZERO, Claim, Linear, Mask, Opaque, Wrapped, computed
-from tlx_xdsl.cpu.linalg.emitter import Emitter, Index
-from tlx_xdsl.cpu.linalg.scalars import conjunction
 from tlx_xdsl.dialects import arith
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.text.diagnostics import source_location
+
+from .emitter import Emitter, Index
+from .scalars import conjunction
 
 
 class Grade(Enum):

@@ -10,12 +10,13 @@ from xdsl.ir import Operation
 from tlx_xdsl.analysis.integers.symbols import spelled
 from tlx_xdsl.analysis.structure.analysis import Structure
 from tlx_xdsl.analysis.structure.values import Mask, Wrapped
-from tlx_xdsl.cpu.linalg.access_plan import AccessPlan, Grade
-from tlx_xdsl.cpu.linalg.lower_accesses import address_of, plan_of
-from tlx_xdsl.cpu.linalg.triton_to_linalg import structuring_passes
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.effects import pointers_of
 from tlx_xdsl.transforms.rewriting import ops_of
+
+from .access_plan import AccessPlan, Grade
+from .lower_accesses import address_of, plan_of
+from .triton_to_linalg import structuring_passes
 
 
 @dataclass(frozen=True)

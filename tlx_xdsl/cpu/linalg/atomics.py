@@ -8,10 +8,11 @@ from xdsl.dialects import arith as upstream
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, Region, SSAValue
 
-from tlx_xdsl.cpu.linalg.emitter import Emitter
 from tlx_xdsl.dialects import arith, memref, tt
 from tlx_xdsl.dialects.base import element_bits
 from tlx_xdsl.dialects.tt.enums import RMWOp
+
+from .emitter import Emitter
 
 _KINDS = {
     RMWOp.AND: "andi",

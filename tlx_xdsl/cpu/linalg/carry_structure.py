@@ -38,11 +38,15 @@ from tlx_xdsl.analysis.integers.transfer import shape_of
 from tlx_xdsl.analysis.structure.analysis import Structure
 from tlx_xdsl.analysis.structure.uses import UseKind, Uses
 from tlx_xdsl.analysis.structure.values import ONE, ZERO, Linear, Mask, State, computed
-from tlx_xdsl.cpu.linalg.access_plan import Claims
-from tlx_xdsl.cpu.linalg.blocks import positions, splat, spread
-from tlx_xdsl.cpu.linalg.emitter import Emitter
-from tlx_xdsl.cpu.linalg.scalars import Scalars, conjunction
-from tlx_xdsl.cpu.linalg.slots import (
+from tlx_xdsl.dialects import arith, tt
+from tlx_xdsl.layouts.encodings import Ints
+from tlx_xdsl.transforms.rewriting import Pass, constant, insert_before, ops_of
+
+from .access_plan import Claims
+from .blocks import positions, splat, spread
+from .emitter import Emitter
+from .scalars import Scalars, conjunction
+from .slots import (
     Slot,
     add_neighbour,
     drop_inputs,
@@ -52,9 +56,6 @@ from tlx_xdsl.cpu.linalg.slots import (
     set_operand,
     slots_of,
 )
-from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.layouts.encodings import Ints
-from tlx_xdsl.transforms.rewriting import Pass, constant, insert_before, ops_of
 
 
 class CarryStructurePass(Pass):

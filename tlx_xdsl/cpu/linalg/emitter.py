@@ -18,11 +18,12 @@ from xdsl.dialects.memref import AllocOp, SubviewOp as UpstreamSubview
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tlx_xdsl.cpu.linalg.scalars import Scalars
 from tlx_xdsl.dialects import arith, memref
 from tlx_xdsl.dialects.base import as_tensor
 from tlx_xdsl.dialects.memref import ranked
 from tlx_xdsl.dialects.scf import WhileOp
+
+from .scalars import Scalars
 
 Index = SSAValue | int
 """An index, as a number if it is one (MLIR's `OpFoldResult`)."""

@@ -38,15 +38,16 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from tlx_xdsl.cpu.linalg.blocks import positions, reshaped, splat, spread
-from tlx_xdsl.cpu.linalg.refusal import refuse
-from tlx_xdsl.cpu.linalg.slots import add_neighbour, drop_inputs, drop_operands, set_operand, slots_of
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base import integer_bits, scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, MemSemantic, MemSyncScope, PaddingOption, RMWOp
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.transforms.rewriting import Pass, constant, insert_before, ops_of, retype
+
+from .blocks import positions, reshaped, splat, spread
+from .refusal import refuse
+from .slots import add_neighbour, drop_inputs, drop_operands, set_operand, slots_of
 
 
 class ExpandDescriptorsPass(Pass):

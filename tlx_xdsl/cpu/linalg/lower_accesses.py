@@ -64,16 +64,17 @@ from tlx_xdsl.analysis.integers.transfer import shape_of
 from tlx_xdsl.analysis.structure.analysis import Structure
 from tlx_xdsl.analysis.structure.domain import widened
 from tlx_xdsl.analysis.structure.values import ZERO, Linear, Mask, full
-from tlx_xdsl.cpu.linalg.access_plan import AccessPlan, Box, Claims, Grade, boxes
-from tlx_xdsl.cpu.linalg.atomics import compare_and_swap, read_modify_write
-from tlx_xdsl.cpu.linalg.emitter import INDEX, Emitter, Index
-from tlx_xdsl.cpu.linalg.refusal import refuse
-from tlx_xdsl.cpu.linalg.scalars import Scalars
 from tlx_xdsl.dialects import arith, bufferization, linalg, memref, tt
 from tlx_xdsl.dialects.base import as_tensor, scalar_type
 from tlx_xdsl.dialects.base.tensors import splat_number
 from tlx_xdsl.text.diagnostics import report_remark, source_location
 from tlx_xdsl.transforms.rewriting import constant, insert_after_definition, insert_before, ops_of
+
+from .access_plan import AccessPlan, Box, Claims, Grade, boxes
+from .atomics import compare_and_swap, read_modify_write
+from .emitter import INDEX, Emitter, Index
+from .refusal import refuse
+from .scalars import Scalars
 
 
 @dataclass(frozen=True)

@@ -36,15 +36,16 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator, is_side_effect_free
 
-# The handlers register when they are imported.
-from tlx_xdsl.cpu.linalg import tensors as tensors
-from tlx_xdsl.cpu.linalg.tensors.elementwise import lower_elementwise
-from tlx_xdsl.cpu.linalg.tensors.emitter import Emitter
-from tlx_xdsl.cpu.linalg.tensors.registry import EXPANSIONS, HANDLERS, Options, refused
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor, is_pointer, scalar_type
 from tlx_xdsl.dialects.ttg.registers import BarrierOp
 from tlx_xdsl.transforms.rewriting import Pass
+
+# The handlers register when they are imported.
+from . import tensors as tensors
+from .tensors.elementwise import lower_elementwise
+from .tensors.emitter import Emitter
+from .tensors.registry import EXPANSIONS, HANDLERS, Options, refused
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tlx_xdsl.cpu.linalg.slots import Slot
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base import as_tensor, scalar_type
+
+from .slots import Slot
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,13 @@ from tlx_xdsl.analysis.integers.polynomials import Polynomial
 from tlx_xdsl.analysis.integers.transfer import bits_of
 from tlx_xdsl.analysis.structure.analysis import Structure
 from tlx_xdsl.analysis.structure.values import ONE, Linear, Opaque
-from tlx_xdsl.cpu.linalg.blocks import splat_as
-from tlx_xdsl.cpu.linalg.scalars import Scalars
-from tlx_xdsl.cpu.linalg.slots import (
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base import as_tensor, integer_bits
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
+
+from .blocks import splat_as
+from .scalars import Scalars
+from .slots import (
     Slot,
     add_neighbour,
     drop_inputs,
@@ -46,9 +50,6 @@ from tlx_xdsl.cpu.linalg.slots import (
     set_operand,
     slots_of,
 )
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base import as_tensor, integer_bits
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
 
 class ScalarizeCarriedPass(Pass):

@@ -14,9 +14,10 @@ from xdsl.dialects import cf
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, SSAValues
 
 from tlx_xdsl.analysis.integers.transfer import bits_of
-from tlx_xdsl.cpu.linalg.refusal import refuse
 from tlx_xdsl.dialects.base import as_tensor
 from tlx_xdsl.dialects.regions import edges
+
+from .refusal import refuse
 
 
 @dataclass(eq=False)

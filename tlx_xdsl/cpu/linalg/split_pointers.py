@@ -33,14 +33,15 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.analysis.integers.transfer import is_pointer, pointee_bytes
-from tlx_xdsl.cpu.linalg.blocks import splat_as
-from tlx_xdsl.cpu.linalg.pointer_bases import Bases, bases_of, rearranges
-from tlx_xdsl.cpu.linalg.refusal import refuse
-from tlx_xdsl.cpu.linalg.slots import Slot, add_neighbour, drop_inputs, drop_operands, set_operand, slots_of
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base import as_tensor, integer_bits, scalar_type, with_element_type
 from tlx_xdsl.transforms.functions import functions_of
 from tlx_xdsl.transforms.rewriting import Pass, constant, insert_after_definition, insert_before, ops_of
+
+from .blocks import splat_as
+from .pointer_bases import Bases, bases_of, rearranges
+from .refusal import refuse
+from .slots import Slot, add_neighbour, drop_inputs, drop_operands, set_operand, slots_of
 
 
 class SplitPointersPass(Pass):

@@ -31,15 +31,16 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tlx_xdsl.cpu.linalg.carry_structure import CarryStructurePass
-from tlx_xdsl.cpu.linalg.expand_descriptors import ExpandDescriptorsPass
-from tlx_xdsl.cpu.linalg.lower_accesses import LowerAccessesPass
-from tlx_xdsl.cpu.linalg.lower_functions import LowerFunctionsPass
-from tlx_xdsl.cpu.linalg.lower_tensors import LowerTensorsPass
-from tlx_xdsl.cpu.linalg.scalarize_carried import ScalarizeCarriedPass
-from tlx_xdsl.cpu.linalg.split_pointers import SplitPointersPass
 from tlx_xdsl.transforms.canonicalize import CanonicalizePass
 from tlx_xdsl.transforms.rewriting import Pass
+
+from .carry_structure import CarryStructurePass
+from .expand_descriptors import ExpandDescriptorsPass
+from .lower_accesses import LowerAccessesPass
+from .lower_functions import LowerFunctionsPass
+from .lower_tensors import LowerTensorsPass
+from .scalarize_carried import ScalarizeCarriedPass
+from .split_pointers import SplitPointersPass
 
 
 @dataclass(frozen=True)

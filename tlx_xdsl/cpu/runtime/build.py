@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from tlx_xdsl.cpu.runtime.printing import externals
-from tlx_xdsl.cpu.runtime.program import Program
 from tlx_xdsl.frontend.python.signature import Fixed, Signature
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.runtime.driver import cache
@@ -23,13 +21,17 @@ from tlx_xdsl.runtime.driver.fingerprint import (
     values_fingerprint,
 )
 
+from .printing import externals
+from .program import Program
+
 if TYPE_CHECKING:
     # What compiles is loaded when the cache has not got what is wanted.
     from xdsl.dialects.builtin import ModuleOp
 
-    from tlx_xdsl.cpu.codegen.compile import CpuObject
-    from tlx_xdsl.cpu.codegen.metadata import Metadata
     from tlx_xdsl.runtime.driver.compilation import Specialization
+
+    from ..codegen.compile import CpuObject
+    from ..codegen.metadata import Metadata
 
 StageCallback = Callable[[str, "ModuleOp"], None]
 """Called with the name of a stage and the module after it, which the next stage changes."""
@@ -84,7 +86,7 @@ def load_code(code: bytes, known: Metadata) -> Program:
 
     Raises CompilationError for code that LLVM does not read, and for functions that it calls and that no library has.
     """
-    from tlx_xdsl.cpu.codegen.llvm import load
+    from ..codegen.llvm import load
 
     loaded = load(code, known.symbol, externals(known.symbols))
     return Program(loaded.address, known, loaded)
@@ -99,7 +101,7 @@ def _compiled(source: KernelSource, wanted: CpuSpecialization, key: str) -> CpuO
 
 def compile_object(source: KernelSource, wanted: CpuSpecialization, on_stage: StageCallback | None = None) -> CpuObject:
     """Compile a kernel for this CPU, whatever the cache holds."""
-    from tlx_xdsl.cpu.codegen.compile import compile_module
+    from ..codegen.compile import compile_module
 
     module = bufferized_module(source, wanted, on_stage)
     return compile_module(module, checks=wanted.checks, opt_level=wanted.opt_level)
@@ -112,14 +114,15 @@ def bufferized_module(
 
     Raises CompilationError at the first operation that is not plain Triton, and for every fault in the kernel.
     """
-    from tlx_xdsl.cpu.bufferize.pipeline import bufferize_pipeline
-    from tlx_xdsl.cpu.linalg.triton_to_linalg import linalg_pipeline
     from tlx_xdsl.dialects.registry import make_context
     from tlx_xdsl.runtime.driver.compilation import frontend_module
     from tlx_xdsl.text.diagnostics import collected_diagnostics, error_at, report_again
     from tlx_xdsl.text.verify import verify_module
     from tlx_xdsl.transforms.pipelines import first_beyond_plain
     from tlx_xdsl.transforms.placed import with_placed
+
+    from ..bufferize.pipeline import bufferize_pipeline
+    from ..linalg.triton_to_linalg import linalg_pipeline
 
     with collected_diagnostics() as found:
         module = frontend_module(source, wanted.for_frontend())
@@ -164,7 +167,7 @@ def object_key(source: KernelSource, wanted: CpuSpecialization) -> str:
 @functools.cache
 def _machine() -> tuple[str, object]:
     """What compiles, and the CPU that it compiles for."""
-    from tlx_xdsl.cpu.codegen.host import host
+    from ..codegen.host import host
 
     return metadata.version("llvmlite"), host()
 
@@ -191,7 +194,7 @@ def _packed(made: CpuObject) -> bytes:
 
 def _unpacked(body: bytes | None) -> tuple[bytes, Metadata] | None:
     """What `_packed` has written; None for anything else."""
-    from tlx_xdsl.cpu.codegen.metadata import Metadata
+    from ..codegen.metadata import Metadata
 
     if body is None:
         return None

@@ -10,7 +10,7 @@ from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.text.diagnostics import source_line
 
 if TYPE_CHECKING:
-    from tlx_xdsl.cpu.codegen.metadata import Site
+    from ..codegen.metadata import Site
 
 
 def fault_of(sites: Sequence[Site], number: int, program: int, grid: tuple[int, int, int]) -> Fault:

@@ -14,15 +14,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tlx_xdsl.cpu.runtime.arguments import MISSING, Rule, annotated_type, flat_types, read_constant, reader_of, split
-from tlx_xdsl.cpu.runtime.build import CpuSpecialization, load_program, object_key
-from tlx_xdsl.cpu.runtime.packing import Packer
-from tlx_xdsl.cpu.runtime.program import Program
 from tlx_xdsl.errors import InputOverflowError, InputTypeError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.grid import Grid, sizes_of
 from tlx_xdsl.runtime.driver.fingerprint import GlobalValues, kernel_fingerprint
 from tlx_xdsl.runtime.host.options import CpuOptions, cpu_options
+
+from .arguments import MISSING, Rule, annotated_type, flat_types, read_constant, reader_of, split
+from .build import CpuSpecialization, load_program, object_key
+from .packing import Packer
+from .program import Program
 
 _NO_OPTIONS = CpuOptions()
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.cpu.linalg.triton_to_linalg import linalg_pipeline
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
@@ -16,6 +15,8 @@ from tlx_xdsl.text.profiles import mlir_profile
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import first_beyond_plain
 from tlx_xdsl.transforms.placed import with_placed
+
+from ..linalg.triton_to_linalg import linalg_pipeline
 
 
 def linalg_text(

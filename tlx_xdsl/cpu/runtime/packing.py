@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tlx_xdsl.cpu.runtime.arguments import Rule, split
 from tlx_xdsl.element_types import BY_NAME, BY_SPELLING
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.numerics.arrays import numpy_type
 from tlx_xdsl.runtime.driver.host_values import is_constant, is_descriptor, on_host
 
+from .arguments import Rule, split
+
 if TYPE_CHECKING:
-    from tlx_xdsl.cpu.codegen.metadata import Metadata
+    from ..codegen.metadata import Metadata
 
 _ADDRESS = "*"
 

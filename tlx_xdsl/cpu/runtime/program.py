@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tlx_xdsl.cpu.runtime.pool import Job, Pool, pool
-from tlx_xdsl.cpu.runtime.printing import prints
+from .pool import Job, Pool, pool
+from .printing import prints
 
 if TYPE_CHECKING:
-    from tlx_xdsl.cpu.codegen.metadata import Metadata
+    from ..codegen.metadata import Metadata
 
 _ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector of any CPU that LLVM knows by fixed sizes."""
@@ -138,7 +138,7 @@ class Program:
 
     def _raise(self, record: Any, grid: tuple[int, int, int]) -> None:
         # Rare: what it takes to show a line of the kernel is loaded here.
-        from tlx_xdsl.cpu.runtime.faults import fault_of
+        from .faults import fault_of
 
         *_, site, program = _RECORD.unpack_from(record)
         raise fault_of(self.metadata.sites, site, program, grid)

@@ -10,16 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tlx_xdsl.cpu.runtime.build import CpuSpecialization, bufferized_module
-from tlx_xdsl.cpu.runtime.printing import prints
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.runtime.driver.clock import Clock
+
+from .build import CpuSpecialization, bufferized_module
+from .printing import prints
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from tlx_xdsl.cpu.codegen.host import Host
-    from tlx_xdsl.cpu.codegen.metadata import Metadata
+    from ..codegen.host import Host
+    from ..codegen.metadata import Metadata
 
 TextCallback = Callable[[str, str], None]
 """Called with the name of a stage and the text of the module after it."""
@@ -52,8 +53,8 @@ def compile_stages(
     Raises CompilationError for every fault in the kernel, at its line, and for what is no plain Triton; InputError
     where llvmlite is missing.
     """
-    from tlx_xdsl.cpu.codegen.llvm import optimized
-    from tlx_xdsl.cpu.codegen.module import llvm_module
+    from ..codegen.llvm import optimized
+    from ..codegen.module import llvm_module
 
     module, times = bufferized_stages(source, wanted, on_stage)
     clock = Clock(times)
@@ -103,7 +104,7 @@ def with_own_prints(text: str, name: str, symbols: tuple[str, ...]) -> tuple[str
 
 def text_bytes(code: bytes) -> int:
     """The bytes of machine code in an object file."""
-    from tlx_xdsl.cpu.codegen.host import llvm
+    from ..codegen.host import llvm
 
     opened: Any = llvm().ObjectFileRef.from_data(code)
     with opened as file:

@@ -10,11 +10,6 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from tlx_xdsl.cpu.bundle.write import BUNDLED, bundle_symbol, check_bundled, cpu_files, write_files
-from tlx_xdsl.cpu.codegen.host import NATIVE, named_host
-from tlx_xdsl.cpu.runtime.build import CpuSpecialization
-from tlx_xdsl.cpu.runtime.stages import CpuStages, compile_stages, text_bytes
-from tlx_xdsl.cpu.tools.explain import explain_cpu as explain
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.tools.launch_line.kernel_options import CPU, CPU_STAGES
@@ -22,6 +17,12 @@ from tlx_xdsl.tools.launch_line.request import read
 from tlx_xdsl.tools.launch_line.specialization import specialization_of
 from tlx_xdsl.tools.output import write_file
 from tlx_xdsl.tools.report import Rows, section, times_section
+
+from ..bundle.write import BUNDLED, bundle_symbol, check_bundled, cpu_files, write_files
+from ..codegen.host import NATIVE, named_host
+from ..runtime.build import CpuSpecialization
+from ..runtime.stages import CpuStages, compile_stages, text_bytes
+from .explain import explain_cpu as explain
 
 __all__ = ["compile", "explain"]
 

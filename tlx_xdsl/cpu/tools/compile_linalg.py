@@ -6,14 +6,15 @@ import argparse
 from itertools import count
 from pathlib import Path
 
-from tlx_xdsl.cpu.runtime.linalg import linalg_text
-from tlx_xdsl.cpu.tools.explain import explain_linalg as explain
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.tools.launch_line.kernel_options import LINALG
 from tlx_xdsl.tools.launch_line.request import read
 from tlx_xdsl.tools.launch_line.specialization import specialization_of
 from tlx_xdsl.tools.output import write_file
+
+from ..runtime.linalg import linalg_text
+from .explain import explain_linalg as explain
 
 __all__ = ["compile", "explain"]
 

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from tlx_xdsl.cpu.codegen.host import REQUIRED, host, llvm
-from tlx_xdsl.cpu.runtime.pool import VARIABLE, cpu_threads
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.runtime.driver import cache
 from tlx_xdsl.tools.commands.findings import Finding, cache_finding
+
+from ..codegen.host import REQUIRED, host, llvm
+from ..runtime.pool import VARIABLE, cpu_threads
 
 LITTLE = 64 * 2**20
 """Free bytes on the disk of the cache below which storing may soon fail: an object takes some KiB."""

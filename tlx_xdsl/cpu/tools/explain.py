@@ -9,11 +9,6 @@ from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation
 
-from tlx_xdsl.cpu.bufferize.plan_arena import BYTES, OFFSET
-from tlx_xdsl.cpu.linalg.access_report import access_facts
-from tlx_xdsl.cpu.runtime.build import CpuSpecialization
-from tlx_xdsl.cpu.runtime.linalg import plain_module
-from tlx_xdsl.cpu.runtime.stages import bufferized_stages
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.driver.stages import Stage
 from tlx_xdsl.terminal import coloured_diff
@@ -22,6 +17,12 @@ from tlx_xdsl.tools.commands.explain_passes import diff, table
 from tlx_xdsl.tools.launch_line.kernel_options import CPU
 from tlx_xdsl.tools.launch_line.request import read
 from tlx_xdsl.tools.launch_line.specialization import specialization_of
+
+from ..bufferize.plan_arena import BYTES, OFFSET
+from ..linalg.access_report import access_facts
+from ..runtime.build import CpuSpecialization
+from ..runtime.linalg import plain_module
+from ..runtime.stages import bufferized_stages
 
 
 def explain_linalg(args: argparse.Namespace) -> None:

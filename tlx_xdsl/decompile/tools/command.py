@@ -21,6 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Carry the command out; raises as `reverse_ir.run` does."""
-    from tlx_xdsl.decompile.tools.reverse import run
+    from .reverse import run
 
     run(args)

@@ -25,8 +25,8 @@ from xdsl.ir import Attribute
 from xdsl.irdl import AttrConstraint, InferenceContext, IntConstraint, VarConstraint, VerificationContext
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.pointer import PointerType
-from tlx_xdsl.dialects.base.tensors import as_tensor, integer_bits, scalar_type, with_element_type
+from .pointer import PointerType
+from .tensors import as_tensor, integer_bits, scalar_type, with_element_type
 
 FLOATS = (
     Float8E4M3FNType,

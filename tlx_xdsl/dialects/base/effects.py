@@ -28,8 +28,8 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 
-from tlx_xdsl.dialects.base.memory import Space as Space, Sync as Sync
-from tlx_xdsl.dialects.base.tensors import scalar_type
+from .memory import Space as Space, Sync as Sync
+from .tensors import scalar_type
 
 
 class Proxy(Enum):

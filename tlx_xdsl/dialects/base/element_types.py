@@ -7,8 +7,9 @@ from typing import Any, cast
 from xdsl.dialects.builtin import Builtin, IntegerType
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.tensors import integer_bits
 from tlx_xdsl.element_types import BY_MLIR, ELEMENT_TYPES, ElementType
+
+from .tensors import integer_bits
 
 _TYPES: dict[str, Attribute] = {
     **{each.mlir: IntegerType(each.bits) for each in ELEMENT_TYPES if each.kind != "f"},

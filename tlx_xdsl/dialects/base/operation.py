@@ -16,14 +16,15 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.effects import (
-    DeclaredEffects,
-)
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
-from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
 from tlx_xdsl.layouts.conversion.distributed import rank_of
 from tlx_xdsl.layouts.encodings import DistributedLayout
 from tlx_xdsl.layouts.validity import holders_of
+
+from .effects import (
+    DeclaredEffects,
+)
+from .layouts import LayoutAttr, bare
+from .tensors import as_tensor, tensor_type
 
 OpT = TypeVar("OpT", bound=Operation)
 

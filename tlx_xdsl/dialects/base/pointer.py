@@ -8,9 +8,9 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from tlx_xdsl.dialects.base.enums import Keyword
-from tlx_xdsl.dialects.base.memory import Space
-from tlx_xdsl.dialects.base.spelling import spells
+from .enums import Keyword
+from .memory import Space
+from .spelling import spells
 
 
 class PtrAddrSpace(Keyword):

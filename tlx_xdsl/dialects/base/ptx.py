@@ -9,7 +9,7 @@ from functools import lru_cache
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.base.effects import NO_EFFECTS, UNKNOWN, Effects, Sync, is_set
+from .effects import NO_EFFECTS, UNKNOWN, Effects, Sync, is_set
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _OPCODE = re.compile(r"(?<![\w.%$])[a-z]\w*(?:\.[\w:]+)+")

@@ -19,8 +19,9 @@ from xdsl.ir import Attribute
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.pointer import PointerType
 from tlx_xdsl.errors import InputTypeError
+
+from .pointer import PointerType
 
 
 def shape_attr(shape: Sequence[int]) -> ArrayAttr[IntAttr]:

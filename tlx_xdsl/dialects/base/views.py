@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.base.effects import space_of
+from .effects import space_of
 
 
 class ViewLayout(Enum):

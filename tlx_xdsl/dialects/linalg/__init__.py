@@ -8,9 +8,9 @@ On tensors the operations are pure; on memory they read and write it. https://ml
 from xdsl.dialects import linalg as upstream
 from xdsl.ir import Dialect
 
-from tlx_xdsl.dialects.base import dialect_of
-from tlx_xdsl.dialects.linalg.products import *
-from tlx_xdsl.dialects.linalg.structured import *
+from ..base import dialect_of
+from .products import *
+from .structured import *
 
 _OURS = list(dialect_of("linalg", globals()).operations)
 

@@ -20,9 +20,9 @@ from xdsl.irdl import (
     prop_def,
 )
 
-from tlx_xdsl.dialects import arith
-from tlx_xdsl.dialects.base import as_tensor, element_bits
-from tlx_xdsl.dialects.linalg.structured import EFFECTS, PARALLEL, REDUCTION, YieldOp
+from .. import arith
+from ..base import as_tensor, element_bits
+from .structured import EFFECTS, PARALLEL, REDUCTION, YieldOp
 
 
 def _product_body(operands: Sequence[SSAValue]) -> Region:

@@ -39,7 +39,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import as_tensor, scalar_type
+from ..base import as_tensor, scalar_type
 
 PARALLEL = attrs.IteratorTypeAttr.parallel()
 REDUCTION = attrs.IteratorTypeAttr.reduction()

@@ -7,11 +7,11 @@ https://mlir.llvm.org/docs/Dialects/MemRef/
 from xdsl.dialects import memref as upstream
 from xdsl.ir import Dialect
 
-from tlx_xdsl.dialects.base import dialect_of
-from tlx_xdsl.dialects.memref.accesses import *
-from tlx_xdsl.dialects.memref.shapes import *
-from tlx_xdsl.dialects.memref.types import *
-from tlx_xdsl.dialects.memref.views import *
+from ..base import dialect_of
+from .accesses import *
+from .shapes import *
+from .types import *
+from .views import *
 
 _OURS = list(dialect_of("memref", globals()).operations)
 

@@ -30,8 +30,8 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import is_float
-from tlx_xdsl.dialects.memref.types import (
+from ..base import is_float
+from .types import (
     ANY_MEMREF,
     compatible,
     element_of,

@@ -12,8 +12,8 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.reshapes import Groups, GroupsAttr, groups_attr, groups_of, print_groups
-from tlx_xdsl.dialects.memref.types import compatible, ranked, sizes_of, strides_of
+from ..base.reshapes import Groups, GroupsAttr, groups_attr, groups_of, print_groups
+from .types import compatible, ranked, sizes_of, strides_of
 
 
 def expanded_type(source: MemRefType[Attribute], groups: Groups, shape: tuple[int, ...]) -> MemRefType[Attribute]:

@@ -30,7 +30,7 @@ from xdsl.irdl import (
 from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.memref.types import (
+from .types import (
     ANY_MEMREF,
     compatible,
     element_of,

@@ -7,13 +7,13 @@ clusters of CTAs with tensors of their own (`cluster`), bulk copies and prefetch
 
 from __future__ import annotations
 
-from tlx_xdsl.dialects.base.operation import dialect_of
-from tlx_xdsl.dialects.tlx.barriers import *
-from tlx_xdsl.dialects.tlx.cluster import *
-from tlx_xdsl.dialects.tlx.copies import *
-from tlx_xdsl.dialects.tlx.layouts import *
-from tlx_xdsl.dialects.tlx.special import *
-from tlx_xdsl.dialects.tlx.storage_alias import *
-from tlx_xdsl.dialects.tlx.types import *
+from ..base.operation import dialect_of
+from .barriers import *
+from .cluster import *
+from .copies import *
+from .layouts import *
+from .special import *
+from .storage_alias import *
+from .types import *
 
 TLX = dialect_of("tlx", globals())

@@ -8,7 +8,9 @@ from xdsl.dialects.builtin import IntegerAttr, i1, i32
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from tlx_xdsl.layouts.distributed import WARP_SIZE
+
+from ..base import (
     Effects,
     EnumNumber,
     Feature,
@@ -19,9 +21,8 @@ from tlx_xdsl.dialects.base import (
     arrives,
     keyword_directive,
 )
-from tlx_xdsl.dialects.ttg import MemDescType
-from tlx_xdsl.dialects.ttng import MBarrierOp
-from tlx_xdsl.layouts.distributed import WARP_SIZE
+from ..ttg import MemDescType
+from ..ttng import MBarrierOp
 
 MAX_THREADS = 1024
 """Most threads of a thread block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""

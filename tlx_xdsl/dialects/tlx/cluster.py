@@ -23,7 +23,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from ..base import (
     ANY_TENSOR,
     BULK_COPY,
     Effects,
@@ -40,8 +40,8 @@ from tlx_xdsl.dialects.base import (
     reads,
     writes,
 )
-from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type, verify_mutable, verify_same_elements, verify_shared
-from tlx_xdsl.dialects.ttng import MAX_ARRIVALS
+from ..ttg import MemDescType, memdesc_type, verify_mutable, verify_same_elements, verify_shared
+from ..ttng import MAX_ARRIVALS
 
 
 @irdl_attr_definition

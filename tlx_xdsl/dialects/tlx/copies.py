@@ -18,7 +18,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from ..base import (
     BOOL_LIKE,
     BULK_COPY,
     LAUNCH_CONTROL,
@@ -44,10 +44,10 @@ from tlx_xdsl.dialects.base import (
     stripped_directive,
     writes,
 )
-from tlx_xdsl.dialects.tlx.cluster import SharedClusterMemoryAttr
-from tlx_xdsl.dialects.tt import PaddingOption, PointerType, TensorDescType, descriptor_type
-from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type, verify_mutable, verify_shared
-from tlx_xdsl.dialects.ttng import load_effects, verify_barrier, verify_response
+from ..tt import PaddingOption, PointerType, TensorDescType, descriptor_type
+from ..ttg import MemDescType, memdesc_type, verify_mutable, verify_shared
+from ..ttng import load_effects, verify_barrier, verify_response
+from .cluster import SharedClusterMemoryAttr
 
 BULK_BYTES = 16
 """The number of bytes of which the size of a bulk copy is a multiple (PTX ISA, "cp.async.bulk")."""

@@ -23,8 +23,8 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import ORDERED, DeclaredEffects, LayoutWrapper, View, ViewLayout
-from tlx_xdsl.dialects.ttg import MemDescType, as_tensor, shape_attr, shape_of
+from ..base import ORDERED, DeclaredEffects, LayoutWrapper, View, ViewLayout
+from ..ttg import MemDescType, as_tensor, shape_attr, shape_of
 
 
 def _kind_shape_element(type_: Attribute) -> tuple[str, tuple[int, ...], Attribute]:

@@ -9,7 +9,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def, v
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from ..base import (
     BOOL_LIKE,
     FLOAT_TENSOR,
     I32_LIKE,
@@ -24,7 +24,7 @@ from tlx_xdsl.dialects.base import (
     tensor_type,
     with_element_type,
 )
-from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type, verify_view
+from ..ttg import MemDescType, memdesc_type, verify_view
 
 
 @irdl_op_definition

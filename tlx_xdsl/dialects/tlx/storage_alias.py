@@ -28,8 +28,10 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import ORDERED, DeclaredEffects, Effects, Feature, Needs, View, ViewLayout, allocates
-from tlx_xdsl.dialects.tlx.types import (
+from ..base import ORDERED, DeclaredEffects, Effects, Feature, Needs, View, ViewLayout, allocates
+from ..ttg import MemDescType, SharedMemorySpaceAttr, memdesc_type
+from ..ttng import TensorMemorySpaceAttr
+from .types import (
     ReuseGroupKind,
     ReuseGroupKindAttr,
     ReuseGroupType,
@@ -37,8 +39,6 @@ from tlx_xdsl.dialects.tlx.types import (
     StorageKind,
     StorageKindAttr,
 )
-from tlx_xdsl.dialects.ttg import MemDescType, SharedMemorySpaceAttr, memdesc_type
-from tlx_xdsl.dialects.ttng import TensorMemorySpaceAttr
 
 _MEMORY: dict[StorageKind, tuple[type[Attribute], str]] = {
     StorageKind.SMEM: (SharedMemorySpaceAttr, "shared memory"),

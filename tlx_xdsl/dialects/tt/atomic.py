@@ -14,7 +14,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from ..base import (
     ANY_LIKE,
     INT_LIKE,
     POINTER_LIKE,
@@ -35,7 +35,7 @@ from tlx_xdsl.dialects.base import (
     same,
     scalar_type,
 )
-from tlx_xdsl.dialects.tt.enums import MemSemantic, MemSyncScope, RMWOp
+from .enums import MemSemantic, MemSyncScope, RMWOp
 
 ORDERING = (keyword_directive(MemSemantic), keyword_directive(MemSyncScope))
 """Directives for the memory ordering and its scope."""

@@ -14,8 +14,8 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 
-from tlx_xdsl.dialects.base import Keyword, parse_keyword_of, spells
-from tlx_xdsl.dialects.tt.enums import CacheModifier, EvictionPolicy
+from ..base import Keyword, parse_keyword_of, spells
+from .enums import CacheModifier, EvictionPolicy
 
 _PARAMETERS: dict[str, type[Keyword]] = {"cache_modifier": CacheModifier, "eviction_policy": EvictionPolicy}
 

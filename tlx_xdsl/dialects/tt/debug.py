@@ -13,7 +13,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import ANY_LIKE, BOOL_LIKE, ORDERED, TritonOp
+from ..base import ANY_LIKE, BOOL_LIKE, ORDERED, TritonOp
 
 
 @irdl_op_definition

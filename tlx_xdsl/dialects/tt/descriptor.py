@@ -19,7 +19,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from ..base import (
     ANY_TENSOR,
     INDEX_TENSOR,
     POINTER,
@@ -39,9 +39,9 @@ from tlx_xdsl.dialects.base import (
     stripped_directive,
     writes,
 )
-from tlx_xdsl.dialects.tt.attrs import CacheKeywords
-from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
-from tlx_xdsl.dialects.tt.types import DescriptorType, PointerType, TensorDescType, descriptor_type
+from .attrs import CacheKeywords
+from .enums import DescriptorReduceKind, PaddingOption
+from .types import DescriptorType, PointerType, TensorDescType, descriptor_type
 
 
 @irdl_op_definition

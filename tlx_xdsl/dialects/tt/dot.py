@@ -18,7 +18,9 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from tlx_xdsl.layouts.encodings import DotOperandLayout, NvidiaMmaLayout
+
+from ..base import (
     FLOAT_OR_I8_TENSOR,
     FLOAT_TENSOR,
     NUMBER_TENSOR,
@@ -34,8 +36,7 @@ from tlx_xdsl.dialects.base import (
     shape_of_tensor,
     tensor_type,
 )
-from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
-from tlx_xdsl.layouts.encodings import DotOperandLayout, NvidiaMmaLayout
+from .enums import InputPrecision, ScaleDotElemType
 
 TRUE = BoolAttr.from_bool(True)
 

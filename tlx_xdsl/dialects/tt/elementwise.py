@@ -22,7 +22,7 @@ from xdsl.irdl import (
 from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from ..base import (
     ANY_LIKE,
     ANY_TENSOR,
     F32_LIKE,
@@ -49,7 +49,7 @@ from tlx_xdsl.dialects.base import (
     scalar_type,
     shape_of_tensor,
 )
-from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
+from .enums import PropagateNan, RoundingMode
 
 
 @irdl_op_definition

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.dialects.base import Keyword, Sync
-from tlx_xdsl.dialects.base.pointer import PtrAddrSpace as PtrAddrSpace
+from ..base import Keyword, Sync
+from ..base.pointer import PtrAddrSpace as PtrAddrSpace
 
 
 class MemSemantic(Keyword):

@@ -35,8 +35,8 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.tt.enums import ProgramIDDim
+from ..base import EnumNumber, keyword_directive
+from .enums import ProgramIDDim
 
 _RESERVED = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 """Properties that the function's own syntax shows."""

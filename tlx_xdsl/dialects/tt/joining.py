@@ -10,8 +10,9 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import ANY_TENSOR, SourceType, TritonOp, same, scalar_type, shape_of_tensor, verify_places
 from tlx_xdsl.layouts.inferred import fault_of_cat, fault_of_halves
+
+from ..base import ANY_TENSOR, SourceType, TritonOp, same, scalar_type, shape_of_tensor, verify_places
 
 
 @irdl_op_definition

@@ -19,7 +19,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from ..base import (
     INT_LIKE,
     ORDERED,
     POINTER_LIKE,
@@ -39,8 +39,8 @@ from tlx_xdsl.dialects.base import (
     same,
     writes,
 )
-from tlx_xdsl.dialects.tt.attrs import CacheKeywords
-from tlx_xdsl.dialects.tt.elementwise import MapElementwiseOp
+from .attrs import CacheKeywords
+from .elementwise import MapElementwiseOp
 
 FALSE = BoolAttr.from_bool(False)
 

@@ -26,7 +26,9 @@ from xdsl.irdl import (
 from xdsl.traits import HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from tlx_xdsl.layouts.inferred import fault_of_slice
+
+from ..base import (
     ANY_LIKE,
     ANY_TENSOR,
     SameShapeAndLayout,
@@ -36,7 +38,6 @@ from tlx_xdsl.dialects.base import (
     shape_of_tensor,
     verify_places,
 )
-from tlx_xdsl.layouts.inferred import fault_of_slice
 
 
 class _CombiningOp(TritonOp):

@@ -18,7 +18,13 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from tlx_xdsl.layouts.inferred import (
+    fault_of_reshape,
+    fault_of_slice,
+    fault_of_transpose,
+)
+
+from ..base import (
     ANY_LIKE,
     ANY_TENSOR,
     INT_TENSOR,
@@ -34,11 +40,6 @@ from tlx_xdsl.dialects.base import (
     shape_of_tensor,
     verify_permutation,
     verify_places,
-)
-from tlx_xdsl.layouts.inferred import (
-    fault_of_reshape,
-    fault_of_slice,
-    fault_of_transpose,
 )
 
 

@@ -12,8 +12,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import Space, as_tensor, element_bits, print_shaped, shape_attr, shape_of
-from tlx_xdsl.dialects.base.pointer import GLOBAL_ADDRESS_SPACE as GLOBAL_ADDRESS_SPACE, PointerType as PointerType
+from ..base import Space, as_tensor, element_bits, print_shaped, shape_attr, shape_of
+from ..base.pointer import GLOBAL_ADDRESS_SPACE as GLOBAL_ADDRESS_SPACE, PointerType as PointerType
 
 
 # Attributes are compared by their dataclass fields: without this, those of the base would not count.

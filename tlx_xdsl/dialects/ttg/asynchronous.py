@@ -18,7 +18,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from ..base import (
     ORDERED,
     POINTER_TENSOR,
     Derived,
@@ -35,9 +35,9 @@ from tlx_xdsl.dialects.base import (
     stripped_directive,
     writes,
 )
-from tlx_xdsl.dialects.tt import CacheKeywords
-from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
-from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType, memdesc_type
+from ..tt import CacheKeywords
+from .local import verify_mutable, verify_same_elements, verify_shared
+from .types import AsyncTokenType, MemDescType, memdesc_type
 
 FALSE = BoolAttr.from_bool(False)
 

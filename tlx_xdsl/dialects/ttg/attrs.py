@@ -14,9 +14,10 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from tlx_xdsl.dialects.base import LayoutAttr, Space, parse_entries, print_entries, shown_entries
 from tlx_xdsl.layouts import encodings
 from tlx_xdsl.layouts.encodings import Bases, Ints, Layout, PaddedSharedLayout, SharedLinearLayout
+
+from ..base import LayoutAttr, Space, parse_entries, print_entries, shown_entries
 
 
 @irdl_attr_definition

@@ -16,7 +16,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from ..base import (
     ANY_TENSOR,
     INT_TENSOR,
     Derived,
@@ -38,9 +38,9 @@ from tlx_xdsl.dialects.base import (
     tensor_type,
     writes,
 )
-from tlx_xdsl.dialects.tt import RMWOp
-from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType, memdesc_type
+from ..tt import RMWOp
+from .attrs import SharedMemorySpaceAttr
+from .types import AsyncTokenType, MemDescType, memdesc_type
 
 
 def verify_shared(buffer: MemDescType) -> None:

@@ -22,7 +22,9 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from tlx_xdsl.layouts.inferred import fault_of_unpacking
+
+from ..base import (
     ANY_LIKE,
     ANY_TENSOR,
     FLOAT_TENSOR,
@@ -43,9 +45,8 @@ from tlx_xdsl.dialects.base import (
     tensor_type,
     verify_places,
 )
-from tlx_xdsl.dialects.ttg.enums import AddrSpace
-from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.layouts.inferred import fault_of_unpacking
+from .enums import AddrSpace
+from .types import MemDescType
 
 INDEX_LIKE = TypeIs("an integer or an index", lambda type_: isinstance(type_, IntegerType | IndexType))
 ASM_OPERAND = TypeIs(

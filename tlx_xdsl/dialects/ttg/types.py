@@ -13,7 +13,10 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from tlx_xdsl.layouts.shared import bytes_of
+from tlx_xdsl.layouts.validity import fault_in_buffer, holders_of
+
+from ..base import (
     ClusterType,
     Space,
     chosen_layout,
@@ -22,13 +25,11 @@ from tlx_xdsl.dialects.base import (
     shape_attr,
     shape_of,
 )
-from tlx_xdsl.dialects.base.tensors import (
+from ..base.tensors import (
     as_tensor as as_tensor,
     element_bits as element_bits,
     tensor_type as tensor_type,
 )
-from tlx_xdsl.layouts.shared import bytes_of
-from tlx_xdsl.layouts.validity import fault_in_buffer, holders_of
 
 
 def memdesc_type(type_: Attribute) -> MemDescType:

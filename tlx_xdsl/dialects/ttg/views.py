@@ -20,11 +20,12 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import TritonOp, View, ViewLayout, chosen_layout, verify_permutation
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.layouts.conversion.shared import OFFSET, buffer_rank, shared_to_linear
 from tlx_xdsl.layouts.encodings import PaddedSharedLayout, SharedLayout
 from tlx_xdsl.layouts.shared import bytes_of
+
+from ..base import TritonOp, View, ViewLayout, chosen_layout, verify_permutation
+from .types import MemDescType, memdesc_type
 
 
 def verify_view(source: MemDescType, result: MemDescType) -> None:

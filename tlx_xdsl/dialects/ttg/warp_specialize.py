@@ -24,7 +24,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import Feature, Needs, location_here, num_warps_of, print_attr_dict, split_properties
+from ..base import Feature, Needs, location_here, num_warps_of, print_attr_dict, split_properties
 
 MAX_WARPS = 32
 """Most warps of a thread block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.dialects.base.operation import dialect_of
-from tlx_xdsl.dialects.ttng.attrs import *
-from tlx_xdsl.dialects.ttng.barrier import *
-from tlx_xdsl.dialects.ttng.cluster import *
-from tlx_xdsl.dialects.ttng.mma import *
-from tlx_xdsl.dialects.ttng.packed import *
-from tlx_xdsl.dialects.ttng.tcgen05 import *
-from tlx_xdsl.dialects.ttng.tensormap import *
-from tlx_xdsl.dialects.ttng.tma import *
-from tlx_xdsl.dialects.ttng.tmem import *
-from tlx_xdsl.dialects.ttng.tmem_copy import *
-from tlx_xdsl.dialects.ttng.types import *
+from ..base.operation import dialect_of
+from .attrs import *
+from .barrier import *
+from .cluster import *
+from .mma import *
+from .packed import *
+from .tcgen05 import *
+from .tensormap import *
+from .tma import *
+from .tmem import *
+from .tmem_copy import *
+from .types import *
 
 TTNG = dialect_of("ttng", globals())

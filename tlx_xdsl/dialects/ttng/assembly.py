@@ -15,7 +15,7 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
-from tlx_xdsl.dialects.ttg import AsyncTokenType
+from ..ttg import AsyncTokenType
 
 
 @irdl_custom_directive

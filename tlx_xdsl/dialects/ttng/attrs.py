@@ -11,7 +11,9 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from tlx_xdsl.layouts.encodings import Layout, TensorMemoryLayout, TensorMemoryScalesLayout
+
+from ..base import (
     Keyword,
     LayoutAttr,
     Space,
@@ -22,9 +24,8 @@ from tlx_xdsl.dialects.base import (
     shown_entries,
     spells,
 )
-from tlx_xdsl.dialects.tt import CacheModifier
-from tlx_xdsl.dialects.ttng.enums import CacheEvictionPriority, TensorMemoryScalesBlockRepOrder, TMEMLoadReduceModifier
-from tlx_xdsl.layouts.encodings import Layout, TensorMemoryLayout, TensorMemoryScalesLayout
+from ..tt import CacheModifier
+from .enums import CacheEvictionPriority, TensorMemoryScalesBlockRepOrder, TMEMLoadReduceModifier
 
 _SPLIT_KEYS = {"CTASplitM": (1, 0), "CTASplitN": (0, 1)}
 """The CGA layout of tensor memory as Triton 3.6 and 3.7 write it, and the basis that splits along that dimension."""

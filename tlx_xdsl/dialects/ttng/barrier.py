@@ -21,7 +21,10 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from tlx_xdsl.layouts.encodings import DistributedLayout, SharedLayout
+from tlx_xdsl.layouts.shared_access import element_offsets, vector_elements
+
+from ..base import (
     ANY_TENSOR,
     Effects,
     Feature,
@@ -39,7 +42,7 @@ from tlx_xdsl.dialects.base import (
     waits,
     writes,
 )
-from tlx_xdsl.dialects.ttg import (
+from ..ttg import (
     MemDescType,
     WarpSpecializeOp,
     memdesc_type,
@@ -47,8 +50,6 @@ from tlx_xdsl.dialects.ttg import (
     verify_same_elements,
     verify_shared,
 )
-from tlx_xdsl.layouts.encodings import DistributedLayout, SharedLayout
-from tlx_xdsl.layouts.shared_access import element_offsets, vector_elements
 
 MIN_STORE_BITS = 32
 """Fewest bits that a thread stores to another CTA at a time (PTX ISA, "st.async")."""

@@ -6,9 +6,6 @@ from xdsl.dialects.builtin import BoolAttr, IntegerAttr, NoneAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import chosen_layout, outermost, tensor_type
-from tlx_xdsl.dialects.tt import DescriptorType
-from tlx_xdsl.dialects.ttg import MemDescType
 from tlx_xdsl.layouts.encodings import (
     Bases,
     DistributedLayout,
@@ -17,6 +14,10 @@ from tlx_xdsl.layouts.encodings import (
     SharedLinearLayout,
 )
 from tlx_xdsl.layouts.inferred import places
+
+from ..base import chosen_layout, outermost, tensor_type
+from ..tt import DescriptorType
+from ..ttg import MemDescType
 
 TWO_CTAS = "ttng.two-ctas"
 """The attribute of a module whose MMAs are those of pairs of CTAs, or are not."""

@@ -9,7 +9,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from ..base import (
     ANY_TENSOR,
     LAUNCH_CONTROL,
     ORDERED,
@@ -26,10 +26,10 @@ from tlx_xdsl.dialects.base import (
     reads,
     writes,
 )
-from tlx_xdsl.dialects.tt import FuncOp, ProgramIDDim
-from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type, verify_shared
-from tlx_xdsl.dialects.ttng.barrier import verify_barrier
-from tlx_xdsl.dialects.ttng.cga import verify_completion_barrier, verify_response_layout
+from ..tt import FuncOp, ProgramIDDim
+from ..ttg import MemDescType, memdesc_type, verify_shared
+from .barrier import verify_barrier
+from .cga import verify_completion_barrier, verify_response_layout
 
 FALSE, TRUE = BoolAttr.from_bool(False), BoolAttr.from_bool(True)
 I128 = IntegerType(128)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.dialects.base import Keyword
+from ..base import Keyword
 
 
 class CacheEvictionPriority(Keyword):

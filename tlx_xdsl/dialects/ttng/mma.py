@@ -33,7 +33,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from tlx_xdsl.layouts.encodings import DotOperandLayout, NvidiaMmaLayout
+
+from ..base import (
     NUMBER_TENSOR,
     ORDERED,
     WGMMA,
@@ -60,8 +62,8 @@ from tlx_xdsl.dialects.base import (
     split_properties,
     tensor_type,
 )
-from tlx_xdsl.dialects.tt import InputPrecision, verify_matmul
-from tlx_xdsl.dialects.ttg import (
+from ..tt import InputPrecision, verify_matmul
+from ..ttg import (
     MemDescType,
     NvidiaMmaEncodingAttr,
     NvmmaSharedEncodingAttr,
@@ -69,7 +71,6 @@ from tlx_xdsl.dialects.ttg import (
     memdesc_type,
     verify_shared,
 )
-from tlx_xdsl.layouts.encodings import DotOperandLayout, NvidiaMmaLayout
 
 FALSE = BoolAttr.from_bool(False)
 TENSOR_OR_BUFFER = TypeIs(

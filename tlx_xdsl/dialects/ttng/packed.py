@@ -22,7 +22,10 @@ from xdsl.irdl import irdl_op_definition, prop_def, result_def, traits_def, var_
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from tlx_xdsl.layouts.encodings import DistributedLayout
+from tlx_xdsl.layouts.inferred import fault_of_unpacking, places, unique_elements
+
+from ..base import (
     PACKED_OPERAND,
     PACKED_RESULT,
     EnumNumber,
@@ -36,9 +39,7 @@ from tlx_xdsl.dialects.base import (
     tensor_type,
     verify_places,
 )
-from tlx_xdsl.dialects.ttng.enums import PackedArithOpKind as Kind
-from tlx_xdsl.layouts.encodings import DistributedLayout
-from tlx_xdsl.layouts.inferred import fault_of_unpacking, places, unique_elements
+from .enums import PackedArithOpKind as Kind
 
 F32, F16, BF16 = Float32Type, Float16Type, BFloat16Type
 E5M2, E4M3, E8M0, PAIR_OF_E2M1 = Float8E5M2Type, Float8E4M3FNType, Float8E8M0FNUType, IntegerType

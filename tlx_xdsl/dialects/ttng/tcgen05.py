@@ -31,7 +31,10 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from tlx_xdsl.layouts.conversion.tiling import shape_per_cta
+from tlx_xdsl.layouts.encodings import BlockRepOrder, TensorMemoryLayout, TensorMemoryScalesLayout
+
+from ..base import (
     TCGEN05,
     Effects,
     EnumNumber,
@@ -49,8 +52,8 @@ from tlx_xdsl.dialects.base import (
     reads,
     updates,
 )
-from tlx_xdsl.dialects.tt import ScaleDotElemType, verify_matmul, verify_scaled_type
-from tlx_xdsl.dialects.ttg import (
+from ..tt import ScaleDotElemType, verify_matmul, verify_scaled_type
+from ..ttg import (
     AsyncTokenType,
     MemDescType,
     NvmmaSharedEncodingAttr,
@@ -58,12 +61,10 @@ from tlx_xdsl.dialects.ttg import (
     SharedMemorySpaceAttr,
     memdesc_type,
 )
-from tlx_xdsl.dialects.ttng.assembly import BarriersAndPreds, Token
-from tlx_xdsl.dialects.ttng.barrier import verify_barrier
-from tlx_xdsl.dialects.ttng.cga import verify_completion_barrier
-from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
-from tlx_xdsl.layouts.conversion.tiling import shape_per_cta
-from tlx_xdsl.layouts.encodings import BlockRepOrder, TensorMemoryLayout, TensorMemoryScalesLayout
+from .assembly import BarriersAndPreds, Token
+from .barrier import verify_barrier
+from .cga import verify_completion_barrier
+from .tmem import tensor_memory_layout
 
 SCALE_BLOCK_ROWS, SCALE_BLOCK_COLUMNS = 128, 4
 """Scales in one block of tensor memory (PTX ISA, "tcgen05 scale factor layout")."""

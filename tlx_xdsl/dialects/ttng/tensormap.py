@@ -27,7 +27,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from ..base import (
     ORDERED,
     POINTER,
     TENSORMAP,
@@ -39,7 +39,7 @@ from tlx_xdsl.dialects.base import (
     print_types,
     writes,
 )
-from tlx_xdsl.dialects.tt import TensorDescType
+from ..tt import TensorDescType
 
 _LIMITS = {"elem_type": 15, "interleave_layout": 2, "swizzle_mode": 3, "fill_mode": 1}
 """The largest value of each field of a descriptor."""

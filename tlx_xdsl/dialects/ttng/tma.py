@@ -28,7 +28,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from ..base import (
     I32_TENSOR,
     ORDERED,
     TMA,
@@ -48,7 +48,7 @@ from tlx_xdsl.dialects.base import (
     shape_of_tensor,
     writes,
 )
-from tlx_xdsl.dialects.tt import (
+from ..tt import (
     CacheKeywords,
     DescriptorReduceKind,
     DescriptorType,
@@ -56,10 +56,10 @@ from tlx_xdsl.dialects.tt import (
     descriptor_type,
     verify_rows,
 )
-from tlx_xdsl.dialects.ttg import MemDescType, NvmmaSharedEncodingAttr, memdesc_type, verify_mutable, verify_shared
-from tlx_xdsl.dialects.ttng.barrier import verify_barrier
-from tlx_xdsl.dialects.ttng.cga import verify_copy_barrier, verify_multicast, verify_row_offsets, verify_tile
-from tlx_xdsl.dialects.ttng.types import TensorDescIm2ColType
+from ..ttg import MemDescType, NvmmaSharedEncodingAttr, memdesc_type, verify_mutable, verify_shared
+from .barrier import verify_barrier
+from .cga import verify_copy_barrier, verify_multicast, verify_row_offsets, verify_tile
+from .types import TensorDescIm2ColType
 
 FALSE = BoolAttr.from_bool(False)
 ANY_DESCRIPTOR = TypeIs("a tensor descriptor", lambda type_: isinstance(type_, DescriptorType))

@@ -23,7 +23,11 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from tlx_xdsl.layouts.encodings import DistributedLayout, TensorMemoryLayout, TensorMemoryScalesLayout
+from tlx_xdsl.layouts.inferred import places
+from tlx_xdsl.targets import TMEM_COLUMNS, Feature
+
+from ..base import (
     ANY_TENSOR,
     ORDERED,
     Effects,
@@ -45,7 +49,7 @@ from tlx_xdsl.dialects.base import (
     split_properties,
     writes,
 )
-from tlx_xdsl.dialects.ttg import (
+from ..ttg import (
     AsyncTokenType,
     MemDescType,
     memdesc_type,
@@ -53,12 +57,9 @@ from tlx_xdsl.dialects.ttg import (
     verify_same_elements,
     verify_view,
 )
-from tlx_xdsl.dialects.ttng.assembly import Token
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr, TMEMLoadReduceModifierAttr
-from tlx_xdsl.dialects.ttng.enums import TMEMWaitKind
-from tlx_xdsl.layouts.encodings import DistributedLayout, TensorMemoryLayout, TensorMemoryScalesLayout
-from tlx_xdsl.layouts.inferred import places
-from tlx_xdsl.targets import TMEM_COLUMNS, Feature
+from .assembly import Token
+from .attrs import TensorMemorySpaceAttr, TMEMLoadReduceModifierAttr
+from .enums import TMEMWaitKind
 
 ROWS = 128
 """Rows of tensor memory, which PTX calls lanes."""

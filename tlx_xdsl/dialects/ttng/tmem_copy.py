@@ -8,7 +8,9 @@ from typing import ClassVar
 from xdsl.irdl import irdl_op_definition, operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
+from tlx_xdsl.layouts.encodings import TensorMemoryLayout
+
+from ..base import (
     TCGEN05_COPY,
     Effects,
     Feature,
@@ -19,10 +21,9 @@ from tlx_xdsl.dialects.base import (
     reads,
     writes,
 )
-from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type, verify_mutable, verify_shared
-from tlx_xdsl.dialects.ttng.tcgen05 import has_pair_products
-from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
-from tlx_xdsl.layouts.encodings import TensorMemoryLayout
+from ..ttg import MemDescType, memdesc_type, verify_mutable, verify_shared
+from .tcgen05 import has_pair_products
+from .tmem import tensor_memory_layout
 
 
 @irdl_op_definition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.tt import DescriptorType
+from ..tt import DescriptorType
 
 
 @irdl_attr_definition

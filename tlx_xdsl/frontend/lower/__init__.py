@@ -2,7 +2,7 @@
 
 # pyright: reportUnusedImport=false
 
-from tlx_xdsl.frontend.lower import (
+from . import (
     asm,
     atomics,
     block_pointers,

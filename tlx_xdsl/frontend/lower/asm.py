@@ -9,16 +9,17 @@ from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Block, Region
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, Handler, lowers
-from tlx_xdsl.frontend.conversions import not_zero
-from tlx_xdsl.frontend.functions import call_jitted
-from tlx_xdsl.frontend.python.foreign import source_of
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
-from tlx_xdsl.frontend.visitor import CallSite
 from tlx_xdsl.language.core import dtype
 from tlx_xdsl.language.extra.libdevice_table import FUNCTIONS, Function
+
+from .. import semantic
+from ..calls import Call, Handler, lowers
+from ..conversions import not_zero
+from ..functions import call_jitted
+from ..python.foreign import source_of
+from ..types import ir_type
+from ..values import Constexpr, Tensor, TupleValue, Value
+from ..visitor import CallSite
 
 
 def _broadcast(call: Call, parameter: str) -> tuple[list[Tensor], tuple[int, ...]]:

@@ -8,19 +8,6 @@ from xdsl.dialects.arith import AndIOp, ShRUIOp, XOrIOp
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.tt.enums import MemSemantic, MemSyncScope, RMWOp
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.memory import (
-    element_value,
-    in_memory,
-    mask_of,
-    must_be_writable,
-    pointer_of,
-    stored_as,
-    to_shape_of_pointer,
-)
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
 from tlx_xdsl.language.core import (
     bfloat16,
     dtype,
@@ -35,6 +22,20 @@ from tlx_xdsl.language.core import (
     uint16,
     uint32,
     uint64,
+)
+
+from .. import semantic
+from ..calls import Call, lowers
+from ..types import ir_type
+from ..values import Constexpr, Tensor, Value
+from .memory import (
+    element_value,
+    in_memory,
+    mask_of,
+    must_be_writable,
+    pointer_of,
+    stored_as,
+    to_shape_of_pointer,
 )
 
 _SEMANTICS = {

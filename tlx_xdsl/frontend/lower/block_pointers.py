@@ -11,11 +11,12 @@ from dataclasses import replace
 from typing import cast
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.builder import Builder
-from tlx_xdsl.frontend.calls import Call, lowers, lowers_method
-from tlx_xdsl.frontend.values import NONE, BlockPointer, Constexpr, Tensor, Value
 from tlx_xdsl.language.core import dtype, int32, int64, pointer_type
+
+from .. import semantic
+from ..builder import Builder
+from ..calls import Call, lowers, lowers_method
+from ..values import NONE, BlockPointer, Constexpr, Tensor, Value
 
 _PADDING = {"": None, "zero": 0.0, "nan": float("nan")}
 """Values of elements outside of the tensor; None for undefined ones."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.func import AXES
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.conversions import ROUNDINGS
-from tlx_xdsl.frontend.lower.shape import join, permute, reshape
-from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, block_type, dtype, int32, pointer_type
+
+from .. import semantic
+from ..calls import Call, lowers
+from ..conversions import ROUNDINGS
+from ..values import Constexpr, Tensor, Value
+from .shape import join, permute, reshape
 
 
 @lowers("tl.arange")

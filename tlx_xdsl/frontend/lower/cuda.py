@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
 from tlx_xdsl.language.core import dtype, int32, int64
+
+from ..calls import Call, lowers
+from ..types import ir_type
+from ..values import Constexpr, Tensor, Value
 
 _THREADS_PER_WARP = 32
 

@@ -8,11 +8,12 @@ from xdsl.dialects.arith import OrIOp, XOrIOp
 
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.ttg.enums import AddrSpace
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
 from tlx_xdsl.language.core import constexpr, dtype, int1
+
+from .. import semantic
+from ..calls import Call, lowers
+from ..types import ir_type
+from ..values import Constexpr, Tensor, TupleValue, Value
 
 # --- on the device --------------------------------------------------------------------------------------------------
 

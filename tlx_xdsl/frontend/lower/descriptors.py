@@ -9,10 +9,6 @@ from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, Handler, lowers, lowers_method
-from tlx_xdsl.frontend.types import descriptor_ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import (
     bfloat16,
     dtype,
@@ -25,6 +21,11 @@ from tlx_xdsl.language.core import (
     uint32,
     uint64,
 )
+
+from .. import semantic
+from ..calls import Call, Handler, lowers, lowers_method
+from ..types import descriptor_ir_type
+from ..values import Constexpr, Tensor, TensorDescriptor, Value
 
 MAX_RANK = 5
 """Dimensions that a descriptor may have (CUDA driver API, `cuTensorMapEncodeTiled`)."""

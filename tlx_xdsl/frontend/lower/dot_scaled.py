@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
 from tlx_xdsl.element_types import BY_FORMAT
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
 from tlx_xdsl.language.core import dtype, float8e4nv, float8e5, float32, int8, pointer_type, uint8
+
+from .. import semantic
+from ..calls import Call, lowers
+from ..values import Constexpr, Tensor, Value
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt import enums
-from tlx_xdsl.frontend import fp8e4b15, semantic
-from tlx_xdsl.frontend.calls import Call, Handler, lowers
-from tlx_xdsl.frontend.elementwise import FUNCTIONS, Function
-from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
 from tlx_xdsl.language.core import PropagateNan, dtype, float32, int1
+
+from .. import fp8e4b15, semantic
+from ..calls import Call, Handler, lowers
+from ..elementwise import FUNCTIONS, Function
+from ..values import Constexpr, Tensor, Value
 
 # --- operators as functions -----------------------------------------------------------------------------------------
 

@@ -9,10 +9,6 @@ from xdsl.dialects.builtin import IntegerAttr
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.enums import InputPrecision
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.shape import reshape
-from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
 from tlx_xdsl.language.core import (
     bfloat16,
     dtype,
@@ -27,6 +23,11 @@ from tlx_xdsl.language.core import (
     pointer_type,
     uint32,
 )
+
+from .. import semantic
+from ..calls import Call, lowers
+from ..values import Constexpr, Tensor, Value
+from .shape import reshape
 
 MIN_K_BITS = 256
 """Bits of a row of the left operand: the least that the tensor cores take at a time."""

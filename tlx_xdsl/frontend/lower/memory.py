@@ -13,13 +13,14 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.llvm import AssumeOp
 from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
 from tlx_xdsl.dialects.tt.enums import CacheModifier, EvictionPolicy
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.block_pointers import resolved
-from tlx_xdsl.frontend.numbers import natural_dtype, rounded
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, int1, int8, pointer_type
+
+from .. import semantic
+from ..calls import Call, lowers
+from ..numbers import natural_dtype, rounded
+from ..types import ir_type
+from ..values import Constexpr, Tensor, TensorDescriptor, Value
+from .block_pointers import resolved
 
 LOAD_MODIFIERS = {
     "": CacheModifier.NONE,

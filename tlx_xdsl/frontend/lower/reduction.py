@@ -11,15 +11,16 @@ from xdsl.ir import Block, Region
 from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.functions import call_jitted
-from tlx_xdsl.frontend.lower.shape import axis_of, reshape
-from tlx_xdsl.frontend.python.foreign import source_of
-from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
-from tlx_xdsl.frontend.visitor import Argument, CallSite
+
+from .. import semantic
+from ..calls import Call, lowers
+from ..functions import call_jitted
+from ..python.foreign import source_of
+from ..python.source import KernelSource
+from ..types import ir_type
+from ..values import Constexpr, Tensor, TupleValue, Value
+from ..visitor import Argument, CallSite
+from .shape import axis_of, reshape
 
 
 @dataclass(frozen=True)

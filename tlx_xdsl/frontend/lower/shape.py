@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.builder import Builder, unit
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import Tensor, TupleValue, Value
+
+from .. import semantic
+from ..builder import Builder, unit
+from ..calls import Call, lowers
+from ..types import ir_type
+from ..values import Tensor, TupleValue, Value
 
 # --- operations -----------------------------------------------------------------------------------------------------
 

@@ -11,22 +11,23 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.builder import unit
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_common import (
+from tlx_xdsl.language.core import dtype, int1
+from tlx_xdsl.targets import Feature
+
+from .. import semantic
+from ..builder import unit
+from ..calls import Call, lowers
+from ..types import ir_type
+from ..values import AsyncToken, BufferedTensor, Constexpr, Tensor, Value
+from .tlx_common import (
     elements_like,
     in_tensor_memory,
     one_buffer,
     shared_buffer,
     tensor_memory_buffer,
 )
-from tlx_xdsl.frontend.lower.tlx_encodings import dummy_register, python_layout, register_type
-from tlx_xdsl.frontend.lower.tlx_views import tmem_part
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import AsyncToken, BufferedTensor, Constexpr, Tensor, Value
-from tlx_xdsl.language.core import dtype, int1
-from tlx_xdsl.targets import Feature
+from .tlx_encodings import dummy_register, python_layout, register_type
+from .tlx_views import tmem_part
 
 
 def required(call: Call, value: Tensor, type_: TensorType, *, pin: bool) -> SSAValue:

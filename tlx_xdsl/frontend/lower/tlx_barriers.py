@@ -9,14 +9,15 @@ from tlx_xdsl.dialects.base.layouts import layout_attr
 from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, FenceScope
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng.barrier import MAX_ARRIVALS
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.attributes import view
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_common import SMEM, is_remote, one_barrier, remote_view
-from tlx_xdsl.frontend.values import Constexpr, MBarriers, Tensor, Value
 from tlx_xdsl.language.core import int1, int32
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.shared import unswizzled_layout
+
+from .. import semantic
+from ..attributes import view
+from ..calls import Call, lowers
+from ..values import Constexpr, MBarriers, Tensor, Value
+from .tlx_common import SMEM, is_remote, one_barrier, remote_view
 
 _MOST_BARRIERS = 227 * 1024 // 8
 """mbarriers of 8 bytes in the shared memory of a thread block (CUDA C++ programming guide, compute capability 9.0)."""

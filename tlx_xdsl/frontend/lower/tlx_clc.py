@@ -8,16 +8,17 @@ from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import layout_attr
 from tlx_xdsl.dialects.tt.enums import ProgramIDDim
 from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.attributes import view
-from tlx_xdsl.frontend.builder import hint_all
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_barriers import allocate_barriers, arrive, expect, fence_async, parity, wait
-from tlx_xdsl.frontend.lower.tlx_common import SMEM, cta_rank, one_barrier, remote_view
-from tlx_xdsl.frontend.values import ClcContext, ClcResponses, Constexpr, MBarriers, Tensor, TupleValue, Value
 from tlx_xdsl.language.core import int1, int32
 from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.targets import Feature
+
+from .. import semantic
+from ..attributes import view
+from ..builder import hint_all
+from ..calls import Call, lowers
+from ..values import ClcContext, ClcResponses, Constexpr, MBarriers, Tensor, TupleValue, Value
+from .tlx_barriers import allocate_barriers, arrive, expect, fence_async, parity, wait
+from .tlx_common import SMEM, cta_rank, one_barrier, remote_view
 
 RESPONSE_BYTES = 16
 """Size of a response (PTX ISA, "clusterlaunchcontrol.try_cancel")."""

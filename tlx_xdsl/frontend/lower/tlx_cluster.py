@@ -5,10 +5,11 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect, ttng
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_common import cta_rank, elements_like, one_barrier, remote_view, shared_buffer
-from tlx_xdsl.frontend.values import BufferedTensor, MBarriers, Tensor, Value
 from tlx_xdsl.language.core import int32
+
+from ..calls import Call, lowers
+from ..values import BufferedTensor, MBarriers, Tensor, Value
+from .tlx_common import cta_rank, elements_like, one_barrier, remote_view, shared_buffer
 
 
 @lowers("tlx.cluster_cta_rank")

@@ -15,15 +15,16 @@ from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.attributes import view
-from tlx_xdsl.frontend.calls import Call
-from tlx_xdsl.frontend.lower import memory
-from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, MBarriers, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import int32
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.targets import Feature, target_of
+
+from .. import semantic
+from ..attributes import view
+from ..calls import Call
+from ..values import BufferedTensor, Constexpr, MBarriers, Tensor, TensorDescriptor, Value
+from . import memory
 
 SMEM = ttg.SharedMemorySpaceAttr()
 TMEM = TensorMemorySpaceAttr()

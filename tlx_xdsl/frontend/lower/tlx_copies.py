@@ -7,12 +7,13 @@ from math import prod
 from tlx_xdsl.dialects import tlx as dialect, ttg
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES, CacheLevel
 from tlx_xdsl.dialects.ttg.types import AsyncTokenType
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_common import cache_policy, one_barrier, shared_buffer
-from tlx_xdsl.frontend.values import AsyncToken, BufferedTensor, Constexpr, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import int1, int32
 from tlx_xdsl.layouts.shared import bytes_of
+
+from .. import semantic
+from ..calls import Call, lowers
+from ..values import AsyncToken, BufferedTensor, Constexpr, Tensor, TensorDescriptor, Value
+from .tlx_common import cache_policy, one_barrier, shared_buffer
 
 
 def _scalar_pointer(call: Call, parameter: str) -> Tensor:

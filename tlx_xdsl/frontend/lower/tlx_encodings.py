@@ -12,8 +12,6 @@ from xdsl.ir import Attribute
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_attr
 from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr, DummyTMEMLayoutAttr, UserLayoutAttr
 from tlx_xdsl.dialects.ttg.types import shape_attr
-from tlx_xdsl.frontend.calls import Call
-from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.language import tlx
 from tlx_xdsl.language.core import dtype
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
@@ -27,6 +25,9 @@ from tlx_xdsl.layouts.encodings import (
     TensorMemoryLayout,
 )
 from tlx_xdsl.layouts.shared import default_nvmma_layout, default_shared_layout, padded_fp4_layout
+
+from ..calls import Call
+from ..types import ir_type
 
 WARP_BITS = 5
 """A warp has 2**5 threads."""

@@ -9,20 +9,21 @@ from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.frontend.builder import unit
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_access import in_layout, released, required
-from tlx_xdsl.frontend.lower.tlx_common import in_tensor_memory, one_buffer
-from tlx_xdsl.frontend.lower.tlx_encodings import (
+from tlx_xdsl.language.core import dtype
+
+from ..builder import unit
+from ..calls import Call, lowers
+from ..types import ir_type
+from ..values import BufferedTensor, Tensor, Value
+from .tlx_access import in_layout, released, required
+from .tlx_common import in_tensor_memory, one_buffer
+from .tlx_encodings import (
     dummy_register,
     python_layout,
     register_type,
     shared_encoding,
     tmem_encoding,
 )
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import BufferedTensor, Tensor, Value
-from tlx_xdsl.language.core import dtype
 
 
 def _block(call: Call, parameter: str) -> Tensor:

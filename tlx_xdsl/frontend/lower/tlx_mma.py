@@ -15,10 +15,17 @@ from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
 from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import HANDLERS, Call, lowers
-from tlx_xdsl.frontend.lower.matrix import HOPPER_IMPRECISE_K
-from tlx_xdsl.frontend.lower.tlx_common import (
+from tlx_xdsl.language.core import dtype, float32, int1, int8, int32
+from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, TensorMemoryLayout, TensorMemoryScalesLayout
+from tlx_xdsl.layouts.shared import padded_fp4_layout
+from tlx_xdsl.targets import Feature
+
+from .. import semantic
+from ..calls import HANDLERS, Call, lowers
+from ..types import ir_type
+from ..values import BufferedTensor, Constexpr, Tensor, Value
+from .matrix import HOPPER_IMPRECISE_K
+from .tlx_common import (
     TMEM,
     barriers,
     in_tensor_memory,
@@ -29,12 +36,6 @@ from tlx_xdsl.frontend.lower.tlx_common import (
     shared_buffer,
     tensor_memory_buffer,
 )
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, Tensor, Value
-from tlx_xdsl.language.core import dtype, float32, int1, int8, int32
-from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, TensorMemoryLayout, TensorMemoryScalesLayout
-from tlx_xdsl.layouts.shared import padded_fp4_layout
-from tlx_xdsl.targets import Feature
 
 SCALED_ROWS = 128
 """Rows of the accumulator of a scaled MMA on one CTA (PTX ISA, "tcgen05.mma", block scaling)."""

@@ -9,11 +9,14 @@ from xdsl.ir import Block, SSAValue
 from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
 from tlx_xdsl.dialects.tlx.types import ReuseGroupKind, StorageAliasSpecType, StorageKind
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.frontend.calls import Call, lowers, lowers_method
-from tlx_xdsl.frontend.lower.tlx_common import SMEM, TMEM
-from tlx_xdsl.frontend.lower.tlx_encodings import chosen, shared_encoding, tmem_encoding
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import (
+from tlx_xdsl.language import tlx
+from tlx_xdsl.language.tlx.types import checked_group, checked_spec, not_a_member
+from tlx_xdsl.targets import Feature
+from tlx_xdsl.text.diagnostics import report_remark, source_location
+
+from ..calls import Call, lowers, lowers_method
+from ..types import ir_type
+from ..values import (
     BufferedTensor,
     Constexpr,
     ReuseGroup,
@@ -21,10 +24,8 @@ from tlx_xdsl.frontend.values import (
     TupleValue,
     Value,
 )
-from tlx_xdsl.language import tlx
-from tlx_xdsl.language.tlx.types import checked_group, checked_spec, not_a_member
-from tlx_xdsl.targets import Feature
-from tlx_xdsl.text.diagnostics import report_remark, source_location
+from .tlx_common import SMEM, TMEM
+from .tlx_encodings import chosen, shared_encoding, tmem_encoding
 
 
 def _class_name(value: Value) -> str:

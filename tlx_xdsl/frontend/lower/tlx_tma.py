@@ -9,16 +9,17 @@ from xdsl.ir import SSAValue
 from tlx_xdsl.dialects import tlx as dialect, tt, ttg, ttng
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.attributes import DESCRIPTOR_BYTES
-from tlx_xdsl.frontend.builder import unit
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_common import block_of, cache_policy, one_barrier
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import Constexpr, DescriptorRoom, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import int8, int32, int64, pointer_type
 from tlx_xdsl.numerics.tma_rows import UNIT
 from tlx_xdsl.targets import Feature
+
+from .. import semantic
+from ..attributes import DESCRIPTOR_BYTES
+from ..builder import unit
+from ..calls import Call, lowers
+from ..types import ir_type
+from ..values import Constexpr, DescriptorRoom, Tensor, TensorDescriptor, Value
+from .tlx_common import block_of, cache_policy, one_barrier
 
 MAX_CTAS = 16
 """Most CTAs of a cluster, with the non-portable sizes (CUDA C++ Programming Guide, "Thread Block Clusters")."""

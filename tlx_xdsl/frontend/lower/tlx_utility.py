@@ -11,9 +11,6 @@ from xdsl.dialects.gpu import DimensionEnum
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects.gpu import ThreadIdOp
 from tlx_xdsl.element_types import BY_NAME
-from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value
 from tlx_xdsl.language.core import (
     bfloat16,
     dtype,
@@ -28,6 +25,10 @@ from tlx_xdsl.language.core import (
     uint32,
 )
 from tlx_xdsl.targets import Feature
+
+from .. import semantic
+from ..calls import Call, lowers
+from ..values import BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value
 
 AXES = (DimensionEnum.X, DimensionEnum.Y, DimensionEnum.Z)
 

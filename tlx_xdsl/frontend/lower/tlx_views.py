@@ -13,26 +13,6 @@ from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of, like
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.frontend.attributes import view
-from tlx_xdsl.frontend.builder import Operand
-from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_common import (
-    in_tensor_memory,
-    one_buffer,
-    reshaped,
-    shared_buffer,
-    tensor_memory_buffer,
-)
-from tlx_xdsl.frontend.lower.tlx_encodings import chosen, shared_encoding, tmem_encoding
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import (
-    BufferedTensor,
-    ClcResponses,
-    Constexpr,
-    DescriptorRoom,
-    MBarriers,
-    Value,
-)
 from tlx_xdsl.layouts.buffer_views import transposed_buffer_layout
 from tlx_xdsl.layouts.encodings import (
     NvmmaSharedLayout,
@@ -43,6 +23,27 @@ from tlx_xdsl.layouts.encodings import (
 )
 from tlx_xdsl.layouts.shared import bytes_of
 from tlx_xdsl.targets import Feature
+
+from ..attributes import view
+from ..builder import Operand
+from ..calls import Call, lowers
+from ..types import ir_type
+from ..values import (
+    BufferedTensor,
+    ClcResponses,
+    Constexpr,
+    DescriptorRoom,
+    MBarriers,
+    Value,
+)
+from .tlx_common import (
+    in_tensor_memory,
+    one_buffer,
+    reshaped,
+    shared_buffer,
+    tensor_memory_buffer,
+)
+from .tlx_encodings import chosen, shared_encoding, tmem_encoding
 
 
 @lowers("tlx.local_view")

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, cast
 
-from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.language.core import (
     AGGREGATE_MARK,
     ALL_DTYPES,
@@ -23,6 +22,8 @@ from tlx_xdsl.language.core import (
     pointer_type,
     void,
 )
+
+from .source import KernelSource
 
 _LANGUAGE = "triton.language"
 _MODULES = {

@@ -20,15 +20,16 @@ from tlx_xdsl.dialects.base.effects import is_set
 from tlx_xdsl.dialects.base.pointer import PointerType
 from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, scalar_type
 from tlx_xdsl.dialects.tt.enums import MemSemantic, RMWOp
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.global_access import Strength, strength_of
-from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.global_order import GlobalOrder
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.ops.thread_registers import stored_by
-from tlx_xdsl.interpreter.registry import (
+from tlx_xdsl.numerics.arrays import Array, poison, unsigned
+
+from ..faults import fault_at
+from ..global_access import Strength, strength_of
+from ..global_memory import GlobalMemory
+from ..global_order import GlobalOrder
+from ..machine import Task
+from ..memory import View
+from ..numbers import dtype_of
+from ..registry import (
     Binary,
     Coroutine,
     Kind,
@@ -41,9 +42,9 @@ from tlx_xdsl.interpreter.registry import (
     structured,
     threadwise,
 )
-from tlx_xdsl.interpreter.threads import differs, first_is_missing, of_first
-from tlx_xdsl.interpreter.touches import READ
-from tlx_xdsl.numerics.arrays import Array, poison, unsigned
+from ..threads import differs, first_is_missing, of_first
+from ..touches import READ
+from .thread_registers import stored_by
 
 _FUNCTIONS: dict[RMWOp, Callable[[Array, Array], Array]] = {
     RMWOp.AND: np.bitwise_and,

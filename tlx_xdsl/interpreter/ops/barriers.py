@@ -9,15 +9,16 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import nvvm, tlx, ttng
 from tlx_xdsl.dialects.tlx.cluster import Releases
-from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.endings import check_barrier
-from tlx_xdsl.interpreter.engine import Transfer
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.mbarrier import Mbarrier, Passage
-from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, Waiting, action, blocking, effect, step
-from tlx_xdsl.interpreter.touches import Touch
+
+from ..clocks import Clock
+from ..endings import check_barrier
+from ..engine import Transfer
+from ..faults import fault_at
+from ..machine import Task
+from ..mbarrier import Mbarrier, Passage
+from ..memory import View
+from ..registry import Coroutine, Run, Unary, Waiting, action, blocking, effect, step
+from ..touches import Touch
 
 # mbarriers -------------------------------------------------------------------------------------------------------
 

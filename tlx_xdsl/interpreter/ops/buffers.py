@@ -11,14 +11,17 @@ from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.analysis.storage_regions import storage_regions
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.interpreter.buffers import TMEM_COLUMN_BYTES, buffer_places
-from tlx_xdsl.interpreter.code import Plan
-from tlx_xdsl.interpreter.endings import check_barrier
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.memory import Memory, View
-from tlx_xdsl.interpreter.planner import Planner
-from tlx_xdsl.interpreter.registry import (
+from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.text.diagnostics import report_warning
+
+from ..buffers import TMEM_COLUMN_BYTES, buffer_places
+from ..code import Plan
+from ..endings import check_barrier
+from ..faults import fault_at
+from ..machine import Task
+from ..memory import Memory, View
+from ..planner import Planner
+from ..registry import (
     Binary,
     Coroutine,
     Kind,
@@ -30,8 +33,6 @@ from tlx_xdsl.interpreter.registry import (
     pure,
     structured,
 )
-from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.text.diagnostics import report_warning
 
 
 def is_backing(value: SSAValue) -> bool:

@@ -14,14 +14,15 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, ttng
 from tlx_xdsl.dialects.base.effects import LAUNCH_CONTROL, effects_of
-from tlx_xdsl.interpreter.engine import Queue, Transfer
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.ops.barriers import deliver, usable_barrier
-from tlx_xdsl.interpreter.registry import Coroutine, Unary, action, blocking, pure
-from tlx_xdsl.interpreter.touches import LAUNCHES, Touch
 from tlx_xdsl.numerics.arrays import Array
+
+from ..engine import Queue, Transfer
+from ..faults import fault_at
+from ..machine import Task
+from ..memory import View
+from ..registry import Coroutine, Unary, action, blocking, pure
+from ..touches import LAUNCHES, Touch
+from .barriers import deliver, usable_barrier
 
 FOUND = 1 << 96
 """The bit of a response that brings a cluster."""

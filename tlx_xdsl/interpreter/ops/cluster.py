@@ -13,15 +13,16 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import nvvm, tlx, ttng
-from tlx_xdsl.interpreter.descriptor import Descriptor
-from tlx_xdsl.interpreter.engine import Queue, Transfer
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.machine import Cluster, Task
-from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.ops.barriers import deliver, usable_barrier
-from tlx_xdsl.interpreter.ops.tma import barrier_queue, check_tile
-from tlx_xdsl.interpreter.registry import Coroutine, Unary, Waiting, action, blocking, effect, immediate
 from tlx_xdsl.numerics.arrays import Array
+
+from ..descriptor import Descriptor
+from ..engine import Queue, Transfer
+from ..faults import fault_at
+from ..machine import Cluster, Task
+from ..memory import View
+from ..registry import Coroutine, Unary, Waiting, action, blocking, effect, immediate
+from .barriers import deliver, usable_barrier
+from .tma import barrier_queue, check_tile
 
 
 def visit(task: Task, op: Operation, view: View, queue: Queue | None = None) -> None:

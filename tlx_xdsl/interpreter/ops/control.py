@@ -16,15 +16,16 @@ from tlx_xdsl.dialects.base.operation import enclosing
 from tlx_xdsl.dialects.nvvm import CLUSTER_DIM
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
-from tlx_xdsl.interpreter.code import Body
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.ops.cluster import cluster_sync
-from tlx_xdsl.interpreter.ops.libdevice import device_function
-from tlx_xdsl.interpreter.ops.thread_registers import merged
-from tlx_xdsl.interpreter.planner import Planner
-from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting, one_or_all, structured, threadwise
-from tlx_xdsl.interpreter.threads import is_scalar_code, uniform
+
+from ..code import Body
+from ..faults import fault_at
+from ..machine import Task
+from ..planner import Planner
+from ..registry import Coroutine, Kind, Run, Waiting, one_or_all, structured, threadwise
+from ..threads import is_scalar_code, uniform
+from .cluster import cluster_sync
+from .libdevice import device_function
+from .thread_registers import merged
 
 
 @threadwise(scf.ForOp)

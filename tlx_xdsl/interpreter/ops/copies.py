@@ -14,14 +14,15 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
-from tlx_xdsl.interpreter.engine import Queue, Transfer
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.ops.barriers import arrive_later, deliver, usable_barrier
-from tlx_xdsl.interpreter.ops.tma import barrier_queue, memory_of_store, store_queue
-from tlx_xdsl.interpreter.registry import Coroutine, action, blocking
 from tlx_xdsl.numerics.arrays import Array
+
+from ..engine import Queue, Transfer
+from ..faults import fault_at
+from ..machine import Task
+from ..memory import View
+from ..registry import Coroutine, action, blocking
+from .barriers import arrive_later, deliver, usable_barrier
+from .tma import barrier_queue, memory_of_store, store_queue
 
 
 def _queue(task: Task) -> Queue:

@@ -9,16 +9,17 @@ import numpy as np
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base.tensors import scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
-from tlx_xdsl.interpreter.engine import InFlight, Queue, Transfer
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.matmul import decode, multiply_split
-from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.ops.tma import check_tile
-from tlx_xdsl.interpreter.registry import Coroutine, Run, Ternary, Unary, blocking, one_or_all, pure, step
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.matmul import decode_scales, multiply, multiply_scaled, unpack_e2m1
 from tlx_xdsl.numerics.rounding import round_to
+
+from ..engine import InFlight, Queue, Transfer
+from ..machine import Task
+from ..matmul import decode, multiply_split
+from ..memory import View
+from ..numbers import dtype_of
+from ..registry import Coroutine, Run, Ternary, Unary, blocking, one_or_all, pure, step
+from .tma import check_tile
 
 
 @pure(tt.DotOp)

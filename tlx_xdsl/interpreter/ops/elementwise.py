@@ -11,15 +11,16 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import arith, tlx, tt, ttng
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
 from tlx_xdsl.dialects.ttng.enums import PackedArithOpKind
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.ops.arith import rounded
-from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
 from tlx_xdsl.numerics.arrays import Array, unsigned
 from tlx_xdsl.numerics.extrema import maximum, maxnum, minimum, minnum
 from tlx_xdsl.numerics.integers import multiply_high
 from tlx_xdsl.numerics.matmul import unpack_e2m1
 from tlx_xdsl.numerics.rounding import integer_to, round_at_random, round_to, round_to_integer, truncate_to
+
+from ..faults import fault_at
+from ..numbers import dtype_of
+from ..registry import Binary, Run, Unary, pure
+from .arith import rounded
 
 
 @pure(tt.BitcastOp, upstream.BitcastOp)

@@ -16,21 +16,22 @@ from xdsl.ir import Attribute, Operation
 
 from tlx_xdsl.dialects import nvvm, tt, ttg
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.interpreter.faults import Unsupported, fault_at
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.ops.barriers import named_arrive, named_sync
-from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, action_of
-from tlx_xdsl.interpreter.ops.special import read_register
-from tlx_xdsl.interpreter.ops.thread_registers import give_to_elements, held_elements
-from tlx_xdsl.interpreter.ptx import Program, UnknownInstruction
-from tlx_xdsl.interpreter.ptx.program import Compiled, compile_statement, declare, step_statement
-from tlx_xdsl.interpreter.ptx.registers import Registers
-from tlx_xdsl.interpreter.ptx.text import Statement, parse
-from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, effect, one_or_all, step, threadwise
-from tlx_xdsl.interpreter.threads import uniform
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.ptx.instructions import ACROSS_LANES
+
+from ..faults import Unsupported, fault_at
+from ..machine import Task
+from ..numbers import dtype_of
+from ..ptx import Program, UnknownInstruction
+from ..ptx.program import Compiled, compile_statement, declare, step_statement
+from ..ptx.registers import Registers
+from ..ptx.text import Statement, parse
+from ..registry import Coroutine, Run, action, blocking, effect, one_or_all, step, threadwise
+from ..threads import uniform
+from .barriers import named_arrive, named_sync
+from .ptx_actions import Action, Running, action_of
+from .special import read_register
+from .thread_registers import give_to_elements, held_elements
 
 
 @threadwise(nvvm.InlinePtxOp)

@@ -14,10 +14,6 @@ from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.element_types import ELEMENT_TYPES
-from tlx_xdsl.interpreter.faults import Unsupported, fault_at
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.planner import Planner
-from tlx_xdsl.interpreter.registry import Binary, Kind, Run, Unary, structured
 from tlx_xdsl.numerics import special_functions as special
 from tlx_xdsl.numerics.arrays import Array, numpy_type
 from tlx_xdsl.numerics.directed_rounding import (
@@ -30,6 +26,11 @@ from tlx_xdsl.numerics.directed_rounding import (
     to_narrower,
 )
 from tlx_xdsl.numerics.libdevice_integers import BITS, INTEGERS, Builder
+
+from ..faults import Unsupported, fault_at
+from ..numbers import dtype_of
+from ..planner import Planner
+from ..registry import Binary, Kind, Run, Unary, structured
 
 _Function = Callable[..., Any]
 

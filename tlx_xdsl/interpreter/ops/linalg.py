@@ -21,18 +21,19 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from tlx_xdsl.dialects import arith, linalg
 from tlx_xdsl.dialects.destinations import Destination, in_step
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.lanes import LaneGraph
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.memref import MemRef
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.ops.arith import rounded
-from tlx_xdsl.interpreter.ops.reduction import ACCUMULATES
-from tlx_xdsl.interpreter.planner import Planner
-from tlx_xdsl.interpreter.registry import Kind, Run, one_or_all, structured
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.extrema import maximum, maxnum, minimum, minnum
 from tlx_xdsl.numerics.matmul import multiply
+
+from ..faults import fault_at
+from ..lanes import LaneGraph
+from ..machine import Task
+from ..memref import MemRef
+from ..numbers import dtype_of
+from ..planner import Planner
+from ..registry import Kind, Run, one_or_all, structured
+from .arith import rounded
+from .reduction import ACCUMULATES
 
 _Builder: TypeAlias = Callable[..., tuple[Kind, Run]]
 _Grid: TypeAlias = Sequence[Array | np.int64]

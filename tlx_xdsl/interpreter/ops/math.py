@@ -13,12 +13,13 @@ import numpy as np
 from xdsl.dialects import math
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, Unary, pure
 from tlx_xdsl.numerics.arrays import Array, unsigned
 from tlx_xdsl.numerics.directed_rounding import fused_multiply_add, leading_zeros, reciprocal_root, round_half_away
 from tlx_xdsl.numerics.rounding import round_to
 from tlx_xdsl.numerics.special_functions import erf
+
+from ..numbers import dtype_of
+from ..registry import Binary, Run, Ternary, Unary, pure
 
 _FUNCTIONS: dict[type[Operation], Callable[..., Any]] = {
     math.ErfOp: erf,

@@ -26,13 +26,14 @@ from tlx_xdsl.dialects.base.pointer import PointerType
 from tlx_xdsl.dialects.base.reshapes import groups_of
 from tlx_xdsl.dialects.base.tensors import tensor_type
 from tlx_xdsl.dialects.memref import box_type, element_of, is_memref, kept_dimensions, ranked, sizes_of, strides_of
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.memref import MemRef, mismatch
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.planner import Planner
-from tlx_xdsl.interpreter.registry import Kind, Run, Unary, effect, immediate, one_or_all, pure, structured
 from tlx_xdsl.numerics.arrays import Array, poison, unsigned
+
+from ..faults import fault_at
+from ..machine import Task
+from ..memref import MemRef, mismatch
+from ..numbers import dtype_of
+from ..planner import Planner
+from ..registry import Kind, Run, Unary, effect, immediate, one_or_all, pure, structured
 
 _Lists: TypeAlias = Callable[[Sequence[Any]], list[list[int]]]
 """From the operands that stand for numbers of some lists to the lists."""

@@ -13,21 +13,22 @@ from typing import Any, TypeAlias, TypeVar
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.addresses import buffer_at
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.ops.barriers import arrive, named_arrive, named_sync
-from tlx_xdsl.interpreter.ops.clc import request
-from tlx_xdsl.interpreter.ops.cluster import cluster_arrive, cluster_wait, release_initialised
-from tlx_xdsl.interpreter.ops.copies import start_bulk_load, start_bulk_store
-from tlx_xdsl.interpreter.ops.special import block_threads
-from tlx_xdsl.interpreter.ops.tma import wait_for_stores
-from tlx_xdsl.interpreter.ptx.registers import Registers
-from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction
-from tlx_xdsl.interpreter.registry import Coroutine
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.ptx.types import TYPES
+
+from ..addresses import buffer_at
+from ..faults import fault_at
+from ..machine import Task
+from ..memory import View
+from ..ptx.registers import Registers
+from ..ptx.text import Statement, UnknownInstruction
+from ..registry import Coroutine
+from .barriers import arrive, named_arrive, named_sync
+from .clc import request
+from .cluster import cluster_arrive, cluster_wait, release_initialised
+from .copies import start_bulk_load, start_bulk_store
+from .special import block_threads
+from .tma import wait_for_stores
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.dialects.tlx.cluster import Releases
-from tlx_xdsl.interpreter.addresses import TensorMap, bytes_view, decode, mapped, view_at
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.ops.barriers import arrive_in_cluster
-from tlx_xdsl.interpreter.ops.cluster import places_of, start_copy, start_load, start_store, visit
-from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, acts
-from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction
-from tlx_xdsl.interpreter.registry import Coroutine
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
 from tlx_xdsl.layouts.linear_layout import log2
 from tlx_xdsl.layouts.tma_box import tma_box
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.ptx.types import TYPES
+
+from ..addresses import TensorMap, bytes_view, decode, mapped, view_at
+from ..faults import fault_at
+from ..memory import View
+from ..ptx.text import Statement, UnknownInstruction
+from ..registry import Coroutine
+from .barriers import arrive_in_cluster
+from .cluster import places_of, start_copy, start_load, start_store, visit
+from .ptx_actions import Action, Running, acts
 
 BARRIER_BYTES = 8
 """Of an mbarrier object (PTX ISA, "Size and alignment of mbarrier object")."""

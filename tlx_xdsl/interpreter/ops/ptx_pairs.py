@@ -12,13 +12,19 @@ from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
 from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_ROWS
 from tlx_xdsl.element_types import BY_FORMAT, tcgen05_types
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.interpreter.addresses import Address, bytes_view
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.matmul import scaled_operand
-from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, acts
-from tlx_xdsl.interpreter.ops.ptx_cluster import barrier_view
-from tlx_xdsl.interpreter.ops.tcgen05 import (
+from tlx_xdsl.layouts.matrix_descriptors import element_bytes, scale_line_bytes
+from tlx_xdsl.numerics.arrays import Array, numpy_type
+from tlx_xdsl.numerics.matmul import multiply
+
+from ..addresses import Address, bytes_view
+from ..faults import fault_at
+from ..matmul import scaled_operand
+from ..memory import View
+from ..ptx.text import Statement, UnknownInstruction
+from ..registry import Coroutine
+from .ptx_actions import Action, Running, acts
+from .ptx_cluster import barrier_view
+from .tcgen05 import (
     LANES,
     SCALE_COLUMNS,
     SCALE_ROWS,
@@ -27,11 +33,6 @@ from tlx_xdsl.interpreter.ops.tcgen05 import (
     issue_product,
     scales_of_blocks,
 )
-from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction
-from tlx_xdsl.interpreter.registry import Coroutine
-from tlx_xdsl.layouts.matrix_descriptors import element_bytes, scale_line_bytes
-from tlx_xdsl.numerics.arrays import Array, numpy_type
-from tlx_xdsl.numerics.matmul import multiply
 
 
 @dataclass(frozen=True)

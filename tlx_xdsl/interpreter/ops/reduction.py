@@ -14,12 +14,13 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, Region
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.interpreter.lanes import LaneGraph, every_lane
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.planner import Planner
-from tlx_xdsl.interpreter.registry import Kind, Run, Unary, one_or_all, structured
 from tlx_xdsl.numerics.arrays import Array
+
+from ..lanes import LaneGraph, every_lane
+from ..machine import Task
+from ..numbers import dtype_of
+from ..planner import Planner
+from ..registry import Kind, Run, Unary, one_or_all, structured
 
 Combine: TypeAlias = Callable[[Task, Sequence[Array], Sequence[Array]], Sequence[Array]]
 """Elements on the left and on the right, of each operand, to what the region makes of them."""

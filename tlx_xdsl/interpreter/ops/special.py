@@ -18,12 +18,13 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type
 from tlx_xdsl.dialects.tt.types import PointerType
-from tlx_xdsl.interpreter.faults import Unsupported, fault_at
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.ops.thread_registers import held_by
-from tlx_xdsl.interpreter.planner import Planner
-from tlx_xdsl.interpreter.registry import (
+from tlx_xdsl.numerics.arrays import Array, is_float, poison, unsigned
+
+from ..faults import Unsupported, fault_at
+from ..machine import Task
+from ..numbers import dtype_of
+from ..planner import Planner
+from ..registry import (
     Coroutine,
     Kind,
     Run,
@@ -35,8 +36,8 @@ from tlx_xdsl.interpreter.registry import (
     structured,
     threadwise,
 )
-from tlx_xdsl.interpreter.threads import differs, is_scalar_code
-from tlx_xdsl.numerics.arrays import Array, is_float, poison, unsigned
+from ..threads import differs, is_scalar_code
+from .thread_registers import held_by
 
 # Where a program stands ----------------------------------------------------------------------------------------------
 

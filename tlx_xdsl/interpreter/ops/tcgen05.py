@@ -17,22 +17,23 @@ from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.enums import TMEMLoadReduceModifier
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
-from tlx_xdsl.interpreter.code import Plan
-from tlx_xdsl.interpreter.engine import Transfer
-from tlx_xdsl.interpreter.faults import Unsupported, fault_at
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.matmul import scaled_operand
-from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.ops.barriers import arrive_with, touch
-from tlx_xdsl.interpreter.ops.buffers import allocate
-from tlx_xdsl.interpreter.ops.tma import check_tile
-from tlx_xdsl.interpreter.planner import Planner
-from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, action, blocking, structured
-from tlx_xdsl.interpreter.tensor_core import issue, tensor_core
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.matmul import multiply
+
+from ..code import Plan
+from ..engine import Transfer
+from ..faults import Unsupported, fault_at
+from ..machine import Task
+from ..matmul import scaled_operand
+from ..memory import View
+from ..numbers import dtype_of
+from ..planner import Planner
+from ..registry import Coroutine, Kind, Run, action, blocking, structured
+from ..tensor_core import issue, tensor_core
+from .barriers import arrive_with, touch
+from .buffers import allocate
+from .tma import check_tile
 
 
 class _Pairs:

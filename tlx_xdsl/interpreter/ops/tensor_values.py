@@ -15,10 +15,11 @@ from xdsl.ir import Attribute, Operation
 
 from tlx_xdsl.dialects import tensor
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
 from tlx_xdsl.numerics.arrays import Array, poison
+
+from ..faults import fault_at
+from ..numbers import dtype_of
+from ..registry import Binary, Run, Unary, pure
 
 
 def _sizes(static: Sequence[int], dynamic: Iterator[Any]) -> tuple[int, ...]:

@@ -21,12 +21,13 @@ from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.element_types import BY_TENSOR_MAP
-from tlx_xdsl.interpreter.descriptor import SIZE, Descriptor
-from tlx_xdsl.interpreter.faults import Unsupported, fault_at
-from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.machine import Task, ThreadBlock
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.registry import Kind, Run, immediate, structured
+
+from ..descriptor import SIZE, Descriptor
+from ..faults import Unsupported, fault_at
+from ..global_memory import GlobalMemory
+from ..machine import Task, ThreadBlock
+from ..numbers import dtype_of
+from ..registry import Kind, Run, immediate, structured
 
 ALIGNMENT = 64
 """Bytes that the address of a descriptor is a multiple of (CUDA driver API, `CUtensorMap`)."""

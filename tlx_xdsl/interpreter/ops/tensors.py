@@ -9,13 +9,14 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor
-from tlx_xdsl.interpreter.engine import InFlight
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.ops.thread_registers import spread
-from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure, threadwise
-from tlx_xdsl.interpreter.threads import differs
 from tlx_xdsl.numerics.arrays import Array, poison
+
+from ..engine import InFlight
+from ..faults import fault_at
+from ..numbers import dtype_of
+from ..registry import Binary, Run, Unary, pure, threadwise
+from ..threads import differs
+from .thread_registers import spread
 
 
 @pure(tt.MakeRangeOp)

@@ -19,19 +19,20 @@ from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.interpreter.addresses import TensorMap, encode, remember
-from tlx_xdsl.interpreter.faults import Unsupported, fault_at
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.ops.memrefs import memory_cast
-from tlx_xdsl.interpreter.registry import Ternary, Unary, effect, pure, threadwise
-from tlx_xdsl.interpreter.threads import differs, uniform
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, REGISTER, WARP
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of, offset_terms
 from tlx_xdsl.numerics.arrays import Array, where
 from tlx_xdsl.numerics.ptx.instructions import LANES
+
+from ..addresses import TensorMap, encode, remember
+from ..faults import Unsupported, fault_at
+from ..machine import Task
+from ..memory import View
+from ..registry import Ternary, Unary, effect, pure, threadwise
+from ..threads import differs, uniform
+from .memrefs import memory_cast
 
 
 def held_elements(value: SSAValue) -> tuple[Array, ...] | None:

@@ -16,16 +16,17 @@ from tlx_xdsl.dialects.base.effects import is_set
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind
 from tlx_xdsl.dialects.tt.types import descriptor_type
-from tlx_xdsl.interpreter.descriptor import Descriptor
-from tlx_xdsl.interpreter.engine import Queue, Transfer
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.ops.barriers import deliver, usable_barrier
-from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, immediate, step
 from tlx_xdsl.numerics.arrays import Array, unsigned, where
+
+from ..descriptor import Descriptor
+from ..engine import Queue, Transfer
+from ..faults import fault_at
+from ..global_memory import GlobalMemory
+from ..machine import Task
+from ..memory import View
+from ..numbers import dtype_of
+from ..registry import Coroutine, Run, action, blocking, immediate, step
+from .barriers import deliver, usable_barrier
 
 # Loads ---------------------------------------------------------------------------------------------------------------
 

@@ -17,20 +17,21 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.effects import Sync, accesses_of, sync_of
 from tlx_xdsl.dialects.scf import WhileOp
-from tlx_xdsl.interpreter import scheduler
-from tlx_xdsl.interpreter.deadlock import deadlock
-from tlx_xdsl.interpreter.endings import check_end
-from tlx_xdsl.interpreter.engine import Transfer
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.global_order import GlobalOrder, Strength, strength_of
-from tlx_xdsl.interpreter.grid import First, Unlaunched
-from tlx_xdsl.interpreter.launch import Settings, noted, residency, resident_clusters, start
-from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer, Task, ThreadBlock
-from tlx_xdsl.interpreter.mbarrier import Mbarrier
-from tlx_xdsl.interpreter.ops.clc import is_request
-from tlx_xdsl.interpreter.ops.control import polls
-from tlx_xdsl.interpreter.orders.reduction import Orders
-from tlx_xdsl.interpreter.touches import LAUNCHES, Touch
+
+from .. import scheduler
+from ..deadlock import deadlock
+from ..endings import check_end
+from ..engine import Transfer
+from ..faults import fault_at
+from ..global_order import GlobalOrder, Strength, strength_of
+from ..grid import First, Unlaunched
+from ..launch import Settings, noted, residency, resident_clusters, start
+from ..machine import Cluster, Launch, Observer, Task, ThreadBlock
+from ..mbarrier import Mbarrier
+from ..ops.clc import is_request
+from ..ops.control import polls
+from ..touches import LAUNCHES, Touch
+from .reduction import Orders
 
 LAUNCHER = "launch"
 """Who launches programs that another one may cancel."""

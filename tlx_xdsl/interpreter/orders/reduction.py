@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.interpreter.touches import Touches, depend, wake
+
+from ..touches import Touches, depend, wake
 
 MOST_STEPS = 1000
 """Steps of a run whose order is looked at: of each the earlier ones are gone through."""

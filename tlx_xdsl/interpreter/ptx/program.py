@@ -7,12 +7,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from tlx_xdsl.interpreter.ptx.registers import Registers
-from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction, parse
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.ptx.conversions import CONVERSIONS
 from tlx_xdsl.numerics.ptx.instructions import ACROSS_LANES, INSTRUCTIONS, Compiled, Vectors
 from tlx_xdsl.numerics.ptx.types import TYPES, PtxType
+
+from .registers import Registers
+from .text import Statement, UnknownInstruction, parse
 
 _NOTHING = frozenset(("griddepcontrol", "nanosleep", "prefetch"))
 """Instructions that change nothing here: launches follow each other, and hints are hints."""

@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tlx_xdsl.interpreter.ptx.text import UnknownInstruction
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.ptx.types import PtxType
+
+from .text import UnknownInstruction
 
 
 class Registers:

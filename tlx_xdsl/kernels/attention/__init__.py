@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from tlx_xdsl.kernels import face
+from .. import face
 
 if TYPE_CHECKING:
-    from tlx_xdsl.kernels.attention.forward import *
+    from .forward import *
 
 __getattr__ = face("tlx_xdsl.kernels.attention.forward")

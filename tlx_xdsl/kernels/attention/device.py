@@ -46,11 +46,12 @@ other round is dealt out backwards, so that the sums of the programs are alike.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention.pieces import ROWS
-from tlx_xdsl.kernels.attention.scores import LOG2_E, present
-from tlx_xdsl.kernels.attention.sequences import count_tiles, tile_blocks, tile_of
-from tlx_xdsl.kernels.attention.tile import attend_tile, load_tile
-from tlx_xdsl.kernels.rings import begin_turns, end_turns
+
+from ..rings import begin_turns, end_turns
+from .pieces import ROWS
+from .scores import LOG2_E, present
+from .sequences import count_tiles, tile_blocks, tile_of
+from .tile import attend_tile, load_tile
 
 
 @tlx_xdsl.jit

@@ -19,12 +19,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tlx_xdsl.kernels.attention.backward.call import ATTENTION_BACKWARD
-from tlx_xdsl.kernels.attention.config import CONSUMER_ROWS, AttentionConfig
-from tlx_xdsl.kernels.attention.device import attention
-from tlx_xdsl.kernels.attention.fp8.call import ATTENTION_FP8, is_fp8, refuse_fp8_options
-from tlx_xdsl.kernels.attention.operands import DTYPES, check_heads, check_lse, check_rows, described_heads, factor_of
-from tlx_xdsl.kernels.attention.options import (
+from ..calls.launching import Launch, check_hopper, multiprocessors
+from ..calls.operands import Operand, check_shape, check_types, empty, operand
+from ..calls.planned_function import PlannedFunction
+from ..calls.plans import Prepared
+from ..operators import attention as operator_attention, attention_options as operator_attention_options
+from .backward.call import ATTENTION_BACKWARD
+from .config import CONSUMER_ROWS, AttentionConfig
+from .device import attention
+from .fp8.call import ATTENTION_FP8, is_fp8, refuse_fp8_options
+from .operands import DTYPES, check_heads, check_lse, check_rows, described_heads, factor_of
+from .options import (
     ALIGNMENTS,
     OPTION_SOURCES,
     Options,
@@ -36,11 +41,6 @@ from tlx_xdsl.kernels.attention.options import (
     refuse_options,
     score_arguments,
 )
-from tlx_xdsl.kernels.calls.launching import Launch, check_hopper, multiprocessors
-from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, empty, operand
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.operators import attention as operator_attention, attention_options as operator_attention_options
 
 
 def attention_forward(

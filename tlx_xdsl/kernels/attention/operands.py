@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tlx_xdsl.kernels.attention.config import DIM_STEP, MAX_HEAD_DIM
-from tlx_xdsl.kernels.calls.operands import (
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+
+from ..calls.operands import (
     TMA_ALIGNMENT,
     Operand,
     check_places,
@@ -18,7 +19,7 @@ from tlx_xdsl.kernels.calls.operands import (
     row_strides,
     torch_module,
 )
-from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+from .config import DIM_STEP, MAX_HEAD_DIM
 
 DTYPES = ("fp16", "bf16")
 

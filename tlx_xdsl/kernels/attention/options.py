@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any, NamedTuple, cast
 
-from tlx_xdsl.kernels.attention.config import AttentionConfig, choose_config
-from tlx_xdsl.kernels.calls.operands import Operand, check_places, check_shape, operand
+from ..calls.operands import Operand, check_places, check_shape, operand
+from .config import AttentionConfig, choose_config
 
 ALIGNMENTS = ("top-left", "bottom-right")
 SINK_DTYPES = ("fp32", "fp16", "bf16")

@@ -14,8 +14,9 @@ see the ones between whole.
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tlx_xdsl.kernels.gemm.grouped.parts import cut_at
-from tlx_xdsl.kernels.gemm.tile_counter import tile_of as tile_in_turn
+
+from ..gemm.grouped.parts import cut_at
+from ..gemm.tile_counter import tile_of as tile_in_turn
 
 
 @tlx_xdsl.jit

@@ -12,7 +12,9 @@ the queries and the keys of a sequence begin, None where each has a batch of its
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention.pieces import (
+
+from ..rings import call_next, next_place, wait_for_turn
+from .pieces import (
     ROWS,
     add_values,
     block_of,
@@ -24,7 +26,7 @@ from tlx_xdsl.kernels.attention.pieces import (
     wait_for,
     zeros_of,
 )
-from tlx_xdsl.kernels.attention.scores import (
+from .scores import (
     LN_2,
     LOG2_E,
     first_softmax,
@@ -34,7 +36,7 @@ from tlx_xdsl.kernels.attention.scores import (
     normalised,
     turned_scores,
 )
-from tlx_xdsl.kernels.attention.sequences import (
+from .sequences import (
     end_block,
     first_block,
     in_sequence,
@@ -43,7 +45,6 @@ from tlx_xdsl.kernels.attention.sequences import (
     tile_blocks,
     whole_blocks,
 )
-from tlx_xdsl.kernels.rings import call_next, next_place, wait_for_turn
 
 
 @tlx_xdsl.jit

@@ -15,21 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tlx_xdsl.kernels.attention.config import CONSUMER_ROWS, AttentionConfig
-from tlx_xdsl.kernels.attention.operands import DTYPES, check_heads, factor_of
-from tlx_xdsl.kernels.attention.options import (
-    OPTION_SOURCES,
-    Options,
-    check_sinks,
-    config_for,
-    limits_of,
-    named_tensors,
-    read_options,
-    score_arguments,
-)
-from tlx_xdsl.kernels.attention.varlen_device import attention_varlen as varlen_kernel, clear_counter
-from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, multiprocessors
-from tlx_xdsl.kernels.calls.operands import (
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+
+from ..calls.launching import Launch, Launches, check_hopper, multiprocessors
+from ..calls.operands import (
     TMA_ALIGNMENT,
     Operand,
     check_alignment,
@@ -41,11 +30,23 @@ from tlx_xdsl.kernels.calls.operands import (
     operand,
     row_strides,
 )
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
-from tlx_xdsl.kernels.gemm.grouped.operands import LARGEST_EXTENT, MAX_ROWS
-from tlx_xdsl.kernels.operators import attention_varlen as operator_attention_varlen
-from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+from ..calls.planned_function import PlannedFunction
+from ..calls.plans import WORKSPACE, Prepared
+from ..gemm.grouped.operands import LARGEST_EXTENT, MAX_ROWS
+from ..operators import attention_varlen as operator_attention_varlen
+from .config import CONSUMER_ROWS, AttentionConfig
+from .operands import DTYPES, check_heads, factor_of
+from .options import (
+    OPTION_SOURCES,
+    Options,
+    check_sinks,
+    config_for,
+    limits_of,
+    named_tensors,
+    read_options,
+    score_arguments,
+)
+from .varlen_device import attention_varlen as varlen_kernel, clear_counter
 
 CACHED_BYTES = 16 << 20
 """K and V of the heads that take their tiles in turn: a third of the L2 cache, which all programs use at once."""

@@ -21,12 +21,13 @@ A sequence without keys takes one block, all of it hidden.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention.pieces import ROWS
-from tlx_xdsl.kernels.attention.scores import LOG2_E, present
-from tlx_xdsl.kernels.attention.sequences import seek, sequence_at, tile_blocks, tile_in_sequence
-from tlx_xdsl.kernels.attention.tile import attend_tile, load_tile
-from tlx_xdsl.kernels.gemm.tile_counter import take_tile, taken_tile
-from tlx_xdsl.kernels.rings import begin_turns, end_turns
+
+from ..gemm.tile_counter import take_tile, taken_tile
+from ..rings import begin_turns, end_turns
+from .pieces import ROWS
+from .scores import LOG2_E, present
+from .sequences import seek, sequence_at, tile_blocks, tile_in_sequence
+from .tile import attend_tile, load_tile
 
 
 @tlx_xdsl.jit

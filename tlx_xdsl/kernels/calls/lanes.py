@@ -16,9 +16,10 @@ import threading
 import weakref
 from collections import deque
 
-from tlx_xdsl.kernels.calls.workspaces import Piece
 from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT
 from tlx_xdsl.runtime.launch.launch_graph import LaunchGraph
+
+from .workspaces import Piece
 
 ARE_MADE = os.environ.get("TLX_LAUNCH_GRAPHS", "1") != "0"
 """Whether there are graphs."""

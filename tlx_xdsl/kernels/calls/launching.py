@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tlx_xdsl.kernels.calls.operands import Operand, torch_module
 from tlx_xdsl.runtime.driver.host_values import ALIGNED, signature_of
 from tlx_xdsl.runtime.kernel import Kernel
+
+from .operands import Operand, torch_module
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.launch.launcher import Launcher

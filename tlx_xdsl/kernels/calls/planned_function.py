@@ -26,12 +26,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tlx_xdsl.kernels.calls import torch_private
-from tlx_xdsl.kernels.calls.operands import torch_module
-from tlx_xdsl.kernels.calls.plans import NOWHERE, Plan, Prepared
-from tlx_xdsl.kernels.calls.recent import MAX_RECENT, Recent, can_be_asked
-from tlx_xdsl.kernels.calls.recorded import Recorded
-from tlx_xdsl.kernels.operators import Operator, Run, register
+from ..operators import Operator, Run, register
+from . import torch_private
+from .operands import torch_module
+from .plans import NOWHERE, Plan, Prepared
+from .recent import MAX_RECENT, Recent, can_be_asked
+from .recorded import Recorded
 
 Adapt = Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[tuple[Any, ...], tuple[Any, ...]]]
 """A function of tensors and options that returns such."""
@@ -237,7 +237,7 @@ class PlannedFunction:
     def _operator(self) -> Run:
         """The function as torch sees it, with its operators made."""
         # Making them is what the import does; torch.compile reads this, and runs nothing else.
-        from tlx_xdsl.kernels import library  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        from .. import library  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
         return self._call
 

@@ -19,15 +19,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tlx_xdsl.kernels.calls import torch_private
-from tlx_xdsl.kernels.calls.lanes import ARE_MADE, CALLS_BEFORE_A_GRAPH, Lane
-from tlx_xdsl.kernels.calls.launching import Launch
-from tlx_xdsl.kernels.calls.operands import torch_module
-from tlx_xdsl.kernels.calls.workspaces import COUNTER_BYTES, WORKSPACES, aligned, captured
 from tlx_xdsl.runtime.driver.host_values import is_descriptor
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError
 from tlx_xdsl.runtime.launch.launch_graph import LaunchGraph
 from tlx_xdsl.runtime.launch.movable import MovableLaunch
+
+from . import torch_private
+from .lanes import ARE_MADE, CALLS_BEFORE_A_GRAPH, Lane
+from .launching import Launch
+from .operands import torch_module
+from .workspaces import COUNTER_BYTES, WORKSPACES, aligned, captured
 
 NOWHERE = -1
 """The address of a tensor that is not there."""

@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from tlx_xdsl.kernels.calls import torch_private
-from tlx_xdsl.kernels.calls.operands import torch_module
-from tlx_xdsl.kernels.calls.plans import NOWHERE, Plan
-from tlx_xdsl.kernels.calls.recorded import Recorded
+from . import torch_private
+from .operands import torch_module
+from .plans import NOWHERE, Plan
+from .recorded import Recorded
 
 MAX_RECENT = 8
 """Plans of a function that are asked before the key is made: a call that is of none of them loses 0.2 us with each."""

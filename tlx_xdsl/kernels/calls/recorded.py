@@ -12,9 +12,9 @@ import functools
 from collections.abc import Callable
 from typing import Any, cast
 
-from tlx_xdsl.kernels.calls.operands import torch_module
-from tlx_xdsl.kernels.calls.plans import Plan
-from tlx_xdsl.kernels.operators import Gradient
+from ..operators import Gradient
+from .operands import torch_module
+from .plans import Plan
 
 First = Callable[["Recorded", tuple[Any, ...]], tuple[Any, ...]]
 """Runs a call on tensors and returns them, with results; leaves a plan with the record where there is one."""

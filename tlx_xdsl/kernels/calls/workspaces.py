@@ -26,8 +26,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from tlx_xdsl.kernels.calls.operands import torch_module
 from tlx_xdsl.runtime.launch.cuda_driver import ERROR_OUT_OF_MEMORY, CudaDriver, CudaDriverError, default_driver
+
+from .operands import torch_module
 
 ALIGNMENT = 512
 """Bytes: that of torch's memory, and of each part of a workspace."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 from math import inf
 
-from tlx_xdsl.kernels.gemm.division import Choice, clusters_on, divisions, orientations
-from tlx_xdsl.kernels.gemm.model import BY_LINES, TIMES, Reading, fetching, predict, together
-from tlx_xdsl.kernels.gemm.tiles import CONFIGS, LARGE, MEDIUM, SMALL, TINY, GemmConfig
+from .division import Choice, clusters_on, divisions, orientations
+from .model import BY_LINES, TIMES, Reading, fetching, predict, together
+from .tiles import CONFIGS, LARGE, MEDIUM, SMALL, TINY, GemmConfig
 
 __all__ = ["CONFIGS", "LARGE", "MEDIUM", "SMALL", "TINY", "Choice", "GemmConfig", "choose", "choose_config"]
 

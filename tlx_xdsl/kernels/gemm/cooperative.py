@@ -50,10 +50,11 @@ there; but it writes a row in units of 16 bytes, past its end where that is none
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.division import divided
-from tlx_xdsl.kernels.gemm.device import load_tile, operand, tile_offsets
-from tlx_xdsl.kernels.gemm.epilogue import store_partial, store_tile, type_of_result
-from tlx_xdsl.kernels.rings import next_place
+
+from ..division import divided
+from ..rings import next_place
+from .device import load_tile, operand, tile_offsets
+from .epilogue import store_partial, store_tile, type_of_result
 
 
 @tlx_xdsl.jit

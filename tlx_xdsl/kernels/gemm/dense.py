@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, multiprocessors
-from tlx_xdsl.kernels.calls.operands import (
+from ..calls.launching import Launch, Launches, check_hopper, multiprocessors
+from ..calls.operands import (
     TMA_ALIGNMENT,
     Operand,
     check_places,
@@ -32,17 +32,17 @@ from tlx_xdsl.kernels.calls.operands import (
     transposed,
     type_of_result,
 )
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.gemm.config import choose
-from tlx_xdsl.kernels.gemm.division import Choice, covers, whole
-from tlx_xdsl.kernels.gemm.epilogues import EPILOGUES, Epilogue
-from tlx_xdsl.kernels.gemm.launches import PLAIN, VECTORS, Finish, Problem, workspace_bytes
-from tlx_xdsl.kernels.gemm.model import Matrix, Reading, line_cost, predict
-from tlx_xdsl.kernels.gemm.tiles import LARGE, GemmConfig
-from tlx_xdsl.kernels.gemm.unaligned import WORKSPACE, placement, unaligned_launches, unaligned_workspace
-from tlx_xdsl.kernels.gemm.unaligned_config import UnalignedPlan, plan_unaligned
-from tlx_xdsl.kernels.operators import gemm as operator_gemm
+from ..calls.planned_function import PlannedFunction
+from ..calls.plans import Prepared
+from ..operators import gemm as operator_gemm
+from .config import choose
+from .division import Choice, covers, whole
+from .epilogues import EPILOGUES, Epilogue
+from .launches import PLAIN, VECTORS, Finish, Problem, workspace_bytes
+from .model import Matrix, Reading, line_cost, predict
+from .tiles import LARGE, GemmConfig
+from .unaligned import WORKSPACE, placement, unaligned_launches, unaligned_workspace
+from .unaligned_config import UnalignedPlan, plan_unaligned
 
 if TYPE_CHECKING:
     pass

@@ -18,8 +18,9 @@ Edges. TMA reads zeros outside of A and B, and leaves out rows of C that are not
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.division import divided
-from tlx_xdsl.kernels.rings import next_place
+
+from ..division import divided
+from ..rings import next_place
 
 
 @tlx_xdsl.jit

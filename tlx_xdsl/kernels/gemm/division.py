@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tlx_xdsl.kernels.gemm.tiles import CONFIGS, GemmConfig, for_split
+from .tiles import CONFIGS, GemmConfig, for_split
 
 _CLUSTERS = {1: 132, 2: 66, 3: 39, 4: 30, 5: 22, 6: 17, 7: 15, 8: 15}
 """Clusters of so many CTAs that 132 multiprocessors run at once, where each CTA takes all of a multiprocessor.

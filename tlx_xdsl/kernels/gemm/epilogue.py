@@ -19,8 +19,9 @@ the thread that needs it.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm.device import load_tile, operand
-from tlx_xdsl.kernels.gemm.unaligned_device import store_part_by_pointer
+
+from .device import load_tile, operand
+from .unaligned_device import store_part_by_pointer
 
 
 @tlx_xdsl.jit

@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tlx_xdsl.kernels.calls.launching import Launch
-from tlx_xdsl.kernels.calls.operands import Operand, describe, described, transposed
-from tlx_xdsl.kernels.division import divisor, order_of_tiles
-from tlx_xdsl.kernels.gemm.cooperative import gemm_cooperative
-from tlx_xdsl.kernels.gemm.division import Choice
-from tlx_xdsl.kernels.gemm.epilogues import Epilogue
-from tlx_xdsl.kernels.gemm.pingpong import gemm_pingpong
-from tlx_xdsl.kernels.gemm.reduce import gemm_reduce
-from tlx_xdsl.kernels.gemm.split import gemm_split
-from tlx_xdsl.kernels.gemm.tiles import GemmConfig, fit_output, for_split, for_sums
-from tlx_xdsl.kernels.gemm.unaligned import WORKSPACE, float32_of
+from ..calls.launching import Launch
+from ..calls.operands import Operand, describe, described, transposed
+from ..division import divisor, order_of_tiles
+from .cooperative import gemm_cooperative
+from .division import Choice
+from .epilogues import Epilogue
+from .pingpong import gemm_pingpong
+from .reduce import gemm_reduce
+from .split import gemm_split
+from .tiles import GemmConfig, fit_output, for_split, for_sums
+from .unaligned import WORKSPACE, float32_of
 
 VECTORS = 2
 """Vectors of each kind that an epilogue can have."""

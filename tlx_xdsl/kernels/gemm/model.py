@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tlx_xdsl.kernels.gemm.division import Choice
-from tlx_xdsl.kernels.gemm.tiles import CONFIGS
+from .division import Choice
+from .tiles import CONFIGS
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ epilogues are frequent.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm.device import load_tile, multiply_steps, tile_offsets
-from tlx_xdsl.kernels.gemm.epilogue import store_tile, type_of_result
-from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
+
+from ..rings import TURN_THREADS, next_place
+from .device import load_tile, multiply_steps, tile_offsets
+from .epilogue import store_tile, type_of_result
 
 
 @tlx_xdsl.jit

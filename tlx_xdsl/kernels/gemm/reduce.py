@@ -14,9 +14,10 @@ does is to let it start, so that it waits in place for the end.
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tlx_xdsl.kernels.division import divided
-from tlx_xdsl.kernels.gemm.device import tile_offsets
-from tlx_xdsl.kernels.gemm.epilogue import vectors_at
+
+from ..division import divided
+from .device import tile_offsets
+from .epilogue import vectors_at
 
 
 @tlx_xdsl.jit

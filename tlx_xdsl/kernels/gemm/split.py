@@ -20,10 +20,11 @@ barriers are ready; and as it waits for all writes to its own memory, none comes
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm.cooperative import load_strips, multiplied, tile_rings, waited
-from tlx_xdsl.kernels.gemm.device import operand, tile_offsets
-from tlx_xdsl.kernels.gemm.epilogue import halves, store_columns, type_of_result
-from tlx_xdsl.kernels.rings import next_place
+
+from ..rings import next_place
+from .cooperative import load_strips, multiplied, tile_rings, waited
+from .device import operand, tile_offsets
+from .epilogue import halves, store_columns, type_of_result
 
 
 @tlx_xdsl.jit

@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tlx_xdsl.kernels.calls.launching import Launch
-from tlx_xdsl.kernels.calls.operands import TMA_ALIGNMENT, Operand, torch_module, transposed
-from tlx_xdsl.kernels.gemm.unaligned_config import Direct, Placement, UnalignedPlan
-from tlx_xdsl.kernels.gemm.unaligned_device import add_splits, copy_tiles, copy_tiles_of_two, gemm_direct
+from ..calls.launching import Launch
+from ..calls.operands import TMA_ALIGNMENT, Operand, torch_module, transposed
+from .unaligned_config import Direct, Placement, UnalignedPlan
+from .unaligned_device import add_splits, copy_tiles, copy_tiles_of_two, gemm_direct
 
 WORKSPACE = "workspace"
 """The name, in `Launch.sources`, of the memory that the launches need while they run."""

@@ -20,7 +20,8 @@ which there are vectors are counted in them, so that the compiler sees that no v
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm.device import operand
+
+from .device import operand
 
 
 @tlx_xdsl.jit

@@ -12,8 +12,9 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tlx_xdsl.kernels.calls.operands import torch_module
 from tlx_xdsl.torch import op
+
+from ..calls.operands import torch_module
 
 Run = Callable[[tuple[Any, ...], tuple[Any, ...]], Any]
 """A function of tensors and options."""

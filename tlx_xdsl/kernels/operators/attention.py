@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.attention.backward.config import BackwardConfig
-from tlx_xdsl.kernels.attention.config import AttentionConfig
-from tlx_xdsl.kernels.calls.operands import torch_module
-from tlx_xdsl.kernels.operators import (
+from ..attention.backward.config import BackwardConfig
+from ..attention.config import AttentionConfig
+from ..calls.operands import torch_module
+from . import (
     MADE,
     Gradient,
     Operator,

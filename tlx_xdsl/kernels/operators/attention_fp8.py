@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.attention.fp8.config import OUT_DTYPES, AttentionFp8Config
-from tlx_xdsl.kernels.calls.operands import torch_module, torch_type, type_of_result
-from tlx_xdsl.kernels.operators import MADE, Operator, Run, as_text, define, define_out, from_text, refuse_gradients
+from ..attention.fp8.config import OUT_DTYPES, AttentionFp8Config
+from ..calls.operands import torch_module, torch_type, type_of_result
+from . import MADE, Operator, Run, as_text, define, define_out, from_text, refuse_gradients
 
 
 def _attention(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> tuple[Any, Any]:

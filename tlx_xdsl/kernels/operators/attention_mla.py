@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.operators import MADE, Operator, Run, define, define_out, refuse_gradients
+from . import MADE, Operator, Run, define, define_out, refuse_gradients
 
 NAME = "attention_mla"
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from tlx_xdsl.kernels.attention.config import AttentionConfig
-from tlx_xdsl.kernels.attention.options import Options
-from tlx_xdsl.kernels.calls.operands import torch_module
-from tlx_xdsl.kernels.operators import (
+from ..attention.config import AttentionConfig
+from ..attention.options import Options
+from ..calls.operands import torch_module
+from . import (
     MADE,
     Operator,
     Run,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.attention.config import AttentionConfig
-from tlx_xdsl.kernels.calls.operands import torch_module
-from tlx_xdsl.kernels.operators import MADE, Operator, Run, as_text, define, define_out, from_text, refuse_gradients
-from tlx_xdsl.kernels.operators.attention_options import options_from, options_text
+from ..attention.config import AttentionConfig
+from ..calls.operands import torch_module
+from . import MADE, Operator, Run, as_text, define, define_out, from_text, refuse_gradients
+from .attention_options import options_from, options_text
 
 NAME = "attention_varlen"
 

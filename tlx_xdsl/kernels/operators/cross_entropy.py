@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.calls.operands import torch_type
-from tlx_xdsl.kernels.operators import MADE, Gradient, Operator, Run, define, differentiable
+from ..calls.operands import torch_type
+from . import MADE, Gradient, Operator, Run, define, differentiable
 
 
 def cross_entropy(backward: Run) -> Operator:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.calls.operands import torch_module, torch_type
-from tlx_xdsl.kernels.gemm.division import Choice
-from tlx_xdsl.kernels.gemm.epilogues import EPILOGUES
-from tlx_xdsl.kernels.gemm.tiles import GemmConfig
-from tlx_xdsl.kernels.operators import (
+from ..calls.operands import torch_module, torch_type
+from ..gemm.division import Choice
+from ..gemm.epilogues import EPILOGUES
+from ..gemm.tiles import GemmConfig
+from . import (
     MADE,
     Operator,
     Run,

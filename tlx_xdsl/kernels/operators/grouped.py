@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.calls.operands import torch_module, torch_type
-from tlx_xdsl.kernels.gemm.grouped.config import GroupedConfig
-from tlx_xdsl.kernels.operators import MADE, Operator, Run, as_text, define, define_out, from_text, refuse_gradients
+from ..calls.operands import torch_module, torch_type
+from ..gemm.grouped.config import GroupedConfig
+from . import MADE, Operator, Run, as_text, define, define_out, from_text, refuse_gradients
 
 
 def _grouped(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:

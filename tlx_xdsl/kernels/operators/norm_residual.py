@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.operators import MADE, Gradient, Operator, Run, define
-from tlx_xdsl.kernels.operators.rows import by_rows
+from . import MADE, Gradient, Operator, Run, define
+from .rows import by_rows
 
 
 def norm_residual(name: str, factors: tuple[str, ...], norm_backward: Run) -> Operator:

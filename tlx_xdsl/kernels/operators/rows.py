@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.operators import (
+from . import (
     MADE,
     Gradient,
     Operator,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.calls.operands import torch_module, torch_type, type_of_result
-from tlx_xdsl.kernels.gemm.scaled.config import ScaledConfig
-from tlx_xdsl.kernels.gemm.scaled.operands import NAME, OUT_DTYPES, padded_columns
-from tlx_xdsl.kernels.operators import MADE, Operator, Run, as_text, define, define_out, from_text, refuse_gradients
+from ..calls.operands import torch_module, torch_type, type_of_result
+from ..gemm.scaled.config import ScaledConfig
+from ..gemm.scaled.operands import NAME, OUT_DTYPES, padded_columns
+from . import MADE, Operator, Run, as_text, define, define_out, from_text, refuse_gradients
 
 
 def _scaled_gemm(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tlx_xdsl.kernels.calls.launching import Launch, multiprocessors
-from tlx_xdsl.kernels.calls.operands import (
+from ..calls.launching import Launch, multiprocessors
+from ..calls.operands import (
     Operand,
     Rows,
     check_places,
@@ -18,10 +18,10 @@ from tlx_xdsl.kernels.calls.operands import (
     unit_of,
     zeros,
 )
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import COUNTERS, WORKSPACE, Prepared
-from tlx_xdsl.kernels.operators import cross_entropy as operator_cross_entropy
-from tlx_xdsl.kernels.rows.cross_entropy_rows import cross_entropy_backward_rows, cross_entropy_rows
+from ..calls.planned_function import PlannedFunction
+from ..calls.plans import COUNTERS, WORKSPACE, Prepared
+from ..operators import cross_entropy as operator_cross_entropy
+from .cross_entropy_rows import cross_entropy_backward_rows, cross_entropy_rows
 
 DTYPES = ("fp16", "bf16", "fp32")
 CLASSES = ("i32", "i64")

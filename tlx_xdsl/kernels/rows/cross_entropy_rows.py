@@ -16,8 +16,9 @@ UNIT is. Each program adds up the losses of its rows, and the last one to be don
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tlx_xdsl.kernels.attention.scores import LOG2_E
-from tlx_xdsl.kernels.rows.softmax_rows import maximum_and_sum, sums_of_threads
+
+from ..attention.scores import LOG2_E
+from .softmax_rows import maximum_and_sum, sums_of_threads
 
 PROGRAM_DONE = tl.constexpr(1 << 32)
 """What a program that is done adds to the counter, beside its rows that count: a launch has fewer."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.calls.launching import Launch
-from tlx_xdsl.kernels.calls.operands import check_types, empty, operand
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.operators import rows as operator_rows
-from tlx_xdsl.kernels.rows.norms import DTYPES, NORM_BACKWARD, norm_launch
+from ..calls.launching import Launch
+from ..calls.operands import check_types, empty, operand
+from ..calls.planned_function import PlannedFunction
+from ..calls.plans import Prepared
+from ..operators import rows as operator_rows
+from .norms import DTYPES, NORM_BACKWARD, norm_launch
 
 
 def layer_norm(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5, out: Any = None) -> Any:

@@ -12,8 +12,9 @@ The task that writes dx keeps the cluster's sums of dw and db in registers, whic
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place
-from tlx_xdsl.kernels.rows.norm_cluster_sums import (
+
+from ..rings import next_place
+from .norm_cluster_sums import (
     PLACES,
     agree_on_rows,
     agreed,

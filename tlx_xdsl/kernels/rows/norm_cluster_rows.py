@@ -12,8 +12,9 @@ in shared memory. `norm_cluster_sums` has the tasks and what CTAs exchange, `nor
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place
-from tlx_xdsl.kernels.rows.norm_cluster_sums import (
+
+from ..rings import next_place
+from .norm_cluster_sums import (
     PLACES,
     agree_on_rows,
     agreed,

@@ -42,7 +42,8 @@ what the thread has read before (PTX ISA, `st.async`). So when half of the place
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place
+
+from ..rings import next_place
 
 PLACES = tl.constexpr(32)
 """Rows whose sums and numbers a CTA has place for."""

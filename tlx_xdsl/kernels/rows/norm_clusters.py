@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tlx_xdsl.kernels.calls.launching import Launch, multiprocessors
-from tlx_xdsl.kernels.calls.operands import Operand, Rows
-from tlx_xdsl.kernels.rows.norm_cluster_backward import norm_backward_cluster_rows
-from tlx_xdsl.kernels.rows.norm_cluster_rows import norm_cluster_rows
+from ..calls.launching import Launch, multiprocessors
+from ..calls.operands import Operand, Rows
+from .norm_cluster_backward import norm_backward_cluster_rows
+from .norm_cluster_rows import norm_cluster_rows
 
 CLUSTERS = {2: 66, 4: 30, 8: 15, 16: 7}
 """Clusters of so many CTAs that 132 multiprocessors run at once (`gemm/division` says where from)."""

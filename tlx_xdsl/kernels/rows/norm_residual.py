@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.calls.operands import check_shape, check_types, empty, operand
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.operators import norm_residual as operator_norm_residual
-from tlx_xdsl.kernels.rows.norms import DTYPES, NORM_BACKWARD, norm_launch
+from ..calls.operands import check_shape, check_types, empty, operand
+from ..calls.planned_function import PlannedFunction
+from ..calls.plans import Prepared
+from ..operators import norm_residual as operator_norm_residual
+from .norms import DTYPES, NORM_BACKWARD, norm_launch
 
 
 def rms_norm_residual(x: Any, residual: Any, weight: Any = None, *, eps: float = 1e-6) -> tuple[Any, Any]:

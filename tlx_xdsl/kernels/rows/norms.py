@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tlx_xdsl.kernels.calls.launching import Launch, Launches, multiprocessors
-from tlx_xdsl.kernels.calls.operands import Operand, Rows, check_shape, check_types, empty, operand, rows_of, unit_of
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
-from tlx_xdsl.kernels.operators import rows as operator_rows
-from tlx_xdsl.kernels.rows import norm_clusters
-from tlx_xdsl.kernels.rows.norm_long_rows import norm_backward_long_rows, norm_long_rows, norm_weight_parts
-from tlx_xdsl.kernels.rows.norm_rows import add_parts, norm_backward_rows, norm_rows
+from ..calls.launching import Launch, Launches, multiprocessors
+from ..calls.operands import Operand, Rows, check_shape, check_types, empty, operand, rows_of, unit_of
+from ..calls.planned_function import PlannedFunction
+from ..calls.plans import WORKSPACE, Prepared
+from ..operators import rows as operator_rows
+from . import norm_clusters
+from .norm_long_rows import norm_backward_long_rows, norm_long_rows, norm_weight_parts
+from .norm_rows import add_parts, norm_backward_rows, norm_rows
 
 DTYPES = ("fp16", "bf16", "fp32")
 

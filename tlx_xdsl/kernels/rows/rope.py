@@ -15,11 +15,12 @@ from typing import Any
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tlx_xdsl.kernels.calls.launching import Launch
-from tlx_xdsl.kernels.calls.operands import Operand, check_places, check_shape, check_types, empty, is_aligned, operand
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.operators import elementwise as operator_elementwise
+
+from ..calls.launching import Launch
+from ..calls.operands import Operand, check_places, check_shape, check_types, empty, is_aligned, operand
+from ..calls.planned_function import PlannedFunction
+from ..calls.plans import Prepared
+from ..operators import elementwise as operator_elementwise
 
 DTYPES = ("fp16", "bf16", "fp32")
 

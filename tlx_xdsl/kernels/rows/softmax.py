@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.calls.launching import Launch
-from tlx_xdsl.kernels.calls.operands import check_shape, check_types, empty, operand, rows_of, unit_of
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.operators import rows as operator_rows
-from tlx_xdsl.kernels.rows.softmax_rows import (
+from ..calls.launching import Launch
+from ..calls.operands import check_shape, check_types, empty, operand, rows_of, unit_of
+from ..calls.planned_function import PlannedFunction
+from ..calls.plans import Prepared
+from ..operators import rows as operator_rows
+from .softmax_rows import (
     softmax_backward_long_rows,
     softmax_backward_rows,
     softmax_long_rows,

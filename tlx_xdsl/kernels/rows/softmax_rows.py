@@ -15,7 +15,8 @@ is.
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tlx_xdsl.kernels.attention.scores import LOG2_E
+
+from ..attention.scores import LOG2_E
 
 
 @tlx_xdsl.jit

@@ -9,8 +9,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from tlx_xdsl.language.extra.libdevice_table import FUNCTIONS, Function
-from tlx_xdsl.language.marks import builtin
+from ..marks import builtin
+from .libdevice_table import FUNCTIONS, Function
 
 __all__ = list(FUNCTIONS)  # pyright: ignore[reportUnsupportedDunderAll]
 

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tlx_xdsl.language.debug import static_assert
-from tlx_xdsl.language.dtypes import float8e4nv, float8e5, float32, uint8, uint32
-from tlx_xdsl.language.marks import library
-from tlx_xdsl.language.math import abs, minimum, where
-from tlx_xdsl.language.reduction import max
-from tlx_xdsl.language.shape import broadcast_to, expand_dims, reshape
+from ..debug import static_assert
+from ..dtypes import float8e4nv, float8e5, float32, uint8, uint32
+from ..marks import library
+from ..math import abs, minimum, where
+from ..reduction import max
+from ..shape import broadcast_to, expand_dims, reshape
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Value
-    from tlx_xdsl.language.objects import tensor
+    from ..arguments import Value
+    from ..objects import tensor
 
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
-    from tlx_xdsl.language.compile_time import constexpr
+    from ..compile_time import constexpr
 
 __all__ = [
     "_amax_to_e8m0_and_quantize",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tlx_xdsl.language.core import static_range
-from tlx_xdsl.language.marks import library
-from tlx_xdsl.language.shape import join, permute, reshape, split
+from ..core import static_range
+from ..marks import library
+from ..shape import join, permute, reshape, split
 
 if TYPE_CHECKING:
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
-    from tlx_xdsl.language.compile_time import constexpr
+    from ..compile_time import constexpr
 
 __all__ = ["_join_n_2D", "_split_n_2D"]
 

@@ -11,18 +11,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from tlx_xdsl.language.tlx import barriers, clc, cluster, copies, layouts, memory, mma, tasks, types, utility
-from tlx_xdsl.language.tlx.amd import amd_only
-from tlx_xdsl.language.tlx.barriers import *
-from tlx_xdsl.language.tlx.clc import *
-from tlx_xdsl.language.tlx.cluster import *
-from tlx_xdsl.language.tlx.copies import *
-from tlx_xdsl.language.tlx.layouts import *
-from tlx_xdsl.language.tlx.memory import *
-from tlx_xdsl.language.tlx.mma import *
-from tlx_xdsl.language.tlx.tasks import *
-from tlx_xdsl.language.tlx.types import *
-from tlx_xdsl.language.tlx.utility import *
+from . import barriers, clc, cluster, copies, layouts, memory, mma, tasks, types, utility
+from .amd import amd_only
+from .barriers import *
+from .clc import *
+from .cluster import *
+from .copies import *
+from .layouts import *
+from .memory import *
+from .mma import *
+from .tasks import *
+from .types import *
+from .utility import *
 
 __all__: list[str] = []
 __all__ += barriers.__all__

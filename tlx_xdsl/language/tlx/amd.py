@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.language.core import BUILTIN_NAME
+from ..core import BUILTIN_NAME
 
 PREFIXES = ("buffer_", "amd_", "async_amd_")
 """Prefixes of families of names."""

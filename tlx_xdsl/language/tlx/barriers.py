@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlx_xdsl.language.core import builtin
+from ..core import builtin
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Int, Text, Value
-    from tlx_xdsl.language.tlx.types import mbarrier
+    from ..arguments import Int, Text, Value
+    from .types import mbarrier
 
 __all__ = [
     "alloc_barriers",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from tlx_xdsl.language.core import builtin
+from ..core import builtin
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Flag, Int, Value
-    from tlx_xdsl.language.objects import tensor
-    from tlx_xdsl.language.tlx.types import CLCPipelineContext, clc_response, mbarrier
+    from ..arguments import Flag, Int, Value
+    from ..objects import tensor
+    from .types import CLCPipelineContext, clc_response, mbarrier
 
 __all__ = ["_alloc_clc_responses", "_clc_issue", "_clc_query", "clc_consumer", "clc_create_context", "clc_producer"]
 

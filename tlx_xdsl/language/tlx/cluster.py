@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlx_xdsl.language.core import builtin
+from ..core import builtin
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Value
-    from tlx_xdsl.language.objects import tensor
-    from tlx_xdsl.language.tlx.types import B, buffered_tensor, mbarrier
+    from ..arguments import Value
+    from ..objects import tensor
+    from .types import B, buffered_tensor, mbarrier
 
 __all__ = [
     "async_remote_shmem_copy",

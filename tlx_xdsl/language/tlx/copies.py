@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tlx_xdsl.language.core import builtin
+from ..core import builtin
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Flag, Int, Shape, Text, Type, Value, Values
-    from tlx_xdsl.language.objects import tensor, tensor_descriptor, tensor_descriptor_base
-    from tlx_xdsl.language.tlx.types import async_token, buffered_tensor, mbarrier, tensor_descriptor_ptr
+    from ..arguments import Flag, Int, Shape, Text, Type, Value, Values
+    from ..objects import tensor, tensor_descriptor, tensor_descriptor_base
+    from .types import async_token, buffered_tensor, mbarrier, tensor_descriptor_ptr
 
 __all__ = [
     "allocate_tensor_descriptor",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from tlx_xdsl.language.core import unwrapped
+from ..core import unwrapped
 
 
 def at_least(value: Any, low: int, what: str) -> int:

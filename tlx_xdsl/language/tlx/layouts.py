@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tlx_xdsl.language.core import builtin, dtype, unwrapped
-from tlx_xdsl.language.tlx.cute import at_least, is_pair, modes, parse_cute, power_of_two
+from ..core import builtin, dtype, unwrapped
+from .cute import at_least, is_pair, modes, parse_cute, power_of_two
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Flag
-    from tlx_xdsl.language.compile_time import constexpr
-    from tlx_xdsl.language.objects import tensor
-    from tlx_xdsl.language.tlx.types import buffered_tensor
+    from ..arguments import Flag
+    from ..compile_time import constexpr
+    from ..objects import tensor
+    from .types import buffered_tensor
 
 __all__ = [
     "DummyRegisterLayoutEncoding",

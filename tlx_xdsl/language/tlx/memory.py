@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlx_xdsl.language.core import builtin
-from tlx_xdsl.language.tlx.types import storage_kind
+from ..core import builtin
+from .types import storage_kind
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Flag, Int, Shape, Type, Value, Values
-    from tlx_xdsl.language.compile_time import constexpr
-    from tlx_xdsl.language.objects import tensor
-    from tlx_xdsl.language.tlx.layouts import layout_encoding
-    from tlx_xdsl.language.tlx.types import B, async_token, buffered_tensor, storage_alias_spec_type_class
+    from ..arguments import Flag, Int, Shape, Type, Value, Values
+    from ..compile_time import constexpr
+    from ..objects import tensor
+    from .layouts import layout_encoding
+    from .types import B, async_token, buffered_tensor, storage_alias_spec_type_class
 
 __all__ = [
     "local_alloc",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from tlx_xdsl.language.core import builtin, hosted
+from ..core import builtin, hosted
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Flag, Int
+    from ..arguments import Flag, Int
 
 __all__ = ["async_task", "async_task_replica_id", "async_tasks"]
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from tlx_xdsl.language.core import dtype, hosted, int64, unwrapped
+from ..core import dtype, hosted, int64, unwrapped
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Int, Value
+    from ..arguments import Int, Value
 
 __all__ = [
     "CLCPipelineContext",

@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tlx_xdsl.language.core import builtin, constexpr_function, float32, library
-from tlx_xdsl.language.debug import static_assert
-from tlx_xdsl.language.matrix import inline_asm_elementwise
+from ..core import builtin, constexpr_function, float32, library
+from ..debug import static_assert
+from ..matrix import inline_asm_elementwise
 
 if TYPE_CHECKING:
-    from tlx_xdsl.language.arguments import Int, Type, Value
-    from tlx_xdsl.language.objects import element_type, tensor, tensor_descriptor_base
-    from tlx_xdsl.language.tlx.types import buffered_tensor
+    from ..arguments import Int, Type, Value
+    from ..objects import element_type, tensor, tensor_descriptor_base
+    from .types import buffered_tensor
 
     # In the language, this annotation says that a value is known at compile time; its type can be any.
     constexpr: TypeAlias = Any
 else:
-    from tlx_xdsl.language.core import constexpr
+    from ..core import constexpr
 
 __all__ = [
     "assume_uniform",

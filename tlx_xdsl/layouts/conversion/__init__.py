@@ -7,12 +7,12 @@ disagree on.
 
 from __future__ import annotations
 
-from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
-from tlx_xdsl.layouts.conversion.shared import shared_to_linear
-from tlx_xdsl.layouts.conversion.tensor_memory import tensor_memory_to_linear
-from tlx_xdsl.layouts.conversion.tiling import NEWEST, Version
-from tlx_xdsl.layouts.encodings import DistributedLayout, Ints, Layout, SharedLayout
-from tlx_xdsl.layouts.linear_layout import LinearLayout
+from ..encodings import DistributedLayout, Ints, Layout, SharedLayout
+from ..linear_layout import LinearLayout
+from .distributed import distributed_to_linear
+from .shared import shared_to_linear
+from .tensor_memory import tensor_memory_to_linear
+from .tiling import NEWEST, Version
 
 
 def to_linear_layout(layout: Layout, shape: Ints, version: Version = NEWEST) -> LinearLayout:

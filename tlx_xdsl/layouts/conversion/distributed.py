@@ -8,8 +8,20 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.conversion.mma import mma_operand_to_linear, mma_to_linear, without_k
-from tlx_xdsl.layouts.conversion.tiling import (
+
+from ..encodings import (
+    BlockedLayout,
+    DistributedLayout,
+    DistributedLinearLayout,
+    DotOperandLayout,
+    GenericLinearLayout,
+    Ints,
+    NvidiaMmaLayout,
+    SliceLayout,
+)
+from ..linear_layout import LinearLayout
+from .mma import mma_operand_to_linear, mma_to_linear, without_k
+from .tiling import (
     BLOCK,
     LANE,
     NEWEST,
@@ -25,17 +37,6 @@ from tlx_xdsl.layouts.conversion.tiling import (
     identity_nd,
     repeat,
 )
-from tlx_xdsl.layouts.encodings import (
-    BlockedLayout,
-    DistributedLayout,
-    DistributedLinearLayout,
-    DotOperandLayout,
-    GenericLinearLayout,
-    Ints,
-    NvidiaMmaLayout,
-    SliceLayout,
-)
-from tlx_xdsl.layouts.linear_layout import LinearLayout
 
 
 @lru_cache(maxsize=4096)

@@ -7,7 +7,10 @@ All of them are built of one core matrix of 8 rows: four neighbouring lanes shar
 from __future__ import annotations
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.conversion.tiling import (
+
+from ..encodings import Bases, DotOperandLayout, Ints, NvidiaMmaLayout
+from ..linear_layout import LinearLayout
+from .tiling import (
     F64_OPERANDS_SINCE,
     LANE,
     REGISTER,
@@ -17,8 +20,6 @@ from tlx_xdsl.layouts.conversion.tiling import (
     dim_names,
     identity_nd,
 )
-from tlx_xdsl.layouts.encodings import Bases, DotOperandLayout, Ints, NvidiaMmaLayout
-from tlx_xdsl.layouts.linear_layout import LinearLayout
 
 LANES_PER_ROW = 4
 """Lanes that share a row of a core matrix."""

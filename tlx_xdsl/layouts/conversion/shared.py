@@ -9,7 +9,17 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.conversion.tiling import (
+
+from ..encodings import (
+    Ints,
+    NvmmaSharedLayout,
+    PaddedSharedLayout,
+    SharedLayout,
+    SharedLinearLayout,
+    SwizzledSharedLayout,
+)
+from ..linear_layout import LinearLayout, log2
+from .tiling import (
     BLOCK,
     NEWEST,
     OFFSET,
@@ -24,15 +34,6 @@ from tlx_xdsl.layouts.conversion.tiling import (
     repeat,
     shape_per_cta,
 )
-from tlx_xdsl.layouts.encodings import (
-    Ints,
-    NvmmaSharedLayout,
-    PaddedSharedLayout,
-    SharedLayout,
-    SharedLinearLayout,
-    SwizzledSharedLayout,
-)
-from tlx_xdsl.layouts.linear_layout import LinearLayout, log2
 
 SWIZZLE_ROWS = 8
 """Rows after which a swizzle pattern repeats (PTX ISA, "Tensor swizzling modes")."""

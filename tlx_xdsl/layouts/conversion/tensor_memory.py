@@ -9,7 +9,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.conversion.tiling import (
+
+from ..encodings import Ints, TensorMemoryLayout, TensorMemoryScalesLayout, TmemLayout
+from ..linear_layout import LinearLayout, log2
+from .tiling import (
     COL,
     NEWEST,
     PAIR_HALVES_ALL_COLUMNS_UNTIL,
@@ -21,8 +24,6 @@ from tlx_xdsl.layouts.conversion.tiling import (
     repeat,
     shape_per_cta,
 )
-from tlx_xdsl.layouts.encodings import Ints, TensorMemoryLayout, TensorMemoryScalesLayout, TmemLayout
-from tlx_xdsl.layouts.linear_layout import LinearLayout, log2
 
 
 @lru_cache(maxsize=4096)

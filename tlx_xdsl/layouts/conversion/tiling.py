@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.encodings import Bases, Ints
-from tlx_xdsl.layouts.linear_layout import LinearLayout, log2
+
+from ..encodings import Bases, Ints
+from ..linear_layout import LinearLayout, log2
 
 REGISTER, LANE, WARP, BLOCK = "register", "lane", "warp", "block"
 """Inputs of register layouts: element of a thread, thread of a warp, warp of a CTA, CTA of a cluster."""

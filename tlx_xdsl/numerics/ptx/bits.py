@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.integers import multiply_high
+from ..arrays import Array
+from ..integers import multiply_high
 
 
 def high_half(a: Array, b: Array, dtype: np.dtype[Any]) -> Array:

@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.numerics.arrays import Array, Unary
-from tlx_xdsl.numerics.ptx.bits import reverse
-from tlx_xdsl.numerics.ptx.instructions import Build, Compiled, Vectors, flushed
-from tlx_xdsl.numerics.ptx.types import TYPES, PtxType
-from tlx_xdsl.numerics.rounding import (
+from ..arrays import Array, Unary
+from ..rounding import (
     integer_to,
     nearest_tf32,
     round_at_random,
@@ -19,6 +16,9 @@ from tlx_xdsl.numerics.rounding import (
     round_to_integer,
     truncate_to,
 )
+from .bits import reverse
+from .instructions import Build, Compiled, Vectors, flushed
+from .types import TYPES, PtxType
 
 _WHOLE: dict[str, Any] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 """Roundings to integers."""

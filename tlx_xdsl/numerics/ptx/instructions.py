@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tlx_xdsl.numerics.arrays import Array, Binary, Ternary, Unary
-from tlx_xdsl.numerics.directed_rounding import fused_multiply_add, leading_zeros
-from tlx_xdsl.numerics.extrema import maximum, maxnum, minimum, minnum
-from tlx_xdsl.numerics.ptx import bits
-from tlx_xdsl.numerics.ptx.types import TYPES, PtxType
-from tlx_xdsl.numerics.rounding import round_to
+from ..arrays import Array, Binary, Ternary, Unary
+from ..directed_rounding import fused_multiply_add, leading_zeros
+from ..extrema import maximum, maxnum, minimum, minnum
+from ..rounding import round_to
+from . import bits
+from .types import TYPES, PtxType
 
 PREDICATE = TYPES["pred"]
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tlx_xdsl.element_types import PTX_TYPES
-from tlx_xdsl.numerics.arrays import is_float, numpy_type
+
+from ..arrays import is_float, numpy_type
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ptx.arithmetic import mufu
-from tlx_xdsl.ptx.arithmetic.floats import flush
+
+from . import mufu
+from .floats import flush
 
 Function = Callable[[Array], Array]
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from tlx_xdsl.element_types import PTX_TYPES, ElementType
 from tlx_xdsl.numerics.arrays import numpy_type
-from tlx_xdsl.ptx.read.syntax import SIZES
+
+from ..read.syntax import SIZES
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ptx.arithmetic import mufu_tables
+
+from . import mufu_tables
 
 Integers = NDArray[np.int64]
 

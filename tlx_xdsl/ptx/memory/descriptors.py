@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.memory.swizzles import swizzled
-from tlx_xdsl.ptx.memory.traps import Trap
+from .swizzles import swizzled
+from .traps import Trap
 
 UNIT = 16
 _WGMMA = {0: 0, 1: 3, 2: 2, 3: 1}

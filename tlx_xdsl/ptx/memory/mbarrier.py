@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tlx_xdsl.ptx.memory.traps import Trap
+from .traps import Trap
 
 MOST_ARRIVALS = (1 << 20) - 1
 """Arrivals of a phase at most (PTX ISA, "Contents of the mbarrier object")."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.read.symbols import SHARED_START
+from ..read.symbols import SHARED_START
 
 STEP_BITS = 40
 STEPS = 1 << 30

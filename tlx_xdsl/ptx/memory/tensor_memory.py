@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.memory.surroundings import Surroundings
-from tlx_xdsl.ptx.memory.traps import Trap
+from .surroundings import Surroundings
+from .traps import Trap
 
 LANES, COLUMNS = 128, 512
 LEAST = 32

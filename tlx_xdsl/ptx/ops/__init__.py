@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.ptx.ops import (
+from ..steps import Builder
+from . import (
     atomics,
     barriers,
     calls,
@@ -21,7 +22,6 @@ from tlx_xdsl.ptx.ops import (
     warps,
     wgmma,
 )
-from tlx_xdsl.ptx.steps import Builder
 
 _MODULES = (
     atomics, barriers, calls, clusters, control, copies, fences, launch_control, matrices, mbarriers, memory, nothing,

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.arithmetic.kinds import KINDS, PLAIN, TYPES
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.ops.memory import Mask, load_rows, space_of, store_rows, wide_address
-from tlx_xdsl.ptx.read.syntax import SINK
-from tlx_xdsl.ptx.steps import Builder, Context, Step
+from ..arithmetic.kinds import KINDS, PLAIN, TYPES
+from ..cohort import Cohort
+from ..read.syntax import SINK
+from ..steps import Builder, Context, Step
+from .memory import Mask, load_rows, space_of, store_rows, wide_address
 
 Update: TypeAlias = Callable[..., Any]
 _IGNORED = (

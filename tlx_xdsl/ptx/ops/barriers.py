@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.memory.named_barriers import ClusterBarrier, NamedBarrier
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.ops.warps import members
-from tlx_xdsl.ptx.steps import Builder, Context, Step
-from tlx_xdsl.ptx.waits import Item, Wait
+from ..cohort import Cohort
+from ..memory.named_barriers import ClusterBarrier, NamedBarrier
+from ..memory.traps import Trap
+from ..steps import Builder, Context, Step
+from ..waits import Item, Wait
+from .memory import Mask
+from .warps import members
 
 BARRIERS = 16
 """Named barriers of a CTA."""

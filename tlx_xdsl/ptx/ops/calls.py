@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.ops.memory import Mask, load_rows
-from tlx_xdsl.ptx.read.inlining import call_parts
-from tlx_xdsl.ptx.read.syntax import Symbol
-from tlx_xdsl.ptx.steps import Builder, Context, Step
+from ..cohort import Cohort
+from ..memory.traps import Trap
+from ..read.inlining import call_parts
+from ..read.syntax import Symbol
+from ..steps import Builder, Context, Step
+from .memory import Mask, load_rows
 
 _FORMAT = re.compile(r"%[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGcsp%])")
 _LONGEST = 4096

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.read.symbols import LOCAL_WINDOW, PARAM_WINDOW, RANK_SHIFT, SHARED_WINDOW
-from tlx_xdsl.ptx.steps import Builder, Context, Step
+from ..cohort import Cohort
+from ..memory.traps import Trap
+from ..read.symbols import LOCAL_WINDOW, PARAM_WINDOW, RANK_SHIFT, SHARED_WINDOW
+from ..steps import Builder, Context, Step
+from .memory import Mask
 
 
 def _mapa(context: Context) -> Step:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.ptx.cohort import LANES, Cohort
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.read.syntax import Number
-from tlx_xdsl.ptx.steps import Builder, Context, Step
-from tlx_xdsl.ptx.waits import Item, Wait
+from ..cohort import LANES, Cohort
+from ..memory.traps import Trap
+from ..read.syntax import Number
+from ..steps import Builder, Context, Step
+from ..waits import Item, Wait
+from .memory import Mask
 
 
 def _trap(context: Context) -> Step:

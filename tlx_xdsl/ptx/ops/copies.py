@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.ops.groups import commit_group, wait_group, waiting
-from tlx_xdsl.ptx.ops.mbarriers import barrier_at, each, plus, shared_address
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.ops.tma import UNIT, build_tensor_copy, collect, deliver
-from tlx_xdsl.ptx.read.syntax import Number
-from tlx_xdsl.ptx.steps import NOTHING, Builder, Context, Step
+from ..cohort import Cohort
+from ..memory.traps import Trap
+from ..read.syntax import Number
+from ..steps import NOTHING, Builder, Context, Step
+from .groups import commit_group, wait_group, waiting
+from .mbarriers import barrier_at, each, plus, shared_address
+from .memory import Mask
+from .tma import UNIT, build_tensor_copy, collect, deliver
 
 
 def _build(context: Context) -> Step:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.steps import NOTHING, Builder, Context, Step
+from ..cohort import Cohort
+from ..steps import NOTHING, Builder, Context, Step
+from .memory import Mask
 
 _PROXY = (
     "proxy.async",

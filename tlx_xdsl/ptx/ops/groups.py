@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.read.syntax import Number
-from tlx_xdsl.ptx.steps import Context, Step
+from ..cohort import Cohort
+from ..read.syntax import Number
+from ..steps import Context, Step
+from .memory import Mask
 
 
 def commit_group(context: Context, kind: str) -> Step:

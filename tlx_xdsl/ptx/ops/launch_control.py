@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.ptx import compute
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.ops.mbarriers import plus, shared_address
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.ops.tma import deliver
-from tlx_xdsl.ptx.steps import Builder, Context, Step
+from .. import compute
+from ..cohort import Cohort
+from ..steps import Builder, Context, Step
+from .mbarriers import plus, shared_address
+from .memory import Mask
+from .tma import deliver
 
 
 def _build(context: Context) -> Step:

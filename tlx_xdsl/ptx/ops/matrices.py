@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.element_types import PTX_TYPES
 from tlx_xdsl.numerics.arrays import numpy_type
-from tlx_xdsl.ptx.arithmetic.fragments import accumulator, left, right, to_registers
-from tlx_xdsl.ptx.arithmetic.kinds import TYPES
-from tlx_xdsl.ptx.arithmetic.products import ELEMENTS, multiply, multiply_as_f16
-from tlx_xdsl.ptx.cohort import LANES, Cohort
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.ops.mbarriers import plus, shared_address
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.read.syntax import Vector
-from tlx_xdsl.ptx.steps import Builder, Context, Read, Step
+
+from ..arithmetic.fragments import accumulator, left, right, to_registers
+from ..arithmetic.kinds import TYPES
+from ..arithmetic.products import ELEMENTS, multiply, multiply_as_f16
+from ..cohort import LANES, Cohort
+from ..memory.traps import Trap
+from ..read.syntax import Vector
+from ..steps import Builder, Context, Read, Step
+from .mbarriers import plus, shared_address
+from .memory import Mask
 
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
 _ROW = 16

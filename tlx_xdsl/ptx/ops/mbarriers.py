@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.memory.mbarrier import MOST_ARRIVALS, Mbarrier
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.read.symbols import SHARED_START, SHARED_WINDOW
-from tlx_xdsl.ptx.read.syntax import SINK, Number, Register
-from tlx_xdsl.ptx.steps import Builder, Context, Read, Step
-from tlx_xdsl.ptx.waits import Item, Wait
+from ..cohort import Cohort
+from ..memory.mbarrier import MOST_ARRIVALS, Mbarrier
+from ..memory.traps import Trap
+from ..read.symbols import SHARED_START, SHARED_WINDOW
+from ..read.syntax import SINK, Number, Register
+from ..steps import Builder, Context, Read, Step
+from ..waits import Item, Wait
+from .memory import Mask
 
 _SIZE = 8
 _IGNORED = (

@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.arithmetic.kinds import KINDS, PLAIN, TYPES
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.order import Nothing
-from tlx_xdsl.ptx.read.symbols import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
-from tlx_xdsl.ptx.read.syntax import Register, Symbol
-from tlx_xdsl.ptx.steps import Builder, Context, Read, Step, Write
+from ..arithmetic.kinds import KINDS, PLAIN, TYPES
+from ..cohort import Cohort
+from ..memory.traps import Trap
+from ..order import Nothing
+from ..read.symbols import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
+from ..read.syntax import Register, Symbol
+from ..steps import Builder, Context, Read, Step, Write
 
 Mask: TypeAlias = "NDArray[np.bool_] | None"
 _SPACES = ("global", "shared", "param", "const", "local")

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.steps import NOTHING, Builder, Context, Step
+from ..cohort import Cohort
+from ..steps import NOTHING, Builder, Context, Step
+from .memory import Mask
 
 
 def _nothing(context: Context) -> Step:

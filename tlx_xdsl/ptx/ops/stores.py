@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.ptx.arithmetic.kinds import KINDS, PLAIN, TYPES
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.ops.mbarriers import barrier_at, each, plus, shared_address
-from tlx_xdsl.ptx.ops.memory import LANES, Mask, build_store
-from tlx_xdsl.ptx.steps import Builder, Context, Step
+from ..arithmetic.kinds import KINDS, PLAIN, TYPES
+from ..cohort import Cohort
+from ..steps import Builder, Context, Step
+from .mbarriers import barrier_at, each, plus, shared_address
+from .memory import LANES, Mask, build_store
 
 
 def _build(context: Context) -> Step:

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.cohort import LANES, Cohort
-from tlx_xdsl.ptx.memory.descriptors import UNIT, of_tcgen05, units
-from tlx_xdsl.ptx.memory.tensor_memory import memory_of
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.ops.matrices import check_whole, warps_of
-from tlx_xdsl.ptx.ops.mbarriers import barrier_at, each, plus, shared_address
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.ops.tcgen05_mma import build_product, ctas_of
-from tlx_xdsl.ptx.read.symbols import RANK_SHIFT
-from tlx_xdsl.ptx.read.syntax import Number
-from tlx_xdsl.ptx.steps import NOTHING, Builder, Context, Step
-from tlx_xdsl.ptx.waits import Item, Wait
+from ..cohort import LANES, Cohort
+from ..memory.descriptors import UNIT, of_tcgen05, units
+from ..memory.tensor_memory import memory_of
+from ..memory.traps import Trap
+from ..read.symbols import RANK_SHIFT
+from ..read.syntax import Number
+from ..steps import NOTHING, Builder, Context, Step
+from ..waits import Item, Wait
+from .matrices import check_whole, warps_of
+from .mbarriers import barrier_at, each, plus, shared_address
+from .memory import Mask
+from .tcgen05_mma import build_product, ctas_of
 
 _GROUPS = ("cta_group::1", "cta_group::2")
 _REPEAT = re.compile(r"x(\d+)")

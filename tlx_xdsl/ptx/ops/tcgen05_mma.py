@@ -20,14 +20,15 @@ from numpy.typing import NDArray
 from tlx_xdsl.element_types import PTX_TYPES, tcgen05_types
 from tlx_xdsl.numerics.arrays import numpy_type
 from tlx_xdsl.numerics.matmul import E2M1
-from tlx_xdsl.ptx.arithmetic.products import multiply
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.memory.descriptors import UNIT, of_tcgen05, units
-from tlx_xdsl.ptx.memory.tensor_memory import memory_of
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.read.syntax import Address
-from tlx_xdsl.ptx.steps import Context, Step
+
+from ..arithmetic.products import multiply
+from ..cohort import Cohort
+from ..memory.descriptors import UNIT, of_tcgen05, units
+from ..memory.tensor_memory import memory_of
+from ..memory.traps import Trap
+from ..read.syntax import Address
+from ..steps import Context, Step
+from .memory import Mask
 
 BYTES_OF_K = 32
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.memory.tensor_map import FIELDS, TENSOR_MAP_BYTES
-from tlx_xdsl.ptx.ops.memory import Mask, load_rows, space_of, store_rows
-from tlx_xdsl.ptx.read.syntax import Number
-from tlx_xdsl.ptx.steps import Builder, Context, Step
+from ..cohort import Cohort
+from ..memory.tensor_map import FIELDS, TENSOR_MAP_BYTES
+from ..read.syntax import Number
+from ..steps import Builder, Context, Step
+from .memory import Mask, load_rows, space_of, store_rows
 
 _NUMBERED = {"global_dim": 4, "global_stride": 8, "box_dim": 4, "element_stride": 4}
 """Bytes of each entry."""

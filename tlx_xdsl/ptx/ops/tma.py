@@ -18,15 +18,16 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.element_types import BY_TENSOR_MAP
 from tlx_xdsl.numerics.arrays import numpy_type
-from tlx_xdsl.ptx.cohort import Cohort
-from tlx_xdsl.ptx.memory.swizzles import swizzled
-from tlx_xdsl.ptx.memory.tensor_map import TENSOR_MAP_BYTES, Fields, decode
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.ops.mbarriers import barrier_at, plus, shared_address
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.read.symbols import PARAM_WINDOW, RANK_SHIFT
-from tlx_xdsl.ptx.read.syntax import Address, Vector
-from tlx_xdsl.ptx.steps import Context, Step
+
+from ..cohort import Cohort
+from ..memory.swizzles import swizzled
+from ..memory.tensor_map import TENSOR_MAP_BYTES, Fields, decode
+from ..memory.traps import Trap
+from ..read.symbols import PARAM_WINDOW, RANK_SHIFT
+from ..read.syntax import Address, Vector
+from ..steps import Context, Step
+from .mbarriers import barrier_at, plus, shared_address
+from .memory import Mask
 
 UNIT = 16
 _HINTS = ("L2::cache_hint", "level::cache_hint")

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.arithmetic.kinds import TYPES
-from tlx_xdsl.ptx.cohort import LANES, Cohort
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.read.syntax import Number, Pair
-from tlx_xdsl.ptx.steps import Builder, Context, Step
+from ..arithmetic.kinds import TYPES
+from ..cohort import LANES, Cohort
+from ..memory.traps import Trap
+from ..read.syntax import Number, Pair
+from ..steps import Builder, Context, Step
+from .memory import Mask
 
 _LANE = np.arange(LANES, dtype=np.uint32)
 

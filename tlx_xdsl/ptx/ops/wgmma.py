@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.ptx.arithmetic.fragments import accumulator, left, to_registers
-from tlx_xdsl.ptx.arithmetic.products import ELEMENTS, multiply
-from tlx_xdsl.ptx.cohort import LANES, Cohort
-from tlx_xdsl.ptx.memory.descriptors import UNIT, of_wgmma, units
-from tlx_xdsl.ptx.memory.traps import Trap
-from tlx_xdsl.ptx.ops.groups import commit_group, wait_group
-from tlx_xdsl.ptx.ops.matrices import RESULT_KINDS, RESULTS, check_whole
-from tlx_xdsl.ptx.ops.memory import Mask
-from tlx_xdsl.ptx.read.syntax import Number, Vector
-from tlx_xdsl.ptx.steps import Builder, Context, Step
+from ..arithmetic.fragments import accumulator, left, to_registers
+from ..arithmetic.products import ELEMENTS, multiply
+from ..cohort import LANES, Cohort
+from ..memory.descriptors import UNIT, of_wgmma, units
+from ..memory.traps import Trap
+from ..read.syntax import Number, Vector
+from ..steps import Builder, Context, Step
+from .groups import commit_group, wait_group
+from .matrices import RESULT_KINDS, RESULTS, check_whole
+from .memory import Mask
 
 GROUP = 4
 """Warps of a warp group."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tlx_xdsl.ptx import carries
-from tlx_xdsl.ptx.carries import CARRY, CARRY_TYPE
-from tlx_xdsl.ptx.read.syntax import (
+from .. import carries
+from ..carries import CARRY, CARRY_TYPE
+from .syntax import (
     SIZES,
     Address,
     Arguments,
@@ -22,8 +22,8 @@ from tlx_xdsl.ptx.read.syntax import (
     Symbol,
     Vector,
 )
-from tlx_xdsl.ptx.read.tokens import Tokens
-from tlx_xdsl.ptx.read.variables import read_variables
+from .tokens import Tokens
+from .variables import read_variables
 
 _MOST_REGISTERS = 1 << 18
 _DEEPEST = 64

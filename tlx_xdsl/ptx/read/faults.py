@@ -6,7 +6,8 @@ import linecache
 from collections.abc import Sequence
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
-from tlx_xdsl.ptx.read.syntax import Instruction, Module, Place
+
+from .syntax import Instruction, Module, Place
 
 
 class PtxError(CompilationError):

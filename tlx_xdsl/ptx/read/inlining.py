@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tlx_xdsl.ptx.read.faults import error_on_line
-from tlx_xdsl.ptx.read.syntax import (
+from .faults import error_on_line
+from .syntax import (
     Address,
     Arguments,
     Function,

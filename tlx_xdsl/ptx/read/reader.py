@@ -7,11 +7,11 @@ its line.
 
 from __future__ import annotations
 
-from tlx_xdsl.ptx.read.body import read_body
-from tlx_xdsl.ptx.read.faults import PtxError
-from tlx_xdsl.ptx.read.syntax import SIZES, Function, Module, Parameter
-from tlx_xdsl.ptx.read.tokens import Token, Tokens, tokens_of
-from tlx_xdsl.ptx.read.variables import LARGEST, SPACES, read_variables
+from .body import read_body
+from .faults import PtxError
+from .syntax import SIZES, Function, Module, Parameter
+from .tokens import Token, Tokens, tokens_of
+from .variables import LARGEST, SPACES, read_variables
 
 _NUMBERED = (
     ".reqntid", ".maxntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".reqnctapercluster", ".maxclusterrank",

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.ptx.read.syntax import Function, Module, Parameter
+
+from .syntax import Function, Module, Parameter
 
 SHARED_START = 1024
 """The first byte of a CTA's shared memory that a kernel may use."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tlx_xdsl.ptx.read.faults import PtxError, error_on_line
-from tlx_xdsl.ptx.read.syntax import Decimal, Module, Number
+from .faults import PtxError, error_on_line
+from .syntax import Decimal, Module, Number
 
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r\f\v]+)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from tlx_xdsl.ptx.read.syntax import SIZES, Decimal, Number, Symbol, Variable
-from tlx_xdsl.ptx.read.tokens import Tokens
+from .syntax import SIZES, Decimal, Number, Symbol, Variable
+from .tokens import Tokens
 
 SPACES = ("shared", "global", "const", "local", "param")
 LARGEST = 1 << 24

@@ -10,8 +10,12 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from tlx_xdsl.element_types import SCALARS
-from tlx_xdsl.runtime.bundle.c_names import c_names
-from tlx_xdsl.runtime.bundle.c_text import (
+from tlx_xdsl.targets import Target, target_named
+
+from ..launch.launcher import DEFAULT_SHARED_LIMIT, PORTABLE_CLUSTER_SIZE, WARP_SIZE
+from ..launch.parameters import TensorMapFormat, read_tensor_map_format, split_type
+from .c_names import c_names
+from .c_text import (
     ENCODE,
     ENCODE_ARGUMENT,
     FIND,
@@ -24,10 +28,7 @@ from tlx_xdsl.runtime.bundle.c_text import (
     SOURCE,
     WIDE_CLUSTER,
 )
-from tlx_xdsl.runtime.bundle.manifest import BundleArgument, Manifest
-from tlx_xdsl.runtime.launch.launcher import DEFAULT_SHARED_LIMIT, PORTABLE_CLUSTER_SIZE, WARP_SIZE
-from tlx_xdsl.runtime.launch.parameters import TensorMapFormat, read_tensor_map_format, split_type
-from tlx_xdsl.targets import Target, target_named
+from .manifest import BundleArgument, Manifest
 
 _SWIZZLES = ("NONE", "32B", "64B", "128B")
 

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tlx_xdsl.runtime.bundle.errors import BundleError, bundle_error
-from tlx_xdsl.runtime.bundle.manifest import MANIFEST, read_manifest
+from .errors import BundleError, bundle_error
+from .manifest import MANIFEST, read_manifest
 
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from tlx_xdsl.grid import sizes_of
-from tlx_xdsl.runtime.bundle.c_names import is_identifier
-from tlx_xdsl.runtime.bundle.errors import BundleError, bundle_error
-from tlx_xdsl.runtime.bundle.manifest import MANIFEST, Manifest, read_manifest, sha256
-from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, default_driver
-from tlx_xdsl.runtime.launch.launcher import Launcher, launch_facts
-from tlx_xdsl.runtime.launch.parameters import ArgumentSpec, split_type
-from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
 from tlx_xdsl.targets import TARGETS, target_named
+
+from ..launch.cuda_driver import CudaDriver, default_driver
+from ..launch.launcher import Launcher, launch_facts
+from ..launch.parameters import ArgumentSpec, split_type
+from ..launch.tensor_descriptor import dtype_name
+from .c_names import is_identifier
+from .errors import BundleError, bundle_error
+from .manifest import MANIFEST, Manifest, read_manifest, sha256
 
 _NEEDED = "cubin"
 """The one file that a launch needs; the others may be left out when a bundle is shipped."""

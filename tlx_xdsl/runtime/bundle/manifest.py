@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
-from tlx_xdsl.runtime.bundle.errors import bundle_error
+from .errors import bundle_error
 
 FORMAT = "tlx_xdsl bundle"
 """The manifest's entry `format`."""

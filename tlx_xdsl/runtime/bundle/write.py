@@ -13,18 +13,19 @@ from tlx_xdsl.backend import BackendResult
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.runtime.build import check_descriptors, compile_source
-from tlx_xdsl.runtime.bundle.c_launcher import CLauncher
-from tlx_xdsl.runtime.bundle.c_names import is_identifier
-from tlx_xdsl.runtime.bundle.folder import replace_folder
-from tlx_xdsl.runtime.bundle.load import LoadedBundle
-from tlx_xdsl.runtime.bundle.manifest import MANIFEST, BundleArgument, BundleFile, Manifest, plain_json, sha256
-from tlx_xdsl.runtime.driver.specialization import Conversion, Specialization
-from tlx_xdsl.runtime.launch.cuda_driver import default_driver
-from tlx_xdsl.runtime.simulate.interpret import source_of_kernel
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.version import __version__
+
+from ..build import check_descriptors, compile_source
+from ..driver.specialization import Conversion, Specialization
+from ..launch.cuda_driver import default_driver
+from ..simulate.interpret import source_of_kernel
+from .c_launcher import CLauncher
+from .c_names import is_identifier
+from .folder import replace_folder
+from .load import LoadedBundle
+from .manifest import MANIFEST, BundleArgument, BundleFile, Manifest, plain_json, sha256
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tlx_xdsl.runtime.check.run import check
+    from .run import check
 
 __all__ = ["check"]
 
@@ -16,6 +16,6 @@ __all__ = ["check"]
 def __getattr__(name: str) -> Any:
     if name != "check":
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    from tlx_xdsl.runtime.check.run import check
+    from .run import check
 
     return check

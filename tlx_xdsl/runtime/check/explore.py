@@ -9,10 +9,11 @@ from typing import Any
 
 from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError
 from tlx_xdsl.progress import Progress
-from tlx_xdsl.runtime.check.launches import Arrays, FirstLaunches, launched
-from tlx_xdsl.runtime.check.report import Case, Finding, Refusal, Report
-from tlx_xdsl.runtime.check.sizes import Scope, Sizes
-from tlx_xdsl.runtime.simulate.options import Options
+
+from ..simulate.options import Options
+from .launches import Arrays, FirstLaunches, launched
+from .report import Case, Finding, Refusal, Report
+from .sizes import Scope, Sizes
 
 
 @dataclass(frozen=True)

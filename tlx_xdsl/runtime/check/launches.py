@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
 from tlx_xdsl.interpreter.orders.reduction import Orders
-from tlx_xdsl.runtime.simulate.interpret import Interpretation
 from tlx_xdsl.text.diagnostics import Diagnostic
+
+from ..simulate.interpret import Interpretation
 
 Run: TypeAlias = Callable[[Mapping[str, Any]], Interpretation]
 """One launch, with these options besides those that all launches have."""

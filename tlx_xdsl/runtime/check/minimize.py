@@ -19,12 +19,13 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.analysis.protocol.prove import Proof, prove
 from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError
 from tlx_xdsl.interpreter.faults import Fault
-from tlx_xdsl.runtime.check.deletions import Deleted, delete, deleted_by, forbid, sets_of, unjudged_in
-from tlx_xdsl.runtime.check.explore import Limits, explore
-from tlx_xdsl.runtime.check.launches import Arrays
-from tlx_xdsl.runtime.check.sizes import Sizes
-from tlx_xdsl.runtime.check.subject import Subject
 from tlx_xdsl.text.diagnostics import Diagnostic
+
+from .deletions import Deleted, delete, deleted_by, forbid, sets_of, unjudged_in
+from .explore import Limits, explore
+from .launches import Arrays
+from .sizes import Sizes
+from .subject import Subject
 
 PROOF_SECONDS = 20.0
 """Time for the proof of a deletion."""

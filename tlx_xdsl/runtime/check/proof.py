@@ -11,10 +11,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.analysis.protocol.prove import SECONDS, Proof, prove
 from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError
-from tlx_xdsl.runtime.check.explore import Limits, explore
-from tlx_xdsl.runtime.check.report import ProofAt, Report
-from tlx_xdsl.runtime.check.sizes import Scope, Sizes
-from tlx_xdsl.runtime.simulate.options import Options
+
+from ..simulate.options import Options
+from .explore import Limits, explore
+from .report import ProofAt, Report
+from .sizes import Scope, Sizes
 
 MOST_TURNS = 8
 """Turns of each loop up to which a run is looked for that shows what is refuted."""

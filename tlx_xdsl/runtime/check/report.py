@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 from tlx_xdsl.analysis.protocol.prove import Proof
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.check.sizes import Sizes, listed, shown
 from tlx_xdsl.text.diagnostics import Diagnostic
+
+from .sizes import Sizes, listed, shown
 
 RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds")
 """The kinds of findings; what only a launch after the first one shows is a `relaunch`."""

@@ -15,14 +15,10 @@ from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.grid import Grid, grid_of
-from tlx_xdsl.runtime.check.explore import Limits, explore
-from tlx_xdsl.runtime.check.proof import with_proofs
-from tlx_xdsl.runtime.check.report import Finding, Report
-from tlx_xdsl.runtime.check.sizes import Launchable, Scope, Sizes, combinations, small_values, values_of
-from tlx_xdsl.runtime.check.subject import Subject
-from tlx_xdsl.runtime.driver.arguments import split_options
-from tlx_xdsl.runtime.driver.host_values import flattened, is_constant, is_descriptor, signature_of
-from tlx_xdsl.runtime.simulate.interpret import (
+
+from ..driver.arguments import split_options
+from ..driver.host_values import flattened, is_constant, is_descriptor, signature_of
+from ..simulate.interpret import (
     Change,
     Interpretation,
     defaults_of,
@@ -30,8 +26,13 @@ from tlx_xdsl.runtime.simulate.interpret import (
     module_of,
     source_of_kernel,
 )
-from tlx_xdsl.runtime.simulate.options import FRONTEND, ORDERS, SECONDS, SMALL, STAGES, Options, known_options
-from tlx_xdsl.runtime.simulate.wrapping import facts_of, ragged_remark, wrap_remark
+from ..simulate.options import FRONTEND, ORDERS, SECONDS, SMALL, STAGES, Options, known_options
+from ..simulate.wrapping import facts_of, ragged_remark, wrap_remark
+from .explore import Limits, explore
+from .proof import with_proofs
+from .report import Finding, Report
+from .sizes import Launchable, Scope, Sizes, combinations, small_values, values_of
+from .subject import Subject
 
 _OPTIONS = {field.name for field in fields(Options)}.difference(ORDERS)
 

@@ -19,8 +19,9 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.dialects.base.effects import Kind, accesses_of
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import InputError, InputTypeError
-from tlx_xdsl.runtime.check.launches import Run
-from tlx_xdsl.runtime.simulate.options import SMALL
+
+from ..simulate.options import SMALL
+from .launches import Run
 
 Sizes: TypeAlias = Mapping[str, int]
 """The value of each named size."""

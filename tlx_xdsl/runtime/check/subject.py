@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.runtime.check.report import Finding
-from tlx_xdsl.runtime.check.sizes import Launchable, Scope, Sizes
-from tlx_xdsl.runtime.simulate.interpret import Change
-from tlx_xdsl.runtime.simulate.options import Options
+from ..simulate.interpret import Change
+from ..simulate.options import Options
+from .report import Finding
+from .sizes import Launchable, Scope, Sizes
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
-from tlx_xdsl.runtime.driver.host_values import flattened, is_constant, signature_of, specialized
+
+from .host_values import flattened, is_constant, signature_of, specialized
 
 
 @dataclass(frozen=True)

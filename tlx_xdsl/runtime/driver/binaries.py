@@ -15,15 +15,16 @@ from typing import Any
 
 from tlx_xdsl.backend.result import KernelMetadata
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.runtime.driver import cache
-from tlx_xdsl.runtime.driver.fingerprint import (
+
+from . import cache
+from .fingerprint import (
     compiler_changed,
     compiler_fingerprint,
     kernel_fingerprint,
     passes_fingerprint,
     values_fingerprint,
 )
-from tlx_xdsl.runtime.driver.specialization import Specialization
+from .specialization import Specialization
 
 _KIND = "nvidia"
 _ENVIRONMENT = ("TRITON_", "PTXAS_", "LLVM_")

@@ -16,9 +16,6 @@ from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.runtime.driver.clock import Clock
-from tlx_xdsl.runtime.driver.nvtx_ranges import phase
-from tlx_xdsl.runtime.driver.specialization import CONVERSIONS, Conversion, Specialization
 from tlx_xdsl.targets import Target, target_named
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.text.printer import print_module
@@ -27,6 +24,10 @@ from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import first_beyond_plain, plain_pipeline, run_pipeline, ttgir_pipeline
 from tlx_xdsl.transforms.placed import with_placed
 from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, set_cluster
+
+from .clock import Clock
+from .nvtx_ranges import phase
+from .specialization import CONVERSIONS, Conversion, Specialization
 
 StageCallback: TypeAlias = Callable[[str, str], None]
 """Called with the name of a stage and the text of the module after it."""
@@ -45,7 +46,7 @@ class CompiledText:
     """Milliseconds per stage: `frontend`, each pass by its name, `verify`, `print`."""
 
     def _repr_html_(self) -> str:
-        from tlx_xdsl.runtime.show.pages import compiled_page
+        from ..show.pages import compiled_page
 
         return compiled_page(self.name, self.times_ms, {"TTGIR": self.ttgir, "TTIR": self.ttir})
 

@@ -14,7 +14,8 @@ from tlx_xdsl.errors import InputOverflowError, InputTypeError
 from tlx_xdsl.frontend.python.signature import Fixed, Signature
 from tlx_xdsl.language.core import constexpr, dtype
 from tlx_xdsl.numerics.arrays import numpy_type
-from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name, element_size
+
+from ..launch.tensor_descriptor import TensorDescriptor, dtype_name, element_size
 
 
 def numpy_dtype(name: object) -> np.dtype[Any] | None:

@@ -14,10 +14,11 @@ from typing import Any, cast
 
 from tlx_xdsl.backend import BackendResult, KernelMetadata, KernelResources, UpTo
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.runtime.driver import cache
-from tlx_xdsl.runtime.driver.binaries import binary_key, metadata_of
-from tlx_xdsl.runtime.driver.fingerprint import compiler_changed
-from tlx_xdsl.runtime.driver.specialization import Conversion, Specialization
+
+from . import cache
+from .binaries import binary_key, metadata_of
+from .fingerprint import compiler_changed
+from .specialization import Conversion, Specialization
 
 KIND = "stages"
 """The folder of such entries in the cache."""

@@ -62,7 +62,7 @@ def copied(value: Any) -> Any:
     # What `tlx compile` reads from its cache does without numpy.
     import numpy as np
 
-    from tlx_xdsl.runtime.driver.host_values import is_descriptor
+    from .host_values import is_descriptor
 
     if isinstance(value, np.ndarray):
         return np.array(cast(Any, value))

@@ -14,8 +14,9 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
-from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, HINTS
-from tlx_xdsl.runtime.host.measure import do_bench as measured
+
+from ..driver.launch_options import CLUSTER_OPTION, HINTS
+from .measure import do_bench as measured
 
 LOG = logging.getLogger("tlx_xdsl.autotune")
 

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tlx_xdsl import wings
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.driver.launch_options import Target
-from tlx_xdsl.runtime.host.options import CpuOptions, checked_target, interpreter_arguments
-from tlx_xdsl.runtime.kernel import Kernel
-from tlx_xdsl.runtime.kernel_call import P, R
+
+from ..driver.launch_options import Target
+from ..kernel import Kernel
+from ..kernel_call import P, R
+from .options import CpuOptions, checked_target, interpreter_arguments
 
 if TYPE_CHECKING:
     from tlx_xdsl.grid import Grid
-    from tlx_xdsl.runtime.kernel_call import Launch
+
+    from ..kernel_call import Launch
 
 
 class HostLauncher(Protocol):
@@ -99,7 +101,7 @@ class CpuKernel(Kernel[P, R]):
             if target == "gpu":
                 raise self._not_launchable()
         if self.refused is not None:
-            from tlx_xdsl.runtime.host.memory import are_in_cpu_memory
+            from .memory import are_in_cpu_memory
 
             if not are_in_cpu_memory((*args, *kwargs.values())):
                 raise self._not_launchable()

@@ -8,7 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from tlx_xdsl.language.core import constexpr
-from tlx_xdsl.runtime.driver.host_values import is_descriptor
+
+from ..driver.host_values import is_descriptor
 
 
 def is_in_cpu_memory(value: Any) -> bool | None:

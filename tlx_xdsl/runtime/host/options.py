@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, HINTS, TARGETS, Target
+
+from ..driver.launch_options import CLUSTER_OPTION, HINTS, TARGETS, Target
 
 IGNORED = HINTS | {
     CLUSTER_OPTION,

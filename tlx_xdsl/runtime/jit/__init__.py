@@ -12,10 +12,10 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, overload
 
-from tlx_xdsl.runtime.driver.launch_options import Target
-from tlx_xdsl.runtime.host.kernel import CpuKernel
-from tlx_xdsl.runtime.kernel import Kernel
-from tlx_xdsl.runtime.kernel_call import P, R
+from ..driver.launch_options import Target
+from ..host.kernel import CpuKernel
+from ..kernel import Kernel
+from ..kernel_call import P, R
 
 
 class _Reading:
@@ -99,7 +99,7 @@ def _kernel(fn: Callable[..., Any], options: Mapping[str, Any]) -> Kernel:
     plain = CpuKernel(fn, **{name: options[name] for name in _OF_CPU if name in options})
     if plain.target == "cpu" or not plain.is_launchable():
         return plain
-    from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
+    from .triton_kernel import TritonKernel
 
     try:
         return TritonKernel(fn, **options)

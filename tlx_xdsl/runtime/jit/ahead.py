@@ -24,7 +24,8 @@ from typing import Any, cast
 
 from tlx_xdsl.backend import compile_in_this_process
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.jit.processors import processor_count, processors, use_all
+
+from .processors import processor_count, processors, use_all
 
 SECONDS = 120.0
 """The longest that no process may have anything to say: they are ended then, and what is left is not compiled here."""

@@ -28,16 +28,17 @@ from triton.runtime.jit import JITFunction
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.progress import Progress
-from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
-from tlx_xdsl.runtime.host.autotune import CpuAutotuner
-from tlx_xdsl.runtime.jit.ahead import Answer, compiled_ahead
-from tlx_xdsl.runtime.jit.stand_in_driver import leave_the_gpu
-from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError
-from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
-from tlx_xdsl.runtime.jit.winners import Winners, device_name
-from tlx_xdsl.runtime.measure.reference_check import Reference, difference, expected_of, poison
-from tlx_xdsl.runtime.measure.speeds import Source, Speed, SpeedReport
 from tlx_xdsl.targets import target_of
+
+from ..driver.launch_options import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
+from ..host.autotune import CpuAutotuner
+from ..measure.reference_check import Reference, difference, expected_of, poison
+from ..measure.speeds import Source, Speed, SpeedReport
+from .ahead import Answer, compiled_ahead
+from .stand_in_driver import leave_the_gpu
+from .triton_errors import DoesNotFitError
+from .triton_kernel import TritonKernel
+from .winners import Winners, device_name
 
 LOG = logging.getLogger("tlx_xdsl.autotune")
 
@@ -167,7 +168,7 @@ class TLXAutotuner(Autotuner):
         Takes the arguments of a launch; tensors may be numpy arrays, or of any device.
         """
         # A launch whose configuration is known loads no xDSL.
-        from tlx_xdsl.runtime.jit.ranking import ranked
+        from .ranking import ranked
 
         start = time.perf_counter()
         named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
@@ -207,7 +208,7 @@ class TLXAutotuner(Autotuner):
         """The configurations that are worth a measurement: the first ones of the model, where `keep` says how many."""
         if self._keep is None or not isinstance(self.kernel, TritonKernel):
             return configs
-        from tlx_xdsl.runtime.jit.ranking import ranked
+        from .ranking import ranked
 
         args, kwargs = self._call
         most = self._keep if isinstance(self._keep, int) else max(1, round(len(configs) * self._keep))

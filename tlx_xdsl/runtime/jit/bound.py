@@ -15,7 +15,7 @@ from triton.runtime.driver import driver
 from tlx_xdsl.grid import sizes_of
 
 if TYPE_CHECKING:
-    from tlx_xdsl.runtime.jit.compiled_kernel import TLXCompiledKernel
+    from .compiled_kernel import TLXCompiledKernel
 
 
 class BoundLaunch:

@@ -18,14 +18,14 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel
 from triton.compiler.compiler import AsmDict
 
-from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION
-from tlx_xdsl.runtime.jit.graph_capture import refuse_while_capturing
-from tlx_xdsl.runtime.launch.cuda_driver import FunctionAttribute, default_driver
-from tlx_xdsl.runtime.launch.launcher import PORTABLE_CLUSTER_SIZE, Launcher, launch_facts
-from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
+from ..driver.launch_options import CLUSTER_OPTION
+from ..launch.cuda_driver import FunctionAttribute, default_driver
+from ..launch.launcher import PORTABLE_CLUSTER_SIZE, Launcher, launch_facts
+from ..launch.parameters import ArgumentSpec
+from .graph_capture import refuse_while_capturing
 
 if TYPE_CHECKING:
-    from tlx_xdsl.runtime.driver.compilation import Specialization
+    from ..driver.compilation import Specialization
 
 
 class _Stages(AsmDict):
@@ -80,7 +80,7 @@ class TLXCompiledKernel(CompiledKernel):
 
     def run_passes(self) -> dict[str, str]:
         """Run the frontend and our passes again; the text after each, under its name."""
-        from tlx_xdsl.runtime.driver.compilation import compile_text
+        from ..driver.compilation import compile_text
 
         stages: dict[str, str] = {}
         compile_text(
@@ -143,7 +143,7 @@ def _flatten(spelled: Any, value: Any, flat: list[Any]) -> None:
 
 def specialization_of_source(src: ASTSource, target: GPUTarget, options: Mapping[str, Any]) -> Specialization:
     """Return what our compiler is asked for by one of Triton's requests."""
-    from tlx_xdsl.runtime.jit.specialize import specialization_of
+    from .specialize import specialization_of
 
     names = cast("list[str]", src.fn.arg_names)
     wanted = specialization_of(names, src.signature, src.constants, src.attrs, options, cast(int, target.arch))

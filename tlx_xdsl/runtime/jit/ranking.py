@@ -9,14 +9,15 @@ from typing import Any
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.grid import grid_of
-from tlx_xdsl.runtime.driver.arguments import defaults_of
-from tlx_xdsl.runtime.driver.host_values import is_constant, signature_of
-from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, cluster_option
-from tlx_xdsl.runtime.driver.specialization import Specialization
-from tlx_xdsl.runtime.measure.estimate import estimated
-from tlx_xdsl.runtime.measure.speeds import Speed
-from tlx_xdsl.runtime.profile import launch_work
 from tlx_xdsl.targets import target_named
+
+from ..driver.arguments import defaults_of
+from ..driver.host_values import is_constant, signature_of
+from ..driver.launch_options import CLUSTER_OPTION, cluster_option
+from ..driver.specialization import Specialization
+from ..measure.estimate import estimated
+from ..measure.speeds import Speed
+from ..profile import launch_work
 
 
 def ranked(

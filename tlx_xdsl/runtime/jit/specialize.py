@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from tlx_xdsl.frontend.python.signature import Fixed, Signature
-from tlx_xdsl.runtime.driver.compilation import Specialization
-from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION
 from tlx_xdsl.targets import target_of
+
+from ..driver.compilation import Specialization
+from ..driver.launch_options import CLUSTER_OPTION
 
 Path = tuple[int, ...]
 """The position of an argument: its index, then the indices into tuples."""

@@ -16,8 +16,9 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime._async_compile import active_mode
 from triton.runtime.driver import driver
 
-from tlx_xdsl.runtime.launch.launcher import WARP_SIZE
 from tlx_xdsl.targets import target_named
+
+from ..launch.launcher import WARP_SIZE
 
 
 class _StandIn:

@@ -33,15 +33,17 @@ from triton.compiler import ASTSource, make_backend
 from triton.runtime.cache import CacheManager, FileCacheManager, get_cache_manager, get_dump_manager
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
-from tlx_xdsl.runtime.driver.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
-from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
-from tlx_xdsl.runtime.driver.nvtx_ranges import follow_launches, phase
-from tlx_xdsl.runtime.driver.reproducible import reproducible
-from tlx_xdsl.runtime.jit.compiled_kernel import TLXCompiledKernel, specialization_of_source, symbol_of
+
+from ..driver.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
+from ..driver.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
+from ..driver.nvtx_ranges import follow_launches, phase
+from ..driver.reproducible import reproducible
+from .compiled_kernel import TLXCompiledKernel, specialization_of_source, symbol_of
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendResult
-    from tlx_xdsl.runtime.driver.compilation import CompiledText, Specialization
+
+    from ..driver.compilation import CompiledText, Specialization
 
 _LONGEST_NAME = 150
 """Characters of a file's name in the cache, as in Triton: with what follows it must stay below 255."""
@@ -156,7 +158,7 @@ def _with_triton_face() -> Generator[None]:
     try:
         yield
     except CompilationError as error:
-        from tlx_xdsl.runtime.jit.triton_errors import with_triton_face
+        from .triton_errors import with_triton_face
 
         raise with_triton_face(error) from error
 
@@ -342,7 +344,7 @@ def _warn(src: ASTSource, message: str, place: SourceLocation | None) -> None:
 
 
 def _compile_text(src: ASTSource, wanted: Specialization) -> CompiledText:
-    from tlx_xdsl.runtime.driver.compilation import compile_text
+    from ..driver.compilation import compile_text
 
     return compile_text(src.fn.source, wanted, triton_version=triton.__version__)
 

@@ -29,17 +29,18 @@ from triton.tools.tensor_descriptor import TensorDescriptor as StockTensorDescri
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import constexpr
-from tlx_xdsl.runtime.driver.fingerprint import kernel_fingerprint
-from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, META_OPTIONS, Target, cluster_option
-from tlx_xdsl.runtime.driver.reproducible import note_failed_launch
-from tlx_xdsl.runtime.host.kernel import CpuKernel
-from tlx_xdsl.runtime.host.memory import are_in_cpu_memory
-from tlx_xdsl.runtime.jit.bound import BoundLaunch
-from tlx_xdsl.runtime.jit.triton_compile import compile_cached
-from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError, with_interpreter_face
-from tlx_xdsl.runtime.kernel import Kernel
-from tlx_xdsl.runtime.kernel_call import Launch
-from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+
+from ..driver.fingerprint import kernel_fingerprint
+from ..driver.launch_options import CLUSTER_OPTION, META_OPTIONS, Target, cluster_option
+from ..driver.reproducible import note_failed_launch
+from ..host.kernel import CpuKernel
+from ..host.memory import are_in_cpu_memory
+from ..kernel import Kernel
+from ..kernel_call import Launch
+from ..launch.tensor_descriptor import TensorDescriptor
+from .bound import BoundLaunch
+from .triton_compile import compile_cached
+from .triton_errors import DoesNotFitError, with_interpreter_face
 
 
 class TritonKernel(CpuKernel, JITFunction[Any]):

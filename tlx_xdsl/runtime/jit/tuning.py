@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if not TYPE_CHECKING and find_spec("triton") is not None:
     from triton import heuristics
 
-    from tlx_xdsl.runtime.jit.autotune import Config, autotune
+    from .autotune import Config, autotune
 else:
     # What stands last is what the reference shows.
-    from tlx_xdsl.runtime.host.autotune import Config, autotune, heuristics
+    from ..host.autotune import Config, autotune, heuristics
 
 __all__ = ["Config", "autotune", "heuristics"]

@@ -22,9 +22,9 @@ from triton._C.libtriton import get_cache_invalidating_env_vars
 from triton.runtime.cache import get_cache_manager
 from triton.runtime.driver import driver
 
-from tlx_xdsl.runtime.driver.fingerprint import compiler_fingerprint
-from tlx_xdsl.runtime.jit.triton_compile import triton_identity
-from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError, default_driver
+from ..driver.fingerprint import compiler_fingerprint
+from ..launch.cuda_driver import CudaDriverError, default_driver
+from .triton_compile import triton_identity
 
 _FORM = 1
 """Of the file; another number is another key."""

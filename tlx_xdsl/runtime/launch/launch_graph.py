@@ -10,8 +10,8 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 
-from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError, KernelNodeParams
-from tlx_xdsl.runtime.launch.movable import MovableLaunch
+from .cuda_driver import CudaDriverError, KernelNodeParams
+from .movable import MovableLaunch
 
 
 class LaunchGraph:

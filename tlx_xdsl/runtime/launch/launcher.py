@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tlx_xdsl.grid import MOST_ALONG_Y_AND_Z, sizes_of
-from tlx_xdsl.runtime.launch.cuda_driver import (
+
+from .cuda_driver import (
     ClusterDimension,
     CudaDriver,
     CudaDriverError,
@@ -29,8 +30,8 @@ from tlx_xdsl.runtime.launch.cuda_driver import (
     LaunchConfig,
     default_driver,
 )
-from tlx_xdsl.runtime.launch.movable import MovableLaunch
-from tlx_xdsl.runtime.launch.parameters import (
+from .movable import MovableLaunch
+from .parameters import (
     WORD,
     ArgumentSpec,
     Parameter,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 
-from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT, CudaDriver, LaunchConfig
-from tlx_xdsl.runtime.launch.parameters import ParameterBlock
+from .cuda_driver import ERROR_INVALID_CONTEXT, CudaDriver, LaunchConfig
+from .parameters import ParameterBlock
 
 
 class MovableLaunch:

@@ -27,13 +27,14 @@ from typing import Any, NamedTuple, Protocol
 
 from tlx_xdsl.element_types import SCALARS, ElementType
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.runtime.launch.cuda_driver import (
+
+from .cuda_driver import (
     MAX_TENSOR_RANK,
     TENSOR_MAP_BYTES,
     CudaDriver,
     TensorMapDataType,
 )
-from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name, element_size
+from .tensor_descriptor import dtype_name, element_size
 
 MAX_BOX = 256
 """Elements along one dimension of a TMA box."""

@@ -136,7 +136,7 @@ class SpeedReport:
 
     def svg(self) -> str:
         """The times as the text of an SVG file: a bar for each configuration."""
-        from tlx_xdsl.runtime.show.bars_svg import bars_as_svg
+        from ..show.bars_svg import bars_as_svg
 
         names = self.varying()
         bars = [

@@ -4,8 +4,8 @@ Where a pass, the interpreter or stock Triton fails, the folder has the IR that 
 no more; where the frontend does, copies of them. `docs/profiling.md` says how to use it.
 """
 
-from tlx_xdsl.runtime.repro.arrays import load_array
-from tlx_xdsl.runtime.repro.failing import Failing, Failure, find_failure
-from tlx_xdsl.runtime.repro.write import write, write_into
+from .arrays import load_array
+from .failing import Failing, Failure, find_failure
+from .write import write, write_into
 
 __all__ = ["Failing", "Failure", "find_failure", "load_array", "write", "write_into"]

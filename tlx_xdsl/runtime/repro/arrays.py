@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.language.core import constexpr, dtype
-from tlx_xdsl.runtime.driver.host_values import is_descriptor, numpy_dtype
-from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
+
+from ..driver.host_values import is_descriptor, numpy_dtype
+from ..launch.tensor_descriptor import dtype_name
 
 LARGEST = 64 << 20
 """Bytes of an array that is stored; a larger one is random numbers of its shape and type."""

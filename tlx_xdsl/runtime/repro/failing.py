@@ -12,14 +12,15 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.grid import Grid, grid_of
-from tlx_xdsl.runtime.driver.compilation import compile_text, frontend_module
-from tlx_xdsl.runtime.driver.reproducible import copied
-from tlx_xdsl.runtime.driver.specialization import Specialization
-from tlx_xdsl.runtime.simulate.interpret import interpret_source, module_of
-from tlx_xdsl.runtime.simulate.options import PTX, Options
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.text.verify import verify_module
+
+from ..driver.compilation import compile_text, frontend_module
+from ..driver.reproducible import copied
+from ..driver.specialization import Specialization
+from ..simulate.interpret import interpret_source, module_of
+from ..simulate.options import PTX, Options
 
 Step: TypeAlias = Literal["frontend", "passes", "Triton", "interpreter", "PTX machine", "launch"]
 

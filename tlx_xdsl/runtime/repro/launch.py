@@ -15,9 +15,10 @@ from typing import Any
 
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.grid import grid_of
-from tlx_xdsl.runtime.driver.host_values import is_descriptor
-from tlx_xdsl.runtime.repro.arrays import NoPython, Values
-from tlx_xdsl.runtime.repro.write import SCRIPT, copy_sources, environment, versions
+
+from ..driver.host_values import is_descriptor
+from .arrays import NoPython, Values
+from .write import SCRIPT, copy_sources, environment, versions
 
 _TEMPLATE = Path(__file__).with_name("launch_script.txt")
 

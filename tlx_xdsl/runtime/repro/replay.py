@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from tlx_xdsl.analysis.launch_budget import check_launch
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.runtime.driver.compilation import passes_for, text_for_triton
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import first_beyond_plain, run_pipeline
+
+from ..driver.compilation import passes_for, text_for_triton
 
 
 def lower(text: str, triton_version: str | None) -> str:

@@ -18,11 +18,12 @@ from typing import Any, cast
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.runtime.driver.specialization import Specialization
-from tlx_xdsl.runtime.repro.arrays import NoPython, Values
-from tlx_xdsl.runtime.repro.failing import Failing, Failure, find_failure
-from tlx_xdsl.runtime.simulate.options import Options
 from tlx_xdsl.version import __version__
+
+from ..driver.specialization import Specialization
+from ..simulate.options import Options
+from .arrays import NoPython, Values
+from .failing import Failing, Failure, find_failure
 
 SCRIPT = "repro.py"
 _TEMPLATE = Path(__file__).with_name("script.txt")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from math import isfinite
 
-from tlx_xdsl.runtime.show.storage_map_svg import CHARACTER, COLOURS
+from .storage_map_svg import CHARACTER, COLOURS
 
 # Pixels.
 _BARS, _ROW, _GAP, _HEAD, _EDGE = 420, 18, 5, 40, 12

@@ -16,8 +16,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.errors import CompilationError, SourceLocation
-from tlx_xdsl.runtime.show.storage_map_svg import map_as_svg
 from tlx_xdsl.text.located import LocatedLine, located_lines
+
+from .storage_map_svg import map_as_svg
 
 STYLE = (
     ".tlx{font:12px/1.45 ui-monospace,Menlo,Consolas,monospace;color:#222;background:#fff;border:1px solid #ccc}"

@@ -13,10 +13,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource, Parameter
-from tlx_xdsl.runtime.show.module import STYLE, module_page
 from tlx_xdsl.text.diagnostics import Diagnostic
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
+
+from .module import STYLE, module_page
 
 
 @dataclass(frozen=True)

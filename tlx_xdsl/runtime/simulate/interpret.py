@@ -37,15 +37,6 @@ from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch, takes_turns, talks
 from tlx_xdsl.numerics.host_arrays import reach
-from tlx_xdsl.runtime.driver.arguments import bound, defaults_of, split_options, typed
-from tlx_xdsl.runtime.driver.compilation import frontend_module, installed_profile, passes_for
-from tlx_xdsl.runtime.driver.host_values import flattened, is_descriptor, on_host
-from tlx_xdsl.runtime.driver.reproducible import reproducible
-from tlx_xdsl.runtime.driver.specialization import Specialization
-from tlx_xdsl.runtime.simulate.launchable import as_warning, refusals
-from tlx_xdsl.runtime.simulate.options import ALIASED, FRONTEND, PTX, TTGIR, Options, known_options
-from tlx_xdsl.runtime.simulate.plans import planned
-from tlx_xdsl.runtime.simulate.wrapping import facts_of, with_wrap
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again, source_location
 from tlx_xdsl.text.parser import parse_module
@@ -56,6 +47,16 @@ from tlx_xdsl.transforms.placed import with_placed
 from tlx_xdsl.transforms.registry import current_name
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
+
+from ..driver.arguments import bound, defaults_of, split_options, typed
+from ..driver.compilation import frontend_module, installed_profile, passes_for
+from ..driver.host_values import flattened, is_descriptor, on_host
+from ..driver.reproducible import reproducible
+from ..driver.specialization import Specialization
+from .launchable import as_warning, refusals
+from .options import ALIASED, FRONTEND, PTX, TTGIR, Options, known_options
+from .plans import planned
+from .wrapping import facts_of, with_wrap
 
 if TYPE_CHECKING:
     from tlx_xdsl.ptx.launch import PtxRun
@@ -88,7 +89,7 @@ class Interpretation:
     """Where each array was written last, in a launch whose accesses to global memory are compared."""
 
     def _repr_html_(self) -> str:
-        from tlx_xdsl.runtime.show.pages import run_page
+        from ..show.pages import run_page
 
         rows = {
             "clusters": self.clusters,
@@ -175,7 +176,7 @@ def _run_final(
 ) -> Interpretation:
     """Run the PTX that stock Triton makes of a kernel."""
     # The PTX machine takes a tenth of a second, and other stages do without.
-    from tlx_xdsl.runtime.simulate.ptx_stage import run_ptx_stage
+    from .ptx_stage import run_ptx_stage
 
     with collected_diagnostics() as warnings:
         sizes = grid_of(grid, {**defaults_of(source), **arguments})

@@ -19,12 +19,13 @@ from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.errors import CompilationError, OverBudgetError
 from tlx_xdsl.grid import MOST_ALONG_Y_AND_Z
-from tlx_xdsl.runtime.driver.launch_options import LARGEST_CLUSTER
-from tlx_xdsl.runtime.simulate.options import Options
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, error_at
 from tlx_xdsl.transforms.nvidia.setmaxnreg import RebalanceSetmaxnregPass
 from tlx_xdsl.transforms.rewriting import ops_of
+
+from ..driver.launch_options import LARGEST_CLUSTER
+from .options import Options
 
 T = TypeVar("T")
 

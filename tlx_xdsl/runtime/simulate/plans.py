@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.interpreter.code import Plan
-from tlx_xdsl.runtime.driver.compilation import Specialization, installed_profile
-from tlx_xdsl.runtime.driver.fingerprint import kernel_fingerprint, values_fingerprint
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
+
+from ..driver.compilation import Specialization, installed_profile
+from ..driver.fingerprint import kernel_fingerprint, values_fingerprint
 
 MOST = 32
 """Plans that are kept: those that were used last."""

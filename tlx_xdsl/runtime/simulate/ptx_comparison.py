@@ -16,9 +16,10 @@ from tlx_xdsl.grid import Grid
 from tlx_xdsl.interpreter.faults import Fault, Unsupported
 from tlx_xdsl.numerics.difference import Difference, difference, tolerance_of
 from tlx_xdsl.ptx.read.faults import PtxBudget, PtxFault
-from tlx_xdsl.runtime.driver.host_values import flattened, is_constant, is_descriptor
-from tlx_xdsl.runtime.simulate.interpret import Interpretation, interpret_source
-from tlx_xdsl.runtime.simulate.options import TTGIR, Options
+
+from ..driver.host_values import flattened, is_constant, is_descriptor
+from .interpret import Interpretation, interpret_source
+from .options import TTGIR, Options
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,13 @@ from tlx_xdsl.ptx.machine import Limits
 from tlx_xdsl.ptx.memory.tensor_map import TensorMap
 from tlx_xdsl.ptx.program import prepare
 from tlx_xdsl.ptx.read.reader import read
-from tlx_xdsl.runtime.driver.arguments import typed
-from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
-from tlx_xdsl.runtime.driver.host_values import is_descriptor, on_host
-from tlx_xdsl.runtime.launch.parameters import read_tensor_map_format
-from tlx_xdsl.runtime.simulate.options import Options
 from tlx_xdsl.targets import Feature, target_named
+
+from ..driver.arguments import typed
+from ..driver.compilation import Specialization, compile_text
+from ..driver.host_values import is_descriptor, on_host
+from ..launch.parameters import read_tensor_map_format
+from .options import Options
 
 
 def compiled(source: KernelSource, specialization: Specialization) -> BackendResult:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.numerics.uninitialized import UninitializedArray
-from tlx_xdsl.runtime.driver.host_values import numpy_dtype
+
+from ..driver.host_values import numpy_dtype
 
 
 def uninitialized(shape: int | Sequence[int], dtype: Any = "fp32") -> NDArray[Any]:

@@ -18,8 +18,9 @@ from tlx_xdsl.addresses.wrapping import wrap_at, wraps
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.interpreter.faults import OutOfBounds
-from tlx_xdsl.runtime.driver.host_values import is_descriptor
 from tlx_xdsl.text.diagnostics import Diagnostic, source_location
+
+from ..driver.host_values import is_descriptor
 
 
 def facts_of(grid: tuple[int, int, int], values: Mapping[str, Any]) -> LaunchFacts:

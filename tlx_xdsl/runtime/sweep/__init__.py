@@ -3,9 +3,9 @@
 `compile_many` is the entry point; docs/sweeps.md says how to use it.
 """
 
-from tlx_xdsl.runtime.sweep.jobs import Job, sweep_jobs
-from tlx_xdsl.runtime.sweep.measure import bench
-from tlx_xdsl.runtime.sweep.report import JobResult, SweepReport
-from tlx_xdsl.runtime.sweep.scheduler import compile_many
+from .jobs import Job, sweep_jobs
+from .measure import bench
+from .report import JobResult, SweepReport
+from .scheduler import compile_many
 
 __all__ = ["Job", "JobResult", "SweepReport", "bench", "compile_many", "sweep_jobs"]

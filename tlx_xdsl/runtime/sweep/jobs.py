@@ -12,8 +12,9 @@ from typing import Any
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.signature import Fixed, Signature
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.runtime.driver.compilation import Specialization
-from tlx_xdsl.runtime.simulate.interpret import source_of_kernel
+
+from ..driver.compilation import Specialization
+from ..simulate.interpret import source_of_kernel
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster", "target", "enable_fp_fusion")
 """Choices beside compile-time arguments: see `Specialization`; `num_stages` is stock Triton's."""

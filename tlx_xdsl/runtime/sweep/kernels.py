@@ -18,7 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.runtime.simulate.interpret import source_of_kernel
+
+from ..simulate.interpret import source_of_kernel
 
 _MAIN = "__main__"
 _MAIN_ELSEWHERE = "__mp_main__"

@@ -21,20 +21,21 @@ from tlx_xdsl.element_types import BY_SPELLING
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.progress import Progress
-from tlx_xdsl.runtime.driver.arguments import defaults_of
-from tlx_xdsl.runtime.driver.host_values import is_descriptor
-from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError, available, default_driver
-from tlx_xdsl.runtime.launch.launcher import Launcher, launch_facts
-from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
-from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name
-from tlx_xdsl.runtime.measure.estimate import estimated
-from tlx_xdsl.runtime.measure.gpu_clock import timed_launches
-from tlx_xdsl.runtime.measure.reference_check import Reference, difference, expected_of, poison
-from tlx_xdsl.runtime.measure.speeds import Speed, SpeedReport
-from tlx_xdsl.runtime.profile import launch_work
-from tlx_xdsl.runtime.sweep.jobs import Job
-from tlx_xdsl.runtime.sweep.report import JobResult, SweepReport
 from tlx_xdsl.targets import target_named
+
+from ..driver.arguments import defaults_of
+from ..driver.host_values import is_descriptor
+from ..launch.cuda_driver import CudaDriverError, available, default_driver
+from ..launch.launcher import Launcher, launch_facts
+from ..launch.parameters import ArgumentSpec
+from ..launch.tensor_descriptor import TensorDescriptor, dtype_name
+from ..measure.estimate import estimated
+from ..measure.gpu_clock import timed_launches
+from ..measure.reference_check import Reference, difference, expected_of, poison
+from ..measure.speeds import Speed, SpeedReport
+from ..profile import launch_work
+from .jobs import Job
+from .report import JobResult, SweepReport
 
 _BLOCK = re.compile(r"tensordesc<\w+\[([\d, ]+)\]")
 

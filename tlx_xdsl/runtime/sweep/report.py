@@ -12,8 +12,9 @@ from tlx_xdsl.backend import BackendError, BackendResult, BackendTimeoutError, K
 from tlx_xdsl.backend.limits import REGISTERS, check_resources
 from tlx_xdsl.errors import CompilationError, OverBudgetError
 from tlx_xdsl.layouts.distributed import WARP_SIZE
-from tlx_xdsl.runtime.sweep.jobs import Job
-from tlx_xdsl.runtime.sweep.steps import Compiled, Failed, Lowered
+
+from .jobs import Job
+from .steps import Compiled, Failed, Lowered
 
 Kind: TypeAlias = Literal["fits", "spills", "pruned", "does not fit", "error", "died", "timeout"]
 """`fits` and `spills` can be launched, the latter with registers in memory. `pruned` needs more than the target has,

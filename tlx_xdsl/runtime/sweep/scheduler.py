@@ -14,11 +14,12 @@ from tlx_xdsl.backend import BackendError, installed_triton_version
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.interpreter.workers import cores
 from tlx_xdsl.progress import Progress as Bar
-from tlx_xdsl.runtime.sweep.jobs import Job
-from tlx_xdsl.runtime.sweep.kernels import UnreachableKernelError, is_loading
-from tlx_xdsl.runtime.sweep.pool import SpawnPool, check_main
-from tlx_xdsl.runtime.sweep.report import JobResult, SweepReport, judged
-from tlx_xdsl.runtime.sweep.steps import (
+
+from .jobs import Job
+from .kernels import UnreachableKernelError, is_loading
+from .pool import SpawnPool, check_main
+from .report import JobResult, SweepReport, judged
+from .steps import (
     Compiled,
     Failed,
     Keep,

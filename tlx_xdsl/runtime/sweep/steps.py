@@ -11,10 +11,11 @@ from typing import Literal, TypeAlias
 from tlx_xdsl.backend import BackendError, BackendOptions, BackendResult, compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, internal_error
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
-from tlx_xdsl.runtime.sweep.jobs import Job
-from tlx_xdsl.runtime.sweep.kernels import KernelReference, UnreachableKernelError, reference_to, resolve
 from tlx_xdsl.text.diagnostics import collected_diagnostics
+
+from ..driver.compilation import Specialization, compile_text
+from .jobs import Job
+from .kernels import KernelReference, UnreachableKernelError, reference_to, resolve
 
 Keep: TypeAlias = Literal["nothing", "binary", "all"]
 """The results that are kept: the verdict alone, also the cubin and what a launcher must know, or every text."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tlx_xdsl.tools.launch_line.kernel_options import add_kernel_arguments
+from ..launch_line.kernel_options import add_kernel_arguments
 
 _EPILOG = """\
 Without --grid, what is said holds for every launch that keeps the conditions that are named. With it, the addresses of
@@ -43,6 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Carry the command out; raises as `addresses_launch.run` does."""
-    from tlx_xdsl.tools.commands.addresses_launch import run
+    from .addresses_launch import run
 
     run(args)

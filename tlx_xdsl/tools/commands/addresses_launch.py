@@ -25,13 +25,14 @@ from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.show.coverage_svg import coverage_as_svg
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.tools.commands.addresses_text import Findings, findings_as_json, findings_as_text, warn
-from tlx_xdsl.tools.launch_line.argument_values import fitting_value
-from tlx_xdsl.tools.launch_line.expressions import evaluate
-from tlx_xdsl.tools.launch_line.launches import grid_of
-from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, frontend_of, hint_of_type, load_ir
-from tlx_xdsl.tools.launch_line.request import Said, read, said_of
-from tlx_xdsl.tools.output import write_text
+
+from ..launch_line.argument_values import fitting_value
+from ..launch_line.expressions import evaluate
+from ..launch_line.launches import grid_of
+from ..launch_line.modules import MLIR_SUFFIXES, frontend_of, hint_of_type, load_ir
+from ..launch_line.request import Said, read, said_of
+from ..output import write_text
+from .addresses_text import Findings, findings_as_json, findings_as_text, warn
 
 
 def run(args: argparse.Namespace) -> None:

@@ -19,7 +19,8 @@ from tlx_xdsl.addresses.coverage.ordering import ordering
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.text.diagnostics import report_warning, source_line, source_location
-from tlx_xdsl.tools.report import table
+
+from ..report import table
 
 FORMAT = 1
 """Version of the JSON: it changes when a key changes its name or its meaning."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.numerics.difference import difference, tolerance_of, wide
-from tlx_xdsl.tools.launch_line.expressions import evaluate
+
+from ..launch_line.expressions import evaluate
 
 
 @dataclass(frozen=True)

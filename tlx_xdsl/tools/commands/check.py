@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from tlx_xdsl.runtime.simulate.options import SECONDS, STAGES
-from tlx_xdsl.tools.launch_line.kernel_options import SIZE_HELP, VALUES, add_launch_arguments
+
+from ..launch_line.kernel_options import SIZE_HELP, VALUES, add_launch_arguments
 
 FORMATS = ("github", "junit", "sarif", "text")
 """What `check_formats` writes."""
@@ -37,6 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Carry the command out; returns and raises as `check_kernel.run` does."""
-    from tlx_xdsl.tools.commands.check_kernel import run
+    from .check_kernel import run
 
     return run(args)

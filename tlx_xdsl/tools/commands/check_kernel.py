@@ -16,9 +16,10 @@ from tlx_xdsl.runtime.check.sizes import Launchable, Sizes, combinations, small_
 from tlx_xdsl.runtime.check.subject import Subject
 from tlx_xdsl.runtime.simulate.interpret import Change, Interpretation, interpret_source, module_of
 from tlx_xdsl.runtime.simulate.options import Options
-from tlx_xdsl.tools.commands.check_formats import FORMATS
-from tlx_xdsl.tools.launch_line.launches import launch_at
-from tlx_xdsl.tools.launch_line.request import read
+
+from ..launch_line.launches import launch_at
+from ..launch_line.request import read
+from .check_formats import FORMATS
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,7 +6,8 @@ import argparse
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.profiles import MLIR_PROFILES
-from tlx_xdsl.tools.launch_line.kernel_options import (
+
+from ..launch_line.kernel_options import (
     CPU,
     CPU_STAGES,
     KERNEL,
@@ -111,6 +112,6 @@ def run(args: argparse.Namespace) -> None:
     if (module := of_wing(args.target)) is not None:
         module.compile(args)
         return
-    from tlx_xdsl.tools.commands.compile_gpu import run
+    from .compile_gpu import run
 
     run(args)

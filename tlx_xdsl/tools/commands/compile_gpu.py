@@ -28,12 +28,13 @@ from tlx_xdsl.runtime.driver.clock import Clock
 from tlx_xdsl.runtime.driver.products import KIND, Products, load_products, product_key, store_products
 from tlx_xdsl.runtime.driver.reproducible import reproducible
 from tlx_xdsl.runtime.driver.specialization import Specialization
-from tlx_xdsl.tools.entry import STARTED
-from tlx_xdsl.tools.launch_line.kernel_options import STAGES
-from tlx_xdsl.tools.launch_line.request import Request, read
-from tlx_xdsl.tools.launch_line.specialization import specialization_of, triton_version
-from tlx_xdsl.tools.output import say, warn, write_file
-from tlx_xdsl.tools.report import section, times_section
+
+from ..entry import STARTED
+from ..launch_line.kernel_options import STAGES
+from ..launch_line.request import Request, read
+from ..launch_line.specialization import specialization_of, triton_version
+from ..output import say, warn, write_file
+from ..report import section, times_section
 
 _TEXT = ("ttir", "ttgir")
 _DEFAULT_STAGES = "ttir,ttgir,ptx,cubin,json"

@@ -21,8 +21,9 @@ from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError, default_driver
 from tlx_xdsl.text.profiles import PROFILES, profile_for, version_name
-from tlx_xdsl.tools.commands.findings import Finding, cache_finding
 from tlx_xdsl.version import __version__
+
+from .findings import Finding, cache_finding
 
 PTXAS = {"ptxas": "TRITON_PTXAS_PATH", "ptxas-blackwell": "TRITON_PTXAS_BLACKWELL_PATH"}
 """The assemblers that Triton brings, and the variable that puts another in the place of each."""

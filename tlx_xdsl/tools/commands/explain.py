@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tlx_xdsl.tools.launch_line.kernel_options import KERNEL, add_conversion_argument, add_kernel_arguments
+from ..launch_line.kernel_options import KERNEL, add_conversion_argument, add_kernel_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Carry the command out; raises as `explain_passes.run` does."""
-    from tlx_xdsl.tools.commands.explain_passes import run
+    from .explain_passes import run
 
     run(args)

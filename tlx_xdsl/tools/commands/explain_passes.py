@@ -12,12 +12,13 @@ from tlx_xdsl.runtime.driver.stages import NOTHING, Stage, changes, unified_diff
 from tlx_xdsl.terminal import coloured_diff
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import parse_version
-from tlx_xdsl.tools.commands.layout_report import layout_section, why
-from tlx_xdsl.tools.launch_line.kernel_options import of_wing
-from tlx_xdsl.tools.launch_line.request import read
-from tlx_xdsl.tools.launch_line.specialization import specialization_of, triton_version
 from tlx_xdsl.transforms.pipelines import is_plain
 from tlx_xdsl.transforms.registry import current_name
+
+from ..launch_line.kernel_options import of_wing
+from ..launch_line.request import read
+from ..launch_line.specialization import specialization_of, triton_version
+from .layout_report import layout_section, why
 
 
 def run(args: argparse.Namespace) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from tlx_xdsl.tools.commands.check import FORMATS
-from tlx_xdsl.tools.launch_line.kernel_options import add_kernel_arguments
+from ..launch_line.kernel_options import add_kernel_arguments
+from .check import FORMATS
 
 _EPILOG = """\
 Types and constants are those of the file's TLX_COMPILE; of one kernel they may be given here, too. With --grid and the
@@ -31,6 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Carry the command out; returns and raises as `lint_kernels.run` does."""
-    from tlx_xdsl.tools.commands.lint_kernels import run
+    from .lint_kernels import run
 
     return run(args)

@@ -19,12 +19,13 @@ from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.tools.commands.addresses_launch import findings_of, kernel_function, launch_of
-from tlx_xdsl.tools.commands.addresses_text import warn_of_collisions, warn_of_leaving
-from tlx_xdsl.tools.commands.check_formats import FORMATS
-from tlx_xdsl.tools.launch_line.loading import kernels_of_file, load_kernel
-from tlx_xdsl.tools.launch_line.request import Request, request_of
-from tlx_xdsl.tools.launch_line.specialization import specialization_of
+
+from ..launch_line.loading import kernels_of_file, load_kernel
+from ..launch_line.request import Request, request_of
+from ..launch_line.specialization import specialization_of
+from .addresses_launch import findings_of, kernel_function, launch_of
+from .addresses_text import warn_of_collisions, warn_of_leaving
+from .check_formats import FORMATS
 
 RULES = ("file", "frontend", "budget", "pass", "addresses", "unchecked")
 """The kinds of findings: a file that can't be run; what the frontend refuses; what can never launch; what a pass

@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
-from tlx_xdsl.tools.launch_line.kernel_options import add_kernel_arguments
-from tlx_xdsl.tools.output import write_text
+
+from ..launch_line.kernel_options import add_kernel_arguments
+from ..output import write_text
 
 FORMATS = ("text", "json", "svg")
 
@@ -32,9 +33,10 @@ def run(args: argparse.Namespace) -> None:
     from tlx_xdsl.analysis.storage_budget import check_budget
     from tlx_xdsl.analysis.storage_map_reader import storage_maps
     from tlx_xdsl.targets import target_named
-    from tlx_xdsl.tools.commands.storage_map_text import rendered
-    from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, frontend_of, load_ir
-    from tlx_xdsl.tools.launch_line.request import read
+
+    from ..launch_line.modules import MLIR_SUFFIXES, frontend_of, load_ir
+    from ..launch_line.request import read
+    from .storage_map_text import rendered
 
     if Path(args.kernel).suffix in MLIR_SUFFIXES:
         module, target = load_ir(args.kernel), args.target

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from tlx_xdsl.runtime.simulate.options import MINIMIZE_SECONDS, STAGES
-from tlx_xdsl.tools.launch_line.kernel_options import SIZE_HELP, VALUES, add_launch_arguments
+
+from ..launch_line.kernel_options import SIZE_HELP, VALUES, add_launch_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +32,8 @@ def run(args: argparse.Namespace) -> int:
     Raises CompilationError for a kernel that does not compile, and for a command line that does not fit it.
     """
     from tlx_xdsl.runtime.check.minimize import minimize
-    from tlx_xdsl.tools.commands.check_kernel import stages_of, subject_of
+
+    from .check_kernel import stages_of, subject_of
 
     print(minimize(subject_of(args), stages_of(args), args.seconds))
     return 0

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.limits import POLICIES
-from tlx_xdsl.tools.launch_line.kernel_options import KERNEL, add_kernel_arguments
+
+from ..launch_line.kernel_options import KERNEL, add_kernel_arguments
 
 _EPILOG = """\
 With --grid the kernel is run in the interpreter on the arguments (--arg), then and without it compiled to a binary.
@@ -41,9 +42,10 @@ def run(args: argparse.Namespace) -> int:
     # They take a second, and `--help` does without.
     from tlx_xdsl.runtime.repro import Failing, find_failure, write
     from tlx_xdsl.runtime.simulate.options import Options
-    from tlx_xdsl.tools.launch_line.launches import launch_at
-    from tlx_xdsl.tools.launch_line.request import read
-    from tlx_xdsl.tools.launch_line.specialization import specialization_of
+
+    from ..launch_line.launches import launch_at
+    from ..launch_line.request import read
+    from ..launch_line.specialization import specialization_of
 
     request = read(args)
     kernel = request.source, specialization_of(request), request.options["num_stages"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tlx_xdsl.tools.launch_line.kernel_options import VALUES, add_launch_arguments, add_run_arguments
+from ..launch_line.kernel_options import VALUES, add_launch_arguments, add_run_arguments
 
 _EPILOG = f"""\
 {VALUES}
@@ -41,11 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Carry the command out; raises as `run_kernel.run` does."""
-    from tlx_xdsl.tools.commands.run_kernel import run
+    from .run_kernel import run
 
     if not args.watch:
         run(args)
         return
-    from tlx_xdsl.tools.watch import watched
+    from ..watch import watched
 
     watched(args.kernel.partition(":")[0], lambda: run(args))

@@ -20,14 +20,15 @@ from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.driver.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.simulate.interpret import Interpretation, argument_types, interpret_module, interpret_source
 from tlx_xdsl.runtime.simulate.options import FRONTEND, PTX, Options
-from tlx_xdsl.tools.commands.array_checks import check_array, expected_array, summary
-from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
-from tlx_xdsl.tools.launch_line.kernel_options import run_options
-from tlx_xdsl.tools.launch_line.launches import grid_of, launch_at, numbers_of
-from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, hint_of_type, load_ir
-from tlx_xdsl.tools.launch_line.request import Said, read, said_of
-from tlx_xdsl.tools.output import say
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
+
+from ..launch_line.argument_values import Hint, argument_value
+from ..launch_line.kernel_options import run_options
+from ..launch_line.launches import grid_of, launch_at, numbers_of
+from ..launch_line.modules import MLIR_SUFFIXES, hint_of_type, load_ir
+from ..launch_line.request import Said, read, said_of
+from ..output import say
+from .array_checks import check_array, expected_array, summary
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.simulate.ptx_comparison import Comparison
@@ -155,7 +156,7 @@ class _Run:
             )
         )
         if result.ptx is not None:
-            from tlx_xdsl.tools.commands.ptx_report import report_ptx
+            from .ptx_report import report_ptx
 
             report_ptx(result.ptx, comparison, profile=self._args.profile)
         for name, path in self._saved.items():
@@ -163,7 +164,7 @@ class _Run:
         for name, expected in self._expected.items():
             check_array(name, self._arrays[name], expected, self._args.tolerance)
         if comparison is not None:
-            from tlx_xdsl.tools.commands.ptx_report import check_same
+            from .ptx_report import check_same
 
             check_same(comparison, self._arrays)
 

@@ -12,7 +12,8 @@ from tlx_xdsl.analysis.storage_budget import certain
 from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Array, Memory, Region, Span, StorageMap
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.show.storage_map_svg import map_as_svg
-from tlx_xdsl.tools.report import table
+
+from ..report import table
 
 FORMAT = 1
 """Version of the JSON: it changes when a key changes its name or its meaning."""

@@ -9,9 +9,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.tools.launch_line.kernel_options import KERNEL, add_kernel_arguments
-from tlx_xdsl.tools.launch_line.request import assignments, constexpr_value, read
-from tlx_xdsl.tools.launch_line.specialization import specialization_of
+
+from ..launch_line.kernel_options import KERNEL, add_kernel_arguments
+from ..launch_line.request import assignments, constexpr_value, read
+from ..launch_line.specialization import specialization_of
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.sweep import JobResult, SweepReport
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
         keep="binary" if args.bench else "nothing",
     )
     if args.bench:
-        from tlx_xdsl.tools.commands.sweep_bench import print_times
+        from .sweep_bench import print_times
 
         print_times(args, request, report)
         return

@@ -14,10 +14,11 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.runtime.sweep import SweepReport
 from tlx_xdsl.runtime.sweep.measure import array_of_argument, bench
-from tlx_xdsl.tools.launch_line.expressions import evaluate
-from tlx_xdsl.tools.launch_line.launches import grid_of, numbers_of, values_of
-from tlx_xdsl.tools.launch_line.request import Request
-from tlx_xdsl.tools.output import write_file
+
+from ..launch_line.expressions import evaluate
+from ..launch_line.launches import grid_of, numbers_of, values_of
+from ..launch_line.request import Request
+from ..output import write_file
 
 
 def print_times(args: argparse.Namespace, request: Request, report: SweepReport) -> None:

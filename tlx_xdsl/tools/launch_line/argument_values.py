@@ -31,7 +31,8 @@ from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.language.core import pointer_type
 from tlx_xdsl.runtime.driver.host_values import numpy_dtype
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
-from tlx_xdsl.tools.launch_line.expressions import evaluate
+
+from .expressions import evaluate
 
 EXPECTED = "a number, an array such as randn:fp16[512,512] or FILE.npy, or desc(ARRAY, [64,64])"
 

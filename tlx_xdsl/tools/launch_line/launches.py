@@ -15,9 +15,10 @@ from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.grid import sizes_of
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.driver.arguments import Typed, defaults_of, typed
-from tlx_xdsl.tools.launch_line.argument_values import fitting_value, hint_of_signature
-from tlx_xdsl.tools.launch_line.expressions import evaluate
-from tlx_xdsl.tools.launch_line.request import Request, Said, constexpr_value
+
+from .argument_values import fitting_value, hint_of_signature
+from .expressions import evaluate
+from .request import Request, Said, constexpr_value
 
 _LAUNCH = ("num_warps", "num_ctas", "cluster", "target", "enable_fp_fusion", "passes")
 """Options of a launch that a run has, too."""

@@ -15,9 +15,10 @@ from tlx_xdsl.runtime.driver.compilation import frontend_module
 from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.tools.launch_line.argument_values import Hint
-from tlx_xdsl.tools.launch_line.request import Request
-from tlx_xdsl.tools.launch_line.specialization import specialization_of
+
+from .argument_values import Hint
+from .request import Request
+from .specialization import specialization_of
 
 MLIR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
 """Suffixes of files of IR."""

@@ -21,7 +21,8 @@ from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.driver.launch_options import LARGEST_CLUSTER
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.simulate.options import SMALL
-from tlx_xdsl.tools.launch_line.loading import load_kernel
+
+from .loading import load_kernel
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.check.sizes import Sizes

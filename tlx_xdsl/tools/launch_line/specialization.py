@@ -9,7 +9,8 @@ from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.text.profiles import NEUTRAL, parse_version
-from tlx_xdsl.tools.launch_line.request import Request, constexpr_value
+
+from .request import Request, constexpr_value
 
 
 def specialization_of(request: Request) -> Specialization:
@@ -21,7 +22,7 @@ def specialization_of(request: Request) -> Specialization:
     constexprs: Mapping[str, Any]
     if request.lists["arg"] or request.lists["size"]:
         # Loads numpy.
-        from tlx_xdsl.tools.launch_line.launches import types_of
+        from .launches import types_of
 
         found = types_of(request)
         constexprs, signature = found.constexprs, {**found.signature, **signature}

@@ -21,13 +21,14 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import MLIR_PROFILES, PROFILES, MlirProfile, Profile, mlir_profile, profile_for
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.tools.completion import add_completion_argument
-from tlx_xdsl.tools.failures import as_compilation_error
-from tlx_xdsl.tools.opt.pass_arguments import collect_passes, pipeline, unknown_argument
-from tlx_xdsl.tools.opt.verify_diagnostics import expectations, mismatches, reported
-from tlx_xdsl.tools.output import say
 from tlx_xdsl.transforms.registry import OVERRIDES, all_passes
 from tlx_xdsl.version import __version__
+
+from ..completion import add_completion_argument
+from ..failures import as_compilation_error
+from ..output import say
+from .pass_arguments import collect_passes, pipeline, unknown_argument
+from .verify_diagnostics import expectations, mismatches, reported
 
 _INPUTS = ("mlir", "ttir", "ttgir")
 """File name extensions that hold MLIR text."""
@@ -73,7 +74,7 @@ class TlxOptMain(xDSLOptMain):
         arg_parser.prog = "tlx-opt"
         if {"-h", "--help"} & set(self._given):
             # The list imports every pass.
-            from tlx_xdsl.tools.opt.pass_list import HelpFormatter, pass_list
+            from .pass_list import HelpFormatter, pass_list
 
             arg_parser.formatter_class = HelpFormatter
             arg_parser.epilog = pass_list(self.available_passes)

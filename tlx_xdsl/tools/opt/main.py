@@ -12,14 +12,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from tlx_xdsl.tools.entry import exit_status, with_plugins
+from ..entry import exit_status, with_plugins
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status, 1 for an error in the input."""
 
     def load() -> Callable[[], int]:
-        from tlx_xdsl.tools.opt.driver import run
+        from .driver import run
 
         given = with_plugins(sys.argv[1:] if args is None else args)
         return lambda: run(given)

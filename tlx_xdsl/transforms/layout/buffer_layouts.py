@@ -21,10 +21,11 @@ from tlx_xdsl.dialects.tt import CallOp
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
-from tlx_xdsl.transforms.functions import callee_of, functions_of, returned, update_signature
-from tlx_xdsl.transforms.layout.encodings import values_of
-from tlx_xdsl.transforms.layout.views import is_view, layout_of_source, layout_of_view, same_layout
-from tlx_xdsl.transforms.rewriting import ops_of, retype
+
+from ..functions import callee_of, functions_of, returned, update_signature
+from ..rewriting import ops_of, retype
+from .encodings import values_of
+from .views import is_view, layout_of_source, layout_of_view, same_layout
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ from tlx_xdsl.layouts.encodings import DistributedLayout, Ints, Layout, PaddedSh
 from tlx_xdsl.layouts.global_access import global_access
 from tlx_xdsl.layouts.linear_layout import LinearLayout
 from tlx_xdsl.text.diagnostics import error_at, source_location
-from tlx_xdsl.transforms.rewriting import Pass, ops_of, with_layout
+
+from ..rewriting import Pass, ops_of, with_layout
 
 GLOBAL_ALIGNMENT = 16
 """Bytes at which rows in global memory are taken to be aligned: what Triton knows of most pointers."""

@@ -14,7 +14,8 @@ from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tlx import AssertSameLayoutExpectedOp
 from tlx_xdsl.dialects.tt import FuncOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.transforms.rewriting import ops_of, retype, retyped, with_layout
+
+from ..rewriting import ops_of, retype, retyped, with_layout
 
 EncodingMap: TypeAlias = Callable[[Attribute, bool], Attribute]
 """From the encoding of a type, and whether it is a buffer's, to the one that it shall have."""

@@ -25,8 +25,9 @@ from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.layout.encodings import map_encodings, values_of, without
-from tlx_xdsl.transforms.rewriting import Pass, forward, ops_of
+
+from ..rewriting import Pass, forward, ops_of
+from .encodings import map_encodings, values_of, without
 
 
 class FinalizeUserLayoutsPass(Pass):

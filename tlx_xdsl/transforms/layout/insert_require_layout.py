@@ -25,8 +25,9 @@ from tlx_xdsl.dialects.tlx import RequireLayoutOp
 from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr
 from tlx_xdsl.dialects.ttg.types import memdesc_type, tensor_type
 from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout
-from tlx_xdsl.transforms.layout.needs import Need, needs_of
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, with_layout
+
+from ..rewriting import Pass, insert_before, with_layout
+from .needs import Need, needs_of
 
 REGISTER_BITS = 32
 """Bits of a register, which the tensor cores' operands fill."""

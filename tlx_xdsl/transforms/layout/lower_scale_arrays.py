@@ -27,9 +27,10 @@ from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng.tmem import ROWS, columns_of
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TensorMemoryScalesLayout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.layout.encodings import map_types
-from tlx_xdsl.transforms.layout.views import is_view
-from tlx_xdsl.transforms.rewriting import Pass, insert_adaptor, retype
+
+from ..rewriting import Pass, insert_adaptor, retype
+from .encodings import map_types
+from .views import is_view
 
 
 class LowerScaleArraysPass(Pass):

@@ -26,8 +26,9 @@ from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.encodings import TensorMemoryScalesLayout
 from tlx_xdsl.layouts.shared import scale_blocks_layout, unswizzled_layout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.layout.views import same_layout
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
+
+from ..rewriting import Pass, insert_before, ops_of
+from .views import same_layout
 
 
 class LowerScaleCopiesPass(Pass):

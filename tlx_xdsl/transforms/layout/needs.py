@@ -34,7 +34,8 @@ from tlx_xdsl.layouts.encodings import (
     TensorMemoryScalesLayout,
 )
 from tlx_xdsl.layouts.shared import default_nvmma_layout, padded_fp4_layout, scale_blocks_layout
-from tlx_xdsl.transforms.layout.views import as_tile
+
+from .views import as_tile
 
 MAX_BLOCK_N = 256
 """Most columns of one block of an accumulator (PTX ISA, "tcgen05.mma", matrix shapes)."""

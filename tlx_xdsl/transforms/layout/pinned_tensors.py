@@ -30,7 +30,8 @@ from tlx_xdsl.dialects.tlx import (
 )
 from tlx_xdsl.layouts.distributed import reshaped_layout, split_layout, transposed_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, SliceLayout
-from tlx_xdsl.transforms.rewriting import (
+
+from ..rewriting import (
     forward,
     insert_after_definition,
     insert_before,

@@ -43,11 +43,12 @@ from tlx_xdsl.layouts.buffer_views import splits_swizzle
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.layout.buffer_layouts import BufferLayouts, Reason
-from tlx_xdsl.transforms.layout.needs import Need, needs_of
-from tlx_xdsl.transforms.layout.pinned_tensors import lower_tensor_requirements
-from tlx_xdsl.transforms.layout.views import is_view
-from tlx_xdsl.transforms.rewriting import Pass, forward, ops_of
+
+from ..rewriting import Pass, forward, ops_of
+from .buffer_layouts import BufferLayouts, Reason
+from .needs import Need, needs_of
+from .pinned_tensors import lower_tensor_requirements
+from .views import is_view
 
 
 class PropagateLayoutPass(Pass):

@@ -39,9 +39,10 @@ from tlx_xdsl.layouts.conversion.tiling import LANE, REGISTER, WARP, dim_names
 from tlx_xdsl.layouts.distributed import default_blocked_layout, tensor_memory_register_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, TensorMemoryLayout, TmemLayout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.layout.encodings import give_constant_its_type, map_encodings, values_of, without
-from tlx_xdsl.transforms.layout.needs import MAX_BLOCK_M, MAX_BLOCK_N
-from tlx_xdsl.transforms.rewriting import Pass, insert_adaptor, insert_before, retype, with_layout
+
+from ..rewriting import Pass, insert_adaptor, insert_before, retype, with_layout
+from .encodings import give_constant_its_type, map_encodings, values_of, without
+from .needs import MAX_BLOCK_M, MAX_BLOCK_N
 
 
 class ResolvePlaceholderLayoutsPass(Pass):

@@ -35,10 +35,11 @@ from tlx_xdsl.dialects.base.tensors import pointee_type, tensor_type
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.layouts.encodings import BlockedLayout, SwizzledSharedLayout
 from tlx_xdsl.text.diagnostics import report_remark
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
-from tlx_xdsl.transforms.tritongpu.access_layouts import coalesced_layout
-from tlx_xdsl.transforms.tritongpu.accumulators import warps_of_ops
-from tlx_xdsl.transforms.tritongpu.module_attrs import num_warps
+
+from ..rewriting import Pass, insert_before, ops_of
+from ..tritongpu.access_layouts import coalesced_layout
+from ..tritongpu.accumulators import warps_of_ops
+from ..tritongpu.module_attrs import num_warps
 
 LEAST_BITS = 32
 """The least that `cp.async` copies (PTX ISA, "cp.async": cp-size)."""

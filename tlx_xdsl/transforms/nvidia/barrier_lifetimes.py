@@ -42,7 +42,8 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescIndexOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import InitBarrierOp, InvalBarrierOp
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
+
+from ..rewriting import Pass, insert_before, ops_of
 
 
 class EndBarrierLifetimesPass(Pass):

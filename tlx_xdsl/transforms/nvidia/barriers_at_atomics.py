@@ -29,7 +29,8 @@ from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.effects import Sync, sync_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.ttg.enums import AddrSpace
-from tlx_xdsl.transforms.rewriting import Pass, ops_of
+
+from ..rewriting import Pass, ops_of
 
 
 class InsertBarriersAtAtomicsPass(Pass):

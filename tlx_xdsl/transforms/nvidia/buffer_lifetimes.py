@@ -27,8 +27,9 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import InvalBarrierOp
-from tlx_xdsl.transforms.nvidia.barrier_lifetimes import exits_of
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
+
+from ..rewriting import Pass, insert_before, ops_of
+from .barrier_lifetimes import exits_of
 
 _ENDS = (LocalDeallocOp, InvalBarrierOp)
 """The end of a live range, as upstream Triton's allocator sees it."""

@@ -32,10 +32,11 @@ from tlx_xdsl.dialects.tt.types import descriptor_type
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.tma_box import tma_box, tma_corners
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.emit.integers import Integers
-from tlx_xdsl.transforms.nvidia.emit.ptx import inline_ptx, run_in_one_thread, wait_for_region
-from tlx_xdsl.transforms.nvidia.emit.shared_address import descriptor_address, shared_address
-from tlx_xdsl.transforms.rewriting import insert_before, ops_of
+
+from ..rewriting import insert_before, ops_of
+from .emit.integers import Integers
+from .emit.ptx import inline_ptx, run_in_one_thread, wait_for_region
+from .emit.shared_address import descriptor_address, shared_address
 
 _LOAD = "@p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{0}], [{1}], {2}, [{3}];"
 _STORE = "@p cp.async.bulk.global.shared::cta.bulk_group [{0}], [{1}], {2}; @p cp.async.bulk.commit_group;"

@@ -26,8 +26,9 @@ from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import Feature, Target, refusal
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import Pass
-from tlx_xdsl.transforms.tritongpu.module_attrs import CLUSTER_DIMS, NUM_CTAS
+
+from ..rewriting import Pass
+from ..tritongpu.module_attrs import CLUSTER_DIMS, NUM_CTAS
 
 _DESCRIPTORS = {Feature.TMA, Feature.TMA_GATHER, Feature.TMA_SCATTER}
 """The features of operations of `tt` on descriptors. Without TMA stock Triton's own passes turn them into loads and

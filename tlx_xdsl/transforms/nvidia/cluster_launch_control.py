@@ -36,11 +36,12 @@ from tlx_xdsl.dialects.tt.enums import ProgramIDDim
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.encodings import BlockedLayout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.emit.integers import Integers
-from tlx_xdsl.transforms.nvidia.emit.ptx import inline_ptx, run_in_one_thread, wait_for_region
-from tlx_xdsl.transforms.nvidia.emit.shared_address import shared_address
-from tlx_xdsl.transforms.nvidia.emit.threads import registers_of, warps_at
-from tlx_xdsl.transforms.rewriting import insert_before, replace
+
+from ..rewriting import insert_before, replace
+from .emit.integers import Integers
+from .emit.ptx import inline_ptx, run_in_one_thread, wait_for_region
+from .emit.shared_address import shared_address
+from .emit.threads import registers_of, warps_at
 
 _TRY = "@p clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes{to}.b128 [{{0}}], [{{1}}];"
 _RESPONSE = ".reg .b128 r; mov.b128 r, {$1, $2};"

@@ -19,8 +19,9 @@ from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.transforms.nvidia.emit.ptx import elementwise_ptx
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
+
+from ..rewriting import Pass, insert_before, ops_of
+from .emit.ptx import elementwise_ptx
 
 
 class ExpandDependentLaunchesPass(Pass):

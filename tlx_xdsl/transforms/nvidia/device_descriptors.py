@@ -30,8 +30,9 @@ from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, SharedLayout
 from tlx_xdsl.layouts.tma_box import tma_box
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.emit.integers import Integers
-from tlx_xdsl.transforms.rewriting import insert_before
+
+from ..rewriting import insert_before
+from .emit.integers import Integers
 
 _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 """Numbers of swizzles by the bytes of their rows (PTX ISA, "tensormap.replace", table of `.swizzle_mode`)."""

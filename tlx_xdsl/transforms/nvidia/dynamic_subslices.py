@@ -30,9 +30,10 @@ from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.offset_terms import tile_strides
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.emit.integers import Integers
-from tlx_xdsl.transforms.nvidia.emit.shared_address import shared_layout
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace, retype
+
+from ..rewriting import Pass, insert_before, ops_of, replace, retype
+from .emit.integers import Integers
+from .emit.shared_address import shared_layout
 
 
 class LowerDynamicSubslicesPass(Pass):

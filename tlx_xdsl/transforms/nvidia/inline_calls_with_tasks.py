@@ -18,7 +18,8 @@ from xdsl.dialects.builtin import BoolAttr, ModuleOp
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
-from tlx_xdsl.transforms.rewriting import Pass, ops_of
+
+from ..rewriting import Pass, ops_of
 
 _NOINLINE = "noinline"
 

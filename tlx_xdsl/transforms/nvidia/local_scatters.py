@@ -36,10 +36,11 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.dialects import arith, tt, ttg
 from tlx_xdsl.dialects.base.tensors import element_bits, tensor_type
 from tlx_xdsl.dialects.tt.types import PointerType
-from tlx_xdsl.transforms.nvidia.emit.integers import Integers, Number
-from tlx_xdsl.transforms.nvidia.emit.ptx import elementwise_ptx, wait_for_region
-from tlx_xdsl.transforms.nvidia.emit.shared_address import address_terms, byte_of, shared_base
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
+
+from ..rewriting import Pass, insert_before, ops_of
+from .emit.integers import Integers, Number
+from .emit.ptx import elementwise_ptx, wait_for_region
+from .emit.shared_address import address_terms, byte_of, shared_base
 
 
 class ExpandLocalScatterPass(Pass):

@@ -31,9 +31,10 @@ from tlx_xdsl.dialects.base.element_types import element_type_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tlx.barriers import FenceScope
 from tlx_xdsl.dialects.tlx.copies import CacheLevel
-from tlx_xdsl.transforms.driver import walk_and_apply_patterns
-from tlx_xdsl.transforms.nvidia.emit.ptx import elementwise_ptx, inline_ptx
-from tlx_xdsl.transforms.rewriting import Pass, insert_before
+
+from ..driver import walk_and_apply_patterns
+from ..rewriting import Pass, insert_before
+from .emit.ptx import elementwise_ptx, inline_ptx
 
 
 class LowerClock(RewritePattern):

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.pattern_rewriter import RewritePattern
 
-from tlx_xdsl.transforms.driver import walk_and_apply_patterns
-from tlx_xdsl.transforms.nvidia import (
+from ..driver import walk_and_apply_patterns
+from ..rewriting import Pass
+from . import (
     bulk_copies,
     cluster_launch_control,
     device_descriptors,
@@ -29,7 +30,6 @@ from tlx_xdsl.transforms.nvidia import (
     thread_arrivals,
     votes,
 )
-from tlx_xdsl.transforms.rewriting import Pass
 
 
 @dataclass(frozen=True)

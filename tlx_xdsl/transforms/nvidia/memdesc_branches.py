@@ -38,7 +38,8 @@ from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import Pass, insert_adaptor, insert_before, ops_of, retype
+
+from ..rewriting import Pass, insert_adaptor, insert_before, ops_of, retype
 
 _FLOATS = {each.bits: attribute_of(each) for each in (BY_NAME[name] for name in ("fp8e5", "fp16", "fp32", "fp64"))}
 """A float of each width."""

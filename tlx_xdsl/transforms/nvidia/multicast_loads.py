@@ -35,9 +35,11 @@ from tlx_xdsl.layouts.encodings import Ints, NvmmaSharedLayout, SharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of
 from tlx_xdsl.layouts.tma_box import tma_box, tma_corners
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.emit.integers import Integers
-from tlx_xdsl.transforms.nvidia.emit.ptx import run_in_one_thread, wait_for_region
-from tlx_xdsl.transforms.nvidia.emit.shared_address import (
+
+from ..rewriting import insert_before
+from .emit.integers import Integers
+from .emit.ptx import run_in_one_thread, wait_for_region
+from .emit.shared_address import (
     address_in,
     address_terms,
     byte_of,
@@ -46,7 +48,6 @@ from tlx_xdsl.transforms.nvidia.emit.shared_address import (
     shared_address,
     shared_base,
 )
-from tlx_xdsl.transforms.rewriting import insert_before
 
 _EVICTIONS = {EvictionPolicy.EVICT_FIRST: "evict_first", EvictionPolicy.EVICT_LAST: "evict_last"}
 """The policies that a copy can be given (PTX ISA, "createpolicy"); the others are the default."""

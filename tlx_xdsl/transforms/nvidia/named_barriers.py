@@ -28,8 +28,9 @@ from xdsl.ir import SSAValue
 from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, NamedBarrierArriveOp, NamedBarrierWaitOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.emit.ptx import inline_ptx
-from tlx_xdsl.transforms.rewriting import Pass, constant_integer, insert_before, ops_of, replace
+
+from ..rewriting import Pass, constant_integer, insert_before, ops_of, replace
+from .emit.ptx import inline_ptx
 
 _NamedBarrierOp: TypeAlias = NamedBarrierWaitOp | NamedBarrierArriveOp
 

@@ -38,9 +38,10 @@ from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_HALVES
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.layout.encodings import map_types
-from tlx_xdsl.transforms.layout.resolve_placeholder_layouts import tensor_memory_encoding
-from tlx_xdsl.transforms.rewriting import Pass, ops_of, retype, with_layout
+
+from ..layout.encodings import map_types
+from ..layout.resolve_placeholder_layouts import tensor_memory_encoding
+from ..rewriting import Pass, ops_of, retype, with_layout
 
 ROWS = 64
 """Of such an accumulator in each CTA."""

@@ -27,11 +27,12 @@ from tlx_xdsl.layouts.matrix_descriptors import SCALE_HIGH, SCALE_LOW
 from tlx_xdsl.layouts.offset_terms import offset_of
 from tlx_xdsl.layouts.shared import scale_blocks_layout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.layout.views import same_layout
-from tlx_xdsl.transforms.nvidia.emit.integers import Integers
-from tlx_xdsl.transforms.nvidia.emit.pair_instructions import LANES, issues_here, low_half, refuse
-from tlx_xdsl.transforms.nvidia.emit.ptx import run_in_one_thread, wait_for_region
-from tlx_xdsl.transforms.nvidia.emit.shared_address import address_terms, shared_address, tensor_memory_address
+
+from ..layout.views import same_layout
+from .emit.integers import Integers
+from .emit.pair_instructions import LANES, issues_here, low_half, refuse
+from .emit.ptx import run_in_one_thread, wait_for_region
+from .emit.shared_address import address_terms, shared_address, tensor_memory_address
 
 
 def lower_copy(op: ttng.TMEMCopyOp) -> None:

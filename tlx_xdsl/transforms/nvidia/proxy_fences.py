@@ -24,7 +24,8 @@ from xdsl.dialects.builtin import BoolAttr, ModuleOp
 
 from tlx_xdsl.analysis.proxy_hazards import missing_fences
 from tlx_xdsl.dialects.ttng import FenceAsyncSharedOp
-from tlx_xdsl.transforms.rewriting import Pass, insert_before
+
+from ..rewriting import Pass, insert_before
 
 
 class InsertProxyFencesPass(Pass):

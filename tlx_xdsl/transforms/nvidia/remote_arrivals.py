@@ -43,8 +43,9 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.analysis.remote_releases import remote_releases
 from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.tlx.cluster import Releases
-from tlx_xdsl.transforms.nvidia.emit.ptx import run
-from tlx_xdsl.transforms.rewriting import Pass, ops_of
+
+from ..rewriting import Pass, ops_of
+from .emit.ptx import run
 
 _ACQUIRE = "fence.acquire.cluster;"
 

@@ -37,11 +37,12 @@ from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.layouts.linear_layout import log2
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.emit.integers import is_true
-from tlx_xdsl.transforms.nvidia.emit.ptx import run_in_one_thread, wait_for_region
-from tlx_xdsl.transforms.nvidia.emit.shared_address import address_terms, remote_address, shared_address
-from tlx_xdsl.transforms.nvidia.remote_stores import lower_remote_store
-from tlx_xdsl.transforms.rewriting import Pass, replace
+
+from ..rewriting import Pass, replace
+from .emit.integers import is_true
+from .emit.ptx import run_in_one_thread, wait_for_region
+from .emit.shared_address import address_terms, remote_address, shared_address
+from .remote_stores import lower_remote_store
 
 
 class LowerRemoteMemoryPass(Pass):

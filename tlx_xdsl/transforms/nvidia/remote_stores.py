@@ -31,12 +31,13 @@ from tlx_xdsl.layouts.encodings import BlockedLayout, DistributedLayout, NvidiaM
 from tlx_xdsl.layouts.f2 import image
 from tlx_xdsl.layouts.offset_terms import OffsetTerm, offset_of, terms_of
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.layout.pinned_tensors import result_layout
-from tlx_xdsl.transforms.nvidia.emit.integers import Integers
-from tlx_xdsl.transforms.nvidia.emit.ptx import run
-from tlx_xdsl.transforms.nvidia.emit.shared_address import address_terms, byte_of, remote_address, remote_tile
-from tlx_xdsl.transforms.nvidia.emit.threads import registers_of, thread_number
-from tlx_xdsl.transforms.rewriting import insert_before
+
+from ..layout.pinned_tensors import result_layout
+from ..rewriting import insert_before
+from .emit.integers import Integers
+from .emit.ptx import run
+from .emit.shared_address import address_terms, byte_of, remote_address, remote_tile
+from .emit.threads import registers_of, thread_number
 
 WORD = 4
 """Bytes of the smallest asynchronous store (PTX ISA, "st.async", `.type`)."""

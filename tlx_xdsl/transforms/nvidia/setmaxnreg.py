@@ -35,8 +35,9 @@ from tlx_xdsl.dialects.ttg.warp_specialize import MAX_REGISTERS, MIN_REGISTERS
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.layouts.distributed import WARP_SIZE, WARPS_PER_WARP_GROUP
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import Pass, ops_of
-from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, num_warps
+
+from ..rewriting import Pass, ops_of
+from ..tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, num_warps
 
 REGISTERS = 65536
 """32-bit registers of a multiprocessor (CUDA C++ Programming Guide, "Technical Specifications per Compute

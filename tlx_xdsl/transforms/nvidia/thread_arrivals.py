@@ -19,9 +19,10 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from tlx_xdsl.dialects import tlx
 from tlx_xdsl.dialects.arith import ExtUIOp
-from tlx_xdsl.transforms.nvidia.emit.ptx import inline_ptx
-from tlx_xdsl.transforms.nvidia.emit.shared_address import shared_address
-from tlx_xdsl.transforms.rewriting import insert_before
+
+from ..rewriting import insert_before
+from .emit.ptx import inline_ptx
+from .emit.shared_address import shared_address
 
 _ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [$0];"
 

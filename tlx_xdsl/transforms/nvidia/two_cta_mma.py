@@ -44,13 +44,14 @@ from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.layouts.matrix_descriptors import STEP_BYTES, Operand
 from tlx_xdsl.layouts.shared import unswizzled_layout
-from tlx_xdsl.transforms.layout.encodings import map_types
-from tlx_xdsl.transforms.nvidia.emit.integers import Integers
-from tlx_xdsl.transforms.nvidia.emit.pair_instructions import Instructions, instructions, issues_here, low_half, rank_of
-from tlx_xdsl.transforms.nvidia.emit.ptx import run_in_one_thread, wait_for_region
-from tlx_xdsl.transforms.nvidia.emit.shared_address import shared_address, tensor_memory_address
-from tlx_xdsl.transforms.nvidia.pair_copies import lower_copy
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
+
+from ..layout.encodings import map_types
+from ..rewriting import Pass, insert_before, ops_of
+from .emit.integers import Integers
+from .emit.pair_instructions import Instructions, instructions, issues_here, low_half, rank_of
+from .emit.ptx import run_in_one_thread, wait_for_region
+from .emit.shared_address import shared_address, tensor_memory_address
+from .pair_copies import lower_copy
 
 TWO_CTAS = "ttng.two-ctas"
 """Module attribute: `.cta_group::2` for everything that upstream Triton makes of tensor memory."""

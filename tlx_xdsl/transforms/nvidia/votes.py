@@ -29,9 +29,10 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.arith import ExtUIOp
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.transforms.nvidia.emit.ptx import elementwise_ptx, inline_ptx
-from tlx_xdsl.transforms.nvidia.emit.threads import register_count
-from tlx_xdsl.transforms.rewriting import insert_before
+
+from ..rewriting import insert_before
+from .emit.ptx import elementwise_ptx, inline_ptx
+from .emit.threads import register_count
 
 _BALLOT = "{ .reg .pred p; setp.ne.b32 p, $1, 0; vote.sync.ballot.b32 $0, p, $2; }"
 

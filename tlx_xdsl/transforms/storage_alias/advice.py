@@ -25,7 +25,8 @@ from tlx_xdsl.analysis.storage_map import UNITS, Region, StorageMap, next_start
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.dialects.tlx import StorageAliasSpecOp
 from tlx_xdsl.text.diagnostics import report_remark, report_warning
-from tlx_xdsl.transforms.rewriting import Pass
+
+from ..rewriting import Pass
 
 MOST_STAGES = 64
 """The end of the search for the largest number of stages."""

@@ -34,10 +34,11 @@ from tlx_xdsl.analysis.overlap_tree import IndexMap
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasLocalAllocOp
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, replace
-from tlx_xdsl.transforms.storage_alias.array_views import ArrayPlace
-from tlx_xdsl.transforms.storage_alias.backing import allocate_bytes, allocate_columns
-from tlx_xdsl.transforms.storage_alias.index_rewriting import array_place, rewrite_indices
+
+from ..rewriting import Pass, insert_before, replace
+from .array_views import ArrayPlace
+from .backing import allocate_bytes, allocate_columns
+from .index_rewriting import array_place, rewrite_indices
 
 
 class StorageAliasAllocationPass(Pass):

@@ -19,9 +19,10 @@ from tlx_xdsl.dialects.tt import CallOp, FuncOp
 from tlx_xdsl.dialects.ttg import MemDescIndexOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.functions import callee_of, functions_of, returned
-from tlx_xdsl.transforms.rewriting import ops_of
-from tlx_xdsl.transforms.storage_alias.array_views import (
+
+from ..functions import callee_of, functions_of, returned
+from ..rewriting import ops_of
+from .array_views import (
     ArrayPlace,
     View,
     allocated_at,

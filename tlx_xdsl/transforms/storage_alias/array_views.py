@@ -19,7 +19,8 @@ from tlx_xdsl.dialects.ttng.tmem import columns_of
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, PaddedSharedLayout, SharedLayout
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
-from tlx_xdsl.transforms.storage_alias.view_maps import places_of_regrouping, places_of_slice
+
+from .view_maps import places_of_regrouping, places_of_slice
 
 
 def is_array_view(op: Operation) -> bool:

@@ -15,7 +15,8 @@ from tlx_xdsl.analysis.launch_budget import check_launch
 from tlx_xdsl.analysis.storage_budget import check_budget
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.dialects.base.operation import module_integer
-from tlx_xdsl.transforms.rewriting import Pass
+
+from ..rewriting import Pass
 
 
 class StorageBudgetPass(Pass):

@@ -43,10 +43,11 @@ from tlx_xdsl.dialects.ttg import (
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.functions import update_signature
-from tlx_xdsl.transforms.rewriting import constant_integer, insert_before, replace, retype
-from tlx_xdsl.transforms.storage_alias.array_places import FunctionPlaces, ModulePlaces
-from tlx_xdsl.transforms.storage_alias.array_views import (
+
+from ..functions import update_signature
+from ..rewriting import constant_integer, insert_before, replace, retype
+from .array_places import FunctionPlaces, ModulePlaces
+from .array_views import (
     ArrayPlace,
     Piece,
     all_of_first_dimension,

@@ -25,9 +25,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tlx_xdsl.transforms.storage_alias.allocation import StorageAliasAllocationPass
-from tlx_xdsl.transforms.storage_alias.offset_calculation import BufferOffsetCalculationPass
-from tlx_xdsl.transforms.storage_alias.size_definition import StorageAliasSizeDefinitionPass
+from .allocation import StorageAliasAllocationPass
+from .offset_calculation import BufferOffsetCalculationPass
+from .size_definition import StorageAliasSizeDefinitionPass
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.dialects.tlx import ReuseGroupOp
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import Pass, ops_of
+
+from ..rewriting import Pass, ops_of
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,10 @@ from tlx_xdsl.dialects.ttng import TMEMAllocOp
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.dialects.ttng.tmem import columns_of, rows_of
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import Pass, ops_of, replace
-from tlx_xdsl.transforms.storage_alias.index_rewriting import rewrite_indices
-from tlx_xdsl.transforms.storage_alias.whole_views import Allocation, view_whole
+
+from ..rewriting import Pass, ops_of, replace
+from .index_rewriting import rewrite_indices
+from .whole_views import Allocation, view_whole
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.dialects.ttng.tmem import COLUMNS
 from tlx_xdsl.text.diagnostics import error_at, report_warning
-from tlx_xdsl.transforms.rewriting import Pass
+
+from ..rewriting import Pass
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,11 @@ from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout, TensorMemoryLayout
 from tlx_xdsl.layouts.shared import required_alignment
 from tlx_xdsl.text.diagnostics import error_at, report_remark
-from tlx_xdsl.transforms.rewriting import insert_before, replace
-from tlx_xdsl.transforms.storage_alias.array_views import ArrayPlace
-from tlx_xdsl.transforms.storage_alias.backing import allocate_bytes, allocate_columns
-from tlx_xdsl.transforms.storage_alias.index_rewriting import array_place
+
+from ..rewriting import insert_before, replace
+from .array_views import ArrayPlace
+from .backing import allocate_bytes, allocate_columns
+from .index_rewriting import array_place
 
 Allocation: TypeAlias = LocalAllocOp | TMEMAllocOp
 

@@ -35,7 +35,8 @@ from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.distributed import WARP_SIZE, blocked_layout, tensor_memory_register_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout
-from tlx_xdsl.transforms.tritongpu.accumulators import warps_of_ops
+
+from .accumulators import warps_of_ops
 
 _BITS_PER_ACCESS = 128
 """The most that a thread loads or stores by one instruction (PTX ISA, "ld", `.v4.b32`)."""

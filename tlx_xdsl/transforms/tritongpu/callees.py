@@ -23,10 +23,11 @@ from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.transforms.functions import callee_of, functions_of
-from tlx_xdsl.transforms.rewriting import ops_of
-from tlx_xdsl.transforms.tritongpu.accumulators import regions_with_warps
-from tlx_xdsl.transforms.tritongpu.module_attrs import NUM_WARPS
+
+from ..functions import callee_of, functions_of
+from ..rewriting import ops_of
+from .accumulators import regions_with_warps
+from .module_attrs import NUM_WARPS
 
 
 def functions_by_warps(module: ModuleOp, num_warps: int) -> dict[tt.FuncOp, int]:

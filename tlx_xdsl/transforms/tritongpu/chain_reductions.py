@@ -36,7 +36,8 @@ from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.operation import enclosing, num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.scf import LOOPS
-from tlx_xdsl.transforms.rewriting import Pass, insert_before
+
+from ..rewriting import Pass, insert_before
 
 BLOCK_COLUMNS = 8
 """Columns of a block of the accumulator's layout, which the lanes of a warp share (PTX ISA, wgmma, "Register Fragments

@@ -22,7 +22,8 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.analysis.dots_in_flight import EarlyUse, check_dots_in_flight
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
-from tlx_xdsl.transforms.rewriting import Pass
+
+from ..rewriting import Pass
 
 
 class CheckDotsInFlightPass(Pass):

@@ -29,17 +29,18 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tlx_xdsl.dialects.base.operation import EachElement, is_elementwise, module_integer
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import Pass, ops_of
+
+from ..rewriting import Pass, ops_of
 
 # The handlers register themselves when they are imported.
-from tlx_xdsl.transforms.tritongpu import conversion as conversion
-from tlx_xdsl.transforms.tritongpu.access_layouts import access_layouts, has_matrix_instructions
-from tlx_xdsl.transforms.tritongpu.accumulators import accumulator_layouts
-from tlx_xdsl.transforms.tritongpu.callees import functions_by_warps
-from tlx_xdsl.transforms.tritongpu.conversion.control_flow import function
-from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter
-from tlx_xdsl.transforms.tritongpu.descriptors import assign_descriptor_layouts
-from tlx_xdsl.transforms.tritongpu.module_attrs import NUM_CTAS, num_warps
+from . import conversion as conversion
+from .access_layouts import access_layouts, has_matrix_instructions
+from .accumulators import accumulator_layouts
+from .callees import functions_by_warps
+from .conversion.control_flow import function
+from .conversion.converter import Converter
+from .descriptors import assign_descriptor_layouts
+from .module_attrs import NUM_CTAS, num_warps
 
 
 class ConvertTritonToTritonGPUPass(Pass):

@@ -15,7 +15,8 @@ from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.layouts.shared import default_nvmma_layout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import retype
+
+from ..rewriting import retype
 
 
 def assign_descriptor_layouts(func: tt.FuncOp) -> None:

@@ -29,7 +29,8 @@ from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, with_eleme
 from tlx_xdsl.dialects.tt.elementwise import FpToFpOp
 from tlx_xdsl.dialects.tt.enums import RoundingMode
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace
+
+from ..rewriting import Pass, insert_before, ops_of, replace
 
 
 class ExpandFloatConversionsPass(Pass):

@@ -19,7 +19,8 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace
+
+from ..rewriting import Pass, insert_before, ops_of, replace
 
 
 class ExpandLocalGatherPass(Pass):

@@ -20,7 +20,8 @@ from xdsl.dialects.arith import ConstantOp, NegfOp, SubfOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace
+
+from ..rewriting import Pass, insert_before, ops_of, replace
 
 
 class ExpandNegfPass(Pass):

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, inf, isinf
 
-from tlx_xdsl.ttl.analysis.linear import UNBOUNDED, Bound, Interval, Linear, interval_of, quotient, scaled
+from .linear import UNBOUNDED, Bound, Interval, Linear, interval_of, quotient, scaled
 
 ENUMERATED = 4096
 """Elements that an access touches in all its iterations, about, up to which they are enumerated."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.ttl.dialects import ttl
+from ..dialects import ttl
 
 
 def needs_buffer(value: SSAValue) -> bool:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tlx_xdsl.ttl.dialects.ttl import AcquireOp, CBOp, KernelOp, ReleaseOp, steps
+from ..dialects.ttl import AcquireOp, CBOp, KernelOp, ReleaseOp, steps
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from itertools import combinations
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tlx_xdsl.ttl.analysis.happens_before import ordered_lifetimes
-from tlx_xdsl.ttl.dialects.ttl.buffers import AcquireOp, CBOp, CreateCBOp
-from tlx_xdsl.ttl.dialects.ttl.kernel import KernelOp
-from tlx_xdsl.ttl.dialects.ttl.protocol import steps
+from ..dialects.ttl.buffers import AcquireOp, CBOp, CreateCBOp
+from ..dialects.ttl.kernel import KernelOp
+from ..dialects.ttl.protocol import steps
+from .happens_before import ordered_lifetimes
 
 
 def conflicts_of(kernel: KernelOp, buffers: list[CreateCBOp]) -> list[set[int]]:

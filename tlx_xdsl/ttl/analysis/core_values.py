@@ -16,8 +16,9 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from tlx_xdsl.dialects.arith import CMPI_PREDICATES
-from tlx_xdsl.ttl.dialects.ttcore import GridAttr
-from tlx_xdsl.ttl.dialects.ttl import CoreOp, GetShardIdOp
+
+from ..dialects.ttcore import GridAttr
+from ..dialects.ttl import CoreOp, GetShardIdOp
 
 
 class Core(NamedTuple):

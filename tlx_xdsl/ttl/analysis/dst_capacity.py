@@ -11,8 +11,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects.base.operation import enclosing
-from tlx_xdsl.ttl.dialects import ttl
-from tlx_xdsl.ttl.dialects.ttcore import element_bytes
+
+from ..dialects import ttl
+from ..dialects.ttcore import element_bytes
 
 TILES = 16
 """Tiles of 16 bits."""

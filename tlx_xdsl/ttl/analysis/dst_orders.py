@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
-from tlx_xdsl.ttl.analysis.dst_liveness import Node
+from .dst_liveness import Node
 
 SEARCHED = 12
 """Operations up to which all orders are searched: at most 4096 sets of operations that are done."""

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.ttl.analysis.core_values import Core, cores_of
-from tlx_xdsl.ttl.analysis.protocol_run import LEAST_STEPS, MOST_STEPS, End, ThreadRun, run_of
-from tlx_xdsl.ttl.analysis.thread_steps import with_steps
-from tlx_xdsl.ttl.dialects.ttl import CoreOp, CreateCBOp, GetShardIdOp, IfDstOp, IfSrcOp, KernelOp, SemaphoreOp
+from ..dialects.ttl import CoreOp, CreateCBOp, GetShardIdOp, IfDstOp, IfSrcOp, KernelOp, SemaphoreOp
+from .core_values import Core, cores_of
+from .protocol_run import LEAST_STEPS, MOST_STEPS, End, ThreadRun, run_of
+from .thread_steps import with_steps
 
 
 def ordered_lifetimes(kernel: KernelOp) -> frozenset[tuple[SSAValue, SSAValue]]:

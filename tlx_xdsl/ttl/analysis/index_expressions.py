@@ -8,10 +8,10 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap, AffineSymExpr
 from xdsl.ir.affine.affine_expr import AffineBinaryOpExpr
 
-from tlx_xdsl.ttl.analysis.affine_dependence import Loop
-from tlx_xdsl.ttl.analysis.linear import Linear
-from tlx_xdsl.ttl.analysis.signs import is_non_negative
-from tlx_xdsl.ttl.dialects.ttl import CoreOp, GetShardIdOp, KernelOp, Thread, TTLOp
+from ..dialects.ttl import CoreOp, GetShardIdOp, KernelOp, Thread, TTLOp
+from .affine_dependence import Loop
+from .linear import Linear
+from .signs import is_non_negative
 
 _COLUMN, _ROW = "column of the core", "row of the core"
 

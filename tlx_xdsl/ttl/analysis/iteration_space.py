@@ -9,7 +9,7 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from tlx_xdsl.ttl.dialects import ttl
+from ..dialects import ttl
 
 
 def extents(maps: Iterable[AffineMapAttr], blocks: Sequence[SSAValue], loops: int) -> tuple[int, ...]:

@@ -13,11 +13,12 @@ from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import error_at, source_location
-from tlx_xdsl.ttl.analysis.core_values import Core
-from tlx_xdsl.ttl.analysis.happens_before import core_groups
-from tlx_xdsl.ttl.analysis.protocol_run import LEAST_STEPS, MOST_STEPS, End, ProtocolRun, ThreadRun, run_of
-from tlx_xdsl.ttl.analysis.trip_counts import totals_of
-from tlx_xdsl.ttl.dialects.ttl import AcquireOp, CBOp, CBPopOp, CBPushOp, CBWaitOp, KernelOp, SemaphoreOp
+
+from ..dialects.ttl import AcquireOp, CBOp, CBPopOp, CBPushOp, CBWaitOp, KernelOp, SemaphoreOp
+from .core_values import Core
+from .happens_before import core_groups
+from .protocol_run import LEAST_STEPS, MOST_STEPS, End, ProtocolRun, ThreadRun, run_of
+from .trip_counts import totals_of
 
 VIOLATION = "circular buffer protocol violation: "
 

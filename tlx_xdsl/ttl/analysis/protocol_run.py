@@ -19,9 +19,7 @@ from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.ttl.analysis.core_values import Core, cores_of
-from tlx_xdsl.ttl.analysis.thread_steps import ThreadWalk, Undecidable, with_steps
-from tlx_xdsl.ttl.dialects.ttl import (
+from ..dialects.ttl import (
     CBOp,
     CreateSemaphoreOp,
     KernelOp,
@@ -31,6 +29,8 @@ from tlx_xdsl.ttl.dialects.ttl import (
     SemaphoreWaitEqOp,
     SemaphoreWaitMinOp,
 )
+from .core_values import Core, cores_of
+from .thread_steps import ThreadWalk, Undecidable, with_steps
 
 MOST_STEPS = 50_000
 """Steps after which the runs of a kernel are given up as undecided: about a second."""

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap, AffineSymExpr
 
-from tlx_xdsl.ttl.dialects.ttkernel.base import TTKernelOp
-from tlx_xdsl.ttl.dialects.ttl.base import TTLOp
+from ..dialects.ttkernel.base import TTKernelOp
+from ..dialects.ttl.base import TTLOp
 
 _OF_OPERANDS: dict[type[Operation], Callable[[Iterable[bool]], bool]] = {
     arith.AddiOp: all,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.ttl.analysis.block_values import computes, needs_buffer
-from tlx_xdsl.ttl.dialects import ttl
+from ..dialects import ttl
+from .block_values import computes, needs_buffer
 
 
 def store_groups(thread: ttl.ComputeThreadOp) -> Iterator[list[ttl.StoreOp]]:

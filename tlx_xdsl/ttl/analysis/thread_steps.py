@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from xdsl.dialects import affine, scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tlx_xdsl.ttl.analysis.core_values import Core, CoreValues
-from tlx_xdsl.ttl.dialects.ttl import CBOp, CreatePipeOp, IfDstOp, IfSrcOp, SemaphoreOp
+from ..dialects.ttl import CBOp, CreatePipeOp, IfDstOp, IfSrcOp, SemaphoreOp
+from .core_values import Core, CoreValues
 
 Loop = affine.ForOp | scf.ForOp
 

@@ -18,10 +18,7 @@ from itertools import combinations
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.ttl.analysis.affine_dependence import Access, Conflicts, Loop, conflicts
-from tlx_xdsl.ttl.analysis.index_expressions import linear, loop_of, loops_around, parameters_of
-from tlx_xdsl.ttl.analysis.linear import Linear
-from tlx_xdsl.ttl.dialects.ttl import (
+from ..dialects.ttl import (
     BlockOp,
     CopyOp,
     Direction,
@@ -34,6 +31,9 @@ from tlx_xdsl.ttl.dialects.ttl import (
     encoding_of,
     thread_of,
 )
+from .affine_dependence import Access, Conflicts, Loop, conflicts
+from .index_expressions import linear, loop_of, loops_around, parameters_of
+from .linear import Linear
 
 Memory = SSAValue | Operation
 """A tensor, a pipe, or the acquisition of blocks of a circular buffer."""

@@ -11,9 +11,9 @@ from collections import Counter
 from xdsl.dialects import affine, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tlx_xdsl.ttl.analysis.core_values import Core, CoreValues
-from tlx_xdsl.ttl.analysis.thread_steps import Loop, Undecidable, side_runs, with_steps
-from tlx_xdsl.ttl.dialects.ttl import CBOp, IfDstOp, IfSrcOp
+from ..dialects.ttl import CBOp, IfDstOp, IfSrcOp
+from .core_values import Core, CoreValues
+from .thread_steps import Loop, Undecidable, side_runs, with_steps
 
 MOST_ITERATIONS = 5_000
 """Iterations that are counted one by one before a count is given up."""

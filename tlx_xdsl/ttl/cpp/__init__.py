@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.ttl.cpp.printer import cpp_text, print_cpp
-from tlx_xdsl.ttl.cpp.profiles import MAIN_PROFILE, PROFILES, CppProfile, cpp_profile
+from .printer import cpp_text, print_cpp
+from .profiles import MAIN_PROFILE, PROFILES, CppProfile, cpp_profile
 
 __all__ = ["MAIN_PROFILE", "PROFILES", "CppProfile", "cpp_profile", "cpp_text", "print_cpp"]

@@ -29,7 +29,8 @@ from xdsl.dialects.emitc import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.ttl.dialects.emitc.expressions import BinaryOp, CastOp, CmpOp, ConditionalOp, ConstantOp, LiteralOp
+
+from ..dialects.emitc.expressions import BinaryOp, CastOp, CmpOp, ConditionalOp, ConstantOp, LiteralOp
 
 
 class Expression(NamedTuple):

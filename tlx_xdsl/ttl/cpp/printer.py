@@ -12,10 +12,9 @@ from xdsl.dialects.emitc import EmitC_CallOpaqueOp, EmitC_LValueType, EmitC_Opaq
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.text.diagnostics import error_at, source_location
-from tlx_xdsl.ttl.cpp.expressions import ATOM, COMPARISON, Expression, expression_of, inner, type_text
-from tlx_xdsl.ttl.cpp.names import Names
-from tlx_xdsl.ttl.dialects.emitc.expressions import ConstantOp, ExpressionOp, LiteralOp
-from tlx_xdsl.ttl.dialects.emitc.structure import (
+
+from ..dialects.emitc.expressions import ConstantOp, ExpressionOp, LiteralOp
+from ..dialects.emitc.structure import (
     AssignOp,
     FileOp,
     ForOp,
@@ -27,6 +26,8 @@ from tlx_xdsl.ttl.dialects.emitc.structure import (
     VariableOp,
     VerbatimOp,
 )
+from .expressions import ATOM, COMPARISON, Expression, expression_of, inner, type_text
+from .names import Names
 
 
 def print_cpp(module: ModuleOp, *, lines: bool = True) -> dict[str, str]:

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.ttl.frontend.compile import compile_kernel as compile_kernel
+from .compile import compile_kernel as compile_kernel

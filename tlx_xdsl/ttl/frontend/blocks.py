@@ -10,13 +10,16 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.ttl.dialects import ttl
-from tlx_xdsl.ttl.dialects.ttcore import TileType
-from tlx_xdsl.ttl.dialects.ttl.types import CBType
-from tlx_xdsl.ttl.frontend.calls import Call, lowering, method, static
-from tlx_xdsl.ttl.frontend.tiles import as_tiles, check_usable, fill
-from tlx_xdsl.ttl.frontend.types import element_type, unit_of
-from tlx_xdsl.ttl.frontend.values import (
+
+from ..dialects import ttl
+from ..dialects.ttcore import TileType
+from ..dialects.ttl.types import CBType
+from ..language import buffers
+from ..language.tensors import as_dtype
+from .calls import Call, lowering, method, static
+from .tiles import as_tiles, check_usable, fill
+from .types import element_type, unit_of
+from .values import (
     NONE,
     Acquired,
     BlockState,
@@ -28,9 +31,7 @@ from tlx_xdsl.ttl.frontend.values import (
     Value,
     shape_text,
 )
-from tlx_xdsl.ttl.frontend.visitor import ThreadState, Visitor
-from tlx_xdsl.ttl.language import buffers
-from tlx_xdsl.ttl.language.tensors import as_dtype
+from .visitor import ThreadState, Visitor
 
 # --- making circular buffers ----------------------------------------------------------------------------------------
 

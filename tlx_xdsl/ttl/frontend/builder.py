@@ -25,8 +25,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.errors import SourceLocation
-from tlx_xdsl.ttl.frontend.affine import Affine, Quotient, Remainder
-from tlx_xdsl.ttl.frontend.values import Index
+
+from .affine import Affine, Quotient, Remainder
+from .values import Index
 
 OpT = TypeVar("OpT", bound=Operation)
 

@@ -14,9 +14,10 @@ from typing import Any, TypeAlias
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
-from tlx_xdsl.ttl import language as language
-from tlx_xdsl.ttl.frontend.values import NONE, Items, Static, Value
-from tlx_xdsl.ttl.frontend.visitor import Visitor
+
+from .. import language as language
+from .values import NONE, Items, Static, Value
+from .visitor import Visitor
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,14 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.ttl.dialects import ttl
-from tlx_xdsl.ttl.dialects.ttcore import GridAttr
+
+from ..dialects import ttl
+from ..dialects.ttcore import GridAttr
+from ..language.kernel import Kernel
+from ..language.tensors import TensorSpec
 
 # The handlers of statements, expressions and the language's functions register themselves when they are imported.
-from tlx_xdsl.ttl.frontend import (
+from . import (
     blocks as blocks,
     copies as copies,
     expressions as expressions,
@@ -26,14 +29,12 @@ from tlx_xdsl.ttl.frontend import (
     statements as statements,
     tiles as tiles,
 )
-from tlx_xdsl.ttl.frontend.builder import Builder
-from tlx_xdsl.ttl.frontend.options import FULL_GRID, check_options, grid_of
-from tlx_xdsl.ttl.frontend.scopes import assigned_names
-from tlx_xdsl.ttl.frontend.types import tensor_type
-from tlx_xdsl.ttl.frontend.values import Static, Tensor
-from tlx_xdsl.ttl.frontend.visitor import Function, ThreadState, Unit, Visitor
-from tlx_xdsl.ttl.language.kernel import Kernel
-from tlx_xdsl.ttl.language.tensors import TensorSpec
+from .builder import Builder
+from .options import FULL_GRID, check_options, grid_of
+from .scopes import assigned_names
+from .types import tensor_type
+from .values import Static, Tensor
+from .visitor import Function, ThreadState, Unit, Visitor
 
 
 def compile_kernel(

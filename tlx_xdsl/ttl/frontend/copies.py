@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.ttl.dialects import ttl
-from tlx_xdsl.ttl.frontend.calls import Call, lowering, method
-from tlx_xdsl.ttl.frontend.tiles import check_usable
-from tlx_xdsl.ttl.frontend.types import unit_of
-from tlx_xdsl.ttl.frontend.values import NONE, Acquired, Buffer, Piece, Pipe, Tensor, Transfer, Value, shape_text
-from tlx_xdsl.ttl.frontend.visitor import Visitor
-from tlx_xdsl.ttl.language import buffers
+from ..dialects import ttl
+from ..language import buffers
+from .calls import Call, lowering, method
+from .tiles import check_usable
+from .types import unit_of
+from .values import NONE, Acquired, Buffer, Piece, Pipe, Tensor, Transfer, Value, shape_text
+from .visitor import Visitor
 
 
 @lowering("ttl.copy")

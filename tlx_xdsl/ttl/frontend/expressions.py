@@ -8,13 +8,14 @@ from typing import Any
 from xdsl.dialects import arith
 
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
-from tlx_xdsl.ttl import language as language
-from tlx_xdsl.ttl.frontend.affine import Affine
-from tlx_xdsl.ttl.frontend.calls import arguments_of, call_builtin, call_method, methods_of
-from tlx_xdsl.ttl.frontend.functions import call_function, call_python
-from tlx_xdsl.ttl.frontend.operators import binary, compare, truth, unary
-from tlx_xdsl.ttl.frontend.pieces import piece_of
-from tlx_xdsl.ttl.frontend.values import (
+
+from .. import language as language
+from .affine import Affine
+from .calls import arguments_of, call_builtin, call_method, methods_of
+from .functions import call_function, call_python
+from .operators import binary, compare, truth, unary
+from .pieces import piece_of
+from .values import (
     NONE,
     Acquired,
     Buffer,
@@ -31,7 +32,7 @@ from tlx_xdsl.ttl.frontend.values import (
     Tensor,
     Value,
 )
-from tlx_xdsl.ttl.frontend.visitor import EXPRESSIONS, Function, Visitor
+from .visitor import EXPRESSIONS, Function, Visitor
 
 
 def _constant(visitor: Visitor, node: ast.Constant) -> Value:

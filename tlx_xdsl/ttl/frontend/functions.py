@@ -9,12 +9,13 @@ from types import FunctionType
 from typing import Any
 
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.ttl.frontend.calls import Argument, arguments_of, shown
-from tlx_xdsl.ttl.frontend.operators import binary, extreme
-from tlx_xdsl.ttl.frontend.scopes import assigned_names
-from tlx_xdsl.ttl.frontend.tiles import is_of_tiles
-from tlx_xdsl.ttl.frontend.values import NONE, Index, Items, Range, Static, Value
-from tlx_xdsl.ttl.frontend.visitor import Function, Visitor
+
+from .calls import Argument, arguments_of, shown
+from .operators import binary, extreme
+from .scopes import assigned_names
+from .tiles import is_of_tiles
+from .values import NONE, Index, Items, Range, Static, Value
+from .visitor import Function, Visitor
 
 _DEEPEST = 32
 """Calls within calls: beyond, a function calls itself."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from tlx_xdsl.ttl.dialects import ttl
-from tlx_xdsl.ttl.frontend.affine import Affine
-from tlx_xdsl.ttl.frontend.calls import Call, lowering
-from tlx_xdsl.ttl.frontend.values import Index, Items, Range, Static, Value
-from tlx_xdsl.ttl.frontend.visitor import Visitor
+from ..dialects import ttl
+from .affine import Affine
+from .calls import Call, lowering
+from .values import Index, Items, Range, Static, Value
+from .visitor import Visitor
 
 
 def _dims(call: Call) -> int:

@@ -10,12 +10,12 @@ from xdsl.dialects.builtin import AffineMapAttr, IndexType
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from tlx_xdsl.ttl.frontend.affine import Affine
-from tlx_xdsl.ttl.frontend.blocks import is_reserved, promote_stores
-from tlx_xdsl.ttl.frontend.calls import arguments_of
-from tlx_xdsl.ttl.frontend.scopes import accumulated_names, assigned_names
-from tlx_xdsl.ttl.frontend.values import Builtin, Index, Items, Static, Value
-from tlx_xdsl.ttl.frontend.visitor import Visitor, hint
+from .affine import Affine
+from .blocks import is_reserved, promote_stores
+from .calls import arguments_of
+from .scopes import accumulated_names, assigned_names
+from .values import Builtin, Index, Items, Static, Value
+from .visitor import Visitor, hint
 
 
 def visit_for(visitor: Visitor, node: ast.For) -> Value | None:

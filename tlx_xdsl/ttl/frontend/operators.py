@@ -10,10 +10,10 @@ from typing import Any
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i1
 
-from tlx_xdsl.ttl.frontend.affine import Affine
-from tlx_xdsl.ttl.frontend.tiles import BINARY, as_tiles, elementwise, is_of_tiles, matmul, negative, square
-from tlx_xdsl.ttl.frontend.values import Condition, Index, Items, Static, Value
-from tlx_xdsl.ttl.frontend.visitor import Visitor
+from .affine import Affine
+from .tiles import BINARY, as_tiles, elementwise, is_of_tiles, matmul, negative, square
+from .values import Condition, Index, Items, Static, Value
+from .visitor import Visitor
 
 _OPERATORS: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("+", lambda a, b: a + b),

@@ -8,7 +8,8 @@ from typing import Any, cast
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
-from tlx_xdsl.ttl.language.kernel import Kernel
+
+from ..language.kernel import Kernel
 
 FULL_GRID = (8, 8)
 """Columns and rows of the cores of a device for `grid="full"`, as far as nothing else is said: those of a Wormhole."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.ttl.frontend.affine import Affine
-from tlx_xdsl.ttl.frontend.values import Index, Items, Piece, Range, Static, Tensor, Value
-from tlx_xdsl.ttl.frontend.visitor import Visitor
+
+from .affine import Affine
+from .values import Index, Items, Piece, Range, Static, Tensor, Value
+from .visitor import Visitor
 
 
 def piece_of(visitor: Visitor, node: ast.Subscript, tensor: Tensor, index: Value) -> Piece:

@@ -8,13 +8,13 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Block, Region, SSAValue
 
-from tlx_xdsl.ttl.dialects import ttl
-from tlx_xdsl.ttl.frontend.calls import Call, lowering, method
-from tlx_xdsl.ttl.frontend.functions import call_inline
-from tlx_xdsl.ttl.frontend.grid import static_core, static_range
-from tlx_xdsl.ttl.frontend.values import NONE, Items, Pipe, PipeNet, Semaphore, Static, Value
-from tlx_xdsl.ttl.frontend.visitor import Function, Visitor
-from tlx_xdsl.ttl.language import pipes
+from ..dialects import ttl
+from ..language import pipes
+from .calls import Call, lowering, method
+from .functions import call_inline
+from .grid import static_core, static_range
+from .values import NONE, Items, Pipe, PipeNet, Semaphore, Static, Value
+from .visitor import Function, Visitor
 
 
 @lowering("ttl.Pipe")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.ttl.frontend.calls import Call, lowering
-from tlx_xdsl.ttl.frontend.values import Items, Program, Thread, Value
+from .calls import Call, lowering
+from .values import Items, Program, Thread, Value
 
 
 @lowering("ttl.Program")

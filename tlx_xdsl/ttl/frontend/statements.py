@@ -8,11 +8,12 @@ from xdsl.dialects.scf import IfOp, YieldOp
 from xdsl.ir import Block, Region
 
 from tlx_xdsl.frontend.python.constructs import construct
-from tlx_xdsl.ttl.frontend.blocks import accumulate, is_reserved, promote_stores, release
-from tlx_xdsl.ttl.frontend.loops import visit_for
-from tlx_xdsl.ttl.frontend.operators import binary, truth
-from tlx_xdsl.ttl.frontend.values import NONE, Acquired, Builtin, Condition, Static, Thread, Value
-from tlx_xdsl.ttl.frontend.visitor import STATEMENTS, Function, Visitor
+
+from .blocks import accumulate, is_reserved, promote_stores, release
+from .loops import visit_for
+from .operators import binary, truth
+from .values import NONE, Acquired, Builtin, Condition, Static, Thread, Value
+from .visitor import STATEMENTS, Function, Visitor
 
 _THREADS = {"ttl.compute": "compute", "ttl.datamovement": "datamovement"}
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, TensorType, f32
 from xdsl.ir import Attribute
 
-from tlx_xdsl.ttl.dialects import ttl
-from tlx_xdsl.ttl.dialects.ttcore import TileType
-from tlx_xdsl.ttl.dialects.ttl.compute import BinaryOp, DimsOp, UnaryOp
-from tlx_xdsl.ttl.frontend.calls import Call, lowering
-from tlx_xdsl.ttl.frontend.values import Acquired, Buffer, Index, Items, Piece, Static, Tensor, Tiles, Value, shape_text
-from tlx_xdsl.ttl.frontend.visitor import Visitor
+from ..dialects import ttl
+from ..dialects.ttcore import TileType
+from ..dialects.ttl.compute import BinaryOp, DimsOp, UnaryOp
+from .calls import Call, lowering
+from .values import Acquired, Buffer, Index, Items, Piece, Static, Tensor, Tiles, Value, shape_text
+from .visitor import Visitor
 
 BINARY: dict[str, type[BinaryOp]] = {"+": ttl.AddOp, "-": ttl.SubOp, "*": ttl.MulOp, "/": ttl.DivOp}
 """The operation of each operator."""

@@ -7,9 +7,10 @@ from xdsl.ir import Attribute
 
 from tlx_xdsl.dialects.base.element_types import attribute_of
 from tlx_xdsl.element_types import BY_MLIR
-from tlx_xdsl.ttl.dialects.ttcore import MemorySpace, MemorySpaceAttr, TileType
-from tlx_xdsl.ttl.dialects.ttl.types import LayoutAttr, LayoutKind, TensorEncodingAttr
-from tlx_xdsl.ttl.language.tensors import TensorSpec, dtype
+
+from ..dialects.ttcore import MemorySpace, MemorySpaceAttr, TileType
+from ..dialects.ttl.types import LayoutAttr, LayoutKind, TensorEncodingAttr
+from ..language.tensors import TensorSpec, dtype
 
 
 def element_type(element: dtype) -> Attribute:

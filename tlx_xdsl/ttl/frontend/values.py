@@ -10,10 +10,10 @@ from typing import Any, cast
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, SSAValue
 
-from tlx_xdsl.ttl.dialects.ttcore import TileType
-from tlx_xdsl.ttl.dialects.ttl.types import CBType
-from tlx_xdsl.ttl.frontend.affine import Affine
-from tlx_xdsl.ttl.language.tensors import Layout, TensorSpec, dtype
+from ..dialects.ttcore import TileType
+from ..dialects.ttl.types import CBType
+from ..language.tensors import Layout, TensorSpec, dtype
+from .affine import Affine
 
 
 class Value:

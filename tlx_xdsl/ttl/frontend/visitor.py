@@ -20,10 +20,11 @@ from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.frontend.python.constructs import construct
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
-from tlx_xdsl.ttl.frontend.affine import Affine
-from tlx_xdsl.ttl.frontend.builder import Builder
-from tlx_xdsl.ttl.frontend.values import Acquired, Builtin, Index, Items, Namespace, Range, Static, Value
-from tlx_xdsl.ttl.language.marks import builtin_name
+
+from ..language.marks import builtin_name
+from .affine import Affine
+from .builder import Builder
+from .values import Acquired, Builtin, Index, Items, Namespace, Range, Static, Value
 
 PYTHON = {
     each: Builtin(each.__name__)

@@ -6,6 +6,6 @@ a circular buffer counts them.
 
 from __future__ import annotations
 
-from tlx_xdsl.ttl.interpreter.launch import Plan, explore, make_plan, run
+from .launch import Plan, explore, make_plan, run
 
 __all__ = ["Plan", "explore", "make_plan", "run"]

@@ -14,13 +14,14 @@ from xdsl.ir import Attribute, Operation
 
 from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ttl.dialects.ttcore import TileType
-from tlx_xdsl.ttl.dialects.ttl.types import CBType
-from tlx_xdsl.ttl.interpreter.ttkernel import circular_buffers
-from tlx_xdsl.ttl.interpreter.ttkernel.cores import CircularBuffer, Claim
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, wrong
-from tlx_xdsl.ttl.interpreter.ttkernel.tile_math import dtype_of
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Builder, Local, Step, Touch, integer
+
+from ..dialects.ttcore import TileType
+from ..dialects.ttl.types import CBType
+from .ttkernel import circular_buffers
+from .ttkernel.cores import CircularBuffer, Claim
+from .ttkernel.machine import CoreThread, wrong
+from .ttkernel.tile_math import dtype_of
+from .ttkernel.translate import Builder, Local, Step, Touch, integer
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation
 
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ttl.dialects.ttl.base import block_shape, tile_of
-from tlx_xdsl.ttl.dialects.ttl.compute import StoreOp
-from tlx_xdsl.ttl.interpreter.blocks import View
-from tlx_xdsl.ttl.interpreter.ttkernel import tile_math
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, of_thread
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Builder, Local, attribute, integers
-from tlx_xdsl.ttl.tiles import TILE
+
+from ..dialects.ttl.base import block_shape, tile_of
+from ..dialects.ttl.compute import StoreOp
+from ..tiles import TILE
+from .blocks import View
+from .ttkernel import tile_math
+from .ttkernel.machine import CoreThread, of_thread
+from .ttkernel.translate import Builder, Local, attribute, integers
 
 
 def value_of(op: Operation, operand: View | Array) -> Array:

@@ -12,15 +12,16 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ttl.dialects.ttl.buffers import CopyOp
-from tlx_xdsl.ttl.dialects.ttl.types import PipeType
-from tlx_xdsl.ttl.interpreter.blocks import View
-from tlx_xdsl.ttl.interpreter.pipes import PipeTransfer, receive, send
-from tlx_xdsl.ttl.interpreter.ttkernel.circular_buffers import pending
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, Tensor, Transfer, wrong
-from tlx_xdsl.ttl.interpreter.ttkernel.tensors import note_write
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Builder, Local, Step, Touch, attribute
-from tlx_xdsl.ttl.tiles import TILE, from_pages, to_pages
+
+from ..dialects.ttl.buffers import CopyOp
+from ..dialects.ttl.types import PipeType
+from ..tiles import TILE, from_pages, to_pages
+from .blocks import View
+from .pipes import PipeTransfer, receive, send
+from .ttkernel.circular_buffers import pending
+from .ttkernel.machine import CoreThread, Tensor, Transfer, wrong
+from .ttkernel.tensors import note_write
+from .ttkernel.translate import Builder, Local, Step, Touch, attribute
 
 
 def copy(op: Operation) -> Local:

@@ -14,19 +14,20 @@ from xdsl.ir import Block, Operation, SSAValue
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.faults import fault_at, location_of
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ttl.dialects.ttl.buffers import CopyOp
-from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, KernelOp, LaunchThreadOp
-from tlx_xdsl.ttl.dialects.ttl.pipes import CreatePipeOp
-from tlx_xdsl.ttl.interpreter import blocks, compute, copies, memory_form, pipes as pipe_ops, semaphores
-from tlx_xdsl.ttl.interpreter.pipes import Pipe
-from tlx_xdsl.ttl.interpreter.ttkernel.cores import CircularBuffer, Core, Semaphore
-from tlx_xdsl.ttl.interpreter.ttkernel.endings import check_end, check_thread_end
-from tlx_xdsl.ttl.interpreter.ttkernel.exploration import Exploration, explore as explore_runs
-from tlx_xdsl.ttl.interpreter.ttkernel.launch import Report, order_of_transfers, run_machine
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, Machine, Tensor, of_thread
-from tlx_xdsl.ttl.interpreter.ttkernel.tensors import tensors_of
-from tlx_xdsl.ttl.interpreter.ttkernel.threads import Thread, make_schedule, state_of
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Builder, Coroutine, Dialects, Local, integer, translate
+
+from ..dialects.ttl.buffers import CopyOp
+from ..dialects.ttl.kernel import KernelDriverOp, KernelOp, LaunchThreadOp
+from ..dialects.ttl.pipes import CreatePipeOp
+from . import blocks, compute, copies, memory_form, pipes as pipe_ops, semaphores
+from .pipes import Pipe
+from .ttkernel.cores import CircularBuffer, Core, Semaphore
+from .ttkernel.endings import check_end, check_thread_end
+from .ttkernel.exploration import Exploration, explore as explore_runs
+from .ttkernel.launch import Report, order_of_transfers, run_machine
+from .ttkernel.machine import CoreThread, Machine, Tensor, of_thread
+from .ttkernel.tensors import tensors_of
+from .ttkernel.threads import Thread, make_schedule, state_of
+from .ttkernel.translate import Builder, Coroutine, Dialects, Local, integer, translate
 
 Kernel = KernelOp | KernelDriverOp
 

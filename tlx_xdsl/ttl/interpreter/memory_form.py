@@ -13,13 +13,14 @@ from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ttl.dialects.ttl.tiles import ComputeOp, TileOp
-from tlx_xdsl.ttl.interpreter.blocks import View
-from tlx_xdsl.ttl.interpreter.compute import value_of
-from tlx_xdsl.ttl.interpreter.ttkernel import tile_math
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Builder, Local, attribute, integers
-from tlx_xdsl.ttl.tiles import TILE
+
+from ..dialects.ttl.tiles import ComputeOp, TileOp
+from ..tiles import TILE
+from .blocks import View
+from .compute import value_of
+from .ttkernel import tile_math
+from .ttkernel.machine import CoreThread
+from .ttkernel.translate import Builder, Local, attribute, integers
 
 TileFunction = Callable[..., Any]
 """Takes the tiles of an operation's operands; a tile that holds nothing yet is None."""

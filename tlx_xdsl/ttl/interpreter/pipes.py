@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation
 
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ttl.dialects.ttl.buffers import CopyOp
-from tlx_xdsl.ttl.dialects.ttl.pipes import CreatePipeOp
-from tlx_xdsl.ttl.interpreter.blocks import View
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, Transfer, wrong
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Local
+
+from ..dialects.ttl.buffers import CopyOp
+from ..dialects.ttl.pipes import CreatePipeOp
+from .blocks import View
+from .ttkernel.machine import CoreThread, Transfer, wrong
+from .ttkernel.translate import Local
 
 Place = tuple[int, int]
 

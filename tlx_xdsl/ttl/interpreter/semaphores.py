@@ -6,10 +6,10 @@ from functools import partial
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.ttl.interpreter.ttkernel import semaphores
-from tlx_xdsl.ttl.interpreter.ttkernel.cores import Core
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, wrong
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Builder, Local, Step, Touch, attribute
+from .ttkernel import semaphores
+from .ttkernel.cores import Core
+from .ttkernel.machine import CoreThread, wrong
+from .ttkernel.translate import Builder, Local, Step, Touch, attribute
 
 
 def _targets(op: Operation, thread: CoreThread, coordinates: tuple[int, ...], *, loopback: bool) -> list[Core]:

@@ -6,12 +6,12 @@ indices and numbers that are known at compile time.
 
 from __future__ import annotations
 
-from tlx_xdsl.ttl.language import block, buffers, grid, kernel as _kernel, math, pipes, tensors
-from tlx_xdsl.ttl.language.buffers import *
-from tlx_xdsl.ttl.language.grid import *
-from tlx_xdsl.ttl.language.kernel import *
-from tlx_xdsl.ttl.language.pipes import *
-from tlx_xdsl.ttl.language.tensors import *
+from . import block, buffers, grid, kernel as _kernel, math, pipes, tensors
+from .buffers import *
+from .grid import *
+from .kernel import *
+from .pipes import *
+from .tensors import *
 
 __all__ = ["block", "math"]
 __all__ += _kernel.__all__

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.ttl.language.marks import builtin, kernel_object
+from .marks import builtin, kernel_object
 
 __all__ = ["Block", "CircularBuffer", "Transfer", "copy", "make_circular_buffer_like", "make_dataflow_buffer_like"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from tlx_xdsl.ttl.language.marks import builtin
+from .marks import builtin
 
 __all__ = ["Kernel", "Program", "compute", "datamovement", "kernel", "operation"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.ttl.language.marks import builtin
+from .marks import builtin
 
 __all__ = [
     "abs",

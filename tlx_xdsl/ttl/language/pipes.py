@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.ttl.language.marks import kernel_object
+from .marks import kernel_object
 
 __all__ = ["Pipe", "PipeNet", "RemoteSemaphore", "Semaphore"]
 

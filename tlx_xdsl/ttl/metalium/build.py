@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tlx_xdsl.ttl.metalium.errors import MetaliumError
-from tlx_xdsl.ttl.metalium.program import Program
+from .errors import MetaliumError
+from .program import Program
 
 COMPILER = "CXX"
 """The environment variable that names the C++ compiler."""

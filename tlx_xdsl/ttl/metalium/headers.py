@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from tlx_xdsl.ttl.metalium.errors import MetaliumError
+from .errors import MetaliumError
 
 _COMPUTE = (
     "bcast.h",

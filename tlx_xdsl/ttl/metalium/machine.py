@@ -11,9 +11,9 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from tlx_xdsl.ttl.metalium.build import Compiled, compile_many as _compile_many, find_compiler, machine
-from tlx_xdsl.ttl.metalium.errors import MetaliumError
-from tlx_xdsl.ttl.metalium.program import Manifest, Program
+from .build import Compiled, compile_many as _compile_many, find_compiler, machine
+from .errors import MetaliumError
+from .program import Manifest, Program
 
 __all__ = ["MetaliumError", "Program", "compile_many", "find_compiler", "run"]
 

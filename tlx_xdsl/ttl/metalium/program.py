@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from tlx_xdsl.ttl.metalium.errors import MetaliumError
-from tlx_xdsl.ttl.metalium.headers import without_includes
+from .errors import MetaliumError
+from .headers import without_includes
 
 Manifest = Mapping[str, Any]
 """What the host has to know of a kernel: `ttl/transforms/manifest.py` makes it."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.ttl.runtime.compilation import (
+from .compilation import (
     CompiledKernel as CompiledKernel,
     Options as Options,
     compile_kernel as compile_kernel,
     frontend_module as frontend_module,
 )
-from tlx_xdsl.ttl.runtime.execution import MACHINES as MACHINES, Prepared as Prepared, run as run
-from tlx_xdsl.ttl.runtime.specs import specs_of as specs_of
+from .execution import MACHINES as MACHINES, Prepared as Prepared, run as run
+from .specs import specs_of as specs_of

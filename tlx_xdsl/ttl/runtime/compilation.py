@@ -13,12 +13,13 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.ttl.cpp import MAIN_PROFILE, print_cpp
-from tlx_xdsl.ttl.frontend import compile_kernel as frontend
-from tlx_xdsl.ttl.language.kernel import Kernel
-from tlx_xdsl.ttl.runtime.specs import Spec
-from tlx_xdsl.ttl.transforms.manifest import manifest
-from tlx_xdsl.ttl.transforms.pipeline import ttl_pipeline
+
+from ..cpp import MAIN_PROFILE, print_cpp
+from ..frontend import compile_kernel as frontend
+from ..language.kernel import Kernel
+from ..transforms.manifest import manifest
+from ..transforms.pipeline import ttl_pipeline
+from .specs import Spec
 
 CPP = "cpp"
 """Name of the stage after all passes: the text of the C++ files."""

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from tlx_xdsl.errors import CompilationError, InputError, SourceLocation
 from tlx_xdsl.runtime.driver.host_values import on_host
 from tlx_xdsl.text.diagnostics import report_again, source_line
-from tlx_xdsl.ttl.interpreter import run as run_tensors
-from tlx_xdsl.ttl.interpreter.ttkernel import Exploration, Plan, Report, explore, make_plan, run as run_ttkernel
-from tlx_xdsl.ttl.language.kernel import Kernel
-from tlx_xdsl.ttl.language.tensors import TensorSpec
-from tlx_xdsl.ttl.metalium.machine import MetaliumError, run as run_sources
-from tlx_xdsl.ttl.runtime.compilation import CompiledKernel, Options, compile_kernel, synchronized_module
-from tlx_xdsl.ttl.runtime.specs import parameters, specs_of
-from tlx_xdsl.ttl.tiles import PageLayout, from_pages, to_pages
+
+from ..interpreter import run as run_tensors
+from ..interpreter.ttkernel import Exploration, Plan, Report, explore, make_plan, run as run_ttkernel
+from ..language.kernel import Kernel
+from ..language.tensors import TensorSpec
+from ..metalium.machine import MetaliumError, run as run_sources
+from ..tiles import PageLayout, from_pages, to_pages
+from .compilation import CompiledKernel, Options, compile_kernel, synchronized_module
+from .specs import parameters, specs_of
 
 MACHINES = ("ttkernel", "tensors", "cpp")
 """What runs a kernel.

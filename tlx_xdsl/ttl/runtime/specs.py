@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.ttl.language.kernel import Kernel
-from tlx_xdsl.ttl.language.tensors import TensorSpec, as_dtype, interleaved, tiled
+
+from ..language.kernel import Kernel
+from ..language.tensors import TensorSpec, as_dtype, interleaved, tiled
 
 Spec: TypeAlias = TensorSpec | float
 """What is known of an argument when a kernel is compiled: a tensor, or a number."""

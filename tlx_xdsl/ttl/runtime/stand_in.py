@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from types import ModuleType
 
-from tlx_xdsl.ttl import language as ttl
+from .. import language as ttl
 
 
 class _Nothing:

@@ -54,6 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Carry the command out; raises as `ttl_kernels.run` does."""
-    from tlx_xdsl.ttl.tools.kernels import run
+    from .kernels import run
 
     run(args)

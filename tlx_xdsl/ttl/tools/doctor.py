@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tlx_xdsl.tools.commands.findings import Finding
-from tlx_xdsl.ttl.metalium.machine import MetaliumError, find_compiler
+
+from ..metalium.machine import MetaliumError, find_compiler
 
 
 def findings() -> Iterator[Finding]:

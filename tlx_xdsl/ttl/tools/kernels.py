@@ -21,11 +21,12 @@ from tlx_xdsl.tools.commands.array_checks import Expected, check_array, expected
 from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
 from tlx_xdsl.tools.launch_line.request import assignments
 from tlx_xdsl.tools.output import say, warn, write_file
-from tlx_xdsl.ttl.interpreter.ttkernel import Report
-from tlx_xdsl.ttl.language.kernel import Kernel
-from tlx_xdsl.ttl.runtime import Options, Prepared, compile_kernel, specs_of
-from tlx_xdsl.ttl.runtime.specs import annotated, parameters
-from tlx_xdsl.ttl.tools.loading import load_ttl_kernel
+
+from ..interpreter.ttkernel import Report
+from ..language.kernel import Kernel
+from ..runtime import Options, Prepared, compile_kernel, specs_of
+from ..runtime.specs import annotated, parameters
+from .loading import load_ttl_kernel
 
 SCHEDULES = 8
 """Schedules of each kind with a seed that `tlx ttl check` tries."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.tools.launch_line.loading import run_file
-from tlx_xdsl.ttl.language.kernel import Kernel
-from tlx_xdsl.ttl.runtime.stand_in import ttl_importable
+
+from ..language.kernel import Kernel
+from ..runtime.stand_in import ttl_importable
 
 
 def load_ttl_kernel(spec: str) -> Kernel:

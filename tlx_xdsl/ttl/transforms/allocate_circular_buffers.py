@@ -24,12 +24,13 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.errors import CompilationError, OverBudgetError
 from tlx_xdsl.text.diagnostics import error_at, source_location
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
-from tlx_xdsl.ttl.analysis.cb_lifetimes import conflicts_of
-from tlx_xdsl.ttl.analysis.first_fit import aligned, place
-from tlx_xdsl.ttl.dialects.ttcore import CIRCULAR_BUFFERS, L1_BYTES
-from tlx_xdsl.ttl.dialects.ttl.buffers import CreateCBOp
-from tlx_xdsl.ttl.dialects.ttl.kernel import KernelOp
-from tlx_xdsl.ttl.transforms.emitter import integer
+
+from ..analysis.cb_lifetimes import conflicts_of
+from ..analysis.first_fit import aligned, place
+from ..dialects.ttcore import CIRCULAR_BUFFERS, L1_BYTES
+from ..dialects.ttl.buffers import CreateCBOp
+from ..dialects.ttl.kernel import KernelOp
+from .emitter import integer
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,13 @@ from math import prod
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
-from tlx_xdsl.ttl.analysis.dst_capacity import dst_capacity
-from tlx_xdsl.ttl.analysis.dst_liveness import Overflow
-from tlx_xdsl.ttl.analysis.iteration_space import loops_of, parallel
-from tlx_xdsl.ttl.dialects import ttl
-from tlx_xdsl.ttl.transforms.compute.registers import FPUChoice, apply_plan, best_plan, overflow_error
-from tlx_xdsl.ttl.transforms.compute.split_outputs import split_outputs
+
+from ..analysis.dst_capacity import dst_capacity
+from ..analysis.dst_liveness import Overflow
+from ..analysis.iteration_space import loops_of, parallel
+from ..dialects import ttl
+from .compute.registers import FPUChoice, apply_plan, best_plan, overflow_error
+from .compute.split_outputs import split_outputs
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from xdsl.traits import IsTerminator
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.ttl.analysis.protocol import VIOLATION, name_of, place_of
-from tlx_xdsl.ttl.dialects.ttl import AcquireOp, BlockOp, CBOp, CBPopOp, CBPushOp, KernelOp, ReleaseOp
+
+from ..analysis.protocol import VIOLATION, name_of, place_of
+from ..dialects.ttl import AcquireOp, BlockOp, CBOp, CBPopOp, CBPushOp, KernelOp, ReleaseOp
 
 
 def complete_releases(kernel: KernelOp) -> None:

@@ -39,14 +39,15 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace
-from tlx_xdsl.ttl.analysis.block_values import needs_buffer
-from tlx_xdsl.ttl.analysis.protocol import check_progress
-from tlx_xdsl.ttl.analysis.store_groups import store_groups
-from tlx_xdsl.ttl.dialects import ttl
-from tlx_xdsl.ttl.transforms.compute.chains import Chain, check_writable
-from tlx_xdsl.ttl.transforms.compute.compiler_buffers import CompilerBuffers
-from tlx_xdsl.ttl.transforms.compute.releases import release_after_last_use, sink_releases
-from tlx_xdsl.ttl.transforms.compute.views import retype_arguments, retype_views
+
+from ..analysis.block_values import needs_buffer
+from ..analysis.protocol import check_progress
+from ..analysis.store_groups import store_groups
+from ..dialects import ttl
+from .compute.chains import Chain, check_writable
+from .compute.compiler_buffers import CompilerBuffers
+from .compute.releases import release_after_last_use, sink_releases
+from .compute.views import retype_arguments, retype_views
 
 
 class BufferizePass(Pass):

@@ -29,9 +29,10 @@ from xdsl.transforms.dead_code_elimination import region_dce
 
 from tlx_xdsl.transforms.driver import apply_patterns
 from tlx_xdsl.transforms.rewriting import constant
-from tlx_xdsl.ttl.analysis.core_values import CoreValues, cores_of
-from tlx_xdsl.ttl.analysis.thread_steps import side_runs
-from tlx_xdsl.ttl.dialects.ttl import (
+
+from ..analysis.core_values import CoreValues, cores_of
+from ..analysis.thread_steps import side_runs
+from ..dialects.ttl import (
     AbsOp,
     AcquireOp,
     AddOp,

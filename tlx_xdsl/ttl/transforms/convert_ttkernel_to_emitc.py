@@ -41,14 +41,15 @@ from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
-from tlx_xdsl.ttl.cpp.profiles import DATAFLOW, MAIN_PROFILE, CppProfile, cpp_profile
-from tlx_xdsl.ttl.dialects import ttkernel
-from tlx_xdsl.ttl.dialects.emitc.structure import FileOp, FuncOp, IncludeOp, ReturnOp, VerbatimOp
-from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD
-from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp
-from tlx_xdsl.ttl.transforms.cpp.conversion import Conversion
-from tlx_xdsl.ttl.transforms.cpp.startup import emit_startup
-from tlx_xdsl.ttl.transforms.cpp.statements import convert, convert_block
+
+from ..cpp.profiles import DATAFLOW, MAIN_PROFILE, CppProfile, cpp_profile
+from ..dialects import ttkernel
+from ..dialects.emitc.structure import FileOp, FuncOp, IncludeOp, ReturnOp, VerbatimOp
+from ..dialects.ttkernel.base import THREAD
+from ..dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp
+from .cpp.conversion import Conversion
+from .cpp.startup import emit_startup
+from .cpp.statements import convert, convert_block
 
 
 @dataclass(frozen=True)

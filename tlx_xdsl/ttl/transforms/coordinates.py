@@ -11,9 +11,10 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.transforms.rewriting import ops_of
-from tlx_xdsl.ttl.dialects.ttl.kernel import CoreOp, GetShardIdOp
-from tlx_xdsl.ttl.transforms.emitter import Emitter, Number
-from tlx_xdsl.ttl.transforms.thread_function import ThreadFunction
+
+from ..dialects.ttl.kernel import CoreOp, GetShardIdOp
+from .emitter import Emitter, Number
+from .thread_function import ThreadFunction
 
 Point = tuple[Number, Number]
 """(x, y)."""

@@ -48,11 +48,12 @@ from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace
-from tlx_xdsl.ttl.dialects.ttcore import CIRCULAR_BUFFERS, DATAMOVEMENT_THREADS, SEMAPHORES
-from tlx_xdsl.ttl.dialects.ttkernel.types import ThreadAttr, ThreadKind
-from tlx_xdsl.ttl.dialects.ttl.base import THREAD, TTLOp
-from tlx_xdsl.ttl.dialects.ttl.buffers import BindCBOp, CBOp, CopyOp, CreateCBOp
-from tlx_xdsl.ttl.dialects.ttl.kernel import (
+
+from ..dialects.ttcore import CIRCULAR_BUFFERS, DATAMOVEMENT_THREADS, SEMAPHORES
+from ..dialects.ttkernel.types import ThreadAttr, ThreadKind
+from ..dialects.ttl.base import THREAD, TTLOp
+from ..dialects.ttl.buffers import BindCBOp, CBOp, CopyOp, CreateCBOp
+from ..dialects.ttl.kernel import (
     ComputeThreadOp,
     DatamovementThreadOp,
     KernelDriverOp,
@@ -62,9 +63,9 @@ from tlx_xdsl.ttl.dialects.ttl.kernel import (
     LaunchThreadOp,
     ThreadReturnOp,
 )
-from tlx_xdsl.ttl.dialects.ttl.pipes import CreateSemaphoreOp
-from tlx_xdsl.ttl.dialects.ttl.types import Direction
-from tlx_xdsl.ttl.transforms.emitter import integer
+from ..dialects.ttl.pipes import CreateSemaphoreOp
+from ..dialects.ttl.types import Direction
+from .emitter import integer
 
 _LIMITS = {ThreadKind.COMPUTE: (1, "compute"), ThreadKind.NOC: (DATAMOVEMENT_THREADS, "datamovement")}
 """Threads of each kind that a core has."""

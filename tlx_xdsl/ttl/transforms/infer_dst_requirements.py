@@ -24,8 +24,9 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.transforms.rewriting import Pass, insert_after_definition, ops_of
-from tlx_xdsl.ttl.analysis.block_values import needs_dst
-from tlx_xdsl.ttl.dialects import ttl
+
+from ..analysis.block_values import needs_dst
+from ..dialects import ttl
 
 
 class InferDSTRequirementsPass(Pass):

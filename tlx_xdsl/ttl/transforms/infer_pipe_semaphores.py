@@ -48,9 +48,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, constant, insert_before, ops_of
-from tlx_xdsl.ttl.analysis.protocol import name_of, place_of
-from tlx_xdsl.ttl.dialects.ttcore import SEMAPHORES
-from tlx_xdsl.ttl.dialects.ttl import (
+
+from ..analysis.protocol import name_of, place_of
+from ..dialects.ttcore import SEMAPHORES
+from ..dialects.ttl import (
     CopyOp,
     CreatePipeOp,
     CreateSemaphoreOp,
@@ -60,7 +61,7 @@ from tlx_xdsl.ttl.dialects.ttl import (
     SemaphoreWaitEqOp,
     WaitOp,
 )
-from tlx_xdsl.ttl.transforms.pipe_ends import PipeEnds, check_ends, ends_of
+from .pipe_ends import PipeEnds, check_ends, ends_of
 
 
 class InferPipeSemaphoresPass(Pass):

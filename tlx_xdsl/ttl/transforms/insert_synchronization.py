@@ -36,10 +36,11 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
-from tlx_xdsl.ttl.analysis.protocol import check_protocol
-from tlx_xdsl.ttl.dialects.ttl import KernelOp
-from tlx_xdsl.ttl.transforms.block_releases import complete_releases
-from tlx_xdsl.ttl.transforms.transfer_waits import insert_waits
+
+from ..analysis.protocol import check_protocol
+from ..dialects.ttl import KernelOp
+from .block_releases import complete_releases
+from .transfer_waits import insert_waits
 
 
 class InsertSynchronizationPass(Pass):

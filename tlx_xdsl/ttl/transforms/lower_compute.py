@@ -42,11 +42,12 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.dialects import linalg
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
-from tlx_xdsl.ttl.dialects import ttl
-from tlx_xdsl.ttl.transforms.compute.structured import is_of_tiles, to_generic
-from tlx_xdsl.ttl.transforms.compute.tiling import tile
-from tlx_xdsl.ttl.transforms.compute.to_ttkernel import lower_generic
-from tlx_xdsl.ttl.transforms.thread_function import thread_functions
+
+from ..dialects import ttl
+from .compute.structured import is_of_tiles, to_generic
+from .compute.tiling import tile
+from .compute.to_ttkernel import lower_generic
+from .thread_function import thread_functions
 
 
 @dataclass(frozen=True)

@@ -33,14 +33,15 @@ from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace
-from tlx_xdsl.ttl.dialects.ttl.buffers import CopyOp, DMABarrierOp, WaitOp
-from tlx_xdsl.ttl.dialects.ttl.pipes import CreatePipeOp, IfDstOp, IfSrcOp, PipeYieldOp
-from tlx_xdsl.ttl.dialects.ttl.types import Direction, PipeType
-from tlx_xdsl.ttl.transforms.coordinates import is_at, lower_coordinates
-from tlx_xdsl.ttl.transforms.pipe_copies import lower_send, pipe_of
-from tlx_xdsl.ttl.transforms.tensor_copies import lower_tensor_copy
-from tlx_xdsl.ttl.transforms.thread_function import ThreadFunction, thread_functions
-from tlx_xdsl.ttl.transforms.views import Views
+
+from ..dialects.ttl.buffers import CopyOp, DMABarrierOp, WaitOp
+from ..dialects.ttl.pipes import CreatePipeOp, IfDstOp, IfSrcOp, PipeYieldOp
+from ..dialects.ttl.types import Direction, PipeType
+from .coordinates import is_at, lower_coordinates
+from .pipe_copies import lower_send, pipe_of
+from .tensor_copies import lower_tensor_copy
+from .thread_function import ThreadFunction, thread_functions
+from .views import Views
 
 
 class LowerDataMovementPass(Pass):

@@ -34,25 +34,26 @@ from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, forward, insert_before, ops_of
-from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD as TTKERNEL_THREAD
-from tlx_xdsl.ttl.dialects.ttkernel.buffers import (
+
+from ..dialects.ttkernel.base import THREAD as TTKERNEL_THREAD
+from ..dialects.ttkernel.buffers import (
     CBPopFrontOp,
     CBPushBackOp,
     CBReserveBackOp,
     CBWaitFrontOp,
     GetCompileTimeArgValOp,
 )
-from tlx_xdsl.ttl.dialects.ttkernel.noc import NocAsyncReadBarrierOp, NocAsyncWriteBarrierOp
-from tlx_xdsl.ttl.dialects.ttkernel.types import CBType
-from tlx_xdsl.ttl.dialects.ttl.base import THREAD, Threads, TTLOp
-from tlx_xdsl.ttl.dialects.ttl.buffers import AcquireOp, BindCBOp, CBOp, DMABarrierOp, WaitOp
-from tlx_xdsl.ttl.dialects.ttl.pipes import SemaphoreOp
-from tlx_xdsl.ttl.dialects.ttl.types import CBType as TTLCBType, Direction
-from tlx_xdsl.ttl.transforms.emitter import integer
-from tlx_xdsl.ttl.transforms.semaphores import lower_semaphore
-from tlx_xdsl.ttl.transforms.tensor_accessors import common_arguments
-from tlx_xdsl.ttl.transforms.thread_function import ThreadFunction, cb_type, thread_functions
-from tlx_xdsl.ttl.transforms.views import Views
+from ..dialects.ttkernel.noc import NocAsyncReadBarrierOp, NocAsyncWriteBarrierOp
+from ..dialects.ttkernel.types import CBType
+from ..dialects.ttl.base import THREAD, Threads, TTLOp
+from ..dialects.ttl.buffers import AcquireOp, BindCBOp, CBOp, DMABarrierOp, WaitOp
+from ..dialects.ttl.pipes import SemaphoreOp
+from ..dialects.ttl.types import CBType as TTLCBType, Direction
+from .emitter import integer
+from .semaphores import lower_semaphore
+from .tensor_accessors import common_arguments
+from .thread_function import ThreadFunction, cb_type, thread_functions
+from .views import Views
 
 _STEPS = {
     (True, True): CBReserveBackOp,

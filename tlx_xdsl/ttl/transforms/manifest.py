@@ -36,18 +36,19 @@ from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.transforms.rewriting import ops_of
-from tlx_xdsl.ttl.analysis.dst_capacity import is_wide, registers_of
-from tlx_xdsl.ttl.dialects.ttcore import MemorySpace
-from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD
-from tlx_xdsl.ttl.dialects.ttkernel.noc import GetNocMulticastAddrOp
-from tlx_xdsl.ttl.dialects.ttkernel.types import ThreadAttr, ThreadKind
-from tlx_xdsl.ttl.dialects.ttl.base import block_shape
-from tlx_xdsl.ttl.dialects.ttl.buffers import BindCBOp
-from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp, TensorAccessorOp
-from tlx_xdsl.ttl.dialects.ttl.pipes import CreateSemaphoreOp
-from tlx_xdsl.ttl.dialects.ttl.types import LayoutKind, encoding_of
-from tlx_xdsl.ttl.language.tensors import DTYPES
-from tlx_xdsl.ttl.transforms.tensor_accessors import circular_buffers, element_of, page_of
+
+from ..analysis.dst_capacity import is_wide, registers_of
+from ..dialects.ttcore import MemorySpace
+from ..dialects.ttkernel.base import THREAD
+from ..dialects.ttkernel.noc import GetNocMulticastAddrOp
+from ..dialects.ttkernel.types import ThreadAttr, ThreadKind
+from ..dialects.ttl.base import block_shape
+from ..dialects.ttl.buffers import BindCBOp
+from ..dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp, TensorAccessorOp
+from ..dialects.ttl.pipes import CreateSemaphoreOp
+from ..dialects.ttl.types import LayoutKind, encoding_of
+from ..language.tensors import DTYPES
+from .tensor_accessors import circular_buffers, element_of, page_of
 
 DRIVER = "_driver"
 """What the name of a driver has after that of its kernel."""

@@ -10,20 +10,21 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.ttl.dialects.ttkernel.noc import (
+
+from ..dialects.ttkernel.noc import (
     GetNocAddrOp,
     GetNocMulticastAddrOp,
     NocAsyncWriteMulticastLoopbackSrcOp,
     NocAsyncWriteMulticastOp,
     NocAsyncWriteOp,
 )
-from tlx_xdsl.ttl.dialects.ttkernel.types import NocAddressType
-from tlx_xdsl.ttl.dialects.ttl.buffers import BindCBOp, CopyOp
-from tlx_xdsl.ttl.dialects.ttl.pipes import CreatePipeOp, IfSrcOp
-from tlx_xdsl.ttl.dialects.ttl.types import CBType
-from tlx_xdsl.ttl.transforms.emitter import Emitter
-from tlx_xdsl.ttl.transforms.thread_function import ThreadFunction
-from tlx_xdsl.ttl.transforms.views import Views
+from ..dialects.ttkernel.types import NocAddressType
+from ..dialects.ttl.buffers import BindCBOp, CopyOp
+from ..dialects.ttl.pipes import CreatePipeOp, IfSrcOp
+from ..dialects.ttl.types import CBType
+from .emitter import Emitter
+from .thread_function import ThreadFunction
+from .views import Views
 
 
 def pipe_of(thread: ThreadFunction, value: SSAValue, user: Operation) -> CreatePipeOp:

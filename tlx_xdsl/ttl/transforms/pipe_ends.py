@@ -9,10 +9,11 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import constant_integer
-from tlx_xdsl.ttl.analysis.core_values import Core, cores_of
-from tlx_xdsl.ttl.analysis.protocol import name_of, place_of
-from tlx_xdsl.ttl.analysis.thread_steps import ThreadWalk, Undecidable
-from tlx_xdsl.ttl.dialects.ttl import (
+
+from ..analysis.core_values import Core, cores_of
+from ..analysis.protocol import name_of, place_of
+from ..analysis.thread_steps import ThreadWalk, Undecidable
+from ..dialects.ttl import (
     AcquireOp,
     BlockOp,
     CBType,

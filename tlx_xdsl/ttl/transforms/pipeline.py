@@ -7,7 +7,8 @@ from typing import Any
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.transforms.registry import pass_class
-from tlx_xdsl.ttl.dialects.ttcore import L1_BYTES
+
+from ..dialects.ttcore import L1_BYTES
 
 STAGES = {
     "synchronized": "ttl-insert-synchronization",

@@ -63,10 +63,11 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.transforms.rewriting import OpT, Pass, insert_before, ops_of
-from tlx_xdsl.ttl.analysis.buffer_sides import BufferSides
-from tlx_xdsl.ttl.analysis.index_expressions import loops_around, parameters_of
-from tlx_xdsl.ttl.analysis.transfers import Dependence, dependences
-from tlx_xdsl.ttl.dialects.ttl import (
+
+from ..analysis.buffer_sides import BufferSides
+from ..analysis.index_expressions import loops_around, parameters_of
+from ..analysis.transfers import Dependence, dependences
+from ..dialects.ttl import (
     AcquireOp,
     BlockOp,
     CBOp,
@@ -77,8 +78,8 @@ from tlx_xdsl.ttl.dialects.ttl import (
     ReleaseOp,
     WaitOp,
 )
-from tlx_xdsl.ttl.transforms.affine.strip_mining import Strips, strips, trip_count
-from tlx_xdsl.ttl.transforms.transfer_groups import Group, Run, is_index_arithmetic, runs_of
+from .affine.strip_mining import Strips, strips, trip_count
+from .transfer_groups import Group, Run, is_index_arithmetic, runs_of
 
 
 @dataclass(frozen=True)

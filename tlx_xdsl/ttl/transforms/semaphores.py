@@ -8,7 +8,8 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.ttl.dialects.ttkernel.noc import (
+
+from ..dialects.ttkernel.noc import (
     CastToL1PtrOp,
     GetNocAddrOp,
     GetNocMulticastAddrOp,
@@ -24,8 +25,8 @@ from tlx_xdsl.ttl.dialects.ttkernel.noc import (
     NocSemaphoreWaitOp,
     SemaphoreAddressOp,
 )
-from tlx_xdsl.ttl.dialects.ttkernel.types import L1AddressPointerType, NocAddressType, SemaphoreType
-from tlx_xdsl.ttl.dialects.ttl.pipes import (
+from ..dialects.ttkernel.types import L1AddressPointerType, NocAddressType, SemaphoreType
+from ..dialects.ttl.pipes import (
     CreateSemaphoreOp,
     SemaphoreIncOp,
     SemaphoreOp,
@@ -33,9 +34,9 @@ from tlx_xdsl.ttl.dialects.ttl.pipes import (
     SemaphoreWaitEqOp,
     SemaphoreWaitMinOp,
 )
-from tlx_xdsl.ttl.transforms.coordinates import virtual_of
-from tlx_xdsl.ttl.transforms.emitter import Number, integer, known
-from tlx_xdsl.ttl.transforms.thread_function import ThreadFunction
+from .coordinates import virtual_of
+from .emitter import Number, integer, known
+from .thread_function import ThreadFunction
 
 
 def lower_semaphore(thread: ThreadFunction, op: SemaphoreOp) -> None:

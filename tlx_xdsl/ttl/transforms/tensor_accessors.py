@@ -15,15 +15,16 @@ from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import ops_of
-from tlx_xdsl.ttl.dialects.ttcore import TileType, element_bytes
-from tlx_xdsl.ttl.dialects.ttkernel.noc import GetCommonArgValOp, TensorAccessorArgsOp, TensorAccessorOp
-from tlx_xdsl.ttl.dialects.ttkernel.types import TensorAccessorArgsType, TensorAccessorType
-from tlx_xdsl.ttl.dialects.ttl.base import block_shape
-from tlx_xdsl.ttl.dialects.ttl.buffers import BindCBOp
-from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, TensorAccessorOp as TTLTensorAccessorOp
-from tlx_xdsl.ttl.dialects.ttl.types import LayoutKind, TensorAccessorType as TTLTensorAccessorType, encoding_of
-from tlx_xdsl.ttl.transforms.emitter import Emitter, integer
-from tlx_xdsl.ttl.transforms.thread_function import ThreadFunction
+
+from ..dialects.ttcore import TileType, element_bytes
+from ..dialects.ttkernel.noc import GetCommonArgValOp, TensorAccessorArgsOp, TensorAccessorOp
+from ..dialects.ttkernel.types import TensorAccessorArgsType, TensorAccessorType
+from ..dialects.ttl.base import block_shape
+from ..dialects.ttl.buffers import BindCBOp
+from ..dialects.ttl.kernel import KernelDriverOp, TensorAccessorOp as TTLTensorAccessorOp
+from ..dialects.ttl.types import LayoutKind, TensorAccessorType as TTLTensorAccessorType, encoding_of
+from .emitter import Emitter, integer
+from .thread_function import ThreadFunction
 
 
 def tensor_of(thread: ThreadFunction, accessor: SSAValue) -> int:

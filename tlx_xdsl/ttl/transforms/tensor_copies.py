@@ -11,9 +11,10 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.ttl.analysis.multiples import is_multiple_of
-from tlx_xdsl.ttl.dialects.ttcore import TILE_COLUMNS
-from tlx_xdsl.ttl.dialects.ttkernel.noc import (
+
+from ..analysis.multiples import is_multiple_of
+from ..dialects.ttcore import TILE_COLUMNS
+from ..dialects.ttkernel.noc import (
     NocAsyncReadPageOp,
     NocAsyncReadShardOp,
     NocAsyncReadTileOp,
@@ -21,13 +22,13 @@ from tlx_xdsl.ttl.dialects.ttkernel.noc import (
     NocAsyncWriteShardOp,
     NocAsyncWriteTileOp,
 )
-from tlx_xdsl.ttl.dialects.ttl.base import block_shape
-from tlx_xdsl.ttl.dialects.ttl.buffers import CopyOp
-from tlx_xdsl.ttl.dialects.ttl.types import CBType, Direction, LayoutAttr, LayoutKind, TensorAccessorType, encoding_of
-from tlx_xdsl.ttl.transforms.emitter import Emitter, Number
-from tlx_xdsl.ttl.transforms.tensor_accessors import lower_accessor
-from tlx_xdsl.ttl.transforms.thread_function import ThreadFunction
-from tlx_xdsl.ttl.transforms.views import Views
+from ..dialects.ttl.base import block_shape
+from ..dialects.ttl.buffers import CopyOp
+from ..dialects.ttl.types import CBType, Direction, LayoutAttr, LayoutKind, TensorAccessorType, encoding_of
+from .emitter import Emitter, Number
+from .tensor_accessors import lower_accessor
+from .thread_function import ThreadFunction
+from .views import Views
 
 STRAIGHT_LINE = 4
 """Pages that are copied without a loop."""

@@ -11,12 +11,13 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import OpT, ops_of
-from tlx_xdsl.ttl.dialects.ttkernel.base import TTKernelOp
-from tlx_xdsl.ttl.dialects.ttkernel.noc import MyLogicalXOp, MyLogicalYOp, MyXOp, MyYOp
-from tlx_xdsl.ttl.dialects.ttkernel.types import CBType
-from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp
-from tlx_xdsl.ttl.dialects.ttl.types import CBType as TTLCBType
-from tlx_xdsl.ttl.transforms.emitter import Constants, Emitter
+
+from ..dialects.ttkernel.base import TTKernelOp
+from ..dialects.ttkernel.noc import MyLogicalXOp, MyLogicalYOp, MyXOp, MyYOp
+from ..dialects.ttkernel.types import CBType
+from ..dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp
+from ..dialects.ttl.types import CBType as TTLCBType
+from .emitter import Constants, Emitter
 
 
 def cb_type(type_: Attribute) -> CBType:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, Pure
 
-from tlx_xdsl.ttl.dialects.ttl import AcquireOp, CopyOp, DMABarrierOp, PipeType, ReleaseOp, WaitOp
+from ..dialects.ttl import AcquireOp, CopyOp, DMABarrierOp, PipeType, ReleaseOp, WaitOp
 
 
 @dataclass

@@ -15,9 +15,10 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.transforms.rewriting import insert_before, ops_of, replace
-from tlx_xdsl.ttl.analysis.core_values import CoreValues
-from tlx_xdsl.ttl.analysis.transfers import dependences_of
-from tlx_xdsl.ttl.dialects.ttl import (
+
+from ..analysis.core_values import CoreValues
+from ..analysis.transfers import dependences_of
+from ..dialects.ttl import (
     CopyOp,
     Direction,
     DMABarrierOp,

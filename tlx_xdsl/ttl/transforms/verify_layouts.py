@@ -24,10 +24,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
-from tlx_xdsl.ttl.analysis.core_values import Core, cores_of
-from tlx_xdsl.ttl.analysis.thread_steps import ThreadWalk, Undecidable, with_steps
-from tlx_xdsl.ttl.dialects.ttcore import TILE_COLUMNS, TILE_ROWS
-from tlx_xdsl.ttl.dialects.ttl import (
+
+from ..analysis.core_values import Core, cores_of
+from ..analysis.thread_steps import ThreadWalk, Undecidable, with_steps
+from ..dialects.ttcore import TILE_COLUMNS, TILE_ROWS
+from ..dialects.ttl import (
     CBType,
     CopyOp,
     KernelOp,

@@ -12,11 +12,12 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.ttl.dialects.ttkernel.buffers import GetReadPtrOp, GetWritePtrOp
-from tlx_xdsl.ttl.dialects.ttl.buffers import AcquireOp, BlockOp, acquisition_of
-from tlx_xdsl.ttl.dialects.ttl.types import CBType
-from tlx_xdsl.ttl.transforms.emitter import Emitter, Number
-from tlx_xdsl.ttl.transforms.thread_function import ThreadFunction
+
+from ..dialects.ttkernel.buffers import GetReadPtrOp, GetWritePtrOp
+from ..dialects.ttl.buffers import AcquireOp, BlockOp, acquisition_of
+from ..dialects.ttl.types import CBType
+from .emitter import Emitter, Number
+from .thread_function import ThreadFunction
 
 
 class Views:

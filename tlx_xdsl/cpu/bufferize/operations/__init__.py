@@ -1,6 +1,6 @@
 """How operations on tensors look on memory, by dialect; the handlers register when they are imported."""
 
-from tlx_xdsl.cpu.bufferize.operations import (
+from . import (
     control as control,
     functions as functions,
     memory as memory,

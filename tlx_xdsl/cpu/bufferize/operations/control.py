@@ -12,12 +12,13 @@ from typing import TypeAlias
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tlx_xdsl.cpu.bufferize.liveness import TensorUse
-from tlx_xdsl.cpu.bufferize.operations.registry import bufferize, bufferize_block
-from tlx_xdsl.cpu.bufferize.state import Buffer, Place, State, is_tensor, memory_of, others, tensors
 from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.destinations import destinations
+
+from ..liveness import TensorUse
+from ..state import Buffer, Place, State, is_tensor, memory_of, others, tensors
+from .registry import bufferize, bufferize_block
 
 
 def hand_on(state: State, end: Operation, places: dict[int, Place]) -> None:

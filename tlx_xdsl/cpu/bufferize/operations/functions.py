@@ -8,13 +8,14 @@ from xdsl.dialects import cf, func
 from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tlx_xdsl.cpu.bufferize.liveness import TensorUse
-from tlx_xdsl.cpu.bufferize.operations.control import branch, copier, hand_on
-from tlx_xdsl.cpu.bufferize.operations.registry import bufferize, bufferize_block
-from tlx_xdsl.cpu.bufferize.state import Buffer, Place, State, is_tensor, memory_of, others, tensors
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.regions import Edge, edges
 from tlx_xdsl.text.diagnostics import error_at
+
+from ..liveness import TensorUse
+from ..state import Buffer, Place, State, is_tensor, memory_of, others, tensors
+from .control import branch, copier, hand_on
+from .registry import bufferize, bufferize_block
 
 
 def bufferize_function(function: func.FuncOp) -> None:

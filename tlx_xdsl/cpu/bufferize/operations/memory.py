@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from xdsl.dialects.memref import AllocOp
 
-from tlx_xdsl.cpu.bufferize.operations.registry import bufferize
-from tlx_xdsl.cpu.bufferize.state import Buffer, Place, State, is_tensor, memory_of
 from tlx_xdsl.dialects.bufferization import MaterializeInDestinationOp, ToBufferOp, ToTensorOp
 from tlx_xdsl.text.diagnostics import error_at
+
+from ..state import Buffer, Place, State, is_tensor, memory_of
+from .registry import bufferize
 
 
 @bufferize.register

@@ -6,8 +6,9 @@ from functools import singledispatch
 
 from xdsl.ir import Block, Operation
 
-from tlx_xdsl.cpu.bufferize.state import State, is_tensor
 from tlx_xdsl.text.diagnostics import error_at
+
+from ..state import State, is_tensor
 
 
 @singledispatch

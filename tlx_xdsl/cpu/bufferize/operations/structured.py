@@ -5,10 +5,11 @@ from __future__ import annotations
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.cpu.bufferize.operations.registry import bufferize
-from tlx_xdsl.cpu.bufferize.state import Buffer, Place, State, is_tensor
 from tlx_xdsl.dialects import linalg
 from tlx_xdsl.dialects.destinations import destinations
+
+from ..state import Buffer, Place, State, is_tensor
+from .registry import bufferize
 
 
 @bufferize.register(LinalgStructuredOperation)

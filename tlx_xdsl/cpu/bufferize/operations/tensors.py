@@ -18,14 +18,15 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.cpu.bufferize.operations.registry import bufferize
-from tlx_xdsl.cpu.bufferize.state import Place, State, is_tensor
 from tlx_xdsl.dialects import linalg, memref
 from tlx_xdsl.dialects.base.reshapes import groups_of
 from tlx_xdsl.dialects.base.tensors import scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.destinations import destinations
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import constant
+
+from ..state import Place, State, is_tensor
+from .registry import bufferize
 
 
 @bufferize.register

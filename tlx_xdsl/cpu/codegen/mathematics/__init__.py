@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.features import Features
-from tlx_xdsl.cpu.codegen.mathematics import (
+from ..builder import Builder
+from ..features import Features
+from ..values import F32, Value
+from . import (
     bits,
     double_angles,
     error_function,
@@ -19,8 +20,7 @@ from tlx_xdsl.cpu.codegen.mathematics import (
     powers,
     trigonometry,
 )
-from tlx_xdsl.cpu.codegen.mathematics.arithmetic import Function
-from tlx_xdsl.cpu.codegen.values import F32, Value
+from .arithmetic import Function
 
 
 def _intrinsic(name: str) -> Function:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from tlx_xdsl.cpu.codegen.builder import Builder, bits_type, mangle
-from tlx_xdsl.cpu.codegen.features import Features
-from tlx_xdsl.cpu.codegen.values import F32, F64, I1, I16, I32, Value, constant
+from ..builder import Builder, bits_type, mangle
+from ..features import Features
+from ..values import F32, F64, I1, I16, I32, Value, constant
 
 Function = Callable[..., Value]
 """Gets the builder, the features of the processor and the operands."""

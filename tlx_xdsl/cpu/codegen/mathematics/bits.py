@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.cpu.codegen.builder import Builder, mangle
-from tlx_xdsl.cpu.codegen.features import Features
-from tlx_xdsl.cpu.codegen.integers import shift
-from tlx_xdsl.cpu.codegen.values import Value, constant
+from ..builder import Builder, mangle
+from ..features import Features
+from ..integers import shift
+from ..values import Value, constant
 
 
 def absi(b: Builder, _features: Features, x: Value) -> Value:

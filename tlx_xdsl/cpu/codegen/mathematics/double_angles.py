@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.features import Features
-from tlx_xdsl.cpu.codegen.mathematics.arithmetic import (
+from ..builder import Builder
+from ..features import Features
+from ..values import I1, Value
+from .arithmetic import (
     Function,
     bits,
     from_bits,
@@ -23,7 +24,6 @@ from tlx_xdsl.cpu.codegen.mathematics.arithmetic import (
     where_far,
     with_sign,
 )
-from tlx_xdsl.cpu.codegen.values import I1, Value
 
 _QUARTER = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32)
 """Half of pi; products of the first three parts with whole numbers up to 2**20 are exact."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.features import Features
-from tlx_xdsl.cpu.codegen.mathematics.arithmetic import absolute, clamped, multiply_add, number, polynomial, with_sign
-from tlx_xdsl.cpu.codegen.values import Value
+from ..builder import Builder
+from ..features import Features
+from ..values import Value
+from .arithmetic import absolute, clamped, multiply_add, number, polynomial, with_sign
 
 _CENTER, _END = 2.25, 3.93
 """From the last one on the result is 1."""

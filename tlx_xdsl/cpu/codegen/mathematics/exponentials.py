@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.features import Features
-from tlx_xdsl.cpu.codegen.mathematics.arithmetic import (
+from ..builder import Builder
+from ..features import Features
+from ..values import F32, F64, Value
+from .arithmetic import (
     absolute,
     clamped,
     in_double,
@@ -24,7 +25,6 @@ from tlx_xdsl.cpu.codegen.mathematics.arithmetic import (
     to_whole,
     with_sign,
 )
-from tlx_xdsl.cpu.codegen.values import F32, F64, Value
 
 LOG2E = 1.4426950408889634
 

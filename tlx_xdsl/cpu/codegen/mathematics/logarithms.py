@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.features import Features
-from tlx_xdsl.cpu.codegen.mathematics.arithmetic import (
+from ..builder import Builder
+from ..features import Features
+from ..values import F32, Value
+from .arithmetic import (
     BIAS,
     MANTISSA,
     absolute,
@@ -24,7 +25,6 @@ from tlx_xdsl.cpu.codegen.mathematics.arithmetic import (
     polynomial,
     with_sign,
 )
-from tlx_xdsl.cpu.codegen.values import F32, Value
 
 _ROOT = {"float": 0x3F3504F3, "double": 0x3FE6A09E667F3BCD}
 """The bits of the square root of 1/2."""

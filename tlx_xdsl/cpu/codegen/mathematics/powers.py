@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.features import Features
-from tlx_xdsl.cpu.codegen.mathematics.arithmetic import (
+from ..builder import Builder
+from ..features import Features
+from ..values import Value
+from .arithmetic import (
     BIAS,
     MANTISSA,
     absolute,
@@ -16,9 +17,8 @@ from tlx_xdsl.cpu.codegen.mathematics.arithmetic import (
     number,
     with_sign,
 )
-from tlx_xdsl.cpu.codegen.mathematics.exponentials import LOG2E, short_exp2
-from tlx_xdsl.cpu.codegen.mathematics.logarithms import short_log
-from tlx_xdsl.cpu.codegen.values import Value
+from .exponentials import LOG2E, short_exp2
+from .logarithms import short_log
 
 
 def rsqrt(b: Builder, _features: Features, x: Value) -> Value:

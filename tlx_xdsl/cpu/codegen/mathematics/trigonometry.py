@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 
-from tlx_xdsl.cpu.codegen.builder import Builder
-from tlx_xdsl.cpu.codegen.features import Features
-from tlx_xdsl.cpu.codegen.mathematics.arithmetic import (
+from ..builder import Builder
+from ..features import Features
+from ..values import I1, Value
+from .arithmetic import (
     absolute,
     bits,
     from_bits,
@@ -23,7 +24,6 @@ from tlx_xdsl.cpu.codegen.mathematics.arithmetic import (
     where_far,
     with_sign,
 )
-from tlx_xdsl.cpu.codegen.values import I1, Value
 
 _QUARTER = (1.5707963109016418, 1.5893254712295857e-08, 6.123233995736766e-17)
 """Half of pi; products of the first two parts with whole numbers below 2**28 are exact."""

@@ -8,12 +8,13 @@ from xdsl.dialects import arith as scalar, math
 from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, bf16, f32, i32
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.cpu.linalg.tensors.emitter import Emitter
-from tlx_xdsl.cpu.linalg.tensors.registry import Options, lowers, refused
 from tlx_xdsl.dialects import arith, linalg, tt
 from tlx_xdsl.dialects.base.tensors import scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import InputPrecision
 from tlx_xdsl.text.diagnostics import report_remark
+
+from .emitter import Emitter
+from .registry import Options, lowers, refused
 
 _Narrow = Callable[[Emitter, SSAValue], SSAValue]
 """Computes an f32 with fewer bits of another."""

@@ -8,13 +8,14 @@ from xdsl.dialects import arith as scalar, math
 from xdsl.dialects.builtin import IntegerType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.cpu.linalg.tensors.emitter import Emitter
-from tlx_xdsl.cpu.linalg.tensors.registry import EXPANSIONS, GUARDS, expands, guards
 from tlx_xdsl.dialects import arith, linalg, tt
 from tlx_xdsl.dialects.base.element_types import element_type_of
 from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
 from tlx_xdsl.transforms.rewriting import constant_integer
+
+from .emitter import Emitter
+from .registry import EXPANSIONS, GUARDS, expands, guards
 
 
 def lower_elementwise(emit: Emitter, op: Operation) -> Sequence[SSAValue]:

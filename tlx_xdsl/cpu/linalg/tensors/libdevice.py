@@ -13,12 +13,13 @@ from xdsl.dialects import arith as scalar, func, math
 from xdsl.dialects.builtin import AnyFloat, Float64Type, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, SSAValue
 
-from tlx_xdsl.cpu.linalg.tensors.elementwise import cast_bits
-from tlx_xdsl.cpu.linalg.tensors.emitter import Emitter
-from tlx_xdsl.cpu.linalg.tensors.registry import expands
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base.operation import outermost
 from tlx_xdsl.dialects.base.tensors import scalar_type
+
+from .elementwise import cast_bits
+from .emitter import Emitter
+from .registry import expands
 
 _Make = Callable[..., Any]
 

@@ -12,11 +12,12 @@ from xdsl.dialects import arith as scalar, bufferization, tensor
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, TensorType, f32
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
-from tlx_xdsl.cpu.linalg.tensors.emitter import Emitter
-from tlx_xdsl.cpu.linalg.tensors.regions import moved, only_operation
-from tlx_xdsl.cpu.linalg.tensors.registry import Options, lowers
 from tlx_xdsl.dialects import arith, linalg, tt
 from tlx_xdsl.dialects.base.tensors import as_tensor, integer_bits, scalar_type, shape_of_tensor
+
+from .emitter import Emitter
+from .regions import moved, only_operation
+from .registry import Options, lowers
 
 _Neutral = Callable[[int], float]
 """The neutral element of an operation on integers of so many bits, or on floats."""

@@ -8,8 +8,9 @@ from xdsl.dialects import cf, scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from tlx_xdsl.cpu.linalg.tensors.emitter import Emitter
 from tlx_xdsl.dialects import tt
+
+from .emitter import Emitter
 
 
 def moved(emit: Emitter, region: Region, values: Sequence[SSAValue]) -> Sequence[SSAValue]:

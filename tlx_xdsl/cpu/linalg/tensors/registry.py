@@ -8,9 +8,10 @@ from typing import Any, TypeAlias, TypeVar
 
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.cpu.linalg.refusal import refuse
-from tlx_xdsl.cpu.linalg.tensors.emitter import Emitter
 from tlx_xdsl.errors import CompilationError
+
+from ..refusal import refuse
+from .emitter import Emitter
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,16 @@ from xdsl.dialects import arith as scalar
 from xdsl.dialects.builtin import Float32Type, IntegerType, bf16, f16, f32, i32
 from xdsl.ir import Attribute, SSAValue
 
-from tlx_xdsl.cpu.linalg.tensors.dots import product
-from tlx_xdsl.cpu.linalg.tensors.elementwise import cast_bits
-from tlx_xdsl.cpu.linalg.tensors.emitter import Emitter, like
-from tlx_xdsl.cpu.linalg.tensors.registry import Options, lowers
 from tlx_xdsl.dialects import arith, linalg, tt
 from tlx_xdsl.dialects.base.element_types import attribute_of
 from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
 from tlx_xdsl.element_types import BY_FORMAT
+
+from .dots import product
+from .elementwise import cast_bits
+from .emitter import Emitter, like
+from .registry import Options, lowers
 
 
 def _small(kind: ScaleDotElemType) -> tuple[int, int] | None:

@@ -10,13 +10,14 @@ from xdsl.dialects.builtin import i1, i32
 from xdsl.dialects.tensor import InsertOp
 from xdsl.ir import Region, SSAValue
 
-from tlx_xdsl.cpu.linalg.tensors.emitter import Emitter, like
-from tlx_xdsl.cpu.linalg.tensors.reductions import at_place, place_of
-from tlx_xdsl.cpu.linalg.tensors.regions import moved
-from tlx_xdsl.cpu.linalg.tensors.registry import Options, lowers
-from tlx_xdsl.cpu.linalg.tensors.shapes import stacked, unstacked
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, shape_of_tensor
+
+from .emitter import Emitter, like
+from .reductions import at_place, place_of
+from .regions import moved
+from .registry import Options, lowers
+from .shapes import stacked, unstacked
 
 
 @lowers(tt.ScanOp)

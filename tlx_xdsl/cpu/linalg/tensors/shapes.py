@@ -10,10 +10,11 @@ from xdsl.dialects import arith as scalar, ub
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, i32, i64
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.cpu.linalg.tensors.emitter import Emitter, like
-from tlx_xdsl.cpu.linalg.tensors.registry import Options, lowers
 from tlx_xdsl.dialects import linalg, tt
 from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type, shape_of_tensor
+
+from .emitter import Emitter, like
+from .registry import Options, lowers
 
 
 @lowers(scalar.ConstantOp)

@@ -25,7 +25,14 @@ import sys
 from itertools import accumulate
 from typing import Any, cast
 
-from tlx_xdsl.kernels.attention.backward.config import (
+from tlx_xdsl.kernels.calls.launching import Launches, check_hopper, multiprocessors
+from tlx_xdsl.kernels.calls.operands import describe, empty, operand
+from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
+from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
+from tlx_xdsl.kernels.operators import attention as operator_attention
+
+from ..operands import check_rows, described_heads, factor_of, readable_heads, strides_in_units
+from .config import (
     CONSUMER_KEYS,
     BackwardConfig,
     WideBackwardConfig,
@@ -33,16 +40,10 @@ from tlx_xdsl.kernels.attention.backward.config import (
     is_wide,
     width_of,
 )
-from tlx_xdsl.kernels.attention.backward.device import attention_backward as backward_kernel
-from tlx_xdsl.kernels.attention.backward.operands import COUNTERS, NAME, ROWS, Problem, heads_together
-from tlx_xdsl.kernels.attention.backward.rows import attention_backward_after
-from tlx_xdsl.kernels.attention.backward.wide import wide_launches
-from tlx_xdsl.kernels.attention.operands import check_rows, described_heads, factor_of, readable_heads, strides_in_units
-from tlx_xdsl.kernels.calls.launching import Launches, check_hopper, multiprocessors
-from tlx_xdsl.kernels.calls.operands import describe, empty, operand
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
-from tlx_xdsl.kernels.operators import attention as operator_attention
+from .device import attention_backward as backward_kernel
+from .operands import COUNTERS, NAME, ROWS, Problem, heads_together
+from .rows import attention_backward_after
+from .wide import wide_launches
 
 HEADS_IN_ORDER = (4, 16)
 """Heads that take their tiles in turn at least where tiles of a head wait for each other, without and with a mask.

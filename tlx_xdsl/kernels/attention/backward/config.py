@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tlx_xdsl.kernels.attention.config import SHARED_BYTES
+from ..config import SHARED_BYTES
 
 WIDTHS = (64, 128)
 """Columns of the blocks of a head: the kernels fill it with zeros up to the next of these."""

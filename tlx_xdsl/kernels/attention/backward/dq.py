@@ -24,7 +24,10 @@ come.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention.pieces import (
+from tlx_xdsl.kernels.gemm.tile_counter import take_tile, taken_tile, tile_of
+from tlx_xdsl.kernels.rings import next_place
+
+from ..pieces import (
     ROWS,
     add_values,
     block_of,
@@ -36,9 +39,7 @@ from tlx_xdsl.kernels.attention.pieces import (
     wait_for,
     zeros_of,
 )
-from tlx_xdsl.kernels.attention.scores import LN_2, LOG2_E, hide_keys
-from tlx_xdsl.kernels.gemm.tile_counter import take_tile, taken_tile, tile_of
-from tlx_xdsl.kernels.rings import next_place
+from ..scores import LN_2, LOG2_E, hide_keys
 
 
 @tlx_xdsl.jit

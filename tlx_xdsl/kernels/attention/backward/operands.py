@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tlx_xdsl.kernels.attention.backward.rows import attention_backward_before
-from tlx_xdsl.kernels.attention.operands import DTYPES, check_heads, check_lse, described_heads, strides_in_units
 from tlx_xdsl.kernels.calls.launching import Launch
 from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, operand
 from tlx_xdsl.kernels.calls.plans import WORKSPACE
+
+from ..operands import DTYPES, check_heads, check_lse, described_heads, strides_in_units
+from .rows import attention_backward_before
 
 NAME = "attention_backward"
 

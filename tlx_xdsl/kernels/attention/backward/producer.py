@@ -10,9 +10,10 @@
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention.pieces import block_of
 from tlx_xdsl.kernels.gemm.tile_counter import take_tile, tile_of
 from tlx_xdsl.kernels.rings import next_place
+
+from ..pieces import block_of
 
 KEYS = tl.constexpr(64)
 """Keys of a consumer: the rows of one wgmma."""

@@ -15,7 +15,8 @@ ELEMENTS of dQ.
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tlx_xdsl.kernels.attention.scores import LOG2_E
+
+from ..scores import LOG2_E
 
 UNIT = tl.constexpr(8)
 """Elements of 16 bytes. Strides are multiples of it; as the compiler sees that, it moves 16 bytes at a time."""

@@ -6,19 +6,20 @@ call.
 
 from __future__ import annotations
 
-from tlx_xdsl.kernels.attention.backward.config import (
+from tlx_xdsl.kernels.calls.launching import Launches, check_hopper, multiprocessors
+from tlx_xdsl.kernels.calls.operands import empty
+
+from ..operands import check_rows, described_heads, factor_of
+from .config import (
     CONSUMER_KEYS,
     PIECE,
     WideBackwardConfig,
     choose_wide_config,
     pieces_of,
 )
-from tlx_xdsl.kernels.attention.backward.dq import attention_backward_dq
-from tlx_xdsl.kernels.attention.backward.operands import COUNTERS, NAME, Problem, heads_together
-from tlx_xdsl.kernels.attention.backward.wide_device import attention_backward_wide
-from tlx_xdsl.kernels.attention.operands import check_rows, described_heads, factor_of
-from tlx_xdsl.kernels.calls.launching import Launches, check_hopper, multiprocessors
-from tlx_xdsl.kernels.calls.operands import empty
+from .dq import attention_backward_dq
+from .operands import COUNTERS, NAME, Problem, heads_together
+from .wide_device import attention_backward_wide
 
 _BLOCK = CONSUMER_KEYS
 """Queries and keys of a block."""

@@ -28,9 +28,10 @@ Tiles, masks and edges are as in `device`.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention.backward.device import hide, is_cut
-from tlx_xdsl.kernels.attention.backward.producer import KEYS, block_of_turn, first_block, load_turn
-from tlx_xdsl.kernels.attention.pieces import (
+from tlx_xdsl.kernels.gemm.tile_counter import take_tile, taken_tile, tile_of
+from tlx_xdsl.kernels.rings import next_place
+
+from ..pieces import (
     add_values,
     block_of,
     load_pieces,
@@ -41,9 +42,9 @@ from tlx_xdsl.kernels.attention.pieces import (
     wait_for,
     zeros_of,
 )
-from tlx_xdsl.kernels.attention.scores import LN_2, LOG2_E
-from tlx_xdsl.kernels.gemm.tile_counter import take_tile, taken_tile, tile_of
-from tlx_xdsl.kernels.rings import next_place
+from ..scores import LN_2, LOG2_E
+from .device import hide, is_cut
+from .producer import KEYS, block_of_turn, first_block, load_turn
 
 
 @tlx_xdsl.jit

@@ -11,8 +11,24 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tlx_xdsl.kernels.attention.config import CONSUMER_ROWS
-from tlx_xdsl.kernels.attention.decode.config import (
+from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, multiprocessors
+from tlx_xdsl.kernels.calls.operands import Operand, check_places, check_shape, check_types, empty, operand
+from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
+from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
+from tlx_xdsl.kernels.operators import attention_decode as operator_attention_decode
+
+from ..config import CONSUMER_ROWS
+from ..operands import (
+    DTYPES,
+    check_head_shapes,
+    check_rows,
+    described_heads,
+    factor_of,
+    scale_of,
+    scale_strides,
+)
+from ..options import read_options
+from .config import (
     FP8_CONSUMER_REGISTERS,
     FP8_REGISTERS,
     MAX_REGISTERS,
@@ -23,9 +39,9 @@ from tlx_xdsl.kernels.attention.decode.config import (
     fp8_pieces,
     splits_for,
 )
-from tlx_xdsl.kernels.attention.decode.device import attention_decode as decode_kernel
-from tlx_xdsl.kernels.attention.decode.fp8_device import attention_decode_fp8 as fp8_kernel
-from tlx_xdsl.kernels.attention.decode.operands import (
+from .device import attention_decode as decode_kernel
+from .fp8_device import attention_decode_fp8 as fp8_kernel
+from .operands import (
     check_columns,
     check_queries,
     merged,
@@ -33,21 +49,6 @@ from tlx_xdsl.kernels.attention.decode.operands import (
     strides_of,
     unit_of_rows,
 )
-from tlx_xdsl.kernels.attention.operands import (
-    DTYPES,
-    check_head_shapes,
-    check_rows,
-    described_heads,
-    factor_of,
-    scale_of,
-    scale_strides,
-)
-from tlx_xdsl.kernels.attention.options import read_options
-from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, multiprocessors
-from tlx_xdsl.kernels.calls.operands import Operand, check_places, check_shape, check_types, empty, operand
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
-from tlx_xdsl.kernels.operators import attention_decode as operator_attention_decode
 
 FP8_DTYPES = ("fp8e4nv",)
 """Types of caches in 8 bits."""

@@ -21,7 +21,11 @@ by a power of two, which the scores undo, so that fp16, which has every e4m3 num
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention.decode.rows import (
+from tlx_xdsl.kernels.rings import next_place
+
+from ..pieces import as_matrix, block_of, wait_for, zeros_of
+from ..scores import LOG2_E, normalised, subtracted, turned_scores
+from .rows import (
     blocks_of,
     clear_after,
     length_of,
@@ -31,9 +35,6 @@ from tlx_xdsl.kernels.attention.decode.rows import (
     store_sums,
     store_totals,
 )
-from tlx_xdsl.kernels.attention.pieces import as_matrix, block_of, wait_for, zeros_of
-from tlx_xdsl.kernels.attention.scores import LOG2_E, normalised, subtracted, turned_scores
-from tlx_xdsl.kernels.rings import next_place
 
 TOP = tl.constexpr(127 + 14)
 """The exponent field, in f32, of the largest numbers of a row of queries that is scaled."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tlx_xdsl.kernels.attention.config import CONSUMER_ROWS, SHARED_BYTES, Pieces, pieces_of
+from ..config import CONSUMER_ROWS, SHARED_BYTES, Pieces, pieces_of
 
 PIECE = 64
 """Elements of a piece of a head at most."""

@@ -26,10 +26,11 @@ Memory after the end of a sequence may hold NaN, and 0 * NaN is NaN: the consume
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention.decode.rows import attend, blocks_of, length_of, place_of
-from tlx_xdsl.kernels.attention.pieces import ROWS, block_of, load_pieces
-from tlx_xdsl.kernels.attention.scores import subtracted
 from tlx_xdsl.kernels.rings import next_place
+
+from ..pieces import ROWS, block_of, load_pieces
+from ..scores import subtracted
+from .rows import attend, blocks_of, length_of, place_of
 
 
 @tlx_xdsl.jit

@@ -11,8 +11,9 @@ The producer is that of `device`, which brings K and V as they are; the consumer
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention.decode.columns import attend_columns
-from tlx_xdsl.kernels.attention.decode.device import load_items
+
+from .columns import attend_columns
+from .device import load_items
 
 
 @tlx_xdsl.jit

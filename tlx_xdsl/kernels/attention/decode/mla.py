@@ -10,10 +10,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tlx_xdsl.kernels.attention.config import CONSUMER_ROWS, SHARED_BYTES
-from tlx_xdsl.kernels.attention.decode.config import PIECE, Blocks, splits_for
-from tlx_xdsl.kernels.attention.decode.mla_device import attention_mla as mla_kernel
-from tlx_xdsl.kernels.attention.decode.operands import (
+from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, multiprocessors
+from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, empty, operand
+from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
+from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
+from tlx_xdsl.kernels.operators import attention_mla as operator_attention_mla
+
+from ..config import CONSUMER_ROWS, SHARED_BYTES
+from ..operands import DTYPES, check_rows, described_heads, factor_of
+from .config import PIECE, Blocks, splits_for
+from .mla_device import attention_mla as mla_kernel
+from .operands import (
     check_columns,
     check_queries,
     merged,
@@ -21,12 +28,6 @@ from tlx_xdsl.kernels.attention.decode.operands import (
     strides_of,
     unit_of_rows,
 )
-from tlx_xdsl.kernels.attention.operands import DTYPES, check_rows, described_heads, factor_of
-from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, multiprocessors
-from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, empty, operand
-from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
-from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
-from tlx_xdsl.kernels.operators import attention_mla as operator_attention_mla
 
 MAX_DIM, MAX_V_DIM = 576, 512
 """Elements of a row of the cache at most, and of its values: two warp groups have the sums of 256 columns each."""

@@ -16,8 +16,12 @@ divide.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention.decode.device import load_items
-from tlx_xdsl.kernels.attention.decode.rows import (
+from tlx_xdsl.kernels.rings import next_place
+
+from ..pieces import ROWS, add_values, block_of, scores_of, times, wait_for, zeros_of
+from ..scores import LOG2_E, next_softmax, normalised
+from .device import load_items
+from .rows import (
     blocks_of,
     clear_after,
     hidden,
@@ -29,9 +33,6 @@ from tlx_xdsl.kernels.attention.decode.rows import (
     store_sums,
     store_totals,
 )
-from tlx_xdsl.kernels.attention.pieces import ROWS, add_values, block_of, scores_of, times, wait_for, zeros_of
-from tlx_xdsl.kernels.attention.scores import LOG2_E, next_softmax, normalised
-from tlx_xdsl.kernels.rings import next_place
 
 
 @tlx_xdsl.jit

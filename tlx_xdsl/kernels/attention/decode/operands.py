@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tlx_xdsl.kernels.attention.decode.device import merge
 from tlx_xdsl.kernels.calls.launching import Launch
 from tlx_xdsl.kernels.calls.operands import UNIT, Operand, check_places, check_shape, is_aligned, operand
+
+from .device import merge
 
 MAX_QUERIES = 64
 """Queries of a head; more are `attention_forward`'s."""

@@ -10,7 +10,9 @@
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention.pieces import (
+from tlx_xdsl.kernels.rings import next_place
+
+from ..pieces import (
     ROWS,
     add_values,
     as_matrix,
@@ -20,8 +22,7 @@ from tlx_xdsl.kernels.attention.pieces import (
     wait_for,
     zeros_of,
 )
-from tlx_xdsl.kernels.attention.scores import LOG2_E, next_softmax, normalised, turned_scores
-from tlx_xdsl.kernels.rings import next_place
+from ..scores import LOG2_E, next_softmax, normalised, turned_scores
 
 
 @tlx_xdsl.jit

@@ -15,8 +15,9 @@ Both return the sums, the rows' maxima and totals, and the stage and phase that 
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention.pieces import as_matrix
 from tlx_xdsl.kernels.rings import call_next, next_place, wait_for_turn
+
+from ..pieces import as_matrix
 
 P_BITS = tl.constexpr(8)
 """Probabilities are multiplied by 2 ** P_BITS; e4m3 ends at 448."""

@@ -13,20 +13,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tlx_xdsl.kernels.attention.config import CONSUMER_ROWS
-from tlx_xdsl.kernels.attention.fp8.config import FP8_HEAD_DIMS, OUT_DTYPES, AttentionFp8Config, choose_fp8_config
-from tlx_xdsl.kernels.attention.fp8.device import attention_fp8
-from tlx_xdsl.kernels.attention.fp8.values import attention_fp8_values
-from tlx_xdsl.kernels.attention.operands import (
-    check_heads,
-    check_lse,
-    check_rows,
-    described_heads,
-    factor_of,
-    scale_of,
-    scale_strides,
-    strides_in_units,
-)
 from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, multiprocessors
 from tlx_xdsl.kernels.calls.operands import (
     Operand,
@@ -42,6 +28,21 @@ from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
 from tlx_xdsl.kernels.operators import attention_fp8 as operator_attention_fp8
 from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
+
+from ..config import CONSUMER_ROWS
+from ..operands import (
+    check_heads,
+    check_lse,
+    check_rows,
+    described_heads,
+    factor_of,
+    scale_of,
+    scale_strides,
+    strides_in_units,
+)
+from .config import FP8_HEAD_DIMS, OUT_DTYPES, AttentionFp8Config, choose_fp8_config
+from .device import attention_fp8
+from .values import attention_fp8_values
 
 FP8_DTYPES = ("fp8e4nv",)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tlx_xdsl.kernels.attention.config import AttentionConfig
+from ..config import AttentionConfig
 
 FP8_HEAD_DIMS = (64, 128)
 """Elements of a head for which there is a configuration."""

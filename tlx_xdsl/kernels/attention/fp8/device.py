@@ -28,11 +28,12 @@ Overlap. OVERLAP chooses between the two ways of `blocks`.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention.fp8.blocks import P_BITS, drained_blocks, first_weights, overlapped_blocks
-from tlx_xdsl.kernels.attention.pieces import ROWS, as_matrix, load_block
-from tlx_xdsl.kernels.attention.scores import LN_2, LOG2_E, hide_keys
-from tlx_xdsl.kernels.attention.sequences import blocks_until, count_tiles, tile_of
 from tlx_xdsl.kernels.rings import begin_turns, call_next, end_turns, next_place, wait_for_turn
+
+from ..pieces import ROWS, as_matrix, load_block
+from ..scores import LN_2, LOG2_E, hide_keys
+from ..sequences import blocks_until, count_tiles, tile_of
+from .blocks import P_BITS, drained_blocks, first_weights, overlapped_blocks
 
 
 @tlx_xdsl.jit

@@ -20,10 +20,11 @@ from tlx_xdsl.kernels.calls.launching import Launch, check_hopper, multiprocesso
 from tlx_xdsl.kernels.calls.operands import Operand, check_types, described, empty, row_strides, transposed
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.gemm.grouped.config import GroupedConfig, choose_config
-from tlx_xdsl.kernels.gemm.grouped.device import ragged_rows, ragged_sums
-from tlx_xdsl.kernels.gemm.grouped.operands import Problem, ragged, read_problem
 from tlx_xdsl.kernels.operators import grouped as operator_grouped
+
+from .config import GroupedConfig, choose_config
+from .device import ragged_rows, ragged_sums
+from .operands import Problem, ragged, read_problem
 
 DTYPES = ("fp16", "bf16")
 

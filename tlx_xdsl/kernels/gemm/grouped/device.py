@@ -28,9 +28,10 @@ they should.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm.grouped.jobs import first_shared, group_end, job_of, seek, tiles_of_job
-from tlx_xdsl.kernels.gemm.grouped.parts import as_matrix, cut_at, multiply, pass_on, store_tile, tile_in_group
 from tlx_xdsl.kernels.rings import next_place
+
+from .jobs import first_shared, group_end, job_of, seek, tiles_of_job
+from .parts import as_matrix, cut_at, multiply, pass_on, store_tile, tile_in_group
 
 
 @tlx_xdsl.jit

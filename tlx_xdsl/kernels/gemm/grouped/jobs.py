@@ -19,7 +19,8 @@ group once: O(jobs + groups), each offset a load that the L1 cache has after the
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tlx_xdsl.kernels.gemm.grouped.parts import tile_in_group
+
+from .parts import tile_in_group
 
 LANES = tl.constexpr(256)
 """Groups that are counted at a time."""

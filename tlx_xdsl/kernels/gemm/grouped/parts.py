@@ -20,8 +20,9 @@ triton.tools.ragged_tma.)
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm.device import operand
 from tlx_xdsl.kernels.rings import next_place
+
+from ..device import operand
 
 FAR = tl.constexpr(1 << 30)
 """Rows that a ragged descriptor says that a group has."""

@@ -26,10 +26,11 @@ from tlx_xdsl.kernels.calls.operands import (
 )
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.gemm.grouped.call import launch_of_rows
-from tlx_xdsl.kernels.gemm.grouped.config import GroupedConfig
-from tlx_xdsl.kernels.gemm.grouped.operands import Problem, read_problem
 from tlx_xdsl.kernels.operators import grouped as operator_grouped
+
+from .call import launch_of_rows
+from .config import GroupedConfig
+from .operands import Problem, read_problem
 
 DTYPES = ("fp8e4nv", "fp8e5")
 OUT_DTYPES = ("bf16", "fp16")

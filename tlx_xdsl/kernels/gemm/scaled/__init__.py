@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from tlx_xdsl.kernels import face
 
 if TYPE_CHECKING:
-    from tlx_xdsl.kernels.gemm.scaled.call import *
+    from .call import *
 
 __getattr__ = face("tlx_xdsl.kernels.gemm.scaled.call")

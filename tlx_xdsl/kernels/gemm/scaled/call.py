@@ -29,10 +29,12 @@ from tlx_xdsl.kernels.calls.operands import Operand, check_places, empty, type_o
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import Prepared
 from tlx_xdsl.kernels.division import order_of_tiles
-from tlx_xdsl.kernels.gemm.scaled.config import STEP, ScaledConfig, Sums, choose_config
-from tlx_xdsl.kernels.gemm.scaled.device import scaled_cooperative
-from tlx_xdsl.kernels.gemm.scaled.mixed import mixed_launch
-from tlx_xdsl.kernels.gemm.scaled.operands import (
+from tlx_xdsl.kernels.operators import scaled_gemm as operator_scaled_gemm
+
+from .config import STEP, ScaledConfig, Sums, choose_config
+from .device import scaled_cooperative
+from .mixed import mixed_launch
+from .operands import (
     NAME,
     OUT_DTYPES,
     SOURCES,
@@ -45,8 +47,7 @@ from tlx_xdsl.kernels.gemm.scaled.operands import (
     scales,
     scaling_of,
 )
-from tlx_xdsl.kernels.gemm.scaled.pingpong import scaled_pingpong
-from tlx_xdsl.kernels.operators import scaled_gemm as operator_scaled_gemm
+from .pingpong import scaled_pingpong
 
 
 def scaled_gemm(

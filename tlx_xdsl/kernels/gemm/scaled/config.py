@@ -15,7 +15,7 @@ from functools import lru_cache
 from math import prod
 from typing import Literal
 
-from tlx_xdsl.kernels.gemm.tiles import SHARED_BYTES
+from ..tiles import SHARED_BYTES
 
 Schedule = Literal["cooperative", "pingpong"]
 

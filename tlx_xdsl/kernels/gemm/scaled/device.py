@@ -28,10 +28,11 @@ scales' strides are arguments, in elements: all lie in any order.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm.device import multiply_steps, tile_offsets
-from tlx_xdsl.kernels.gemm.scaled.exact import exact_tile
-from tlx_xdsl.kernels.gemm.scaled.scales import LINE, STEP, load_scales, store_scaled, tile_scales
 from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
+
+from ..device import multiply_steps, tile_offsets
+from .exact import exact_tile
+from .scales import LINE, STEP, load_scales, store_scaled, tile_scales
 
 
 @tlx_xdsl.jit

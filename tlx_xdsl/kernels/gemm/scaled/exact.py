@@ -25,9 +25,10 @@ The first strip of the last step is stored while the tensor cores compute the se
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm.device import store_part
-from tlx_xdsl.kernels.gemm.scaled.scales import added, scaled, staged_scales, step_scales, tile_scales
 from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
+
+from ..device import store_part
+from .scales import added, scaled, staged_scales, step_scales, tile_scales
 
 
 @tlx_xdsl.jit

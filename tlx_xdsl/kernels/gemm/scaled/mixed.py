@@ -18,10 +18,11 @@ from typing import Any
 from tlx_xdsl.kernels.calls.launching import Launch, check_hopper, multiprocessors
 from tlx_xdsl.kernels.calls.operands import Operand, check_places
 from tlx_xdsl.kernels.division import order_of_tiles
-from tlx_xdsl.kernels.gemm.scaled.config import OTHER_BYTES, STEP, ScaledConfig
-from tlx_xdsl.kernels.gemm.scaled.mixed_device import scaled_mixed
-from tlx_xdsl.kernels.gemm.scaled.operands import NAME, SOURCES, descriptor, scales
-from tlx_xdsl.kernels.gemm.tiles import SHARED_BYTES
+
+from ..tiles import SHARED_BYTES
+from .config import OTHER_BYTES, STEP, ScaledConfig
+from .mixed_device import scaled_mixed
+from .operands import NAME, SOURCES, descriptor, scales
 
 BLOCK_N = 128
 """Columns of a tile of C: 64 for each consumer, the rows of one wgmma."""

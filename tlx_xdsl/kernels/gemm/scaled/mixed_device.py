@@ -18,9 +18,10 @@ Epilogue. The sums are written to a transposed view of the buffer from which TMA
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm.device import tile_offsets
-from tlx_xdsl.kernels.gemm.scaled.scales import STEP, added
 from tlx_xdsl.kernels.rings import next_place
+
+from ..device import tile_offsets
+from .scales import STEP, added
 
 ROWS = tl.constexpr(64)
 """Columns of C that a consumer has: the rows of one wgmma."""

@@ -16,8 +16,9 @@ from tlx_xdsl.kernels.calls.operands import (
     operand,
     transposed,
 )
-from tlx_xdsl.kernels.gemm.scaled.config import LINE, STEP, ScaledConfig
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+
+from .config import LINE, STEP, ScaledConfig
 
 NAME = "scaled_gemm"
 

@@ -14,10 +14,11 @@ It has no sums per step: in its turn a consumer would leave the tensor cores idl
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm.device import multiply_steps, tile_offsets
-from tlx_xdsl.kernels.gemm.scaled.device import load_step
-from tlx_xdsl.kernels.gemm.scaled.scales import STEP, store_scaled, tile_scales
 from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
+
+from ..device import multiply_steps, tile_offsets
+from .device import load_step
+from .scales import STEP, store_scaled, tile_scales
 
 
 @tlx_xdsl.jit

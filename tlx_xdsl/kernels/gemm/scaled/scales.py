@@ -14,8 +14,9 @@ and is not stored.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm.device import store_part
-from tlx_xdsl.kernels.gemm.scaled import config as scaled_gemm_config
+
+from ..device import store_part
+from . import config as scaled_gemm_config
 
 STEP = tl.constexpr(scaled_gemm_config.STEP)
 LINE = tl.constexpr(scaled_gemm_config.LINE)

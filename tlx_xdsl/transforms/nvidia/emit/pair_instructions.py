@@ -42,9 +42,10 @@ from tlx_xdsl.layouts.matrix_descriptors import (
     scaled_instruction_descriptor,
 )
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.emit.integers import Integers
-from tlx_xdsl.transforms.nvidia.emit.shared_address import tensor_memory_address
 from tlx_xdsl.transforms.rewriting import insert_before
+
+from .integers import Integers
+from .shared_address import tensor_memory_address
 
 ROWS = (64, 128)
 """Of the accumulator in each CTA: half of M (PTX ISA, "tcgen05.mma", shapes of `.cta_group::2`)."""

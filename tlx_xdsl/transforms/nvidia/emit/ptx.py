@@ -20,9 +20,10 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.nvvm import InlinePtxOp
 from tlx_xdsl.dialects.ttg import BarrierOp
 from tlx_xdsl.dialects.ttg.enums import AddrSpace
-from tlx_xdsl.transforms.nvidia.emit.integers import Integers, is_true
-from tlx_xdsl.transforms.nvidia.emit.threads import thread_number
 from tlx_xdsl.transforms.rewriting import insert_before
+
+from .integers import Integers, is_true
+from .threads import thread_number
 
 _NO_THREAD = -1
 """No thread has this number."""

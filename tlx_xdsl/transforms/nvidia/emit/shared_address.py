@@ -31,10 +31,11 @@ from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.offset_terms import OffsetTerm, offset_terms
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.emit.integers import Integers, Number
-from tlx_xdsl.transforms.nvidia.emit.ptx import inline_ptx
-from tlx_xdsl.transforms.nvidia.emit.threads import extract
 from tlx_xdsl.transforms.rewriting import insert_before
+
+from .integers import Integers, Number
+from .ptx import inline_ptx
+from .threads import extract
 
 SHARED_POINTER = llvm.LLVMPointerType(IntAttr(3))
 """A pointer to shared memory; tensor memory has such pointers, too."""

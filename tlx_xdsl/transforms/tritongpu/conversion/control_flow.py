@@ -11,8 +11,9 @@ from tlx_xdsl.dialects.regions import forwarded
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.transforms.rewriting import retype
-from tlx_xdsl.transforms.tritongpu.accumulators import regions_with_warps
-from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handles
+
+from ..accumulators import regions_with_warps
+from .converter import Converter, handles
 
 
 @handles(scf.ForOp, WhileOp, scf.WhileOp, scf.IfOp, ttg.WarpSpecializeOp)

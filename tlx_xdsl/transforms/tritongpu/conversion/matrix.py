@@ -9,7 +9,8 @@ from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
 from tlx_xdsl.dialects.ttg.types import as_tensor, element_bits, tensor_type
 from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout
 from tlx_xdsl.transforms.rewriting import retype
-from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handles
+
+from .converter import Converter, handles
 
 
 @handles(tt.DotOp)

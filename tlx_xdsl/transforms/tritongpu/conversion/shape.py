@@ -19,7 +19,8 @@ from tlx_xdsl.layouts.distributed import joined_layout, reshaped_layout, transpo
 from tlx_xdsl.layouts.encodings import DistributedLayout, SliceLayout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import insert_before, replace, retype, with_layout
-from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handles
+
+from .converter import Converter, handles
 
 
 def layout_of_value(value: SSAValue) -> DistributedLayout:

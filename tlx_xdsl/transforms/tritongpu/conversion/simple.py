@@ -14,7 +14,8 @@ from tlx_xdsl.dialects.ttg.types import as_tensor, tensor_type
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.encodings import BlockedLayout, SliceLayout
 from tlx_xdsl.transforms.rewriting import retyped
-from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handles
+
+from .converter import Converter, handles
 
 
 @handles(

@@ -7,7 +7,8 @@ from xdsl.dialects.builtin import NoneAttr
 from tlx_xdsl.dialects import ttng
 from tlx_xdsl.transforms.layout.resolve_placeholder_layouts import tensor_memory_encoding
 from tlx_xdsl.transforms.rewriting import retype, with_layout
-from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handles
+
+from .converter import Converter, handles
 
 
 @handles(ttng.TMEMLoadOp)

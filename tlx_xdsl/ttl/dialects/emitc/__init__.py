@@ -9,8 +9,9 @@ from xdsl.dialects import emitc as upstream
 from xdsl.ir import Dialect
 
 from tlx_xdsl.dialects.base.operation import dialect_of
-from tlx_xdsl.ttl.dialects.emitc.expressions import *
-from tlx_xdsl.ttl.dialects.emitc.structure import *
+
+from .expressions import *
+from .structure import *
 
 _OURS = dialect_of("emitc", globals())
 _NAMES = {op.name for op in _OURS.operations}

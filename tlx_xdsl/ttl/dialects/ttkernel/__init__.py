@@ -6,10 +6,11 @@ Circular buffers (`buffers`), tiles and destination registers (`compute`), the n
 from __future__ import annotations
 
 from tlx_xdsl.dialects.base.operation import dialect_of
-from tlx_xdsl.ttl.dialects.ttkernel.base import *
-from tlx_xdsl.ttl.dialects.ttkernel.buffers import *
-from tlx_xdsl.ttl.dialects.ttkernel.compute import *
-from tlx_xdsl.ttl.dialects.ttkernel.noc import *
-from tlx_xdsl.ttl.dialects.ttkernel.types import *
+
+from .base import *
+from .buffers import *
+from .compute import *
+from .noc import *
+from .types import *
 
 TTKERNEL = dialect_of("ttkernel", globals())

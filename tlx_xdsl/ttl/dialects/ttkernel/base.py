@@ -13,7 +13,7 @@ from xdsl.printer import Printer
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.ttl.dialects.ttkernel.types import ThreadAttr, ThreadKind
+from .types import ThreadAttr, ThreadKind
 
 INDEX = AnyOf((eq(IndexType()), eq(i32)))
 """Numbers of tiles and registers."""

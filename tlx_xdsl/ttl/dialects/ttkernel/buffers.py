@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from tlx_xdsl.ttl.dialects.ttkernel.base import TTKernelOp
-from tlx_xdsl.ttl.dialects.ttkernel.types import CBType
+from .base import TTKernelOp
+from .types import CBType
 
 
 @irdl_op_definition

@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i32
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from tlx_xdsl.ttl.dialects.ttkernel.base import NocOp, TTKernelOp
-from tlx_xdsl.ttl.dialects.ttkernel.types import (
+from .base import NocOp, TTKernelOp
+from .types import (
     L1AddressPointerType,
     NocAddressType,
     SemaphoreType,

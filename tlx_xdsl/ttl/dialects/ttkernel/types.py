@@ -10,7 +10,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from tlx_xdsl.ttl.dialects.ttcore import TileType, element_bytes
+from ..ttcore import TileType, element_bytes
 
 
 class ThreadKind(StrEnum):

@@ -7,13 +7,14 @@ computing with blocks (`compute`) and with single tiles (`tiles`).
 from __future__ import annotations
 
 from tlx_xdsl.dialects.base.operation import dialect_of
-from tlx_xdsl.ttl.dialects.ttl.base import *
-from tlx_xdsl.ttl.dialects.ttl.buffers import *
-from tlx_xdsl.ttl.dialects.ttl.compute import *
-from tlx_xdsl.ttl.dialects.ttl.kernel import *
-from tlx_xdsl.ttl.dialects.ttl.pipes import *
-from tlx_xdsl.ttl.dialects.ttl.protocol import *
-from tlx_xdsl.ttl.dialects.ttl.tiles import *
-from tlx_xdsl.ttl.dialects.ttl.types import *
+
+from .base import *
+from .buffers import *
+from .compute import *
+from .kernel import *
+from .pipes import *
+from .protocol import *
+from .tiles import *
+from .types import *
 
 TTL = dialect_of("ttl", globals())

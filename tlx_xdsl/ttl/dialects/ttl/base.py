@@ -14,8 +14,8 @@ from xdsl.printer import Printer
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.ttl.dialects.ttcore import TileType
-from tlx_xdsl.ttl.dialects.ttkernel.types import ThreadAttr, ThreadKind
+from ..ttcore import TileType
+from ..ttkernel.types import ThreadAttr, ThreadKind
 
 ANY_BLOCK = base(TensorType) | base(MemRefType)
 """A block of a circular buffer, as a value or as a place in memory."""

@@ -23,8 +23,8 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.ttl.dialects.ttkernel.types import ThreadKind
-from tlx_xdsl.ttl.dialects.ttl.base import (
+from ..ttkernel.types import ThreadKind
+from .base import (
     ANY_BLOCK,
     Thread,
     Threads,
@@ -37,7 +37,7 @@ from tlx_xdsl.ttl.dialects.ttl.base import (
     parse_integers,
     print_operand,
 )
-from tlx_xdsl.ttl.dialects.ttl.types import (
+from .types import (
     CBType,
     Direction,
     DirectionAttr,

@@ -27,8 +27,9 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base import is_float
-from tlx_xdsl.ttl.dialects.ttl import tiles
-from tlx_xdsl.ttl.dialects.ttl.base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, block_shape, tile_of
+
+from . import tiles
+from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, block_shape, tile_of
 
 
 class BlockComputeOp(TTLOp):

@@ -25,11 +25,12 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.faults import FaultAt
-from tlx_xdsl.ttl.dialects.ttcore import GridAttr
-from tlx_xdsl.ttl.dialects.ttkernel.types import ThreadKind
-from tlx_xdsl.ttl.dialects.ttl.base import Thread, TTLOp, parse_defined
-from tlx_xdsl.ttl.dialects.ttl.protocol import verify_kernel, verify_thread
-from tlx_xdsl.ttl.dialects.ttl.types import TensorAccessorType, encoding_of
+
+from ..ttcore import GridAttr
+from ..ttkernel.types import ThreadKind
+from .base import Thread, TTLOp, parse_defined
+from .protocol import verify_kernel, verify_thread
+from .types import TensorAccessorType, encoding_of
 
 ONE_CORE = GridAttr.get(1, 1)
 

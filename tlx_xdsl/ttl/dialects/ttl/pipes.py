@@ -21,8 +21,8 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.ttl.dialects.ttl.base import Threads, TTLOp, parse_defined, parse_indices, parse_integers
-from tlx_xdsl.ttl.dialects.ttl.types import PipeType, SemaphoreType
+from .base import Threads, TTLOp, parse_defined, parse_indices, parse_integers
+from .types import PipeType, SemaphoreType
 
 
 @irdl_op_definition

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, Region, SSAValue
 
 from tlx_xdsl.dialects.base.faults import FaultAt
-from tlx_xdsl.ttl.dialects.ttl.buffers import CBOp, steps
+
+from .buffers import CBOp, steps
 
 _Held = dict[tuple[SSAValue, bool], int]
 """Blocks that a thread holds as the producer (True) or the consumer of a buffer."""

@@ -39,9 +39,9 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.ttl.dialects import ttkernel
-from tlx_xdsl.ttl.dialects.ttcore import TileType
-from tlx_xdsl.ttl.dialects.ttl.base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, tile_of
+from .. import ttkernel
+from ..ttcore import TileType
+from .base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, tile_of
 
 TileOpT = TypeVar("TileOpT", bound="TileOp")
 

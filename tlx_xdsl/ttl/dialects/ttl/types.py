@@ -13,7 +13,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from tlx_xdsl.ttl.dialects.ttcore import MemorySpace, MemorySpaceAttr, TileType, element_bytes
+from ..ttcore import MemorySpace, MemorySpaceAttr, TileType, element_bytes
 
 
 class LayoutKind(StrEnum):

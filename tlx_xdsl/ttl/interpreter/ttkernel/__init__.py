@@ -7,8 +7,8 @@ operations say; `threads` chooses who goes on.
 
 from __future__ import annotations
 
-from tlx_xdsl.ttl.interpreter.ttkernel.exploration import Exploration
-from tlx_xdsl.ttl.interpreter.ttkernel.launch import Report, explore, run
-from tlx_xdsl.ttl.interpreter.ttkernel.plan import Plan, make_plan
+from .exploration import Exploration
+from .launch import Report, explore, run
+from .plan import Plan, make_plan
 
 __all__ = ["Exploration", "Plan", "Report", "explore", "make_plan", "run"]

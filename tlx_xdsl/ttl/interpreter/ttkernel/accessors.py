@@ -9,8 +9,9 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.ttl.dialects.ttcore import TileType
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, Tensor, wrong
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Builder, Local, attribute, integer, integers
+
+from .machine import CoreThread, Tensor, wrong
+from .translate import Builder, Local, attribute, integer, integers
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import Fault, location_of
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ttl.interpreter.ttkernel.cores import CircularBuffer, Claim, shown
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, Transfer, page_count, wrong
-from tlx_xdsl.ttl.interpreter.ttkernel.threads import Thread
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Builder, Local, Step, Touch
+
+from .cores import CircularBuffer, Claim, shown
+from .machine import CoreThread, Transfer, page_count, wrong
+from .threads import Thread
+from .translate import Builder, Local, Step, Touch
 
 
 def reserve_back(op: Operation) -> Step:

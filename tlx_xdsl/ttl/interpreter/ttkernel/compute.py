@@ -17,12 +17,13 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ttl.interpreter.ttkernel import tile_math
-from tlx_xdsl.ttl.interpreter.ttkernel.circular_buffers import read_tile, reserved_tile
-from tlx_xdsl.ttl.interpreter.ttkernel.cores import CircularBuffer
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, wrong
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Builder, Local, attribute, integers
 from tlx_xdsl.ttl.tiles import TILE, from_faces, to_faces
+
+from . import tile_math
+from .circular_buffers import read_tile, reserved_tile
+from .cores import CircularBuffer
+from .machine import CoreThread, wrong
+from .translate import Builder, Local, attribute, integers
 
 PHASES = {
     "released": "released: expected 'tile_regs_acquire' before",

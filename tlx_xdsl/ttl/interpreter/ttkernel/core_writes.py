@@ -9,10 +9,11 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ttl.interpreter.ttkernel.cores import CircularBuffer, Core, shown
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import ORIGIN, CoreThread, Transfer, of_thread, wrong
-from tlx_xdsl.ttl.interpreter.ttkernel.places import claims_source, inside, where
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Builder, Local, Step, Touch
+
+from .cores import CircularBuffer, Core, shown
+from .machine import ORIGIN, CoreThread, Transfer, of_thread, wrong
+from .places import claims_source, inside, where
+from .translate import Builder, Local, Step, Touch
 
 
 @dataclass(frozen=True)

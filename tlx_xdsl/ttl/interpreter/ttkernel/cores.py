@@ -13,8 +13,9 @@ from xdsl.ir import Attribute, Operation
 from tlx_xdsl.interpreter.faults import fault_at, location_of
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.ttl.dialects.ttcore import TileType
-from tlx_xdsl.ttl.interpreter.ttkernel.threads import Thread
-from tlx_xdsl.ttl.interpreter.ttkernel.tile_math import dtype_of
+
+from .threads import Thread
+from .tile_math import dtype_of
 
 L1_BYTES = 1_499_136
 """Bytes of a core's memory that kernels can have."""

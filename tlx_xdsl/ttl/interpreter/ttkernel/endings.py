@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tlx_xdsl.interpreter.faults import fault_at, location_of
 from tlx_xdsl.text.diagnostics import Diagnostic, source_location
-from tlx_xdsl.ttl.interpreter.ttkernel.compute import Registers
-from tlx_xdsl.ttl.interpreter.ttkernel.cores import CircularBuffer, Core
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, Machine, Tensor, page_count, wrong
+
+from .compute import Registers
+from .cores import CircularBuffer, Core
+from .machine import CoreThread, Machine, Tensor, page_count, wrong
 
 
 def check_thread_end(thread: CoreThread, *, updates: bool = True) -> None:

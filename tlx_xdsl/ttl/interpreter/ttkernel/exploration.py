@@ -16,10 +16,11 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from tlx_xdsl.interpreter.faults import Fault
-from tlx_xdsl.ttl.interpreter.ttkernel.cores import CircularBuffer
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import Machine
-from tlx_xdsl.ttl.interpreter.ttkernel.threads import Thread, Update, deadlock, give_turn, identity
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Touch
+
+from .cores import CircularBuffer
+from .machine import Machine
+from .threads import Thread, Update, deadlock, give_turn, identity
+from .translate import Touch
 
 Clock: TypeAlias = dict[int, int]
 """For each agent the last of its steps that comes before."""

@@ -10,12 +10,13 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.text.diagnostics import Diagnostic
-from tlx_xdsl.ttl.interpreter.ttkernel.endings import read_warnings
-from tlx_xdsl.ttl.interpreter.ttkernel.exploration import Exploration, explore as explore_runs
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, Machine
-from tlx_xdsl.ttl.interpreter.ttkernel.plan import Plan, make_plan
-from tlx_xdsl.ttl.interpreter.ttkernel.tensors import write_back
-from tlx_xdsl.ttl.interpreter.ttkernel.threads import Schedule, Trace, make_schedule, run_threads
+
+from .endings import read_warnings
+from .exploration import Exploration, explore as explore_runs
+from .machine import CoreThread, Machine
+from .plan import Plan, make_plan
+from .tensors import write_back
+from .threads import Schedule, Trace, make_schedule, run_threads
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.text.diagnostics import Diagnostic, source_location
-from tlx_xdsl.ttl.interpreter.ttkernel.cores import Core
-from tlx_xdsl.ttl.interpreter.ttkernel.threads import Thread, Update
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Local, Touch
 from tlx_xdsl.ttl.tiles import PageLayout
+
+from .cores import Core
+from .threads import Thread, Update
+from .translate import Local, Touch
 
 ORIGIN = (1, 2)
 """The coordinates on the network of the core that is (0, 0) in the grid: other ones, so that mixing them is found."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.ttl.interpreter.ttkernel.accessors import Accessor
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, Tensor, Transfer, wrong
-from tlx_xdsl.ttl.interpreter.ttkernel.places import claims_destination, claims_source
-from tlx_xdsl.ttl.interpreter.ttkernel.tensors import note_write
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Builder, Local, Step, Touch
+from .accessors import Accessor
+from .machine import CoreThread, Tensor, Transfer, wrong
+from .places import claims_destination, claims_source
+from .tensors import note_write
+from .translate import Builder, Local, Step, Touch
 
 # Tensors -------------------------------------------------------------------------------------------------------------
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import location_of
-from tlx_xdsl.ttl.interpreter.ttkernel.cores import NOC_ALIGNMENT, CircularBuffer, shown
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, page_count, wrong
+
+from .cores import NOC_ALIGNMENT, CircularBuffer, shown
+from .machine import CoreThread, page_count, wrong
 
 
 def claims_destination(op: Operation, thread: CoreThread, local: int, total: int, page: int, words: str) -> None:

@@ -19,14 +19,15 @@ from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD
 from tlx_xdsl.ttl.dialects.ttkernel.types import CBType, ThreadAttr, ThreadKind
 from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp
 from tlx_xdsl.ttl.dialects.ttl.types import CBType as BlockCBType
-from tlx_xdsl.ttl.interpreter.ttkernel import accessors, circular_buffers, compute, core_writes, noc, semaphores
-from tlx_xdsl.ttl.interpreter.ttkernel.compute import Registers
-from tlx_xdsl.ttl.interpreter.ttkernel.cores import ALIGNMENT, CircularBuffer, make_core
-from tlx_xdsl.ttl.interpreter.ttkernel.endings import check_end, check_thread_end
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, Machine, Tensor, wrong
-from tlx_xdsl.ttl.interpreter.ttkernel.suppliers import suppliers
-from tlx_xdsl.ttl.interpreter.ttkernel.tensors import tensors_of
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Coroutine, Dialects, Local, integer, translate
+
+from . import accessors, circular_buffers, compute, core_writes, noc, semaphores
+from .compute import Registers
+from .cores import ALIGNMENT, CircularBuffer, make_core
+from .endings import check_end, check_thread_end
+from .machine import CoreThread, Machine, Tensor, wrong
+from .suppliers import suppliers
+from .tensors import tensors_of
+from .translate import Coroutine, Dialects, Local, integer, translate
 
 REGISTERS = 16
 """Destination registers of a core for elements of 16 bits, when all are used at once."""

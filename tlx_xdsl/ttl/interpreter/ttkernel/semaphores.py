@@ -13,10 +13,11 @@ from functools import partial
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import location_of
-from tlx_xdsl.ttl.interpreter.ttkernel.core_writes import NocAddress, receivers
-from tlx_xdsl.ttl.interpreter.ttkernel.cores import SEMAPHORE_BASE, SEMAPHORES, Arrival, Core, Semaphore
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, wrong
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Builder, Local, Step, Touch, integer
+
+from .core_writes import NocAddress, receivers
+from .cores import SEMAPHORE_BASE, SEMAPHORES, Arrival, Core, Semaphore
+from .machine import CoreThread, wrong
+from .translate import Builder, Local, Step, Touch, integer
 
 
 def get_semaphore(op: Operation) -> Local:

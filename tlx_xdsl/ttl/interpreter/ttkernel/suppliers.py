@@ -8,8 +8,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.interpreter.faults import location_of
-from tlx_xdsl.ttl.interpreter.ttkernel.threads import Thread, state_of
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import integer
+
+from .threads import Thread, state_of
+from .translate import integer
 
 _ANSWERS = {
     "ttkernel.cb_wait_front": ("pushed", ("ttkernel.cb_push_back",)),

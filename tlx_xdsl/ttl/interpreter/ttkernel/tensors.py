@@ -14,8 +14,9 @@ from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.ttl.dialects.ttcore import TileType
 from tlx_xdsl.ttl.dialects.ttl.types import encoding_of
-from tlx_xdsl.ttl.interpreter.ttkernel.machine import CoreThread, Tensor, wrong
 from tlx_xdsl.ttl.tiles import PageLayout, from_pages, to_pages
+
+from .machine import CoreThread, Tensor, wrong
 
 
 def layout_of(type_: Attribute) -> PageLayout:

@@ -15,7 +15,8 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import Deadlock, fault_at, location_of
 from tlx_xdsl.interpreter.scheduler import make_policy
-from tlx_xdsl.ttl.interpreter.ttkernel.translate import Coroutine, Step, Touch
+
+from .translate import Coroutine, Step, Touch
 
 
 @dataclass(eq=False)

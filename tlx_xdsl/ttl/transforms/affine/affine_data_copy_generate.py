@@ -72,8 +72,9 @@ from tlx_xdsl.ttl.dialects.ttl import (
     StoreOp,
     acquisition_of,
 )
-from tlx_xdsl.ttl.transforms.affine.strip_mining import trip_count
-from tlx_xdsl.ttl.transforms.transfer_groups import Group, is_index_arithmetic, runs_of
+
+from ..transfer_groups import Group, is_index_arithmetic, runs_of
+from .strip_mining import trip_count
 
 
 class AffineDataCopyGeneratePass(Pass):

@@ -58,8 +58,9 @@ from tlx_xdsl.ttl.analysis.buffer_sides import BufferSides
 from tlx_xdsl.ttl.analysis.index_expressions import loop_of, loops_around, parameters_of
 from tlx_xdsl.ttl.analysis.transfers import accesses
 from tlx_xdsl.ttl.dialects.ttl import AcquireOp, CBOp, CopyOp, KernelOp, PipeType, SemaphoreOp, StoreOp, acquisition_of
-from tlx_xdsl.ttl.transforms.affine.strip_mining import trip_count
-from tlx_xdsl.ttl.transforms.transfer_groups import is_index_arithmetic
+
+from ..transfer_groups import is_index_arithmetic
+from .strip_mining import trip_count
 
 
 class AffineLoopFusionPass(Pass):

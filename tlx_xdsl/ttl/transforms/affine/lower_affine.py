@@ -44,7 +44,8 @@ from xdsl.ir.affine.affine_set import AffineConstraintKind
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, forward, ops_of, replace
 from tlx_xdsl.ttl.analysis.signs import is_expression_non_negative, is_non_negative
-from tlx_xdsl.ttl.transforms.emitter import INDEX, Constants, Emitter, Number
+
+from ..emitter import INDEX, Constants, Emitter, Number
 
 _PREDICATES = {AffineConstraintKind.ge: "sge", AffineConstraintKind.le: "sle", AffineConstraintKind.eq: "eq"}
 

@@ -10,7 +10,8 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.transforms.rewriting import insert_before
 from tlx_xdsl.ttl.dialects import ttl
 from tlx_xdsl.ttl.dialects.ttcore import TileType
-from tlx_xdsl.ttl.transforms.compute.views import view_of
+
+from .views import view_of
 
 
 class CompilerBuffers:

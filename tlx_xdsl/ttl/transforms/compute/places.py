@@ -16,7 +16,8 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from tlx_xdsl.dialects import memref
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.ttl.dialects import ttl
-from tlx_xdsl.ttl.transforms.emitter import Constants, Emitter, Number, Scalar
+
+from ..emitter import Constants, Emitter, Number, Scalar
 
 
 class Arithmetic(Emitter):

@@ -34,7 +34,8 @@ from tlx_xdsl.dialects.memref import is_memref
 from tlx_xdsl.transforms.rewriting import insert_before
 from tlx_xdsl.ttl.analysis.iteration_space import parallel
 from tlx_xdsl.ttl.analysis.multitile import sub_block
-from tlx_xdsl.ttl.transforms.compute.structured import UNROLL, loops_of, number_of
+
+from .structured import UNROLL, loops_of, number_of
 
 TILED = "ttl.tiled"
 """Attribute of a sub-block."""

@@ -38,12 +38,13 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.dialects import linalg, memref
 from tlx_xdsl.ttl.analysis.iteration_space import parallel
 from tlx_xdsl.ttl.dialects import ttkernel, ttl
-from tlx_xdsl.ttl.transforms.compute.places import Arithmetic, Place, buffer_of, place_of
-from tlx_xdsl.ttl.transforms.compute.structured import ACCUMULATE, DST_PER_TILE, first_of, loops_of, number_of, tile_ops
-from tlx_xdsl.ttl.transforms.compute.tile_calls import call, calls_of
-from tlx_xdsl.ttl.transforms.compute.tiling import tile
-from tlx_xdsl.ttl.transforms.emitter import Emitter, Number
-from tlx_xdsl.ttl.transforms.thread_function import ThreadFunction
+
+from ..emitter import Emitter, Number
+from ..thread_function import ThreadFunction
+from .places import Arithmetic, Place, buffer_of, place_of
+from .structured import ACCUMULATE, DST_PER_TILE, first_of, loops_of, number_of, tile_ops
+from .tile_calls import call, calls_of
+from .tiling import tile
 
 STRAIGHT_LINE = 16
 """Tiles that are loaded, or products of two, up to which a sub-block has no loops: as many as registers at most."""

@@ -16,7 +16,8 @@ from tlx_xdsl.transforms.rewriting import constant_integer
 from tlx_xdsl.ttl.dialects import ttkernel
 from tlx_xdsl.ttl.dialects.emitc.expressions import LiteralOp
 from tlx_xdsl.ttl.dialects.ttkernel.base import TTKernelOp
-from tlx_xdsl.ttl.transforms.cpp.conversion import ADDRESS, Conversion, opaque
+
+from .conversion import ADDRESS, Conversion, opaque
 
 _NOC_ADDRESS = IntegerType(64, ADDRESS.signedness.data)
 _L1_WORD = EmitC_PointerType(opaque("volatile tt_l1_ptr uint32_t"))

@@ -17,7 +17,8 @@ from tlx_xdsl.ttl.dialects.ttkernel import CBType, GetCompileTimeArgValOp, PackT
 from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD
 from tlx_xdsl.ttl.dialects.ttkernel.types import ThreadAttr
 from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp
-from tlx_xdsl.ttl.transforms.tensor_accessors import circular_buffers
+
+from ..tensor_accessors import circular_buffers
 
 SIZE = EmitC_SizeT()
 SIGNED_SIZE = EmitC_PtrDiffT()

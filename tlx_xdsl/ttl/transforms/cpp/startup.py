@@ -13,7 +13,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.ttl.dialects import ttkernel
-from tlx_xdsl.ttl.transforms.cpp.conversion import Conversion
+
+from .conversion import Conversion
 
 
 class _Buffers(NamedTuple):

@@ -32,8 +32,9 @@ from tlx_xdsl.ttl.dialects.emitc.expressions import (
 )
 from tlx_xdsl.ttl.dialects.emitc.structure import AssignOp, ForOp, IfOp, LoadOp, VariableOp
 from tlx_xdsl.ttl.dialects.ttkernel.base import TTKernelOp
-from tlx_xdsl.ttl.transforms.cpp.calls import convert_call
-from tlx_xdsl.ttl.transforms.cpp.conversion import SIGNED_SIZE, SIZE, Conversion
+
+from .calls import convert_call
+from .conversion import SIGNED_SIZE, SIZE, Conversion
 
 _PREDICATES = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
 _FIRST_SIGNED, _FIRST_UNSIGNED = 2, 6
