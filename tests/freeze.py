@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -128,12 +128,12 @@ class Wanted:
         """The kernel for another target."""
         return replace(self, specialization=replace(self.specialization, target=target), name=f"{self.name}-{target}")
 
-    def ttgir(self) -> Made:
-        """Make the texts for all versions, of a plain kernel also with our own conversion to TTGIR."""
-        for version in VERSIONS:
+    def ttgir(self, versions: Sequence[str] = VERSIONS) -> Made:
+        """Make the texts for Triton versions, of a plain kernel also one with our own conversion to TTGIR."""
+        for version in versions:
             text = outcome(lambda version=version: without_debugging(self._text(version)))
             yield f"{self.name}@{version}", self._headed(text)
-            if "ttg." not in text:
+            if version == VERSIONS[-1] and "ttg." not in text:
                 own = outcome(lambda version=version: without_debugging(self._text(version, "own")))
                 yield f"{self.name}@{version}-own", self._headed(own)
 
@@ -245,8 +245,8 @@ def ttgir_jobs() -> Iterator[Job]:
     yield partial(drop_in, "handoff")
     for wanted in example_kernels():
         for target in TARGETS:
-            yield wanted.on(target.name).ttgir
-    for wanted in (*oracle_kernels(), *some_to_import()):
+            yield partial(wanted.on(target.name).ttgir, VERSIONS[-1:])
+    for wanted in (*example_kernels(), *oracle_kernels(), *some_to_import()):
         yield wanted.ttgir
 
 
