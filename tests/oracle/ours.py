@@ -29,6 +29,14 @@ def launchable(case: Case, *, capability: int = 90) -> ModuleOp:
 
     Raises CompilationError for every fault in the kernel.
     """
+    signature, constexprs = argument_types(case)
+    module = build_module(source(case.kernel), signature, constexprs, capability=capability)
+    verify_module(module)
+    return module
+
+
+def argument_types(case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the types of a case's run-time arguments, and the values of the others."""
     signature: dict[str, Any] = {}
     constexprs: dict[str, Any] = {}
     for name, argument in case.arguments.items():
@@ -36,9 +44,7 @@ def launchable(case: Case, *, capability: int = 90) -> ModuleOp:
             signature[name] = argument
         else:
             constexprs[name] = argument.value if isinstance(argument, Constant) else argument
-    module = build_module(_source(case.kernel), signature, constexprs, capability=capability)
-    verify_module(module)
-    return module
+    return signature, constexprs
 
 
 def text(case: Case) -> str:
@@ -46,7 +52,7 @@ def text(case: Case) -> str:
     return print_module(build(case), profile=profile_for("3.9.0"))
 
 
-def _source(kernel: Any) -> KernelSource:
+def source(kernel: Any) -> KernelSource:
     """Return the source of our kernel, or of one that stock's `jit` has made."""
     source = getattr(kernel, "source", None)
     return source if isinstance(source, KernelSource) else KernelSource(kernel.fn)
