@@ -47,21 +47,22 @@ from tests.zoo import test_zoo_ptx
 from tests.zoo.bugs import Bug, Clean
 from tests.zoo.table import AREAS, CLEAN
 from tlx_xdsl.backend import compile_in_this_process, compile_ttgir
-from tlx_xdsl.backend.cpu.host import named_host
-from tlx_xdsl.backend.cpu.module import llvm_module
 from tlx_xdsl.compat.__main__ import main as run_script
+from tlx_xdsl.cpu.codegen.host import named_host
+from tlx_xdsl.cpu.codegen.module import llvm_module
+from tlx_xdsl.cpu.runtime.build import CpuSpecialization, bufferized_module
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.interpreter.faults import location_of
-from tlx_xdsl.kernels.launching import Launch
-from tlx_xdsl.runtime import build, ttl
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
-from tlx_xdsl.runtime.cpu.build import CpuSpecialization, bufferized_module
+from tlx_xdsl.kernels.calls.launching import Launch
+from tlx_xdsl.runtime import build
+from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.driver.specialization import Conversion
 from tlx_xdsl.runtime.kernel import Kernel
-from tlx_xdsl.runtime.specialization import Conversion
 from tlx_xdsl.targets import TARGETS
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics
-from tlx_xdsl.tools.loading import kernels_of_file, run_file
+from tlx_xdsl.tools.launch_line.loading import kernels_of_file, run_file
+from tlx_xdsl.ttl import runtime as ttl
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.6.0", "3.7.1", "3.8.0", "3.9.0")
