@@ -10,11 +10,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tlx_xdsl.dialects.base import is_float
 from tlx_xdsl.dialects.base.tensors import element_bits
 
-from .function import FunctionEmitter
+from .builder import FLOATS, Value, constant, register_type
+from .function import SCALARS, FunctionEmitter
 from .nest import Combiner, Quick
-from .registry import SCALARS
 from .scalars import float_constant
-from .values import FLOATS, Value, constant, register_type
 
 _IDENTITIES: dict[str, Callable[[Attribute], float | None]] = {}
 """By the name of an operation: the number that changes nothing, in a type; None where the order matters."""

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from tlx_xdsl.runtime.driver.compilation import Specialization
 
-    from ..codegen.compile import CpuObject
     from ..codegen.metadata import Metadata
+    from ..codegen.module import CpuObject
 
 StageCallback = Callable[[str, "ModuleOp"], None]
 """Called with the name of a stage and the module after it, which the next stage changes."""
@@ -101,7 +101,7 @@ def _compiled(source: KernelSource, wanted: CpuSpecialization, key: str) -> CpuO
 
 def compile_object(source: KernelSource, wanted: CpuSpecialization, on_stage: StageCallback | None = None) -> CpuObject:
     """Compile a kernel for this CPU, whatever the cache holds."""
-    from ..codegen.compile import compile_module
+    from ..codegen.module import compile_module
 
     module = bufferized_module(source, wanted, on_stage)
     return compile_module(module, checks=wanted.checks, opt_level=wanted.opt_level)
@@ -121,7 +121,7 @@ def bufferized_module(
     from tlx_xdsl.transforms.pipelines import first_beyond_plain
     from tlx_xdsl.transforms.placed import with_placed
 
-    from ..bufferize.pipeline import bufferize_pipeline
+    from ..bufferize.bufferize import bufferize_pipeline
     from ..linalg.triton_to_linalg import linalg_pipeline
 
     with collected_diagnostics() as found:

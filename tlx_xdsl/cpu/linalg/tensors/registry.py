@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.errors import CompilationError
 
-from ..refusal import refuse
+from ..emitter import refuse
 from .emitter import Emitter
 
 

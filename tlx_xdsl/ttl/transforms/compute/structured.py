@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, UnitAttr
+from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import BlockArgument, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from tlx_xdsl.dialects import linalg
 from tlx_xdsl.dialects.memref import is_memref
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import replace
-from tlx_xdsl.ttl.analysis.iteration_space import extents
 from tlx_xdsl.ttl.dialects import ttl
 
 DST_PER_TILE, UNROLL, CAPACITY, ACCUMULATE = "ttl.dst_per_tile", "ttl.unroll", "ttl.capacity", "ttl.accumulate"
@@ -59,10 +59,21 @@ def number_of(generic: linalg.GenericOp, name: str) -> int:
     return attribute.value.data
 
 
-def loops_of(generic: linalg.GenericOp) -> tuple[int, ...]:
-    """How often each loop runs."""
-    operands, maps = blocks_of(generic)
-    return extents(maps, operands, len(generic.iterator_types))
+def loops_of(op: ttl.ComputeOp | linalg.GenericOp) -> tuple[int, ...]:
+    """How often each loop of a compute runs, from the shapes of blocks and the maps from loops to places in them."""
+    found: dict[int, int] = {}
+    for map_, block in zip(op.indexing_maps, [*op.inputs, *op.outputs], strict=True):
+        # A condition has a map without results.
+        places = map_.data.results
+        for expr, size in zip(places, ttl.block_shape(block.type) if places else (), strict=True):
+            if isinstance(expr, AffineDimExpr):
+                found[expr.position] = size
+    return tuple(found.get(loop, 1) for loop in range(len(op.iterator_types)))
+
+
+def parallel(op: ttl.ComputeOp | linalg.GenericOp) -> list[int]:
+    """The numbers of the loops whose runs are independent."""
+    return [number for number, kind in enumerate(op.iterator_types) if kind.data is IteratorType.PARALLEL]
 
 
 def blocks_of(generic: linalg.GenericOp) -> tuple[Sequence[SSAValue], Sequence[AffineMapAttr]]:

@@ -32,10 +32,9 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.dialects import linalg, memref
 from tlx_xdsl.dialects.memref import is_memref
 from tlx_xdsl.transforms.rewriting import insert_before
-from tlx_xdsl.ttl.analysis.iteration_space import parallel
 from tlx_xdsl.ttl.analysis.multitile import sub_block
 
-from .structured import UNROLL, loops_of, number_of
+from .structured import UNROLL, loops_of, number_of, parallel
 
 TILED = "ttl.tiled"
 """Attribute of a sub-block."""
@@ -51,7 +50,7 @@ class Range(NamedTuple):
 def tile(generic: linalg.GenericOp) -> list[linalg.GenericOp]:
     """Replace an operation by a nest of loops over sub-blocks; the operations on these, which may be itself."""
     sizes = loops_of(generic)
-    cut = parallel([each.data for each in generic.iterator_types])
+    cut = parallel(generic)
     pieces = sub_block([sizes[loop] for loop in cut], number_of(generic, UNROLL))
     if TILED in generic.attributes or all(each.number == 1 for each in pieces):
         return [generic]

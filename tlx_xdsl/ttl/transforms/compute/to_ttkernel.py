@@ -36,13 +36,12 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import linalg, memref
-from tlx_xdsl.ttl.analysis.iteration_space import parallel
 from tlx_xdsl.ttl.dialects import ttkernel, ttl
 
 from ..emitter import Emitter, Number
 from ..thread_function import ThreadFunction
 from .places import Arithmetic, Place, buffer_of, place_of
-from .structured import ACCUMULATE, DST_PER_TILE, first_of, loops_of, number_of, tile_ops
+from .structured import ACCUMULATE, DST_PER_TILE, first_of, loops_of, number_of, parallel, tile_ops
 from .tile_calls import call, calls_of
 from .tiling import tile
 
@@ -162,7 +161,7 @@ class _SubBlock:
         self._thread = thread
         self._emit = Arithmetic(thread.constants, generic)
         self._sizes = loops_of(generic)
-        self._parallel = parallel([each.data for each in generic.iterator_types])
+        self._parallel = parallel(generic)
         self._ops = tile_ops(generic)
         self._loads = sum(bool(calls_of(op).buffers) for op in self._ops)
         self.per_tile = number_of(generic, DST_PER_TILE)
