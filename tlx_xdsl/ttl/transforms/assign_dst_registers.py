@@ -35,7 +35,7 @@ from ..analysis.dst_liveness import Overflow
 from ..dialects import ttl
 from .compute.registers import FPUChoice, apply_plan, best_plan, overflow_error
 from .compute.split_outputs import split_outputs
-from .compute.structured import loops_of, parallel
+from .compute.tiling import loops_of, parallel
 
 
 @dataclass(frozen=True)
