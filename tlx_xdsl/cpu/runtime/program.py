@@ -11,13 +11,11 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..codegen.metadata import Metadata
 from .pool import Job, Pool, pool
 from .printing import prints
-
-if TYPE_CHECKING:
-    from ..codegen.metadata import Metadata
 
 _ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector of any CPU that LLVM knows by fixed sizes."""
@@ -143,7 +141,7 @@ class Program:
         from tlx_xdsl.interpreter.faults import Fault
         from tlx_xdsl.text.diagnostics import source_line
 
-        *_, number, program = _RECORD.unpack_from(record)
+        number, program = map(int, _RECORD.unpack_from(record)[-2:])
         x, y, _ = grid
         note = f"in program ({program % x}, {program // x % y}, {program // (x * y)})"
         sites = self.metadata.sites

@@ -33,9 +33,8 @@ from ..bufferize.plan_arena import BYTES, OFFSET
 from ..bundle.write import BUNDLED, bundle_symbol, check_bundled, cpu_files, write_files
 from ..codegen.host import NATIVE, named_host
 from ..linalg.access_report import accesses
-from ..runtime.build import CpuSpecialization
+from ..runtime.build import CpuSpecialization, CpuStages, bufferized_stages, compile_stages, text_bytes
 from ..runtime.linalg import plain_module
-from ..runtime.stages import CpuStages, bufferized_stages, compile_stages, text_bytes
 
 _PRINTED = ("ll", "s", "h", "c", "json")
 _FOR_GPUS = ("triton_version", "launch_pdl", "launch_cooperative_grid")

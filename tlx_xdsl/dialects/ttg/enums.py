@@ -5,6 +5,14 @@ from __future__ import annotations
 from ..base import Keyword
 
 
+class SharedKind(Keyword):
+    """Kinds of access to shared memory: by instructions, by an asynchronous engine, or as an mbarrier."""
+
+    Generic = 0
+    Async = 1
+    Barrier = 2
+
+
 class AddrSpace(Keyword):
     """Memory that a barrier orders; a bit mask."""
 

@@ -21,6 +21,7 @@ from tlx_xdsl.frontend.python.constructs import construct
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 
+from .. import language
 from ..language.kernel import builtin_name
 from .affine import Affine
 from .builder import Builder
@@ -180,10 +181,10 @@ class Visitor:
     def wrap(self, value: Any) -> Value:
         """An object of Python as a value."""
         if isinstance(value, ModuleType):
-            parts = value.__name__.split(".")
-            for at in (0, 2, len(parts) - 1):
-                # `ttl`, ours as `tlx_xdsl.ttl.language`, another package's; and what is in them.
-                if parts[at : at + 1] == ["ttl"]:
+            parts = value.__name__.replace(language.__name__, "ttl", 1).split(".")
+            for at in (0, len(parts) - 1):
+                # `ttl`, ours or that of tt-lang, or another package's; and what is in them.
+                if parts[at] == "ttl":
                     return Namespace(".".join(parts[at:]))
             return Static(value)
         if (name := builtin_name(value)) is not None:
