@@ -22,7 +22,6 @@ from xdsl.ir.affine import (
     AffineConstantExpr,
     AffineDimExpr,
     AffineExpr,
-    AffineMap,
     AffineSymExpr,
 )
 
@@ -167,12 +166,6 @@ def convert_memory(fn: FunctionEmitter, op: UnrealizedConversionCastOp) -> None:
 # Bounds --------------------------------------------------------------------------------------------------------------
 
 
-def check_element(fn: FunctionEmitter, op: Operation, view: View, place: Number) -> None:
-    """When accesses are checked: the element lies inside of the array."""
-    if view.bounds is not None:
-        check_box(fn, op, view.with_(offset=place, sizes=(), strides=()))
-
-
 def check_box(fn: FunctionEmitter, op: Operation, view: View) -> None:
     """When accesses are checked: all elements of a view, if it has any, lie inside of the array."""
     if view.bounds is None:
@@ -190,51 +183,36 @@ def check_box(fn: FunctionEmitter, op: Operation, view: View) -> None:
 # Single elements -----------------------------------------------------------------------------------------------------
 
 
-@emits(upstream.LoadOp)
-def load_element(fn: FunctionEmitter, op: upstream.LoadOp) -> None:
+def _element(fn: FunctionEmitter, op: Operation, memory: SSAValue, indices: Sequence[SSAValue]) -> tuple[View, Number]:
+    """The memory and the place in it of an element, which is checked where accesses are; that of lanes is not."""
+    numbers = [number_of(fn, index) for index in indices]
+    if isinstance(op, affine.LoadOp | affine.StoreOp):
+        # The operands of the map are its dimensions and then its symbols.
+        map_ = op.map.data
+        dims, symbols = numbers[: map_.num_dims], numbers[map_.num_dims :]
+        numbers = [affine_number(fn, op, expression, dims, symbols) for expression in map_.results]
+    view = fn.views[memory]
+    place = view.place(fn.b, numbers)
+    if view.bounds is not None and (isinstance(place, int) or place.lanes == 1):
+        check_box(fn, op, view.with_(offset=place, sizes=(), strides=()))
+    return view, place
+
+
+@emits(upstream.LoadOp, affine.LoadOp)
+def load_element(fn: FunctionEmitter, op: upstream.LoadOp | affine.LoadOp) -> None:
     """One element; in a vectorized body an element for each lane."""
-    view = fn.views[op.memref]
-    place = view.place(fn.b, [number_of(fn, index) for index in op.indices])
+    view, place = _element(fn, op, op.memref, op.indices)
     if isinstance(place, int) or place.lanes == 1:
-        check_element(fn, op, view, place)
-        fn.values[op.res] = load(fn.b, view, place)
+        fn.values[op.results[0]] = load(fn.b, view, place)
     else:
-        found = gather(fn.b, view, place, fn.mask)
-        fn.values[op.res] = from_memory(fn.b, view, found)
+        fn.values[op.results[0]] = from_memory(fn.b, view, gather(fn.b, view, place, fn.mask))
 
 
-@emits(upstream.StoreOp)
-def store_element(fn: FunctionEmitter, op: upstream.StoreOp) -> None:
+@emits(upstream.StoreOp, affine.StoreOp)
+def store_element(fn: FunctionEmitter, op: upstream.StoreOp | affine.StoreOp) -> None:
     """One element."""
-    view = fn.views[op.memref]
-    place = view.place(fn.b, [number_of(fn, index) for index in op.indices])
-    check_element(fn, op, view, place)
+    view, place = _element(fn, op, op.memref, op.indices)
     store(fn.b, fn.values[op.value], view, place)
-
-
-@emits(affine.LoadOp)
-def affine_load(fn: FunctionEmitter, op: affine.LoadOp) -> None:
-    """One element, whose indices are a map of the operands."""
-    view = fn.views[op.memref]
-    place = view.place(fn.b, mapped(fn, op, op.map.data, op.indices))
-    check_element(fn, op, view, place)
-    fn.values[op.result] = load(fn.b, view, place)
-
-
-@emits(affine.StoreOp)
-def affine_store(fn: FunctionEmitter, op: affine.StoreOp) -> None:
-    """One element, whose indices are a map of the operands."""
-    view = fn.views[op.memref]
-    place = view.place(fn.b, mapped(fn, op, op.map.data, op.indices))
-    check_element(fn, op, view, place)
-    store(fn.b, fn.values[op.value], view, place)
-
-
-def mapped(fn: FunctionEmitter, op: Operation, map_: AffineMap, operands: Sequence[SSAValue]) -> list[Number]:
-    """The results of an affine map, whose operands are its dimensions and then its symbols."""
-    numbers = [number_of(fn, operand) for operand in operands]
-    dims, symbols = numbers[: map_.num_dims], numbers[map_.num_dims :]
-    return [affine_number(fn, op, expression, dims, symbols) for expression in map_.results]
 
 
 def affine_number(
@@ -279,9 +257,8 @@ _FLOATING: dict[str, tuple[Callable[[Builder, str, Value, Value], Value], str]] 
 @emits(memref.AtomicRMWOp)
 def read_modify_write(fn: FunctionEmitter, op: memref.AtomicRMWOp) -> None:
     """The element as it was; sequentially consistent."""
-    view, value, kind = fn.views[op.memref], fn.values[op.value], op.kind_name
-    place = view.place(fn.b, [number_of(fn, index) for index in op.indices])
-    check_element(fn, op, view, place)
+    value, kind = fn.values[op.value], op.kind_name
+    view, place = _element(fn, op, op.memref, op.indices)
     narrow = is_float(view.element) and view.in_register not in FLOATS
     if kind in _INSTRUCTIONS and not (narrow and kind == "addf"):
         where = address(fn.b, view, place)
@@ -303,9 +280,7 @@ def read_modify_write(fn: FunctionEmitter, op: memref.AtomicRMWOp) -> None:
 @emits(memref.GenericAtomicRMWOp)
 def generic_read_modify_write(fn: FunctionEmitter, op: memref.GenericAtomicRMWOp) -> None:
     """The element as it was; the region makes the new one, as often as another thread changes it meanwhile."""
-    view = fn.views[op.memref]
-    place = view.place(fn.b, [number_of(fn, index) for index in op.indices])
-    check_element(fn, op, view, place)
+    view, place = _element(fn, op, op.memref, op.indices)
 
     def replaced(old: Value) -> Value:
         fn.values[op.body.block.args[0]] = old

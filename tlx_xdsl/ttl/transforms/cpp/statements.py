@@ -94,50 +94,27 @@ def _with_sign(operands: Sequence[SSAValue], to: Conversion) -> list[SSAValue]:
     return [to.cast(value, SIGNED_SIZE) for value in values]
 
 
-def _binary(op: Operation, to: Conversion, operator: type[BinaryOp], *, with_sign: bool = False) -> None:
+_OPERATORS: dict[type[Operation], type[BinaryOp]] = {
+    arith.AddiOp: AddOp,
+    arith.SubiOp: SubOp,
+    arith.MuliOp: MulOp,
+    arith.DivSIOp: DivOp,
+    arith.RemSIOp: RemOp,
+    arith.AndIOp: BitwiseAndOp,
+    arith.OrIOp: BitwiseOrOp,
+    arith.XOrIOp: BitwiseXorOp,
+}
+
+
+def _binary(op: Operation, to: Conversion) -> None:
+    with_sign = isinstance(op, arith.DivSIOp | arith.RemSIOp)
     lhs, rhs = _with_sign(op.operands, to) if with_sign else map(to.value, op.operands)
     type_ = converted_type(op.results[0].type, op)
-    to.set(op.results[0], to.emit(operator(lhs, rhs, type_)).result)
+    to.set(op.results[0], to.emit(_OPERATORS[type(op)](lhs, rhs, type_)).result)
 
 
-@convert.register
-def _add(op: arith.AddiOp, to: Conversion) -> None:
-    _binary(op, to, AddOp)
-
-
-@convert.register
-def _subtract(op: arith.SubiOp, to: Conversion) -> None:
-    _binary(op, to, SubOp)
-
-
-@convert.register
-def _multiply(op: arith.MuliOp, to: Conversion) -> None:
-    _binary(op, to, MulOp)
-
-
-@convert.register
-def _divide(op: arith.DivSIOp, to: Conversion) -> None:
-    _binary(op, to, DivOp, with_sign=True)
-
-
-@convert.register
-def _remainder(op: arith.RemSIOp, to: Conversion) -> None:
-    _binary(op, to, RemOp, with_sign=True)
-
-
-@convert.register
-def _and(op: arith.AndIOp, to: Conversion) -> None:
-    _binary(op, to, BitwiseAndOp)
-
-
-@convert.register
-def _or(op: arith.OrIOp, to: Conversion) -> None:
-    _binary(op, to, BitwiseOrOp)
-
-
-@convert.register
-def _exclusive_or(op: arith.XOrIOp, to: Conversion) -> None:
-    _binary(op, to, BitwiseXorOp)
+for _class in _OPERATORS:
+    convert.register(_class, _binary)
 
 
 @convert.register(arith.MinSIOp)
