@@ -27,7 +27,6 @@ from xdsl.ir.affine import (
 
 from tlx_xdsl.dialects import memref
 from tlx_xdsl.dialects.base import is_float
-from tlx_xdsl.dialects.memref import box_type, element_of, is_memref, kept_dimensions, ranked, sizes_of
 
 from ..bufferize.plan_arena import OFFSET
 from .builder import FLOATS, I64, PTR, Builder, Value
@@ -54,11 +53,11 @@ def mixed(fn: FunctionEmitter, static: DenseArrayBase[IntegerType], operands: It
 def allocate(fn: FunctionEmitter, op: upstream.AllocOp) -> None:
     """A buffer of the arena."""
     offset = op.attributes.get(OFFSET)
-    sizes = sizes_of(op.memref.type)
+    sizes = memref.sizes_of(op.memref.type)
     if not isinstance(offset, IntegerAttr) or None in sizes:
         raise refused(op, f"it has no place in the arena ('{OFFSET}')")
     base = fn.buffer(offset.value.data)
-    fn.views[op.memref] = dense(base, element_of(op.memref.type), [size for size in sizes if size is not None])
+    fn.views[op.memref] = dense(base, memref.element_of(op.memref.type), [size for size in sizes if size is not None])
 
 
 @emits(memref.ReinterpretCastOp)
@@ -78,7 +77,7 @@ def subview(fn: FunctionEmitter, op: upstream.SubviewOp) -> None:
     sizes = mixed(fn, op.static_sizes, iter(op.sizes))
     steps = mixed(fn, op.static_strides, iter(op.strides))
     strides = [multiply(fn.b, step, stride) for step, stride in zip(steps, source.strides, strict=True)]
-    kept = kept_dimensions(box_type(op), ranked(op.result.type))
+    kept = memref.kept_dimensions(memref.box_type(op), memref.ranked(op.result.type))
     assert kept is not None, "the verifier says so"
     fn.views[op.result] = source.with_(
         offset=source.place(fn.b, offsets), sizes=[sizes[dim] for dim in kept], strides=[strides[dim] for dim in kept]
@@ -90,7 +89,9 @@ def cast_memory(fn: FunctionEmitter, op: memref.CastOp) -> None:
     """The same view; what the type states is known."""
     view = fn.views[op.source]
     if isinstance(op.dest.type, MemRefType):
-        sizes = [now if size is None else size for size, now in zip(sizes_of(op.dest.type), view.sizes, strict=True)]
+        sizes = [
+            now if size is None else size for size, now in zip(memref.sizes_of(op.dest.type), view.sizes, strict=True)
+        ]
         view = view.with_(offset=view.offset, sizes=sizes, strides=view.strides)
     fn.views[op.dest] = view
 
@@ -152,8 +153,8 @@ def convert_memory(fn: FunctionEmitter, op: UnrealizedConversionCastOp) -> None:
     to: Attribute = result.type
     if not isinstance(to, UnrankedMemRefType):
         raise refused(op, f"a cast from {source.type} to {to}")
-    element = element_of(cast(Attribute, to))
-    if is_memref(source.type):
+    element = memref.element_of(cast(Attribute, to))
+    if memref.is_memref(source.type):
         view = fn.views[source]
         fn.views[result] = View(address(fn.b, view, view.offset), element, bounds=view.bounds)
     elif (found := fn.values.get(source)) is not None and found.element == I64:

@@ -94,7 +94,8 @@ def _if(op: affine.IfOp, emitter: Emitter) -> None:
     holds: list[SSAValue] = []
     for each in condition.constraints:
         sides = AffineMap(condition.num_dims, condition.num_symbols, (each.lhs, each.rhs))
-        holds.append(emitter.compare(_PREDICATES[each.kind], *_results(sides, op.args, emitter)))
+        left, right = _results(sides, op.args, emitter)
+        holds.append(emitter.compare(_PREDICATES[each.kind], left, right))
     for region in op.regions:
         for block in region.blocks:
             _end_in_scf(block)

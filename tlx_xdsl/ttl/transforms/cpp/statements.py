@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tlx_xdsl.dialects.arith import CmpiOp, SelectOp
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.ttl.analysis.signs import is_non_negative
+from tlx_xdsl.ttl.dialects.emitc import structure
 from tlx_xdsl.ttl.dialects.emitc.expressions import (
     AddOp,
     BinaryOp,
@@ -30,7 +31,6 @@ from tlx_xdsl.ttl.dialects.emitc.expressions import (
     RemOp,
     SubOp,
 )
-from tlx_xdsl.ttl.dialects.emitc.structure import AssignOp, ForOp, IfOp, LoadOp, VariableOp
 from tlx_xdsl.ttl.dialects.ttkernel.base import TTKernelOp
 
 from .calls import convert_call
@@ -155,7 +155,7 @@ def _cast(op: arith.IndexCastOp, to: Conversion) -> None:
 def _variables(values: tuple[SSAValue, ...], op: Operation, to: Conversion) -> list[SSAValue]:
     variables: list[SSAValue] = []
     for value in values:
-        variable = to.emit(VariableOp(converted_type(value.type, op))).result
+        variable = to.emit(structure.VariableOp(converted_type(value.type, op))).result
         variable.name_hint = value.name_hint
         variables.append(variable)
     return variables
@@ -165,12 +165,12 @@ def _load(variables: list[SSAValue], values: tuple[SSAValue, ...], to: Conversio
     # Each is read once, into a constant: a loop may exchange two variables.
     for variable, value in zip(variables, values, strict=True):
         assert isinstance(variable.type, EmitC_LValueType)
-        to.set(value, to.emit(LoadOp(variable, variable.type.value_type)).result)
+        to.set(value, to.emit(structure.LoadOp(variable, variable.type.value_type)).result)
 
 
 def _store(values: list[SSAValue], variables: list[SSAValue], to: Conversion) -> None:
     for value, variable in zip(values, variables, strict=True):
-        to.emit(AssignOp(value, variable))
+        to.emit(structure.AssignOp(value, variable))
 
 
 def _nested(block: Block, to: Conversion, arguments: tuple[Attribute, ...] = ()) -> Block:
@@ -197,7 +197,7 @@ def _for(op: scf.ForOp, to: Conversion) -> None:
     body, to.block = to.block, before
     _assign_yields(op.body.block, body, variables, to)
     to.at(op)
-    to.emit(ForOp(lower, upper, step, Region(body)))
+    to.emit(structure.ForOp(lower, upper, step, Region(body)))
     _load(variables, tuple(op.results), to)
 
 
@@ -215,7 +215,7 @@ def _if(op: scf.IfOp, to: Conversion) -> None:
         _assign_yields(region.block, body, variables, to)
     to.at(op)
     has_else = len(regions) > 1 and not regions[1].block.is_empty
-    to.emit(IfOp(to.value(op.cond), regions[0], regions[1] if has_else else None))
+    to.emit(structure.IfOp(to.value(op.cond), regions[0], regions[1] if has_else else None))
     _load(variables, tuple(op.results), to)
 
 
