@@ -41,7 +41,6 @@ from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import memref
 from tlx_xdsl.dialects.base.tensors import element_bits
-from tlx_xdsl.dialects.memref import ranked
 from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
@@ -96,7 +95,7 @@ def _plan(name: str, functions: dict[str, func.FuncOp], done: dict[str, int], ar
 
 
 def _bytes(op: AllocOp) -> int:
-    type_ = ranked(op.memref.type)
+    type_ = memref.ranked(op.memref.type)
     count = 1
     for size in type_.get_shape():
         count *= size
@@ -130,7 +129,7 @@ class _Times:
                 for inner in block.ops:
                     self._read(inner)
         self._last[op] = self._count - 1
-        if isinstance(op, AllocOp) and DYNAMIC_INDEX not in ranked(op.memref.type).get_shape():
+        if isinstance(op, AllocOp) and DYNAMIC_INDEX not in memref.ranked(op.memref.type).get_shape():
             self.allocations.append(op)
         elif isinstance(op, func.CallOp):
             self.calls.append(op)

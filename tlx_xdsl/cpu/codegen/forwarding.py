@@ -20,7 +20,6 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from tlx_xdsl.dialects import linalg, memref
-from tlx_xdsl.dialects.memref import is_memref, sizes_of
 
 _PURE = frozenset(op.name for op in (*arith.Arith.operations, *math.Math.operations))
 _VIEWS = frozenset(
@@ -96,7 +95,7 @@ def _load_of(copy: memref.CopyOp) -> Forwarded | None:
     fills = [use.operation for use in buffer.uses if isinstance(use.operation, linalg.FillOp)]
     if len(fills) > 1 or any(fill.parent is not copy.parent for fill in fills):
         return None
-    if fills and is_memref(fills[0].inputs[0].type):
+    if fills and memref.is_memref(fills[0].inputs[0].type):
         return None
     return Forwarded(copy, fills[0] if fills else None, copy.target)
 
@@ -111,7 +110,7 @@ def _is_corner(view: SSAValue, buffer: SSAValue) -> bool:
         and owner.source is buffer
         and set(owner.static_offsets.get_values()) <= {0}
         and set(owner.static_strides.get_values()) <= {1}
-        and len(sizes_of(view.type)) == len(sizes_of(buffer.type))
+        and len(memref.sizes_of(view.type)) == len(memref.sizes_of(buffer.type))
     )
 
 
@@ -192,7 +191,7 @@ def _same_box(first: SSAValue, second: SSAValue) -> bool:
 def _box_sizes(view: SSAValue) -> list[SSAValue | int | None]:
     owner = view.owner
     if not isinstance(owner, upstream.SubviewOp):
-        return list(sizes_of(view.type))
+        return list(memref.sizes_of(view.type))
     dynamic = iter(owner.sizes)
     return [next(dynamic) if size == DYNAMIC_INDEX else size for size in owner.static_sizes.get_values()]
 
@@ -218,7 +217,7 @@ def _may_write(op: Operation) -> bool:
     if op.name not in _WRITERS or not _is_pure_inside(op):
         return True
     targets = op.outputs if isinstance(op, LinalgStructuredOperation) else _targets(op)
-    return any(is_memref(value.type) and buffer_of(value) is None for value in targets)
+    return any(memref.is_memref(value.type) and buffer_of(value) is None for value in targets)
 
 
 def _is_pure_inside(op: Operation) -> bool:

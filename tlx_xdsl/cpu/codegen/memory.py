@@ -22,13 +22,11 @@ from xdsl.ir.affine import (
     AffineConstantExpr,
     AffineDimExpr,
     AffineExpr,
-    AffineMap,
     AffineSymExpr,
 )
 
 from tlx_xdsl.dialects import memref
 from tlx_xdsl.dialects.base import is_float
-from tlx_xdsl.dialects.memref import box_type, element_of, is_memref, kept_dimensions, ranked, sizes_of
 
 from ..bufferize.plan_arena import OFFSET
 from .builder import FLOATS, I64, PTR, Builder, Value
@@ -55,11 +53,11 @@ def mixed(fn: FunctionEmitter, static: DenseArrayBase[IntegerType], operands: It
 def allocate(fn: FunctionEmitter, op: upstream.AllocOp) -> None:
     """A buffer of the arena."""
     offset = op.attributes.get(OFFSET)
-    sizes = sizes_of(op.memref.type)
+    sizes = memref.sizes_of(op.memref.type)
     if not isinstance(offset, IntegerAttr) or None in sizes:
         raise refused(op, f"it has no place in the arena ('{OFFSET}')")
     base = fn.buffer(offset.value.data)
-    fn.views[op.memref] = dense(base, element_of(op.memref.type), [size for size in sizes if size is not None])
+    fn.views[op.memref] = dense(base, memref.element_of(op.memref.type), [size for size in sizes if size is not None])
 
 
 @emits(memref.ReinterpretCastOp)
@@ -79,7 +77,7 @@ def subview(fn: FunctionEmitter, op: upstream.SubviewOp) -> None:
     sizes = mixed(fn, op.static_sizes, iter(op.sizes))
     steps = mixed(fn, op.static_strides, iter(op.strides))
     strides = [multiply(fn.b, step, stride) for step, stride in zip(steps, source.strides, strict=True)]
-    kept = kept_dimensions(box_type(op), ranked(op.result.type))
+    kept = memref.kept_dimensions(memref.box_type(op), memref.ranked(op.result.type))
     assert kept is not None, "the verifier says so"
     fn.views[op.result] = source.with_(
         offset=source.place(fn.b, offsets), sizes=[sizes[dim] for dim in kept], strides=[strides[dim] for dim in kept]
@@ -91,7 +89,9 @@ def cast_memory(fn: FunctionEmitter, op: memref.CastOp) -> None:
     """The same view; what the type states is known."""
     view = fn.views[op.source]
     if isinstance(op.dest.type, MemRefType):
-        sizes = [now if size is None else size for size, now in zip(sizes_of(op.dest.type), view.sizes, strict=True)]
+        sizes = [
+            now if size is None else size for size, now in zip(memref.sizes_of(op.dest.type), view.sizes, strict=True)
+        ]
         view = view.with_(offset=view.offset, sizes=sizes, strides=view.strides)
     fn.views[op.dest] = view
 
@@ -153,8 +153,8 @@ def convert_memory(fn: FunctionEmitter, op: UnrealizedConversionCastOp) -> None:
     to: Attribute = result.type
     if not isinstance(to, UnrankedMemRefType):
         raise refused(op, f"a cast from {source.type} to {to}")
-    element = element_of(cast(Attribute, to))
-    if is_memref(source.type):
+    element = memref.element_of(cast(Attribute, to))
+    if memref.is_memref(source.type):
         view = fn.views[source]
         fn.views[result] = View(address(fn.b, view, view.offset), element, bounds=view.bounds)
     elif (found := fn.values.get(source)) is not None and found.element == I64:
@@ -165,12 +165,6 @@ def convert_memory(fn: FunctionEmitter, op: UnrealizedConversionCastOp) -> None:
 
 
 # Bounds --------------------------------------------------------------------------------------------------------------
-
-
-def check_element(fn: FunctionEmitter, op: Operation, view: View, place: Number) -> None:
-    """When accesses are checked: the element lies inside of the array."""
-    if view.bounds is not None:
-        check_box(fn, op, view.with_(offset=place, sizes=(), strides=()))
 
 
 def check_box(fn: FunctionEmitter, op: Operation, view: View) -> None:
@@ -190,51 +184,36 @@ def check_box(fn: FunctionEmitter, op: Operation, view: View) -> None:
 # Single elements -----------------------------------------------------------------------------------------------------
 
 
-@emits(upstream.LoadOp)
-def load_element(fn: FunctionEmitter, op: upstream.LoadOp) -> None:
+def _element(fn: FunctionEmitter, op: Operation, memory: SSAValue, indices: Sequence[SSAValue]) -> tuple[View, Number]:
+    """The memory and the place in it of an element, which is checked where accesses are; that of lanes is not."""
+    numbers = [number_of(fn, index) for index in indices]
+    if isinstance(op, affine.LoadOp | affine.StoreOp):
+        # The operands of the map are its dimensions and then its symbols.
+        map_ = op.map.data
+        dims, symbols = numbers[: map_.num_dims], numbers[map_.num_dims :]
+        numbers = [affine_number(fn, op, expression, dims, symbols) for expression in map_.results]
+    view = fn.views[memory]
+    place = view.place(fn.b, numbers)
+    if view.bounds is not None and (isinstance(place, int) or place.lanes == 1):
+        check_box(fn, op, view.with_(offset=place, sizes=(), strides=()))
+    return view, place
+
+
+@emits(upstream.LoadOp, affine.LoadOp)
+def load_element(fn: FunctionEmitter, op: upstream.LoadOp | affine.LoadOp) -> None:
     """One element; in a vectorized body an element for each lane."""
-    view = fn.views[op.memref]
-    place = view.place(fn.b, [number_of(fn, index) for index in op.indices])
+    view, place = _element(fn, op, op.memref, op.indices)
     if isinstance(place, int) or place.lanes == 1:
-        check_element(fn, op, view, place)
-        fn.values[op.res] = load(fn.b, view, place)
+        fn.values[op.results[0]] = load(fn.b, view, place)
     else:
-        found = gather(fn.b, view, place, fn.mask)
-        fn.values[op.res] = from_memory(fn.b, view, found)
+        fn.values[op.results[0]] = from_memory(fn.b, view, gather(fn.b, view, place, fn.mask))
 
 
-@emits(upstream.StoreOp)
-def store_element(fn: FunctionEmitter, op: upstream.StoreOp) -> None:
+@emits(upstream.StoreOp, affine.StoreOp)
+def store_element(fn: FunctionEmitter, op: upstream.StoreOp | affine.StoreOp) -> None:
     """One element."""
-    view = fn.views[op.memref]
-    place = view.place(fn.b, [number_of(fn, index) for index in op.indices])
-    check_element(fn, op, view, place)
+    view, place = _element(fn, op, op.memref, op.indices)
     store(fn.b, fn.values[op.value], view, place)
-
-
-@emits(affine.LoadOp)
-def affine_load(fn: FunctionEmitter, op: affine.LoadOp) -> None:
-    """One element, whose indices are a map of the operands."""
-    view = fn.views[op.memref]
-    place = view.place(fn.b, mapped(fn, op, op.map.data, op.indices))
-    check_element(fn, op, view, place)
-    fn.values[op.result] = load(fn.b, view, place)
-
-
-@emits(affine.StoreOp)
-def affine_store(fn: FunctionEmitter, op: affine.StoreOp) -> None:
-    """One element, whose indices are a map of the operands."""
-    view = fn.views[op.memref]
-    place = view.place(fn.b, mapped(fn, op, op.map.data, op.indices))
-    check_element(fn, op, view, place)
-    store(fn.b, fn.values[op.value], view, place)
-
-
-def mapped(fn: FunctionEmitter, op: Operation, map_: AffineMap, operands: Sequence[SSAValue]) -> list[Number]:
-    """The results of an affine map, whose operands are its dimensions and then its symbols."""
-    numbers = [number_of(fn, operand) for operand in operands]
-    dims, symbols = numbers[: map_.num_dims], numbers[map_.num_dims :]
-    return [affine_number(fn, op, expression, dims, symbols) for expression in map_.results]
 
 
 def affine_number(
@@ -279,9 +258,8 @@ _FLOATING: dict[str, tuple[Callable[[Builder, str, Value, Value], Value], str]] 
 @emits(memref.AtomicRMWOp)
 def read_modify_write(fn: FunctionEmitter, op: memref.AtomicRMWOp) -> None:
     """The element as it was; sequentially consistent."""
-    view, value, kind = fn.views[op.memref], fn.values[op.value], op.kind_name
-    place = view.place(fn.b, [number_of(fn, index) for index in op.indices])
-    check_element(fn, op, view, place)
+    value, kind = fn.values[op.value], op.kind_name
+    view, place = _element(fn, op, op.memref, op.indices)
     narrow = is_float(view.element) and view.in_register not in FLOATS
     if kind in _INSTRUCTIONS and not (narrow and kind == "addf"):
         where = address(fn.b, view, place)
@@ -303,9 +281,7 @@ def read_modify_write(fn: FunctionEmitter, op: memref.AtomicRMWOp) -> None:
 @emits(memref.GenericAtomicRMWOp)
 def generic_read_modify_write(fn: FunctionEmitter, op: memref.GenericAtomicRMWOp) -> None:
     """The element as it was; the region makes the new one, as often as another thread changes it meanwhile."""
-    view = fn.views[op.memref]
-    place = view.place(fn.b, [number_of(fn, index) for index in op.indices])
-    check_element(fn, op, view, place)
+    view, place = _element(fn, op, op.memref, op.indices)
 
     def replaced(old: Value) -> Value:
         fn.values[op.body.block.args[0]] = old

@@ -82,26 +82,49 @@ class Instruction:
         return rounded(fn, self.write(fn.b, self.name, first, second), type_)
 
 
-scalar(upstream.AddiOp)(Instruction(Builder.binary, "add"))
-scalar(upstream.SubiOp)(Instruction(Builder.binary, "sub"))
-scalar(upstream.MuliOp)(Instruction(Builder.binary, "mul"))
-scalar(upstream.AndIOp)(Instruction(Builder.binary, "and"))
-scalar(upstream.OrIOp)(Instruction(Builder.binary, "or"))
-scalar(upstream.XOrIOp)(Instruction(Builder.binary, "xor"))
-scalar(upstream.MinSIOp)(Instruction(minmax, "minsi"))
-scalar(upstream.MaxSIOp)(Instruction(minmax, "maxsi"))
-scalar(upstream.MinUIOp)(Instruction(minmax, "minui"))
-scalar(upstream.MaxUIOp)(Instruction(minmax, "maxui"))
-scalar(upstream.DivSIOp)(Instruction(integers.divide_integers, "sdiv"))
-scalar(upstream.DivUIOp)(Instruction(integers.divide_integers, "udiv"))
-scalar(upstream.RemSIOp)(Instruction(integers.divide_integers, "srem"))
-scalar(upstream.RemUIOp)(Instruction(integers.divide_integers, "urem"))
-scalar(upstream.FloorDivSIOp)(Instruction(integers.divide_integers, "floor sdiv"))
-scalar(upstream.CeilDivSIOp)(Instruction(integers.divide_integers, "ceil sdiv"))
-scalar(upstream.CeilDivUIOp)(Instruction(integers.divide_integers, "ceil udiv"))
-scalar(upstream.ShLIOp)(Instruction(integers.shift, "shl"))
-scalar(upstream.ShRSIOp)(Instruction(integers.shift, "ashr"))
-scalar(upstream.ShRUIOp)(Instruction(integers.shift, "lshr"))
+_INSTRUCTIONS: dict[Callable[[Builder, str, Value, Value], Value], dict[type[Operation], str]] = {
+    Builder.binary: {
+        upstream.AddiOp: "add",
+        upstream.SubiOp: "sub",
+        upstream.MuliOp: "mul",
+        upstream.AndIOp: "and",
+        upstream.OrIOp: "or",
+        upstream.XOrIOp: "xor",
+        upstream.AddfOp: "fadd",
+        upstream.SubfOp: "fsub",
+        upstream.MulfOp: "fmul",
+        upstream.DivfOp: "fdiv",
+    },
+    minmax: {
+        upstream.MinSIOp: "minsi",
+        upstream.MaxSIOp: "maxsi",
+        upstream.MinUIOp: "minui",
+        upstream.MaxUIOp: "maxui",
+        upstream.MaximumfOp: "maximumf",
+        upstream.MinimumfOp: "minimumf",
+        upstream.MaxnumfOp: "maxnumf",
+        upstream.MinnumfOp: "minnumf",
+    },
+    integers.divide_integers: {
+        upstream.DivSIOp: "sdiv",
+        upstream.DivUIOp: "udiv",
+        upstream.RemSIOp: "srem",
+        upstream.RemUIOp: "urem",
+        upstream.FloorDivSIOp: "floor sdiv",
+        upstream.CeilDivSIOp: "ceil sdiv",
+        upstream.CeilDivUIOp: "ceil udiv",
+    },
+    integers.shift: {
+        upstream.ShLIOp: "shl",
+        upstream.ShRSIOp: "ashr",
+        upstream.ShRUIOp: "lshr",
+    },
+}
+"""Operations that are one instruction, by what writes it."""
+
+for _write, _names in _INSTRUCTIONS.items():
+    for _class, _name in _names.items():
+        scalar(_class)(Instruction(_write, _name))
 
 
 @scalar(upstream.MulSIExtendedOp, upstream.MulUIExtendedOp)
@@ -194,15 +217,6 @@ def rounded(fn: FunctionEmitter, value: Value, type_: Attribute) -> Value:
 
 
 # Floats --------------------------------------------------------------------------------------------------------------
-
-scalar(upstream.AddfOp)(Instruction(Builder.binary, "fadd"))
-scalar(upstream.SubfOp)(Instruction(Builder.binary, "fsub"))
-scalar(upstream.MulfOp)(Instruction(Builder.binary, "fmul"))
-scalar(upstream.DivfOp)(Instruction(Builder.binary, "fdiv"))
-scalar(upstream.MaximumfOp)(Instruction(minmax, "maximumf"))
-scalar(upstream.MinimumfOp)(Instruction(minmax, "minimumf"))
-scalar(upstream.MaxnumfOp)(Instruction(minmax, "maxnumf"))
-scalar(upstream.MinnumfOp)(Instruction(minmax, "minnumf"))
 
 
 @scalar(arith.RemFOp)

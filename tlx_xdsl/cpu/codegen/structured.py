@@ -19,7 +19,6 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tlx_xdsl.dialects import linalg, memref
 from tlx_xdsl.dialects.base import is_float
 from tlx_xdsl.dialects.base.tensors import element_bits
-from tlx_xdsl.dialects.memref import is_memref
 
 from .builder import FLOATS, I1, I64, Builder, Value, constant, register_type
 from .forwarding import Forwarded, buffer_of
@@ -208,7 +207,7 @@ def structured(fn: FunctionEmitter, op: LinalgStructuredOperation) -> None:
     sizes: list[Number | None] = [None] * rank
     accesses: list[Access | Value] = []
     for number, (value, map_) in enumerate(zip(values, maps, strict=True)):
-        if not is_memref(value.type):
+        if not memref.is_memref(value.type):
             accesses.append(fn.values[value])
             continue
         load = fn.forwarding.reads.get((op, value)) if number < len(op.inputs) else None
@@ -279,7 +278,7 @@ def _loaded_from(fn: FunctionEmitter, op: LinalgStructuredOperation, load: Forwa
     """The memory that a nest reads instead of a copy of it."""
     source, box = fn.views[load.source], fn.views[load.box]
     for output in op.outputs:
-        if is_memref(output.type) and buffer_of(output) is None:
+        if memref.is_memref(output.type) and buffer_of(output) is None:
             source = readable(fn, source, fn.views[output], box, partial(_write_move, fn, source, box))
     return source
 

@@ -13,7 +13,6 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects import arith, memref
 from tlx_xdsl.dialects.base import as_tensor
-from tlx_xdsl.dialects.memref import ranked
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import error_at
@@ -164,7 +163,7 @@ class Emitter:
 
     def part(self, memory: SSAValue, offsets: Sequence[Index], sizes: Sequence[Index]) -> SSAValue:
         """A box of memory; all of it without an operation."""
-        type_ = ranked(memory.type)
+        type_ = memref.ranked(memory.type)
         if all(offset == 0 for offset in offsets) and tuple(sizes) == tuple(type_.get_shape()):
             return memory
         steps = [1] * len(offsets)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from xdsl.dialects import affine, arith, scf
 from xdsl.dialects.builtin import IntegerAttr
@@ -47,25 +48,43 @@ def is_non_negative(value: SSAValue) -> bool:
 
 def is_map_non_negative(map_: AffineMap, operands: Sequence[SSAValue]) -> bool:
     """Whether all results of a map are 0 or more; its operands are dimensions, then symbols."""
-    known = [is_non_negative(operand) for operand in operands]
-    dims, symbols = known[: map_.num_dims], known[map_.num_dims :]
-    return all(is_expression_non_negative(each, dims, symbols) for each in map_.results)
+    return all(results_of(map_, [*map(is_non_negative, operands)], _is_non_negative, keeps_sign))
 
 
-def is_expression_non_negative(expression: AffineExpr, dims: Sequence[bool], symbols: Sequence[bool]) -> bool:
-    """Whether an affine expression is 0 or more, where it is known of the operands whether they are."""
-    match expression:
-        case AffineConstantExpr():
-            return expression.value >= 0
-        case AffineDimExpr():
-            return dims[expression.position]
-        case AffineSymExpr():
-            return symbols[expression.position]
-        case AffineBinaryOpExpr():
-            # Quotients and remainders are by positive numbers, so all kinds keep the sign.
-            return all(is_expression_non_negative(side, dims, symbols) for side in (expression.lhs, expression.rhs))
-        case _:
-            return False
+def _is_non_negative(number: int) -> bool:
+    return number >= 0
+
+
+def keeps_sign(_: AffineBinaryOpExpr, left: bool, right: bool) -> bool:
+    """Whether an expression is 0 or more; quotients and remainders are by positive numbers: all kinds keep the sign."""
+    return left and right
+
+
+T = TypeVar("T")
+
+
+def results_of(
+    map_: AffineMap,
+    operands: Sequence[T],
+    constant: Callable[[int], T],
+    binary: Callable[[AffineBinaryOpExpr, T, T], T],
+) -> list[T]:
+    """The results of a map of its operands, dimensions before symbols; `binary` gives those of its operations."""
+
+    def of(expression: AffineExpr) -> T:
+        match expression:
+            case AffineConstantExpr():
+                return constant(expression.value)
+            case AffineDimExpr():
+                return operands[expression.position]
+            case AffineSymExpr():
+                return operands[map_.num_dims + expression.position]
+            case AffineBinaryOpExpr():
+                return binary(expression, of(expression.lhs), of(expression.rhs))
+            case _:
+                raise ValueError(f"unknown affine expression {expression}")
+
+    return [*map(of, map_.results)]
 
 
 def _counts_up(argument: BlockArgument) -> bool:

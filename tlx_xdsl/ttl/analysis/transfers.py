@@ -18,7 +18,7 @@ from itertools import combinations
 from xdsl.dialects import affine, arith, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, TensorType
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap, AffineSymExpr
+from xdsl.ir.affine import AffineBinaryOpKind, AffineMap
 from xdsl.ir.affine.affine_expr import AffineBinaryOpExpr
 
 from ..dialects.ttl import (
@@ -40,7 +40,7 @@ from ..dialects.ttl import (
 )
 from .affine_dependence import Access, Conflicts, Loop, conflicts
 from .linear import Linear
-from .signs import is_non_negative
+from .signs import is_non_negative, results_of
 
 # Indices as linear expressions over the loops around them and the coordinates of the core, and those loops.
 
@@ -126,27 +126,13 @@ def _product(left: Linear, right: Linear) -> Linear | None:
 
 def linear_map(map_: AffineMap, operands: list[SSAValue]) -> list[Linear | None]:
     """The results of a map of values, dimensions before symbols."""
-    values = [linear(each) for each in operands]
-    return [_of_expression(each, values[: map_.num_dims], values[map_.num_dims :]) for each in map_.results]
+    return results_of(map_, [*map(linear, operands)], Linear, _binary)
 
 
-def _of_expression(expression: AffineExpr, dims: list[Linear | None], symbols: list[Linear | None]) -> Linear | None:
-    match expression:
-        case AffineConstantExpr():
-            return Linear(expression.value)
-        case AffineDimExpr():
-            return dims[expression.position]
-        case AffineSymExpr():
-            return symbols[expression.position]
-        case AffineBinaryOpExpr():
-            left = _of_expression(expression.lhs, dims, symbols)
-            right = _of_expression(expression.rhs, dims, symbols)
-            return None if left is None or right is None else _binary(expression.kind, left, right)
-        case _:
-            return None
-
-
-def _binary(kind: AffineBinaryOpKind, left: Linear, right: Linear) -> Linear | None:
+def _binary(expression: AffineBinaryOpExpr, left: Linear | None, right: Linear | None) -> Linear | None:
+    kind = expression.kind
+    if left is None or right is None:
+        return None
     if kind is AffineBinaryOpKind.Add:
         return left + right
     if kind is AffineBinaryOpKind.Mul:

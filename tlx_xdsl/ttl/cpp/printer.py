@@ -36,19 +36,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tlx_xdsl.text.diagnostics import error_at, source_location
 
+from ..dialects.emitc import structure
 from ..dialects.emitc.expressions import BinaryOp, CastOp, CmpOp, ConditionalOp, ConstantOp, ExpressionOp, LiteralOp
-from ..dialects.emitc.structure import (
-    AssignOp,
-    FileOp,
-    ForOp,
-    FuncOp,
-    IfOp,
-    IncludeOp,
-    LoadOp,
-    ReturnOp,
-    VariableOp,
-    VerbatimOp,
-)
 
 # Values of `emitc` as C++: types, numbers, and expressions with as few parentheses as C++ needs.
 
@@ -248,7 +237,7 @@ def print_cpp(module: ModuleOp, *, lines: bool = True) -> dict[str, str]:
 
     With `lines`, `#line` says which line of the user's file a statement comes from.
     """
-    return {op.id.data: cpp_text(op, lines=lines) for op in module.body.block.ops if isinstance(op, FileOp)}
+    return {op.id.data: cpp_text(op, lines=lines) for op in module.body.block.ops if isinstance(op, structure.FileOp)}
 
 
 def cpp_text(op: Operation, *, lines: bool = True) -> str:
@@ -290,32 +279,32 @@ class _Printer:
         self._block(op.body.block)
 
     @statement.register
-    def _file(self, op: FileOp) -> None:
+    def _file(self, op: structure.FileOp) -> None:
         self._place = None
         self._block(op.body.block)
 
     @statement.register
-    def _include(self, op: IncludeOp) -> None:
+    def _include(self, op: structure.IncludeOp) -> None:
         path = op.include.data
         self._line(f"#include <{path}>" if op.is_standard_include else f'#include "{path}"')
 
     @statement.register
-    def _verbatim(self, op: VerbatimOp) -> None:
+    def _verbatim(self, op: structure.VerbatimOp) -> None:
         for line in op.value.data.split("\n"):
             self._line(line)
 
     @statement.register
-    def _function(self, op: FuncOp) -> None:
+    def _function(self, op: structure.FuncOp) -> None:
         self._names = Names(call.callee.data for call in op.walk() if isinstance(call, EmitC_CallOpaqueOp))
         self._line(f"void {op.sym_name.data}() {{")
         self._braces(op.body.block)
 
     @statement.register
-    def _return(self, op: ReturnOp) -> None:
+    def _return(self, op: structure.ReturnOp) -> None:
         pass
 
     @statement.register
-    def _for(self, op: ForOp) -> None:
+    def _for(self, op: structure.ForOp) -> None:
         lower, step = self.expression(op.lower_bound).text, self.expression(op.step).text
         upper = inner(self.expression(op.upper_bound), COMPARISON + 1)
         variable = op.body.block.args[0]
@@ -325,24 +314,24 @@ class _Printer:
         self._braces(op.body.block)
 
     @statement.register
-    def _if(self, op: IfOp) -> None:
+    def _if(self, op: structure.IfOp) -> None:
         self._located(op, f"if ({self.expression(op.condition).text}) {{")
         self._braces(op.then_region.block, "} else {" if op.else_region.blocks else "}")
         if op.else_region.blocks:
             self._braces(op.else_region.block)
 
     @statement.register
-    def _variable(self, op: VariableOp) -> None:
+    def _variable(self, op: structure.VariableOp) -> None:
         assert isinstance(op.result.type, EmitC_LValueType)
         name = self._named(op.result, "v")
         self._located(op, f"{type_text(op.result.type, op)} {name};")
 
     @statement.register
-    def _assign(self, op: AssignOp) -> None:
+    def _assign(self, op: structure.AssignOp) -> None:
         self._located(op, f"{self.expression(op.variable).text} = {self.expression(op.value).text};")
 
     @statement.register
-    def _load(self, op: LoadOp) -> None:
+    def _load(self, op: structure.LoadOp) -> None:
         source = self.expression(op.variable).text
         self._define(op, op.result, source)
 

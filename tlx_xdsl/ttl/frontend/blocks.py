@@ -116,17 +116,9 @@ def _blocks(call: Call) -> int | None:
     return None if count == 1 else count
 
 
-@method(Buffer, buffers.CircularBuffer, "wait")
-def _wait(buffer: Buffer, call: Call) -> Value:
-    return _acquire(buffer, call, reserved=False)
-
-
-@method(Buffer, buffers.CircularBuffer, "reserve")
-def _reserve(buffer: Buffer, call: Call) -> Value:
-    return _acquire(buffer, call, reserved=True)
-
-
-def _acquire(buffer: Buffer, call: Call, *, reserved: bool) -> Value:
+@method(Buffer, buffers.CircularBuffer, "wait", "reserve")
+def _acquire(buffer: Buffer, call: Call) -> Value:
+    reserved = call.name == "reserve"
     visitor = call.visitor
     thread = visitor.in_thread(call.node, f"'{call.name}' of a circular buffer")
     op = ttl.CBReserveOp if reserved else ttl.CBWaitOp
@@ -142,17 +134,9 @@ def _acquire(buffer: Buffer, call: Call, *, reserved: bool) -> Value:
     return made[0] if count is None else Items([*made])
 
 
-@method(Buffer, buffers.CircularBuffer, "push")
-def _push(buffer: Buffer, call: Call) -> Value:
-    return _release_buffer(buffer, call, reserved=True)
-
-
-@method(Buffer, buffers.CircularBuffer, "pop")
-def _pop(buffer: Buffer, call: Call) -> Value:
-    return _release_buffer(buffer, call, reserved=False)
-
-
-def _release_buffer(buffer: Buffer, call: Call, *, reserved: bool) -> Value:
+@method(Buffer, buffers.CircularBuffer, "push", "pop")
+def _release_buffer(buffer: Buffer, call: Call) -> Value:
+    reserved = call.name == "push"
     thread = call.visitor.in_thread(call.node, f"'{call.name}' of a circular buffer")
     count = _blocks(call)
     held = thread.held.get((buffer.ssa, reserved), [])
@@ -167,18 +151,9 @@ def _insert_release(visitor: Visitor, buffer: Buffer, reserved: bool, count: int
     visitor.builder.insert(op(buffer.ssa, count))
 
 
-@method(Acquired, buffers.Block, "push")
-def _push_block(block: Acquired, call: Call) -> Value:
-    return _release_block(block, call, reserved=True)
-
-
-@method(Acquired, buffers.Block, "pop")
-def _pop_block(block: Acquired, call: Call) -> Value:
-    return _release_block(block, call, reserved=False)
-
-
-def _release_block(block: Acquired, call: Call, *, reserved: bool) -> Value:
-    if block.reserved != reserved:
+@method(Acquired, buffers.Block, "push", "pop")
+def _release_block(block: Acquired, call: Call) -> Value:
+    if block.reserved != (call.name == "push"):
         right, done = ("push", "reserved") if block.reserved else ("pop", "waited for")
         raise call.error(None, f"this block was {done}: give it back with '.{right}()'")
     release(call.visitor, call.node, block)

@@ -35,14 +35,8 @@ from xdsl.traits import is_side_effect_free
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, forward, insert_before, ops_of
 
+from ..dialects.ttkernel import buffers
 from ..dialects.ttkernel.base import THREAD as TTKERNEL_THREAD, CBType
-from ..dialects.ttkernel.buffers import (
-    CBPopFrontOp,
-    CBPushBackOp,
-    CBReserveBackOp,
-    CBWaitFrontOp,
-    GetCompileTimeArgValOp,
-)
 from ..dialects.ttkernel.noc import NocAsyncReadBarrierOp, NocAsyncWriteBarrierOp
 from ..dialects.ttl.base import THREAD, Threads, TTLOp
 from ..dialects.ttl.buffers import AcquireOp, BindCBOp, CBOp, DMABarrierOp, WaitOp
@@ -53,10 +47,10 @@ from .thread_function import ThreadFunction, cb_type, common_arguments, integer,
 from .views import Views
 
 _STEPS = {
-    (True, True): CBReserveBackOp,
-    (True, False): CBPushBackOp,
-    (False, True): CBWaitFrontOp,
-    (False, False): CBPopFrontOp,
+    (True, True): buffers.CBReserveBackOp,
+    (True, False): buffers.CBPushBackOp,
+    (False, True): buffers.CBWaitFrontOp,
+    (False, False): buffers.CBPopFrontOp,
 }
 """The calls of the protocol, by whether they are the producer's and whether they acquire pages."""
 
@@ -138,7 +132,7 @@ def _compile_time_argument(thread: ThreadFunction, buffer: SSAValue, user: Opera
     if not isinstance(bind, BindCBOp):
         raise error_at(user, "expected a circular buffer of the kernel: create it outside of the threads")
     type_ = cb_type(bind.result.type)
-    get = GetCompileTimeArgValOp(properties={"index": integer(bind.cb_index.value.data)}, result_types=[type_])
+    get = buffers.GetCompileTimeArgValOp(properties={"index": integer(bind.cb_index.value.data)}, result_types=[type_])
     return thread.hoisted(("argument", bind), user, lambda emit: emit.result(get))
 
 

@@ -9,23 +9,8 @@ from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.text.diagnostics import error_at
 
+from ..dialects.ttkernel import noc
 from ..dialects.ttkernel.base import L1AddressPointerType, NocAddressType, SemaphoreType
-from ..dialects.ttkernel.noc import (
-    CastToL1PtrOp,
-    GetNocAddrOp,
-    GetNocMulticastAddrOp,
-    GetSemaphoreOp,
-    NocAsyncAtomicBarrierOp,
-    NocAsyncWriteBarrierOp,
-    NocSemaphoreIncOp,
-    NocSemaphoreSetMulticastLoopbackSrcOp,
-    NocSemaphoreSetMulticastOp,
-    NocSemaphoreSetOp,
-    NocSemaphoreSetRemoteOp,
-    NocSemaphoreWaitMinOp,
-    NocSemaphoreWaitOp,
-    SemaphoreAddressOp,
-)
 from ..dialects.ttl.pipes import (
     CreateSemaphoreOp,
     SemaphoreIncOp,
@@ -43,22 +28,22 @@ def lower_semaphore(thread: ThreadFunction, op: SemaphoreOp) -> None:
     emit = thread.emitter(op)
     match op:
         case SemaphoreWaitEqOp():
-            emit.add_op(NocSemaphoreWaitOp(operands=[_own_word(thread, op), op.value]))
+            emit.add_op(noc.NocSemaphoreWaitOp(operands=[_own_word(thread, op), op.value]))
         case SemaphoreWaitMinOp():
-            emit.add_op(NocSemaphoreWaitMinOp(operands=[_own_word(thread, op), op.value]))
+            emit.add_op(noc.NocSemaphoreWaitMinOp(operands=[_own_word(thread, op), op.value]))
         case SemaphoreSetOp(coordinates=()):
-            emit.add_op(NocSemaphoreSetOp(operands=[_own_word(thread, op), op.value]))
+            emit.add_op(noc.NocSemaphoreSetOp(operands=[_own_word(thread, op), op.value]))
         case SemaphoreSetOp():
             _set_others(thread, op)
             # The own word is what is copied: the thread may change it later.
-            emit.add_op(NocAsyncWriteBarrierOp())
+            emit.add_op(noc.NocAsyncWriteBarrierOp())
         case SemaphoreIncOp():
             core = [known(each) for each in op.coordinates]
             # The network on chip is the only one that adds, also to the own word.
             address = _address(thread, op, (core[0], core[1])) if core else _own_address(thread, op)
-            emit.add_op(NocSemaphoreIncOp(operands=[address, op.value]))
+            emit.add_op(noc.NocSemaphoreIncOp(operands=[address, op.value]))
             # Nothing that the thread does later shall come before it.
-            emit.add_op(NocAsyncAtomicBarrierOp())
+            emit.add_op(noc.NocAsyncAtomicBarrierOp())
         case _:
             raise error_at(op, f"'{op.name}' can't be lowered: expected to wait for, to set or to increase a semaphore")
 
@@ -70,28 +55,28 @@ def _set_others(thread: ThreadFunction, op: SemaphoreSetOp) -> None:
     if len(corners) == 2 or corners[:2] == corners[2:]:
         # A multicast to one core may never end on the hardware.
         address = _address(thread, op, (corners[0], corners[1]))
-        emit.add_op(NocSemaphoreSetRemoteOp(operands=[semaphore, address]))
+        emit.add_op(noc.NocSemaphoreSetRemoteOp(operands=[semaphore, address]))
         return
     x0, y0, x1, y1 = corners
     start, end = virtual_of(thread, op, (x0, y0)), virtual_of(thread, op, (x1, y1))
-    multicast = GetNocMulticastAddrOp(operands=[*start, *end, _word(thread, op)], result_types=[NocAddressType()])
+    multicast = noc.GetNocMulticastAddrOp(operands=[*start, *end, _word(thread, op)], result_types=[NocAddressType()])
     address = emit.result(multicast)
     width, height = (emit.add(emit.sub(last, first), 1) for first, last in ((x0, x1), (y0, y1)))
     count = emit.i32(emit.mul(width, height))
-    class_ = NocSemaphoreSetMulticastOp if op.loopback is None else NocSemaphoreSetMulticastLoopbackSrcOp
+    class_ = noc.NocSemaphoreSetMulticastOp if op.loopback is None else noc.NocSemaphoreSetMulticastLoopbackSrcOp
     emit.add_op(class_(operands=[semaphore, address, count]))
 
 
 def _address(thread: ThreadFunction, op: SemaphoreOp, core: tuple[Number, Number]) -> SSAValue:
     """The address of the semaphore in the memory of a core."""
     operands = [*virtual_of(thread, op, core), _word(thread, op)]
-    return thread.emitter(op).result(GetNocAddrOp(operands=operands, result_types=[NocAddressType()]))
+    return thread.emitter(op).result(noc.GetNocAddrOp(operands=operands, result_types=[NocAddressType()]))
 
 
 def _own_address(thread: ThreadFunction, op: SemaphoreOp) -> SSAValue:
     """The address of the core's own semaphore on the network on chip."""
     operands = [*thread.virtual(op), _word(thread, op)]
-    return thread.emitter(op).result(GetNocAddrOp(operands=operands, result_types=[NocAddressType()]))
+    return thread.emitter(op).result(noc.GetNocAddrOp(operands=operands, result_types=[NocAddressType()]))
 
 
 def _index(thread: ThreadFunction, op: SemaphoreOp) -> int:
@@ -107,18 +92,18 @@ def _hoisted(thread: ThreadFunction, op: SemaphoreOp, what: str, make: Callable[
 
 def _semaphore(thread: ThreadFunction, op: SemaphoreOp) -> SSAValue:
     index = integer(_index(thread, op))
-    make = lambda: GetSemaphoreOp(properties={"index": index}, result_types=[SemaphoreType()])  # noqa: E731
+    make = lambda: noc.GetSemaphoreOp(properties={"index": index}, result_types=[SemaphoreType()])  # noqa: E731
     return _hoisted(thread, op, "semaphore", make)
 
 
 def _own_word(thread: ThreadFunction, op: SemaphoreOp) -> SSAValue:
     semaphore = _semaphore(thread, op)
-    make = lambda: CastToL1PtrOp(operands=[semaphore], result_types=[L1AddressPointerType()])  # noqa: E731
+    make = lambda: noc.CastToL1PtrOp(operands=[semaphore], result_types=[L1AddressPointerType()])  # noqa: E731
     return _hoisted(thread, op, "pointer", make)
 
 
 def _word(thread: ThreadFunction, op: SemaphoreOp) -> SSAValue:
     """The address of the word, which is the same on all cores."""
     semaphore = _semaphore(thread, op)
-    make = lambda: SemaphoreAddressOp(operands=[semaphore], result_types=[i32])  # noqa: E731
+    make = lambda: noc.SemaphoreAddressOp(operands=[semaphore], result_types=[i32])  # noqa: E731
     return _hoisted(thread, op, "address", make)

@@ -14,20 +14,8 @@ from tlx_xdsl.text.diagnostics import error_at
 
 from ..analysis.multiples import is_multiple_of
 from ..dialects.ttcore import TILE_COLUMNS
+from ..dialects.ttkernel import noc
 from ..dialects.ttkernel.base import NocAddressType
-from ..dialects.ttkernel.noc import (
-    GetNocAddrOp,
-    GetNocMulticastAddrOp,
-    NocAsyncReadPageOp,
-    NocAsyncReadShardOp,
-    NocAsyncReadTileOp,
-    NocAsyncWriteMulticastLoopbackSrcOp,
-    NocAsyncWriteMulticastOp,
-    NocAsyncWriteOp,
-    NocAsyncWritePageOp,
-    NocAsyncWriteShardOp,
-    NocAsyncWriteTileOp,
-)
 from ..dialects.ttl.base import block_shape
 from ..dialects.ttl.buffers import BindCBOp, CopyOp
 from ..dialects.ttl.pipes import CreatePipeOp, IfSrcOp
@@ -76,7 +64,7 @@ class _TensorCopy:
     def _copy_tiles(self, emit: Emitter, address: SSAValue) -> None:
         self._expect(self._buffer.is_tiled, "a circular buffer of tiles")
         rows, columns = self._buffer.shape
-        class_ = NocAsyncReadTileOp if self._reads else NocAsyncWriteTileOp
+        class_ = noc.NocAsyncReadTileOp if self._reads else noc.NocAsyncWriteTileOp
 
         def transfer(emit: Emitter, tile: Number, row: Number, column: Number) -> None:
             at = self._page_address(emit, address, emit.add(emit.mul(row, columns), column))
@@ -99,7 +87,7 @@ class _TensorCopy:
         self._expect(not self._buffer.is_tiled, "a row-major circular buffer, with an element type that is no tile")
         rows, columns = self._buffer.shape
         self._expect(columns == self._shape[1], f"blocks of whole rows of {self._shape[1]} elements")
-        class_ = NocAsyncReadPageOp if self._reads else NocAsyncWritePageOp
+        class_ = noc.NocAsyncReadPageOp if self._reads else noc.NocAsyncWritePageOp
         first, *offset = self._op.indices
         self._expect(not offset or is_multiple_of(offset[0], columns), "column 0, for a page is a whole row")
         for inner, row, _ in _places(emit, rows, 1):
@@ -111,7 +99,7 @@ class _TensorCopy:
         tiles = self._layout.tiles_per_shard
         self._expect(self._buffer.is_tiled, "a circular buffer of tiles")
         self._expect(self._buffer.shape == tiles, f"blocks of {tiles[0]}x{tiles[1]} tiles, which is a shard")
-        class_ = NocAsyncReadShardOp if self._reads else NocAsyncWriteShardOp
+        class_ = noc.NocAsyncReadShardOp if self._reads else noc.NocAsyncWriteShardOp
         if len(self._op.indices) == 1:
             shard: Number = self._op.indices[0]
         else:
@@ -184,12 +172,12 @@ def lower_send(thread: ThreadFunction, views: Views, op: CopyOp, receiver: SSAVa
     start = [place(my_x, x0, source_x), place(my_y, y0, source_y)]
     if (x0, y0) == (x1, y1):
         # A multicast to one core may never end on the hardware.
-        address = GetNocAddrOp(operands=[*start, destination], result_types=[NocAddressType()])
-        emit.add_op(NocAsyncWriteOp(operands=[source, emit.result(address), size]))
+        address = noc.GetNocAddrOp(operands=[*start, destination], result_types=[NocAddressType()])
+        emit.add_op(noc.NocAsyncWriteOp(operands=[source, emit.result(address), size]))
         return
     corners = [*start, place(my_x, x1, source_x), place(my_y, y1, source_y)]
-    address = GetNocMulticastAddrOp(operands=[*corners, destination], result_types=[NocAddressType()])
-    class_ = NocAsyncWriteMulticastLoopbackSrcOp if pipe.has_loopback else NocAsyncWriteMulticastOp
+    address = noc.GetNocMulticastAddrOp(operands=[*corners, destination], result_types=[NocAddressType()])
+    class_ = noc.NocAsyncWriteMulticastLoopbackSrcOp if pipe.has_loopback else noc.NocAsyncWriteMulticastOp
     count = emit.i32(len(pipe.destinations))
     emit.add_op(class_(operands=[source, emit.result(address), size, count]))
 

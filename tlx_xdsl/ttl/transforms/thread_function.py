@@ -28,16 +28,8 @@ from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import OpT, constant, constant_integer, forward, ops_of
 
 from ..dialects.ttcore import TileType, element_bytes
+from ..dialects.ttkernel import noc
 from ..dialects.ttkernel.base import CBType, TensorAccessorArgsType, TensorAccessorType, TTKernelOp
-from ..dialects.ttkernel.noc import (
-    GetCommonArgValOp,
-    MyLogicalXOp,
-    MyLogicalYOp,
-    MyXOp,
-    MyYOp,
-    TensorAccessorArgsOp,
-    TensorAccessorOp,
-)
 from ..dialects.ttl.base import block_shape
 from ..dialects.ttl.buffers import BindCBOp
 from ..dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp, TensorAccessorOp as TTLTensorAccessorOp
@@ -256,11 +248,11 @@ class ThreadFunction:
 
     def virtual(self, user: Operation) -> tuple[SSAValue, SSAValue]:
         """The core's coordinates on the network on chip."""
-        return self._coordinate(MyXOp, user), self._coordinate(MyYOp, user)
+        return self._coordinate(noc.MyXOp, user), self._coordinate(noc.MyYOp, user)
 
     def logical(self, user: Operation) -> tuple[SSAValue, SSAValue]:
         """The core's coordinates in the grid."""
-        return self._coordinate(MyLogicalXOp, user), self._coordinate(MyLogicalYOp, user)
+        return self._coordinate(noc.MyLogicalXOp, user), self._coordinate(noc.MyLogicalYOp, user)
 
     def _coordinate(self, class_: type[TTKernelOp], user: Operation) -> SSAValue:
         return self.hoisted(class_, user, lambda emit: emit.result(class_(result_types=[i32])))
@@ -344,10 +336,10 @@ def lower_accessor(thread: ThreadFunction, accessor: SSAValue, user: Operation) 
     cta = integer(len(circular_buffers(thread.driver)) + tensor)
 
     def make(emit: Emitter) -> SSAValue:
-        args = TensorAccessorArgsOp(properties={"cta": cta, "crta": crta}, result_types=[TensorAccessorArgsType()])
-        base = GetCommonArgValOp(properties={"index": crta}, result_types=[i32])
+        args = noc.TensorAccessorArgsOp(properties={"cta": cta, "crta": crta}, result_types=[TensorAccessorArgsType()])
+        base = noc.GetCommonArgValOp(properties={"index": crta}, result_types=[i32])
         return emit.result(
-            TensorAccessorOp(
+            noc.TensorAccessorOp(
                 operands=[emit.result(args), emit.result(base), emit.i32(page_bytes)],
                 properties={
                     "layout": encoding_of(type_).layout,

@@ -17,8 +17,8 @@ import triton
 import tlx_xdsl
 from tests.unit.cpu.runtime import cpu_kernels as kernels
 from tests.unit.runtime.jit.jit_kernels import FakeTensor
-from tlx_xdsl.cpu.runtime.arguments import are_in_cpu_memory
 from tlx_xdsl.interpreter.faults import Fault
+from tlx_xdsl.runtime.host.memory import are_in_cpu_memory
 from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 

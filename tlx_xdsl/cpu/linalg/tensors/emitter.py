@@ -250,37 +250,23 @@ GUARDS: dict[type[Operation], Expansion] = {}
 _H = TypeVar("_H", bound=Callable[..., Any])
 
 
-def lowers(*classes: type[Operation]) -> Callable[[_H], _H]:
-    """Register a handler for these classes of operations."""
+def _registering(table: dict[type[Operation], Any]) -> Callable[..., Callable[[_H], _H]]:
+    def of(*classes: type[Operation]) -> Callable[[_H], _H]:
+        def register(handler: _H) -> _H:
+            table.update(dict.fromkeys(classes, handler))
+            return handler
 
-    def register(handler: _H) -> _H:
-        for class_ in classes:
-            HANDLERS[class_] = handler
-        return handler
+        return register
 
-    return register
-
-
-def expands(*classes: type[Operation]) -> Callable[[_H], _H]:
-    """Register what computes one element for these classes of operations."""
-
-    def register(expansion: _H) -> _H:
-        for class_ in classes:
-            EXPANSIONS[class_] = expansion
-        return expansion
-
-    return register
+    return of
 
 
-def guards(*classes: type[Operation]) -> Callable[[_H], _H]:
-    """Register what computes one element of a tensor for these classes of operations."""
-
-    def register(expansion: _H) -> _H:
-        for class_ in classes:
-            GUARDS[class_] = expansion
-        return expansion
-
-    return register
+lowers = _registering(HANDLERS)
+"""Registers a handler for some classes of operations."""
+expands = _registering(EXPANSIONS)
+"""Registers what computes one element for some classes of operations."""
+guards = _registering(GUARDS)
+"""Registers what computes one element of a tensor for some classes of operations."""
 
 
 def refused(op: Operation, reason: str) -> CompilationError:

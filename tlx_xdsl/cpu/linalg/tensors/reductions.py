@@ -10,7 +10,6 @@ from math import inf, nan, prod
 
 from xdsl.dialects import arith as scalar, bufferization, scf, tensor
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, TensorType, f32, i1, i32
-from xdsl.dialects.tensor import InsertOp
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from tlx_xdsl.dialects import arith, linalg, tt
@@ -227,7 +226,7 @@ def histogram(emit: Emitter, op: tt.HistogramOp, _options: Options) -> Sequence[
         def add(then: Emitter, _values: Sequence[SSAValue]) -> Sequence[SSAValue]:
             bin_ = then.to_index(number)
             more = then.result(scalar.AddiOp(then.element(counts, [bin_]), then.constant(1, count)))
-            return [then.result(InsertOp(more, counts, [bin_]))]
+            return [then.result(tensor.InsertOp(more, counts, [bin_]))]
 
         then = inner.block_of([], add, scf.YieldOp)
         otherwise = inner.block_of([], lambda _inner, _values: [counts], scf.YieldOp)

@@ -50,21 +50,11 @@ def push_back(op: Operation) -> Step:
 
     def run(thread: CoreThread, buffer: CircularBuffer, count: int) -> None:
         _own(op, thread, buffer, "producer")
-        claim = buffer.reserved
-        if claim is None or not 1 <= count <= claim.pages:
-            have = 0 if claim is None else claim.pages
-            message = f"pushes {page_count(count)} of {buffer.label}, but has reserved {have}"
-            raise wrong(op, thread, message, shown(claim, "reserved"))
+        claim = _claimed(op, thread, buffer, count, "pushes", "reserved")
         core = thread.core
         for page in range(buffer.received, buffer.received + count):
             start = buffer.address(page)
-            if (transfer := pending(thread, start, buffer.page_bytes)) is not None:
-                raise wrong(
-                    op,
-                    thread,
-                    f"pushes {buffer.label} before a barrier for its {transfer.words}",
-                    [f"{location_of(transfer.op)}: it is begun here"],
-                )
+            _check_barrier(op, thread, buffer, start, "pushes")
             if not core.valid[start : start + buffer.page_bytes].all():
                 offset = page - buffer.received
                 notes = [*shown(claim, "reserved"), *thread.machine.transfers_to(core, start, buffer.page_bytes)]
@@ -109,23 +99,13 @@ def pop_front(op: Operation) -> Step:
 
     def run(thread: CoreThread, buffer: CircularBuffer, count: int) -> None:
         _own(op, thread, buffer, "consumer")
-        claim = buffer.waited
-        if claim is None or not 1 <= count <= claim.pages:
-            have = 0 if claim is None else claim.pages
-            message = f"pops {page_count(count)} of {buffer.label}, but has waited for {have}"
-            raise wrong(op, thread, message, shown(claim, "waited for"))
+        claim = _claimed(op, thread, buffer, count, "pops", "waited for")
         core = thread.core
         if thread.machine.checks and "internal" not in buffer.op.properties:
             _check_read(op, thread, buffer, count)
         for page in range(buffer.acked, buffer.acked + count):
             start = buffer.address(page)
-            if (transfer := pending(thread, start, buffer.page_bytes)) is not None:
-                raise wrong(
-                    op,
-                    thread,
-                    f"pops {buffer.label} before a barrier for its {transfer.words}",
-                    [f"{location_of(transfer.op)}: it is begun here"],
-                )
+            _check_barrier(op, thread, buffer, start, "pops")
             buffer.read.pop(page, None)
             core.poison(start, buffer.page_bytes)
         buffer.acked += count
@@ -140,8 +120,7 @@ def write_pointer(op: Operation) -> Local:
     """The address of the first reserved page."""
 
     def run(thread: CoreThread, buffer: CircularBuffer) -> int:
-        claim = buffer.reserved
-        if claim is None or claim.thread is not thread:
+        if not _pages_of(buffer.reserved, thread):
             raise wrong(op, thread, f"asks where to write in {buffer.label}, but has reserved none of its pages")
         return buffer.address(buffer.received)
 
@@ -152,8 +131,7 @@ def read_pointer(op: Operation) -> Local:
     """The address of the first page that was waited for."""
 
     def run(thread: CoreThread, buffer: CircularBuffer) -> int:
-        claim = buffer.waited
-        if claim is None or claim.thread is not thread:
+        if not _pages_of(buffer.waited, thread):
             raise wrong(op, thread, f"asks where to read in {buffer.label}, but has waited for none of its pages")
         return buffer.address(buffer.acked)
 
@@ -176,8 +154,7 @@ BUILDERS: dict[str, Builder] = {
 def read_tile(op: Operation, thread: CoreThread, buffer: CircularBuffer, index: int) -> Array:
     """The elements of a tile that was waited for, in the order in which they lie in memory."""
     claim = buffer.waited
-    if claim is None or claim.thread is not thread or not 0 <= index < claim.pages:
-        have = 0 if claim is None or claim.thread is not thread else claim.pages
+    if not 0 <= index < (have := _pages_of(claim, thread)):
         raise wrong(
             op, thread, f"reads tile {index} of {buffer.label}, but has waited for {page_count(have)}",
             shown(claim, "waited for"),
@@ -195,14 +172,35 @@ def read_tile(op: Operation, thread: CoreThread, buffer: CircularBuffer, index: 
 def reserved_tile(op: Operation, thread: CoreThread, buffer: CircularBuffer, index: int) -> int:
     """The address of a tile of the reservation."""
     claim = buffer.reserved
-    if claim is None or claim.thread is not thread or not 0 <= index < claim.pages:
-        have = 0 if claim is None or claim.thread is not thread else claim.pages
+    if not 0 <= index < (have := _pages_of(claim, thread)):
         message = f"packs into tile {index} of {buffer.label}, but has reserved {page_count(have)}"
         raise wrong(op, thread, message, shown(claim, "reserved"))
     return buffer.address(buffer.received + index)
 
 
 # Checks --------------------------------------------------------------------------------------------------------------
+
+
+def _pages_of(claim: Claim | None, thread: CoreThread) -> int:
+    """The pages that a thread has claimed."""
+    return 0 if claim is None or claim.thread is not thread else claim.pages
+
+
+def _claimed(op: Operation, thread: CoreThread, buffer: CircularBuffer, count: int, verb: str, how: str) -> Claim:
+    """The claim of which some pages are given up, which must be that large."""
+    claim = buffer.reserved if how == "reserved" else buffer.waited
+    if claim is None or not 1 <= count <= claim.pages:
+        have = 0 if claim is None else claim.pages
+        message = f"{verb} {page_count(count)} of {buffer.label}, but has {how} {have}"
+        raise wrong(op, thread, message, shown(claim, how))
+    return claim
+
+
+def _check_barrier(op: Operation, thread: CoreThread, buffer: CircularBuffer, start: int, verb: str) -> None:
+    """No transfer of the thread is under way from or to a page that it gives up."""
+    if (transfer := pending(thread, start, buffer.page_bytes)) is not None:
+        message = f"{verb} {buffer.label} before a barrier for its {transfer.words}"
+        raise wrong(op, thread, message, [f"{location_of(transfer.op)}: it is begun here"])
 
 
 def _check_read(op: Operation, thread: CoreThread, buffer: CircularBuffer, count: int) -> None:

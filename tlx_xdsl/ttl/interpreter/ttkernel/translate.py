@@ -19,14 +19,11 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
-    AffineConstantExpr,
-    AffineDimExpr,
-    AffineExpr,
     AffineMap,
-    AffineSymExpr,
 )
 
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.ttl.analysis.signs import results_of
 
 Touch: TypeAlias = tuple[Any, ...]
 """What a step reads or changes, as the explorer compares it: kind of access, then what is accessed."""
@@ -281,23 +278,12 @@ def _extreme(word: str, texts: Sequence[str]) -> str:
 
 def affine_texts(affine_map: AffineMap, names: Sequence[str]) -> list[str]:
     """The results of a map as Python expressions of the names of its dimensions and symbols."""
-    dims, symbols = names[: affine_map.num_dims], names[affine_map.num_dims :]
 
-    def text(expr: AffineExpr) -> str:
-        match expr:
-            case AffineConstantExpr(value=value):
-                return str(value)
-            case AffineDimExpr(position=position):
-                return dims[position]
-            case AffineSymExpr(position=position):
-                return symbols[position]
-            case AffineBinaryOpExpr(kind=kind, lhs=lhs, rhs=rhs):
-                a, b = text(lhs), text(rhs)
-                return f"(-(-{a} // {b}))" if kind is AffineBinaryOpKind.CeilDiv else f"({a} {_AFFINE[kind]} {b})"
-            case _:
-                raise ValueError(f"unknown affine expression {expr}")
+    def binary(expression: AffineBinaryOpExpr, a: str, b: str) -> str:
+        kind = expression.kind
+        return f"(-(-{a} // {b}))" if kind is AffineBinaryOpKind.CeilDiv else f"({a} {_AFFINE[kind]} {b})"
 
-    return [text(result) for result in affine_map.results]
+    return results_of(affine_map, names, str, binary)
 
 
 _AFFINE = {

@@ -33,17 +33,13 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
-    AffineConstantExpr,
-    AffineDimExpr,
-    AffineExpr,
     AffineMap,
-    AffineSymExpr,
 )
 from xdsl.ir.affine.affine_set import AffineConstraintKind
 
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, forward, ops_of, replace
-from tlx_xdsl.ttl.analysis.signs import is_expression_non_negative, is_non_negative
+from tlx_xdsl.ttl.analysis.signs import is_non_negative, keeps_sign, results_of
 
 from ..thread_function import INDEX, Constants, Emitter, Number
 
@@ -94,15 +90,12 @@ def _for(op: affine.ForOp, emitter: Emitter) -> None:
 
 @_lower.register
 def _if(op: affine.IfOp, emitter: Emitter) -> None:
-    dims, symbols = _split(op.args, op.condition.data.num_dims)
-    holds = [
-        emitter.compare(
-            _PREDICATES[each.kind],
-            _expression(each.lhs, dims, symbols, emitter),
-            _expression(each.rhs, dims, symbols, emitter),
-        )
-        for each in op.condition.data.constraints
-    ]
+    condition = op.condition.data
+    holds: list[SSAValue] = []
+    for each in condition.constraints:
+        sides = AffineMap(condition.num_dims, condition.num_symbols, (each.lhs, each.rhs))
+        left, right = _results(sides, op.args, emitter)
+        holds.append(emitter.compare(_PREDICATES[each.kind], left, right))
     for region in op.regions:
         for block in region.blocks:
             _end_in_scf(block)
@@ -114,8 +107,7 @@ def _if(op: affine.IfOp, emitter: Emitter) -> None:
 
 @_lower.register
 def _apply(op: affine.ApplyOp, emitter: Emitter) -> None:
-    map_ = op.map.data
-    forward(op, emitter.index(_expression(map_.results[0], *_split(op.mapOperands, map_.num_dims), emitter)))
+    forward(op, emitter.index(_results(op.map.data, op.mapOperands, emitter)[0]))
 
 
 @_lower.register
@@ -129,10 +121,6 @@ def _end_in_scf(block: Block) -> None:
         replace(end, scf.YieldOp(*end.arguments))
 
 
-def _split(operands: Sequence[SSAValue], num_dims: int) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
-    return operands[:num_dims], operands[num_dims:]
-
-
 def _bound(
     map_: AffineMap,
     operands: Sequence[SSAValue],
@@ -140,35 +128,32 @@ def _bound(
     emitter: Emitter,
 ) -> Number:
     """The results of a map, combined to one."""
-    found, *rest = [_expression(each, *_split(operands, map_.num_dims), emitter) for each in map_.results]
+    found, *rest = _results(map_, operands, emitter)
     for each in rest:
         found = emitter.result(combine(emitter.index(found), emitter.index(each)))
     return found
 
 
-def _expression(
-    expression: AffineExpr, dims: Sequence[SSAValue], symbols: Sequence[SSAValue], emitter: Emitter
-) -> Number:
-    """The value of an affine expression."""
-    match expression:
-        case AffineConstantExpr():
-            return expression.value
-        case AffineDimExpr():
-            return dims[expression.position]
-        case AffineSymExpr():
-            return symbols[expression.position]
-        case AffineBinaryOpExpr():
-            left = _expression(expression.lhs, dims, symbols, emitter)
-            right = _expression(expression.rhs, dims, symbols, emitter)
-            if expression.kind is AffineBinaryOpKind.Add:
-                return emitter.add(left, right)
-            if expression.kind is AffineBinaryOpKind.Mul:
-                return emitter.mul(left, right)
-            known = [is_non_negative(each) for each in dims], [is_non_negative(each) for each in symbols]
-            rounded = _Division(emitter, is_expression_non_negative(expression.lhs, *known))
-            return rounded.of(expression.kind, left, right)
-        case _:
-            raise error_at(emitter.location, f"the affine expression '{expression}' can't be lowered to arith")
+Signed = tuple[Number, bool]
+"""A number, and whether it is 0 or more for sure."""
+
+
+def _results(map_: AffineMap, operands: Sequence[SSAValue], emitter: Emitter) -> list[Number]:
+    """The values of a map's results."""
+
+    def binary(expression: AffineBinaryOpExpr, first: Signed, second: Signed) -> Signed:
+        (left, is_positive), (right, _) = first, second
+        match expression.kind:
+            case AffineBinaryOpKind.Add:
+                found = emitter.add(left, right)
+            case AffineBinaryOpKind.Mul:
+                found = emitter.mul(left, right)
+            case kind:
+                found = _Division(emitter, is_positive).of(kind, left, right)
+        return found, keeps_sign(expression, is_positive, second[1])
+
+    known = [(operand, is_non_negative(operand)) for operand in operands]
+    return [number for number, _ in results_of(map_, known, lambda number: (number, number >= 0), binary)]
 
 
 class _Division:

@@ -32,7 +32,6 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import linalg, memref
-from tlx_xdsl.dialects.memref import is_memref
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import insert_before, replace
 from tlx_xdsl.ttl.analysis.multitile import sub_block
@@ -104,7 +103,7 @@ def parallel(op: ttl.ComputeOp | linalg.GenericOp) -> list[int]:
 def blocks_of(generic: linalg.GenericOp) -> tuple[Sequence[SSAValue], Sequence[AffineMapAttr]]:
     """The operands that are blocks, and their maps."""
     pairs = zip([*generic.inputs, *generic.outputs], generic.indexing_maps, strict=True)
-    blocks, maps = zip(*(pair for pair in pairs if is_memref(pair[0].type)), strict=True)
+    blocks, maps = zip(*(pair for pair in pairs if memref.is_memref(pair[0].type)), strict=True)
     return blocks, maps
 
 
@@ -115,7 +114,7 @@ def operand_of(argument: BlockArgument) -> int:
 
 def first_of(generic: linalg.GenericOp) -> SSAValue | None:
     """The condition under which an accumulation overwrites."""
-    return next((value for value in generic.inputs if not is_memref(value.type)), None)
+    return next((value for value in generic.inputs if not memref.is_memref(value.type)), None)
 
 
 def tile_ops(generic: linalg.GenericOp) -> list[ttl.TileOp]:
@@ -172,7 +171,7 @@ def _sub_block(generic: linalg.GenericOp, anchor: Operation, ranges: list[Range]
     clone.attributes[TILED] = UnitAttr()
     insert_before(anchor, clone, located_at=generic)
     for number, map_ in enumerate(generic.indexing_maps):
-        if is_memref(generic.operands[number].type):
+        if memref.is_memref(generic.operands[number].type):
             clone.operands[number] = _part(generic.operands[number], map_.data, ranges, clone)
     return clone
 

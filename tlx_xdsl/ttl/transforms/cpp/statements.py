@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tlx_xdsl.dialects.arith import CmpiOp, SelectOp
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.ttl.analysis.signs import is_non_negative
+from tlx_xdsl.ttl.dialects.emitc import structure
 from tlx_xdsl.ttl.dialects.emitc.expressions import (
     AddOp,
     BinaryOp,
@@ -30,7 +31,6 @@ from tlx_xdsl.ttl.dialects.emitc.expressions import (
     RemOp,
     SubOp,
 )
-from tlx_xdsl.ttl.dialects.emitc.structure import AssignOp, ForOp, IfOp, LoadOp, VariableOp
 from tlx_xdsl.ttl.dialects.ttkernel.base import TTKernelOp
 
 from .calls import convert_call
@@ -94,50 +94,27 @@ def _with_sign(operands: Sequence[SSAValue], to: Conversion) -> list[SSAValue]:
     return [to.cast(value, SIGNED_SIZE) for value in values]
 
 
-def _binary(op: Operation, to: Conversion, operator: type[BinaryOp], *, with_sign: bool = False) -> None:
+_OPERATORS: dict[type[Operation], type[BinaryOp]] = {
+    arith.AddiOp: AddOp,
+    arith.SubiOp: SubOp,
+    arith.MuliOp: MulOp,
+    arith.DivSIOp: DivOp,
+    arith.RemSIOp: RemOp,
+    arith.AndIOp: BitwiseAndOp,
+    arith.OrIOp: BitwiseOrOp,
+    arith.XOrIOp: BitwiseXorOp,
+}
+
+
+def _binary(op: Operation, to: Conversion) -> None:
+    with_sign = isinstance(op, arith.DivSIOp | arith.RemSIOp)
     lhs, rhs = _with_sign(op.operands, to) if with_sign else map(to.value, op.operands)
     type_ = converted_type(op.results[0].type, op)
-    to.set(op.results[0], to.emit(operator(lhs, rhs, type_)).result)
+    to.set(op.results[0], to.emit(_OPERATORS[type(op)](lhs, rhs, type_)).result)
 
 
-@convert.register
-def _add(op: arith.AddiOp, to: Conversion) -> None:
-    _binary(op, to, AddOp)
-
-
-@convert.register
-def _subtract(op: arith.SubiOp, to: Conversion) -> None:
-    _binary(op, to, SubOp)
-
-
-@convert.register
-def _multiply(op: arith.MuliOp, to: Conversion) -> None:
-    _binary(op, to, MulOp)
-
-
-@convert.register
-def _divide(op: arith.DivSIOp, to: Conversion) -> None:
-    _binary(op, to, DivOp, with_sign=True)
-
-
-@convert.register
-def _remainder(op: arith.RemSIOp, to: Conversion) -> None:
-    _binary(op, to, RemOp, with_sign=True)
-
-
-@convert.register
-def _and(op: arith.AndIOp, to: Conversion) -> None:
-    _binary(op, to, BitwiseAndOp)
-
-
-@convert.register
-def _or(op: arith.OrIOp, to: Conversion) -> None:
-    _binary(op, to, BitwiseOrOp)
-
-
-@convert.register
-def _exclusive_or(op: arith.XOrIOp, to: Conversion) -> None:
-    _binary(op, to, BitwiseXorOp)
+for _class in _OPERATORS:
+    convert.register(_class, _binary)
 
 
 @convert.register(arith.MinSIOp)
@@ -178,7 +155,7 @@ def _cast(op: arith.IndexCastOp, to: Conversion) -> None:
 def _variables(values: tuple[SSAValue, ...], op: Operation, to: Conversion) -> list[SSAValue]:
     variables: list[SSAValue] = []
     for value in values:
-        variable = to.emit(VariableOp(converted_type(value.type, op))).result
+        variable = to.emit(structure.VariableOp(converted_type(value.type, op))).result
         variable.name_hint = value.name_hint
         variables.append(variable)
     return variables
@@ -188,12 +165,12 @@ def _load(variables: list[SSAValue], values: tuple[SSAValue, ...], to: Conversio
     # Each is read once, into a constant: a loop may exchange two variables.
     for variable, value in zip(variables, values, strict=True):
         assert isinstance(variable.type, EmitC_LValueType)
-        to.set(value, to.emit(LoadOp(variable, variable.type.value_type)).result)
+        to.set(value, to.emit(structure.LoadOp(variable, variable.type.value_type)).result)
 
 
 def _store(values: list[SSAValue], variables: list[SSAValue], to: Conversion) -> None:
     for value, variable in zip(values, variables, strict=True):
-        to.emit(AssignOp(value, variable))
+        to.emit(structure.AssignOp(value, variable))
 
 
 def _nested(block: Block, to: Conversion, arguments: tuple[Attribute, ...] = ()) -> Block:
@@ -220,7 +197,7 @@ def _for(op: scf.ForOp, to: Conversion) -> None:
     body, to.block = to.block, before
     _assign_yields(op.body.block, body, variables, to)
     to.at(op)
-    to.emit(ForOp(lower, upper, step, Region(body)))
+    to.emit(structure.ForOp(lower, upper, step, Region(body)))
     _load(variables, tuple(op.results), to)
 
 
@@ -238,7 +215,7 @@ def _if(op: scf.IfOp, to: Conversion) -> None:
         _assign_yields(region.block, body, variables, to)
     to.at(op)
     has_else = len(regions) > 1 and not regions[1].block.is_empty
-    to.emit(IfOp(to.value(op.cond), regions[0], regions[1] if has_else else None))
+    to.emit(structure.IfOp(to.value(op.cond), regions[0], regions[1] if has_else else None))
     _load(variables, tuple(op.results), to)
 
 
