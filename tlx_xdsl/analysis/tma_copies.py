@@ -5,8 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.base.capability import needs_of
-from tlx_xdsl.dialects.base.operation import outermost
+from tlx_xdsl.dialects.base.operation import needs_of, outermost
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import Feature
 

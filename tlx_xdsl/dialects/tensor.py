@@ -15,7 +15,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from .base import tensor_type
-from .base.reshapes import Groups, GroupsAttr, groups_attr, print_groups
+from .base.assembly import Groups, GroupsAttr, groups_attr, print_groups
 
 
 def _verify(small: Attribute, large: Attribute, groups: GroupsAttr) -> None:

@@ -9,7 +9,7 @@ from math import prod
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.element_types import attribute_of
+from tlx_xdsl.dialects.base.tensors import attribute_of
 from tlx_xdsl.dialects.tt.enums import PtrAddrSpace
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.element_types import BY_NAME

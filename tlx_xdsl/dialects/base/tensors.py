@@ -1,4 +1,4 @@
-"""Tensor types, shapes and element types."""
+"""Tensor types, shapes, element types and the rows of the table that these are."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    Builtin,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FixedBitwidthType,
@@ -19,6 +20,7 @@ from xdsl.ir import Attribute
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.element_types import BY_MLIR, ELEMENT_TYPES, ElementType
 from tlx_xdsl.errors import InputTypeError
 
 from .pointer import PointerType
@@ -123,3 +125,20 @@ def splat_number(value: DenseIntOrFPElementsAttr) -> float:
     """The number of all elements of a splat; those after the first are not unpacked."""
     element: Any = value.get_element_type()
     return element.unpack(value.data.data[: element.compile_time_size], 1)[0]
+
+
+_TYPES: dict[str, Attribute] = {
+    **{each.mlir: IntegerType(each.bits) for each in ELEMENT_TYPES if each.kind != "f"},
+    **{each.name: cast(Any, each)() for each in Builtin.attributes if each.name in BY_MLIR},
+}
+
+
+def attribute_of(element: ElementType) -> Attribute:
+    """The type of MLIR that holds the elements of a type; its integers have no sign."""
+    return _TYPES[element.mlir]
+
+
+def element_type_of(type_: Attribute) -> ElementType | None:
+    """The row of a scalar type of MLIR, integers of either sign as signed ones; None where the table has none."""
+    bits = integer_bits(type_)
+    return BY_MLIR.get(type_.name if bits is None else f"i{bits}")

@@ -12,7 +12,5 @@ from .tcgen05 import *
 from .tensormap import *
 from .tma import *
 from .tmem import *
-from .tmem_copy import *
-from .types import *
 
 TTNG = dialect_of("ttng", globals())

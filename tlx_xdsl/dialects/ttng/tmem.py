@@ -58,8 +58,7 @@ from ..ttg import (
     verify_view,
 )
 from .assembly import Token
-from .attrs import TensorMemorySpaceAttr, TMEMLoadReduceModifierAttr
-from .enums import TMEMWaitKind
+from .attrs import TensorMemorySpaceAttr, TMEMLoadReduceModifierAttr, TMEMWaitKind
 
 ROWS = 128
 """Rows of tensor memory, which PTX calls lanes."""

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import arith, tlx, tt, ttng
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
-from tlx_xdsl.dialects.ttng.enums import PackedArithOpKind
+from tlx_xdsl.dialects.ttng.attrs import PackedArithOpKind
 from tlx_xdsl.numerics.arrays import Array, unsigned
 from tlx_xdsl.numerics.extrema import maximum, maxnum, minimum, minnum
 from tlx_xdsl.numerics.integers import multiply_high

@@ -6,8 +6,8 @@ from itertools import product
 
 from xdsl.ir import Attribute, Operation
 
+from tlx_xdsl.dialects.base.effects import ViewLayout, view_of
 from tlx_xdsl.dialects.base.layouts import bare, chosen_layout, layout_attr
-from tlx_xdsl.dialects.base.views import ViewLayout, view_of
 from tlx_xdsl.dialects.ttg import (
     MemDescReinterpretOp,
     MemDescReshapeOp,

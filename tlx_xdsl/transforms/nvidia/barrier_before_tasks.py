@@ -24,7 +24,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.ttg.enums import AddrSpace
+from tlx_xdsl.dialects.ttg.attrs import AddrSpace
 
 from ..rewriting import Pass, insert_before, ops_of
 

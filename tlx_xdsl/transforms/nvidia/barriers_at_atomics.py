@@ -28,7 +28,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.effects import Sync, sync_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.ttg.enums import AddrSpace
+from tlx_xdsl.dialects.ttg.attrs import AddrSpace
 
 from ..rewriting import Pass, ops_of
 

@@ -23,8 +23,8 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tlx_xdsl.dialects import tlx, ttng
-from tlx_xdsl.dialects.base.element_types import element_type_of
 from tlx_xdsl.dialects.base.layouts import layout_of
+from tlx_xdsl.dialects.base.tensors import element_type_of
 from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, SharedLayout

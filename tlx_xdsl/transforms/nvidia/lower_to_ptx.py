@@ -27,8 +27,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from tlx_xdsl.dialects import tlx
 from tlx_xdsl.dialects.arith import ExtUIOp
-from tlx_xdsl.dialects.base.element_types import element_type_of
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base.tensors import as_tensor, element_type_of
 from tlx_xdsl.dialects.tlx.barriers import FenceScope
 from tlx_xdsl.dialects.tlx.copies import CacheLevel
 

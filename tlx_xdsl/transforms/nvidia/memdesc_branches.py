@@ -32,7 +32,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Block, OpResult, SSAValue
 
-from tlx_xdsl.dialects.base.element_types import attribute_of
+from tlx_xdsl.dialects.base.tensors import attribute_of
 from tlx_xdsl.dialects.ttg import MemDescReinterpretOp
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType

@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
+from tlx_xdsl.dialects.base.effects import view_of
 from tlx_xdsl.dialects.base.layouts import chosen_layout
-from tlx_xdsl.dialects.base.views import view_of
 from tlx_xdsl.dialects.tlx import LocalAliasOp, RequireLayoutOp
 from tlx_xdsl.dialects.ttg import MemDescReinterpretOp, MemDescSubsliceOp, MemDescTransOp
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type

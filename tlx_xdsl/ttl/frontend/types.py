@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.element_types import attribute_of
+from tlx_xdsl.dialects.base.tensors import attribute_of
 from tlx_xdsl.element_types import BY_MLIR
 
 from ..dialects.ttcore import MemorySpace, MemorySpaceAttr, TileType

@@ -13,8 +13,7 @@ from xdsl.dialects.builtin import Float32Type, IntegerType, bf16, f16, f32, i32
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import arith, linalg, tt
-from tlx_xdsl.dialects.base.element_types import attribute_of
-from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, shape_of_tensor
+from tlx_xdsl.dialects.base.tensors import attribute_of, element_bits, scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
 from tlx_xdsl.element_types import BY_FORMAT
 

@@ -25,8 +25,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import ttng
 from tlx_xdsl.dialects.arith import CmpiOp
-from tlx_xdsl.dialects.base.element_types import element_type_of
 from tlx_xdsl.dialects.base.layouts import layout_of
+from tlx_xdsl.dialects.base.tensors import element_type_of
 from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
 from tlx_xdsl.dialects.tt import ScaleDotElemType
 from tlx_xdsl.dialects.ttg.types import memdesc_type
