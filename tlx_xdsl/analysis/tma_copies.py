@@ -1,4 +1,4 @@
-"""Whether an operation is a tile copy by TMA, to which the rules of `numerics/tma_rows.py` apply."""
+"""Whether an operation is a tile copy by TMA, to which the rules of `numerics/host_arrays.py` apply."""
 
 from __future__ import annotations
 

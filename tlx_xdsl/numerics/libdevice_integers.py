@@ -12,7 +12,7 @@ import numpy as np
 
 from .arrays import Array, Binary, Unary, unsigned
 from .directed_rounding import leading_zeros
-from .integers import multiply_high
+from .elementwise import multiply_high
 from .ptx.bits import permute
 
 Builder: TypeAlias = Callable[[np.dtype[Any]], Callable[..., Any]]

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from .cohort import LANES, Cohort
 from .memory.shadow import STEPS, Shadow
-from .memory.surroundings import Surroundings
-from .memory.traps import Trap
+from .memory.surroundings import Surroundings, Trap
 from .read.faults import PtxRace, describe
 
 _MOST_PLACES = 3

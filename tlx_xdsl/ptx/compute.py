@@ -15,8 +15,7 @@ from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.directed_rounding import rounded
 from tlx_xdsl.numerics.matmul import E2M1
 from tlx_xdsl.numerics.ptx.conversions import CONVERSIONS
-from tlx_xdsl.numerics.ptx.instructions import INSTRUCTIONS, Compiled, Vectors
-from tlx_xdsl.numerics.ptx.types import TYPES as PTX_TYPES
+from tlx_xdsl.numerics.ptx.instructions import INSTRUCTIONS, TYPES as PTX_TYPES, Compiled, Vectors
 
 from . import carries, contraction
 from .arithmetic import approximate, floats

@@ -14,7 +14,7 @@ from .clocks import Clocks
 from .cohort import LANES, Cohort
 from .memory.global_memory import GlobalMemory
 from .memory.tensor_memory import TensorMemory
-from .order import Nothing
+from .ops.memory import Nothing
 from .program import Program
 from .read.symbols import VARIABLES
 from .traffic import Traffic

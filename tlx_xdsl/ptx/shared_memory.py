@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .memory.surroundings import Surroundings
-from .memory.traps import Trap
+from .memory.surroundings import Surroundings, Trap
 from .read.symbols import RANK_SHIFT, SHARED_START, aligned
 
 if TYPE_CHECKING:

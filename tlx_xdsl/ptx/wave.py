@@ -13,16 +13,13 @@ from numpy.typing import NDArray
 from tlx_xdsl.errors import CompilationError, internal_error
 
 from .codegen import BlockFunction
-from .cohort import LANES, Cohort, Meeting, joined
+from .cohort import LANES, Cohort, Meeting, Wait, joined
 from .flow import EXIT
-from .memory.mbarrier import Mbarrier
-from .memory.named_barriers import ClusterBarrier, NamedBarrier
-from .memory.surroundings import Launch
-from .memory.traps import Trap
+from .memory.barriers import ClusterBarrier, Mbarrier, NamedBarrier
+from .memory.surroundings import Launch, Trap
 from .read.faults import PtxBudget, PtxDeadlock, PtxFault, PtxRace, describe, fault
 from .read.symbols import RANK_SHIFT
 from .shared_memory import SharedMemory
-from .waits import Wait
 
 QUANTUM = 512
 """Blocks that a cohort runs before others get a turn."""

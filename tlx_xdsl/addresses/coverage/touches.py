@@ -16,7 +16,7 @@ from tlx_xdsl.dialects import nvvm, tt
 from tlx_xdsl.dialects.base.effects import BULK_COPY, Kind as MemoryKind, effects_of, global_access
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
 from tlx_xdsl.dialects.tt.types import DescriptorType
-from tlx_xdsl.numerics.tma_rows import UNIT, written_columns
+from tlx_xdsl.numerics.host_arrays import UNIT, written_columns
 
 from ..accesses import coordinates_of
 from .values import (

@@ -13,7 +13,7 @@ from typing import Any
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.language.core import LIBRARY_MARK, constexpr
-from tlx_xdsl.text.names import ascii_name
+from tlx_xdsl.text.profiles import ascii_name
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from tlx_xdsl.dialects import arith, tlx, tt, ttng
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
 from tlx_xdsl.dialects.ttng.attrs import PackedArithOpKind
 from tlx_xdsl.numerics.arrays import Array, unsigned
-from tlx_xdsl.numerics.extrema import maximum, maxnum, minimum, minnum
-from tlx_xdsl.numerics.integers import multiply_high
+from tlx_xdsl.numerics.elementwise import maximum, maxnum, minimum, minnum, multiply_high
 from tlx_xdsl.numerics.matmul import unpack_e2m1
 from tlx_xdsl.numerics.rounding import integer_to, round_at_random, round_to, round_to_integer, truncate_to
 

@@ -22,7 +22,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from tlx_xdsl.dialects import arith, linalg
 from tlx_xdsl.dialects.destinations import Destination, in_step
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.extrema import maximum, maxnum, minimum, minnum
+from tlx_xdsl.numerics.elementwise import maximum, maxnum, minimum, minnum
 from tlx_xdsl.numerics.matmul import multiply
 
 from ..faults import fault_at

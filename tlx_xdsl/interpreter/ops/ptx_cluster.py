@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.dialects.tlx.cluster import Releases
+from tlx_xdsl.layouts.conversion.shared import tma_box
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
 from tlx_xdsl.layouts.linear_layout import log2
-from tlx_xdsl.layouts.tma_box import tma_box
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.ptx.types import TYPES
+from tlx_xdsl.numerics.ptx.instructions import TYPES
 
 from ..addresses import TensorMap, bytes_view, decode, mapped, view_at
 from ..faults import fault_at

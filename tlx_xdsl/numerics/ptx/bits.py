@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..integers import multiply_high
+from ..elementwise import multiply_high
 
 
 def high_half(a: Array, b: Array, dtype: np.dtype[Any]) -> Array:

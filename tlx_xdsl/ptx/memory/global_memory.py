@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .traps import Trap
+from .surroundings import Trap
 
 FIRST = 1 << 24
 """The lowest address that is used; below it are null and its neighbours."""

@@ -1,4 +1,4 @@
-"""What threads have around them: their wave and their launch, as cohorts and instructions see them.
+"""What threads have around them: their wave and their launch, as cohorts and instructions see them; and traps.
 
 The classes are `wave.Wave` and `machine.Machine`; that they are named here only keeps imports in one direction.
 """
@@ -92,3 +92,13 @@ class Surroundings(Protocol):
     def everyone(self) -> list[Any]:
         """The cohorts of all threads that have not ended."""
         ...
+
+
+class Trap(Exception):
+    """What a kernel does wrong, at the instruction that its cohort is at."""
+
+    def __init__(self, message: str, notes: tuple[str, ...] = (), kind: type[Any] | None = None):
+        super().__init__(message)
+        self.message = message
+        self.notes = notes
+        self.kind = kind

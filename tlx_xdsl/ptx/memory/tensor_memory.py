@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .surroundings import Surroundings
-from .traps import Trap
+from .surroundings import Surroundings, Trap
 
 LANES, COLUMNS = 128, 512
 LEAST = 32

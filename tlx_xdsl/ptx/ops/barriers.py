@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..cohort import Cohort
-from ..memory.named_barriers import ClusterBarrier, NamedBarrier
-from ..memory.traps import Trap
+from ..cohort import Cohort, Item, Wait
+from ..memory.barriers import ClusterBarrier, NamedBarrier
+from ..memory.surroundings import Trap
 from ..steps import Builder, Context, Step
-from ..waits import Item, Wait
 from .memory import Mask
 from .warps import members
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..cohort import Cohort
-from ..memory.traps import Trap
+from ..memory.surroundings import Trap
 from ..read.inlining import call_parts
 from ..read.syntax import Symbol
 from ..steps import Builder, Context, Step

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..cohort import Cohort
-from ..memory.traps import Trap
+from ..memory.surroundings import Trap
 from ..read.symbols import LOCAL_WINDOW, PARAM_WINDOW, RANK_SHIFT, SHARED_WINDOW
 from ..steps import Builder, Context, Step
 from .memory import Mask

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..cohort import LANES, Cohort
-from ..memory.traps import Trap
+from ..cohort import LANES, Cohort, Item, Wait
+from ..memory.surroundings import Trap
 from ..read.syntax import Number
 from ..steps import Builder, Context, Step
-from ..waits import Item, Wait
 from .memory import Mask
 
 

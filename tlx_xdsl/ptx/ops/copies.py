@@ -1,16 +1,19 @@
-"""Asynchronous copies: `cp.async` of threads, and those of bytes by TMA (PTX ISA, "cp.async", "cp.async.bulk")."""
+"""Asynchronous copies: `cp.async` of threads, and those of bytes by TMA (PTX ISA, "cp.async", "cp.async.bulk").
+
+Warps close groups of asynchronous operations and wait for them (PTX ISA, "commit_group", "wait_group").
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..cohort import Cohort
-from ..memory.traps import Trap
+from ..memory.surroundings import Trap
 from ..read.syntax import Number
 from ..steps import NOTHING, Builder, Context, Step
-from .groups import commit_group, wait_group, waiting
 from .mbarriers import barrier_at, each, plus, shared_address
 from .memory import Mask
 from .tma import UNIT, build_tensor_copy, collect, deliver
@@ -187,3 +190,31 @@ def _bulk_store(context: Context) -> Step:
 
 
 BUILDERS: dict[str, Builder] = {"cp": _build}
+
+
+def commit_group(context: Context, kind: str) -> Step:
+    """Close a group of operations of a kind."""
+    context.expect(0)
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        cohort.wave.order.commit(cohort, mask, kind)
+
+    return Step(effect=run)
+
+
+def wait_group(context: Context, kind: str) -> Step:
+    """Wait for all groups but the last ones, whose number is a constant."""
+    context.expect(1)
+    count = context.operand(0)
+    if not isinstance(count, Number):
+        raise context.refuse("the number of groups must be a constant")
+    return Step(effect=waiting(kind, count.value))
+
+
+def waiting(kind: str, count: int) -> Callable[[Cohort, Mask], None]:
+    """The effect of a wait for all groups but the last `count`."""
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        cohort.wave.order.wait_group(cohort, mask, kind, count)
+
+    return run

@@ -15,7 +15,7 @@ from ..arithmetic.fragments import accumulator, left, right, to_registers
 from ..arithmetic.kinds import TYPES
 from ..arithmetic.products import ELEMENTS, multiply, multiply_as_f16
 from ..cohort import LANES, Cohort
-from ..memory.traps import Trap
+from ..memory.surroundings import Trap
 from ..read.syntax import Vector
 from ..steps import Builder, Context, Read, Step
 from .mbarriers import plus, shared_address

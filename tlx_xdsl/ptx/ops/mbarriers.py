@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cohort import Cohort
-from ..memory.mbarrier import MOST_ARRIVALS, Mbarrier
-from ..memory.traps import Trap
+from ..cohort import Cohort, Item, Wait
+from ..memory.barriers import MOST_ARRIVALS, Mbarrier
+from ..memory.surroundings import Trap
 from ..read.symbols import SHARED_START, SHARED_WINDOW
 from ..read.syntax import SINK, Number, Register
 from ..steps import Builder, Context, Read, Step
-from ..waits import Item, Wait
 from .memory import Mask
 
 _SIZE = 8

@@ -14,11 +14,22 @@ from numpy.typing import NDArray
 
 from ..arithmetic.kinds import KINDS, PLAIN, TYPES
 from ..cohort import Cohort
-from ..memory.traps import Trap
-from ..order import Nothing
+from ..memory.surroundings import Trap
 from ..read.symbols import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from ..read.syntax import Register, Symbol
 from ..steps import Builder, Context, Read, Step, Write
+
+
+class Nothing:
+    """Has every method: the clocks of a run that compares no accesses, counters that do not count."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _nothing
+
+
+def _nothing(*_args: Any, **_named: Any) -> None:
+    return None
+
 
 Mask: TypeAlias = "NDArray[np.bool_] | None"
 _SPACES = ("global", "shared", "param", "const", "local")

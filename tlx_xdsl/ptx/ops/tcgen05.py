@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cohort import LANES, Cohort
+from ..cohort import LANES, Cohort, Item, Wait
 from ..memory.descriptors import UNIT, of_tcgen05, units
+from ..memory.surroundings import Trap
 from ..memory.tensor_memory import memory_of
-from ..memory.traps import Trap
 from ..read.symbols import RANK_SHIFT
 from ..read.syntax import Number
 from ..steps import NOTHING, Builder, Context, Step
-from ..waits import Item, Wait
 from .matrices import check_whole, warps_of
 from .mbarriers import barrier_at, each, plus, shared_address
 from .memory import Mask

@@ -24,8 +24,8 @@ from tlx_xdsl.numerics.matmul import E2M1
 from ..arithmetic.products import multiply
 from ..cohort import Cohort
 from ..memory.descriptors import UNIT, of_tcgen05, units
+from ..memory.surroundings import Trap
 from ..memory.tensor_memory import memory_of
-from ..memory.traps import Trap
 from ..read.syntax import Address
 from ..steps import Context, Step
 from .memory import Mask

@@ -20,9 +20,9 @@ from tlx_xdsl.element_types import BY_TENSOR_MAP
 from tlx_xdsl.numerics.arrays import numpy_type
 
 from ..cohort import Cohort
-from ..memory.swizzles import swizzled
+from ..memory.descriptors import swizzled
+from ..memory.surroundings import Trap
 from ..memory.tensor_map import TENSOR_MAP_BYTES, Fields, decode
-from ..memory.traps import Trap
 from ..read.symbols import PARAM_WINDOW, RANK_SHIFT
 from ..read.syntax import Address, Vector
 from ..steps import Context, Step

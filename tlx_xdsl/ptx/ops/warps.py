@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..arithmetic.kinds import TYPES
 from ..cohort import LANES, Cohort
-from ..memory.traps import Trap
+from ..memory.surroundings import Trap
 from ..read.syntax import Number, Pair
 from ..steps import Builder, Context, Step
 from .memory import Mask

@@ -16,10 +16,10 @@ from ..arithmetic.fragments import accumulator, left, to_registers
 from ..arithmetic.products import ELEMENTS, multiply
 from ..cohort import LANES, Cohort
 from ..memory.descriptors import UNIT, of_wgmma, units
-from ..memory.traps import Trap
+from ..memory.surroundings import Trap
 from ..read.syntax import Number, Vector
 from ..steps import Builder, Context, Step
-from .groups import commit_group, wait_group
+from .copies import commit_group, wait_group
 from .matrices import RESULT_KINDS, RESULTS, check_whole
 from .memory import Mask
 

@@ -29,8 +29,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from tlx_xdsl.dialects import tlx, tt, ttng
 from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.tt.types import descriptor_type
+from tlx_xdsl.layouts.conversion.shared import tma_box, tma_corners
 from tlx_xdsl.layouts.encodings import SharedLayout
-from tlx_xdsl.layouts.tma_box import tma_box, tma_corners
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import insert_before, ops_of

@@ -27,8 +27,8 @@ from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.base.tensors import element_type_of
 from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.element_types import BY_NAME
+from tlx_xdsl.layouts.conversion.shared import tma_box
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, SharedLayout
-from tlx_xdsl.layouts.tma_box import tma_box
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import insert_before

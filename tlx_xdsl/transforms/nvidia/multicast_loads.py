@@ -31,9 +31,9 @@ from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
 from tlx_xdsl.dialects.tt.enums import EvictionPolicy
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.layouts.conversion.shared import tma_box, tma_corners
 from tlx_xdsl.layouts.encodings import Ints, NvmmaSharedLayout, SharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of
-from tlx_xdsl.layouts.tma_box import tma_box, tma_corners
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import insert_before
