@@ -22,7 +22,7 @@ from tlx_xdsl.layouts.shared_access import SharedAccess, shared_access
 from tlx_xdsl.text.diagnostics import source_location
 
 from .buffer_users import uses
-from .module_target import module_target
+from .module_attrs import module_target
 from .value_classes import ValueClasses
 
 STMATRIX_CAPABILITY = 90

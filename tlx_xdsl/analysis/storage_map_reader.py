@@ -27,7 +27,7 @@ from tlx_xdsl.layouts.shared import padding_factor, required_alignment
 from tlx_xdsl.text.diagnostics import error_at, source_location
 
 from .buffer_users import accesses, uses_by_task
-from .module_target import module_target
+from .module_attrs import module_target
 from .overlap_tree import Group, Leaf, Slot
 from .storage_map import STOCK_ALIGNMENT, Array, Memory, Region, Span, StorageMap, next_start, spans
 from .storage_regions import StorageRegion, storage_regions

@@ -11,7 +11,7 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.integers.transfer import bytes_of, pointee_bytes
-from tlx_xdsl.analysis.tma_copies import is_tile_copy
+from tlx_xdsl.analysis.module_attrs import is_tile_copy
 from tlx_xdsl.dialects import nvvm, tt
 from tlx_xdsl.dialects.base.effects import BULK_COPY, Kind as MemoryKind, effects_of, global_access
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES

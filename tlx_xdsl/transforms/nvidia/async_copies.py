@@ -29,6 +29,7 @@ from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.axis_info import axis_infos
 from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
+from tlx_xdsl.analysis.module_attrs import num_warps
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.base.tensors import pointee_type, tensor_type
@@ -39,7 +40,6 @@ from tlx_xdsl.text.diagnostics import report_remark
 from ..rewriting import Pass, insert_before, ops_of
 from ..tritongpu.access_layouts import coalesced_layout
 from ..tritongpu.accumulators import warps_of_ops
-from ..tritongpu.module_attrs import num_warps
 
 LEAST_BITS = 32
 """The least that `cp.async` copies (PTX ISA, "cp.async": cp-size)."""

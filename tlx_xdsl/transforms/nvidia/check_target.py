@@ -20,14 +20,13 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.module_target import TARGET, module_target
+from tlx_xdsl.analysis.module_attrs import CLUSTER_DIMS, NUM_CTAS, TARGET, module_target
 from tlx_xdsl.dialects.base.operation import display_name, module_integer, needs_of
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import Feature, Target, refusal
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass
-from ..tritongpu.module_attrs import CLUSTER_DIMS, NUM_CTAS
 
 _DESCRIPTORS = {Feature.TMA, Feature.TMA_GATHER, Feature.TMA_SCATTER}
 """The features of operations of `tt` on descriptors. Without TMA stock Triton's own passes turn them into loads and

@@ -36,8 +36,7 @@ from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasLocalAllocOp
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, insert_before, replace
-from .array_views import ArrayPlace
-from .backing import allocate_bytes, allocate_columns
+from .array_views import ArrayPlace, allocate_bytes, allocate_columns
 from .index_rewriting import array_place, rewrite_indices
 
 

@@ -20,8 +20,7 @@ from tlx_xdsl.dialects.ttg import MemDescIndexOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.text.diagnostics import error_at
 
-from ..functions import callee_of, functions_of, returned
-from ..rewriting import ops_of
+from ..rewriting import callee_of, functions_of, ops_of, returned
 from .array_views import (
     ArrayPlace,
     View,

@@ -29,8 +29,7 @@ from tlx_xdsl.layouts.shared import required_alignment
 from tlx_xdsl.text.diagnostics import error_at, report_remark
 
 from ..rewriting import insert_before, replace
-from .array_views import ArrayPlace
-from .backing import allocate_bytes, allocate_columns
+from .array_views import ArrayPlace, allocate_bytes, allocate_columns
 from .index_rewriting import array_place
 
 Allocation: TypeAlias = LocalAllocOp | TMEMAllocOp

@@ -1,14 +1,17 @@
-"""Matrix multiplication: of register tensors, and of Hopper's tensor cores."""
+"""Matrix multiplication, of register tensors and of Hopper's tensor cores, and accesses to tensor memory."""
 
 from __future__ import annotations
 
 from typing import cast
 
+from xdsl.dialects.builtin import NoneAttr
+
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
 from tlx_xdsl.dialects.ttg.types import as_tensor, element_bits, tensor_type
 from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout
-from tlx_xdsl.transforms.rewriting import retype
+from tlx_xdsl.transforms.layout.resolve_placeholder_layouts import tensor_memory_encoding
+from tlx_xdsl.transforms.rewriting import retype, with_layout
 
 from .converter import Converter, handles
 
@@ -56,3 +59,27 @@ def warp_group_dot_wait(_converter: Converter, op: ttng.WarpGroupDotWaitOp) -> N
     """The wait changes no value."""
     for before, after in zip(op.inputs, op.outputs, strict=True):
         retype(after, before.type)
+
+
+@handles(ttng.TMEMLoadOp)
+def tmem_load(converter: Converter, op: ttng.TMEMLoadOp) -> None:
+    """The result has a layout that tensor memory can be loaded into."""
+    encoding = op.result.type.encoding
+    if isinstance(encoding, NoneAttr):
+        retype(op.result, with_layout(op.result.type, tensor_memory_encoding(op, op.src)))
+    if op.red is not None:
+        converter.settle(op.red)
+
+
+@handles(ttng.TMEMStoreOp)
+def tmem_store(converter: Converter, op: ttng.TMEMStoreOp) -> None:
+    """The source is brought to a layout that tensor memory can be stored from."""
+    index = list(op.operands).index(op.src)
+    converter.require(op, index, tensor_memory_encoding(op, op.dst))
+
+
+@handles(ttng.TMEMAllocOp)
+def tmem_alloc(converter: Converter, op: ttng.TMEMAllocOp) -> None:
+    """An initial value is stored."""
+    if op.src is not None:
+        converter.require(op, 0, tensor_memory_encoding(op, op.result))
