@@ -11,8 +11,8 @@ from tlx_xdsl.analysis.integers.polynomials import Argument, Extent, Polynomial,
 from tlx_xdsl.analysis.integers.symbols import ANYTHING
 from tlx_xdsl.analysis.integers.transfer import bits_of, is_pointer
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.dialects.base import as_tensor
+from tlx_xdsl.dialects.tt import TensorDescType
 
 from .accesses import access_of
 from .bounds import Bounds, assume

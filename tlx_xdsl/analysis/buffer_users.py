@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue, Use
 
 from tlx_xdsl.dialects.tlx import ReuseGroupOp
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg import MemDescType, WarpSpecializeOp, WarpSpecializePartitionsOp
 from tlx_xdsl.text.diagnostics import source_location
 
 from .value_classes import ValueClasses

@@ -10,11 +10,21 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.dialects import ttg, ttng
-from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, Proxy, accesses_of, effects_of
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.base.tensors import element_bits, pointee_type, scalar_type, shape_of_tensor, tensor_type
+from tlx_xdsl.dialects.base import (
+    Kind,
+    LayoutAttr,
+    OperandAccess,
+    Proxy,
+    accesses_of,
+    effects_of,
+    element_bits,
+    pointee_type,
+    scalar_type,
+    shape_of_tensor,
+    tensor_type,
+)
 from tlx_xdsl.dialects.tt import FuncOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.layouts.conversion_cost import ConversionCost, conversion_cost
 from tlx_xdsl.layouts.encodings import DistributedLayout, SharedLayout
 from tlx_xdsl.layouts.matrix_access import best_access

@@ -17,13 +17,18 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from tlx_xdsl.dialects import tt, ttg, ttng
-from tlx_xdsl.dialects.base.effects import pointers_of
-from tlx_xdsl.dialects.base.layouts import bare, chosen_layout
-from tlx_xdsl.dialects.base.operation import is_elementwise, num_warps_of
-from tlx_xdsl.dialects.base.tensors import as_tensor, shape_of_tensor, tensor_type
-from tlx_xdsl.dialects.tlx import RequireLayoutOp, StorageAliasLocalAllocOp
-from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.base import (
+    as_tensor,
+    bare,
+    chosen_layout,
+    is_elementwise,
+    num_warps_of,
+    pointers_of,
+    shape_of_tensor,
+    tensor_type,
+)
+from tlx_xdsl.dialects.tlx import RequireLayoutOp, StorageAliasLocalAllocOp, UserLayoutAttr
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.errors import InputError, SourceLocation
 from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import BlockedLayout, Layout, SharedLayout

@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects.tlx import ReuseGroupOp, StorageAliasLocalAllocOp
-from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType
+from tlx_xdsl.dialects.ttg import AsyncTokenType, MemDescType
 from tlx_xdsl.text.diagnostics import source_location
 
 from .storage_trees import Overlap, duplicate_overlap, here, members_of

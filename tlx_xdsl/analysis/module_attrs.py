@@ -8,7 +8,7 @@ from math import prod
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i32
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.base.operation import needs_of, outermost
+from tlx_xdsl.dialects.base import needs_of, outermost
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.targets import Feature, Target, target_of
 from tlx_xdsl.text.diagnostics import error_at

@@ -32,7 +32,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.dialects import tlx, tt, ttg
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
     Group,
     Kind,
     OperandAccess,
@@ -43,8 +43,7 @@ from tlx_xdsl.dialects.base.effects import (
     sync_of,
 )
 from tlx_xdsl.dialects.regions import SCALAR_CODE, Edge, Edges
-from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttg import MemDescType, SharedMemorySpaceAttr, memdesc_type
 
 from .buffer_users import uses
 from .dataflow import Arrivals, ForwardWalk

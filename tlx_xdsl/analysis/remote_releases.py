@@ -28,11 +28,10 @@ from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base.effects import Kind, Space, Sync, accesses_of, space_of, sync_of
+from tlx_xdsl.dialects.base import Kind, Space, Sync, accesses_of, space_of, sync_of
 from tlx_xdsl.dialects.scf import LOOPS
-from tlx_xdsl.dialects.tlx.cluster import Releases
-from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.tlx import Releases
+from tlx_xdsl.dialects.ttg import MemDescType, SharedMemorySpaceAttr, memdesc_type
 
 from .buffer_users import KERNEL, task_of, uses
 from .value_classes import ValueClasses

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import gpu, tt
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base import as_tensor
 
 _BOUNDS = 3
 """The operands of a loop that say how often it runs: its bounds and its step."""

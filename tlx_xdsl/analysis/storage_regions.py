@@ -12,10 +12,10 @@ from tlx_xdsl.dialects.tlx import (
     SetBufferOverlapOp,
     StorageAliasLocalAllocOp,
     StorageAliasSpecOp,
+    StorageKind,
 )
-from tlx_xdsl.dialects.tlx.types import StorageKind
-from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.dialects.ttng.tmem import ROWS, rows_of
+from tlx_xdsl.dialects.ttg import memdesc_type
+from tlx_xdsl.dialects.ttng import ROWS, rows_of
 from tlx_xdsl.text.diagnostics import error_at
 
 from .live_ranges import check_live_ranges

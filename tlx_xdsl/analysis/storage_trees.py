@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.layouts import layout_of
+from tlx_xdsl.dialects.base import layout_of
 from tlx_xdsl.dialects.tlx import ReuseGroupOp, SetBufferOverlapOp, StorageAliasLocalAllocOp, StorageAliasSpecOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.dialects.ttng.tmem import columns_of
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng import TensorMemorySpaceAttr, columns_of
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.shared import padding_factor, required_alignment

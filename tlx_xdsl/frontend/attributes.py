@@ -10,8 +10,8 @@ from typing import Any, TypeAlias, cast
 
 from tlx_xdsl import language
 from tlx_xdsl.dialects import tlx, tt, ttg
-from tlx_xdsl.dialects.tlx.types import StorageAliasSpecType
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.tlx import StorageAliasSpecType
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, constexpr_type, int32, pointer_type
 from tlx_xdsl.language.tlx.types import storage_kind
 

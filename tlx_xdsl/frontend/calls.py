@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.operation import OverBudgetException, needs_of
+from tlx_xdsl.dialects.base import OverBudgetException, needs_of
 from tlx_xdsl.errors import CompilationError, OverBudgetError
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
 from tlx_xdsl.targets import Feature, refusal, target_of

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i32
 from xdsl.ir import Attribute, Block, Region
 
 from tlx_xdsl.dialects import ttg
-from tlx_xdsl.dialects.ttg.warp_specialize import MAX_REGISTERS, MIN_REGISTERS
+from tlx_xdsl.dialects.ttg import MAX_REGISTERS, MIN_REGISTERS
 from tlx_xdsl.language.core import builtin_name
 
 from .calls import Call, bind

@@ -9,9 +9,9 @@ from math import prod
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.tensors import attribute_of
+from tlx_xdsl.dialects.base import attribute_of
+from tlx_xdsl.dialects.tt import PointerType, TensorDescType
 from tlx_xdsl.dialects.tt.enums import PtrAddrSpace
-from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.language.core import ALL_DTYPES, dtype, pointer_type

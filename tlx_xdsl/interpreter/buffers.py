@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
-from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.dialects.base import LayoutAttr, bare
+from tlx_xdsl.dialects.ttg import MemDescType
+from tlx_xdsl.dialects.ttng import TensorMemorySpaceAttr
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.address import (
     shared_addresses,

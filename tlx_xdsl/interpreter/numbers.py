@@ -14,8 +14,8 @@ import numpy as np
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.tensors import as_tensor, element_type_of
-from tlx_xdsl.dialects.tt.types import PointerType
+from tlx_xdsl.dialects.base import as_tensor, element_type_of
+from tlx_xdsl.dialects.tt import PointerType
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.numerics.arrays import numpy_type
 

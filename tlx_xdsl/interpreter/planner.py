@@ -13,7 +13,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg import MemDescType
 
 from .code import Body, Function, FunctionPlan, Graph, Plan, Runner, Step, Watcher
 from .faults import Unsupported, fault_at

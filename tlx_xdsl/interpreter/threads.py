@@ -24,9 +24,7 @@ from xdsl.ir import Operation
 from xdsl.traits import Pure
 
 from tlx_xdsl.dialects import gpu
-from tlx_xdsl.dialects.base.effects import Sync, sync_of
-from tlx_xdsl.dialects.base.operation import is_elementwise
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base import Sync, as_tensor, is_elementwise, sync_of
 from tlx_xdsl.dialects.regions import SCALAR_CODE
 from tlx_xdsl.numerics.arrays import Array
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_HALVES
+from tlx_xdsl.dialects.ttng import PAIR_HALVES
 from tlx_xdsl.numerics.arrays import Array, is_float, poison
 from tlx_xdsl.text.diagnostics import report_warning
 

@@ -11,10 +11,8 @@ from xdsl.ir import Block, Operation, SSAValue, Use
 from tlx_xdsl.analysis.buffer_users import uses
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tlx, tt
-from tlx_xdsl.dialects.base.effects import Kind, Sync, kind_of, sync_of
-from tlx_xdsl.dialects.base.operation import enclosing
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.base import Kind, Sync, enclosing, kind_of, sync_of
+from tlx_xdsl.dialects.ttg import MemDescType, WarpSpecializeOp, WarpSpecializePartitionsOp
 from tlx_xdsl.text.diagnostics import source_line, source_location
 
 from .faults import location_of

@@ -24,9 +24,7 @@ from xdsl.ir import Block, Operation
 from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.effects import Sync, accesses_of, sync_of
-from tlx_xdsl.dialects.base.operation import enclosing, stays_in_threads
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base import Sync, accesses_of, as_tensor, enclosing, stays_in_threads, sync_of
 from tlx_xdsl.dialects.scf import LOOPS
 
 _BODIES = (*LOOPS, scf.IfOp)

@@ -28,8 +28,7 @@ from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.dead_code_elimination import region_dce
 
 from tlx_xdsl.dialects.tt import AddPtrOp, BroadcastOp, ExpandDimsOp, ReshapeOp, SplatOp, TransOp
-from tlx_xdsl.dialects.ttg import ConvertLayoutOp, MemDescReinterpretOp, MemDescTransOp
-from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.dialects.ttg import ConvertLayoutOp, MemDescReinterpretOp, MemDescTransOp, as_tensor
 
 from .driver import apply_patterns
 

@@ -10,8 +10,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.some_threads import store_by_some_threads
-from tlx_xdsl.dialects.ttg.registers import BarrierOp
-from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.dialects.ttg import BarrierOp, as_tensor
 from tlx_xdsl.text.profiles import PROFILES, Profile
 
 from .registry import pass_class

@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type
+from tlx_xdsl.dialects.base import as_tensor, scalar_type
 from tlx_xdsl.dialects.tt import CallOp, FuncOp, ReturnOp
 
 OpT = TypeVar("OpT", bound=Operation)

@@ -13,9 +13,9 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.analysis.integers.transfer import bytes_of, pointee_bytes
 from tlx_xdsl.analysis.module_attrs import is_tile_copy
 from tlx_xdsl.dialects import nvvm, tt
-from tlx_xdsl.dialects.base.effects import BULK_COPY, Kind as MemoryKind, effects_of, global_access
-from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
-from tlx_xdsl.dialects.tt.types import DescriptorType
+from tlx_xdsl.dialects.base import BULK_COPY, Kind as MemoryKind, effects_of, global_access
+from tlx_xdsl.dialects.tlx import BULK_BYTES
+from tlx_xdsl.dialects.tt import DescriptorType
 from tlx_xdsl.numerics.host_arrays import UNIT, written_columns
 
 from ..accesses import coordinates_of

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerAt
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import arith, tlx, tt, ttg
-from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, integer_bits, scalar_type, splat_number
+from tlx_xdsl.dialects.base import as_tensor, element_bits, integer_bits, scalar_type, splat_number
 from tlx_xdsl.layouts.encodings import Ints
 
 V = TypeVar("V")

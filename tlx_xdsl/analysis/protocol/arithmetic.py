@@ -13,8 +13,8 @@ from typing import Any
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import arith, tlx, tt, ttg
-from tlx_xdsl.dialects.base.effects import accesses_of, is_set
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.base import accesses_of, is_set
+from tlx_xdsl.dialects.ttg import memdesc_type
 
 from ..integers.functions import apply
 from ..integers.transfer import Domain, bits_of, transfer

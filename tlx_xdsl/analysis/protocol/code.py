@@ -15,9 +15,8 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.effects import Kind, Space, Sync, accesses_of, effects_of, global_access, is_set
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.base import Kind, Space, Sync, accesses_of, effects_of, global_access, is_set
+from tlx_xdsl.dialects.ttg import MemDescType, WarpSpecializeOp
 
 from .demand import Demands, is_followed, is_view
 

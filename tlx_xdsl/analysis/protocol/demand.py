@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.base.effects import view_of
+from tlx_xdsl.dialects.base import view_of
 from tlx_xdsl.dialects.regions import edges, incoming
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg import MemDescType
 
 from ..integers.transfer import bits_of
 

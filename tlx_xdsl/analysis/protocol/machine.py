@@ -14,7 +14,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
     TMA,
     Effects,
     Group,
@@ -25,8 +25,7 @@ from tlx_xdsl.dialects.base.effects import (
     accesses_of,
     effects_of,
 )
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttg import MemDescType, WarpSpecializeOp, memdesc_type
 
 from .arithmetic import Arithmetic, compute, function_of, view
 from .barriers import BrokenError, arrive, arrive_named, deliver, passes

@@ -21,9 +21,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, tt, ttng
-from tlx_xdsl.dialects.base.effects import Kind, accesses_of
-from tlx_xdsl.dialects.base.operation import num_ctas_of, num_warps_of
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.base import Kind, accesses_of, num_ctas_of, num_warps_of
+from tlx_xdsl.dialects.ttg import MemDescType
 from tlx_xdsl.text.diagnostics import Diagnostic, error_at, source_location
 
 from .barriers import BrokenError, unfinished

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from ..base.assembly import Groups, GroupsAttr, groups_attr, groups_of, print_groups
+from ..base import Groups, GroupsAttr, groups_attr, groups_of, print_groups
 from .types import compatible, ranked, sizes_of, strides_of
 
 

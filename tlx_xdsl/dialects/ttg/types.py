@@ -19,15 +19,13 @@ from tlx_xdsl.layouts.validity import fault_in_buffer, holders_of
 from ..base import (
     ClusterType,
     Space,
+    as_tensor as as_tensor,
     chosen_layout,
+    element_bits as element_bits,
     is_layout_or_placeholder,
     print_shaped,
     shape_attr,
     shape_of,
-)
-from ..base.tensors import (
-    as_tensor as as_tensor,
-    element_bits as element_bits,
     tensor_type as tensor_type,
 )
 

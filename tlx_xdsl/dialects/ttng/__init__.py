@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.operation import dialect_of
+from ..base import dialect_of
 from .attrs import *
 from .barrier import *
 from .cluster import *

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.tt.func import AXES
+from tlx_xdsl.dialects.tt import AXES
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, block_type, dtype, int32, pointer_type
 
 from .. import semantic

@@ -7,7 +7,7 @@ from typing import Any
 from xdsl.dialects.arith import OrIOp, XOrIOp
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.ttg.attrs import AddrSpace
+from tlx_xdsl.dialects.ttg import AddrSpace
 from tlx_xdsl.language.core import constexpr, dtype, int1
 
 from .. import semantic

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
+from tlx_xdsl.dialects.tt import ScaleDotElemType
 from tlx_xdsl.element_types import BY_FORMAT
 from tlx_xdsl.language.core import dtype, float8e4nv, float8e5, float32, int8, pointer_type, uint8
 

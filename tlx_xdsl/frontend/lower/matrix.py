@@ -8,7 +8,7 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import IntegerAttr
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.tt.enums import InputPrecision
+from tlx_xdsl.dialects.tt import InputPrecision
 from tlx_xdsl.language.core import (
     bfloat16,
     dtype,

@@ -11,8 +11,7 @@ from xdsl.ir import OpResult
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.llvm import AssumeOp
-from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
-from tlx_xdsl.dialects.tt.enums import CacheModifier, EvictionPolicy
+from tlx_xdsl.dialects.tt import CacheModifier, CachePolicyAttr, EvictionPolicy
 from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, int1, int8, pointer_type
 
 from .. import semantic

@@ -5,10 +5,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import i64
 
 from tlx_xdsl.dialects import nvvm, tlx as dialect, ttg, ttng
-from tlx_xdsl.dialects.base.layouts import layout_attr
-from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, FenceScope
-from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.dialects.ttng.barrier import MAX_ARRIVALS
+from tlx_xdsl.dialects.base import layout_attr
+from tlx_xdsl.dialects.tlx import NAMED_BARRIERS, FenceScope
+from tlx_xdsl.dialects.ttg import MemDescType
+from tlx_xdsl.dialects.ttng import MAX_ARRIVALS
 from tlx_xdsl.language.core import int1, int32
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.shared import unswizzled_layout

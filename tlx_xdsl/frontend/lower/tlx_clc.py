@@ -5,9 +5,9 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerType, i1, i64
 
 from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
-from tlx_xdsl.dialects.base.layouts import layout_attr
-from tlx_xdsl.dialects.tt.enums import ProgramIDDim
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.base import layout_attr
+from tlx_xdsl.dialects.tt import ProgramIDDim
+from tlx_xdsl.dialects.ttg import MemDescType
 from tlx_xdsl.language.core import int1, int32
 from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.targets import Feature

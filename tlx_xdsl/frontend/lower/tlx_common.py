@@ -9,11 +9,11 @@ from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tlx, ttg
-from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of, like
-from tlx_xdsl.dialects.tlx.cluster import SharedClusterMemoryAttr
-from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
-from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.dialects.base import layout_attr, layout_of, like
+from tlx_xdsl.dialects.tlx import SharedClusterMemoryAttr
+from tlx_xdsl.dialects.tt import CachePolicyAttr
+from tlx_xdsl.dialects.ttg import memdesc_type
+from tlx_xdsl.dialects.ttng import TensorMemorySpaceAttr
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.language.core import int32
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout

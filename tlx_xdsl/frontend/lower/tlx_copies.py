@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 
 from tlx_xdsl.dialects import tlx as dialect, ttg
-from tlx_xdsl.dialects.tlx.copies import BULK_BYTES, CacheLevel
-from tlx_xdsl.dialects.ttg.types import AsyncTokenType
+from tlx_xdsl.dialects.tlx import BULK_BYTES, CacheLevel
+from tlx_xdsl.dialects.ttg import AsyncTokenType
 from tlx_xdsl.language.core import int1, int32
 from tlx_xdsl.layouts.shared import bytes_of
 

@@ -9,9 +9,9 @@ from typing import NoReturn
 from xdsl.dialects.builtin import BoolAttr, TensorType
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_attr
-from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr, DummyTMEMLayoutAttr, UserLayoutAttr
-from tlx_xdsl.dialects.ttg.types import shape_attr
+from tlx_xdsl.dialects.base import LayoutAttr, layout_attr
+from tlx_xdsl.dialects.tlx import DummyRegisterLayoutAttr, DummyTMEMLayoutAttr, UserLayoutAttr
+from tlx_xdsl.dialects.ttg import shape_attr
 from tlx_xdsl.language import tlx
 from tlx_xdsl.language.core import dtype
 from tlx_xdsl.layouts.conversion.shared import buffer_rank

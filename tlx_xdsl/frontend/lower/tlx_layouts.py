@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.ttg import memdesc_type
 from tlx_xdsl.language.core import dtype
 
 from ..builder import unit

@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect, ttng
-from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
-from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr
-from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.base import layout_attr, layout_of
+from tlx_xdsl.dialects.tlx import DummyTMEMLayoutAttr
+from tlx_xdsl.dialects.tt import InputPrecision, ScaleDotElemType
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.language.core import dtype, float32, int1, int8, int32
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, TensorMemoryLayout, TensorMemoryScalesLayout
 from tlx_xdsl.layouts.shared import padded_fp4_layout

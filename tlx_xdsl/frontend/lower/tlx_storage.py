@@ -7,8 +7,8 @@ from typing import NoReturn
 from xdsl.ir import Block, SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
-from tlx_xdsl.dialects.tlx.types import ReuseGroupKind, StorageAliasSpecType, StorageKind
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.tlx import ReuseGroupKind, StorageAliasSpecType, StorageKind
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.language import tlx
 from tlx_xdsl.language.tlx.types import checked_group, checked_spec, not_a_member
 from tlx_xdsl.targets import Feature

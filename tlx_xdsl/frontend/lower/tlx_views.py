@@ -10,8 +10,8 @@ from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
-from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of, like
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.base import layout_attr, layout_of, like
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.buffer_views import transposed_buffer_layout
 from tlx_xdsl.layouts.encodings import (

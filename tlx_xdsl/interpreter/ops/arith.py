@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAt
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import arith
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base import as_tensor
 from tlx_xdsl.numerics.arrays import Array, is_small_float, poison, unsigned, where
 from tlx_xdsl.numerics.elementwise import maximum, maxnum, minimum, minnum, multiply_high
 from tlx_xdsl.text.diagnostics import report_warning

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.effects import is_set
-from tlx_xdsl.dialects.base.pointer import PointerType
-from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, scalar_type
-from tlx_xdsl.dialects.tt.enums import MemSemantic, RMWOp
+from tlx_xdsl.dialects.base import PointerType, as_tensor, element_bits, is_set, scalar_type
+from tlx_xdsl.dialects.tt import MemSemantic, RMWOp
 from tlx_xdsl.numerics.arrays import Array, poison, unsigned
 
 from ..faults import fault_at

@@ -8,7 +8,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import nvvm, tlx, ttng
-from tlx_xdsl.dialects.tlx.cluster import Releases
+from tlx_xdsl.dialects.tlx import Releases
 
 from ..clocks import Clock
 from ..endings import check_barrier

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.analysis.storage_regions import storage_regions
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.text.diagnostics import report_warning
 

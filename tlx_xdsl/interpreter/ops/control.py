@@ -10,9 +10,7 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.effects import Kind as AccessKind, accesses_of, effects_of
-from tlx_xdsl.dialects.base.operation import enclosing
-from tlx_xdsl.dialects.base.pointer import Space
+from tlx_xdsl.dialects.base import Kind as AccessKind, Space, accesses_of, effects_of, enclosing
 from tlx_xdsl.dialects.nvvm import CLUSTER_DIM
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp

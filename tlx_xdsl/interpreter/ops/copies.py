@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
-from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
+from tlx_xdsl.dialects.tlx import BULK_BYTES
 from tlx_xdsl.numerics.arrays import Array
 
 from ..engine import Queue, Transfer

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tlx_xdsl.dialects import tt, ttg, ttng
-from tlx_xdsl.dialects.base.tensors import scalar_type, shape_of_tensor
-from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
+from tlx_xdsl.dialects.base import scalar_type, shape_of_tensor
+from tlx_xdsl.dialects.tt import InputPrecision, ScaleDotElemType
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.matmul import decode_scales, multiply, multiply_scaled, unpack_e2m1
 from tlx_xdsl.numerics.rounding import round_to

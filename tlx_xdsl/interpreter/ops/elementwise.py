@@ -9,8 +9,8 @@ from xdsl.dialects import arith as upstream
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import arith, tlx, tt, ttng
-from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
-from tlx_xdsl.dialects.ttng.attrs import PackedArithOpKind
+from tlx_xdsl.dialects.tt import PropagateNan, RoundingMode
+from tlx_xdsl.dialects.ttng import PackedArithOpKind
 from tlx_xdsl.numerics.arrays import Array, unsigned
 from tlx_xdsl.numerics.elementwise import maximum, maxnum, minimum, minnum, multiply_high
 from tlx_xdsl.numerics.matmul import unpack_e2m1

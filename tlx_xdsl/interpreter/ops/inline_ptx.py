@@ -15,7 +15,7 @@ import numpy as np
 from xdsl.ir import Attribute, Operation
 
 from tlx_xdsl.dialects import nvvm, tt, ttg
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base import as_tensor
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.ptx.instructions import ACROSS_LANES
 

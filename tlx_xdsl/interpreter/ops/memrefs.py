@@ -22,9 +22,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from tlx_xdsl.dialects import bufferization, memref
-from tlx_xdsl.dialects.base.assembly import groups_of
-from tlx_xdsl.dialects.base.pointer import PointerType
-from tlx_xdsl.dialects.base.tensors import tensor_type
+from tlx_xdsl.dialects.base import PointerType, groups_of, tensor_type
 from tlx_xdsl.dialects.memref import box_type, element_of, is_memref, kept_dimensions, ranked, sizes_of, strides_of
 from tlx_xdsl.numerics.arrays import Array, poison, unsigned
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.dialects.tlx.cluster import Releases
+from tlx_xdsl.dialects.tlx import Releases
 from tlx_xdsl.layouts.conversion.shared import tma_box
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
 from tlx_xdsl.layouts.linear_layout import log2

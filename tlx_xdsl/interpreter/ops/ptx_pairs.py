@@ -8,8 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
-from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_ROWS
+from tlx_xdsl.dialects.tt import ScaleDotElemType
+from tlx_xdsl.dialects.ttng import PAIR_ROWS
 from tlx_xdsl.element_types import BY_FORMAT, tcgen05_types
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.matrix_descriptors import element_bytes, scale_line_bytes

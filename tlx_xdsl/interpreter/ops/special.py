@@ -16,8 +16,8 @@ from xdsl.dialects.gpu import DimensionAttr, DimensionEnum
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type
-from tlx_xdsl.dialects.tt.types import PointerType
+from tlx_xdsl.dialects.base import as_tensor, scalar_type
+from tlx_xdsl.dialects.tt import PointerType
 from tlx_xdsl.numerics.arrays import Array, is_float, poison, unsigned
 
 from ..faults import Unsupported, fault_at

@@ -13,10 +13,9 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import ttng
-from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
-from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.dialects.ttng.attrs import TMEMLoadReduceModifier
-from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
+from tlx_xdsl.dialects.tt import ScaleDotElemType
+from tlx_xdsl.dialects.ttg import memdesc_type
+from tlx_xdsl.dialects.ttng import TMEMLoadReduceModifier, tensor_memory_layout
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.matmul import multiply

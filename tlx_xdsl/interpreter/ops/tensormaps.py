@@ -16,10 +16,9 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base.operation import enclosing
+from tlx_xdsl.dialects.base import enclosing
 from tlx_xdsl.dialects.scf import LOOPS
-from tlx_xdsl.dialects.tt.enums import PaddingOption
-from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.dialects.tt import PaddingOption, TensorDescType
 from tlx_xdsl.element_types import BY_TENSOR_MAP
 
 from ..descriptor import SIZE, Descriptor

@@ -14,11 +14,9 @@ from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.dialects import tlx, tt
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_of
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.base import LayoutAttr, as_tensor, layout_of
+from tlx_xdsl.dialects.tt import TensorDescType
+from tlx_xdsl.dialects.ttg import MemDescType, SharedMemorySpaceAttr
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, REGISTER, WARP
 from tlx_xdsl.layouts.encodings import SharedLayout

@@ -15,10 +15,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.analysis.value_classes import ValueClasses
-from tlx_xdsl.dialects.base.layouts import bare
-from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
+from tlx_xdsl.dialects.base import bare
+from tlx_xdsl.dialects.tlx import UserLayoutAttr
 from tlx_xdsl.dialects.tt import CallOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 

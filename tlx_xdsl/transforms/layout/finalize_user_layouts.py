@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 
 from tlx_xdsl.dialects import ttg
-from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
+from tlx_xdsl.dialects.tlx import UserLayoutAttr
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, forward, ops_of

@@ -20,10 +20,9 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr
-from tlx_xdsl.dialects.tlx import RequireLayoutOp
-from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr
-from tlx_xdsl.dialects.ttg.types import memdesc_type, tensor_type
+from tlx_xdsl.dialects.base import LayoutAttr, bare, layout_attr
+from tlx_xdsl.dialects.tlx import DummyTMEMLayoutAttr, RequireLayoutOp
+from tlx_xdsl.dialects.ttg import memdesc_type, tensor_type
 from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout
 
 from ..rewriting import Pass, insert_before, with_layout

@@ -10,22 +10,20 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.dialects.base.layouts import bare, chosen_layout, layout_attr
-from tlx_xdsl.dialects.tlx import AsyncTMALoadOp
-from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
-from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
-from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.base import bare, chosen_layout, layout_attr
+from tlx_xdsl.dialects.tlx import AsyncTMALoadOp, UserLayoutAttr
+from tlx_xdsl.dialects.tt import ScaleDotElemType, TensorDescType
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng import (
     AsyncTMACopyGlobalToLocalOp,
     AsyncTMACopyLocalToGlobalOp,
     AsyncTMAReduceOp,
     TCGen5MMAOp,
     TCGen5MMAScaledOp,
+    TensorMemorySpaceAttr,
     TMEMCopyOp,
     WarpGroupDotOp,
 )
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.layouts.encodings import (
     Layout,
     NvmmaSharedLayout,

@@ -34,11 +34,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue, Use
 
 from tlx_xdsl.dialects import ttg
-from tlx_xdsl.dialects.base.effects import Space, accesses_of
-from tlx_xdsl.dialects.base.layouts import chosen_layout
-from tlx_xdsl.dialects.tlx import RequireLayoutOp
-from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr, UserLayoutAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.base import Space, accesses_of, chosen_layout
+from tlx_xdsl.dialects.tlx import DummyTMEMLayoutAttr, RequireLayoutOp, UserLayoutAttr
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.layouts.buffer_views import splits_swizzle
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout

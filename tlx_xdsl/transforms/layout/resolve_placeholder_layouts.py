@@ -27,12 +27,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import ttg, ttng
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr
-from tlx_xdsl.dialects.base.operation import is_elementwise, num_warps_of
-from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
-from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr, NoVerifyLayoutAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
+from tlx_xdsl.dialects.base import LayoutAttr, as_tensor, bare, is_elementwise, layout_attr, num_warps_of, tensor_type
+from tlx_xdsl.dialects.tlx import DummyRegisterLayoutAttr, NoVerifyLayoutAttr
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng import tensor_memory_layout
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import LANE, REGISTER, WARP, dim_names

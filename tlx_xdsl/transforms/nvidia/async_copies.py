@@ -31,9 +31,8 @@ from tlx_xdsl.analysis.axis_info import axis_infos
 from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.analysis.module_attrs import num_warps
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.layouts import layout_of
-from tlx_xdsl.dialects.base.tensors import pointee_type, tensor_type
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.base import layout_of, pointee_type, tensor_type
+from tlx_xdsl.dialects.ttg import memdesc_type
 from tlx_xdsl.layouts.encodings import BlockedLayout, SwizzledSharedLayout
 from tlx_xdsl.text.diagnostics import report_remark
 

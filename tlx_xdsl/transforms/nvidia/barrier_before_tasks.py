@@ -23,8 +23,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.ttg.attrs import AddrSpace
+from tlx_xdsl.dialects.base import as_tensor
+from tlx_xdsl.dialects.ttg import AddrSpace
 
 from ..rewriting import Pass, insert_before, ops_of
 

@@ -39,8 +39,7 @@ from xdsl.irdl.dominance import DominanceInfo
 from tlx_xdsl.analysis.buffer_users import accesses
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescIndexOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescIndexOp, MemDescType
 from tlx_xdsl.dialects.ttng import InitBarrierOp, InvalBarrierOp
 
 from ..rewriting import Pass, insert_before, ops_of

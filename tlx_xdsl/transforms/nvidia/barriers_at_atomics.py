@@ -26,9 +26,8 @@ from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.effects import Sync, sync_of
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.ttg.attrs import AddrSpace
+from tlx_xdsl.dialects.base import Sync, as_tensor, sync_of
+from tlx_xdsl.dialects.ttg import AddrSpace
 
 from ..rewriting import Pass, ops_of
 

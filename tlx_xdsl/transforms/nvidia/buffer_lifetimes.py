@@ -24,8 +24,7 @@ from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
 from tlx_xdsl.analysis.buffer_users import accesses
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescType
 from tlx_xdsl.dialects.ttng import InvalBarrierOp
 
 from ..rewriting import Pass, insert_before, ops_of

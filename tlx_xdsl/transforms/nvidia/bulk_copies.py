@@ -27,8 +27,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tlx_xdsl.dialects import tlx, tt, ttng
-from tlx_xdsl.dialects.base.layouts import layout_of
-from tlx_xdsl.dialects.tt.types import descriptor_type
+from tlx_xdsl.dialects.base import layout_of
+from tlx_xdsl.dialects.tt import descriptor_type
 from tlx_xdsl.layouts.conversion.shared import tma_box, tma_corners
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.text.diagnostics import error_at

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tlx_xdsl.analysis.module_attrs import CLUSTER_DIMS, NUM_CTAS, TARGET, module_target
-from tlx_xdsl.dialects.base.operation import display_name, module_integer, needs_of
+from tlx_xdsl.dialects.base import display_name, module_integer, needs_of
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import Feature, Target, refusal
 from tlx_xdsl.text.diagnostics import error_at

@@ -31,8 +31,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.arith import CmpiOp
-from tlx_xdsl.dialects.base.layouts import layout_attr
-from tlx_xdsl.dialects.tt.enums import ProgramIDDim
+from tlx_xdsl.dialects.base import layout_attr
+from tlx_xdsl.dialects.tt import ProgramIDDim
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.encodings import BlockedLayout
 from tlx_xdsl.text.diagnostics import error_at

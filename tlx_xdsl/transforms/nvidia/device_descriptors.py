@@ -23,9 +23,8 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tlx_xdsl.dialects import tlx, ttng
-from tlx_xdsl.dialects.base.layouts import layout_of
-from tlx_xdsl.dialects.base.tensors import element_type_of
-from tlx_xdsl.dialects.tt.enums import PaddingOption
+from tlx_xdsl.dialects.base import element_type_of, layout_of
+from tlx_xdsl.dialects.tt import PaddingOption
 from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.layouts.conversion.shared import tma_box
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, SharedLayout

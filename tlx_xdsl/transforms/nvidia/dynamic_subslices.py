@@ -26,7 +26,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import tlx, ttg
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.offset_terms import tile_strides
 from tlx_xdsl.text.diagnostics import error_at

@@ -34,8 +34,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import arith, tt, ttg
-from tlx_xdsl.dialects.base.tensors import element_bits, tensor_type
-from tlx_xdsl.dialects.tt.types import PointerType
+from tlx_xdsl.dialects.base import element_bits, tensor_type
+from tlx_xdsl.dialects.tt import PointerType
 
 from ..rewriting import Pass, insert_before, ops_of
 from .emit.integers import Integers, Number

@@ -27,9 +27,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from tlx_xdsl.dialects import tlx
 from tlx_xdsl.dialects.arith import ExtUIOp
-from tlx_xdsl.dialects.base.tensors import as_tensor, element_type_of
-from tlx_xdsl.dialects.tlx.barriers import FenceScope
-from tlx_xdsl.dialects.tlx.copies import CacheLevel
+from tlx_xdsl.dialects.base import as_tensor, element_type_of
+from tlx_xdsl.dialects.tlx import CacheLevel, FenceScope
 
 from ..driver import walk_and_apply_patterns
 from ..rewriting import Pass, insert_before

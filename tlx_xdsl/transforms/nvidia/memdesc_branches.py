@@ -32,10 +32,8 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Block, OpResult, SSAValue
 
-from tlx_xdsl.dialects.base.tensors import attribute_of
-from tlx_xdsl.dialects.ttg import MemDescReinterpretOp
-from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.base import attribute_of
+from tlx_xdsl.dialects.ttg import MemDescReinterpretOp, MemDescType, SharedMemorySpaceAttr
 from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.text.diagnostics import error_at
 

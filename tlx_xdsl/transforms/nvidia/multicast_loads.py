@@ -24,13 +24,11 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tlx_xdsl.dialects import tlx, ttng
-from tlx_xdsl.dialects.base.layouts import layout_of
+from tlx_xdsl.dialects.base import layout_of
 from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
-from tlx_xdsl.dialects.tlx.special import MemDescDynamicSubsliceOp
-from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
-from tlx_xdsl.dialects.tt.enums import EvictionPolicy
-from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.tlx import MemDescDynamicSubsliceOp
+from tlx_xdsl.dialects.tt import CachePolicyAttr, EvictionPolicy, TensorDescType
+from tlx_xdsl.dialects.ttg import memdesc_type
 from tlx_xdsl.layouts.conversion.shared import tma_box, tma_corners
 from tlx_xdsl.layouts.encodings import Ints, NvmmaSharedLayout, SharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of

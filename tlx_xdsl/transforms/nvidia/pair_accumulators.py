@@ -29,13 +29,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects import tt, ttng
-from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
-from tlx_xdsl.dialects.base.operation import module_integer
-from tlx_xdsl.dialects.base.tensors import tensor_type
-from tlx_xdsl.dialects.ttg import ConvertLayoutOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_HALVES
+from tlx_xdsl.dialects.base import layout_attr, layout_of, module_integer, tensor_type
+from tlx_xdsl.dialects.ttg import ConvertLayoutOp, MemDescType
+from tlx_xdsl.dialects.ttng import PAIR_HALVES, TensorMemorySpaceAttr
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.text.diagnostics import error_at
 

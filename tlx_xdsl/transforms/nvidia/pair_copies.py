@@ -18,9 +18,9 @@ from __future__ import annotations
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import ttng
-from tlx_xdsl.dialects.base.layouts import chosen_layout, layout_attr
-from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.dialects.ttng.tcgen05 import SCALE_BLOCK_COLUMNS, SCALE_BLOCK_ROWS
+from tlx_xdsl.dialects.base import chosen_layout, layout_attr
+from tlx_xdsl.dialects.ttg import memdesc_type
+from tlx_xdsl.dialects.ttng import SCALE_BLOCK_COLUMNS, SCALE_BLOCK_ROWS
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.encodings import TensorMemoryScalesLayout
 from tlx_xdsl.layouts.matrix_descriptors import SCALE_HIGH, SCALE_LOW

@@ -42,7 +42,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.analysis.remote_releases import remote_releases
 from tlx_xdsl.dialects import tlx, tt
-from tlx_xdsl.dialects.tlx.cluster import Releases
+from tlx_xdsl.dialects.tlx import Releases
 
 from ..rewriting import Pass, ops_of
 from .emit.ptx import run

@@ -32,9 +32,8 @@ from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import tlx
 from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
-from tlx_xdsl.dialects.tlx.cluster import Releases
-from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.tlx import BULK_BYTES, Releases
+from tlx_xdsl.dialects.ttg import memdesc_type
 from tlx_xdsl.layouts.linear_layout import log2
 from tlx_xdsl.text.diagnostics import error_at
 

@@ -18,12 +18,10 @@ from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_attr
-from tlx_xdsl.dialects.base.operation import num_warps_of
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.tlx.cluster import AsyncRemoteStoreOp, RemoteStoreOp
-from tlx_xdsl.dialects.tt.types import PointerType
-from tlx_xdsl.dialects.ttg.types import element_bits, tensor_type
+from tlx_xdsl.dialects.base import LayoutAttr, as_tensor, layout_attr, num_warps_of
+from tlx_xdsl.dialects.tlx import AsyncRemoteStoreOp, RemoteStoreOp
+from tlx_xdsl.dialects.tt import PointerType
+from tlx_xdsl.dialects.ttg import element_bits, tensor_type
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import LANE, REGISTER, WARP, dim_names
 from tlx_xdsl.layouts.distributed import default_blocked_layout

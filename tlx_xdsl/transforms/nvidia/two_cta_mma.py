@@ -36,11 +36,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import ttng
-from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
-from tlx_xdsl.dialects.base.operation import module_integer
-from tlx_xdsl.dialects.ttg import LocalAllocOp, SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.dialects.base import layout_attr, layout_of, module_integer
+from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescType, SharedMemorySpaceAttr, memdesc_type
+from tlx_xdsl.dialects.ttng import TensorMemorySpaceAttr
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.layouts.matrix_descriptors import STEP_BYTES, Operand
 from tlx_xdsl.layouts.shared import unswizzled_layout

@@ -28,7 +28,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.arith import ExtUIOp
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base import as_tensor
 
 from ..rewriting import insert_before
 from .emit.ptx import elementwise_ptx, inline_ptx

@@ -8,20 +8,18 @@ from xdsl.dialects.builtin import IntegerAttr, i8, i32
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
-from tlx_xdsl.dialects.base.effects import view_of
-from tlx_xdsl.dialects.base.layouts import chosen_layout, layout_attr
+from tlx_xdsl.dialects.base import chosen_layout, layout_attr, view_of
 from tlx_xdsl.dialects.tlx import LocalAliasOp, RequireLayoutOp
 from tlx_xdsl.dialects.ttg import (
     LocalAllocOp,
     MemDescReinterpretOp,
     MemDescSubsliceOp,
     MemDescTransOp,
+    MemDescType,
     SharedMemorySpaceAttr,
+    memdesc_type,
 )
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng import TMEMAllocOp, TMEMSubSliceOp
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.dialects.ttng.tmem import columns_of
+from tlx_xdsl.dialects.ttng import TensorMemorySpaceAttr, TMEMAllocOp, TMEMSubSliceOp, columns_of
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, PaddedSharedLayout, SharedLayout, TensorMemoryLayout
 from tlx_xdsl.layouts.shared import unswizzled_layout

@@ -39,8 +39,8 @@ from tlx_xdsl.dialects.ttg import (
     MemDescReshapeOp,
     MemDescSubsliceOp,
     MemDescTransOp,
+    memdesc_type,
 )
-from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
 from tlx_xdsl.text.diagnostics import error_at
 

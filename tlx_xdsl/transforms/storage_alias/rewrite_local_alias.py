@@ -20,11 +20,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects.tlx import LocalAliasOp
-from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescReinterpretOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng import TMEMAllocOp
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.dialects.ttng.tmem import columns_of, rows_of
+from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescReinterpretOp, MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng import TensorMemorySpaceAttr, TMEMAllocOp, columns_of, rows_of
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, ops_of, replace

@@ -26,12 +26,18 @@ from tlx_xdsl.analysis.axis_info import axis_infos
 from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tt, ttng
-from tlx_xdsl.dialects.base.effects import TCGEN05, WGMMA, effects_of, pointers_of
-from tlx_xdsl.dialects.base.operation import is_elementwise
-from tlx_xdsl.dialects.base.pointer import PointerType
-from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits
-from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
+from tlx_xdsl.dialects.base import (
+    TCGEN05,
+    WGMMA,
+    PointerType,
+    as_tensor,
+    effects_of,
+    element_bits,
+    is_elementwise,
+    pointers_of,
+)
+from tlx_xdsl.dialects.ttg import memdesc_type
+from tlx_xdsl.dialects.ttng import tensor_memory_layout
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.distributed import WARP_SIZE, blocked_layout, tensor_memory_register_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout

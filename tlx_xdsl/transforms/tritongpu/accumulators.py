@@ -15,8 +15,7 @@ from xdsl.ir import Operation, Region, SSAValue
 
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects.regions import forwarded
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp
-from tlx_xdsl.dialects.ttg.types import memdesc_type, tensor_type
+from tlx_xdsl.dialects.ttg import WarpSpecializeOp, memdesc_type, tensor_type
 from tlx_xdsl.dialects.ttng import WarpGroupDotOp, WarpGroupDotWaitOp
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.distributed import wgmma_accumulator_layout

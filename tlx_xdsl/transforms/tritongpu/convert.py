@@ -27,8 +27,8 @@ from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.analysis.module_attrs import NUM_CTAS, num_warps
-from tlx_xdsl.dialects.base.operation import EachElement, is_elementwise, module_integer
-from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.dialects.base import EachElement, is_elementwise, module_integer
+from tlx_xdsl.dialects.ttg import as_tensor
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, ops_of

@@ -9,10 +9,9 @@ from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.effects import Kind, Space, accesses_of
-from tlx_xdsl.dialects.base.layouts import layout_attr
-from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.base import Kind, Space, accesses_of, layout_attr
+from tlx_xdsl.dialects.tt import TensorDescType
+from tlx_xdsl.dialects.ttg import memdesc_type
 from tlx_xdsl.layouts.shared import default_nvmma_layout
 from tlx_xdsl.text.diagnostics import error_at
 

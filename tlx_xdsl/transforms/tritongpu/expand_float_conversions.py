@@ -25,9 +25,8 @@ from xdsl.dialects.builtin import BFloat16Type, Float8E5M2Type, Float16Type, Flo
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects.arith import ExtFOp, TruncFOp
-from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, with_element_type
-from tlx_xdsl.dialects.tt.elementwise import FpToFpOp
-from tlx_xdsl.dialects.tt.enums import RoundingMode
+from tlx_xdsl.dialects.base import element_bits, scalar_type, with_element_type
+from tlx_xdsl.dialects.tt import FpToFpOp, RoundingMode
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, insert_before, ops_of, replace

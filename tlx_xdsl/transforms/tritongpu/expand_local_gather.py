@@ -18,7 +18,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.ttg import memdesc_type
 
 from ..rewriting import Pass, insert_before, ops_of, replace
 

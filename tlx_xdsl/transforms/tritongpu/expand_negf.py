@@ -19,7 +19,7 @@ from typing import Any, cast
 from xdsl.dialects.arith import ConstantOp, NegfOp, SubfOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base import as_tensor
 
 from ..rewriting import Pass, insert_before, ops_of, replace
 

@@ -25,13 +25,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import ttng
 from tlx_xdsl.dialects.arith import CmpiOp
-from tlx_xdsl.dialects.base.layouts import layout_of
-from tlx_xdsl.dialects.base.tensors import element_type_of
+from tlx_xdsl.dialects.base import element_type_of, layout_of
 from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
 from tlx_xdsl.dialects.tt import ScaleDotElemType
-from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.dialects.ttng.tcgen05 import MAX_N
+from tlx_xdsl.dialects.ttg import memdesc_type
+from tlx_xdsl.dialects.ttng import MAX_N, TensorMemorySpaceAttr
 from tlx_xdsl.element_types import BY_FORMAT
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout

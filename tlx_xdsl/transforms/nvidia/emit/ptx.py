@@ -18,8 +18,7 @@ from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.nvvm import InlinePtxOp
-from tlx_xdsl.dialects.ttg import BarrierOp
-from tlx_xdsl.dialects.ttg.attrs import AddrSpace
+from tlx_xdsl.dialects.ttg import AddrSpace, BarrierOp
 from tlx_xdsl.transforms.rewriting import insert_before
 
 from .integers import Integers, is_true

@@ -22,10 +22,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntAttr, UnrealizedConversionCastOp, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.dialects.base.layouts import layout_of
-from tlx_xdsl.dialects.tlx.cluster import MapToRemoteOp
-from tlx_xdsl.dialects.tlx.special import MemDescDynamicSubsliceOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.base import layout_of
+from tlx_xdsl.dialects.tlx import MapToRemoteOp, MemDescDynamicSubsliceOp
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.regions import forwarded
 from tlx_xdsl.dialects.scf import WhileOp
-from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.dialects.ttg import as_tensor
 from tlx_xdsl.transforms.rewriting import retype
 
 from ..accumulators import regions_with_warps

@@ -10,9 +10,8 @@ from xdsl.dialects.builtin import NoneAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tlx_xdsl.dialects import ttg
-from tlx_xdsl.dialects.base.layouts import layout_attr
-from tlx_xdsl.dialects.base.operation import is_elementwise
-from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.dialects.base import is_elementwise, layout_attr
+from tlx_xdsl.dialects.ttg import as_tensor
 from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout
 from tlx_xdsl.text.diagnostics import error_at

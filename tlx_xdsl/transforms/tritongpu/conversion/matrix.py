@@ -7,8 +7,8 @@ from typing import cast
 from xdsl.dialects.builtin import NoneAttr
 
 from tlx_xdsl.dialects import tt, ttg, ttng
-from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
-from tlx_xdsl.dialects.ttg.types import as_tensor, element_bits, tensor_type
+from tlx_xdsl.dialects.base import layout_attr, layout_of
+from tlx_xdsl.dialects.ttg import as_tensor, element_bits, tensor_type
 from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout
 from tlx_xdsl.transforms.layout.resolve_placeholder_layouts import tensor_memory_encoding
 from tlx_xdsl.transforms.rewriting import retype, with_layout

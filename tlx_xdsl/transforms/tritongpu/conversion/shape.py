@@ -12,9 +12,8 @@ from xdsl.dialects.builtin import DenseArrayBase, TensorType, i32
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
-from tlx_xdsl.dialects.base.tensors import shape_of_tensor
-from tlx_xdsl.dialects.ttg.types import as_tensor, tensor_type
+from tlx_xdsl.dialects.base import layout_attr, layout_of, shape_of_tensor
+from tlx_xdsl.dialects.ttg import as_tensor, tensor_type
 from tlx_xdsl.layouts.distributed import joined_layout, reshaped_layout, transposed_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, SliceLayout
 from tlx_xdsl.text.diagnostics import error_at

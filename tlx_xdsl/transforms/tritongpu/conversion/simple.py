@@ -8,9 +8,8 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base.effects import pointers_of
-from tlx_xdsl.dialects.base.layouts import layout_attr
-from tlx_xdsl.dialects.ttg.types import as_tensor, tensor_type
+from tlx_xdsl.dialects.base import layout_attr, pointers_of
+from tlx_xdsl.dialects.ttg import as_tensor, tensor_type
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.encodings import BlockedLayout, SliceLayout
 from tlx_xdsl.transforms.rewriting import retyped
