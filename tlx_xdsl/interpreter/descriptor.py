@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.numerics.arrays import Array, is_float
+from tlx_xdsl.numerics.arrays import Array, Dtype, is_float
 from tlx_xdsl.numerics.host_arrays import UNIT, written_columns
 from tlx_xdsl.numerics.rounding import nearest_tf32
 from tlx_xdsl.text.diagnostics import report_warning
@@ -36,7 +35,7 @@ class Descriptor:
     """Elements; the last one is 1."""
     block: tuple[int, ...]
     """Elements."""
-    dtype: np.dtype[Any]
+    dtype: Dtype
     pads_with_nan: bool = False
     rounds_to_tf32: bool = False
     """True if loads round f32 elements to tf32 (CU_TENSOR_MAP_DATA_TYPE_TFLOAT32)."""

@@ -14,10 +14,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.numerics.arrays import Array, poison
+from tlx_xdsl.numerics.arrays import Array, Dtype, Integers, poison
 
 from .faults import Fault, fault_at, location_of
 from .machine import Task
@@ -54,7 +53,7 @@ class MemRef:
 
     base: Allocation | int
     """An allocation, or an address in global memory."""
-    dtype: np.dtype[Any]
+    dtype: Dtype
     offset: int = 0
     """Elements from the base to the first one."""
     sizes: tuple[int, ...] | None = None
@@ -63,7 +62,7 @@ class MemRef:
     """Elements from one index to the next along each dimension."""
 
     @staticmethod
-    def allocate(op: Operation, dtype: np.dtype[Any], sizes: Sequence[int], values: Array | None = None) -> MemRef:
+    def allocate(op: Operation, dtype: Dtype, sizes: Sequence[int], values: Array | None = None) -> MemRef:
         """New memory in row-major order, which holds `values`, or poison.
 
         Raises Fault for a negative size.
@@ -143,7 +142,7 @@ class MemRef:
             found += number * stride
         return found
 
-    def places(self) -> NDArray[np.int64]:
+    def places(self) -> Integers:
         """Elements from the base to each one, in the shape of the view."""
         found = np.array(self.offset, np.int64)
         for size, stride in zip(self.shape, self.strides, strict=True):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from .arrays import Array, Binary, unsigned, where
+from .arrays import Array, Binary, Dtype, unsigned, where
 
 
-def multiply_high(a: Array, b: Array, signed: np.dtype[Any], *, is_signed: bool) -> Array:
+def multiply_high(a: Array, b: Array, signed: Dtype, *, is_signed: bool) -> Array:
     """The high half of a product of integers held as `signed`."""
     width = signed.itemsize * 8
     other = unsigned(signed)

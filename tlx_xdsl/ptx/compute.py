@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, Dtype
 from tlx_xdsl.numerics.directed_rounding import rounded
 from tlx_xdsl.numerics.matmul import E2M1
 from tlx_xdsl.numerics.ptx.conversions import CONVERSIONS
@@ -350,7 +350,7 @@ def _integers(context: Context, to: str, from_: str) -> Step:
     return _simple(context, (from_,), to, "{0}.astype(dtype)", dtype=KINDS[to].dtype)
 
 
-def _halves(dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
+def _halves(dtype: Dtype) -> Callable[[Array, Array], Array]:
     def run(high: Array, low: Array) -> Array:
         rows = np.empty((len(high), 2), dtype)
         rows[:, 0], rows[:, 1] = low, high

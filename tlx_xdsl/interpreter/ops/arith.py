@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.base import as_tensor
-from tlx_xdsl.numerics.arrays import Array, is_small_float, poison, unsigned, where
+from tlx_xdsl.numerics.arrays import Array, Dtype, is_small_float, poison, unsigned, where
 from tlx_xdsl.numerics.elementwise import maximum, maxnum, minimum, minnum, multiply_high
 from tlx_xdsl.text.diagnostics import report_warning
 
@@ -42,7 +42,7 @@ def constant(op: upstream.ConstantOp) -> Run:
     return lambda: held
 
 
-def _wrapped(numbers: list[Any], dtype: np.dtype[Any]) -> Array:
+def _wrapped(numbers: list[Any], dtype: Dtype) -> Array:
     """Numbers as `dtype`, in which unsigned integers are written with a sign."""
     if dtype.kind != "i":
         return np.array(numbers).astype(dtype)

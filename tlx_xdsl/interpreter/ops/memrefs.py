@@ -24,7 +24,7 @@ from xdsl.ir.affine import AffineMap
 from tlx_xdsl.dialects import bufferization, memref
 from tlx_xdsl.dialects.base import PointerType, groups_of, tensor_type
 from tlx_xdsl.dialects.memref import box_type, element_of, is_memref, kept_dimensions, ranked, sizes_of, strides_of
-from tlx_xdsl.numerics.arrays import Array, poison, unsigned
+from tlx_xdsl.numerics.arrays import Array, Dtype, poison, unsigned
 
 from ..faults import fault_at
 from ..machine import Task
@@ -37,7 +37,7 @@ _Lists: TypeAlias = Callable[[Sequence[Any]], list[list[int]]]
 """From the operands that stand for numbers of some lists to the lists."""
 
 
-def _dtype(value: SSAValue) -> np.dtype[Any]:
+def _dtype(value: SSAValue) -> Dtype:
     return dtype_of(element_of(value.type))
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlx_xdsl.dialects.tlx import Releases
 from tlx_xdsl.layouts.conversion.shared import tma_box
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
 from tlx_xdsl.layouts.linear_layout import log2
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, Integers
 from tlx_xdsl.numerics.ptx.instructions import TYPES
 
 from ..addresses import TensorMap, bytes_view, decode, mapped, view_at
@@ -142,7 +141,7 @@ def _stored(running: Running, type_: str) -> tuple[View, Array]:
     first, last = (decode(running.task, running.op, int(number)) for number in (addresses.min(), addresses.max()))
     if (first.memory, first.family) != (last.memory, last.family):
         raise fault_at(running.op, "the threads store to several buffers at once")
-    starts: NDArray[np.int64] = first.byte + (addresses - addresses.min()).astype(np.int64)
+    starts: Integers = first.byte + (addresses - addresses.min()).astype(np.int64)
     return bytes_view(first, starts[:, None] + np.arange(data.shape[1])), data
 
 

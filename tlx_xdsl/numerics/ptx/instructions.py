@@ -12,7 +12,7 @@ import numpy as np
 
 from tlx_xdsl.element_types import PTX_TYPES
 
-from ..arrays import Array, Binary, Ternary, Unary, is_float, numpy_type
+from ..arrays import Array, Binary, Dtype, Ternary, Unary, is_float, numpy_type
 from ..directed_rounding import fused_multiply_add, leading_zeros
 from ..elementwise import maximum, maxnum, minimum, minnum
 from ..rounding import round_to
@@ -24,7 +24,7 @@ class PtxType:
     """A type of PTX: numbers of `dtype`, of which a register holds `lanes`."""
 
     name: str
-    dtype: np.dtype[Any]
+    dtype: Dtype
     lanes: int = 1
 
     @property

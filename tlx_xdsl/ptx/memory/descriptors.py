@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tlx_xdsl.numerics.arrays import Array
 
 from .surroundings import Trap
 
@@ -20,7 +21,7 @@ WIDTHS = (16, 32, 64, 128)
 """Bytes of a row that is permuted, by the mode: none, 32, 64 and 128 bytes."""
 
 
-def swizzled(addresses: NDArray[Any], mode: int) -> NDArray[Any]:
+def swizzled(addresses: Array, mode: int) -> Array:
     """The address in shared memory of each byte or unit that a tile has at `addresses`.
 
     PTX ISA, "Tensor swizzling modes": units of 16 bytes are permuted by higher bits of their address. With a width of

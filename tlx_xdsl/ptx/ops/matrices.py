@@ -6,10 +6,9 @@ import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlx_xdsl.element_types import PTX_TYPES
-from tlx_xdsl.numerics.arrays import numpy_type
+from tlx_xdsl.numerics.arrays import Integers, numpy_type
 
 from ..arithmetic.fragments import accumulator, left, right, to_registers
 from ..arithmetic.kinds import TYPES
@@ -37,7 +36,7 @@ def check_whole(cohort: Cohort, mask: Mask) -> None:
         raise Trap("not all threads of a warp run this instruction together")
 
 
-def warps_of(cohort: Cohort, mask: Mask) -> NDArray[np.int64] | None:
+def warps_of(cohort: Cohort, mask: Mask) -> Integers | None:
     """The rows of 32 threads that run an instruction of whole warps; None for all.
 
     Raises Trap where a warp is not whole.
@@ -57,7 +56,7 @@ def _form(context: Context) -> tuple[int, bool]:
     return count, "trans" in parts
 
 
-def _places(cohort: Cohort, mask: Mask, addresses: NDArray[np.int64], count: int, what: str) -> NDArray[np.int64]:
+def _places(cohort: Cohort, mask: Mask, addresses: Integers, count: int, what: str) -> Integers:
     """The place of each row, as [warps, count * 8]; threads after the first 8 * count name none."""
     used = cohort.lane < 8 * count
     if mask is not None:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.numerics.arrays import Array, Integers
+
 from ..cohort import Cohort, Item, Wait
 from ..memory.barriers import MOST_ARRIVALS, Mbarrier
 from ..memory.surroundings import Trap
@@ -36,7 +38,7 @@ def shared_address(context: Context, place: int) -> tuple[Read, int]:
     return base, offset
 
 
-def plus(addresses: NDArray[Any], offset: int) -> NDArray[np.int64]:
+def plus(addresses: Array, offset: int) -> Integers:
     """Shared addresses, and bytes after them; generic ones as shared ones.
 
     Triton 3.6 gives `tcgen05.commit` a shared address in 64 bits.
@@ -62,8 +64,8 @@ def barrier_at(cohort: Cohort, place: int) -> Mbarrier:
 
 
 def each(
-    cohort: Cohort, mask: Mask, addresses: NDArray[np.int64], *others: NDArray[Any]
-) -> Iterator[tuple[int, NDArray[np.int64], tuple[NDArray[Any], ...]]]:
+    cohort: Cohort, mask: Mask, addresses: Integers, *others: Array
+) -> Iterator[tuple[int, Integers, tuple[Array, ...]]]:
     """The places that threads name, with the threads, by their places in the cohort, and their other operands."""
     chosen = np.arange(cohort.n) if mask is None else np.flatnonzero(mask)
     if not len(chosen):

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.numerics.arrays import Array
+
 from ..arithmetic.kinds import KINDS, PLAIN, TYPES
 from ..cohort import Cohort
 from ..memory.surroundings import Trap
@@ -106,7 +108,7 @@ def _home_space(context: Context, base: Read, space: str) -> str:
 def _load(space: str, offset: int, item: int, lanes: int, dtype: np.dtype[Any]) -> Callable[..., Any]:
     plain = np.dtype(f"u{item}")
 
-    def run(cohort: Cohort, mask: Mask, base: NDArray[Any]) -> Any:
+    def run(cohort: Cohort, mask: Mask, base: Array) -> Any:
         addresses = base if mask is None else base[mask]
         if not len(addresses):
             return zeros
@@ -128,13 +130,13 @@ def load_rows(
     cohort: Cohort,
     mask: Mask,
     space: str,
-    addresses: NDArray[Any],
+    addresses: Array,
     offset: int,
     item: int,
     lanes: int,
     *,
     atomic: bool = False,
-) -> NDArray[Any]:
+) -> Array:
     """What memory holds at addresses of the threads of the mask: a row of elements for each, or one element.
 
     The order of an atomic operation is that of its store.
@@ -163,9 +165,9 @@ def store_rows(
     cohort: Cohort,
     mask: Mask,
     space: str,
-    addresses: NDArray[Any],
+    addresses: Array,
     offset: int,
-    values: NDArray[Any],
+    values: Array,
     item: int,
     lanes: int,
     *,
@@ -234,7 +236,7 @@ def build_store(context: Context) -> Step:
 def _store(space: str, offset: int, item: int, lanes: int) -> Callable[..., Any]:
     plain = np.dtype(f"u{item}")
 
-    def run(cohort: Cohort, mask: Mask, base: NDArray[Any], *values: NDArray[Any]) -> None:
+    def run(cohort: Cohort, mask: Mask, base: Array, *values: Array) -> None:
         if lanes == 1:
             rows = values[0].view(plain)
         else:

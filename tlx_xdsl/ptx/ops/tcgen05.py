@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from tlx_xdsl.numerics.arrays import Array, Integers
 
 from ..cohort import LANES, Cohort, Item, Wait
 from ..memory.descriptors import UNIT, of_tcgen05, units
@@ -136,7 +137,7 @@ def _free(context: Context) -> Step:
 # Loads and stores ----------------------------------------------------------------------------------------------------
 
 
-def _shape(context: Context, form: list[str]) -> tuple[Callable[[int], tuple[NDArray[Any], NDArray[Any]]], int, bool]:
+def _shape(context: Context, form: list[str]) -> tuple[Callable[[int], tuple[Array, Array]], int, bool]:
     """The lanes and columns of a warp's words, [registers, 32], for a split; the registers; if halves are packed."""
     packs = any(part.endswith("::16b") for part in form)
     form = [part for part in form if not part.endswith("::16b")]
@@ -165,7 +166,7 @@ def _shape(context: Context, form: list[str]) -> tuple[Callable[[int], tuple[NDA
             raise context.refuse()
 
 
-def _of_16(lane: NDArray[np.int64], count: int, words: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _of_16(lane: Integers, count: int, words: int) -> tuple[Array, Array]:
     """The fragments of matrices: rows of 16 lanes, as `mma` has its accumulators (PTX ISA, ".16x256b")."""
     register = np.arange(count)[:, None]
     row, place = lane[None, :] // 4, lane[None, :] % 4
@@ -187,7 +188,7 @@ def _operands(context: Context, place: int, form: list[str]) -> tuple[Any, int, 
     return base, offset, split
 
 
-def _where(cohort: Cohort, addresses: NDArray[Any], row: int, offset: int, what: str) -> tuple[int, int, int]:
+def _where(cohort: Cohort, addresses: Array, row: int, offset: int, what: str) -> tuple[int, int, int]:
     """The CTA, the first lane and the first column of a warp's access.
 
     Raises Trap for lanes that are another warp's.
@@ -292,7 +293,7 @@ def _commit(context: Context, form: list[str]) -> Step:
     return Step((base, *masks), effect=effect)
 
 
-def _arrive(cohort: Cohort, mask: Mask, where: NDArray[np.int64]) -> None:
+def _arrive(cohort: Cohort, mask: Mask, where: Integers) -> None:
     for place, threads, _ in each(cohort, mask, where):
         barrier = barrier_at(cohort, place)
         for thread in threads.tolist():

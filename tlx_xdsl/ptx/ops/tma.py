@@ -14,10 +14,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlx_xdsl.element_types import BY_TENSOR_MAP
-from tlx_xdsl.numerics.arrays import numpy_type
+from tlx_xdsl.numerics.arrays import Bytes, Integers, numpy_type
 
 from ..cohort import Cohort
 from ..memory.descriptors import swizzled
@@ -65,7 +64,7 @@ def fields_at(cohort: Cohort, address: int) -> Fields:
 
 
 @lru_cache(maxsize=512)
-def units(start: int, size: int, mode: int) -> NDArray[np.int64]:
+def units(start: int, size: int, mode: int) -> Integers:
     """The units of 16 bytes, from that of the address 0 on, that a tile of `size` bytes at `start` has."""
     return swizzled(start + np.arange(0, size, UNIT, dtype=np.int64), mode) // UNIT
 
@@ -110,9 +109,7 @@ class Box:
         low = min(max(0, -corner), box)
         return low, max(low, min(box, extent - corner))
 
-    def view(
-        self, cohort: Cohort, what: str, *, whole_units: bool
-    ) -> tuple[tuple[slice, ...], NDArray[np.uint8] | None]:
+    def view(self, cohort: Cohort, what: str, *, whole_units: bool) -> tuple[tuple[slice, ...], Bytes | None]:
         """The part that is in the tensor, and its bytes in memory; None if there are none.
 
         Raises Trap for bytes that are in no array.
@@ -135,7 +132,7 @@ def _check_start(box: Box) -> None:
         )
 
 
-def load_box(cohort: Cohort, box: Box) -> NDArray[np.uint8]:
+def load_box(cohort: Cohort, box: Box) -> Bytes:
     """The bytes of a box, with what fills it outside of the tensor."""
     _check_start(box)
     slices, found = box.view(cohort, "load by TMA", whole_units=False)
@@ -145,14 +142,14 @@ def load_box(cohort: Cohort, box: Box) -> NDArray[np.uint8]:
     return fill
 
 
-def _fill(fields: Fields, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+def _fill(fields: Fields, shape: tuple[int, ...]) -> Bytes:
     if not fields.fill:
         return np.zeros(shape, np.uint8)
     dtype = numpy_type(BY_TENSOR_MAP[fields.element_type])
     return np.full(prod(shape) // dtype.itemsize, np.nan).astype(dtype).view(np.uint8).reshape(shape)
 
 
-def store_box(cohort: Cohort, box: Box, data: NDArray[np.uint8], reduction: str | None) -> None:
+def store_box(cohort: Cohort, box: Box, data: Bytes, reduction: str | None) -> None:
     """Write the bytes of a box, or join them with what is there."""
     _check_start(box)
     slices, found = box.view(cohort, "store by TMA", whole_units=reduction is None)
@@ -247,7 +244,7 @@ def deliver(
     thread: int,
     target: int,
     barrier: int,
-    data: NDArray[np.uint8],
+    data: Bytes,
     swizzle: int,
     ranks: list[int] | None,
     token: Any = None,
@@ -326,7 +323,7 @@ def _store(context: Context, rank: int, mode: str, reduction: str | None) -> Ste
     return Step((tensor, source, *coordinates), effect=effect)
 
 
-def collect(cohort: Cohort, thread: int, source: int, size: int, swizzle: int, token: Any = None) -> NDArray[np.uint8]:
+def collect(cohort: Cohort, thread: int, source: int, size: int, swizzle: int, token: Any = None) -> Bytes:
     """Bytes of a tile in the shared memory of a thread's own CTA, which a store by TMA, or the copy `token`, reads."""
     wave = cohort.wave
     cta, offset = int(cohort.ctas[thread]), source & (1 << RANK_SHIFT) - 1

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.numerics.arrays import Array, Booleans, Integers
+
 from ..arithmetic.kinds import TYPES
 from ..cohort import LANES, Cohort
 from ..memory.surroundings import Trap
@@ -22,7 +24,7 @@ from .memory import Mask
 _LANE = np.arange(LANES, dtype=np.uint32)
 
 
-def rows(cohort: Cohort, values: NDArray[Any]) -> NDArray[Any]:
+def rows(cohort: Cohort, values: Array) -> Array:
     """A value of each thread as an array of [warps, 32]; threads that are not here have zeros."""
     if cohort.whole:
         return values.reshape(-1, LANES)
@@ -31,23 +33,23 @@ def rows(cohort: Cohort, values: NDArray[Any]) -> NDArray[Any]:
     return result
 
 
-def back(cohort: Cohort, found: NDArray[Any]) -> NDArray[Any]:
+def back(cohort: Cohort, found: Array) -> Array:
     """The values of an array of [warps, 32] for the threads that are here."""
     return np.ascontiguousarray(found).reshape(-1) if cohort.whole else found[_row_of(cohort), cohort.lane]
 
 
-def _row_of(cohort: Cohort) -> NDArray[np.int64]:
+def _row_of(cohort: Cohort) -> Integers:
     return np.searchsorted(cohort.warps, cohort.warp_of)
 
 
-def active(cohort: Cohort, mask: Mask) -> NDArray[np.bool_]:
+def active(cohort: Cohort, mask: Mask) -> Booleans:
     """Which threads of each warp run an instruction, as [warps, 32]."""
     if mask is None and cohort.whole:
         return np.ones((len(cohort.warps), LANES), np.bool_)
     return rows(cohort, np.ones(cohort.n, np.bool_) if mask is None else mask)
 
 
-def members(cohort: Cohort, mask: Mask, wanted: NDArray[np.uint32]) -> NDArray[np.bool_]:
+def members(cohort: Cohort, mask: Mask, wanted: NDArray[np.uint32]) -> Booleans:
     """The threads that a member mask names, as [warps, 32].
 
     Raises Trap where one of them does not run the instruction.
@@ -68,7 +70,7 @@ def members(cohort: Cohort, mask: Mask, wanted: NDArray[np.uint32]) -> NDArray[n
     return named & running
 
 
-def _ended(cohort: Cohort, missing: NDArray[np.bool_]) -> bool:
+def _ended(cohort: Cohort, missing: Booleans) -> bool:
     """Return whether all threads that are missing are beyond the end of a CTA, or have ended."""
     threads = cohort.warps[:, None] * LANES + np.arange(LANES)
     lacking = threads[missing]
@@ -98,9 +100,7 @@ def _shuffle(context: Context) -> Step:
     return Step(reads, writes, effect=_shuffler(mode, fixed))
 
 
-def _sources(
-    mode: str, by: NDArray[np.uint32], bounds: NDArray[np.uint32]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _sources(mode: str, by: NDArray[np.uint32], bounds: NDArray[np.uint32]) -> tuple[Integers, Booleans]:
     """The lane that each lane takes its value from, and whether that is within its segment."""
     distance = (by & 31).astype(np.int64)
     clamp, segment = (bounds & 31).astype(np.int64), (bounds >> 8 & 31).astype(np.int64)

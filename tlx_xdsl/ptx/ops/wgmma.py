@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.numerics.arrays import Integers
+
 from ..arithmetic.fragments import accumulator, left, to_registers
 from ..arithmetic.products import ELEMENTS, multiply
 from ..cohort import LANES, Cohort
@@ -49,7 +51,7 @@ def _fence(cohort: Cohort, mask: Mask) -> None:
     check_groups(cohort, mask)
 
 
-def check_groups(cohort: Cohort, mask: Mask) -> NDArray[np.int64]:
+def check_groups(cohort: Cohort, mask: Mask) -> Integers:
     """The CTA of each warp group.
 
     Raises Trap where a group is not whole.
@@ -135,7 +137,7 @@ def _constants(context: Context, *, in_registers: bool, is_float: bool) -> tuple
 def operand_matrix(
     cohort: Cohort,
     token: Any,
-    ctas: NDArray[np.int64],
+    ctas: Integers,
     descriptors: NDArray[np.uint64],
     outer: int,
     dtype: np.dtype[Any],
