@@ -26,7 +26,7 @@ from tlx_xdsl.dialects.base import (
 from tlx_xdsl.dialects.tt import FuncOp
 from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.layouts.conversion_cost import ConversionCost, conversion_cost
-from tlx_xdsl.layouts.encodings import DistributedLayout, SharedLayout
+from tlx_xdsl.layouts.encodings import DistributedLayout, Ints, SharedLayout
 from tlx_xdsl.layouts.matrix_access import best_access
 from tlx_xdsl.layouts.shared_access import SharedAccess, shared_access
 from tlx_xdsl.text.diagnostics import source_location
@@ -197,7 +197,7 @@ def _by_threads(op: Operation, buffer: SSAValue, tensor: SSAValue, *, store: boo
     return BufferAccess(op, does, best_access(*arguments, store=store, alloc_shape=whole))
 
 
-def _allocation_of(memory: MemDescType) -> tuple[int, ...]:
+def _allocation_of(memory: MemDescType) -> Ints:
     """The shape of the allocation in as many dimensions as the view has."""
     return memory.alloc_shape[len(memory.alloc_shape) - len(memory.shape) :]
 

@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.dialects.base import OverBudgetException, needs_of
 from tlx_xdsl.errors import CompilationError, OverBudgetError
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
+from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.targets import Feature, refusal, target_of
 
 from .builder import Builder, IRDLOpT, Operand, Result, operation
@@ -86,7 +87,7 @@ class Call:
         self,
         op: type[IRDLOperation],
         element: dtype | pointer_type,
-        shape: tuple[int, ...],
+        shape: Ints,
         *operands: Operand,
         **properties: Any,
     ) -> Tensor:
@@ -138,7 +139,7 @@ class Call:
             self.expected(parameter, f"{what} that fits in 32 bits")
         return value
 
-    def integers(self, parameter: str) -> tuple[int, ...]:
+    def integers(self, parameter: str) -> Ints:
         """The argument, which must be a tuple of compile-time integers."""
         value = self.python(parameter, "a tuple of constexpr integers")
         if not isinstance(value, tuple | list):
@@ -192,7 +193,7 @@ class Call:
             self.expected(parameter, what)
         return value, value.dtype.element_ty
 
-    def shape(self, parameter: str = "shape", *, scalar: bool = False) -> tuple[int, ...]:
+    def shape(self, parameter: str = "shape", *, scalar: bool = False) -> Ints:
         """The argument, which must be a tuple of positive powers of two; with `scalar`, it may be empty.
 
         A block has `TRITON_MAX_TENSOR_NUMEL` elements at most.
@@ -202,7 +203,7 @@ class Call:
             self.fail(parameter, f"a block has {TRITON_MAX_TENSOR_NUMEL} elements at most, found {prod(shape)}")
         return shape
 
-    def powers_of_two(self, parameter: str, sizes: tuple[int, ...], *, empty: bool = True) -> tuple[int, ...]:
+    def powers_of_two(self, parameter: str, sizes: Ints, *, empty: bool = True) -> Ints:
         """`sizes`, which belong to the argument `parameter` and must be positive powers of two."""
         if (not sizes and not empty) or any(size < 1 or size & (size - 1) for size in sizes):
             self.fail(parameter, f"'{parameter}' must hold powers of two, found {list(sizes)}")

@@ -20,7 +20,7 @@ from tlx_xdsl.layouts.address import (
     tmem_addresses,
     tmem_columns,
 )
-from tlx_xdsl.layouts.encodings import SharedLayout, TensorMemoryScalesLayout, TmemLayout
+from tlx_xdsl.layouts.encodings import Ints, SharedLayout, TensorMemoryScalesLayout, TmemLayout
 from tlx_xdsl.layouts.shared import default_shared_layout, required_alignment
 
 from .numbers import dtype_of
@@ -40,7 +40,7 @@ class BufferPlaces:
     """Bytes that the buffer takes."""
     alignment: int
     """Bytes that its address is a multiple of."""
-    copies: tuple[int, ...] = ()
+    copies: Ints = ()
     """Bytes from each element to its copies."""
 
 

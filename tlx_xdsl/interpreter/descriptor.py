@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from xdsl.ir import Operation
 
+from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.numerics.arrays import Array, Dtype, is_float
 from tlx_xdsl.numerics.host_arrays import UNIT, written_columns
 from tlx_xdsl.numerics.rounding import nearest_tf32
@@ -29,11 +30,11 @@ class Descriptor:
     """A tensor in global memory, and the shape of the blocks in which it is copied."""
 
     address: int
-    shape: tuple[int, ...]
+    shape: Ints
     """Elements."""
-    strides: tuple[int, ...]
+    strides: Ints
     """Elements; the last one is 1."""
-    block: tuple[int, ...]
+    block: Ints
     """Elements."""
     dtype: Dtype
     pads_with_nan: bool = False

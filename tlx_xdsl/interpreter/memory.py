@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
+from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.numerics.arrays import Array, Bytes, Dtype, Integers
 
 from .faults import Fault, fault_at
@@ -167,9 +168,9 @@ class View:
     """The Python name of the buffer, with the index of the slot."""
     alignment: int = 16
     """Bytes that the address of a tile must be a multiple of for TMA and the tensor cores."""
-    copies: tuple[int, ...] = ()
+    copies: Ints = ()
     """Bytes from an element to each of its copies, which are written with it."""
-    start: tuple[int, ...] = ()
+    start: Ints = ()
     """The index of the first element in the tile that the view is a part of; empty for a whole tile."""
     seen_as: Integers | None = None
     """Byte of each element of the view that this one reinterprets, where that has the same ones in another order."""
@@ -183,7 +184,7 @@ class View:
         self.start = self.start or (0,) * self.offsets.ndim
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Ints:
         """Elements along each dimension."""
         return self.offsets.shape
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
+from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.numerics.arrays import Array, Dtype, Integers, poison
 
 from .faults import Fault, fault_at, location_of
@@ -56,9 +57,9 @@ class MemRef:
     dtype: Dtype
     offset: int = 0
     """Elements from the base to the first one."""
-    sizes: tuple[int, ...] | None = None
+    sizes: Ints | None = None
     """None for memory of an unknown rank that nothing has given one."""
-    strides: tuple[int, ...] = ()
+    strides: Ints = ()
     """Elements from one index to the next along each dimension."""
 
     @staticmethod
@@ -73,7 +74,7 @@ class MemRef:
         return MemRef(Allocation(op, held), dtype, 0, tuple(sizes), row_major(sizes))
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Ints:
         """The sizes; none for memory of an unknown rank."""
         return self.sizes or ()
 
@@ -250,7 +251,7 @@ class MemRef:
         self.base.freed = op
 
 
-def row_major(sizes: Sequence[int]) -> tuple[int, ...]:
+def row_major(sizes: Sequence[int]) -> Ints:
     """The strides of memory without gaps, the last index fastest."""
     return tuple(prod(sizes[dim + 1 :]) for dim in range(len(sizes)))
 

@@ -29,7 +29,7 @@ from tlx_xdsl.dialects.regions import SCALAR_CODE
 from tlx_xdsl.numerics.arrays import Array
 
 from .faults import Fault, fault_at
-from .registry import THREADWISE, Coroutine, Kind, Run
+from .registry import THREADWISE, Built, Coroutine, Kind, Run
 
 _FEW = 4
 """Numbers that a message shows."""
@@ -77,7 +77,7 @@ def uniform(op: Operation, value: Any, active: Array | None) -> Any:
     return held[0]
 
 
-def by_threads(op: Operation, kind: Kind, run: Run) -> tuple[Kind, Run]:
+def by_threads(op: Operation, kind: Kind, run: Run) -> Built:
     """Return what runs `op` for the threads that are to run, given what runs it for all."""
     is_tensor = [as_tensor(value.type) is not None for value in op.operands]
     if type(op) in THREADWISE or (is_elementwise(op) and not any(is_tensor)):

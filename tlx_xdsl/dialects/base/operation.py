@@ -15,7 +15,7 @@ from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.layouts.conversion.distributed import rank_of
-from tlx_xdsl.layouts.encodings import DistributedLayout
+from tlx_xdsl.layouts.encodings import DistributedLayout, Ints
 from tlx_xdsl.layouts.validity import holders_of
 from tlx_xdsl.targets import Feature as Feature
 
@@ -94,7 +94,7 @@ def _holder_of_warps(op: Operation) -> tuple[Operation, int | None]:
             region = child.parent_region()
             counts = holder.properties.get("partitionNumWarps")
             if region is not None and isinstance(counts, DenseArrayBase):
-                warps: tuple[int, ...] = tuple(counts.get_values())  # pyright: ignore[reportAssignmentType]
+                warps: Ints = tuple(counts.get_values())  # pyright: ignore[reportAssignmentType]
                 index = parent.get_region_index(region)
                 return holder, warps[index] if index < len(warps) else None
         if parent.name == "tt.func" and (own := module_integer(parent, "ttg.num-warps")) is not None:

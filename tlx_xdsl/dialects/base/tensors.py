@@ -22,6 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.element_types import BY_MLIR, ELEMENT_TYPES, ElementType
 from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.layouts.encodings import Ints
 
 from .pointer import PointerType
 
@@ -31,7 +32,7 @@ def shape_attr(shape: Sequence[int]) -> ArrayAttr[IntAttr]:
     return ArrayAttr(IntAttr(size) for size in shape)
 
 
-def shape_of(attr: ArrayAttr[IntAttr]) -> tuple[int, ...]:
+def shape_of(attr: ArrayAttr[IntAttr]) -> Ints:
     """The shape that an attribute parameter holds."""
     return tuple(size.data for size in attr)
 
@@ -58,7 +59,7 @@ def tensor_type(type_: Attribute) -> TensorType[Attribute]:
     return tensor
 
 
-def shape_of_tensor(type_: Attribute) -> tuple[int, ...]:
+def shape_of_tensor(type_: Attribute) -> Ints:
     """The shape of a tensor type, in elements.
 
     Raises VerifyException for any other type.
@@ -112,9 +113,9 @@ def mask_type(type_: Attribute) -> Attribute:
     return with_element_type(type_, i1)
 
 
-def verify_permutation(order: DenseArrayBase[IntegerType], source: tuple[int, ...], result: tuple[int, ...]) -> None:
+def verify_permutation(order: DenseArrayBase[IntegerType], source: Ints, result: Ints) -> None:
     """Check that `result` is the shape `source` with its dimensions in `order`."""
-    dims: tuple[int, ...] = tuple(order.get_values())
+    dims: Ints = tuple(order.get_values())
     if sorted(dims) != list(range(len(source))):
         raise VerifyException(f"order {list(dims)} is no permutation of the {len(source)} dimensions")
     if result != tuple(source[dim] for dim in dims):

@@ -18,7 +18,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.layouts.encodings import DotOperandLayout, NvidiaMmaLayout
+from tlx_xdsl.layouts.encodings import DotOperandLayout, Ints, NvidiaMmaLayout
 
 from ..base import (
     FLOAT_OR_I8_TENSOR,
@@ -41,7 +41,7 @@ from .enums import InputPrecision, ScaleDotElemType
 TRUE = BoolAttr.from_bool(True)
 
 
-def verify_matmul(a: tuple[int, ...], b: tuple[int, ...], d: tuple[int, ...]) -> None:
+def verify_matmul(a: Ints, b: Ints, d: Ints) -> None:
     """Check that shapes (batch x) MxK, KxN and MxN multiply."""
     if not len(a) == len(b) == len(d) or len(a) not in (2, 3):
         raise VerifyException(f"takes three matrices, or three stacks of them, found {_x(a)}, {_x(b)} and {_x(d)}")
@@ -50,7 +50,7 @@ def verify_matmul(a: tuple[int, ...], b: tuple[int, ...], d: tuple[int, ...]) ->
         raise VerifyException(f"shapes do not match: {_x(a)} * {_x(b)} -> {_x(d)}")
 
 
-def _x(shape: tuple[int, ...]) -> str:
+def _x(shape: Ints) -> str:
     return "x".join(map(str, shape))
 
 
@@ -198,7 +198,7 @@ def verify_scaled_type(side: str, kind: ScaleDotElemType, element: Attribute) ->
         raise VerifyException(f"{side} elements of type {kind.keyword} are held in {held}, found {element}")
 
 
-def _unpacked(shape: tuple[int, ...], kind: ScaleDotElemType, dim_from_first: int) -> tuple[int, ...]:
+def _unpacked(shape: Ints, kind: ScaleDotElemType, dim_from_first: int) -> Ints:
     """The shape in elements of an operand whose 4-bit elements are packed along a dimension of the matrix."""
     if kind is not ScaleDotElemType.E2M1:
         return shape

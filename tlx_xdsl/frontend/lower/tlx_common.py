@@ -17,7 +17,7 @@ from tlx_xdsl.dialects.ttng import TensorMemorySpaceAttr
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.language.core import int32
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout
-from tlx_xdsl.layouts.encodings import SharedLayout
+from tlx_xdsl.layouts.encodings import Ints, SharedLayout
 from tlx_xdsl.targets import Feature, target_of
 
 from .. import semantic
@@ -128,7 +128,7 @@ def block_of(call: Call, parameter: str) -> tuple[TensorDescriptor, BufferedTens
     return descriptor, reshaped(call, parameter, buffer, block) if more > 0 else buffer
 
 
-def reshaped(call: Call, parameter: str, buffer: BufferedTensor, shape: tuple[int, ...]) -> BufferedTensor:
+def reshaped(call: Call, parameter: str, buffer: BufferedTensor, shape: Ints) -> BufferedTensor:
     """The view of a whole buffer with other dimensions, whose elements in row-major order are the same."""
     source = memdesc_type(buffer.ssa.type)
     if source.shape != source.alloc_shape:

@@ -28,9 +28,9 @@ from ..memory import View
 from ..numbers import dtype_of
 from ..registry import (
     Binary,
+    Built,
     Coroutine,
     Kind,
-    Run,
     Waiting,
     action,
     blocking,
@@ -272,7 +272,7 @@ def add_pointer(op: tt.AddPtrOp) -> Binary:
 
 @threadwise(tt.LoadOp)
 @structured(tt.LoadOp)
-def plain_load(op: tt.LoadOp, _planner: Any) -> tuple[Kind, Run]:
+def plain_load(op: tt.LoadOp, _planner: Any) -> Built:
     """Masked elements without another value have every bit set: they are NaN, or -1, so that their use is seen.
 
     Before a volatile load others may have their turn: what it finds may depend on theirs.

@@ -23,6 +23,7 @@ from ..memory import Memory, View
 from ..planner import Planner
 from ..registry import (
     Binary,
+    Built,
     Coroutine,
     Kind,
     Run,
@@ -163,7 +164,7 @@ def _regions(plan: Plan) -> _Regions:
 
 
 @structured(tlx.StorageAliasSpecOp)
-def storage_alias_spec(op: tlx.StorageAliasSpecOp, planner: Planner) -> tuple[Kind, Run]:
+def storage_alias_spec(op: tlx.StorageAliasSpecOp, planner: Planner) -> Built:
     """The region; what is allocated in it says what lies there."""
     in_shared = op.storage.data.value == "smem"
     size, alignment = _regions(planner.plan).sizes.get(op, (0, 1))
@@ -179,7 +180,7 @@ def storage_alias_spec(op: tlx.StorageAliasSpecOp, planner: Planner) -> tuple[Ki
 
 
 @structured(tlx.StorageAliasLocalAllocOp)
-def storage_alias_local_alloc(op: tlx.StorageAliasLocalAllocOp, planner: Planner) -> tuple[Kind, Run]:
+def storage_alias_local_alloc(op: tlx.StorageAliasLocalAllocOp, planner: Planner) -> Built:
     """Buffers at the places that the storage map gives them."""
     type_ = memdesc_type(op.result.type)
     tile = buffer_places(type_.with_shape(type_.shape[1:]))

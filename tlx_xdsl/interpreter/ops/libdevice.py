@@ -30,7 +30,7 @@ from tlx_xdsl.numerics.libdevice_integers import BITS, INTEGERS, Builder
 from ..faults import Unsupported, fault_at
 from ..numbers import dtype_of
 from ..planner import Planner
-from ..registry import Binary, Kind, Run, Unary, structured
+from ..registry import Binary, Built, Kind, Run, Unary, structured
 
 _Function = Callable[..., Any]
 
@@ -222,7 +222,7 @@ def device_function(symbol: str, results: Sequence[SSAValue]) -> Run | None:
 
 
 @structured(tt.ExternElementwiseOp)
-def extern_elementwise(op: tt.ExternElementwiseOp, _planner: Planner) -> tuple[Kind, Run]:
+def extern_elementwise(op: tt.ExternElementwiseOp, _planner: Planner) -> Built:
     """One function for each element.
 
     Raises Fault for a symbol that is not libdevice's.

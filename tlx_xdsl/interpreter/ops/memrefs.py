@@ -31,7 +31,7 @@ from ..machine import Task
 from ..memref import MemRef, mismatch
 from ..numbers import dtype_of
 from ..planner import Planner
-from ..registry import Kind, Run, Unary, effect, immediate, one_or_all, pure, structured
+from ..registry import Built, Kind, Run, Unary, effect, immediate, one_or_all, pure, structured
 
 _Lists: TypeAlias = Callable[[Sequence[Any]], list[list[int]]]
 """From the operands that stand for numbers of some lists to the lists."""
@@ -344,7 +344,7 @@ def read_modify_write(op: memref.AtomicRMWOp) -> Run:
 
 
 @structured(memref.GenericAtomicRMWOp)
-def generic_read_modify_write(op: memref.GenericAtomicRMWOp, planner: Planner) -> tuple[Kind, Run]:
+def generic_read_modify_write(op: memref.GenericAtomicRMWOp, planner: Planner) -> Built:
     """The element as it was, as upstream's lowering gives it; the region makes the new one."""
     body = planner.body(op.body.block)
     if body.suspends:

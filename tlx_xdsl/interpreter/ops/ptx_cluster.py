@@ -8,7 +8,7 @@ import numpy as np
 
 from tlx_xdsl.dialects.tlx import Releases
 from tlx_xdsl.layouts.conversion.shared import tma_box
-from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
+from tlx_xdsl.layouts.encodings import Ints, NvmmaSharedLayout
 from tlx_xdsl.layouts.linear_layout import log2
 from tlx_xdsl.numerics.arrays import Array, Integers
 from tlx_xdsl.numerics.ptx.instructions import TYPES
@@ -191,7 +191,7 @@ def _tile_load(running: Running) -> Coroutine:
     start_load(task, op, tile, corner, places_of(task, op, view, here, mask, pairs=pairs))
 
 
-def _tile(running: Running, address: int, tensor_map: TensorMap, box: tuple[int, ...]) -> View:
+def _tile(running: Running, address: int, tensor_map: TensorMap, box: Ints) -> View:
     """Return where a copy puts the elements of a box: row-major, with the bits of the addresses swizzled."""
     at, dtype = decode(running.task, running.op, address), tensor_map.descriptor.dtype
     places = at.byte + np.arange(int(np.prod(box)), dtype=np.int64).reshape(box) * dtype.itemsize

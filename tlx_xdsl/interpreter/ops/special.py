@@ -25,6 +25,7 @@ from ..machine import Task
 from ..numbers import dtype_of
 from ..planner import Planner
 from ..registry import (
+    Built,
     Coroutine,
     Kind,
     Run,
@@ -228,7 +229,7 @@ def predicate_stage(op: ttg.PredicateStageOp) -> Run:
 
 
 @structured(ttg.MaskOp)
-def mask(op: ttg.MaskOp, planner: Planner) -> tuple[Kind, Run]:
+def mask(op: ttg.MaskOp, planner: Planner) -> Built:
     """Results are undefined where the condition does not hold: all bits set, so that it is seen where it matters."""
     body = planner.body(op.region.block)
     anything: list[Any] = []

@@ -16,7 +16,7 @@ from tlx_xdsl.dialects import ttng
 from tlx_xdsl.dialects.tt import ScaleDotElemType
 from tlx_xdsl.dialects.ttg import memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMLoadReduceModifier, tensor_memory_layout
-from tlx_xdsl.layouts.encodings import TensorMemoryLayout
+from tlx_xdsl.layouts.encodings import Ints, TensorMemoryLayout
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.matmul import multiply
 
@@ -28,7 +28,7 @@ from ..matmul import scaled_operand
 from ..memory import View
 from ..numbers import dtype_of
 from ..planner import Planner
-from ..registry import Coroutine, Kind, Run, action, blocking, structured
+from ..registry import Built, Coroutine, Kind, Run, action, blocking, structured
 from ..tensor_core import issue, tensor_core
 from .barriers import arrive_with, touch
 from .buffers import allocate
@@ -80,7 +80,7 @@ def commit(task: Task, op: Operation, barrier: View, *, pair: bool) -> None:
 
 
 @structured(ttng.TCGen5CommitOp)
-def tcgen05_commit(op: ttng.TCGen5CommitOp, planner: Planner) -> tuple[Kind, Run]:
+def tcgen05_commit(op: ttng.TCGen5CommitOp, planner: Planner) -> Built:
     """One arrival when all is done that this task has issued so far."""
     has_pred, pair = op.pred is not None, _pairs(planner.plan)
 
@@ -96,7 +96,7 @@ def tcgen05_commit(op: ttng.TCGen5CommitOp, planner: Planner) -> tuple[Kind, Run
 
 
 @structured(ttng.TCGen5MMAOp)
-def tcgen05_mma(op: ttng.TCGen5MMAOp, planner: Planner) -> tuple[Kind, Run]:
+def tcgen05_mma(op: ttng.TCGen5MMAOp, planner: Planner) -> Built:
     """The product `d = a * b (+ d)`; f32 is read as tf32."""
     dtype = dtype_of(memdesc_type(op.d.type).element_type)
     unsigned = op.is_unsigned is not None
@@ -113,7 +113,7 @@ def tcgen05_mma(op: ttng.TCGen5MMAOp, planner: Planner) -> tuple[Kind, Run]:
 
 
 @structured(ttng.TCGen5MMAScaledOp)
-def tcgen05_mma_scaled(op: ttng.TCGen5MMAScaledOp, planner: Planner) -> tuple[Kind, Run]:
+def tcgen05_mma_scaled(op: ttng.TCGen5MMAScaledOp, planner: Planner) -> Built:
     """The product `d = (a * a_scale) * (b * b_scale) (+ d)`."""
     rows, columns = memdesc_type(op.d.type).shape[-2:]
     kinds = [ScaleDotElemType(kind.value.data) for kind in (op.a_type, op.b_type)]
@@ -299,7 +299,7 @@ def tmem_store(task: Task, op: ttng.TMEMStoreOp, view: View, *rest: Any) -> None
 
 
 @structured(ttng.TMEMCopyOp)
-def tmem_copy(op: ttng.TMEMCopyOp, planner: Planner) -> tuple[Kind, Run]:
+def tmem_copy(op: ttng.TMEMCopyOp, planner: Planner) -> Built:
     """Issue a copy; lines of scales are the blocks of the hardware, other elements keep their index.
 
     In a kernel with products of pairs the even CTA issues it for both.
@@ -340,7 +340,7 @@ def issue_copy(
     issue(task, op, None, sources, targets, finish)
 
 
-def scales_of_blocks(values: Array, shape: tuple[int, ...]) -> Array:
+def scales_of_blocks(values: Array, shape: Ints) -> Array:
     """Scales in the order of shared memory as a matrix: in each block, row r + 32 j is in line r, as its j-th four."""
     rows, columns = shape[-2] // SCALE_ROWS, shape[-1] // SCALE_COLUMNS
     blocks = values.reshape(rows, columns, LANES, SCALE_ROWS // LANES, SCALE_COLUMNS)

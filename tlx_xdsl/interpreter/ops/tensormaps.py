@@ -26,7 +26,7 @@ from ..faults import Unsupported, fault_at
 from ..global_memory import GlobalMemory
 from ..machine import Task, ThreadBlock
 from ..numbers import dtype_of
-from ..registry import Kind, Run, immediate, structured
+from ..registry import Built, Kind, immediate, structured
 
 ALIGNMENT = 64
 """Bytes that the address of a descriptor is a multiple of (CUDA driver API, `CUtensorMap`)."""
@@ -124,7 +124,7 @@ def make_tensor_descriptor(
 
 
 @structured(tt.MakeTensorDescOp)
-def make_descriptor(op: tt.MakeTensorDescOp, _planner: Any) -> tuple[Kind, Run]:
+def make_descriptor(op: tt.MakeTensorDescOp, _planner: Any) -> Built:
     """A descriptor of a tensor in memory.
 
     Compiled code has one place for those of an operation in a loop: another one is written where the last one was.

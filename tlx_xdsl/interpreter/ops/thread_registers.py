@@ -19,7 +19,7 @@ from tlx_xdsl.dialects.tt import TensorDescType
 from tlx_xdsl.dialects.ttg import MemDescType, SharedMemorySpaceAttr
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, REGISTER, WARP
-from tlx_xdsl.layouts.encodings import SharedLayout
+from tlx_xdsl.layouts.encodings import Ints, SharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of, offset_terms
 from tlx_xdsl.numerics.arrays import Array, where
 from tlx_xdsl.numerics.ptx.instructions import LANES
@@ -50,7 +50,7 @@ def held_elements(value: SSAValue) -> tuple[Array, ...] | None:
     return tuple(np.broadcast_to(found[name], grid[0].shape) for name in linear.out_names)
 
 
-def give_to_elements(op: Operation, holders: tuple[Array, ...], values: Array, shape: tuple[int, ...]) -> Array:
+def give_to_elements(op: Operation, holders: tuple[Array, ...], values: Array, shape: Ints) -> Array:
     """The tensor whose elements the threads hold as `values`, by register, warp and lane.
 
     Raises Fault where threads that hold the same element do not agree on it.

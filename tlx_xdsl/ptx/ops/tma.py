@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tlx_xdsl.element_types import BY_TENSOR_MAP
+from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.numerics.arrays import Bytes, Integers, numpy_type
 
 from ..cohort import Cohort
@@ -74,10 +75,10 @@ class Box:
     """What a copy moves: a box of a tensor, and the part of it that is in the tensor."""
 
     fields: Fields
-    corner: tuple[int, ...]
+    corner: Ints
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Ints:
         """Bytes of a row, after the elements of all other dimensions, the outermost first."""
         return (*self.fields.box[:0:-1], self.fields.box[0] * self.fields.element_bytes)
 
@@ -86,7 +87,7 @@ class Box:
         """Bytes in all."""
         return prod(self.fields.box) * self.fields.element_bytes
 
-    def inside(self, *, whole_units: bool) -> tuple[tuple[slice, ...], int, tuple[int, ...]]:
+    def inside(self, *, whole_units: bool) -> tuple[tuple[slice, ...], int, Ints]:
         """The part that is in the tensor, as slices of the box, its first byte in memory, and its strides."""
         fields = self.fields
         slices: list[slice] = []
@@ -142,7 +143,7 @@ def load_box(cohort: Cohort, box: Box) -> Bytes:
     return fill
 
 
-def _fill(fields: Fields, shape: tuple[int, ...]) -> Bytes:
+def _fill(fields: Fields, shape: Ints) -> Bytes:
     if not fields.fill:
         return np.zeros(shape, np.uint8)
     dtype = numpy_type(BY_TENSOR_MAP[fields.element_type])

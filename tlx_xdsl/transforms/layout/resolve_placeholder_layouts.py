@@ -35,7 +35,7 @@ from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import LANE, REGISTER, WARP, dim_names
 from tlx_xdsl.layouts.distributed import default_blocked_layout, tensor_memory_register_layout
-from tlx_xdsl.layouts.encodings import DistributedLayout, TensorMemoryLayout, TmemLayout
+from tlx_xdsl.layouts.encodings import DistributedLayout, Ints, TensorMemoryLayout, TmemLayout
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, insert_adaptor, insert_before, retype, with_layout
@@ -185,7 +185,7 @@ def tensor_memory_encoding(op: Operation, buffer: SSAValue) -> Attribute:
     return _register_encoding(op, layout, type_.shape)
 
 
-def _register_encoding(op: Operation, layout: TmemLayout, shape: tuple[int, ...]) -> Attribute:
+def _register_encoding(op: Operation, layout: TmemLayout, shape: Ints) -> Attribute:
     try:
         return layout_attr(tensor_memory_register_layout(layout, shape, _warps(op)))
     except InputError as error:

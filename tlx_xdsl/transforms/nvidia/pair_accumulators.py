@@ -32,7 +32,7 @@ from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base import layout_attr, layout_of, module_integer, tensor_type
 from tlx_xdsl.dialects.ttg import ConvertLayoutOp, MemDescType
 from tlx_xdsl.dialects.ttng import PAIR_HALVES, TensorMemorySpaceAttr
-from tlx_xdsl.layouts.encodings import TensorMemoryLayout
+from tlx_xdsl.layouts.encodings import Ints, TensorMemoryLayout
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..layout.encodings import map_types
@@ -96,7 +96,7 @@ def _halved(type_: Attribute) -> Attribute:
     )  # fmt: skip
 
 
-def _swapped(shape: Sequence[int]) -> tuple[int, ...]:
+def _swapped(shape: Sequence[int]) -> Ints:
     return (*shape[:-2], 2 * shape[-2], shape[-1] // 2)
 
 
@@ -138,7 +138,7 @@ class _Chain:
         self._point = InsertPoint.after(made)
         return made.results[0]
 
-    def reshaped(self, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
+    def reshaped(self, value: SSAValue, shape: Ints) -> SSAValue:
         """The same elements in another shape."""
         type_ = TensorType(tensor_type(value.type).element_type, shape)
         return self._insert(tt.ReshapeOp(operands=[value], result_types=[type_]))

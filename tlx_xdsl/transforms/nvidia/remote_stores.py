@@ -25,7 +25,7 @@ from tlx_xdsl.dialects.ttg import element_bits, tensor_type
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import LANE, REGISTER, WARP, dim_names
 from tlx_xdsl.layouts.distributed import default_blocked_layout
-from tlx_xdsl.layouts.encodings import BlockedLayout, DistributedLayout, NvidiaMmaLayout
+from tlx_xdsl.layouts.encodings import BlockedLayout, DistributedLayout, Ints, NvidiaMmaLayout
 from tlx_xdsl.layouts.f2 import image
 from tlx_xdsl.layouts.offset_terms import OffsetTerm, offset_of, terms_of
 from tlx_xdsl.text.diagnostics import error_at
@@ -49,7 +49,7 @@ class StorePlan:
 
     thread: tuple[OffsetTerm, ...]
     """The byte of register 0, as a function of the number of the thread."""
-    chunks: tuple[tuple[int, tuple[int, ...]], ...]
+    chunks: tuple[tuple[int, Ints], ...]
     """Distances from there (by exclusive or), and the registers that lie side by side from each on."""
     owners: int
     """The bits of the number of the thread that choose between copies: those with zeros store."""
@@ -155,7 +155,7 @@ def _settled(
     )
 
 
-def _along(shape: tuple[int, ...], dim: int, count: int, warps: int) -> BlockedLayout:
+def _along(shape: Ints, dim: int, count: int, warps: int) -> BlockedLayout:
     """A layout in which a thread holds `count` neighbours along `dim`, and its own neighbours continue along it."""
     # From the slowest dimension to the fastest, which is `dim`.
     dims = [*(other for other in range(len(shape)) if other != dim), dim]
@@ -169,7 +169,7 @@ def _along(shape: tuple[int, ...], dim: int, count: int, warps: int) -> BlockedL
     )
 
 
-def plan_stores(layout: DistributedLayout, shape: tuple[int, ...], terms: Sequence[OffsetTerm], size: int) -> StorePlan:
+def plan_stores(layout: DistributedLayout, shape: Ints, terms: Sequence[OffsetTerm], size: int) -> StorePlan:
     """The stores of a tensor of `shape` whose elements have `size` bytes, to a buffer with these terms."""
     linear = distributed_to_linear(layout, shape)
     linear = linear.transpose_outs(dim_names(len(shape)))
@@ -189,7 +189,7 @@ def plan_stores(layout: DistributedLayout, shape: tuple[int, ...], terms: Sequen
         if step is None or _union([*threads, *others]) & ((size << (len(inside) + 1)) - 1):
             break
         inside.append(step)
-    chunks: list[tuple[int, tuple[int, ...]]] = []
+    chunks: list[tuple[int, Ints]] = []
     for first in _combinations([bit for bit in moving if bit not in inside]):
         distance = image(images[REGISTER], first)
         chunks.append((distance, tuple(first | member for member in _combinations(inside))))

@@ -32,7 +32,7 @@ from tlx_xdsl.dialects.ttg import memdesc_type
 from tlx_xdsl.dialects.ttng import MAX_N, TensorMemorySpaceAttr
 from tlx_xdsl.element_types import BY_FORMAT
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
+from tlx_xdsl.layouts.encodings import Ints, NvmmaSharedLayout
 from tlx_xdsl.layouts.matrix_descriptors import (
     Operand,
     instruction_descriptor,
@@ -71,7 +71,7 @@ class Instructions:
     b: Operand
     kind: str
     """Of `.kind::`, with what says how blocks are scaled."""
-    descriptors: tuple[int, ...]
+    descriptors: Ints
     """For each step."""
     scales: tuple[SSAValue, ...] = ()
     """The addresses of A's and B's in tensor memory."""

@@ -13,7 +13,7 @@ from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.base import is_elementwise, layout_attr
 from tlx_xdsl.dialects.ttg import as_tensor
 from tlx_xdsl.layouts.distributed import default_blocked_layout
-from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout
+from tlx_xdsl.layouts.encodings import DistributedLayout, Ints, NvidiaMmaLayout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import insert_before, retype, with_layout
 
@@ -81,7 +81,7 @@ class Converter:
 
     # --- layouts of values -------------------------------------------------------------------------------------
 
-    def default_layout(self, shape: tuple[int, ...]) -> DistributedLayout:
+    def default_layout(self, shape: Ints) -> DistributedLayout:
         """The default layout of a tensor of `shape` in this region."""
         if self.ctas == 1:
             return default_blocked_layout(shape, self.warps)
