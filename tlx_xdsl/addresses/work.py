@@ -30,7 +30,6 @@ from tlx_xdsl.dialects.base import (
     shape_of_tensor,
 )
 from tlx_xdsl.dialects.scf import WhileOp
-from tlx_xdsl.dialects.ttg import MemDescType
 
 from .coverage.launch import Launch, argument_names
 
@@ -159,7 +158,7 @@ def _is_in_a_task(op: Operation) -> bool:
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
-    return value.type.shape if isinstance(value.type, MemDescType) else shape_of_tensor(value.type)
+    return value.type.shape if isinstance(value.type, ttg.MemDescType) else shape_of_tensor(value.type)
 
 
 def _bytes(access: OperandAccess) -> int:

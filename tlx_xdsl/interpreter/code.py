@@ -11,8 +11,7 @@ from xdsl.dialects import cf, func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp
+from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.numerics.arrays import Array
@@ -222,7 +221,7 @@ class Plan:
     @cached_property
     def most_warps(self) -> int:
         """Warps that run at once, those of the partitions included."""
-        tasks = [sum(op.num_warps) for op in self.module.walk() if isinstance(op, WarpSpecializeOp)]
+        tasks = [sum(op.num_warps) for op in self.module.walk() if isinstance(op, ttg.WarpSpecializeOp)]
         return self.warps + max(tasks, default=0)
 
     @property

@@ -14,10 +14,9 @@ from xdsl.dialects import arith as upstream, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects import arith, tt
+from tlx_xdsl.dialects import arith, tt, ttg
 from tlx_xdsl.dialects.base import view_of
 from tlx_xdsl.dialects.regions import edges, incoming
-from tlx_xdsl.dialects.ttg import MemDescType
 
 from ..integers.transfer import bits_of
 
@@ -115,7 +114,7 @@ def _sources(root: Operation) -> Mapping[SSAValue, list[SSAValue]]:
 
 def is_followed(value: SSAValue) -> bool:
     """Whether values of that type are followed: integers, buffers and pointers that lead to integers."""
-    return isinstance(value.type, MemDescType | tt.PointerType) or bits_of(value) is not None
+    return isinstance(value.type, ttg.MemDescType | tt.PointerType) or bits_of(value) is not None
 
 
 def is_view(op: Operation) -> bool:

@@ -12,8 +12,8 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.base import as_tensor
+from tlx_xdsl.numerics import elementwise
 from tlx_xdsl.numerics.arrays import Array, Dtype, is_small_float, poison, unsigned, where
-from tlx_xdsl.numerics.elementwise import maximum, maxnum, minimum, minnum, multiply_high
 from tlx_xdsl.text.diagnostics import report_warning
 
 from ..numbers import dtype_of
@@ -176,7 +176,7 @@ def multiply_extended(op: Operation) -> Run:
     is_signed = isinstance(op, upstream.MulSIExtendedOp)
 
     def run(a: Array, b: Array) -> tuple[Array, Array]:
-        return a * b, multiply_high(a, b, signed, is_signed=is_signed)
+        return a * b, elementwise.multiply_high(a, b, signed, is_signed=is_signed)
 
     return run
 
@@ -231,10 +231,10 @@ _FLOAT: dict[type[Operation], Callable[..., Any]] = {
     upstream.DivfOp: np.divide,
     upstream.NegfOp: np.negative,
     arith.RemFOp: np.fmod,
-    upstream.MinimumfOp: minimum,
-    upstream.MaximumfOp: maximum,
-    upstream.MinnumfOp: minnum,
-    upstream.MaxnumfOp: maxnum,
+    upstream.MinimumfOp: elementwise.minimum,
+    upstream.MaximumfOp: elementwise.maximum,
+    upstream.MinnumfOp: elementwise.minnum,
+    upstream.MaxnumfOp: elementwise.maxnum,
 }
 
 

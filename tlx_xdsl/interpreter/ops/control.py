@@ -9,11 +9,9 @@ import numpy as np
 from xdsl.dialects import func, scf
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects import nvvm, tt, ttg
 from tlx_xdsl.dialects.base import Kind as AccessKind, Space, accesses_of, effects_of, enclosing
-from tlx_xdsl.dialects.nvvm import CLUSTER_DIM
 from tlx_xdsl.dialects.scf import WhileOp
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 
 from ..code import Body
 from ..faults import fault_at
@@ -225,8 +223,8 @@ def call(op: tt.CallOp | func.CallOp, planner: Planner) -> Built:
     return Kind.STEP, run
 
 
-@structured(WarpSpecializeOp)
-def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> Built:
+@structured(ttg.WarpSpecializeOp)
+def warp_specialize(op: ttg.WarpSpecializeOp, planner: Planner) -> Built:
     """The partitions become tasks of their own; the operation ends when they all have ended.
 
     After `tlx.async_tasks` the thread blocks of a cluster wait for each other, unless the user says otherwise.
@@ -269,7 +267,7 @@ def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> Built:
 def _says_barriers(op: Operation) -> bool:
     """True if the kernel around `op` has an operation for each barrier of its cluster, as text for Triton does."""
     parent = enclosing(op, tt.FuncOp)
-    return parent is not None and CLUSTER_DIM in parent.attributes
+    return parent is not None and nvvm.CLUSTER_DIM in parent.attributes
 
 
 @structured(scf.IndexSwitchOp)

@@ -9,10 +9,9 @@ from xdsl.dialects import arith as upstream
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import arith, tlx, tt, ttng
-from tlx_xdsl.dialects.tt import PropagateNan, RoundingMode
 from tlx_xdsl.dialects.ttng import PackedArithOpKind
+from tlx_xdsl.numerics import elementwise
 from tlx_xdsl.numerics.arrays import Array, unsigned
-from tlx_xdsl.numerics.elementwise import maximum, maxnum, minimum, minnum, multiply_high
 from tlx_xdsl.numerics.matmul import unpack_e2m1
 from tlx_xdsl.numerics.rounding import integer_to, round_at_random, round_to, round_to_integer, truncate_to
 
@@ -37,7 +36,7 @@ def bitcast(op: Operation) -> Unary:
 def convert_float(op: tt.FpToFpOp) -> Unary:
     """To the nearest number, ties to even, or towards zero; 8-bit results stop at their largest finite number."""
     target = dtype_of(op.result.type)
-    if op.rounding is not None and RoundingMode(op.rounding.value.data) is RoundingMode.RTZ:
+    if op.rounding is not None and tt.RoundingMode(op.rounding.value.data) is tt.RoundingMode.RTZ:
         return lambda value: truncate_to(value, target)
     saturates = target.itemsize == 1
     return lambda value: round_to(value, target, saturates=saturates)
@@ -49,8 +48,8 @@ def clamp(op: tt.ClampFOp) -> Run:
 
     A NaN spreads, or the other operand takes its place.
     """
-    spreads = PropagateNan(op.propagate_nan.value.data) is PropagateNan.ALL
-    lower, upper = (maximum, minimum) if spreads else (maxnum, minnum)
+    spreads = tt.PropagateNan(op.propagate_nan.value.data) is tt.PropagateNan.ALL
+    lower, upper = (elementwise.maximum, elementwise.minimum) if spreads else (elementwise.maxnum, elementwise.minnum)
 
     def run(x: Array, low: Array, high: Array) -> Array:
         return upper(lower(x, low), high)
@@ -76,7 +75,7 @@ def multiply_high_unsigned(op: tt.MulhiUIOp) -> Binary:
     signed = dtype_of(op.result.type)
 
     def run(a: Array, b: Array) -> Array:
-        return multiply_high(a, b, signed, is_signed=False)
+        return elementwise.multiply_high(a, b, signed, is_signed=False)
 
     return run
 

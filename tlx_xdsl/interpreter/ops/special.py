@@ -17,7 +17,6 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import as_tensor, scalar_type
-from tlx_xdsl.dialects.tt import PointerType
 from tlx_xdsl.numerics.arrays import Array, is_float, poison, unsigned
 
 from ..faults import Unsupported, fault_at
@@ -335,7 +334,7 @@ def print_values(task: Task, op: tt.PrintOp, *values: Array) -> None:
 def _formatter(type_: Any, is_hex: bool, is_signed: bool) -> Unary:
     """The text of a number: integers in decimal or all their digits in base 16, floats with six decimals."""
     dtype = dtype_of(type_)
-    if isinstance(scalar_type(type_), PointerType):
+    if isinstance(scalar_type(type_), tt.PointerType):
         return lambda value: f"0x{int(value):x}"
     if is_hex:
         bits = np.dtype(f"u{dtype.itemsize}")

@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import ttng
-from tlx_xdsl.dialects.tt import ScaleDotElemType
+from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.ttg import memdesc_type
-from tlx_xdsl.dialects.ttng import TMEMLoadReduceModifier, tensor_memory_layout
 from tlx_xdsl.layouts.encodings import Ints, TensorMemoryLayout
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.matmul import multiply
@@ -116,7 +114,7 @@ def tcgen05_mma(op: ttng.TCGen5MMAOp, planner: Planner) -> Built:
 def tcgen05_mma_scaled(op: ttng.TCGen5MMAScaledOp, planner: Planner) -> Built:
     """The product `d = (a * a_scale) * (b * b_scale) (+ d)`."""
     rows, columns = memdesc_type(op.d.type).shape[-2:]
-    kinds = [ScaleDotElemType(kind.value.data) for kind in (op.a_type, op.b_type)]
+    kinds = [tt.ScaleDotElemType(kind.value.data) for kind in (op.a_type, op.b_type)]
     dtype = dtype_of(memdesc_type(op.d.type).element_type)
 
     def product(a: View, a_scale: View, b: Sequence[View], b_scale: View, added: Array | None) -> Array:
@@ -274,7 +272,7 @@ def tmem_load(task: Task, op: ttng.TMEMLoadOp, view: View, *_token: Any) -> Any:
     extra = (op.token is not None) + (op.red is not None)
     absolute = op.abs is not None and bool(op.abs.value.data)
     nan_wins = op.nan is not None and bool(op.nan.value.data)
-    takes_least = op.red_op is not None and op.red_op.case is TMEMLoadReduceModifier.MIN
+    takes_least = op.red_op is not None and op.red_op.case is ttng.TMEMLoadReduceModifier.MIN
     reduce = (np.minimum if nan_wins else np.fmin) if takes_least else (np.maximum if nan_wins else np.fmax)
     reduces, with_token = op.red is not None, op.token is not None
     check_warps(task, op)
@@ -304,7 +302,7 @@ def tmem_copy(op: ttng.TMEMCopyOp, planner: Planner) -> Built:
 
     In a kernel with products of pairs the even CTA issues it for both.
     """
-    layout = tensor_memory_layout(memdesc_type(op.dst.type))
+    layout = ttng.tensor_memory_layout(memdesc_type(op.dst.type))
     shape = memdesc_type(op.dst.type).shape
     of_scales = not isinstance(layout, TensorMemoryLayout)
     if of_scales and (shape[-2] % SCALE_ROWS or shape[-1] % SCALE_COLUMNS):

@@ -18,7 +18,6 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import enclosing
 from tlx_xdsl.dialects.scf import LOOPS
-from tlx_xdsl.dialects.tt import PaddingOption, TensorDescType
 from tlx_xdsl.element_types import BY_TENSOR_MAP
 
 from ..descriptor import SIZE, Descriptor
@@ -114,7 +113,7 @@ def make_tensor_descriptor(
 ) -> Descriptor:
     """Write a descriptor, which TMA sees at once, and give it."""
     rank, dtype, block = len(op.shape), dtype_of(op.result.type.element_type), tuple(op.result.type.shape)
-    is_nan = PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN
+    is_nan = tt.PaddingOption(op.padding.value.data) is tt.PaddingOption.PAD_NAN
     size = dtype.itemsize
     sizes, strides = [int(at) for at in rest[:rank]], [int(at) for at in rest[rank:]]
     bytes_ = [stride * size for stride in strides[-2::-1]]
@@ -130,7 +129,7 @@ def make_descriptor(op: tt.MakeTensorDescOp, _planner: Any) -> Built:
     Compiled code has one place for those of an operation in a loop: another one is written where the last one was.
     """
     type_, count = op.result.type, len(op.shape)
-    dtype, is_nan = dtype_of(type_.element_type), PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN
+    dtype, is_nan = dtype_of(type_.element_type), tt.PaddingOption(op.padding.value.data) is tt.PaddingOption.PAD_NAN
     block = tuple(type_.shape)
 
     def described(base: np.int64, *extents: Any) -> Descriptor:
@@ -159,7 +158,7 @@ def tensormap_fenceproxy_acquire(task: Task, op: ttng.TensormapFenceproxyAcquire
 def reinterpret_tensor_descriptor(task: Task, op: ttng.ReinterpretTensorDescOp, place: np.int64) -> Descriptor:
     """Read a descriptor; its boxes must fill the blocks of the type, as one block may take several copies."""
     type_ = op.result.type
-    assert isinstance(type_, TensorDescType)
+    assert isinstance(type_, tt.TensorDescType)
     block, dtype = tuple(type_.shape), dtype_of(type_.element_type)
     data = task.global_memory.bytes_at(op, int(place), SIZE, "load")
     mark, rank, size, fill, _, address, *numbers = _FIELDS.unpack(data[: _FIELDS.size].tobytes())

@@ -13,10 +13,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects import tlx, tt
+from tlx_xdsl.dialects import tlx, tt, ttg
 from tlx_xdsl.dialects.base import LayoutAttr, as_tensor, layout_of
-from tlx_xdsl.dialects.tt import TensorDescType
-from tlx_xdsl.dialects.ttg import MemDescType, SharedMemorySpaceAttr
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, REGISTER, WARP
 from tlx_xdsl.layouts.encodings import Ints, SharedLayout
@@ -122,9 +120,9 @@ def cast(op: UnrealizedConversionCastOp) -> Unary:
     if len(op.operands) != 1 or len(op.results) != 1:
         raise fault_at(op, "the interpreter can't run a cast of several values", kind=Unsupported)
     match op.operands[0].type:
-        case MemDescType() as type_ if isinstance(type_.memory_space, SharedMemorySpaceAttr):
+        case ttg.MemDescType() as type_ if isinstance(type_.memory_space, ttg.SharedMemorySpaceAttr):
             return _address(op, type_)
-        case TensorDescType() as type_ if isinstance(layout := layout_of(type_.encoding), SharedLayout):
+        case tt.TensorDescType() as type_ if isinstance(layout := layout_of(type_.encoding), SharedLayout):
             return lambda descriptor: TensorMap(descriptor, layout)
         case type_ if as_tensor(type_) is None:
             return lambda value: value
@@ -141,7 +139,7 @@ def cast(op: UnrealizedConversionCastOp) -> Unary:
     return run
 
 
-def _address(op: UnrealizedConversionCastOp, type_: MemDescType) -> Unary:
+def _address(op: UnrealizedConversionCastOp, type_: ttg.MemDescType) -> Unary:
     """The address of the tile that a buffer is a part of, and the index of the part in it."""
     rank, terms = len(type_.shape), None
     if (tile := type_.alloc_shape[-rank:]) != type_.shape:

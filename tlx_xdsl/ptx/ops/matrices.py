@@ -10,7 +10,7 @@ import numpy as np
 from tlx_xdsl.element_types import PTX_TYPES
 from tlx_xdsl.numerics.arrays import Integers, numpy_type
 
-from ..arithmetic.fragments import accumulator, left, right, to_registers
+from ..arithmetic import fragments
 from ..arithmetic.kinds import TYPES
 from ..arithmetic.products import ELEMENTS, multiply, multiply_as_f16
 from ..cohort import LANES, Cohort
@@ -185,10 +185,12 @@ def _multiply(context: Context) -> Step:
     def effect(cohort: Cohort, mask: Mask, *registers: Any) -> Any:
         check_whole(cohort, mask)
         first, second = registers[: len(a)], registers[len(a) : len(a) + len(b)]
-        old = accumulator(registers[len(a) + len(b) :], result)
+        old = fragments.accumulator(registers[len(a) + len(b) :], result)
         warps = len(cohort.warps) if mask is None else int(np.count_nonzero(mask)) // LANES
         cohort.wave.machine.traffic.product(cohort, warps, m, n, k)
-        return to_registers(product(left(first, a_dtype), right(second, b_dtype), old, result))
+        return fragments.to_registers(
+            product(fragments.left(first, a_dtype), fragments.right(second, b_dtype), old, result)
+        )
 
     return Step((*a, *b, *c), writes, effect=effect)
 

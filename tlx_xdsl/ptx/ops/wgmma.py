@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.numerics.arrays import Integers
 
-from ..arithmetic.fragments import accumulator, left, to_registers
+from ..arithmetic import fragments
 from ..arithmetic.products import ELEMENTS, multiply
 from ..cohort import LANES, Cohort
 from ..memory.descriptors import UNIT, of_wgmma, units
@@ -100,7 +100,7 @@ def _product(context: Context, shape: str, d_type: str, a_type: str, b_type: str
         step = GROUP * LANES
         token = cohort.wave.order.issue_groups(cohort, "wgmma")
         if in_registers:
-            left_matrix = left(first, a_dtype).reshape(len(ctas), 64, k)
+            left_matrix = fragments.left(first, a_dtype).reshape(len(ctas), 64, k)
         else:
             left_matrix = operand_matrix(cohort, token, ctas, first[0][::step], 64, a_dtype, turned=turn_a)
         right_matrix = operand_matrix(cohort, token, ctas, descriptor[::step], n, b_dtype, turned=turn_b)
@@ -109,11 +109,11 @@ def _product(context: Context, shape: str, d_type: str, a_type: str, b_type: str
         cohort.wave.machine.traffic.product(cohort, len(ctas), 64, n, k)
         before = None
         if use.any():
-            before = accumulator(registers, result).reshape(len(ctas), 64, n)
+            before = fragments.accumulator(registers, result).reshape(len(ctas), 64, n)
             if not use.all():
                 before = np.where(use[::step, None, None], before, result.type(0))
         product = multiply(left_matrix, right_matrix.swapaxes(-1, -2), before, result)
-        return to_registers(product.reshape(-1, 16, n))
+        return fragments.to_registers(product.reshape(-1, 16, n))
 
     return Step((*old, *a, b, uses), writes, effect=effect)
 

@@ -32,7 +32,6 @@ from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.analysis.module_attrs import num_warps
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base import layout_of, pointee_type, tensor_type
-from tlx_xdsl.dialects.ttg import memdesc_type
 from tlx_xdsl.layouts.encodings import BlockedLayout, SwizzledSharedLayout
 from tlx_xdsl.text.diagnostics import report_remark
 
@@ -64,7 +63,7 @@ class LegalizeAsyncCopiesPass(Pass):
 
 
 def _may_be_narrow(op: Operation) -> TypeGuard[ttg.AsyncCopyGlobalToLocalOp]:
-    return isinstance(op, ttg.AsyncCopyGlobalToLocalOp) and memdesc_type(op.result.type).element_bits < LEAST_BITS
+    return isinstance(op, ttg.AsyncCopyGlobalToLocalOp) and ttg.memdesc_type(op.result.type).element_bits < LEAST_BITS
 
 
 def _bits_at_a_time(copy: ttg.AsyncCopyGlobalToLocalOp, infos: dict[SSAValue, AxisInfo], warps: int) -> int:
@@ -75,7 +74,7 @@ def _bits_at_a_time(copy: ttg.AsyncCopyGlobalToLocalOp, infos: dict[SSAValue, Ax
     elements = layout.size_per_thread[fastest]
     if copy.mask is not None:
         elements = min(elements, infos[copy.mask].constancy[fastest])
-    buffer = memdesc_type(copy.result.type)
+    buffer = ttg.memdesc_type(copy.result.type)
     shared = layout_of(buffer.encoding)
     if isinstance(shared, SwizzledSharedLayout) and shared.max_phase > 1:
         elements = min(elements, shared.vec)

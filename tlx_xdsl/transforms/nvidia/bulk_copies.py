@@ -28,7 +28,6 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from tlx_xdsl.dialects import tlx, tt, ttng
 from tlx_xdsl.dialects.base import layout_of
-from tlx_xdsl.dialects.tt import descriptor_type
 from tlx_xdsl.layouts.conversion.shared import tma_box, tma_corners
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.text.diagnostics import error_at
@@ -90,7 +89,7 @@ class LowerTilePrefetch(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: tlx.AsyncTMAPrefetchOp, rewriter: PatternRewriter) -> None:
         """Rewrite `op`."""
-        type_ = descriptor_type(op.desc.type)
+        type_ = tt.descriptor_type(op.desc.type)
         layout = layout_of(type_.encoding)
         if not isinstance(layout, SharedLayout):
             raise error_at(op, f"the boxes of {type_} are not known: it has no layout")

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
-from tlx_xdsl.dialects import tlx
-from tlx_xdsl.dialects.arith import ExtUIOp
+from tlx_xdsl.dialects import arith, tlx
 
 from ..driver import walk_and_apply_patterns
 from ..rewriting import Pass, insert_before
@@ -47,7 +46,7 @@ class LowerThreadArrival(RewritePattern):
             return
         # A predicate as an operand breaks where it is a constant.
         code = f"{{ .reg .pred p; setp.ne.b32 p, $1, 0; @p {_ARRIVE} }}"
-        rewriter.replace(op, inline_ptx(code, [address, insert_before(op, ExtUIOp(op.pred, i32)).result]))
+        rewriter.replace(op, inline_ptx(code, [address, insert_before(op, arith.ExtUIOp(op.pred, i32)).result]))
 
 
 @dataclass(frozen=True)

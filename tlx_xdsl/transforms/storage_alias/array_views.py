@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import IntegerAttr, i8, i32
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
+from tlx_xdsl.dialects import tlx
 from tlx_xdsl.dialects.base import chosen_layout, layout_attr, view_of
-from tlx_xdsl.dialects.tlx import LocalAliasOp, RequireLayoutOp
 from tlx_xdsl.dialects.ttg import (
     LocalAllocOp,
     MemDescReinterpretOp,
@@ -129,7 +129,7 @@ def view_through(op: Operation, place: ArrayPlace) -> View:
     Raises CompilationError when no index can reach what it sees.
     """
     source, result = memdesc_type(op.operands[0].type), memdesc_type(op.results[0].type)
-    if isinstance(op, MemDescReinterpretOp | LocalAliasOp) and (view := _in_one_piece(source, result, place)):
+    if isinstance(op, MemDescReinterpretOp | tlx.LocalAliasOp) and (view := _in_one_piece(source, result, place)):
         return view
     places = _places_through(op, source, result, place.places) if _is_array(result) else None
     if places is None:
@@ -206,7 +206,7 @@ def _places_through(op: Operation, source: MemDescType, result: MemDescType, pla
             return places_of_slice(places, 0 if op.dim.value.data else op.offset.value.data, count)
         case MemDescTransOp():
             return places if next(iter(op.order.get_values())) == 0 else None
-        case RequireLayoutOp():
+        case tlx.RequireLayoutOp():
             return places
         case _:
             if source.alloc_shape[1:] != source.shape[1:]:

@@ -25,7 +25,7 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.analysis.axis_info import axis_infos
 from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.analysis.value_classes import ValueClasses
-from tlx_xdsl.dialects import tt, ttng
+from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base import (
     TCGEN05,
     WGMMA,
@@ -36,8 +36,6 @@ from tlx_xdsl.dialects.base import (
     is_elementwise,
     pointers_of,
 )
-from tlx_xdsl.dialects.ttg import memdesc_type
-from tlx_xdsl.dialects.ttng import tensor_memory_layout
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.distributed import WARP_SIZE, blocked_layout, tensor_memory_register_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout
@@ -123,8 +121,8 @@ def _tensor_memory(op: Operation, warps: int) -> DistributedLayout | None:
     """The layout in which `op` loads from tensor memory, if it does and its layout is free."""
     if not isinstance(op, ttng.TMEMLoadOp):
         return None
-    buffer = memdesc_type(op.src.type)
-    layout = tensor_memory_layout(buffer)
+    buffer = ttg.memdesc_type(op.src.type)
+    layout = ttng.tensor_memory_layout(buffer)
     try:
         return layout and tensor_memory_register_layout(layout, buffer.shape, warps)
     except InputError:

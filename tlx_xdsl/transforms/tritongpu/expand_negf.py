@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from xdsl.dialects.arith import ConstantOp, NegfOp, SubfOp
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 
 from tlx_xdsl.dialects.base import as_tensor
@@ -31,7 +31,7 @@ class ExpandNegfPass(Pass):
 
     def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        for inner in ops_of(op, NegfOp):
+        for inner in ops_of(op, arith.NegfOp):
             if (tensor := as_tensor(inner.operand.type)) is not None:
-                zero = ConstantOp(DenseIntOrFPElementsAttr.from_list(cast(Any, tensor), [-0.0]))
-                replace(inner, SubfOp(insert_before(inner, zero).result, inner.operand))
+                zero = arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(cast(Any, tensor), [-0.0]))
+                replace(inner, arith.SubfOp(insert_before(inner, zero).result, inner.operand))

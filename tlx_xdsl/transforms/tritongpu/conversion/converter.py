@@ -11,7 +11,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.base import is_elementwise, layout_attr
-from tlx_xdsl.dialects.ttg import as_tensor
 from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, Ints, NvidiaMmaLayout
 from tlx_xdsl.text.diagnostics import error_at
@@ -95,7 +94,7 @@ class Converter:
 
     def settle(self, value: SSAValue, otherwise: Attribute | None = None) -> None:
         """Give `value` its layout: the one it has, the accumulator's, `otherwise`, or the default."""
-        type_ = as_tensor(value.type)
+        type_ = ttg.as_tensor(value.type)
         if type_ is None or not isinstance(type_.encoding, NoneAttr):
             return
         if (accumulator := self.accumulators.get(value)) is not None:
@@ -108,7 +107,7 @@ class Converter:
     def require(self, op: Operation, index: int, encoding: Attribute) -> None:
         """Bring operand `index` of `op` to a layout, by a conversion when it has another."""
         value = op.operands[index]
-        type_ = as_tensor(value.type)
+        type_ = ttg.as_tensor(value.type)
         if type_ is None or type_.encoding == encoding:
             return
         # A block needs one conversion of a value to a layout, however many operations want it.
@@ -123,9 +122,9 @@ class Converter:
         """Results and operands of one shape share one layout: `layout`, or the default one."""
         for result in op.results:
             self.settle(result, layout)
-        tensors = [type_ for result in op.results if (type_ := as_tensor(result.type)) is not None]
+        tensors = [type_ for result in op.results if (type_ := ttg.as_tensor(result.type)) is not None]
         for index, operand in enumerate(op.operands):
-            if (type_ := as_tensor(operand.type)) is not None:
+            if (type_ := ttg.as_tensor(operand.type)) is not None:
                 wanted = tensors[0].encoding if tensors else layout or self.default(type_).encoding
                 self.require(op, index, wanted)
 
