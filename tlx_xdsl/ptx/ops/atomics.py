@@ -17,7 +17,7 @@ from tlx_xdsl.numerics.arrays import Array
 from ..arithmetic.kinds import KINDS, PLAIN, TYPES
 from ..cohort import Cohort
 from ..read.syntax import SINK
-from ..steps import Builder, Context, Step
+from ..steps import Builders, Context, Step
 from .memory import Mask, load_rows, space_of, store_rows, wide_address
 
 Update: TypeAlias = Callable[..., Any]
@@ -138,4 +138,4 @@ def _apart(addresses: Array) -> list[NDArray[np.int64]]:
     return [np.flatnonzero(ranks == rank) for rank in range(int(ranks.max()) + 1)]
 
 
-BUILDERS: dict[str, Builder] = {"atom": _build, "red": _build}
+BUILDERS: Builders = {"atom": _build, "red": _build}

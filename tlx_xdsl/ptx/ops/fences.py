@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cohort import Cohort
-from ..steps import NOTHING, Builder, Context, Step
+from ..steps import NOTHING, Builders, Context, Step
 from .memory import Mask
 
 _PROXY = (
@@ -64,10 +64,10 @@ def _policy(context: Context) -> Step:
     def run(cohort: Cohort, mask: Mask) -> NDArray[Any]:
         return np.zeros(1, np.uint64)
 
-    return Step((), context.result(context.operand(0), "u8"), effect=run)
+    return Step((), context.written(0, "u8"), effect=run)
 
 
-BUILDERS: dict[str, Builder] = {
+BUILDERS: Builders = {
     "fence": _fence,
     "membar": _fence,
     **dict.fromkeys(

@@ -16,7 +16,7 @@ from ..arithmetic.products import ELEMENTS, multiply, multiply_as_f16
 from ..cohort import LANES, Cohort
 from ..memory.surroundings import Trap
 from ..read.syntax import Vector
-from ..steps import Builder, Context, Read, Step
+from ..steps import Builders, Context, Read, Step
 from .mbarriers import plus, shared_address
 from .memory import Mask
 
@@ -70,7 +70,7 @@ def _load(context: Context) -> Step:
     count, turned = _form(context)
     context.expect(2)
     base, offset = shared_address(context, 1)
-    writes = context.result(context.operand(0), "u4")
+    writes = context.written(0, "u4")
     if len(writes) != count:
         raise context.refuse(f"it has {len(writes)} results, not {count}")
 
@@ -127,7 +127,7 @@ def _turn(context: Context) -> Step:
         held = values.view(np.uint16).reshape(-1, 8, 8).swapaxes(-1, -2)
         return np.ascontiguousarray(held).view(np.uint32).ravel()
 
-    return Step((context.value(context.operand(1), "u4"),), context.result(context.operand(0), "u4"), effect=effect)
+    return Step((context.read(1, "u4"),), context.written(0, "u4"), effect=effect)
 
 
 # mma.sync ------------------------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def _multiply(context: Context) -> Step:
     d_kind = RESULT_KINDS[d_type]
     d_count = 2 if d_type == "f16" else 4
     context.expect(4)
-    writes = context.result(context.operand(0), d_kind)
+    writes = context.written(0, d_kind)
     if len(writes) != d_count:
         raise context.refuse(f"it has {len(writes)} results, not {d_count}")
     a = operands(context, 1, kind, 2 * chunks)
@@ -195,4 +195,4 @@ def _multiply(context: Context) -> Step:
     return Step((*a, *b, *c), writes, effect=effect)
 
 
-BUILDERS: dict[str, Builder] = {"ldmatrix": _load, "stmatrix": _store, "movmatrix": _turn, "mma": _multiply}
+BUILDERS: Builders = {"ldmatrix": _load, "stmatrix": _store, "movmatrix": _turn, "mma": _multiply}

@@ -19,7 +19,7 @@ from ..memory.barriers import MOST_ARRIVALS, Mbarrier
 from ..memory.surroundings import Trap
 from ..read.symbols import SHARED_START, SHARED_WINDOW
 from ..read.syntax import SINK, Number, Register
-from ..steps import Builder, Context, Read, Step
+from ..steps import Builders, Context, Read, Step
 from .memory import Mask
 
 _SIZE = 8
@@ -90,14 +90,14 @@ def _build(context: Context) -> Step:
     match name, rest:
         case "init", []:
             context.expect(2)
-            return _on(context, 0, (context.value(context.operand(1), "u4"),), _init)
+            return _on(context, 0, (context.read(1, "u4"),), _init)
         case "inval", []:
             context.expect(1)
             return _on(context, 0, (), _invalidate)
         case (("expect_tx" | "complete_tx"), []):
             context.expect(2)
             change = 1 if name == "expect_tx" else -1
-            return _on(context, 0, (context.value(context.operand(1), "u4"),), _bytes(change))
+            return _on(context, 0, (context.read(1, "u4"),), _bytes(change))
         case (("arrive" | "arrive_drop"), [] | ["expect_tx"]):
             return _arrive(context, drops=name == "arrive_drop", expects=bool(rest), releases="relaxed" not in parts)
         case (("try_wait" | "test_wait"), [] | ["parity"]):
@@ -186,7 +186,7 @@ def _arrive(context: Context, *, drops: bool, expects: bool, releases: bool) -> 
 def _wait(context: Context, *, suspends: bool, by_parity: bool) -> Step:
     context.expect(3, 4)
     base, offset = shared_address(context, 1)
-    wanted = context.value(context.operand(2), "u4" if by_parity else "u8")
+    wanted = context.read(2, "u4" if by_parity else "u8")
 
     def effect(cohort: Cohort, mask: Mask, addresses: Any, phases: Any) -> Any:
         items: list[tuple[NDArray[np.bool_], Mbarrier, int]] = []
@@ -209,7 +209,7 @@ def _wait(context: Context, *, suspends: bool, by_parity: bool) -> Step:
                 result &= ~here
         return result
 
-    return Step((base, wanted), context.result(context.operand(0), "b"), effect=effect, suspends=suspends)
+    return Step((base, wanted), context.written(0, "b"), effect=effect, suspends=suspends)
 
 
-BUILDERS: dict[str, Builder] = {"mbarrier": _build}
+BUILDERS: Builders = {"mbarrier": _build}

@@ -19,7 +19,7 @@ from ..cohort import Cohort
 from ..memory.surroundings import Trap
 from ..read.symbols import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from ..read.syntax import Register, Symbol
-from ..steps import Builder, Context, Read, Step, Write
+from ..steps import Builders, Context, Read, Step, Write
 
 
 class Nothing:
@@ -82,7 +82,7 @@ def build_load(context: Context) -> Step:
 
 
 def _results(context: Context, kind: str, lanes: int) -> tuple[Write, ...]:
-    writes = context.result(context.operand(0), kind)
+    writes = context.written(0, kind)
     if len(writes) != lanes:
         raise context.refuse(f"it has {len(writes)} results, not {lanes}")
     return writes
@@ -250,4 +250,4 @@ def _store(space: str, offset: int, item: int, lanes: int) -> Callable[..., Any]
     return run
 
 
-BUILDERS: dict[str, Builder] = {"ld": build_load, "ldu": build_load}
+BUILDERS: Builders = {"ld": build_load, "ldu": build_load}

@@ -80,7 +80,7 @@ def build_product(context: Context, kind: str, form: list[str], *, pair: bool) -
     a = context.operand(1)
     in_tensor = isinstance(a, Address)
     left, left_offset = context.address(a, "u4") if in_tensor else (context.value(a, "u8"), 0)
-    right, form_word = context.value(context.operand(2), "u8"), context.value(context.operand(3), "u4")
+    right, form_word = context.read(2, "u8"), context.read(3, "u4")
     adds = context.value(context.instruction.operands[-1], "b")
     scales = [context.address(context.operand(place), "u4") for place in ((4, 5) if is_scaled else ())]
 

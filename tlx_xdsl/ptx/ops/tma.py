@@ -222,7 +222,7 @@ def _load(context: Context, rank: int, mode: str, more: list[str]) -> Step:
     tensor, tensor_offset = context.address(context.operand(1), "u8")
     barrier, barrier_offset = shared_address(context, 2)
     coordinates = _coordinates(context, 1, rank, mode)
-    masks = (context.value(context.operand(3), "u2"),) if is_multicast else ()
+    masks = (context.read(3, "u2"),) if is_multicast else ()
 
     def effect(cohort: Cohort, mask: Mask, targets: Any, tensors: Any, barriers: Any, *others: Any) -> None:
         to, at = plus(targets, offset), plus(barriers, barrier_offset)

@@ -20,7 +20,7 @@ from ..cohort import LANES, Cohort
 from ..memory.descriptors import UNIT, of_wgmma, units
 from ..memory.surroundings import Trap
 from ..read.syntax import Number, Vector
-from ..steps import Builder, Context, Step
+from ..steps import Builders, Context, Step
 from .copies import commit_group, wait_group
 from .matrices import RESULT_KINDS, RESULTS, check_whole
 from .memory import Mask
@@ -165,4 +165,4 @@ def operand_matrix(
     return held.reshape(len(ctas), outer, _BYTES_OF_K // size)
 
 
-BUILDERS: dict[str, Builder] = {"wgmma": _build}
+BUILDERS: Builders = {"wgmma": _build}
