@@ -27,9 +27,8 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue, Use
 
-from tlx_xdsl.dialects import tlx, tt, ttg, ttng
+from tlx_xdsl.dialects import scf, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import Kind, Space, Sync, accesses_of, space_of, sync_of
-from tlx_xdsl.dialects.scf import LOOPS
 
 from .buffer_users import KERNEL, task_of, uses
 from .value_classes import ValueClasses
@@ -135,7 +134,7 @@ class _Signals:
         while (number := self.numbers.get(child)) is not None:
             parent, region, block = child.parent_op(), child.parent_region(), child.parent_block()
             assert parent is not None and region is not None and block is not None
-            if isinstance(parent, LOOPS) or len(region.blocks) > 1:
+            if isinstance(parent, scf.LOOPS) or len(region.blocks) > 1:
                 # All of it may run after each part of it.
                 if parent in self.signals:
                     return True

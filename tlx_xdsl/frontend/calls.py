@@ -26,7 +26,7 @@ from .builder import Builder, IRDLOpT, Operand, Result, operation
 from .python.suggestions import did_you_mean
 from .semantic import SemanticError, cast, to_tensor
 from .types import ir_type
-from .values import NONE, BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value, parts
+from .values import NONE, BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value, Values, parts
 from .visitor import Argument, CallSite, Visitor
 
 V = TypeVar("V")
@@ -42,7 +42,7 @@ class Call:
     node: ast.AST
     name: str
     """Qualified name, such as `tlx.local_alloc`."""
-    args: dict[str, Value]
+    args: Values
     nodes: dict[str, ast.AST]
     """The node of each argument; absent for defaults."""
 
@@ -346,7 +346,7 @@ def _surplus(signature: inspect.Signature, positional: Sequence[Argument]) -> as
 def bind(site: CallSite, name: str, signature: inspect.Signature) -> Call:
     """Match arguments to parameters as Python does; wrong counts and names are located errors."""
     bound = bound_arguments(site, name, signature)
-    args: dict[str, Value] = {}
+    args: Values = {}
     nodes: dict[str, ast.AST] = {}
     for parameter in signature.parameters.values():
         given: Any = bound.arguments.get(parameter.name)

@@ -289,6 +289,8 @@ Value: TypeAlias = (
     | Method
 )
 """Any of the above."""
+Values: TypeAlias = dict[str, Value]
+"""Values by the names that have them."""
 
 NONE = Constexpr(None)
 """Result of a function that returns nothing."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias, cast
 
-from xdsl.dialects import cf, func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import builtin, cf, func
 from xdsl.ir import Block, Operation
 
 from tlx_xdsl.dialects import tt, ttg
@@ -199,7 +198,7 @@ class FunctionPlan:
 class Plan:
     """A module, ready to run."""
 
-    module: ModuleOp
+    module: builtin.ModuleOp
     function: Function
     """The kernel."""
     warps: int

@@ -43,6 +43,8 @@ Ternary: TypeAlias = Callable[[Any, Any, Any], Any]
 Built: TypeAlias = tuple[Kind, Run]
 Builder: TypeAlias = Callable[[Any, Any], Built]
 """Plans an operation, with the `Planner` of its function."""
+Functions: TypeAlias = dict[type[Operation], Callable[..., Any]]
+"""What classes of operations compute."""
 
 
 @dataclass(frozen=True, slots=True)

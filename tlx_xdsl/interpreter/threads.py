@@ -23,9 +23,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.traits import Pure
 
-from tlx_xdsl.dialects import gpu
+from tlx_xdsl.dialects import gpu, regions
 from tlx_xdsl.dialects.base import Sync, as_tensor, is_elementwise, sync_of
-from tlx_xdsl.dialects.regions import SCALAR_CODE
 from tlx_xdsl.numerics.arrays import Array
 
 from .faults import Fault, fault_at
@@ -43,7 +42,7 @@ def reads_threads(module: ModuleOp) -> bool:
 def is_scalar_code(op: Operation) -> bool:
     """True in a region that computes with single elements of tensors, whose numbers are arrays of elements."""
     parent = op.parent_op()
-    while parent is not None and not isinstance(parent, SCALAR_CODE):
+    while parent is not None and not isinstance(parent, regions.SCALAR_CODE):
         parent = parent.parent_op()
     return parent is not None
 

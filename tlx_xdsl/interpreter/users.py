@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects import arith, builtin
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from tlx_xdsl.analysis.buffer_users import uses
@@ -82,7 +81,7 @@ def _constant(op: Operation) -> int | None:
     if not isinstance(op, tlx.NamedBarrierWaitOp | tlx.NamedBarrierArriveOp):
         return None
     owner = op.id.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, builtin.IntegerAttr):
         return owner.value.value.data
     return None
 

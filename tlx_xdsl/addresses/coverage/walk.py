@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects import cf, scf
+from xdsl.dialects import builtin, cf, scf
 from xdsl.dialects.arith import AndIOp
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
@@ -49,7 +48,11 @@ class Walk:
     """One walk through a function of `module` for some programs."""
 
     def __init__(
-        self, module: ModuleOp, programs: Programs, emit: Callable[[Touch | UnknownAccess], None], limit: int = LIMIT
+        self,
+        module: builtin.ModuleOp,
+        programs: Programs,
+        emit: Callable[[Touch | UnknownAccess], None],
+        limit: int = LIMIT,
     ):
         self._programs = programs
         self._limit = limit

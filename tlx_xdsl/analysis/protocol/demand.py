@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import lcm
 
-from xdsl.dialects import arith as upstream, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects import arith as upstream, builtin, scf
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects import arith, tt, ttg
+from tlx_xdsl.dialects import arith, regions, tt, ttg
 from tlx_xdsl.dialects.base import view_of
-from tlx_xdsl.dialects.regions import edges, incoming
 
 from ..integers.transfer import bits_of
 
@@ -102,14 +100,14 @@ def _may_turn_negative(op: Operation) -> bool:
 def constant(value: SSAValue) -> int | None:
     """The number that a value is; None for others."""
     owner = value.owner
-    if isinstance(owner, upstream.ConstantOp) and isinstance(owner.value, IntegerAttr):
+    if isinstance(owner, upstream.ConstantOp) and isinstance(owner.value, builtin.IntegerAttr):
         return owner.value.value.data
     return None
 
 
 def _sources(root: Operation) -> Mapping[SSAValue, list[SSAValue]]:
     """The values that control flow passes on as each argument of a block and result of an operation with regions."""
-    return incoming(edge for op in root.walk() for edge in edges(op) or ())
+    return regions.incoming(edge for op in root.walk() for edge in regions.edges(op) or ())
 
 
 def is_followed(value: SSAValue) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, NoneAttr, TensorType
 from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
@@ -293,6 +293,9 @@ class FaultAt(VerifyException):
         self.about_other = about_other
 
 
+Features: TypeAlias = tuple[Feature, ...]
+
+
 @dataclass(frozen=True, init=False)
 class Needs:
     """The requirements of every use of an operation, which declares them beside its name, with its display name.
@@ -305,7 +308,7 @@ class Needs:
 
     display_name: str
     """The call in a kernel that gives the operation."""
-    features: tuple[Feature, ...]
+    features: Features
     """All of them are required."""
 
     def __init__(self, display_name: str, *features: Feature) -> None:
@@ -313,10 +316,10 @@ class Needs:
         object.__setattr__(self, "features", features)
 
 
-def needs_of(op: Operation) -> tuple[Feature, ...]:
+def needs_of(op: Operation) -> Features:
     """The features that `op` needs, all of them."""
     needs: Needs | None = getattr(op, "NEEDS", None)
-    more: Callable[[], tuple[Feature, ...]] | None = getattr(op, "also_needs", None)
+    more: Callable[[], Features] | None = getattr(op, "also_needs", None)
     return (() if needs is None else needs.features) + (() if more is None else more())
 
 

@@ -26,6 +26,7 @@ from ..base import (
     NUMBER_TENSOR,
     EnumNumber,
     Feature,
+    Features,
     Needs,
     TritonOp,
     chosen_layout,
@@ -115,7 +116,7 @@ class DotOp(TritonOp):
         if versions == {2} and is_f32 and self.input_precision != InputPrecision.TF32.attr:
             raise VerifyException("the matrix instruction multiplies f32 with inputPrecision = tf32 only")
 
-    def also_needs(self) -> tuple[Feature, ...]:
+    def also_needs(self) -> Features:
         """Conversion of fp8e4nv operands, which tensor cores that can't multiply this type require first."""
         types = (scalar_type(self.a.type), scalar_type(self.b.type))
         return (Feature.FP8_CONVERSION,) if any(isinstance(each, Float8E4M3FNType) for each in types) else ()
@@ -184,7 +185,7 @@ class DotScaledOp(TritonOp):
             if scale is not None and a[-1] // shape_of_tensor(scale.type)[-1] not in SCALED_GROUPS:
                 raise VerifyException(f"a scale must be that of 16 or 32 elements: {scale.type} for {a[-1]} elements")
 
-    def also_needs(self) -> tuple[Feature, ...]:
+    def also_needs(self) -> Features:
         """As for `tt.dot`."""
         kinds = (self.a_elem_type.value.data, self.b_elem_type.value.data)
         return (Feature.FP8_CONVERSION,) if ScaleDotElemType.E4M3.value in kinds else ()

@@ -41,6 +41,7 @@ from ..base import (
     Effects,
     EnumNumber,
     Feature,
+    Features,
     Group,
     LayoutAttr,
     Needs,
@@ -224,7 +225,7 @@ class TCGen5MMAOp(_MMAOp):
         if d.shape[1] % 8:
             raise VerifyException(f"an MMA needs N to be a multiple of 8, found {d.shape[1]}")
 
-    def also_needs(self) -> tuple[Feature, ...]:
+    def also_needs(self) -> Features:
         """MMAs of integers are not in every tcgen05."""
         is_integer = isinstance(memdesc_type(self.a.type).element_type, IntegerType)
         return (Feature.TCGEN05_INT8,) if is_integer else ()

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects import arith as upstream, ub
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
+from xdsl.dialects import arith as upstream, builtin, ub
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import arith
@@ -17,7 +16,7 @@ from tlx_xdsl.numerics.arrays import Array, Dtype, is_small_float, poison, unsig
 from tlx_xdsl.text.diagnostics import report_warning
 
 from ..numbers import dtype_of
-from ..registry import Binary, Run, Ternary, pure
+from ..registry import Binary, Functions, Run, Ternary, pure
 from ..threads import differs
 
 # Constants -----------------------------------------------------------------------------------------------------------
@@ -28,7 +27,7 @@ def constant(op: upstream.ConstantOp) -> Run:
     """A scalar or a whole tensor, which is read only."""
     dtype = dtype_of(op.result.type)
     value = op.value
-    if isinstance(value, DenseIntOrFPElementsAttr):
+    if isinstance(value, builtin.DenseIntOrFPElementsAttr):
         tensor = as_tensor(op.result.type)
         assert tensor is not None
         numbers: list[Any] = list(cast(Any, value).get_values())
@@ -37,7 +36,7 @@ def constant(op: upstream.ConstantOp) -> Run:
             held.reshape(()) if len(numbers) == 1 else held.reshape(tensor.get_shape()), tensor.get_shape()
         )
     else:
-        assert isinstance(value, IntegerAttr | FloatAttr)
+        assert isinstance(value, builtin.IntegerAttr | builtin.FloatAttr)
         held = _wrapped([value.value.data], dtype)[0]
     return lambda: held
 
@@ -61,7 +60,7 @@ def poison_value(op: ub.PoisonOp) -> Run:
 
 # Integers ------------------------------------------------------------------------------------------------------------
 
-_BINARY: dict[type[Operation], Callable[..., Any]] = {
+_BINARY: Functions = {
     upstream.AddiOp: np.add,
     upstream.SubiOp: np.subtract,
     upstream.MuliOp: np.multiply,
@@ -71,7 +70,7 @@ _BINARY: dict[type[Operation], Callable[..., Any]] = {
     upstream.MinSIOp: np.minimum,
     upstream.MaxSIOp: np.maximum,
 }
-_OF_BITS: dict[type[Operation], Callable[..., Any]] = {
+_OF_BITS: Functions = {
     upstream.AddiOp: np.bitwise_xor,
     upstream.SubiOp: np.bitwise_xor,
     upstream.MuliOp: np.bitwise_and,
@@ -110,7 +109,7 @@ def _rounded_up(a: Array, b: Array) -> Array:
     return np.floor_divide(a, b) + (np.remainder(a, b) != 0)
 
 
-_DIVISIONS: dict[type[Operation], Callable[..., Any]] = {
+_DIVISIONS: Functions = {
     upstream.DivSIOp: _towards_zero,
     upstream.DivUIOp: np.floor_divide,
     # Has the sign of the dividend.
@@ -224,7 +223,7 @@ def rounded(op: Operation, function: Callable[..., Any]) -> Run:
     return lambda *values: function(*(value.astype(single) for value in values)).astype(dtype)
 
 
-_FLOAT: dict[type[Operation], Callable[..., Any]] = {
+_FLOAT: Functions = {
     upstream.AddfOp: np.add,
     upstream.SubfOp: np.subtract,
     upstream.MulfOp: np.multiply,

@@ -10,9 +10,8 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import arith, tlx, tt, ttng
 from tlx_xdsl.dialects.ttng import PackedArithOpKind
-from tlx_xdsl.numerics import elementwise
+from tlx_xdsl.numerics import elementwise, matmul
 from tlx_xdsl.numerics.arrays import Array, unsigned
-from tlx_xdsl.numerics.matmul import unpack_e2m1
 from tlx_xdsl.numerics.rounding import integer_to, round_at_random, round_to, round_to_integer, truncate_to
 
 from ..faults import fault_at
@@ -128,7 +127,7 @@ def _like(op: ttng.PackedArithOp, values: Array, shape: tuple[int, ...]) -> Arra
         halved = [axis for axis, size in enumerate(shape) if size == 2 * values.shape[axis]]
         if len(halved) != 1:
             raise fault_at(op, f"{list(values.shape)} pairs of fp4 are not the {list(shape)} elements of the result")
-        return unpack_e2m1(values, halved[0]).astype(np.float64)
+        return matmul.unpack_e2m1(values, halved[0]).astype(np.float64)
     held = values.astype(np.float64)
     for axis, size in enumerate(shape):
         if size % held.shape[axis]:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from xdsl.dialects import arith as scalar
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects import arith as scalar, builtin
 from xdsl.dialects.linalg import ops as upstream
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
@@ -31,7 +30,7 @@ from ..machine import Task
 from ..memref import MemRef
 from ..numbers import dtype_of
 from ..planner import Planner
-from ..registry import Built, Kind, Run, one_or_all, structured
+from ..registry import Built, Functions, Kind, Run, one_or_all, structured
 from .arith import rounded
 from .reduction import ACCUMULATES
 
@@ -46,7 +45,7 @@ def _structured(*classes: type[Operation]) -> Callable[[_Builder], _Builder]:
     def register(builder: _Builder) -> _Builder:
         def build(op: Operation, planner: Planner) -> Built:
             kind, run = builder(op, planner)
-            if not any(isinstance(value.type, MemRefType) for value in op.operands):
+            if not any(isinstance(value.type, builtin.MemRefType) for value in op.operands):
                 return kind, run
             count = _inputs(op)
 
@@ -142,7 +141,7 @@ def matmul(op: linalg.MatmulOp | linalg.BatchMatmulOp, planner: Planner) -> Buil
 
 _IN_ORDER: dict[type[Operation], np.ufunc] = {scalar.AddfOp: np.add, scalar.MulfOp: np.multiply}
 """Operations of floats, which numpy's `accumulate` does in order."""
-_EXTREMA: dict[type[Operation], Callable[..., Any]] = {
+_EXTREMA: Functions = {
     scalar.MaximumfOp: maximum, scalar.MinimumfOp: minimum, scalar.MaxnumfOp: maxnum, scalar.MinnumfOp: minnum,
 }  # fmt: skip
 """Operations of floats, for which every order gives the same number."""

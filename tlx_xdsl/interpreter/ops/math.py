@@ -13,16 +13,14 @@ import numpy as np
 from xdsl.dialects import math
 from xdsl.ir import Operation
 
-from tlx_xdsl.numerics import directed_rounding
+from tlx_xdsl.numerics import directed_rounding, rounding, special_functions
 from tlx_xdsl.numerics.arrays import Array, unsigned
-from tlx_xdsl.numerics.rounding import round_to
-from tlx_xdsl.numerics.special_functions import erf
 
 from ..numbers import dtype_of
-from ..registry import Binary, Run, Ternary, Unary, pure
+from ..registry import Binary, Functions, Run, Ternary, Unary, pure
 
-_FUNCTIONS: dict[type[Operation], Callable[..., Any]] = {
-    math.ErfOp: erf,
+_FUNCTIONS: Functions = {
+    math.ErfOp: special_functions.erf,
     math.FPowIOp: np.power,
     math.PowFOp: np.power,
     math.RoundEvenOp: np.rint,
@@ -47,7 +45,7 @@ def _in_double(op: Operation, function: Callable[..., Any]) -> Run:
     if dtype == np.float64:
         return function
     double = np.float64
-    return lambda *values: round_to(function(*(value.astype(double) for value in values)), dtype)
+    return lambda *values: rounding.round_to(function(*(value.astype(double) for value in values)), dtype)
 
 
 @pure(*_FUNCTIONS)

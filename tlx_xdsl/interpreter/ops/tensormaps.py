@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tlx, tt, ttg, ttng
+from tlx_xdsl.dialects import scf, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import enclosing
-from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.element_types import BY_TENSOR_MAP
 
 from ..descriptor import SIZE, Descriptor
@@ -145,7 +144,7 @@ def make_descriptor(op: tt.MakeTensorDescOp, _planner: Any) -> Built:
             kept = task.block.descriptors[op] = replace(made, place=place)
         return kept
 
-    return (Kind.PURE, described) if enclosing(op, *LOOPS) is None else (Kind.EFFECT, written)
+    return (Kind.PURE, described) if enclosing(op, *scf.LOOPS) is None else (Kind.EFFECT, written)
 
 
 @immediate(ttng.TensormapFenceproxyAcquireOp)

@@ -10,8 +10,7 @@ import numpy as np
 from tlx_xdsl.element_types import PTX_TYPES
 from tlx_xdsl.numerics.arrays import Integers, numpy_type
 
-from ..arithmetic import fragments
-from ..arithmetic.kinds import TYPES
+from ..arithmetic import fragments, kinds
 from ..arithmetic.products import ELEMENTS, multiply, multiply_as_f16
 from ..cohort import LANES, Cohort
 from ..memory.surroundings import Trap
@@ -134,7 +133,7 @@ def _turn(context: Context) -> Step:
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 RESULTS = {name: numpy_type(PTX_TYPES[name][0]) for name in ("f32", "f16", "s32", "f64")}
-RESULT_KINDS = {name: "u4" if name == "f16" else TYPES[name] for name in RESULTS}
+RESULT_KINDS = {name: "u4" if name == "f16" else kinds.TYPES[name] for name in RESULTS}
 """The view of each register of a result; it has two numbers of f16."""
 
 

@@ -20,8 +20,7 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import arith, builtin
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -40,7 +39,7 @@ class LowerDynamicSubslicesPass(Pass):
 
     name = "tlx-lower-dynamic-subslices"
 
-    def run(self, op: ModuleOp) -> None:
+    def run(self, op: builtin.ModuleOp) -> None:
         """Rewrite every such part of the module.
 
         Raises CompilationError for parts that do not follow each other.

@@ -14,8 +14,7 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Operation, Region, SSAValue
 
 from tlx_xdsl.analysis.value_classes import ValueClasses
-from tlx_xdsl.dialects import ttg, ttng
-from tlx_xdsl.dialects.regions import forwarded
+from tlx_xdsl.dialects import regions, ttg, ttng
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.distributed import wgmma_accumulator_layout
 from tlx_xdsl.layouts.encodings import NvidiaMmaLayout
@@ -68,7 +67,7 @@ def _continuations(op: Operation) -> Iterator[tuple[SSAValue, Sequence[SSAValue]
         case ttng.WarpGroupDotWaitOp():
             yield from ((before, [after]) for before, after in zip(op.inputs, op.outputs, strict=True))
         case _:
-            yield from ((op.operands[number], targets) for number, targets in forwarded(op).items())
+            yield from ((op.operands[number], targets) for number, targets in regions.forwarded(op).items())
 
 
 def regions_with_warps(op: Operation, num_warps: int) -> list[tuple[Region, int]]:

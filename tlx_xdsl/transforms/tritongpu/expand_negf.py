@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.dialects import arith, builtin
 
 from tlx_xdsl.dialects.base import as_tensor
 
@@ -29,9 +28,9 @@ class ExpandNegfPass(Pass):
 
     name = "expand-negf"
 
-    def run(self, op: ModuleOp) -> None:
+    def run(self, op: builtin.ModuleOp) -> None:
         """Rewrite the module in place."""
         for inner in ops_of(op, arith.NegfOp):
             if (tensor := as_tensor(inner.operand.type)) is not None:
-                zero = arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(cast(Any, tensor), [-0.0]))
+                zero = arith.ConstantOp(builtin.DenseIntOrFPElementsAttr.from_list(cast(Any, tensor), [-0.0]))
                 replace(inner, arith.SubfOp(insert_before(inner, zero).result, inner.operand))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import cf, scf
-from xdsl.dialects.builtin import FunctionType
+from xdsl.dialects import builtin, cf, scf
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
@@ -61,4 +60,4 @@ def function(converter: Converter, op: tt.FuncOp, warps: int) -> None:
         for type_ in op.function_type.outputs.data
     ]
     inputs = [argument.type for argument in op.body.blocks[0].args]
-    op.properties["function_type"] = FunctionType.from_lists(inputs, outputs)
+    op.properties["function_type"] = builtin.FunctionType.from_lists(inputs, outputs)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, ub
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.dialects import arith, builtin, ub
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
@@ -79,5 +78,5 @@ def constant(converter: Converter, op: arith.ConstantOp) -> None:
     """The attribute of a constant has the type of its result."""
     converter.settle(op.result)
     type_, value = ttg.as_tensor(op.result.type), op.value
-    if type_ is not None and isinstance(value, DenseIntOrFPElementsAttr):
+    if type_ is not None and isinstance(value, builtin.DenseIntOrFPElementsAttr):
         op.properties["value"] = retyped(value, type_)
