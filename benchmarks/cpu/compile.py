@@ -22,7 +22,7 @@ from tests.gallery.cases import Case, Constant
 from tests.unit.cpu.linalg.test_oracle_kernels import CHECKS, REFUSED
 from tests.unit.interpreter.oracle import running
 from tlx_xdsl import CompilationError
-from tlx_xdsl.cpu.bufferize.pipeline import bufferize_pipeline
+from tlx_xdsl.cpu.bufferize.bufferize import bufferize_pipeline
 from tlx_xdsl.cpu.codegen.host import host
 from tlx_xdsl.cpu.codegen.llvm import optimized
 from tlx_xdsl.cpu.codegen.module import llvm_module

@@ -24,8 +24,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.ttl.interpreter.ttkernel import run as run_ttkernel
 from tlx_xdsl.ttl.language.kernel import Kernel
 from tlx_xdsl.ttl.metalium.build import compile_many, find_compiler
-from tlx_xdsl.ttl.metalium.errors import MetaliumError
-from tlx_xdsl.ttl.metalium.program import Program
+from tlx_xdsl.ttl.metalium.program import MetaliumError, Program
 from tlx_xdsl.ttl.runtime import CompiledKernel, Options, compile_kernel, run, specs_of
 from tlx_xdsl.ttl.runtime.execution import run_cpp
 

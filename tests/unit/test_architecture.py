@@ -183,7 +183,7 @@ def package_of(name: str) -> str | None:
         ("tlx_xdsl.jit", "__init__"),
         ("tlx_xdsl.layouts.shared.nbytes", "layouts"),
         ("tlx_xdsl.backend.compile", "backend"),
-        ("tlx_xdsl.cpu.codegen.compile", "cpu"),
+        ("tlx_xdsl.cpu.codegen.module", "cpu"),
     ],
 )
 def test_package_of(name: str, package: str | None):

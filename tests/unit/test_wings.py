@@ -366,6 +366,16 @@ def _twice(call: Call):
     return call.emit_tensor(TwiceOp, value.dtype, value.shape, value)
 
 
+@builtin("theirs")
+def lost():
+    """Fail."""
+
+
+@lowers("theirs.lost")
+def _lost(call: Call):
+    raise KeyError("lost")
+
+
 @pure(TwiceOp)
 def _run(op):
     return lambda value: value + value
@@ -376,12 +386,18 @@ def test_a_function_of_the_language(package, tmp_path, monkeypatch):
     places = 'lowerings=("theirs.language",), operations=("theirs.language",)'
     package(f'{places}, dialects={{"theirs": "theirs.language:THEIRS"}}', language=LANGUAGE)
     (tmp_path / "user.py").write_text(
-        "import tlx_xdsl\nimport tlx_xdsl.language as tl\nfrom theirs.language import twice\n\n\n@tlx_xdsl.jit\n"
-        "def kernel(x, B: tl.constexpr):\n    at = tl.arange(0, B)\n    tl.store(x + at, twice(tl.load(x + at)))\n"
+        "import tlx_xdsl\nimport tlx_xdsl.language as tl\nfrom theirs.language import lost, twice\n\n\n@tlx_xdsl.jit\n"
+        "def kernel(x, B: tl.constexpr):\n    at = tl.arange(0, B)\n    tl.store(x + at, twice(tl.load(x + at)))\n\n\n"
+        "@tlx_xdsl.jit\ndef fails(x):\n    lost()\n"
     )
     wings.import_all("operations")
-    kernel = __import__("user").kernel
+    user = __import__("user")
+    kernel = user.kernel
     try:
+        with pytest.raises(
+            CompilationError, match=r"theirs\.lost: its lowering in the plug-in 'theirs-wing' of theirs"
+        ):
+            user.fails.compile({"x": "*fp32"})
         assert '"theirs.twice"' in kernel.compile({"x": "*fp32"}, {"B": 4}, options={}).ttir
         x = np.float32([1, 2, 3, 4])
         kernel.interpret(1, x, B=4)

@@ -11,8 +11,7 @@ from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, InputPrecision
 
 from .function import Function, given, handles, prop
 from .memory import cache_hints, offsets
-from .text import Text, call, listed
-from .types import NotExpressible, dtype, number_of
+from .types import NotExpressible, Text, call, dtype, listed, number_of
 
 # --- barriers ---------------------------------------------------------------------------------------------------------
 

@@ -19,15 +19,19 @@ from tlx_xdsl.layouts.encodings import (
 
 from .function import Function, handles, prop
 from .memory import offsets
-from .text import ATOM, Text, call, method, tupled
 from .types import (
+    ATOM,
     NotExpressible,
+    Text,
     buffer_layout,
+    call,
     dtype,
     element_of,
     full,
+    method,
     number_of,
     shape_of,
+    tupled,
 )
 
 _WARP = 32

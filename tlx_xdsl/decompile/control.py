@@ -14,8 +14,7 @@ from xdsl.traits import is_side_effect_free
 from tlx_xdsl.dialects.ttg.warp_specialize import WarpSpecializeOp
 
 from .function import Function, given, handles, last_use, may_inline, parameters, prop, returned
-from .text import Text, call, tupled
-from .types import NotExpressible
+from .types import NotExpressible, Text, call, tupled
 
 # --- passing values on ------------------------------------------------------------------------------------------------
 

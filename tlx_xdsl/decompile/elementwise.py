@@ -17,15 +17,20 @@ from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
 from tlx_xdsl.frontend.elementwise import CHOICES, COMPARISONS, FLOAT_OPS, FUNCTIONS, INTEGER_OPS, NAN_OPS, SIGNED_OPS
 
 from .function import Function, handles, prop
-from .text import ATOM, Text, binary, call, method, unary
 from .types import (
+    ATOM,
     NotExpressible,
+    Text,
+    binary,
+    call,
     dtype,
     element_of,
     full,
     literal,
+    method,
     number_of,
     shape_of,
+    unary,
     unwrapped,
 )
 

@@ -20,10 +20,11 @@ from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.text.diagnostics import report_warning
 
 from .shared import Module
-from .text import Text, call, tupled
 from .types import (
     TRANSPARENT,
     NotExpressible,
+    Text,
+    call,
     dtype,
     element_of,
     full,
@@ -31,6 +32,7 @@ from .types import (
     literal,
     number_of,
     shape_of,
+    tupled,
 )
 
 Handler = Callable[["Function", Any], Text | None]

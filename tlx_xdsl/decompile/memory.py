@@ -21,12 +21,15 @@ from tlx_xdsl.dialects.tt.types import TensorDescType
 
 from .elementwise import as_unsigned, peeled
 from .function import Function, given, handles, prop
-from .text import Text, call, listed, method
 from .types import (
     NotExpressible,
+    Text,
+    call,
     dtype,
     element_of,
+    listed,
     literal,
+    method,
     number_of,
     shape_of,
     survives_float32,

@@ -8,8 +8,7 @@ from tlx_xdsl.dialects.tlx.barriers import FenceScope
 from tlx_xdsl.dialects.tlx.copies import CacheLevel
 
 from .function import Function, handles, prop
-from .text import Text, call
-from .types import dtype
+from .types import Text, call, dtype
 
 _PLAIN = {
     "llvm.intr.assume": "tl.assume",

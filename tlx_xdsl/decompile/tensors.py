@@ -10,8 +10,7 @@ from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
 
 from .elementwise import as_unsigned, broadcast
 from .function import Function, given, handles, prop
-from .text import Text, call, listed, method, tupled
-from .types import bits_of_integer, dtype, element_of, shape_of
+from .types import Text, bits_of_integer, call, dtype, element_of, listed, method, shape_of, tupled
 
 
 @handles("tt.get_program_id", "tt.get_num_programs")

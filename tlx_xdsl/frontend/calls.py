@@ -16,6 +16,7 @@ from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl import wings
 from tlx_xdsl.dialects.base import OverBudgetException, needs_of
 from tlx_xdsl.errors import CompilationError, OverBudgetError
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
@@ -383,11 +384,12 @@ def handled(handler: Handler, call: Call) -> Value:
     except CompilationError:
         raise
     except Exception as error:
-        if handler.__module__.startswith("tlx_xdsl."):
-            raise
-        # The fault is not ours, as an internal error would say.
-        said = f"{call.name}: its lowering in {handler.__module__} failed: {type(error).__name__}: {error}"
-        raise call.visitor.error(call.node, said) from error
+        # The fault of a plug-in is not ours, as an internal error would say.
+        for each in wings.installed():
+            if not each.is_ours and handler.__module__ in each.wing.lowerings:
+                said = f"{call.name}: its lowering in the {each.owner} failed: {type(error).__name__}: {error}"
+                raise call.visitor.error(call.node, said) from error
+        raise
 
 
 @functools.cache

@@ -31,15 +31,15 @@ class DivideExactly(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: DivfOp, rewriter: PatternRewriter) -> None:
         """Rewrite one division."""
-        splat = op.rhs.owner
-        constant = splat.src.owner if isinstance(splat, SplatOp) else None
-        if not (isinstance(constant, ConstantOp) and isinstance(constant.value, FloatAttr)):
+        if not (isinstance(splat := op.rhs.owner, SplatOp) and isinstance(constant := splat.src.owner, ConstantOp)):
             return
-        divisor = constant.value.value.data
+        if not isinstance(value := constant.value, FloatAttr):
+            return
+        divisor = value.value.data
         mantissa, exponent = math.frexp(divisor)
         if abs(mantissa) != 0.5 or abs(exponent) > self.most:
             return
-        inverse = ConstantOp(FloatAttr(1 / divisor, constant.value.type))
+        inverse = ConstantOp(FloatAttr(1 / divisor, value.type))
         inverses = SplatOp.create(operands=[inverse.result], result_types=[op.rhs.type])
         rewriter.replace_op(op, [inverse, inverses, MulfOp(op.lhs, inverses.result, op.fastmath)])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.decompile.module import python_of
+from tlx_xdsl.decompile.print_ttgir_to_tlx import python_of
 from tlx_xdsl.runtime.driver.compilation import Specialization, frontend_module
 from tlx_xdsl.runtime.driver.defaults import KernelDefaults, kernel_defaults
 from tlx_xdsl.runtime.kernel import Kernel

@@ -15,7 +15,7 @@ from tests.unit import volume
 from tests.unit.decompile.reversing import there_and_back, written
 from tests.unit.interpreter.oracle import checking, running
 from tests.unit.interpreter.oracle.test_oracle_by_value import REFERENCES
-from tlx_xdsl.decompile.module import python_of
+from tlx_xdsl.decompile.print_ttgir_to_tlx import python_of
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.runtime.steps import first_step

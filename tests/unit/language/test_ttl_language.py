@@ -15,8 +15,7 @@ import tlx_xdsl.ttl.frontend  # noqa: F401
 import tlx_xdsl.ttl.language as ttl
 from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.ttl.frontend.calls import LOWERINGS, METHODS
-from tlx_xdsl.ttl.language.kernel import Kernel
-from tlx_xdsl.ttl.language.marks import builtin_name
+from tlx_xdsl.ttl.language.kernel import Kernel, builtin_name
 from tlx_xdsl.ttl.language.tensors import as_dtype
 
 

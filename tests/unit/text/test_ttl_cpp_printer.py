@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.ttl.cpp import cpp_profile, cpp_text, print_cpp
-from tlx_xdsl.ttl.cpp.names import Names
+from tlx_xdsl.ttl.cpp.printer import Names
 from tlx_xdsl.ttl.dialects.emitc import (
     AddOp,
     BitwiseAndOp,

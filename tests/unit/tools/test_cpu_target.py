@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.docs.documents import blocks, printed
-from tlx_xdsl.cpu.bufferize.pipeline import bufferize_pipeline
+from tlx_xdsl.cpu.bufferize.bufferize import bufferize_pipeline
 from tlx_xdsl.cpu.codegen.host import host
 from tlx_xdsl.cpu.tools import doctor as doctor_cpu
 from tlx_xdsl.cpu.tools.compile_cpu import instruction_counts

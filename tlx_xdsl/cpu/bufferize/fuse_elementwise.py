@@ -39,9 +39,8 @@ from tlx_xdsl.dialects import linalg
 from tlx_xdsl.dialects.destinations import destinations
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
-from .elementwise import elementwise
 from .fused_nest import build
-from .fusion_plan import FusionPlan
+from .fusion_plan import FusionPlan, elementwise
 
 
 class FuseElementwisePass(Pass):

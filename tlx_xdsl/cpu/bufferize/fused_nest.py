@@ -14,8 +14,7 @@ from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type, shape_of_tens
 from tlx_xdsl.dialects.bufferization import MaterializeInDestinationOp
 from tlx_xdsl.transforms.rewriting import constant
 
-from .elementwise import ORIGIN, Elementwise, Map, composed, map_attr, maps_of
-from .fusion_plan import FusionPlan, Nest, stored_part
+from .fusion_plan import ORIGIN, Elementwise, FusionPlan, Map, Nest, composed, map_attr, maps_of, stored_part
 
 Key = tuple[SSAValue, Map]
 """A tensor, and the map to the dimensions of the root by which its elements are found."""

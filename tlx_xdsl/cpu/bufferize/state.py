@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 from typing import NamedTuple, TypeVar, cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, MemRefType, TensorType, i32
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.memref import AllocOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import linalg, memref
@@ -282,3 +282,29 @@ class State:
                 return None
             between = between.next_op
         return Place(Buffer(), store.dest)
+
+
+# The handlers of operations, by their class.
+
+
+@singledispatch
+def bufferize(op: Operation, state: State) -> None:
+    """Put an operation on memory before one on tensors.
+
+    A handler finds the places of the operands by `State.place`, chooses those of the results and hands them to
+    `State.put`, and gives the operation to `State.remove`.
+
+    Raises CompilationError for an operation on tensors that has no handler.
+    """
+    if any(map(is_tensor, (*op.operands, *op.results))):
+        raise error_at(op, f"'{op.name}' has no form on memory: bufferization does not know it")
+    for region in op.regions:
+        for block in region.blocks:
+            bufferize_block(block, state)
+
+
+def bufferize_block(block: Block, state: State) -> None:
+    """Bufferize the operations of a block, in their order."""
+    for op in list(block.ops):
+        if state.liveness.is_known(op):
+            bufferize(op, state)

@@ -20,8 +20,7 @@ from tlx_xdsl.runtime.simulate.interpret import source_of_kernel
 from tlx_xdsl.version import __version__
 
 from ..codegen.host import NATIVE, named_host
-from ..runtime.build import CpuSpecialization
-from ..runtime.stages import CpuStages, compile_stages
+from ..runtime.build import CpuSpecialization, CpuStages, compile_stages
 from .launcher import CpuKernel, CpuLauncher
 
 BUNDLED = ("o", "h", "c", "json")

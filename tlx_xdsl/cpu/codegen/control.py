@@ -12,10 +12,8 @@ from xdsl.traits import SymbolTable
 from tlx_xdsl.dialects.memref import element_of, is_memref, ranked, sizes_of, strides_of
 from tlx_xdsl.text.diagnostics import source_location
 
-from .builder import Builder
-from .function import FunctionEmitter, Target
-from .registry import emits, refused
-from .values import I8, I32, I64, PTR, Value, constant, register_type
+from .builder import I8, I32, I64, PTR, Builder, Value, constant, register_type
+from .function import FunctionEmitter, Target, emits, refused
 from .views import View, address, dense
 
 # What values are when they go from block to block --------------------------------------------------------------------

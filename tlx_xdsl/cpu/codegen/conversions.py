@@ -18,9 +18,8 @@ from xdsl.ir import Attribute
 
 from tlx_xdsl.dialects.base.tensors import element_type_of
 
-from .builder import Builder
-from .features import Features
-from .values import F32, F64, I1, I16, I32, I64, Value, constant, register_type
+from .builder import F32, F64, I1, I16, I32, I64, Builder, Value, constant, register_type
+from .host import Features
 
 Rounding = Literal["rne", "rtz"]
 

@@ -2,21 +2,65 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tlx_xdsl.text.diagnostics import source_location
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.text.diagnostics import error_at, source_location
 
-from ..bufferize.arena import aligned
-from .builder import Builder
-from .features import Features
+from ..bufferize.plan_arena import aligned
+from .builder import I8, I32, PTR, Builder, Value, constant
 from .forwarding import Forwarding
+from .host import Features
 from .metadata import Site
-from .registry import HANDLERS, SCALARS, refused
-from .values import I8, I32, PTR, Value, constant
 from .views import View
+
+# The handlers of operations, by their names; the files beside this one fill it.
+
+Scalar: TypeAlias = Callable[[Any, Any, Sequence[Value]], Sequence[Value] | Value]
+"""Computes the results of an operation on scalars, for a `FunctionEmitter`; of vectors, in each of their lanes."""
+Handler: TypeAlias = Callable[[Any, Any], None]
+"""Writes the instructions of any other operation, for a `FunctionEmitter`."""
+
+SCALARS: dict[str, Scalar] = {}
+HANDLERS: dict[str, Handler] = {}
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def scalar(*classes: type[Operation]) -> Callable[[_F], _F]:
+    """Register what computes these operations in each lane."""
+
+    def register(function: _F) -> _F:
+        SCALARS.update(dict.fromkeys((each.name for each in classes), function))
+        return function
+
+    return register
+
+
+def emits(*classes: type[Operation]) -> Callable[[_F], _F]:
+    """Register what writes these operations."""
+
+    def register(function: _F) -> _F:
+        HANDLERS.update(dict.fromkeys((each.name for each in classes), function))
+        return function
+
+    return register
+
+
+def load_handlers() -> None:
+    """Import the files that fill the registry."""
+    for name in ("scalars", "memory", "structured", "control"):
+        importlib.import_module(f"tlx_xdsl.cpu.codegen.{name}")
+
+
+def refused(op: Operation, reason: str) -> CompilationError:
+    """The error that an operation cannot be compiled for a CPU."""
+    return error_at(op, f"'{op.name}' cannot be compiled for a CPU: {reason}")
 
 
 class Sites:

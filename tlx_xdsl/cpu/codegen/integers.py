@@ -5,8 +5,7 @@ Results are those of an NVIDIA GPU, and so of the interpreter.
 
 from __future__ import annotations
 
-from .builder import Builder
-from .values import F32, F64, I32, Value, constant
+from .builder import F32, F64, I32, Builder, Value, constant
 
 # Divisions -----------------------------------------------------------------------------------------------------------
 

@@ -13,13 +13,12 @@ from xdsl.ir import Attribute
 
 from tlx_xdsl.dialects.base import is_float
 
-from ..bufferize.arena import aligned
+from ..bufferize.plan_arena import aligned
+from .builder import F32, F64, FLOATS, I8, I32, I64, Value
 from .function import FunctionEmitter
 from .nest import Access, Nest, write_nest
-from .numbers import Number, add, multiply
 from .scalars import rounded, widened
-from .values import F32, F64, FLOATS, I8, I32, I64, Value
-from .views import View, address, dense, load, store
+from .views import Number, View, add, address, dense, load, multiply, store
 
 REGISTERS_FOR_OTHERS = 6
 """Registers that hold no accumulator: the vectors of B, an element of A, and what the compiler needs."""

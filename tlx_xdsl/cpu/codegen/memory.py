@@ -31,14 +31,10 @@ from tlx_xdsl.dialects.base import is_float
 from tlx_xdsl.dialects.memref import box_type, element_of, is_memref, kept_dimensions, ranked, sizes_of
 
 from ..bufferize.plan_arena import OFFSET
-from .builder import Builder
-from .function import FunctionEmitter
-from .minmax import minmax
-from .numbers import Number, add, as_value, multiply
-from .registry import emits, refused
-from .scalars import rounded, widened
-from .values import FLOATS, I64, PTR, Value
-from .views import View, address, byte_range, dense, from_memory, gather, load, store
+from .builder import FLOATS, I64, PTR, Builder, Value
+from .function import FunctionEmitter, emits, refused
+from .scalars import minmax, rounded, widened
+from .views import Number, View, add, address, as_value, byte_range, dense, from_memory, gather, load, multiply, store
 
 
 def number_of(fn: FunctionEmitter, value: SSAValue) -> Number:

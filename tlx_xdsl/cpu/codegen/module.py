@@ -11,6 +11,8 @@ int32_t kernel_run(const void *arguments, struct launch *launch, void *scratch);
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute
@@ -19,15 +21,13 @@ from tlx_xdsl.dialects.func import program_arguments
 from tlx_xdsl.dialects.memref import is_memref
 
 from ..bufferize.plan_arena import BYTES
-from .builder import Builder, Externals
+from .builder import I8, I32, I64, PTR, Builder, Externals, Value, constant
 from .control import begin_block, define, types_of
-from .features import Features
 from .forwarding import forwarding
-from .function import FunctionEmitter, Sites, Target
-from .host import Host
+from .function import FunctionEmitter, Sites, Target, load_handlers, refused
+from .host import Features, Host, host
+from .llvm import Compiled, optimized
 from .metadata import Argument, Metadata
-from .registry import load_handlers, refused
-from .values import I8, I32, I64, PTR, Value, constant
 
 _PLAIN = 'nounwind "no-trapping-math"="true"'
 _ATTRIBUTES = f"""\
@@ -210,3 +210,30 @@ def _slot(b: Builder, slot: Value, element: str) -> Value:
     if element == "i1":
         return b.cast("trunc", b.load(I8, slot), "i1")
     return b.load(element, slot, align=8)
+
+
+# From a module of bufferized linalg to an object file.
+
+
+@dataclass(frozen=True)
+class CpuObject:
+    """An object file, and what a launch has to know of it."""
+
+    code: bytes
+    metadata: Metadata
+
+
+def compile_module(module: ModuleOp, *, checks: bool = False, opt_level: int = 2) -> CpuObject:
+    """Compile a module without tensors (`cpu/bufferize`) for this machine.
+
+    With `checks` every access outside of its array ends the program with an error. Raises CompilationError, at the
+    user's line, for what has no counterpart on a CPU; InputError where llvmlite is missing.
+    """
+    compiled, metadata = lowered(module, checks=checks, opt_level=opt_level)
+    return CpuObject(compiled.object_code(), metadata)
+
+
+def lowered(module: ModuleOp, *, checks: bool = False, opt_level: int = 2) -> tuple[Compiled, Metadata]:
+    """The same before the object file is written, for those who want the assembly."""
+    text, metadata = llvm_module(module, host(), checks=checks)
+    return optimized(text, opt_level), metadata

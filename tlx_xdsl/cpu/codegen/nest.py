@@ -14,10 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from .builder import I32, I64, Value, constant, iota, poison
 from .function import FunctionEmitter
-from .numbers import Number, add, as_value, multiply
-from .values import I32, I64, Value, constant, iota, poison
-from .views import View, load, store
+from .views import Number, View, add, as_value, load, multiply, store
 
 VECTOR_BYTES = 64
 """Bytes of a vector of the widest elements of a nest: the registers of AVX-512, or several of another CPU's."""

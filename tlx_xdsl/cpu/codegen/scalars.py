@@ -10,21 +10,36 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith as upstream, math
-from xdsl.dialects.builtin import (
-    FloatAttr,
-    IntegerAttr,
-)
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.base import is_float
 
 from . import conversions, integers, mathematics
-from .builder import Builder
-from .function import FunctionEmitter
-from .minmax import minmax
-from .registry import refused, scalar
-from .values import F32, F64, FLOATS, Value, constant, register_type
+from .builder import F32, F64, FLOATS, Builder, Value, constant, register_type
+from .function import FunctionEmitter, refused, scalar
+
+_INTRINSICS = {
+    "maximumf": "llvm.maximum",
+    "minimumf": "llvm.minimum",
+    "maxnumf": "llvm.maximumnum",
+    "minnumf": "llvm.minimumnum",
+    "maxsi": "llvm.smax",
+    "maxui": "llvm.umax",
+    "minsi": "llvm.smin",
+    "minui": "llvm.umin",
+}
+
+
+def minmax(b: Builder, name: str, x: Value, y: Value) -> Value:
+    """What the operation `arith.<name>` gives, floats being `float` or `double`.
+
+    NaN spreads in `maximumf` and `minimumf`, and gives way to a number in `maxnumf` and `minnumf`. Everywhere -0 is
+    less than 0.
+    """
+    return b.intrinsic(_INTRINSICS[name], x, y)
+
 
 # Constants -----------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,7 @@
-"""Operations of `linalg` on memory, and copies: as loop nests."""
+"""Operations of `linalg` on memory, and copies: as loop nests.
+
+Where the order of a reduction does not matter, or is left open, each lane of a vector has a part of the result.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,110 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.dialects.linalg.ops import IndexOp
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import linalg, memref
 from tlx_xdsl.dialects.base import is_float
 from tlx_xdsl.dialects.base.tensors import element_bits
 from tlx_xdsl.dialects.memref import is_memref
 
-from .combiners import combiners_of
+from .builder import FLOATS, I1, I64, Builder, Value, constant, register_type
 from .forwarding import Forwarded, buffer_of
-from .function import FunctionEmitter
+from .function import SCALARS, FunctionEmitter, emits, refused
 from .matmul import write_product
 from .memory import affine_number, check_box
-from .nest import Access, Nest, write_nest
-from .numbers import Number, add, multiply
-from .overlap import readable
-from .registry import SCALARS, emits, refused
-from .values import I1, Value
-from .views import View
+from .nest import Access, Combiner, Nest, Quick, write_nest
+from .scalars import float_constant
+from .views import Number, View, add, address, as_value, byte_range, multiply
+
+_IDENTITIES: dict[str, Callable[[Attribute], float | None]] = {}
+"""By the name of an operation: the number that changes nothing, in a type; None where the order matters."""
+
+
+def _combines(identity: Callable[[Attribute], float | None], *classes: type[Operation]) -> None:
+    _IDENTITIES.update(dict.fromkeys((each.name for each in classes), identity))
+
+
+def _least(type_: Attribute) -> int:
+    return -(1 << element_bits(type_) - 1)
+
+
+def _in_any_order(number: float) -> Callable[[Attribute], float | None]:
+    """Of what rounds: Triton leaves the order open, but below f32 every step would round."""
+    return lambda type_: number if register_type(type_) in FLOATS else None
+
+
+_combines(lambda _: 0, arith.AddiOp, arith.OrIOp, arith.XOrIOp, arith.MaxUIOp)
+_combines(lambda _: -1, arith.AndIOp, arith.MinUIOp)
+_combines(lambda _: 1, arith.MuliOp)
+_combines(_least, arith.MaxSIOp)
+_combines(lambda type_: -1 - _least(type_), arith.MinSIOp)
+_combines(lambda _: float("-inf"), arith.MaximumfOp)
+_combines(lambda _: float("inf"), arith.MinimumfOp)
+_combines(lambda _: float("nan"), arith.MaxnumfOp, arith.MinnumfOp)
+_combines(_in_any_order(-0.0), arith.AddfOp)
+_combines(_in_any_order(1.0), arith.MulfOp)
+
+
+def combiners_of(fn: FunctionEmitter, body: Block, inputs: int) -> tuple[Combiner, ...] | None:
+    """How each output is combined with what an iteration adds; None if the order of the iterations matters."""
+    found: list[Combiner] = []
+    last = body.last_op
+    assert last is not None
+    for argument, value in zip(body.args[inputs:], last.operands, strict=True):
+        combiner = _combiner(fn, argument, value)
+        if combiner is None:
+            return None
+        found.append(combiner)
+    return tuple(found)
+
+
+def _combiner(fn: FunctionEmitter, old: SSAValue, new: SSAValue) -> Combiner | None:
+    op = new.owner
+    if not isinstance(op, Operation) or old.uses.get_length() != 1 or new.uses.get_length() != 1:
+        return None
+    if old not in op.operands or len(op.operands) != 2:
+        return None
+    type_ = old.type
+    register = register_type(type_)
+    identity = _IDENTITIES.get(op.name, lambda _: None)(type_)
+    if identity is None:
+        return None
+    start = float_constant(fn, identity, type_) if is_float(type_) else constant(identity, register)
+
+    def combine(first: Value, second: Value) -> Value:
+        result = SCALARS[op.name](fn, op, [first, second])
+        assert isinstance(result, Value)
+        return result
+
+    return Combiner(start, combine, _quick(fn, op, type_))
+
+
+def _quick(fn: FunctionEmitter, op: Operation, type_: Attribute) -> Quick | None:
+    """One comparison instead of what separates all NaN and both zeros, which matters for -inf and 0 alone."""
+    register = register_type(type_)
+    if not isinstance(op, arith.MaxnumfOp | arith.MinnumfOp) or register not in FLOATS:
+        return None
+    is_max = isinstance(op, arith.MaxnumfOp)
+    worst = constant(float("-inf") if is_max else float("inf"), register)
+    predicate = "fcmp ogt" if is_max else "fcmp olt"
+    b = fn.b
+
+    def combine(old: Value, new: Value) -> Value:
+        # A NaN among the elements is not taken, for it is not greater.
+        return b.select(b.compare(predicate, new, old), new, old)
+
+    def is_doubtful(result: Value) -> Value:
+        zero = b.compare("fcmp oeq", result, constant(0, register))
+        return b.binary("or", zero, b.compare("fcmp oeq", result, worst))
+
+    return Quick(worst, combine, is_doubtful)
+
 
 _IN_LANES = frozenset({"linalg.index", "linalg.yield", "cf.assert"})
 """Operations other than those on scalars that may stand in the body of a vectorized nest."""
@@ -234,3 +319,45 @@ def index(fn: FunctionEmitter, op: IndexOp) -> None:
 def end_of_body(fn: FunctionEmitter, op: linalg.YieldOp) -> None:
     """The new elements of the outputs."""
     fn.yielded = op.operands
+
+
+# Memory that a nest reads while it writes other memory of the user's: a copy is made where the two overlap in part.
+
+
+def readable(fn: FunctionEmitter, source: View, written: View, copy: View, make: Callable[[], None]) -> View:
+    """What a nest reads instead of `source`, element by element, where it writes the elements of `written`.
+
+    All views have the same sizes. That is `source` itself if it lies apart from `written` or is the same memory, else
+    `copy`, after `make` has written the instructions that fill it.
+    """
+    b = fn.b
+    apart = _apart(b, source, written)
+    direct = address(b, source, source.offset)
+    same = b.compare("icmp eq", direct, address(b, written, written.offset))
+    for one, other in zip(source.strides, written.strides, strict=True):
+        if not (isinstance(one, int) and one == other):
+            same = b.binary("and", same, b.compare("icmp eq", as_value(one), as_value(other)))
+    fine = b.binary("or", apart, same)
+    if source.bytes != written.bytes:
+        fine = apart
+    before, copies, done = b.label, b.name(), b.name()
+    b.branch_if(fine, done, copies)
+    b.begin(copies)
+    make()
+    base = address(b, copy, copy.offset)
+    strides = [as_value(stride) for stride in copy.strides]
+    after = b.label
+    b.branch(done)
+    b.begin(done)
+    chosen = b.phi("ptr", 1, [(direct, before), (base, after)])[0]
+    numbers: list[Number] = []
+    for one, other, value in zip(source.strides, copy.strides, strides, strict=True):
+        same_stride = isinstance(one, int) and one == other
+        numbers.append(one if same_stride else b.phi(I64, 1, [(as_value(one), before), (value, after)])[0])
+    return View(chosen, source.element, 0, source.sizes, tuple(numbers), source.bounds)
+
+
+def _apart(b: Builder, first: View, second: View) -> Value:
+    """Whether two boxes have no byte in common, as far as their first and last ones say."""
+    (start, end), (other_start, other_end) = (byte_range(b, view) for view in (first, second))
+    return b.binary("or", b.compare("icmp ule", end, other_start), b.compare("icmp ule", other_end, start))

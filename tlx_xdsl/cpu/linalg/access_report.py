@@ -12,6 +12,7 @@ from tlx_xdsl.analysis.structure.analysis import Structure
 from tlx_xdsl.analysis.structure.values import Mask, Wrapped
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.effects import pointers_of
+from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.transforms.rewriting import ops_of
 
 from .access_plan import AccessPlan, Grade
@@ -52,6 +53,21 @@ def access_facts(module: ModuleOp) -> list[AccessFacts]:
             base = spelled(address_of(pointer).base)
             found.append(AccessFacts(op, base, plan.grade, _address(plan), _mask(plan.mask), reason))
     return found
+
+
+def accesses(module: ModuleOp) -> str:
+    """A paragraph for each access of a module of plain Triton: what it becomes in linalg, and why."""
+    lines: list[str] = []
+    for facts in access_facts(module):
+        place = source_location(facts.op.location)
+        where = "" if place is None else f"{place}: "
+        lines.append(f"{where}{facts.op.name} is {facts.grade.value}")
+        lines.append(f"    elements  {facts.base} + {facts.address}")
+        if facts.mask:
+            lines.append(f"    where     {facts.mask}")
+        if facts.reason:
+            lines.append(f"    because   {facts.reason}")
+    return "\n".join(lines)
 
 
 def _address(plan: AccessPlan) -> str:

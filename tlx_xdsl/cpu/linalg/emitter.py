@@ -6,14 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from xdsl.dialects import arith as upstream, scf, tensor
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    IndexType,
-    LocationAttr,
-    MemRefType,
-    TensorType,
-    i64,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, LocationAttr, MemRefType, TensorType, i64
 from xdsl.dialects.memref import AllocOp, SubviewOp as UpstreamSubview
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -22,6 +15,8 @@ from tlx_xdsl.dialects import arith, memref
 from tlx_xdsl.dialects.base import as_tensor
 from tlx_xdsl.dialects.memref import ranked
 from tlx_xdsl.dialects.scf import WhileOp
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.text.diagnostics import error_at
 
 from .scalars import Scalars
 
@@ -194,3 +189,11 @@ def _element(value: SSAValue) -> Attribute:
     type_ = as_tensor(value.type)
     assert type_ is not None
     return type_.element_type
+
+
+# The error for what has no lowering.
+
+
+def refuse(op: Operation, reason: str) -> CompilationError:
+    """Return the error for an operation that cannot be lowered, at its line."""
+    return error_at(op, f"'{op.name}' cannot be lowered to linalg: {reason}")

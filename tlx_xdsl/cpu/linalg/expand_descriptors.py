@@ -46,7 +46,7 @@ from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.transforms.rewriting import Pass, constant, insert_before, ops_of, retype
 
 from .blocks import positions, reshaped, splat, spread
-from .refusal import refuse
+from .emitter import refuse
 from .slots import add_neighbour, drop_inputs, drop_operands, set_operand, slots_of
 
 

@@ -72,8 +72,7 @@ from tlx_xdsl.transforms.rewriting import constant, insert_after_definition, ins
 
 from .access_plan import AccessPlan, Box, Claims, Grade, boxes
 from .atomics import compare_and_swap, read_modify_write
-from .emitter import INDEX, Emitter, Index
-from .refusal import refuse
+from .emitter import INDEX, Emitter, Index, refuse
 from .scalars import Scalars
 
 

@@ -43,9 +43,8 @@ from tlx_xdsl.dialects import llvm, memref, tt, ttg
 from tlx_xdsl.dialects.func import PROGRAM_IDS
 from tlx_xdsl.transforms.rewriting import forward, insert_before, ops_of, replace, retype
 
-from .emitter import INDEX
+from .emitter import INDEX, refuse
 from .lower_accesses import memory_element
-from .refusal import refuse
 
 GRID_NAMES = ("pid_x", "pid_y", "pid_z", "num_programs_x", "num_programs_y", "num_programs_z")
 """Names of the trailing arguments."""

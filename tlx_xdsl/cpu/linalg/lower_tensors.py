@@ -44,8 +44,7 @@ from tlx_xdsl.transforms.rewriting import Pass
 # The handlers register when they are imported.
 from . import tensors as tensors
 from .tensors.elementwise import lower_elementwise
-from .tensors.emitter import Emitter
-from .tensors.registry import EXPANSIONS, HANDLERS, Options, refused
+from .tensors.emitter import EXPANSIONS, HANDLERS, Emitter, Options, refused
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tlx_xdsl.analysis.integers.transfer import bits_of
 from tlx_xdsl.dialects.base import as_tensor
 from tlx_xdsl.dialects.regions import edges
 
-from .refusal import refuse
+from .emitter import refuse
 
 
 @dataclass(eq=False)

@@ -38,8 +38,8 @@ from tlx_xdsl.dialects.base import as_tensor, integer_bits, scalar_type, with_el
 from tlx_xdsl.transforms.rewriting import Pass, constant, functions_of, insert_after_definition, insert_before, ops_of
 
 from .blocks import splat_as
+from .emitter import refuse
 from .pointer_bases import Bases, bases_of, rearranges
-from .refusal import refuse
 from .slots import Slot, add_neighbour, drop_inputs, drop_operands, set_operand, slots_of
 
 

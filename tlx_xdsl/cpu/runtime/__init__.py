@@ -4,7 +4,7 @@
 - `build`: from a kernel's source to an object, through the cache on disk (`cache`);
 - `program`: an object in this process, and its runs over the pool of threads (`pool`);
 - `launch`: `kernel[grid](...)` and `kernel.bind(...)`; `kernel`: the kernel that offers them;
-- `faults`, `printing`: what a run reports;
+- `printing`: what a run prints;
 - `autotune`: configurations that are chosen by their times; `measure`: times.
 
 llvmlite is imported when a kernel is compiled or loaded, not with this package.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.numerics.arrays import numpy_type
 from tlx_xdsl.runtime.driver.host_values import is_constant, is_descriptor, on_host
 
+from ..codegen.metadata import Metadata
 from .arguments import Rule, split
-
-if TYPE_CHECKING:
-    from ..codegen.metadata import Metadata
 
 _ADDRESS = "*"
 

@@ -11,13 +11,11 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..codegen.metadata import Metadata
 from .pool import Job, Pool, pool
 from .printing import prints
-
-if TYPE_CHECKING:
-    from ..codegen.metadata import Metadata
 
 _ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector of any CPU that LLVM knows by fixed sizes."""
@@ -137,11 +135,21 @@ class Program:
             blocks.append(block)
 
     def _raise(self, record: Any, grid: tuple[int, int, int]) -> None:
+        """Raise the fault of the site that failed; it is the interpreter's class: who catches one catches the other."""
         # Rare: what it takes to show a line of the kernel is loaded here.
-        from .faults import fault_of
+        from tlx_xdsl.errors import SourceLocation
+        from tlx_xdsl.interpreter.faults import Fault
+        from tlx_xdsl.text.diagnostics import source_line
 
-        *_, site, program = _RECORD.unpack_from(record)
-        raise fault_of(self.metadata.sites, site, program, grid)
+        number, program = map(int, _RECORD.unpack_from(record)[-2:])
+        x, y, _ = grid
+        note = f"in program ({program % x}, {program // x % y}, {program // (x * y)})"
+        sites = self.metadata.sites
+        if not 1 <= number <= len(sites):
+            raise Fault(f"the kernel ended with the unknown status {number}", notes=(note,))
+        site = sites[number - 1]
+        place = SourceLocation(site.file, site.line, site.column) if site.file else None
+        raise Fault(site.message, place, source_line=source_line(place), notes=(note,))
 
 
 def _new_block(size: int) -> tuple[int, int, Any]:

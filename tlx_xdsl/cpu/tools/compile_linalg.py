@@ -1,4 +1,7 @@
-"""`tlx compile --target linalg`: a kernel of the plain language in dialects of upstream MLIR."""
+"""`tlx compile --target linalg`: a kernel of the plain language in dialects of upstream MLIR.
+
+`tlx explain --target linalg` prints what becomes of each access.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,8 @@ from tlx_xdsl.tools.launch_line.request import read
 from tlx_xdsl.tools.launch_line.specialization import specialization_of
 from tlx_xdsl.tools.output import write_file
 
-from ..runtime.linalg import linalg_text
-from .explain import explain_linalg as explain
-
-__all__ = ["compile", "explain"]
+from ..linalg.access_report import accesses
+from ..runtime.linalg import linalg_text, plain_module
 
 
 def compile(args: argparse.Namespace) -> None:
@@ -48,3 +49,14 @@ def compile(args: argparse.Namespace) -> None:
     write_file(path, locations_first(text))
     if not args.quiet:
         print(path)
+
+
+def explain(args: argparse.Namespace) -> None:
+    """Print what becomes of each access in linalg.
+
+    Raises CompilationError for a fault in the kernel.
+    """
+    # As `tlx compile` does.
+    args.target = None
+    request = read(args)
+    print(accesses(plain_module(request.source, specialization_of(request))))

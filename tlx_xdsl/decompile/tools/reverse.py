@@ -14,7 +14,7 @@ from tlx_xdsl.tools.launch_line.request import read
 from tlx_xdsl.tools.launch_line.specialization import specialization_of
 from tlx_xdsl.tools.output import write_text
 
-from ..module import python_of
+from ..print_ttgir_to_tlx import python_of
 
 
 def run(args: argparse.Namespace) -> None:

@@ -20,6 +20,14 @@ from tlx_xdsl.layouts.encodings import Bases, Ints, Layout, PaddedSharedLayout, 
 from ..base import Keyword, LayoutAttr, Space, parse_entries, print_entries, shown_entries
 
 
+class SharedKind(Keyword):
+    """Kinds of access to shared memory: by instructions, by an asynchronous engine, or as an mbarrier."""
+
+    Generic = 0
+    Async = 1
+    Barrier = 2
+
+
 class AddrSpace(Keyword):
     """Memory that a barrier orders; a bit mask."""
 

@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ..dialects.ttl.buffers import AcquireOp, CBOp, CreateCBOp
 from ..dialects.ttl.kernel import KernelOp
 from ..dialects.ttl.protocol import steps
-from .happens_before import ordered_lifetimes
+from .protocol_run import ordered_lifetimes
 
 
 def conflicts_of(kernel: KernelOp, buffers: list[CreateCBOp]) -> list[set[int]]:

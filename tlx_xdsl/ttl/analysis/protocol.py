@@ -16,8 +16,7 @@ from tlx_xdsl.text.diagnostics import error_at, source_location
 
 from ..dialects.ttl import AcquireOp, CBOp, CBPopOp, CBPushOp, CBWaitOp, KernelOp, SemaphoreOp
 from .core_values import Core
-from .happens_before import core_groups
-from .protocol_run import LEAST_STEPS, MOST_STEPS, End, ProtocolRun, ThreadRun, run_of
+from .protocol_run import LEAST_STEPS, MOST_STEPS, End, ProtocolRun, ThreadRun, core_groups, run_of
 from .trip_counts import totals_of
 
 VIOLATION = "circular buffer protocol violation: "

@@ -12,8 +12,7 @@ from xdsl.dialects import affine, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ..dialects.ttl import CBOp, IfDstOp, IfSrcOp
-from .core_values import Core, CoreValues
-from .thread_steps import Loop, Undecidable, side_runs, with_steps
+from .core_values import Core, CoreValues, Loop, Undecidable, side_runs, with_steps
 
 MOST_ITERATIONS = 5_000
 """Iterations that are counted one by one before a count is given up."""

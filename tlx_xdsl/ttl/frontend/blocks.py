@@ -18,7 +18,6 @@ from ..language import buffers
 from ..language.tensors import as_dtype
 from .calls import Call, lowering, method, static
 from .tiles import as_tiles, check_usable, fill
-from .types import element_type, unit_of
 from .values import (
     NONE,
     Acquired,
@@ -29,7 +28,9 @@ from .values import (
     Static,
     Tensor,
     Value,
+    element_type,
     shape_text,
+    unit_of,
 )
 from .visitor import ThreadState, Visitor
 

@@ -25,16 +25,13 @@ from . import (
     expressions as expressions,
     grid as grid,
     pipes as pipes,
-    program as program,
     statements as statements,
     tiles as tiles,
 )
 from .builder import Builder
 from .options import FULL_GRID, check_options, grid_of
-from .scopes import assigned_names
-from .types import tensor_type
-from .values import Static, Tensor
-from .visitor import Function, ThreadState, Unit, Visitor
+from .values import Static, Tensor, tensor_type
+from .visitor import Function, ThreadState, Unit, Visitor, assigned_names
 
 
 def compile_kernel(

@@ -8,8 +8,7 @@ from ..dialects import ttl
 from ..language import buffers
 from .calls import Call, lowering, method
 from .tiles import check_usable
-from .types import unit_of
-from .values import NONE, Acquired, Buffer, Piece, Pipe, Tensor, Transfer, Value, shape_text
+from .values import NONE, Acquired, Buffer, Piece, Pipe, Tensor, Transfer, Value, shape_text, unit_of
 from .visitor import Visitor
 
 

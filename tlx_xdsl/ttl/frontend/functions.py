@@ -10,12 +10,11 @@ from typing import Any
 
 from tlx_xdsl.frontend.python.source import KernelSource
 
-from .calls import Argument, arguments_of, shown
+from .calls import Argument, Call, arguments_of, lowering, shown
 from .operators import binary, extreme
-from .scopes import assigned_names
 from .tiles import is_of_tiles
-from .values import NONE, Index, Items, Range, Static, Value
-from .visitor import Function, Visitor
+from .values import NONE, Index, Items, Program, Range, Static, Thread, Value
+from .visitor import Function, Visitor, assigned_names
 
 _DEEPEST = 32
 """Calls within calls: beyond, a function calls itself."""
@@ -199,3 +198,19 @@ def _of_sequences(visitor: Visitor, node: ast.Call, name: str, values: list[Valu
             return Items(sequences[0][::-1], is_list=True)
         case _:
             return Items(list(sequences[0]), is_list=name == "list")
+
+
+# `ttl.Program(compute, read, write)(a, b, c)`: it lists what the decorators have said.
+
+
+@lowering("ttl.Program")
+def _program(call: Call) -> Value:
+    threads = call["threads"]
+    assert isinstance(threads, Items)
+    for each in threads.items:
+        if not isinstance(each, Thread):
+            raise call.error(
+                None,
+                f"a program is of functions with @ttl.compute() or @ttl.datamovement(), found {each.describe()}",
+            )
+    return Program()

@@ -13,9 +13,8 @@ from xdsl.ir.affine import AffineMap
 from .affine import Affine
 from .blocks import is_reserved, promote_stores
 from .calls import arguments_of
-from .scopes import accumulated_names, assigned_names
 from .values import Builtin, Index, Items, Static, Value
-from .visitor import Visitor, hint
+from .visitor import Visitor, accumulated_names, assigned_names, hint
 
 
 def visit_for(visitor: Visitor, node: ast.For) -> Value | None:

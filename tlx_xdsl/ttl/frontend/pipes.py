@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Block, Region, SSAValue
 
 from ..dialects import ttl
-from ..language import pipes
+from ..language import buffers
 from .calls import Call, lowering, method
 from .functions import call_inline
 from .grid import static_core, static_range
@@ -40,14 +40,14 @@ def _net(call: Call) -> Value:
     return PipeNet(tuple(found))
 
 
-@method(PipeNet, pipes.PipeNet, "if_src", "if_dst")
+@method(PipeNet, buffers.PipeNet, "if_src", "if_dst")
 def _if_net(net: PipeNet, call: Call) -> Value:
     for pipe in net.pipes:
         _if_pipe(pipe, call)
     return NONE
 
 
-@method(Pipe, pipes.Pipe, "if_src", "if_dst")
+@method(Pipe, buffers.Pipe, "if_src", "if_dst")
 def _if_pipe(pipe: Pipe, call: Call) -> Value:
     visitor = call.visitor
     visitor.in_thread(call.node, f"'{call.name}' of a pipe", "datamovement")
@@ -76,7 +76,7 @@ def _semaphore(call: Call) -> Value:
     return Semaphore(visitor.builder.insert(ttl.CreateSemaphoreOp(initial)).result)
 
 
-@method(Semaphore, pipes.Semaphore, "get_remote")
+@method(Semaphore, buffers.Semaphore, "get_remote")
 def _remote(semaphore: Semaphore, call: Call) -> Value:
     _check_own(semaphore, call)
     core = call["core"]
@@ -90,7 +90,7 @@ def _remote(semaphore: Semaphore, call: Call) -> Value:
     return Semaphore(semaphore.ssa, tuple(core.items))
 
 
-@method(Semaphore, pipes.Semaphore, "get_remote_multicast")
+@method(Semaphore, buffers.Semaphore, "get_remote_multicast")
 def _remote_multicast(semaphore: Semaphore, call: Call) -> Value:
     _check_own(semaphore, call)
     columns, rows = call.visitor.unit.grid
@@ -134,21 +134,21 @@ def _count(visitor: Visitor, node: ast.AST, value: Value) -> SSAValue:
     return visitor.builder.insert(arith.IndexCastOp(visitor.builder.index(index), i32)).result
 
 
-@method(Semaphore, pipes.Semaphore, "wait_eq")
+@method(Semaphore, buffers.Semaphore, "wait_eq")
 def _wait_eq(semaphore: Semaphore, call: Call) -> Value:
     value, _ = _operands(semaphore, call, "wait")
     call.visitor.builder.insert(ttl.SemaphoreWaitEqOp(semaphore.ssa, value))
     return NONE
 
 
-@method(Semaphore, pipes.Semaphore, "wait_ge", "wait_min")
+@method(Semaphore, buffers.Semaphore, "wait_ge", "wait_min")
 def _wait_min(semaphore: Semaphore, call: Call) -> Value:
     value, _ = _operands(semaphore, call, "wait")
     call.visitor.builder.insert(ttl.SemaphoreWaitMinOp(semaphore.ssa, value))
     return NONE
 
 
-@method(Semaphore, pipes.Semaphore, "set")
+@method(Semaphore, buffers.Semaphore, "set")
 def _set(semaphore: Semaphore, call: Call) -> Value:
     value, coordinates = _operands(semaphore, call, "set")
     op = ttl.SemaphoreSetOp(semaphore.ssa, value, coordinates, loopback=semaphore.loopback)
@@ -156,7 +156,7 @@ def _set(semaphore: Semaphore, call: Call) -> Value:
     return NONE
 
 
-@method(Semaphore, pipes.Semaphore, "inc")
+@method(Semaphore, buffers.Semaphore, "inc")
 def _inc(semaphore: Semaphore, call: Call) -> Value:
     if len(semaphore.coordinates) > 2:
         raise call.error(None, "the semaphores of a range of cores can be set, not increased: increase each one's")

@@ -10,8 +10,11 @@ from typing import Any, cast
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, SSAValue
 
-from ..dialects.ttcore import TileType
-from ..dialects.ttl.types import CBType
+from tlx_xdsl.dialects.base.tensors import attribute_of
+from tlx_xdsl.element_types import BY_MLIR
+
+from ..dialects.ttcore import MemorySpace, MemorySpaceAttr, TileType
+from ..dialects.ttl.types import CBType, LayoutAttr, LayoutKind, TensorEncodingAttr
 from ..language.tensors import Layout, TensorSpec, dtype
 from .affine import Affine
 
@@ -314,3 +317,24 @@ class Semaphore(Value):
 
 NONE = Static(None)
 """What a call without a result gives."""
+
+
+# Types of the IR for element types, tensors and blocks of the language.
+
+
+def element_type(element: dtype) -> Attribute:
+    """The type of an element."""
+    return attribute_of(BY_MLIR[element.name])
+
+
+def unit_of(spec: TensorSpec) -> Attribute:
+    """The type of what a block of the tensor consists of: tiles, or elements where it has none."""
+    element = element_type(spec.dtype)
+    return element if spec.layout.kind == "interleaved" else TileType.get(element)
+
+
+def tensor_type(spec: TensorSpec) -> Attribute:
+    """The type of a kernel's argument."""
+    layout = LayoutAttr.get(LayoutKind(spec.layout.kind), spec.layout.grid or (), spec.layout.tiles_per_shard or ())
+    space = MemorySpaceAttr(MemorySpace(spec.memory_space.lower()))
+    return TensorType(element_type(spec.dtype), list(spec.shape), TensorEncodingAttr(space, layout))

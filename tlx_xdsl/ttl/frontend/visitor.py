@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, cast
@@ -20,7 +20,8 @@ from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.frontend.python.source import KernelSource, construct
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 
-from ..language.marks import builtin_name
+from .. import language
+from ..language.kernel import builtin_name
 from .affine import Affine
 from .builder import Builder
 from .values import Acquired, Builtin, Index, Items, Namespace, Range, Static, Value
@@ -179,10 +180,10 @@ class Visitor:
     def wrap(self, value: Any) -> Value:
         """An object of Python as a value."""
         if isinstance(value, ModuleType):
-            parts = value.__name__.split(".")
-            for at in (0, 2, len(parts) - 1):
-                # `ttl`, ours as `tlx_xdsl.ttl.language`, another package's; and what is in them.
-                if parts[at : at + 1] == ["ttl"]:
+            parts = value.__name__.replace(language.__name__, "ttl", 1).split(".")
+            for at in (0, len(parts) - 1):
+                # `ttl`, ours or that of tt-lang, or another package's; and what is in them.
+                if parts[at] == "ttl":
                     return Namespace(".".join(parts[at:]))
             return Static(value)
         if (name := builtin_name(value)) is not None:
@@ -290,3 +291,38 @@ EXPRESSIONS: dict[type[ast.expr], Callable[[Visitor, Any], Value]] = {}
 
 STATEMENTS: dict[type[ast.stmt], Callable[[Visitor, Any], Value | None]] = {}
 """The meaning of each statement: a handler gives the value of a `return`, None if it does not return."""
+
+
+# Names that code assigns.
+
+
+def assigned_names(statements: Sequence[ast.stmt]) -> frozenset[str]:
+    """Names that statements assign, not counting those of functions and comprehensions inside of them."""
+    return frozenset(name for statement in statements for name in _names(statement))
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()):
+            yield name
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.Lambda() | ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.DictComp():
+            pass
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from _names(child)
+
+
+def accumulated_names(statements: Sequence[ast.stmt]) -> frozenset[str]:
+    """Names that `name += value` is the only assignment to."""
+    targets = [
+        inner.target for each in statements for inner in ast.walk(each)
+        if isinstance(inner, ast.AugAssign) and isinstance(inner.op, ast.Add)
+    ]  # fmt: skip
+    updates = {id(target) for target in targets}
+    others = {
+        inner.id for each in statements for inner in ast.walk(each)
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store) and id(inner) not in updates
+    }  # fmt: skip
+    return frozenset(target.id for target in targets if isinstance(target, ast.Name)) - others

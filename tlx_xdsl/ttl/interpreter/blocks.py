@@ -18,8 +18,7 @@ from tlx_xdsl.numerics.arrays import Array
 from ..dialects.ttcore import TileType
 from ..dialects.ttl.types import CBType
 from .ttkernel import circular_buffers
-from .ttkernel.cores import CircularBuffer, Claim
-from .ttkernel.machine import CoreThread, wrong
+from .ttkernel.machine import CircularBuffer, Claim, CoreThread, wrong
 from .ttkernel.tile_math import dtype_of
 from .ttkernel.translate import Builder, Local, Step, Touch, integer
 

@@ -19,8 +19,7 @@ from ..tiles import TILE, from_pages, to_pages
 from .blocks import View
 from .pipes import PipeTransfer, receive, send
 from .ttkernel.circular_buffers import pending
-from .ttkernel.machine import CoreThread, Tensor, Transfer, wrong
-from .ttkernel.tensors import note_write
+from .ttkernel.machine import CoreThread, Tensor, Transfer, note_write, wrong
 from .ttkernel.translate import Builder, Local, Step, Touch, attribute
 
 

@@ -20,12 +20,10 @@ from ..dialects.ttl.kernel import KernelDriverOp, KernelOp, LaunchThreadOp
 from ..dialects.ttl.pipes import CreatePipeOp
 from . import blocks, compute, copies, memory_form, pipes as pipe_ops, semaphores
 from .pipes import Pipe
-from .ttkernel.cores import CircularBuffer, Core, Semaphore
 from .ttkernel.endings import check_end, check_thread_end
 from .ttkernel.exploration import Exploration, explore as explore_runs
-from .ttkernel.launch import Report, order_of_transfers, run_machine
-from .ttkernel.machine import CoreThread, Machine, Tensor, of_thread
-from .ttkernel.tensors import tensors_of
+from .ttkernel.machine import CircularBuffer, Core, CoreThread, Machine, Semaphore, Tensor, of_thread
+from .ttkernel.plan import Report, order_of_transfers, run_machine, tensors_of
 from .ttkernel.threads import Thread, make_schedule, state_of
 from .ttkernel.translate import Builder, Coroutine, Dialects, Local, integer, translate
 

@@ -7,8 +7,7 @@ from functools import partial
 from xdsl.ir import Operation
 
 from .ttkernel import semaphores
-from .ttkernel.cores import Core
-from .ttkernel.machine import CoreThread, wrong
+from .ttkernel.machine import Core, CoreThread, wrong
 from .ttkernel.translate import Builder, Local, Step, Touch, attribute
 
 

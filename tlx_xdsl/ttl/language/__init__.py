@@ -6,16 +6,12 @@ indices and numbers that are known at compile time.
 
 from __future__ import annotations
 
-from . import block, buffers, grid, kernel as _kernel, math, pipes, tensors
+from . import block, buffers, kernel as _kernel, math, tensors
 from .buffers import *
-from .grid import *
 from .kernel import *
-from .pipes import *
 from .tensors import *
 
 __all__ = ["block", "math"]
 __all__ += _kernel.__all__
 __all__ += buffers.__all__
-__all__ += grid.__all__
-__all__ += pipes.__all__
 __all__ += tensors.__all__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .marks import builtin
+from .kernel import builtin
 
 __all__ = ["broadcast", "transpose"]
 

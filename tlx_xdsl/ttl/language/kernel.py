@@ -1,17 +1,64 @@
-"""Kernels and their threads."""
+"""Kernels, their threads and the grid of cores, and the mark of TTL's functions and classes.
+
+The frontend knows them by it. A function without a body states name, signature and meaning; the frontend gives a call
+its meaning (`ttl/frontend/`), and a call outside of a kernel raises a RuntimeError. Coordinates of cores are (x, y):
+column first, counted from 0 within the grid of the kernel.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from .marks import builtin
-
-__all__ = ["Kernel", "Program", "compute", "datamovement", "kernel", "operation"]
+__all__ = ["Kernel", "Program", "compute", "core", "datamovement", "grid_size", "kernel", "node", "operation"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+ClassT = TypeVar("ClassT", bound=type)
+
+NAME = "__ttl_builtin__"
+"""The attribute that marks a part of the language; it holds the qualified name, such as `ttl.math.exp`."""
+
+
+def builtin(namespace: str = "ttl") -> Callable[[F], F]:
+    """Mark a function as part of the language, under the name `namespace.name`."""
+
+    def mark(fn: F) -> F:
+        qualified = f"{namespace}.{fn.__name__}"
+
+        @functools.wraps(fn)
+        def outside(*args: Any, **kwargs: Any) -> NoReturn:
+            raise RuntimeError(f"{qualified} has a meaning only inside a kernel that @ttl.kernel compiles")
+
+        setattr(outside, NAME, qualified)
+        return outside  # pyright: ignore[reportReturnType]
+
+    return mark
+
+
+def kernel_object(cls: ClassT) -> ClassT:
+    """Mark a class whose instances kernels make; outside of a kernel, making one raises a RuntimeError.
+
+    The signature is that of its `__init__`.
+    """
+    qualified = f"ttl.{cls.__name__}"
+    setattr(cls, NAME, qualified)
+    signature = cls.__init__
+
+    @functools.wraps(signature)
+    def outside(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError(f"{qualified} exists only inside a kernel that @ttl.kernel compiles")
+
+    setattr(cls, "__init__", outside)  # noqa: B010
+    return cls
+
+
+def builtin_name(value: object) -> str | None:
+    """The qualified name of a part of the language, or None for anything else."""
+    return getattr(value, NAME, None)
+
 
 RUNTIME = "tlx_xdsl.ttl.runtime"
 """The module whose `run(kernel, *arguments, **options)` is the call of a kernel, which loads it."""
@@ -97,3 +144,18 @@ def datamovement() -> Callable[[F], F]:
 @builtin()
 def Program(*threads: Any) -> Any:
     """The threads of a kernel, `ttl.Program(compute, read, write)(a, b, c)`: an older spelling of what is known."""
+
+
+@builtin()
+def core(dims: Any = 2) -> Any:
+    """Where the core that runs this is: `x, y` with `dims=2`, its number `x + y * columns` with `dims=1`."""
+
+
+@builtin()
+def node(dims: Any = 2) -> Any:
+    """The later spelling of `core`."""
+
+
+@builtin()
+def grid_size(dims: Any = 2) -> Any:
+    """The grid of the kernel, known at compile time: columns and rows with `dims=2`, all cores with `dims=1`."""

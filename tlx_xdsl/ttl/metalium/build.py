@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from .errors import MetaliumError
-from .program import Program
+from .program import MetaliumError, Program
 
 COMPILER = "CXX"
 """The environment variable that names the C++ compiler."""

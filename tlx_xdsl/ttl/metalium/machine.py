@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from .build import Compiled, compile_many as _compile_many, find_compiler, machine
-from .errors import MetaliumError
-from .program import Manifest, Program
+from .program import Manifest, MetaliumError, Program
 
 __all__ = ["MetaliumError", "Program", "compile_many", "find_compiler", "run"]
 

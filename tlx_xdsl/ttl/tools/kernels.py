@@ -13,12 +13,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
+from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, SourceLocation
 from tlx_xdsl.interpreter.limits import POLICIES, SEEDED
 from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.tools.commands.array_checks import Expected, check_array, expected_array, summary
 from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
+from tlx_xdsl.tools.launch_line.loading import run_file
 from tlx_xdsl.tools.launch_line.request import assignments
 from tlx_xdsl.tools.output import say, warn, write_file
 
@@ -26,7 +27,7 @@ from ..interpreter.ttkernel import Report
 from ..language.kernel import Kernel
 from ..runtime import Options, Prepared, compile_kernel, specs_of
 from ..runtime.specs import annotated, parameters
-from .loading import load_ttl_kernel
+from ..runtime.stand_in import ttl_importable
 
 SCHEDULES = 8
 """Schedules of each kind with a seed that `tlx ttl check` tries."""
@@ -205,3 +206,29 @@ _ACTIONS: dict[str, Callable[[argparse.Namespace, Kernel, dict[str, Any]], None]
     "run": _run,
     "check": _check,
 }
+
+
+# Finding a TTL kernel in a Python file.
+
+
+def load_ttl_kernel(spec: str) -> Kernel:
+    """The TTL kernel that `FILE.py:KERNEL` names; the name may be left out where a file has one kernel only.
+
+    A file may `import ttl` and `ttnn`, as kernels for tt-lang do: they are ours while it is read, if they are not
+    installed.
+
+    Raises CompilationError when the file can't be run or holds no such kernel.
+    """
+    path, _, name = spec.partition(":")
+    if not path.endswith(".py") or (name and not name.isidentifier()):
+        raise CompilationError(f"expected FILE.py:KERNEL, found '{spec}'")
+    with ttl_importable():
+        module = run_file(path)
+    kernels = {each: value for each, value in vars(module).items() if isinstance(value, Kernel)}
+    if not name and len(kernels) == 1:
+        return next(iter(kernels.values()))
+    if name not in kernels:
+        have = f"its kernels are {', '.join(kernels)}" if kernels else "it has no kernel decorated with ttl.kernel"
+        asked = f"no kernel '{name}' in this file" if name else "expected FILE.py:KERNEL"
+        raise CompilationError(f"{asked}, {have}", SourceLocation(path, 0))
+    return kernels[name]

@@ -30,7 +30,7 @@ from ..analysis.first_fit import aligned, place
 from ..dialects.ttcore import CIRCULAR_BUFFERS, L1_BYTES
 from ..dialects.ttl.buffers import CreateCBOp
 from ..dialects.ttl.kernel import KernelOp
-from .emitter import integer
+from .thread_function import integer
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,10 @@ from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
 from ..analysis.dst_capacity import dst_capacity
 from ..analysis.dst_liveness import Overflow
-from ..analysis.iteration_space import loops_of, parallel
 from ..dialects import ttl
 from .compute.registers import FPUChoice, apply_plan, best_plan, overflow_error
 from .compute.split_outputs import split_outputs
+from .compute.tiling import loops_of, parallel
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _assign(compute: ttl.ComputeOp, capacity: int, fpu: FPUChoice) -> None:
         raise overflow_error(compute, capacity, found)
     apply_plan(compute, found, fpu)
     sizes = loops_of(compute)
-    tiles = prod(sizes[loop] for loop in parallel(compute.iterators))
+    tiles = prod(sizes[loop] for loop in parallel(compute))
     compute.capacity = IntegerAttr(capacity, i32)
     compute.dst_per_tile = IntegerAttr(found.plan.registers, i32)
     compute.unroll = IntegerAttr(min(capacity // found.plan.registers, tiles), i32)

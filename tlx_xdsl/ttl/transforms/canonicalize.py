@@ -30,8 +30,7 @@ from xdsl.transforms.dead_code_elimination import region_dce
 from tlx_xdsl.transforms.driver import apply_patterns
 from tlx_xdsl.transforms.rewriting import constant
 
-from ..analysis.core_values import CoreValues, cores_of
-from ..analysis.thread_steps import side_runs
+from ..analysis.core_values import CoreValues, cores_of, side_runs
 from ..dialects.ttl import (
     AbsOp,
     AcquireOp,

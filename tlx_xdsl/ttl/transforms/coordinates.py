@@ -13,8 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.transforms.rewriting import ops_of
 
 from ..dialects.ttl.kernel import CoreOp, GetShardIdOp
-from .emitter import Emitter, Number
-from .thread_function import ThreadFunction
+from .thread_function import Emitter, Number, ThreadFunction
 
 Point = tuple[Number, Number]
 """(x, y)."""

@@ -50,7 +50,7 @@ from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace
 
 from ..dialects.ttcore import CIRCULAR_BUFFERS, DATAMOVEMENT_THREADS, SEMAPHORES
-from ..dialects.ttkernel.types import ThreadAttr, ThreadKind
+from ..dialects.ttkernel.base import ThreadAttr, ThreadKind
 from ..dialects.ttl.base import THREAD, TTLOp
 from ..dialects.ttl.buffers import BindCBOp, CBOp, CopyOp, CreateCBOp
 from ..dialects.ttl.kernel import (
@@ -65,7 +65,7 @@ from ..dialects.ttl.kernel import (
 )
 from ..dialects.ttl.pipes import CreateSemaphoreOp
 from ..dialects.ttl.types import Direction
-from .emitter import integer
+from .thread_function import integer
 
 _LIMITS = {ThreadKind.COMPUTE: (1, "compute"), ThreadKind.NOC: (DATAMOVEMENT_THREADS, "datamovement")}
 """Threads of each kind that a core has."""

@@ -44,8 +44,7 @@ from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
 from ..dialects import ttl
-from .compute.structured import is_of_tiles, to_generic
-from .compute.tiling import tile
+from .compute.tiling import is_of_tiles, tile, to_generic
 from .compute.to_ttkernel import lower_generic
 from .thread_function import thread_functions
 

@@ -38,8 +38,7 @@ from ..dialects.ttl.buffers import CopyOp, DMABarrierOp, WaitOp
 from ..dialects.ttl.pipes import CreatePipeOp, IfDstOp, IfSrcOp, PipeYieldOp
 from ..dialects.ttl.types import Direction, PipeType
 from .coordinates import is_at, lower_coordinates
-from .pipe_copies import lower_send, pipe_of
-from .tensor_copies import lower_tensor_copy
+from .tensor_copies import lower_send, lower_tensor_copy, pipe_of
 from .thread_function import ThreadFunction, thread_functions
 from .views import Views
 

@@ -35,7 +35,7 @@ from xdsl.traits import is_side_effect_free
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, forward, insert_before, ops_of
 
-from ..dialects.ttkernel.base import THREAD as TTKERNEL_THREAD
+from ..dialects.ttkernel.base import THREAD as TTKERNEL_THREAD, CBType
 from ..dialects.ttkernel.buffers import (
     CBPopFrontOp,
     CBPushBackOp,
@@ -44,15 +44,12 @@ from ..dialects.ttkernel.buffers import (
     GetCompileTimeArgValOp,
 )
 from ..dialects.ttkernel.noc import NocAsyncReadBarrierOp, NocAsyncWriteBarrierOp
-from ..dialects.ttkernel.types import CBType
 from ..dialects.ttl.base import THREAD, Threads, TTLOp
 from ..dialects.ttl.buffers import AcquireOp, BindCBOp, CBOp, DMABarrierOp, WaitOp
 from ..dialects.ttl.pipes import SemaphoreOp
 from ..dialects.ttl.types import CBType as TTLCBType, Direction
-from .emitter import integer
 from .semaphores import lower_semaphore
-from .tensor_accessors import common_arguments
-from .thread_function import ThreadFunction, cb_type, thread_functions
+from .thread_function import ThreadFunction, cb_type, common_arguments, integer, thread_functions
 from .views import Views
 
 _STEPS = {

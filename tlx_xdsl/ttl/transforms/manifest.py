@@ -39,16 +39,15 @@ from tlx_xdsl.transforms.rewriting import ops_of
 
 from ..analysis.dst_capacity import is_wide, registers_of
 from ..dialects.ttcore import MemorySpace
-from ..dialects.ttkernel.base import THREAD
+from ..dialects.ttkernel.base import THREAD, ThreadAttr, ThreadKind
 from ..dialects.ttkernel.noc import GetNocMulticastAddrOp
-from ..dialects.ttkernel.types import ThreadAttr, ThreadKind
 from ..dialects.ttl.base import block_shape
 from ..dialects.ttl.buffers import BindCBOp
 from ..dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp, TensorAccessorOp
 from ..dialects.ttl.pipes import CreateSemaphoreOp
 from ..dialects.ttl.types import LayoutKind, encoding_of
 from ..language.tensors import DTYPES
-from .tensor_accessors import circular_buffers, element_of, page_of
+from .thread_function import circular_buffers, element_of, page_of
 
 DRIVER = "_driver"
 """What the name of a driver has after that of its kernel."""

@@ -10,9 +10,8 @@ from xdsl.ir import Operation
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import constant_integer
 
-from ..analysis.core_values import Core, cores_of
+from ..analysis.core_values import Core, ThreadWalk, Undecidable, cores_of
 from ..analysis.protocol import name_of, place_of
-from ..analysis.thread_steps import ThreadWalk, Undecidable
 from ..dialects.ttl import (
     AcquireOp,
     BlockOp,

@@ -65,8 +65,7 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.transforms.rewriting import OpT, Pass, insert_before, ops_of
 
 from ..analysis.buffer_sides import BufferSides
-from ..analysis.index_expressions import loops_around, parameters_of
-from ..analysis.transfers import Dependence, dependences
+from ..analysis.transfers import Dependence, dependences, loops_around, parameters_of
 from ..dialects.ttl import (
     AcquireOp,
     BlockOp,

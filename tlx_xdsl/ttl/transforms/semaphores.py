@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.text.diagnostics import error_at
 
+from ..dialects.ttkernel.base import L1AddressPointerType, NocAddressType, SemaphoreType
 from ..dialects.ttkernel.noc import (
     CastToL1PtrOp,
     GetNocAddrOp,
@@ -25,7 +26,6 @@ from ..dialects.ttkernel.noc import (
     NocSemaphoreWaitOp,
     SemaphoreAddressOp,
 )
-from ..dialects.ttkernel.types import L1AddressPointerType, NocAddressType, SemaphoreType
 from ..dialects.ttl.pipes import (
     CreateSemaphoreOp,
     SemaphoreIncOp,
@@ -35,8 +35,7 @@ from ..dialects.ttl.pipes import (
     SemaphoreWaitMinOp,
 )
 from .coordinates import virtual_of
-from .emitter import Number, integer, known
-from .thread_function import ThreadFunction
+from .thread_function import Number, ThreadFunction, integer, known
 
 
 def lower_semaphore(thread: ThreadFunction, op: SemaphoreOp) -> None:

@@ -25,8 +25,7 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
-from ..analysis.core_values import Core, cores_of
-from ..analysis.thread_steps import ThreadWalk, Undecidable, with_steps
+from ..analysis.core_values import Core, ThreadWalk, Undecidable, cores_of, with_steps
 from ..dialects.ttcore import TILE_COLUMNS, TILE_ROWS
 from ..dialects.ttl import (
     CBType,

@@ -16,8 +16,7 @@ from tlx_xdsl.text.diagnostics import error_at
 from ..dialects.ttkernel.buffers import GetReadPtrOp, GetWritePtrOp
 from ..dialects.ttl.buffers import AcquireOp, BlockOp, acquisition_of
 from ..dialects.ttl.types import CBType
-from .emitter import Emitter, Number
-from .thread_function import ThreadFunction
+from .thread_function import Emitter, Number, ThreadFunction
 
 
 class Views:

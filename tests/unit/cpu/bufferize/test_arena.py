@@ -5,7 +5,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tlx_xdsl.cpu.bufferize.arena import ALIGNMENT, Lifetime, aligned, pack
+from tlx_xdsl.cpu.bufferize.plan_arena import ALIGNMENT, Lifetime, aligned, pack
 
 pytestmark = pytest.mark.quick
 

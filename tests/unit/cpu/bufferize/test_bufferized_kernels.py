@@ -14,7 +14,7 @@ from tests.unit.cpu.linalg.test_oracle_kernels import REFUSED
 from tests.unit.interpreter.library.cases import calls
 from tests.unit.interpreter.oracle import checking, running
 from tests.unit.interpreter.oracle.test_oracle_by_value import CHECKS
-from tlx_xdsl.cpu.bufferize.pipeline import bufferize_pipeline
+from tlx_xdsl.cpu.bufferize.bufferize import bufferize_pipeline
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.interpreter.memref import MemRef
 from tlx_xdsl.text.diagnostics import collected_diagnostics

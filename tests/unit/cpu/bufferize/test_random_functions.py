@@ -8,8 +8,7 @@ import pytest
 from tests.unit import volume
 from tests.unit.cpu.bufferize.random_functions import STORES, Generator
 from tests.unit.cpu.linalg.side_by_side import run
-from tlx_xdsl.cpu.bufferize.bufferize import BufferizePass
-from tlx_xdsl.cpu.bufferize.pipeline import bufferize_pipeline
+from tlx_xdsl.cpu.bufferize.bufferize import BufferizePass, bufferize_pipeline
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module

@@ -13,10 +13,10 @@ import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.cpu.bufferize.pipeline import bufferize_pipeline
-from tlx_xdsl.cpu.codegen.compile import CpuObject, compile_module
+from tlx_xdsl.cpu.bufferize.bufferize import bufferize_pipeline
 from tlx_xdsl.cpu.codegen.llvm import Loaded, load
 from tlx_xdsl.cpu.codegen.metadata import Site
+from tlx_xdsl.cpu.codegen.module import CpuObject, compile_module
 from tlx_xdsl.cpu.linalg.triton_to_linalg import TritonToLinalgPass
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.text.diagnostics import collected_diagnostics

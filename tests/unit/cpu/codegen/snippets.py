@@ -11,9 +11,8 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.cpu.codegen.builder import Builder, Externals
-from tlx_xdsl.cpu.codegen.features import Features
-from tlx_xdsl.cpu.codegen.values import PTR, Value, constant
+from tlx_xdsl.cpu.codegen.builder import PTR, Builder, Externals, Value, constant
+from tlx_xdsl.cpu.codegen.host import Features
 
 Array = NDArray[Any]
 Snippet = Callable[..., Value | None]

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 
 from tests.unit.volume import is_full
 from tlx_xdsl.cpu.codegen import conversions
-from tlx_xdsl.cpu.codegen.features import Features
+from tlx_xdsl.cpu.codegen.host import Features
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.numerics.rounding import integer_to, round_to, round_to_integer, truncate_to
 

@@ -8,9 +8,9 @@ from snippets import evaluated
 from xdsl.dialects import arith as upstream, test
 from xdsl.dialects.builtin import IntegerType, f32, f64, i1
 
+from tlx_xdsl.cpu.codegen.builder import constant
 from tlx_xdsl.cpu.codegen.integers import add_extended, divide_integers, multiply_extended, shift
-from tlx_xdsl.cpu.codegen.minmax import minmax
-from tlx_xdsl.cpu.codegen.values import constant
+from tlx_xdsl.cpu.codegen.scalars import minmax
 from tlx_xdsl.interpreter.ops import arith as interpreted
 
 RNG = np.random.default_rng(20)

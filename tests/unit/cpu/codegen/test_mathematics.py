@@ -15,9 +15,8 @@ from xdsl.dialects import math as dialect, test
 from xdsl.dialects.builtin import IntegerType, f32, i32
 
 from tests.unit.volume import is_full
-from tlx_xdsl.cpu.codegen.builder import Builder, Externals
+from tlx_xdsl.cpu.codegen.builder import Builder, Externals, Value
 from tlx_xdsl.cpu.codegen.mathematics import evaluate
-from tlx_xdsl.cpu.codegen.values import Value
 from tlx_xdsl.interpreter.ops import math as interpreted
 
 RNG = np.random.default_rng(20)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.unit.cpu.codegen.native import Guarded, compiled_buffers
-from tlx_xdsl.cpu.codegen.compile import lowered
+from tlx_xdsl.cpu.codegen.module import lowered
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.parser import parse_module
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tlx_xdsl.cpu.codegen.compile import CpuObject
 from tlx_xdsl.cpu.codegen.host import host
 from tlx_xdsl.cpu.codegen.llvm import optimized
 from tlx_xdsl.cpu.codegen.metadata import Argument, Metadata, Site
+from tlx_xdsl.cpu.codegen.module import CpuObject
 from tlx_xdsl.cpu.runtime.build import load_code
 from tlx_xdsl.cpu.runtime.program import Program
 

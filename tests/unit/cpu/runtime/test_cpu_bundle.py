@@ -321,8 +321,7 @@ def test_an_object_needs_the_c_library_and_its_mathematics_alone(tmp_path, cpu):
 @on_x86
 @pytest.mark.parametrize(("cpu", "wide", "wider"), [("x86-64", "xmm", "ymm"), ("x86-64-v3", "ymm", "zmm")])
 def test_a_kernel_for_many_cpus(tmp_path, cpu, wide, wider):
-    from tlx_xdsl.cpu.runtime.build import CpuSpecialization
-    from tlx_xdsl.cpu.runtime.stages import compile_stages
+    from tlx_xdsl.cpu.runtime.build import CpuSpecialization, compile_stages
 
     made = compile_stages(axpy.source, CpuSpecialization(AXPY), named_host(cpu))
     assert f"%{wide}" in made.assembly

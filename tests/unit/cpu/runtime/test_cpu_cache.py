@@ -100,7 +100,7 @@ def test_where_it_is_without_a_choice(monkeypatch, tmp_path, platform, environme
 
 def test_processes_write_the_same_entry_at_once(folder: Path):
     script = (
-        "import sys; from tlx_xdsl.runtime import cache\n"
+        "import sys; from tlx_xdsl.runtime.driver import cache\n"
         "for _ in range(200):\n"
         "    cache.store(sys.argv[1], bytes(10_000))\n"
         "    assert cache.load(sys.argv[1]) == bytes(10_000)\n"

@@ -12,11 +12,9 @@ from tests.unit import volume
 from tests.unit.ttl.ttl_protocols import Program, flat, kernel_of, random_programs
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.ttl.analysis.core_values import cores_of
-from tlx_xdsl.ttl.analysis.happens_before import ordered_lifetimes
+from tlx_xdsl.ttl.analysis.core_values import ThreadWalk, cores_of
 from tlx_xdsl.ttl.analysis.protocol import check_protocol
-from tlx_xdsl.ttl.analysis.protocol_run import End, run_of
-from tlx_xdsl.ttl.analysis.thread_steps import ThreadWalk
+from tlx_xdsl.ttl.analysis.protocol_run import End, ordered_lifetimes, run_of
 from tlx_xdsl.ttl.analysis.trip_counts import totals_of
 from tlx_xdsl.ttl.dialects.ttl import CBOp, KernelOp
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tlx_xdsl.ttl.metalium.errors import MetaliumError
 from tlx_xdsl.ttl.metalium.machine import Program, find_compiler, run
+from tlx_xdsl.ttl.metalium.program import MetaliumError
 from tlx_xdsl.ttl.tiles import from_pages, page_bytes, to_pages
 
 

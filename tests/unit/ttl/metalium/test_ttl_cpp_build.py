@@ -7,9 +7,8 @@ import pytest
 
 from tests.unit.ttl.metalium.metalium_programs import inputs, needs_compiler, output, program, results
 from tlx_xdsl.ttl.metalium import build
-from tlx_xdsl.ttl.metalium.errors import MetaliumError
-from tlx_xdsl.ttl.metalium.headers import without_includes
 from tlx_xdsl.ttl.metalium.machine import Program, find_compiler, run
+from tlx_xdsl.ttl.metalium.program import MetaliumError, without_includes
 
 pytestmark = pytest.mark.quick
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.ttl.metalium.metalium_programs import Tensor, inputs, needs_compiler, output, program, results
-from tlx_xdsl.ttl.metalium.errors import MetaliumError
+from tlx_xdsl.ttl.metalium.program import MetaliumError
 
 pytestmark = needs_compiler
 

@@ -8,7 +8,7 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.transforms.registry import pass_class
 from tlx_xdsl.ttl.language import TensorSpec
 from tlx_xdsl.ttl.runtime import Options, compile_kernel
-from tlx_xdsl.ttl.tools.loading import load_ttl_kernel
+from tlx_xdsl.ttl.tools.kernels import load_ttl_kernel
 
 KERNEL = """\
 import tlx_xdsl.ttl.language as ttl

@@ -3,7 +3,7 @@
 `python -m tests.fuzz.ttl 300` runs it at any.
 """
 
-# covers: ttl.math, ttl.buffers, ttl.pipes, ttl.tensors, ttl.grid
+# covers: ttl.math, ttl.buffers, ttl.tensors, ttl.kernel
 
 import re
 from dataclasses import replace

@@ -5,7 +5,7 @@ import pytest
 
 from tlx_xdsl.ttl.language import TensorSpec
 from tlx_xdsl.ttl.runtime import Prepared, compile_kernel
-from tlx_xdsl.ttl.tools.loading import load_ttl_kernel
+from tlx_xdsl.ttl.tools.kernels import load_ttl_kernel
 
 KERNEL = """\
 import tlx_xdsl.ttl.language as ttl

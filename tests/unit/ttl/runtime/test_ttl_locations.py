@@ -7,7 +7,7 @@ from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.ttl.language import TensorSpec
 from tlx_xdsl.ttl.runtime import compile_kernel, frontend_module
-from tlx_xdsl.ttl.tools.loading import load_ttl_kernel
+from tlx_xdsl.ttl.tools.kernels import load_ttl_kernel
 
 pytestmark = pytest.mark.quick
 

@@ -4,7 +4,7 @@ The simulator runs the Python text on torch tensors. It knows the later spelling
 `ttl`, the texts are the same for both.
 """
 
-# covers: ttl.math, ttl.buffers, ttl.pipes, ttl.tensors, ttl.grid
+# covers: ttl.math, ttl.buffers, ttl.tensors, ttl.kernel
 
 import importlib.util
 import json

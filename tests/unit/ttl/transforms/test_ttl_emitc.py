@@ -13,8 +13,8 @@ from tlx_xdsl.ttl.cpp import PROFILES, print_cpp
 from tlx_xdsl.ttl.cpp.profiles import DATAFLOW
 from tlx_xdsl.ttl.dialects.ttkernel import TTKERNEL
 from tlx_xdsl.ttl.metalium.build import compile_many
-from tlx_xdsl.ttl.metalium.headers import HEADERS
 from tlx_xdsl.ttl.metalium.machine import Program
+from tlx_xdsl.ttl.metalium.program import HEADERS
 from tlx_xdsl.ttl.transforms.convert_ttkernel_to_emitc import ConvertTTKernelToEmitCPass
 
 TTNN_HEADERS = os.environ.get("TTNN_HEADERS")

@@ -16,7 +16,7 @@ from xdsl.parser import Parser
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.registry import pass_class
-from tlx_xdsl.ttl.interpreter.ttkernel.launch import run
+from tlx_xdsl.ttl.interpreter.ttkernel.plan import run
 from tlx_xdsl.ttl.transforms.manifest import manifest
 
 PASSES = (

@@ -7,8 +7,7 @@ from collections import Counter
 
 from tests.unit import volume
 from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.ttl.analysis.core_values import cores_of
-from tlx_xdsl.ttl.analysis.thread_steps import ThreadWalk
+from tlx_xdsl.ttl.analysis.core_values import ThreadWalk, cores_of
 from tlx_xdsl.ttl.dialects.ttl import CopyOp, Direction, DMABarrierOp, KernelOp, ReleaseOp, ThreadReturnOp, WaitOp
 from tlx_xdsl.ttl.transforms.transfer_waits import insert_waits
 

@@ -17,8 +17,7 @@ from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.destinations import destinations
 
 from ..liveness import TensorUse
-from ..state import Buffer, Place, State, is_tensor, memory_of, others, tensors
-from .registry import bufferize, bufferize_block
+from ..state import Buffer, Place, State, bufferize, bufferize_block, is_tensor, memory_of, others, tensors
 
 
 def hand_on(state: State, end: Operation, places: dict[int, Place]) -> None:

@@ -7,8 +7,7 @@ from xdsl.dialects.memref import AllocOp
 from tlx_xdsl.dialects.bufferization import MaterializeInDestinationOp, ToBufferOp, ToTensorOp
 from tlx_xdsl.text.diagnostics import error_at
 
-from ..state import Buffer, Place, State, is_tensor, memory_of
-from .registry import bufferize
+from ..state import Buffer, Place, State, bufferize, is_tensor, memory_of
 
 
 @bufferize.register

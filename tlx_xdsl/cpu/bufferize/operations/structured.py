@@ -8,8 +8,7 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.dialects import linalg
 from tlx_xdsl.dialects.destinations import destinations
 
-from ..state import Buffer, Place, State, is_tensor
-from .registry import bufferize
+from ..state import Buffer, Place, State, bufferize, is_tensor
 
 
 @bufferize.register(LinalgStructuredOperation)

@@ -25,8 +25,7 @@ from tlx_xdsl.dialects.destinations import destinations
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import constant
 
-from ..state import Place, State, is_tensor
-from .registry import bufferize
+from ..state import Place, State, bufferize, is_tensor
 
 
 @bufferize.register

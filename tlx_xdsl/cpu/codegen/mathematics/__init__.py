@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..builder import Builder
-from ..features import Features
-from ..values import F32, Value
+from ..builder import F32, Builder, Value
+from ..host import Features
 from . import (
     bits,
     double_angles,
-    error_function,
     exponentials,
     logarithms,
     powers,
@@ -57,7 +55,7 @@ _SINGLE: dict[str, Function] = {
     "math.acos": trigonometry.acos, "math.acosh": logarithms.acosh, "math.asin": trigonometry.asin,
     "math.asinh": logarithms.asinh, "math.atan": trigonometry.atan, "math.atan2": trigonometry.atan2,
     "math.atanh": logarithms.atanh, "math.cbrt": powers.cbrt, "math.cos": trigonometry.cos,
-    "math.cosh": exponentials.cosh, "math.erf": error_function.erf, "math.expm1": exponentials.expm1,
+    "math.cosh": exponentials.cosh, "math.erf": exponentials.erf, "math.expm1": exponentials.expm1,
     "math.log1p": logarithms.log1p, "math.powf": powers.pow_, "math.sin": trigonometry.sin,
     "math.sinh": exponentials.sinh, "math.tan": trigonometry.tan,
 }  # fmt: skip

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from ..builder import Builder, bits_type, mangle
-from ..features import Features
-from ..values import F32, F64, I1, I16, I32, Value, constant
+from ..builder import F32, F64, I1, I16, I32, Builder, Value, bits_type, constant, mangle
+from ..host import Features
 
 Function = Callable[..., Value]
 """Gets the builder, the features of the processor and the operands."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ..builder import Builder, mangle
-from ..features import Features
+from ..builder import Builder, Value, constant, mangle
+from ..host import Features
 from ..integers import shift
-from ..values import Value, constant
 
 
 def absi(b: Builder, _features: Features, x: Value) -> Value:

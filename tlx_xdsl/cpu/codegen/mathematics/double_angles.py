@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..builder import Builder
-from ..features import Features
-from ..values import I1, Value
+from ..builder import I1, Builder, Value
+from ..host import Features
 from .arithmetic import (
     Function,
     bits,

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..builder import Builder
-from ..features import Features
-from ..values import F32, Value
+from ..builder import F32, Builder, Value
+from ..host import Features
 from .arithmetic import (
     BIAS,
     MANTISSA,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ..builder import Builder
-from ..features import Features
-from ..values import Value
+from ..builder import Builder, Value
+from ..host import Features
 from .arithmetic import (
     BIAS,
     MANTISSA,

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 
-from ..builder import Builder
-from ..features import Features
-from ..values import I1, Value
+from ..builder import I1, Builder, Value
+from ..host import Features
 from .arithmetic import (
     absolute,
     bits,

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from xdsl.dialects import arith as scalar, scf, tensor as upstream
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    AffineMapAttr,
-    DenseArrayBase,
-    IndexType,
-    LocationAttr,
-    TensorType,
-    i64,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, DenseArrayBase, IndexType, LocationAttr, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects import linalg, tensor
 from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type, shape_of_tensor
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.transforms.rewriting import constant
+
+from ..emitter import refuse
 
 OpT = TypeVar("OpT", bound=Operation)
 Body: TypeAlias = "Callable[[Emitter, Sequence[SSAValue]], Sequence[SSAValue]]"
@@ -226,3 +222,71 @@ def _groups(large: Sequence[int], small: Sequence[int]) -> list[list[int]] | Non
     # What is left are dimensions of size 1.
     groups[-1].extend(range(at, len(large)))
     return groups if all(large[dim] == 1 for dim in range(at, len(large))) else None
+
+
+# The handlers of operations, by their classes; the files beside this one fill it.
+
+
+@dataclass(frozen=True)
+class Options:
+    """How operations are lowered."""
+
+    truncates_tf32: bool = True
+    """Whether f32 operands of a dot with `inputPrecision = tf32` lose the bits that tensor cores do not look at."""
+
+
+Handler: TypeAlias = "Callable[[Emitter, Any, Options], Sequence[SSAValue]]"
+"""Makes the values that replace the results of an operation."""
+Expansion: TypeAlias = "Callable[[Emitter, Any, Sequence[SSAValue]], SSAValue]"
+"""Computes the result of an elementwise operation for scalar operands, with `arith` and `math`."""
+
+HANDLERS: dict[type[Operation], Handler] = {}
+"""Of operations that take or give tensors."""
+EXPANSIONS: dict[type[Operation], Expansion] = {}
+"""Of elementwise operations that are no operations of `arith` or `math`."""
+GUARDS: dict[type[Operation], Expansion] = {}
+"""Of operations of `arith` on tensors that trap on a CPU for an element that a mask hides; on scalars they stay."""
+
+_H = TypeVar("_H", bound=Callable[..., Any])
+
+
+def lowers(*classes: type[Operation]) -> Callable[[_H], _H]:
+    """Register a handler for these classes of operations."""
+
+    def register(handler: _H) -> _H:
+        for class_ in classes:
+            HANDLERS[class_] = handler
+        return handler
+
+    return register
+
+
+def expands(*classes: type[Operation]) -> Callable[[_H], _H]:
+    """Register what computes one element for these classes of operations."""
+
+    def register(expansion: _H) -> _H:
+        for class_ in classes:
+            EXPANSIONS[class_] = expansion
+        return expansion
+
+    return register
+
+
+def guards(*classes: type[Operation]) -> Callable[[_H], _H]:
+    """Register what computes one element of a tensor for these classes of operations."""
+
+    def register(expansion: _H) -> _H:
+        for class_ in classes:
+            GUARDS[class_] = expansion
+        return expansion
+
+    return register
+
+
+def refused(op: Operation, reason: str) -> CompilationError:
+    """The error that `op` cannot be lowered, with a list of what can be."""
+    error = refuse(op, reason)
+    names = {class_.name for class_ in (*HANDLERS, *EXPANSIONS)} - {op.name}
+    known = ", ".join(sorted(name for name in names if name.startswith("tt.")))
+    error.notes = (f"supported on tensors of numbers: arith, math, and {known}", *error.notes)
+    return error

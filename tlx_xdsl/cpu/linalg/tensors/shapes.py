@@ -13,8 +13,7 @@ from xdsl.ir import SSAValue
 from tlx_xdsl.dialects import linalg, tt
 from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type, shape_of_tensor
 
-from .emitter import Emitter, like
-from .registry import Options, lowers
+from .emitter import Emitter, Options, like, lowers
 
 
 @lowers(scalar.ConstantOp)

@@ -11,6 +11,5 @@ from .base import *
 from .buffers import *
 from .compute import *
 from .noc import *
-from .types import *
 
 TTKERNEL = dialect_of("ttkernel", globals())

@@ -5,8 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from .base import TTKernelOp
-from .types import CBType
+from .base import CBType, TTKernelOp
 
 
 @irdl_op_definition

@@ -8,8 +8,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, i32
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def
 
-from .base import INDEX, ComputeOp
-from .types import CBType
+from .base import INDEX, CBType, ComputeOp
 
 
 @irdl_op_definition

@@ -11,13 +11,14 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i32
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from .base import NocOp, TTKernelOp
-from .types import (
+from .base import (
     L1AddressPointerType,
     NocAddressType,
+    NocOp,
     SemaphoreType,
     TensorAccessorArgsType,
     TensorAccessorType,
+    TTKernelOp,
 )
 
 

@@ -15,7 +15,7 @@ from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
 from ..ttcore import TileType
-from ..ttkernel.types import ThreadAttr, ThreadKind
+from ..ttkernel.base import ThreadAttr, ThreadKind
 
 ANY_BLOCK = base(TensorType) | base(MemRefType)
 """A block of a circular buffer, as a value or as a place in memory."""

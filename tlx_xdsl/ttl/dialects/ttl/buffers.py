@@ -23,7 +23,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ..ttkernel.types import ThreadKind
+from ..ttkernel.base import ThreadKind
 from .base import (
     ANY_BLOCK,
     Thread,

@@ -27,7 +27,7 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.dialects.base.operation import FaultAt
 
 from ..ttcore import GridAttr
-from ..ttkernel.types import ThreadKind
+from ..ttkernel.base import ThreadKind
 from .base import Thread, TTLOp, parse_defined
 from .protocol import verify_kernel, verify_thread
 from .types import TensorAccessorType, encoding_of

@@ -8,7 +8,6 @@ operations say; `threads` chooses who goes on.
 from __future__ import annotations
 
 from .exploration import Exploration
-from .launch import Report, explore, run
-from .plan import Plan, make_plan
+from .plan import Plan, Report, explore, make_plan, run
 
 __all__ = ["Exploration", "Plan", "Report", "explore", "make_plan", "run"]

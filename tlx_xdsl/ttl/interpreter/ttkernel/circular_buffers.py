@@ -14,8 +14,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.faults import Fault, location_of
 from tlx_xdsl.numerics.arrays import Array
 
-from .cores import CircularBuffer, Claim, shown
-from .machine import CoreThread, Transfer, page_count, wrong
+from .machine import CircularBuffer, Claim, CoreThread, Transfer, page_count, shown, wrong
 from .threads import Thread
 from .translate import Builder, Local, Step, Touch
 

@@ -21,8 +21,7 @@ from tlx_xdsl.ttl.tiles import TILE, from_faces, to_faces
 
 from . import tile_math
 from .circular_buffers import read_tile, reserved_tile
-from .cores import CircularBuffer
-from .machine import CoreThread, wrong
+from .machine import CircularBuffer, CoreThread, wrong
 from .translate import Builder, Local, attribute, integers
 
 PHASES = {

@@ -10,8 +10,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.numerics.arrays import Array
 
-from .cores import CircularBuffer, Core, shown
-from .machine import ORIGIN, CoreThread, Transfer, of_thread, wrong
+from .machine import ORIGIN, CircularBuffer, Core, CoreThread, Transfer, of_thread, shown, wrong
 from .places import claims_source, inside, where
 from .translate import Builder, Local, Step, Touch
 

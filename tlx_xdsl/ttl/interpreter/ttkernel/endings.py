@@ -6,8 +6,7 @@ from tlx_xdsl.interpreter.faults import fault_at, location_of
 from tlx_xdsl.text.diagnostics import Diagnostic, source_location
 
 from .compute import Registers
-from .cores import CircularBuffer, Core
-from .machine import CoreThread, Machine, Tensor, page_count, wrong
+from .machine import CircularBuffer, Core, CoreThread, Machine, Tensor, page_count, wrong
 
 
 def check_thread_end(thread: CoreThread, *, updates: bool = True) -> None:

@@ -17,8 +17,7 @@ from typing import Any, TypeAlias
 
 from tlx_xdsl.interpreter.faults import Fault
 
-from .cores import CircularBuffer
-from .machine import Machine
+from .machine import CircularBuffer, Machine
 from .threads import Thread, Update, deadlock, give_turn, identity
 from .translate import Touch
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from .accessors import Accessor
-from .machine import CoreThread, Tensor, Transfer, wrong
+from .machine import CoreThread, Tensor, Transfer, note_write, wrong
 from .places import claims_destination, claims_source
-from .tensors import note_write
 from .translate import Builder, Local, Step, Touch
 
 # Tensors -------------------------------------------------------------------------------------------------------------

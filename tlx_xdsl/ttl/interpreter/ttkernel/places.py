@@ -6,8 +6,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import location_of
 
-from .cores import NOC_ALIGNMENT, CircularBuffer, shown
-from .machine import CoreThread, page_count, wrong
+from .machine import NOC_ALIGNMENT, CircularBuffer, CoreThread, page_count, shown, wrong
 
 
 def claims_destination(op: Operation, thread: CoreThread, local: int, total: int, page: int, words: str) -> None:

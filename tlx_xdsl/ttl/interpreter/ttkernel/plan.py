@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.ttl.dialects.ttcore import element_bytes
-from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD
-from tlx_xdsl.ttl.dialects.ttkernel.types import CBType, ThreadAttr, ThreadKind
+from tlx_xdsl.text.diagnostics import Diagnostic
+from tlx_xdsl.ttl.dialects.ttcore import TileType, element_bytes
+from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD, CBType, ThreadAttr, ThreadKind
 from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp, LaunchThreadOp
-from tlx_xdsl.ttl.dialects.ttl.types import CBType as BlockCBType
+from tlx_xdsl.ttl.dialects.ttl.types import CBType as BlockCBType, encoding_of
+from tlx_xdsl.ttl.tiles import PageLayout, from_pages, to_pages
 
 from . import accessors, circular_buffers, compute, core_writes, noc, semaphores
 from .compute import Registers
-from .cores import ALIGNMENT, CircularBuffer, make_core
-from .endings import check_end, check_thread_end
-from .machine import CoreThread, Machine, Tensor, wrong
+from .endings import check_end, check_thread_end, read_warnings
+from .exploration import Exploration, explore as explore_runs
+from .machine import ALIGNMENT, CircularBuffer, CoreThread, Machine, Tensor, make_core, wrong
 from .suppliers import suppliers
-from .tensors import tensors_of
+from .threads import Schedule, Trace, make_schedule, run_threads
 from .translate import Coroutine, Dialects, Local, integer, translate
 
 REGISTERS = 16
@@ -216,3 +217,138 @@ _BUILDERS: dict[str, Any] = {
     **compute.BUILDERS,
 }
 DIALECTS = Dialects(_BUILDERS, {}, frozenset(("func.return",)))
+
+
+# Arrays as the tensors of a kernel, and back.
+
+
+def layout_of(type_: Attribute) -> PageLayout:
+    """How the pages of a tensor are cut."""
+    layout = encoding_of(type_).layout
+    kind = layout.kind.value
+    if kind != "sharded":
+        return PageLayout(kind)
+    rows, columns = layout.grid
+    tile_rows, tile_columns = layout.tiles_per_shard
+    return PageLayout(kind, (rows, columns), (tile_rows, tile_columns))
+
+
+def tensor_of(index: int, argument: SSAValue, array: Array) -> Tensor:
+    """An array as a tensor in DRAM, which has a copy of it.
+
+    Raises InputError for an array of another shape.
+    """
+    type_: Any = argument.type
+    assert isinstance(type_, TensorType | MemRefType)
+    name = argument.name_hint or str(index)
+    shape: tuple[int, ...] = tuple(type_.get_shape())
+    if array.shape != shape:
+        raise InputError(f"argument {index}, '{name}': expected an array of shape {shape}, found {array.shape}")
+    element = cast(Attribute, type_.get_element_type())
+    dtype = str(element.data_type if isinstance(element, TileType) else element)
+    layout = layout_of(argument.type)
+    rows, columns = shape
+    return Tensor(index, name, (rows, columns), dtype, layout, to_pages(array, dtype, layout))
+
+
+def tensors_of(arguments: Sequence[SSAValue], arrays: Sequence[Array]) -> list[Tensor]:
+    """All arrays of a launch.
+
+    Raises InputError when there are too few or too many.
+    """
+    if len(arrays) != len(arguments):
+        names = ", ".join(each.name_hint or str(index) for index, each in enumerate(arguments))
+        raise InputError(f"the kernel takes {len(arguments)} arrays ({names}), found {len(arrays)}")
+    return [tensor_of(index, each, array) for index, (each, array) in enumerate(zip(arguments, arrays, strict=True))]
+
+
+def write_back(tensor: Tensor, array: Array) -> None:
+    """Let an array have what its tensor has."""
+    values: Any = from_pages(tensor.pages, tensor.shape, tensor.dtype, tensor.layout)
+    if tensor.dtype == "bf16" and array.dtype == np.uint16:
+        array[...] = (values.view(np.uint32) >> 16).astype(np.uint16)
+    else:
+        array[...] = values
+
+
+# Runs of a kernel in its final form: `run` once, `explore` in every order that makes a difference.
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run was like."""
+
+    turns: int
+    """Turns of threads, and updates of semaphores."""
+    choices: tuple[int, ...]
+    """Who went on at each of them: a schedule that `run` can follow again."""
+    noc_bytes: int
+    """Bytes that the network on chip has moved."""
+    registers: int
+    """Destination registers used on a core, at most."""
+    warnings: tuple[Diagnostic, ...] = ()
+    """What is strange, but may be meant."""
+    unwritten: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    """Pages that were never written, of tensors of which others were."""
+
+
+def run(
+    module: ModuleOp | Plan,
+    arrays: Sequence[Array],
+    *,
+    schedule: str | Sequence[int] = "round-robin",
+    seed: int = 0,
+    capacity: int | None = None,
+    checks: bool = True,
+) -> Report:
+    """Run a kernel; arrays whose tensors it writes have the results afterwards.
+
+    `schedule` is the name of a policy, or the choices of an earlier run; `capacity` is the number of destination
+    registers, where it is not that of the hardware. Without `checks`, only what the hardware can't do is a fault.
+
+    Raises Fault, Deadlock when no thread can go on, and InputError for arrays that do not fit.
+    """
+    plan = module if isinstance(module, Plan) else make_plan(module)
+    order = order_of_transfers(schedule, seed)
+    machine = plan.machine(arrays, capacity=capacity, checks=checks, order=order)
+    return run_machine(machine, lambda: plan.end(machine), arrays, make_schedule(schedule, seed))
+
+
+def order_of_transfers(schedule: str | Sequence[int], seed: int) -> np.random.Generator | None:
+    """What shuffles transfers that land together; nothing in the prompt schedule, and where one is repeated."""
+    return None if schedule == "round-robin" or not isinstance(schedule, str) else np.random.default_rng(seed)
+
+
+def run_machine(machine: Machine, end: Callable[[], None], arrays: Sequence[Array], schedule: Schedule) -> Report:
+    """Run the threads of a machine, check its `end`, and write what they have written back to the arrays."""
+    trace = Trace()
+    run_threads(machine, schedule, trace)
+    end()
+    for tensor, array in zip(machine.tensors, arrays, strict=True):
+        if tensor.written:
+            write_back(tensor, array)
+    return report_of(machine, trace)
+
+
+def report_of(machine: Machine, trace: Trace) -> Report:
+    """What the run of a machine was like."""
+    threads = [thread for thread in machine.threads if isinstance(thread, CoreThread)]
+    used = max((thread.registers.used for thread in threads if thread.registers is not None), default=0)
+    warnings = (*machine.warnings.values(), *read_warnings(machine))
+    unwritten = {
+        tensor.name: tuple(page for page in range(len(tensor.pages)) if page not in tensor.written)
+        for tensor in machine.tensors
+        if 0 < len(tensor.written) < len(tensor.pages)
+    }
+    return Report(len(trace.choices), tuple(trace.choices), machine.noc_bytes, used, warnings, unwritten)
+
+
+def explore(
+    module: ModuleOp | Plan, arrays: Sequence[Array], budget: int = 1000, *, capacity: int | None = None
+) -> Exploration:
+    """Run a kernel in every order that makes a difference, up to the first fault or `budget` runs.
+
+    The arrays stay as they are. A fault comes with the choices that lead to it, which `run` takes as a schedule.
+    """
+    plan = module if isinstance(module, Plan) else make_plan(module)
+    return explore_runs(lambda: plan.machine(arrays, capacity=capacity), plan.end, budget)

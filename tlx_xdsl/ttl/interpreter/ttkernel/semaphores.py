@@ -15,8 +15,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.faults import location_of
 
 from .core_writes import NocAddress, receivers
-from .cores import SEMAPHORE_BASE, SEMAPHORES, Arrival, Core, Semaphore
-from .machine import CoreThread, wrong
+from .machine import SEMAPHORE_BASE, SEMAPHORES, Arrival, Core, CoreThread, Semaphore, wrong
 from .translate import Builder, Local, Step, Touch, integer
 
 

@@ -55,8 +55,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
 from tlx_xdsl.ttl.analysis.affine_dependence import Conflicts, conflicts
 from tlx_xdsl.ttl.analysis.buffer_sides import BufferSides
-from tlx_xdsl.ttl.analysis.index_expressions import loop_of, loops_around, parameters_of
-from tlx_xdsl.ttl.analysis.transfers import accesses
+from tlx_xdsl.ttl.analysis.transfers import accesses, loop_of, loops_around, parameters_of
 from tlx_xdsl.ttl.dialects.ttl import AcquireOp, CBOp, CopyOp, KernelOp, PipeType, SemaphoreOp, StoreOp, acquisition_of
 
 from ..transfer_groups import is_index_arithmetic

@@ -45,7 +45,7 @@ from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, forward, ops_of, replace
 from tlx_xdsl.ttl.analysis.signs import is_expression_non_negative, is_non_negative
 
-from ..emitter import INDEX, Constants, Emitter, Number
+from ..thread_function import INDEX, Constants, Emitter, Number
 
 _PREDICATES = {AffineConstraintKind.ge: "sge", AffineConstraintKind.le: "sle", AffineConstraintKind.eq: "eq"}
 

@@ -29,22 +29,19 @@ from itertools import product
 from math import prod
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import DYNAMIC_INDEX, i32
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import linalg, memref
-from tlx_xdsl.ttl.analysis.iteration_space import parallel
+from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.ttl.dialects import ttkernel, ttl
 
-from ..emitter import Emitter, Number
-from ..thread_function import ThreadFunction
-from .places import Arithmetic, Place, buffer_of, place_of
-from .structured import ACCUMULATE, DST_PER_TILE, first_of, loops_of, number_of, tile_ops
+from ..thread_function import Constants, Emitter, Number, Scalar, ThreadFunction
 from .tile_calls import call, calls_of
-from .tiling import tile
+from .tiling import ACCUMULATE, DST_PER_TILE, first_of, loops_of, number_of, parallel, tile, tile_ops
 
 STRAIGHT_LINE = 16
 """Tiles that are loaded, or products of two, up to which a sub-block has no loops: as many as registers at most."""
@@ -162,7 +159,7 @@ class _SubBlock:
         self._thread = thread
         self._emit = Arithmetic(thread.constants, generic)
         self._sizes = loops_of(generic)
-        self._parallel = parallel([each.data for each in generic.iterator_types])
+        self._parallel = parallel(generic)
         self._ops = tile_ops(generic)
         self._loads = sum(bool(calls_of(op).buffers) for op in self._ops)
         self.per_tile = number_of(generic, DST_PER_TILE)
@@ -257,3 +254,114 @@ def _erase_view(view: SSAValue) -> None:
         source = op.operands[0]
         Rewriter.erase_op(op)
         _erase_view(source)
+
+
+# Tiles of circular buffers: which buffer a view is of, and which of its tiles one of the view's is.
+#
+# Numbers of tiles are i32, as TT-Metalium's functions take them.
+
+
+class Arithmetic(Emitter):
+    """Emits each sum, product and cast once.
+
+    All are at one place of a block, so that what was emitted before can be used.
+    """
+
+    def __init__(self, constants: Constants, anchor: Operation) -> None:
+        super().__init__(constants, anchor)
+        self._known: dict[tuple[str, Number, Number | Scalar], Number] = {}
+
+    def add(self, left: Number, right: Number, type_: Scalar = i32) -> Number:
+        """The sum."""
+        if ("add", left, right) not in self._known:
+            self._known["add", left, right] = super().add(left, right, type_)
+        return self._known["add", left, right]
+
+    def mul(self, left: Number, right: Number, type_: Scalar = i32) -> Number:
+        """The product."""
+        if ("mul", left, right) not in self._known:
+            self._known["mul", left, right] = super().mul(left, right, type_)
+        return self._known["mul", left, right]
+
+    def i32(self, number: Number) -> SSAValue:
+        """A number as an i32."""
+        found = self._known.get(("i32", number, i32))
+        if not isinstance(found, SSAValue):
+            found = self._known["i32", number, i32] = super().i32(number)
+        return found
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the tiles of a view are."""
+
+    cb: SSAValue
+    """The buffer, as it is in `ttl`."""
+    begin: Number
+    """The number of the view's first tile."""
+    strides: tuple[int, ...]
+    """Tiles from one to the next along each dimension."""
+
+    def tile(self, map_: AffineMap, coordinates: Sequence[Number], emit: Emitter) -> Number:
+        """The number of a tile, from the indices of the loops."""
+        found = 0
+        begin = self.begin
+        for stride, expr in zip(self.strides, map_.results, strict=True):
+            match expr:
+                case AffineDimExpr(position=position):
+                    step = emit.mul(coordinates[position], stride, i32)
+                case AffineConstantExpr(value=value):
+                    step = value * stride
+                case _:
+                    raise ValueError(f"expected a loop or a number, found {expr}")
+            # Known numbers are added first.
+            if isinstance(step, int):
+                found += step
+            else:
+                begin = emit.add(begin, step, i32)
+        return emit.add(begin, found, i32)
+
+
+def buffer_of(view: SSAValue) -> SSAValue:
+    """The circular buffer that a view is of.
+
+    Raises CompilationError for other memory.
+    """
+    while not isinstance(view.owner, ttl.AcquireOp):
+        match view.owner:
+            case ttl.BlockOp(view=source) | memref.SubviewOp(source=source):
+                view = source
+            case _:
+                raise error_at(view, "a compute reads and writes blocks of circular buffers, found other memory")
+    return view.owner.cb
+
+
+def place_of(view: SSAValue, emit: Emitter) -> Place:
+    """Where the tiles of a view are; what is not known is computed.
+
+    Raises CompilationError for memory that is no view of a circular buffer.
+    """
+    strides, _ = memref.strides_of(view.type)
+    begin: Number = 0
+    whole = view
+    while not isinstance(whole.owner, ttl.AcquireOp):
+        match whole.owner:
+            case ttl.BlockOp(view=several, index=index):
+                step = emit.mul(emit.i32(index), prod(ttl.block_shape(whole.type)), i32)
+                begin, whole = emit.add(begin, step, i32), several
+            case memref.SubviewOp(source=source) as part:
+                begin, whole = emit.add(begin, _offset(part, emit), i32), source
+            case _:
+                break
+    return Place(buffer_of(whole), begin, tuple(each for each in strides if each is not None))
+
+
+def _offset(part: memref.SubviewOp, emit: Emitter) -> Number:
+    strides, _ = memref.strides_of(part.source.type)
+    dynamic = iter(part.offsets)
+    found: Number = 0
+    for stride, offset in zip(strides, part.static_offsets.get_values(), strict=True):
+        assert stride is not None, "blocks have known shapes"
+        number = emit.i32(next(dynamic)) if offset == DYNAMIC_INDEX else offset
+        found = emit.add(found, emit.mul(number, stride, i32), i32)
+    return found

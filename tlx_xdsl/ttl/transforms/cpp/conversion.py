@@ -14,11 +14,10 @@ from tlx_xdsl.transforms.rewriting import OpT
 from tlx_xdsl.ttl.cpp.profiles import CppProfile
 from tlx_xdsl.ttl.dialects.emitc.expressions import CastOp, ConstantOp
 from tlx_xdsl.ttl.dialects.ttkernel import CBType, GetCompileTimeArgValOp, PackTileOp, TensorAccessorArgsOp, ThreadKind
-from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD
-from tlx_xdsl.ttl.dialects.ttkernel.types import ThreadAttr
+from tlx_xdsl.ttl.dialects.ttkernel.base import THREAD, ThreadAttr
 from tlx_xdsl.ttl.dialects.ttl.kernel import KernelDriverOp
 
-from ..tensor_accessors import circular_buffers
+from ..thread_function import circular_buffers
 
 SIZE = EmitC_SizeT()
 SIGNED_SIZE = EmitC_PtrDiffT()
