@@ -1,7 +1,7 @@
 """The GPUs that kernels are compiled for: the features of each, and the message for a kernel that requires more.
 
 A *feature* is a group of PTX instructions that come and go together. Operations of the dialects name the features that
-they need (`dialects/base/capability.py`), and `Feature` alone lists the GPUs that have them:
+they need (`dialects/base/operation.py`), and `Feature` alone lists the GPUs that have them:
 the frontend and the pass `tlx-check-target` both use it, and the message of `refusal`. The rows were compared with what
 ptxas assembles (tests/unit/targets/test_features_against_ptxas.py).
 """

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import IntegerType
 
-from tlx_xdsl.dialects.base.element_types import attribute_of, element_type_of
-from tlx_xdsl.dialects.base.tensors import element_bits
+from tlx_xdsl.dialects.base.tensors import attribute_of, element_bits, element_type_of
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
 from tlx_xdsl.element_types import (
     BY_FORMAT,

@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.analysis.integers.polynomials import Lane, Polynomial
 from tlx_xdsl.analysis.integers.transfer import pointee_bytes, shape_of
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.effects import BULK_COPY, TMA, Group, Kind, OperandAccess, effects_of
+from tlx_xdsl.dialects.base import BULK_COPY, TMA, Group, Kind, OperandAccess, effects_of
 from tlx_xdsl.layouts.encodings import Ints
 
 from .arithmetic import Arithmetic

@@ -11,8 +11,7 @@ from tlx_xdsl.analysis.integers.polynomials import Argument, Extent, Polynomial,
 from tlx_xdsl.analysis.integers.symbols import ANYTHING
 from tlx_xdsl.analysis.integers.transfer import bits_of, is_pointer
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.dialects.base import as_tensor
 
 from .accesses import access_of
 from .bounds import Bounds, assume
@@ -78,7 +77,7 @@ class _Kernel:
             return self.known.state_of_unknown(argument, ANYTHING)
         if is_pointer(argument):
             return Pointer(argument, Polynomial({}))
-        if isinstance(argument.type, TensorDescType):
+        if isinstance(argument.type, tt.TensorDescType):
             block = tuple(argument.type.shape)
             last = len(block) - 1
             shape = [self._number(Extent(argument, name, "shape", dim)) for dim in range(len(block))]

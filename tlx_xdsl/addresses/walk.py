@@ -18,7 +18,7 @@ from tlx_xdsl.analysis.integers.polynomials import Polynomial
 from tlx_xdsl.analysis.integers.symbols import ANYTHING, Causes
 from tlx_xdsl.analysis.integers.transfer import TRANSFER, transfer
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, global_access
+from tlx_xdsl.dialects.base import Kind, OperandAccess, global_access
 from tlx_xdsl.dialects.llvm import AssumeOp
 from tlx_xdsl.dialects.regions import Edge, call_edges, edge_to, edges, incoming, region_edges
 

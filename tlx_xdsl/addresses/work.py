@@ -18,17 +18,18 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.analysis.constants import Constants
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, global_access
-from tlx_xdsl.dialects.base.tensors import (
+from tlx_xdsl.dialects.base import (
+    Kind,
+    OperandAccess,
     as_tensor,
     element_bits,
+    global_access,
     integer_bits,
     pointee_type,
     scalar_type,
     shape_of_tensor,
 )
 from tlx_xdsl.dialects.scf import WhileOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
 
 from .coverage.launch import Launch, argument_names
 
@@ -157,7 +158,7 @@ def _is_in_a_task(op: Operation) -> bool:
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
-    return value.type.shape if isinstance(value.type, MemDescType) else shape_of_tensor(value.type)
+    return value.type.shape if isinstance(value.type, ttg.MemDescType) else shape_of_tensor(value.type)
 
 
 def _bytes(access: OperandAccess) -> int:

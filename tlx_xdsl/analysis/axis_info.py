@@ -23,12 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import gcd
 
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
+from xdsl.dialects import builtin, scf
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.regions import Edge, edges, incoming, region_edges
+from tlx_xdsl.dialects import regions, tt
 
 from .integers.axis_domain import AxisDomain, AxisInfo, axes_of, unknown
 from .integers.transfer import transfer
@@ -60,7 +58,7 @@ class _Analysis:
         for index, argument in enumerate(self._func.body.blocks[0].args):
             info = unknown(argument)
             if index < len(attributes) and isinstance(
-                divisor := attributes[index].data.get("tt.divisibility"), IntegerAttr
+                divisor := attributes[index].data.get("tt.divisibility"), builtin.IntegerAttr
             ):
                 info = AxisInfo((1,), (divisor.value.data,), (1,))
             self.infos[argument] = info
@@ -72,7 +70,7 @@ class _Analysis:
         if isinstance(op, scf.ForOp):
             bounds = [self._info(value).divisibility[0] for value in (op.lb, op.step)]
             self.infos[op.body.block.args[0]] = AxisInfo((1,), (gcd(*bounds),), (1,))
-        leaving = edges(op)
+        leaving = regions.edges(op)
         for edge in leaving or ():
             self._arrive(edge)
         if leaving is None:
@@ -81,7 +79,7 @@ class _Analysis:
 
     def _compute(self, op: Operation) -> None:
         """Find out about what no edge defines: results of plain operations, and arguments that `op` computes."""
-        defined = incoming(region_edges(op) or ()) if op.regions else {}
+        defined = regions.incoming(regions.region_edges(op) or ()) if op.regions else {}
         self._forget(
             argument
             for region in op.regions
@@ -101,7 +99,7 @@ class _Analysis:
         """The facts about `value`; none before it was visited."""
         return self.infos.get(value) or unknown(value)
 
-    def _arrive(self, edge: Edge) -> None:
+    def _arrive(self, edge: regions.Edge) -> None:
         """Let the forwarded operands be among those that define the inputs."""
         for value, target in edge.pairs:
             arriving, known = self._info(value), self.infos.get(target)
@@ -116,7 +114,7 @@ def _promised(op: Operation, info: AxisInfo) -> AxisInfo:
     numbers = {name: getattr(info, name) for name in _HINTS.values()}
     for attribute, name in _HINTS.items():
         given = op.attributes.get(attribute)
-        if isinstance(given, DenseIntOrFPElementsAttr):
+        if isinstance(given, builtin.DenseIntOrFPElementsAttr):
             promised = [int(value) for value in given.get_values()]
             if len(promised) == len(axes_of(op.results[0])):
                 numbers[name] = tuple(max(old, new & -new) for old, new in zip(numbers[name], promised, strict=True))

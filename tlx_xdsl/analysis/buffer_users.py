@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue, Use
 
-from tlx_xdsl.dialects.tlx import ReuseGroupOp
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects import tlx, ttg
 from tlx_xdsl.text.diagnostics import source_location
 
 from .value_classes import ValueClasses
@@ -42,8 +40,8 @@ def uses(buffer: SSAValue, classes: ValueClasses) -> list[Use]:
             if op in classes.forwarding:
                 following = [name for name in classes.members(value) if name in classes.successor_inputs]
             else:
-                following = [result for result in op.results if isinstance(result.type, MemDescType)]
-                if not following and not isinstance(op, ReuseGroupOp):
+                following = [result for result in op.results if isinstance(result.type, ttg.MemDescType)]
+                if not following and not isinstance(op, tlx.ReuseGroupOp):
                     found.append(use)
             pending += [name for name in following if name not in seen]
             seen.update(following)
@@ -60,9 +58,9 @@ def task_of(op: Operation) -> str:
     child = op
     while (parent := child.parent_op()) is not None:
         region = child.parent_region()
-        if isinstance(parent, WarpSpecializePartitionsOp) and region is not None:
+        if isinstance(parent, ttg.WarpSpecializePartitionsOp) and region is not None:
             return f"partition{parent.get_region_index(region)}"
-        if isinstance(parent, WarpSpecializeOp):
+        if isinstance(parent, ttg.WarpSpecializeOp):
             return "default"
         child = parent
     return KERNEL

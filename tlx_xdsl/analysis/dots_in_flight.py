@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects import arith, builtin, scf
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.dialects.regions import Edges, forwarded
@@ -148,4 +147,6 @@ def _runs(loop: scf.ForOp) -> bool:
 
 def _constant(value: SSAValue) -> int | None:
     op = value.owner
-    return op.value.value.data if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr) else None
+    return (
+        op.value.value.data if isinstance(op, arith.ConstantOp) and isinstance(op.value, builtin.IntegerAttr) else None
+    )

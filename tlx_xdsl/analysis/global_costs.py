@@ -8,8 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, pointee_type, scalar_type
+from tlx_xdsl.dialects.base import LayoutAttr, as_tensor, element_bits, pointee_type, scalar_type
 from tlx_xdsl.layouts.encodings import DistributedLayout
 from tlx_xdsl.layouts.global_access import GlobalAccess, global_access
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.base.operation import module_integer
+from tlx_xdsl.dialects.base import module_integer
 from tlx_xdsl.dialects.tt import FuncOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.errors import OverBudgetError

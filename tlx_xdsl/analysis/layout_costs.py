@@ -9,20 +9,28 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects import ttg, ttng
-from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, Proxy, accesses_of, effects_of
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.base.tensors import element_bits, pointee_type, scalar_type, shape_of_tensor, tensor_type
-from tlx_xdsl.dialects.tt import FuncOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.base import (
+    Kind,
+    LayoutAttr,
+    OperandAccess,
+    Proxy,
+    accesses_of,
+    effects_of,
+    element_bits,
+    pointee_type,
+    scalar_type,
+    shape_of_tensor,
+    tensor_type,
+)
 from tlx_xdsl.layouts.conversion_cost import ConversionCost, conversion_cost
-from tlx_xdsl.layouts.encodings import DistributedLayout, SharedLayout
+from tlx_xdsl.layouts.encodings import DistributedLayout, Ints, SharedLayout
 from tlx_xdsl.layouts.matrix_access import best_access
 from tlx_xdsl.layouts.shared_access import SharedAccess, shared_access
 from tlx_xdsl.text.diagnostics import source_location
 
 from .buffer_users import uses
-from .module_target import module_target
+from .module_attrs import module_target
 from .value_classes import ValueClasses
 
 STMATRIX_CAPABILITY = 90
@@ -65,9 +73,9 @@ class Buffer:
     accesses: tuple[BufferAccess, ...]
 
     @property
-    def type(self) -> MemDescType:
+    def type(self) -> ttg.MemDescType:
         """The type of the whole buffer."""
-        return memdesc_type(self.value.type)
+        return ttg.memdesc_type(self.value.type)
 
     @property
     def name(self) -> str:
@@ -91,10 +99,10 @@ class Conversion:
 class FunctionBuffers:
     """The buffers of a function, and who accesses them."""
 
-    def __init__(self, func: FuncOp):
+    def __init__(self, func: tt.FuncOp):
         self._ops = list(func.walk())
         self._order = {op: number for number, op in enumerate(self._ops)}
-        self._classes = ValueClasses.of(func, MemDescType)
+        self._classes = ValueClasses.of(func, ttg.MemDescType)
 
     def all(self) -> list[Buffer]:
         """The buffers in program order; what is only seen as another buffer and what is never accessed left out.
@@ -121,7 +129,7 @@ class FunctionBuffers:
             op = view.owner
             if not isinstance(op, Operation) or isinstance(op, ttg.MemDescReinterpretOp):
                 return view
-            viewed = [operand for operand in op.operands if isinstance(operand.type, MemDescType)]
+            viewed = [operand for operand in op.operands if isinstance(operand.type, ttg.MemDescType)]
             if len(viewed) != 1:
                 return view
             view = viewed[0]
@@ -141,7 +149,7 @@ class FunctionBuffers:
 
 def buffers(module: ModuleOp) -> list[Buffer]:
     """`FunctionBuffers.all` of every function."""
-    return [buffer for op in module.walk() if isinstance(op, FuncOp) for buffer in FunctionBuffers(op).all()]
+    return [buffer for op in module.walk() if isinstance(op, tt.FuncOp) for buffer in FunctionBuffers(op).all()]
 
 
 def _accesses_of(op: Operation, operands: set[int]) -> Iterator[BufferAccess]:
@@ -174,7 +182,7 @@ def _does(op: Operation, access: OperandAccess) -> str:
 
 def _by_threads(op: Operation, buffer: SSAValue, tensor: SSAValue, *, store: bool) -> BufferAccess:
     does = "threads write" if store else "threads read"
-    memory, registers = memdesc_type(buffer.type), tensor_type(tensor.type)
+    memory, registers = ttg.memdesc_type(buffer.type), tensor_type(tensor.type)
     if not isinstance(memory.encoding, LayoutAttr) or not isinstance(registers.encoding, LayoutAttr):
         return BufferAccess(op, does)
     layout, shared = registers.encoding.data, memory.encoding.data
@@ -187,7 +195,7 @@ def _by_threads(op: Operation, buffer: SSAValue, tensor: SSAValue, *, store: boo
     return BufferAccess(op, does, best_access(*arguments, store=store, alloc_shape=whole))
 
 
-def _allocation_of(memory: MemDescType) -> tuple[int, ...]:
+def _allocation_of(memory: ttg.MemDescType) -> Ints:
     """The shape of the allocation in as many dimensions as the view has."""
     return memory.alloc_shape[len(memory.alloc_shape) - len(memory.shape) :]
 
@@ -202,7 +210,7 @@ def _has_stmatrix(op: Operation) -> bool:
 
 def _copy_width(op: ttg.AsyncCopyGlobalToLocalOp) -> int | None:
     """Bits that one cp.async can move at most, as far as the layouts say."""
-    pointers, memory = tensor_type(op.src.type), memdesc_type(op.result.type)
+    pointers, memory = tensor_type(op.src.type), ttg.memdesc_type(op.result.type)
     if not isinstance(pointers.encoding, LayoutAttr) or not isinstance(memory.encoding, LayoutAttr):
         return None
     layout, shared = pointers.encoding.data, memory.encoding.data

@@ -16,14 +16,17 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from tlx_xdsl.dialects import tt, ttg, ttng
-from tlx_xdsl.dialects.base.effects import pointers_of
-from tlx_xdsl.dialects.base.layouts import bare, chosen_layout
-from tlx_xdsl.dialects.base.operation import is_elementwise, num_warps_of
-from tlx_xdsl.dialects.base.tensors import as_tensor, shape_of_tensor, tensor_type
-from tlx_xdsl.dialects.tlx import RequireLayoutOp, StorageAliasLocalAllocOp
-from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects import tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base import (
+    as_tensor,
+    bare,
+    chosen_layout,
+    is_elementwise,
+    num_warps_of,
+    pointers_of,
+    shape_of_tensor,
+    tensor_type,
+)
 from tlx_xdsl.errors import InputError, SourceLocation
 from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import BlockedLayout, Layout, SharedLayout
@@ -62,7 +65,7 @@ class LayoutReasons:
 
         Raises ValueError for a value without one.
         """
-        if isinstance(value.type, MemDescType):
+        if isinstance(value.type, ttg.MemDescType):
             return self._of_buffer(value)
         if layout_of_value(value) is None:
             raise InputError(f"has no layout, it is of type {value.type}")
@@ -142,7 +145,7 @@ class LayoutReasons:
     def _of_buffer(self, value: SSAValue) -> list[Step]:
         root = self._buffers.root(value)
         steps = [] if root is value else [Step("a view of", root)]
-        type_ = memdesc_type(root.type)
+        type_ = ttg.memdesc_type(root.type)
         layout = chosen_layout(type_.encoding)
         users = _by_words(self._buffers.accesses(root))
         if layout is not None and _is_default(layout, type_):
@@ -163,7 +166,7 @@ def layout_of_value(value: SSAValue) -> Layout | None:
 
 
 def _encoding_of(type_: Attribute) -> Attribute | None:
-    if isinstance(type_, MemDescType):
+    if isinstance(type_, ttg.MemDescType):
         return type_.encoding
     tensor = as_tensor(type_)
     return None if tensor is None else tensor.encoding
@@ -176,12 +179,12 @@ def hints_of(module: ModuleOp) -> dict[Attribute, SourceLocation]:
     """
     found: dict[Attribute, SourceLocation] = {}
     for op in module.walk():
-        pinned = isinstance(op, RequireLayoutOp) and op.pin is not None
+        pinned = isinstance(op, tlx.RequireLayoutOp) and op.pin is not None
         place = source_location(op.location)
-        if place is None or not (pinned or isinstance(op, ttg.LocalAllocOp | StorageAliasLocalAllocOp)):
+        if place is None or not (pinned or isinstance(op, ttg.LocalAllocOp | tlx.StorageAliasLocalAllocOp)):
             continue
         encoding = _encoding_of(op.results[0].type)
-        if encoding is not None and (pinned or isinstance(encoding, UserLayoutAttr)):
+        if encoding is not None and (pinned or isinstance(encoding, tlx.UserLayoutAttr)):
             found.setdefault(bare(encoding), place)
     return found
 
@@ -237,14 +240,14 @@ def _ties_of(op: Operation, value: SSAValue) -> Iterator[tuple[str, SSAValue]]:
                 yield f"element by element in '{op.name}'{_line(op)}:", other
 
 
-def _is_default(layout: Layout, type_: MemDescType) -> bool:
+def _is_default(layout: Layout, type_: ttg.MemDescType) -> bool:
     if not isinstance(layout, SharedLayout):
         return False
     # An array of buffers has one dimension more than its layout.
     return any(layout == default_shared_layout(shape, type_.element_bits) for shape in (type_.shape, type_.shape[1:]))
 
 
-def _elements(type_: MemDescType) -> str:
+def _elements(type_: ttg.MemDescType) -> str:
     return "x".join(map(str, type_.shape)) + f" elements of {type_.element_bits} bits"
 
 

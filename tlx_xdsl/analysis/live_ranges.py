@@ -15,8 +15,7 @@ from typing import TypeAlias
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from tlx_xdsl.dialects.tlx import ReuseGroupOp, StorageAliasLocalAllocOp
-from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType
+from tlx_xdsl.dialects import tlx, ttg
 from tlx_xdsl.text.diagnostics import source_location
 
 from .storage_trees import Overlap, duplicate_overlap, here, members_of
@@ -52,9 +51,9 @@ def check_live_ranges(overlaps: Sequence[Overlap]) -> None:
                 raise duplicate_overlap(second, first, notes)
 
 
-def _allocations(overlap: Overlap) -> dict[StorageAliasLocalAllocOp, None]:
+def _allocations(overlap: Overlap) -> dict[tlx.StorageAliasLocalAllocOp, None]:
     members = () if overlap.root is None else members_of(overlap.root)
-    return {op: None for op in members if isinstance(op, StorageAliasLocalAllocOp)}
+    return {op: None for op in members if isinstance(op, tlx.StorageAliasLocalAllocOp)}
 
 
 _Range: TypeAlias = LiveRange | str | None
@@ -70,7 +69,7 @@ def _are_disjoint(first: _Range, second: _Range, position: dict[Operation, int])
 
 
 def _live_range(
-    allocations: Iterable[StorageAliasLocalAllocOp], block: Block, position: dict[Operation, int]
+    allocations: Iterable[tlx.StorageAliasLocalAllocOp], block: Block, position: dict[Operation, int]
 ) -> _Range:
     if any(op.parent_block() is not block for op in allocations):
         return "are not allocated where the overlap is defined"
@@ -93,11 +92,11 @@ def _users(buffers: Iterable[SSAValue]) -> list[Operation]:
     for value in pending:
         for use in value.uses:
             op = use.operation
-            if op in seen or isinstance(op, ReuseGroupOp):
+            if op in seen or isinstance(op, tlx.ReuseGroupOp):
                 continue
             seen[op] = None
             inner = [argument for region in op.regions for inside in region.blocks for argument in inside.args]
-            pending += [v for v in (*op.results, *inner) if isinstance(v.type, MemDescType | AsyncTokenType)]
+            pending += [v for v in (*op.results, *inner) if isinstance(v.type, ttg.MemDescType | ttg.AsyncTokenType)]
     return list(seen)
 
 

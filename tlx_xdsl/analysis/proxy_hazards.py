@@ -32,7 +32,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.dialects import tlx, tt, ttg
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
     Group,
     Kind,
     OperandAccess,
@@ -43,8 +43,6 @@ from tlx_xdsl.dialects.base.effects import (
     sync_of,
 )
 from tlx_xdsl.dialects.regions import SCALAR_CODE, Edge, Edges
-from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 
 from .buffer_users import uses
 from .dataflow import Arrivals, ForwardWalk
@@ -116,7 +114,7 @@ class _Analysis(ForwardWalk[_State]):
     def __post_init__(self) -> None:
         allocations = [op for op in self.func.walk() if _is_shared_array(op)]
         numbers = {op: number for number, op in enumerate(allocations)}
-        classes = ValueClasses.of(self.func, MemDescType)
+        classes = ValueClasses.of(self.func, ttg.MemDescType)
         for op, number in numbers.items():
             # An access of a buffer is one of all that lie at the same place.
             met = frozenset(numbers[other] for other in self.neighbours.get(op, ()) if other in numbers) | {number}
@@ -200,7 +198,7 @@ class _Analysis(ForwardWalk[_State]):
 
 def _is_shared_array(op: Operation) -> bool:
     return isinstance(op, ttg.LocalAllocOp | tlx.StorageAliasLocalAllocOp) and isinstance(
-        memdesc_type(op.result.type).memory_space, SharedMemorySpaceAttr
+        ttg.memdesc_type(op.result.type).memory_space, ttg.SharedMemorySpaceAttr
     )
 
 

@@ -27,12 +27,8 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue, Use
 
-from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base.effects import Kind, Space, Sync, accesses_of, space_of, sync_of
-from tlx_xdsl.dialects.scf import LOOPS
-from tlx_xdsl.dialects.tlx.cluster import Releases
-from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects import scf, tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base import Kind, Space, Sync, accesses_of, space_of, sync_of
 
 from .buffer_users import KERNEL, task_of, uses
 from .value_classes import ValueClasses
@@ -42,7 +38,7 @@ from .value_classes import ValueClasses
 class RemoteReleases:
     """Releases by a function's arrivals at other CTAs' mbarriers, and the waits that must acquire from other CTAs."""
 
-    releases: Releases
+    releases: tlx.Releases
     acquires: Sequence[ttng.WaitBarrierOp] = ()
     """Waits after which global memory may be read that another CTA has written: what is cached of it is out of date,
     since a wait acquires from the own CTA only (PTX ISA, "mbarrier.try_wait", `.scope`)."""
@@ -54,16 +50,16 @@ def remote_releases(func: tt.FuncOp) -> RemoteReleases:
     The function is one of a module with such arrivals.
     """
     ops = [op for op in func.walk() if op is not func]
-    classes = ValueClasses.of(func, MemDescType)
+    classes = ValueClasses.of(func, ttg.MemDescType)
     buffers, signals = _Buffers.of(ops, classes), _Signals.of(ops)
     # What the callers of a function have done is not known.
     if not func.is_kernel or any(_is_opaque(op, classes) for op in ops) or _hands_over_global_memory(ops, signals):
-        return RemoteReleases(Releases.CLUSTER, buffers.waits_for_others(ops))
+        return RemoteReleases(tlx.Releases.CLUSTER, buffers.waits_for_others(ops))
     if any(_accesses(op, Space.CLUSTER) and signals.follow(op) for op in ops):
-        return RemoteReleases(Releases.CLUSTER)
+        return RemoteReleases(tlx.Releases.CLUSTER)
     if any(_accesses(op, Space.SHARED) and buffers.is_seen(op) and signals.follow(op) for op in ops):
-        return RemoteReleases(Releases.SHARED)
-    return RemoteReleases(Releases.CTA)
+        return RemoteReleases(tlx.Releases.SHARED)
+    return RemoteReleases(tlx.Releases.CTA)
 
 
 def _accesses(op: Operation, space: Space, kind: Kind = Kind.READ | Kind.WRITE) -> bool:
@@ -94,7 +90,7 @@ def _is_opaque(op: Operation, classes: ValueClasses) -> bool:
     """True if an operation may do anything: code of the user's, calls, fences for who else orders memory."""
     if isinstance(op, UnrealizedConversionCastOp):
         # Whoever has the address may access the buffer.
-        return any(isinstance(value.type, MemDescType) for value in op.operands)
+        return any(isinstance(value.type, ttg.MemDescType) for value in op.operands)
     # A fence is there for flags that the analysis does not follow.
     return op not in classes.forwarding and (accesses_of(op) is None or Sync.FENCE | Sync.RELEASE in sync_of(op))
 
@@ -138,7 +134,7 @@ class _Signals:
         while (number := self.numbers.get(child)) is not None:
             parent, region, block = child.parent_op(), child.parent_region(), child.parent_block()
             assert parent is not None and region is not None and block is not None
-            if isinstance(parent, LOOPS) or len(region.blocks) > 1:
+            if isinstance(parent, scf.LOOPS) or len(region.blocks) > 1:
                 # All of it may run after each part of it.
                 if parent in self.signals:
                     return True
@@ -189,7 +185,7 @@ class _Buffers:
 
 
 def _is_shared(buffer: SSAValue) -> bool:
-    return isinstance(memdesc_type(buffer.type).memory_space, SharedMemorySpaceAttr)
+    return isinstance(ttg.memdesc_type(buffer.type).memory_space, ttg.SharedMemorySpaceAttr)
 
 
 def _is_for_other_ctas(use: Use) -> bool:

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import cf, scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import builtin, cf, scf
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import gpu, tt
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base import as_tensor
 
 _BOUNDS = 3
 """The operands of a loop that say how often it runs: its bounds and its step."""
 
 
-def store_by_some_threads(module: ModuleOp) -> Operation | None:
+def store_by_some_threads(module: builtin.ModuleOp) -> Operation | None:
     """The first store of a tensor that may be done by some of the threads only; a call counts as one.
 
     Every value that is computed from the index of a thread counts as different in each.

@@ -13,21 +13,24 @@ from dataclasses import replace
 from xdsl.dialects.builtin import ModuleOp, i8, i32
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects.base.layouts import layout_of
-from tlx_xdsl.dialects.base.operation import num_ctas_of
+from tlx_xdsl.dialects.base import layout_of, num_ctas_of
 from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasSpecOp
 from tlx_xdsl.dialects.tt import FuncOp
-from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescReinterpretOp, WarpSpecializePartitionsOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.dialects.ttng.tmem import TMEMAllocOp, columns_of
+from tlx_xdsl.dialects.ttg import (
+    LocalAllocOp,
+    MemDescReinterpretOp,
+    MemDescType,
+    WarpSpecializePartitionsOp,
+    memdesc_type,
+)
+from tlx_xdsl.dialects.ttng import TensorMemorySpaceAttr, TMEMAllocOp, columns_of
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.shared import padding_factor, required_alignment
 from tlx_xdsl.text.diagnostics import error_at, source_location
 
 from .buffer_users import accesses, uses_by_task
-from .module_target import module_target
+from .module_attrs import module_target
 from .overlap_tree import Group, Leaf, Slot
 from .storage_map import STOCK_ALIGNMENT, Array, Memory, Region, Span, StorageMap, next_start, spans
 from .storage_regions import StorageRegion, storage_regions

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.dialects.tlx import (
     ReuseGroupOp,
     SetBufferOverlapOp,
     StorageAliasLocalAllocOp,
     StorageAliasSpecOp,
+    StorageKind,
 )
-from tlx_xdsl.dialects.tlx.types import StorageKind
-from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.dialects.ttng.tmem import ROWS, rows_of
 from tlx_xdsl.text.diagnostics import error_at
 
 from .live_ranges import check_live_ranges
@@ -57,7 +56,7 @@ class StorageRegion:
     @property
     def rows(self) -> int:
         """Rows that the region takes in tensor memory: 64 when all of its buffers have no more, else 128."""
-        return max((rows_of(memdesc_type(op.result.type)) for op in self.allocations), default=ROWS)
+        return max((ttng.rows_of(ttg.memdesc_type(op.result.type)) for op in self.allocations), default=ttng.ROWS)
 
     @property
     def bytes_per_unit(self) -> int:

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.layouts import layout_of
+from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.base import layout_of
 from tlx_xdsl.dialects.tlx import ReuseGroupOp, SetBufferOverlapOp, StorageAliasLocalAllocOp, StorageAliasSpecOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.dialects.ttng.tmem import columns_of
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.shared import padding_factor, required_alignment
@@ -43,19 +41,19 @@ def leaf_of(number: int, op: StorageAliasLocalAllocOp) -> Leaf:
 
     Raises CompilationError for a buffer whose layout is none of its memory.
     """
-    type_ = memdesc_type(op.result.type)
+    type_ = ttg.memdesc_type(op.result.type)
     unit, alignment = _size_and_alignment(op, type_)
     return Leaf(number, op.result.name_hint or f"allocation {number}", type_.shape[0], unit, alignment)
 
 
-def _size_and_alignment(op: StorageAliasLocalAllocOp, type_: MemDescType) -> tuple[int, int]:
+def _size_and_alignment(op: StorageAliasLocalAllocOp, type_: ttg.MemDescType) -> tuple[int, int]:
     """Bytes, or columns of tensor memory, of one buffer and what its address is a multiple of."""
-    if isinstance(type_.memory_space, TensorMemorySpaceAttr):
+    if isinstance(type_.memory_space, ttng.TensorMemorySpaceAttr):
         if len(type_.shape) < 3:
             raise error_at(op, f"TMEM allocations must be at least 2D, got rank {len(type_.shape) - 1}")
         try:
             # Every column is as good as another (PTX ISA, "Tensor Memory Addressing").
-            return columns_of(type_.with_shape(type_.shape[1:])), 1
+            return ttng.columns_of(type_.with_shape(type_.shape[1:])), 1
         except VerifyException as error:
             raise error_at(op, str(error)) from error
     layout = layout_of(type_.encoding)

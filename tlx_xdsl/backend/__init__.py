@@ -7,9 +7,8 @@ list of stock passes that our text goes through, worth reading from top to botto
 from .client import CLIENT
 from .compile import compile_in_this_process, compile_ttgir
 from .errors import BackendError, BackendTimeoutError, OutOfResourcesError
-from .options import MOST_REGISTERS, BackendOptions, Isolation, UpTo
+from .options import MOST_REGISTERS, BackendOptions, Isolation, UpTo, installed_triton_version
 from .result import BackendResult, BackendWarning, KernelMetadata, KernelResources
-from .version import installed_triton_version
 
 start_worker = CLIENT.start
 stop_worker = CLIENT.stop

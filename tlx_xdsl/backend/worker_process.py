@@ -16,9 +16,9 @@ from pathlib import Path
 from .capture import read_log, read_logs
 from .diagnosis import diagnose, how_it_ended
 from .errors import BackendError, BackendTimeoutError
+from .options import installed_triton_version
 from .protocol import Request, StageStarted, receive, send
 from .result import BackendResult
-from .version import installed_triton_version
 
 _STARTUP_LOG = "startup.log"
 _END_SECONDS = 2.0

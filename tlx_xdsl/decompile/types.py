@@ -12,8 +12,7 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, Float32Type, FloatAttr, IntegerAttr, IntegerType, Signedness
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.dialects.base.element_types import element_type_of
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base.tensors import as_tensor, element_type_of
 from tlx_xdsl.dialects.tt.enums import PtrAddrSpace
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.element_types import ElementType

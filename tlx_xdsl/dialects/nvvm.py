@@ -36,6 +36,7 @@ from .base import (
     DeclaredEffects,
     Effects,
     Feature,
+    Features,
     Needs,
     Sync,
     dialect_of,
@@ -332,7 +333,7 @@ class FenceProxyOp(_SyncOp):
         """Whether it orders accesses to global memory with those of the async proxy."""
         return self.kind.data in (ProxyKind.ASYNC, ProxyKind.ASYNC_GLOBAL)
 
-    def also_needs(self) -> tuple[Feature, ...]:
+    def also_needs(self) -> Features:
         """Of the proxies that fences know, the alias proxy is the oldest."""
         return () if self.kind.data is ProxyKind.ALIAS else (Feature.ASYNC_PROXY,)
 

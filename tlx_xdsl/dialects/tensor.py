@@ -14,8 +14,7 @@ from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from .base import tensor_type
-from .base.reshapes import Groups, GroupsAttr, groups_attr, print_groups
+from .base import Groups, GroupsAttr, groups_attr, print_groups, tensor_type
 
 
 def _verify(small: Attribute, large: Attribute, groups: GroupsAttr) -> None:

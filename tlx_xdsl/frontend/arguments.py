@@ -13,8 +13,7 @@ from tlx_xdsl.language.core import dtype, int32, int64
 
 from .builder import hint
 from .python.foreign import compile_time
-from .python.signature import Fixed, Signature
-from .python.source import Parameter
+from .python.source import Fixed, Parameter, Signature
 from .types import ArgumentType, descriptor_ir_type, ir_type, parse_argument_type, split_tuple
 from .values import Constexpr, Tensor, TensorDescriptor, TupleValue, Value
 from .visitor import Visitor

@@ -10,8 +10,6 @@ from typing import Any, TypeAlias, cast
 
 from tlx_xdsl import language
 from tlx_xdsl.dialects import tlx, tt, ttg
-from tlx_xdsl.dialects.tlx.types import StorageAliasSpecType
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, constexpr_type, int32, pointer_type
 from tlx_xdsl.language.tlx.types import storage_kind
 
@@ -82,7 +80,7 @@ def _runtime_attribute(visitor: Visitor, node: ast.Attribute, value: Value) -> V
 
 def _spec_attribute(value: StorageAliasSpec, name: str) -> Value | None:
     type_ = value.ssa.type
-    assert isinstance(type_, StorageAliasSpecType)
+    assert isinstance(type_, tlx.StorageAliasSpecType)
     storage = storage_kind(type_.storage.data.value)
     return {"storage": Constexpr(storage), "buffer_size_bytes": Constexpr(type_.size_bytes)}.get(name)
 
@@ -241,9 +239,9 @@ def view(visitor: Visitor, node: ast.AST, value: Array, index: Value) -> Value:
         offset = visitor.semantic(node, semantic.binary, "*", number, Constexpr(DESCRIPTOR_BYTES))
         offset = visitor.semantic(node, semantic.to_tensor, offset)
         return DescriptorRoom(visitor.builder.insert(tt.AddPtrOp(value.ssa, offset.ssa)).result, 0)
-    source = memdesc_type(value.ssa.type)
+    source = ttg.memdesc_type(value.ssa.type)
     if isinstance(value, BufferedTensor) and _is_row(value):
-        element = MemDescType.get(
+        element = ttg.MemDescType.get(
             (1,), source.element_type, source.encoding, source.memory_space,
             mutable=source.is_mutable, alloc_shape=source.alloc_shape,
         )  # fmt: skip
@@ -252,7 +250,7 @@ def view(visitor: Visitor, node: ast.AST, value: Array, index: Value) -> Value:
             ssa=visitor.builder.emit(tlx.MemDescDynamicSubsliceOp, value, [position], results=[element]).result,
             shape=(1,),
         )
-    result = MemDescType.get(
+    result = ttg.MemDescType.get(
         source.shape[1:], source.element_type, source.encoding, source.memory_space, mutable=source.is_mutable
     )
     return replace(value, ssa=visitor.builder.emit(ttg.MemDescIndexOp, value, position, results=[result]).result, num=0)

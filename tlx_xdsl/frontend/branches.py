@@ -24,7 +24,7 @@ from .carry import (
     runtime,
 )
 from .functions import refuse_early_return
-from .values import Constexpr, Tensor, Value, parts, rebuild
+from .values import Constexpr, Tensor, Value, Values, parts, rebuild
 from .visitor import Visitor
 
 
@@ -39,7 +39,7 @@ class _Side:
 
     block: Block
     """The block in which the branch ends."""
-    names: dict[str, Value]
+    names: Values
     returned: bool = False
 
 
@@ -170,9 +170,9 @@ def _mismatch(visitor: Visitor, node: ast.If) -> Callable[[str], TypeMismatch]:
     return of_name
 
 
-def _leave(visitor: Visitor, node: ast.If, outer: dict[str, Value], sides: Sequence[_Side]) -> None:
+def _leave(visitor: Visitor, node: ast.If, outer: Values, sides: Sequence[_Side]) -> None:
     """Restore the names after the branches: what was there before, and what all sides agree on without a merge."""
-    new: dict[str, Value] = {}
+    new: Values = {}
     for name, value in sides[0].names.items():
         if all(side.names.get(name) is value for side in sides):
             new[name] = value

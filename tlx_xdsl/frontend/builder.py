@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 
-from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.dialects.ttg import as_tensor
 from tlx_xdsl.language.core import dtype, pointer_type
 
 from .types import ir_type

@@ -17,17 +17,17 @@ from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl import wings
-from tlx_xdsl.dialects.base.budget import OverBudgetException
-from tlx_xdsl.dialects.base.capability import needs_of
+from tlx_xdsl.dialects.base import OverBudgetException, needs_of
 from tlx_xdsl.errors import CompilationError, OverBudgetError
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
+from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.targets import Feature, refusal, target_of
 
 from .builder import Builder, IRDLOpT, Operand, Result, operation
 from .python.suggestions import did_you_mean
 from .semantic import SemanticError, cast, to_tensor
 from .types import ir_type
-from .values import NONE, BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value, parts
+from .values import NONE, BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value, Values, parts
 from .visitor import Argument, CallSite, Visitor
 
 V = TypeVar("V")
@@ -43,7 +43,7 @@ class Call:
     node: ast.AST
     name: str
     """Qualified name, such as `tlx.local_alloc`."""
-    args: dict[str, Value]
+    args: Values
     nodes: dict[str, ast.AST]
     """The node of each argument; absent for defaults."""
 
@@ -88,7 +88,7 @@ class Call:
         self,
         op: type[IRDLOperation],
         element: dtype | pointer_type,
-        shape: tuple[int, ...],
+        shape: Ints,
         *operands: Operand,
         **properties: Any,
     ) -> Tensor:
@@ -140,7 +140,7 @@ class Call:
             self.expected(parameter, f"{what} that fits in 32 bits")
         return value
 
-    def integers(self, parameter: str) -> tuple[int, ...]:
+    def integers(self, parameter: str) -> Ints:
         """The argument, which must be a tuple of compile-time integers."""
         value = self.python(parameter, "a tuple of constexpr integers")
         if not isinstance(value, tuple | list):
@@ -194,7 +194,7 @@ class Call:
             self.expected(parameter, what)
         return value, value.dtype.element_ty
 
-    def shape(self, parameter: str = "shape", *, scalar: bool = False) -> tuple[int, ...]:
+    def shape(self, parameter: str = "shape", *, scalar: bool = False) -> Ints:
         """The argument, which must be a tuple of positive powers of two; with `scalar`, it may be empty.
 
         A block has `TRITON_MAX_TENSOR_NUMEL` elements at most.
@@ -204,7 +204,7 @@ class Call:
             self.fail(parameter, f"a block has {TRITON_MAX_TENSOR_NUMEL} elements at most, found {prod(shape)}")
         return shape
 
-    def powers_of_two(self, parameter: str, sizes: tuple[int, ...], *, empty: bool = True) -> tuple[int, ...]:
+    def powers_of_two(self, parameter: str, sizes: Ints, *, empty: bool = True) -> Ints:
         """`sizes`, which belong to the argument `parameter` and must be positive powers of two."""
         if (not sizes and not empty) or any(size < 1 or size & (size - 1) for size in sizes):
             self.fail(parameter, f"'{parameter}' must hold powers of two, found {list(sizes)}")
@@ -347,7 +347,7 @@ def _surplus(signature: inspect.Signature, positional: Sequence[Argument]) -> as
 def bind(site: CallSite, name: str, signature: inspect.Signature) -> Call:
     """Match arguments to parameters as Python does; wrong counts and names are located errors."""
     bound = bound_arguments(site, name, signature)
-    args: dict[str, Value] = {}
+    args: Values = {}
     nodes: dict[str, ast.AST] = {}
     for parameter in signature.parameters.values():
         given: Any = bound.arguments.get(parameter.name)

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, ttng
-from tlx_xdsl.dialects.base.effects import Kind, Space, accesses_of
+from tlx_xdsl.dialects.base import Kind, Space, accesses_of
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import int32
 

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.tt.enums import RoundingMode
+from tlx_xdsl.dialects.tt import RoundingMode
 from tlx_xdsl.language.core import dtype, float16, float32, float64, int1, int64, pointer_type
 
 from . import fp8e4b15

@@ -16,8 +16,8 @@ from .branches import visit_ternary
 from .carry import assignments
 from .declarations import bound
 from .functions import is_compile_time, python_value
-from .python.constructs import construct
 from .python.foreign import NotInOurLanguage, compile_time, source_of
+from .python.source import construct
 from .python.suggestions import did_you_mean
 from .values import Constexpr, Tensor, TupleValue, Value
 from .visitor import EXPRESSIONS, Argument, CallSite, Visitor

@@ -12,8 +12,7 @@ from collections.abc import Hashable
 from types import MethodType
 from typing import Any
 
-from xdsl.dialects import cf
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, SymbolRefAttr
+from xdsl.dialects import builtin, cf
 from xdsl.ir import Block, Region
 
 from tlx_xdsl.dialects import tt
@@ -26,7 +25,7 @@ from .carry import all_parts, runtime
 from .python.foreign import compile_time, constexpr_function_of
 from .python.source import KernelSource, Parameter
 from .slips import function_hint
-from .values import NONE, Aggregate, Constexpr, TupleValue, Value, kind, parts, rebuild
+from .values import NONE, Aggregate, Constexpr, TupleValue, Value, Values, kind, parts, rebuild
 from .visitor import CallSite, Compiled, EarlyReturn, Returns, Visitor
 
 # --- calls ----------------------------------------------------------------------------------------------------------
@@ -53,7 +52,7 @@ def call_jitted(site: CallSite, source: KernelSource) -> Value:
         ) from error
 
 
-def _runtime_constexprs(source: KernelSource, bound: dict[str, Value]) -> list[str]:
+def _runtime_constexprs(source: KernelSource, bound: Values) -> list[str]:
     """The parameters annotated as constexprs whose values are known at run time only."""
     return [
         parameter.name
@@ -62,7 +61,7 @@ def _runtime_constexprs(source: KernelSource, bound: dict[str, Value]) -> list[s
     ]
 
 
-def _call_with(site: CallSite, source: KernelSource, bound: dict[str, Value]) -> Value:
+def _call_with(site: CallSite, source: KernelSource, bound: Values) -> Value:
     """Call a function whose parameters have these values."""
     if source.noinline:
         return _call(site, source, bound)
@@ -84,12 +83,12 @@ _MOST_NESTED = 64
 """Most calls of one function inside each other: more of them do not come to an end."""
 
 
-def _kinds(bound: dict[str, Value]) -> dict[str, Hashable]:
+def _kinds(bound: Values) -> dict[str, Hashable]:
     """Each argument's type, or its value where that is known at compile time."""
     return {name: kind(value) for name, value in bound.items()}
 
 
-def _refuse_recursion(site: CallSite, source: KernelSource, bound: dict[str, Value]) -> None:
+def _refuse_recursion(site: CallSite, source: KernelSource, bound: Values) -> None:
     """Refuse a call of a function inside itself, except for other types or compile-time values: such calls may end."""
     chain, nested, given = [source.name], 0, _kinds(bound)
     at: Visitor | None = site.visitor
@@ -102,10 +101,10 @@ def _refuse_recursion(site: CallSite, source: KernelSource, bound: dict[str, Val
         at = at.caller.visitor if at.caller is not None else None
 
 
-def _bind(site: CallSite, source: KernelSource) -> dict[str, Value]:
+def _bind(site: CallSite, source: KernelSource) -> Values:
     """The value of each parameter."""
     bound = bound_arguments(site, source.name, source.signature)
-    values: dict[str, Value] = {}
+    values: Values = {}
     for parameter in source.parameters:
         if parameter.name not in bound.arguments:
             values[parameter.name] = _default(parameter)
@@ -129,7 +128,7 @@ def _default(parameter: Parameter) -> Value:
     return Constexpr(compile_time(parameter.default))
 
 
-def _call(site: CallSite, source: KernelSource, bound: dict[str, Value]) -> Value:
+def _call(site: CallSite, source: KernelSource, bound: Values) -> Value:
     unit = site.visitor.unit
     key = (source.fn, *((name, kind(value)) for name, value in bound.items()))
     compiled = unit.compiled.get(key)
@@ -138,12 +137,15 @@ def _call(site: CallSite, source: KernelSource, bound: dict[str, Value]) -> Valu
     site.visitor.locate(site.node)
     result_types = [part.type for part in parts(compiled.result)]
     call = site.visitor.builder.emit(
-        tt.CallOp, all_parts(list(bound.values())), results=[result_types], callee=SymbolRefAttr(compiled.symbol)
+        tt.CallOp,
+        all_parts(list(bound.values())),
+        results=[result_types],
+        callee=builtin.SymbolRefAttr(compiled.symbol),
     )
     return rebuild(compiled.result, iter(call.res))
 
 
-def _compile(site: CallSite, source: KernelSource, bound: dict[str, Value]) -> Compiled:
+def _compile(site: CallSite, source: KernelSource, bound: Values) -> Compiled:
     """Make a `tt.func` of the function for arguments of these kinds."""
     inner = site.visitor.inside(source, site, inlined=False)
     inner.given = _kinds(bound)
@@ -162,11 +164,11 @@ def _compile(site: CallSite, source: KernelSource, bound: dict[str, Value]) -> C
     symbol = f"{source.symbol}__{len(unit.compiled)}"
     func = tt.FuncOp(
         symbol,
-        FunctionType.from_lists([a.type for a in entry.args], [part.type for part in parts(result)]),
+        builtin.FunctionType.from_lists([a.type for a in entry.args], [part.type for part in parts(result)]),
         Region(blocks),
         visibility="private",
     )
-    func.attributes["noinline"] = IntegerAttr.from_bool(source.noinline)
+    func.attributes["noinline"] = builtin.IntegerAttr.from_bool(source.noinline)
     func.location = location
     unit.functions.append(func)
     return Compiled(symbol, result)

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
+from xdsl.dialects import builtin, scf
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tlx_xdsl.dialects.llvm import loop_annotation_without_licm
@@ -164,10 +163,10 @@ def _options(call: Call) -> dict[str, Attribute]:
     attributes: dict[str, Attribute] = {}
     for option in ("num_stages", "loop_unroll_factor"):
         if call.given(option):
-            attributes[f"tt.{option}"] = IntegerAttr(call.integer(option, minimum=0), i32)
+            attributes[f"tt.{option}"] = builtin.IntegerAttr(call.integer(option, minimum=0), builtin.i32)
     for option in ("disallow_acc_multi_buffer", "flatten", "warp_specialize"):
         if call.python(option, "a constexpr bool"):
-            attributes[f"tt.{option}"] = UnitAttr()
+            attributes[f"tt.{option}"] = builtin.UnitAttr()
     return attributes | _licm_option(call)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.layouts.encodings import Ints
 
 from .builder import Builder
 from .types import SemanticError
 from .values import Tensor
 
 
-def splat(builder: Builder, value: Tensor, shape: tuple[int, ...]) -> Tensor:
+def splat(builder: Builder, value: Tensor, shape: Ints) -> Tensor:
     """A block of `shape` with the scalar `value` everywhere."""
     if not shape:
         return value
@@ -29,7 +30,7 @@ def expand_dims(builder: Builder, value: Tensor, axis: int) -> Tensor:
     return builder.tensor(tt.ExpandDimsOp, value.dtype, shape, value, axis=axis)
 
 
-def broadcast_to(builder: Builder, value: Tensor, shape: tuple[int, ...]) -> Tensor:
+def broadcast_to(builder: Builder, value: Tensor, shape: Ints) -> Tensor:
     """`value` repeated to `shape`; missing dimensions are the first ones.
 
     Raises SemanticError when a dimension is neither 1 nor the wanted size.
@@ -48,7 +49,7 @@ def broadcast_to(builder: Builder, value: Tensor, shape: tuple[int, ...]) -> Ten
     return builder.tensor(tt.BroadcastOp, value.dtype, shape, value)
 
 
-def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+def common_shape(*shapes: Ints) -> Ints:
     """The shape that all of `shapes` broadcast to.
 
     Raises SemanticError when there is none.

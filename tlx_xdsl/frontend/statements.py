@@ -13,7 +13,7 @@ from .calls import call_builtin
 from .carry import runtime
 from .declarations import bound, declare, known
 from .expressions import binary, visit_name
-from .python.constructs import construct
+from .python.source import construct
 from .values import Constexpr
 from .visitor import STATEMENTS, Argument, CallSite, Visitor
 

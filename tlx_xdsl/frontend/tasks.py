@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i32
 from xdsl.ir import Attribute, Block, Region
 
 from tlx_xdsl.dialects import ttg
-from tlx_xdsl.dialects.ttg.warp_specialize import MAX_REGISTERS, MIN_REGISTERS
 from tlx_xdsl.language.core import builtin_name
 
 from .calls import Call, bind
@@ -148,9 +147,9 @@ def _registers(call: Call) -> int | None:
         return None
     if len(given) > 1:
         call.fail("registers", "'num_regs' and 'registers' mean the same: give one of them")
-    registers = call.integer(given[0], minimum=MIN_REGISTERS)
-    if registers % 8 or registers > MAX_REGISTERS:
-        call.fail(given[0], f"'{given[0]}' must be a multiple of 8 of at most {MAX_REGISTERS}, found {registers}")
+    registers = call.integer(given[0], minimum=ttg.MIN_REGISTERS)
+    if registers % 8 or registers > ttg.MAX_REGISTERS:
+        call.fail(given[0], f"'{given[0]}' must be a multiple of 8 of at most {ttg.MAX_REGISTERS}, found {registers}")
     return registers
 
 

@@ -9,12 +9,13 @@ from math import prod
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.element_types import attribute_of
+from tlx_xdsl.dialects.base import attribute_of
+from tlx_xdsl.dialects.tt import PointerType, TensorDescType
 from tlx_xdsl.dialects.tt.enums import PtrAddrSpace
-from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.language.core import ALL_DTYPES, dtype, pointer_type
+from tlx_xdsl.layouts.encodings import Ints
 
 
 class SemanticError(Exception):
@@ -26,7 +27,7 @@ _ALSO = {"u1": "i1"}
 """Spellings of Triton's runtime: a boolean and a tensor of booleans are `u1` and `*u1` to it."""
 
 
-def ir_type(element: dtype | pointer_type, shape: tuple[int, ...] = ()) -> Attribute:
+def ir_type(element: dtype | pointer_type, shape: Ints = ()) -> Attribute:
     """The IR type of a scalar, or of a block of `shape` elements without a layout.
 
     Raises SemanticError for a type that NVIDIA's GPUs do not have.
@@ -45,7 +46,7 @@ def _not_here(element: dtype) -> str:
     return f"type {element} not supported in this architecture: it is AMD's, NVIDIA's are fp8e4nv and fp8e5"
 
 
-def descriptor_ir_type(element: dtype, block_shape: tuple[int, ...]) -> TensorDescType:
+def descriptor_ir_type(element: dtype, block_shape: Ints) -> TensorDescType:
     """The IR type of a tensor descriptor. Its integers carry their sign, which nothing else in the IR does."""
     scalar = ir_type(element)
     if element.is_int() and element.primitive_bitwidth > 1:
@@ -59,7 +60,7 @@ class ArgumentType:
     """The type of a kernel's argument, as a signature states it."""
 
     element: dtype | pointer_type
-    block_shape: tuple[int, ...] = ()
+    block_shape: Ints = ()
     """Block of a tensor descriptor, in elements; empty for pointers and scalars."""
     divisibility: int = 1
     """Divisor of the address (in bytes) or of the integer."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, cast, dataclass_transform
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.language.core import builtin_name, dtype, pointer_type
+from tlx_xdsl.layouts.encodings import Ints
 
 
 def describe_object(value: Any) -> str:
@@ -70,7 +71,7 @@ class Tensor(_Base):
     CLASS_NAME: ClassVar = "tensor"
     ssa: SSAValue
     dtype: dtype | pointer_type
-    shape: tuple[int, ...] = ()
+    shape: Ints = ()
 
     def describe(self) -> str:
         """The display name of the value, for error messages."""
@@ -85,7 +86,7 @@ class BufferedTensor(_Base):
     CLASS_NAME: ClassVar = "buffered_tensor"
     ssa: SSAValue
     dtype: dtype
-    shape: tuple[int, ...]
+    shape: Ints
     """Shape of one buffer, in elements."""
     num: int
 
@@ -163,7 +164,7 @@ class TensorDescriptor(_Base):
     CLASS_NAME: ClassVar = "tensor_descriptor"
     ssa: SSAValue
     dtype: dtype
-    block_shape: tuple[int, ...]
+    block_shape: Ints
     shape: tuple[Tensor, ...]
     strides: tuple[Tensor, ...]
 
@@ -183,7 +184,7 @@ class BlockPointer(_Base):
     """int64, in elements."""
     offsets: tuple[Tensor, ...]
     """Coordinates at which the block begins, int32, in elements."""
-    block_shape: tuple[int, ...]
+    block_shape: Ints
 
     def describe(self) -> str:
         """The display name of the value, for error messages."""
@@ -288,6 +289,8 @@ Value: TypeAlias = (
     | Method
 )
 """Any of the above."""
+Values: TypeAlias = dict[str, Value]
+"""Values by the names that have them."""
 
 NONE = Constexpr(None)
 """Result of a function that returns nothing."""

@@ -22,8 +22,7 @@ from tlx_xdsl.text.diagnostics import report_warning
 
 from . import semantic
 from .builder import Builder, hint
-from .python.constructs import construct
-from .python.source import KernelSource
+from .python.source import KernelSource, construct
 from .values import Aggregate, Constexpr, NewAggregate, Tensor, TupleValue, Value, parts
 
 Argument: TypeAlias = tuple[ast.AST, Value]

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerType, UnrankedMemRefType
 from xdsl.ir import Attribute
 
 from tlx_xdsl.dialects.memref import element_of, is_memref, sizes_of, strides_of
-from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
+from tlx_xdsl.dialects.tt import PointerType, TensorDescType
 from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.numerics.host_arrays import addresses_of, is_descriptor
 

@@ -9,18 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
-from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.dialects.base import LayoutAttr, bare
+from tlx_xdsl.dialects.ttg import MemDescType
+from tlx_xdsl.dialects.ttng import TensorMemorySpaceAttr
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.address import (
-    shared_addresses,
-    shared_blocks,
-    shared_bytes,
-    tmem_addresses,
-    tmem_columns,
-)
-from tlx_xdsl.layouts.encodings import SharedLayout, TensorMemoryScalesLayout, TmemLayout
+from tlx_xdsl.layouts import address
+from tlx_xdsl.layouts.encodings import Ints, SharedLayout, TensorMemoryScalesLayout, TmemLayout
 from tlx_xdsl.layouts.shared import default_shared_layout, required_alignment
 
 from .numbers import dtype_of
@@ -40,7 +34,7 @@ class BufferPlaces:
     """Bytes that the buffer takes."""
     alignment: int
     """Bytes that its address is a multiple of."""
-    copies: tuple[int, ...] = ()
+    copies: Ints = ()
     """Bytes from each element to its copies."""
 
 
@@ -54,15 +48,15 @@ def buffer_places(type_: MemDescType) -> BufferPlaces:
     layout = _layout(type_)
     shape = type_.shape
     if isinstance(layout, SharedLayout):
-        offsets = np.broadcast_to(shared_addresses(layout, shape, type_.element_bits), shape)
+        offsets = np.broadcast_to(address.shared_addresses(layout, shape, type_.element_bits), shape)
         alignment = required_alignment(layout, type_.element_bits)
         # The parts of a buffer that is spread over several CTAs follow each other: here they are one program.
-        part = -(-shared_bytes(layout, shape, type_.element_bits) // alignment) * alignment
-        blocks, count = shared_blocks(layout, shape)
+        part = -(-address.shared_bytes(layout, shape, type_.element_bits) // alignment) * alignment
+        blocks, count = address.shared_blocks(layout, shape)
         return BufferPlaces(offsets + blocks * part, dtype, part * count, alignment)
-    rows, bits = tmem_addresses(layout, shape, type_.element_bits)
+    rows, bits = address.tmem_addresses(layout, shape, type_.element_bits)
     offsets = bits // 32 * TMEM_COLUMN_BYTES + rows * 4 + bits % 32 // 8
-    size = tmem_columns(layout, shape, type_.element_bits) * TMEM_COLUMN_BYTES
+    size = address.tmem_columns(layout, shape, type_.element_bits) * TMEM_COLUMN_BYTES
     # Each quarter of the lanes holds all scales (PTX ISA, "tcgen05 scale factor layout").
     copies = tuple(quarter * 32 * 4 for quarter in (1, 2, 3)) if isinstance(layout, TensorMemoryScalesLayout) else ()
     return BufferPlaces(offsets, dtype, size, TMEM_COLUMN_BYTES, copies)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import ttng
-from tlx_xdsl.dialects.base.effects import THREADS, effects_of
+from tlx_xdsl.dialects.base import THREADS, effects_of
 
 from .engine import Queue
 from .faults import Fault, Race, fault_at, location_of

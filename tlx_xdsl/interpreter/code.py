@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias, cast
 
-from xdsl.dialects import cf, func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import builtin, cf, func
 from xdsl.ir import Block, Operation
 
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp
+from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.errors import CompilationError, internal_error
+from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.numerics.arrays import Array
 
 from .engine import InFlight
@@ -47,7 +46,7 @@ class Watcher(Protocol):
         """Return whether it wants to know of `op`; asked once, when the operation is planned."""
         ...
 
-    def runs(self, task: Any, op: Operation, operands: tuple[Any, ...], turns: tuple[int, ...]) -> None:
+    def runs(self, task: Any, op: Operation, operands: tuple[Any, ...], turns: Ints) -> None:
         """`op` is about to run; `turns` says for each `scf.for` around it how many of its turns are over."""
         ...
 
@@ -59,9 +58,9 @@ class Step:
     op: Operation
     kind: Kind
     run: Run
-    args: tuple[int, ...]
+    args: Ints
     """Slots of the operands."""
-    results: tuple[int, ...]
+    results: Ints
     """Slots of the results."""
 
 
@@ -70,13 +69,13 @@ class Body:
     """A block, ready to run: it takes the values of its arguments and gives those of its terminator's operands."""
 
     block: Block
-    arguments: tuple[int, ...]
+    arguments: Ints
     """Slots of the block's arguments."""
     steps: list[Step] = field(default_factory=list[Step])
     suspends: bool = False
     """True if other tasks may have their turn inside."""
     terminator: Operation | None = None
-    yields: tuple[int, ...] = ()
+    yields: Ints = ()
     """Slots of the terminator's operands."""
 
     def call(self, task: Runner, *values: Any) -> list[Any]:
@@ -199,7 +198,7 @@ class FunctionPlan:
 class Plan:
     """A module, ready to run."""
 
-    module: ModuleOp
+    module: builtin.ModuleOp
     function: Function
     """The kernel."""
     warps: int
@@ -221,7 +220,7 @@ class Plan:
     @cached_property
     def most_warps(self) -> int:
         """Warps that run at once, those of the partitions included."""
-        tasks = [sum(op.num_warps) for op in self.module.walk() if isinstance(op, WarpSpecializeOp)]
+        tasks = [sum(op.num_warps) for op in self.module.walk() if isinstance(op, ttg.WarpSpecializeOp)]
         return self.warps + max(tasks, default=0)
 
     @property

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.numerics.arrays import Array, is_float
+from tlx_xdsl.layouts.encodings import Ints
+from tlx_xdsl.numerics.arrays import Array, Dtype, is_float
+from tlx_xdsl.numerics.host_arrays import UNIT, written_columns
 from tlx_xdsl.numerics.rounding import nearest_tf32
-from tlx_xdsl.numerics.tma_rows import UNIT, written_columns
 from tlx_xdsl.text.diagnostics import report_warning
 
 from .faults import Fault, fault_at
@@ -30,13 +30,13 @@ class Descriptor:
     """A tensor in global memory, and the shape of the blocks in which it is copied."""
 
     address: int
-    shape: tuple[int, ...]
+    shape: Ints
     """Elements."""
-    strides: tuple[int, ...]
+    strides: Ints
     """Elements; the last one is 1."""
-    block: tuple[int, ...]
+    block: Ints
     """Elements."""
-    dtype: np.dtype[Any]
+    dtype: Dtype
     pads_with_nan: bool = False
     rounds_to_tf32: bool = False
     """True if loads round f32 elements to tf32 (CU_TENSOR_MAP_DATA_TYPE_TFLOAT32)."""
@@ -61,7 +61,7 @@ class Descriptor:
             raise fault_at(op, f"TMA needs a last stride of 1 element, found {self.strides[-1]}")
 
     def check_start(self, op: Operation, corner: Sequence[int]) -> None:
-        """Raise Fault for the corner of a tile that TMA cannot begin to copy at (`numerics/tma_rows.py`)."""
+        """Raise Fault for the corner of a tile that TMA cannot begin to copy at (`numerics/host_arrays.py`)."""
         if (start := corner[-1] * self.dtype.itemsize) % UNIT:
             raise fault_at(
                 op,
@@ -95,7 +95,7 @@ class Descriptor:
             target[...] = values.reshape(self.block)[inside]
 
     def in_units(self) -> Descriptor:
-        """The same tensor for the stores of tiles, which write whole units of a row (`numerics/tma_rows.py`)."""
+        """The same tensor for the stores of tiles, which write whole units of a row (`numerics/host_arrays.py`)."""
         columns = self.shape[-1]
         return replace(self, surplus=written_columns(columns, self.dtype.itemsize) - columns)
 

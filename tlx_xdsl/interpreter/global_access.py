@@ -9,9 +9,8 @@ from typing import Any, cast
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.base.effects import TENSORMAP, Kind, accesses_of, effects_of, global_access, is_set
-from tlx_xdsl.dialects.tt.enums import MemSyncScope
-from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.dialects.base import TENSORMAP, Kind, accesses_of, effects_of, global_access, is_set
+from tlx_xdsl.dialects.tt import MemSyncScope, TensorDescType
 
 from .clocks import Clock
 from .races import Actor

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.numerics.arrays import Array, poison
+from tlx_xdsl.numerics.arrays import Array, Bytes, Dtype, Integers, poison
 
 from .clocks import Clock
 from .faults import Fault, OutOfBounds, fault_at
@@ -37,8 +36,8 @@ class Buffer:
 
     name: str
     start: int
-    bytes: NDArray[np.uint8]
-    written: NDArray[np.uint8] | None = None
+    bytes: Bytes
+    written: Bytes | None = None
     """1 for each byte that has been written, where the array was declared uninitialized."""
 
     @property
@@ -71,10 +70,10 @@ class GlobalMemory:
     def add(
         self,
         name: str,
-        data: NDArray[np.uint8],
+        data: Bytes,
         skew: int = 0,
         alignment: int = ALIGNMENT,
-        written: NDArray[np.uint8] | None = None,
+        written: Bytes | None = None,
     ) -> int:
         """Give the flat bytes `data` an address, `skew` bytes past an aligned one; writes go to them."""
         start = -(-self._next // alignment) * alignment + skew
@@ -83,7 +82,7 @@ class GlobalMemory:
         self._next = -(-(start + len(data) + GAP) // ALIGNMENT) * ALIGNMENT
         return start
 
-    def add_at(self, name: str, data: NDArray[np.uint8], start: int) -> None:
+    def add_at(self, name: str, data: Bytes, start: int) -> None:
         """Give the flat bytes `data` the address `start`, above all that were given before."""
         assert start >= self._next, "addresses rise"
         self._buffers.append(Buffer(name, start, data))
@@ -107,7 +106,7 @@ class GlobalMemory:
         at = bisect_right(self._starts, address) - 1
         return self._buffers[at] if at >= 0 and address < self._buffers[at].end else None
 
-    def load(self, op: Operation, addresses: Array, dtype: np.dtype[Any], mask: Array | None, other: Array) -> Array:
+    def load(self, op: Operation, addresses: Array, dtype: Dtype, mask: Array | None, other: Array) -> Array:
         """The elements at `addresses`, and `other` where `mask` is false.
 
         Raises Fault for an address outside of all buffers, or one that is not aligned.
@@ -120,13 +119,13 @@ class GlobalMemory:
             result[chosen] = self._loaded(op, np.asarray(addresses)[chosen], dtype)
         return result
 
-    def _loaded(self, op: Operation, addresses: Array, dtype: np.dtype[Any]) -> Array:
+    def _loaded(self, op: Operation, addresses: Array, dtype: Dtype) -> Array:
         buffer, index = self._reach(op, addresses, dtype, "load")
         if buffer is not None:
             return buffer.bytes[: len(buffer.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)[index]
         return self._scattered(op, np.asarray(addresses), dtype)
 
-    def store(self, op: Operation, addresses: Array, values: Array, dtype: np.dtype[Any], mask: Array | None) -> None:
+    def store(self, op: Operation, addresses: Array, values: Array, dtype: Dtype, mask: Array | None) -> None:
         """Write `values` where `mask` holds.
 
         Raises Fault as `load` does.
@@ -148,7 +147,7 @@ class GlobalMemory:
             assert held is not None
             held.bytes[: len(held.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)[place] = value
 
-    def bytes_at(self, op: Operation, address: int, size: int, verb: str) -> NDArray[np.uint8]:
+    def bytes_at(self, op: Operation, address: int, size: int, verb: str) -> Bytes:
         """The `size` bytes from `address` on.
 
         Raises Fault when a buffer does not hold them all.
@@ -163,7 +162,7 @@ class GlobalMemory:
         """Note that a copy reads the descriptor of its tensor there: nothing to do for a memory without order."""
 
     def strided(
-        self, op: Operation, address: int, counts: list[int], strides: list[int], dtype: np.dtype[Any], verb: str
+        self, op: Operation, address: int, counts: list[int], strides: list[int], dtype: Dtype, verb: str
     ) -> Array:
         """The elements of a block from `address` on, `strides` bytes apart.
 
@@ -179,7 +178,7 @@ class GlobalMemory:
         """The memory as an asynchronous operation sees it that is issued by who knows `clock`."""
         return self
 
-    def _span(self, op: Operation, address: int, size: int, verb: str) -> tuple[Buffer, NDArray[np.uint8]]:
+    def _span(self, op: Operation, address: int, size: int, verb: str) -> tuple[Buffer, Bytes]:
         """The buffer that holds the `size` bytes from `address` on, and those bytes."""
         buffer = self.find(address)
         if buffer is None or address + size > buffer.end:
@@ -203,8 +202,8 @@ class GlobalMemory:
             held[flat] = 1
 
     def _reach(
-        self, op: Operation, addresses: Array, dtype: np.dtype[Any], verb: str
-    ) -> tuple[Buffer | None, NDArray[np.int64] | np.int64]:
+        self, op: Operation, addresses: Array, dtype: Dtype, verb: str
+    ) -> tuple[Buffer | None, Integers | np.int64]:
         """The buffer that holds all elements, and their indices in it; None where they are in several."""
         size = dtype.itemsize
         # Reducing one number takes as long as all else here.
@@ -255,7 +254,7 @@ class GlobalMemory:
         held = len(buffer.bytes)
         return _out_of_bounds(op, f"{verb} out of bounds: {size} bytes at {where}, which has {held}{count}")
 
-    def _scattered(self, op: Operation, addresses: Array, dtype: np.dtype[Any]) -> Array:
+    def _scattered(self, op: Operation, addresses: Array, dtype: Dtype) -> Array:
         result = poison(addresses.shape, dtype)
         for buffer in self._buffers:
             inside = (addresses >= buffer.start) & (addresses < buffer.end)
@@ -273,7 +272,7 @@ def _out_of_bounds(op: Operation, message: str) -> Fault:
     return fault
 
 
-def offsets_of(first: int, counts: list[int], strides: list[int], size: int) -> NDArray[np.int64]:
+def offsets_of(first: int, counts: list[int], strides: list[int], size: int) -> Integers:
     """The bytes of a block of elements that begins at the byte `first`, `strides` bytes apart; `size` of each."""
     offsets = np.asarray(np.int64(first))
     for count, stride in zip(counts, strides, strict=True):

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.errors import SourceLocation
+from tlx_xdsl.numerics.arrays import Integers
 from tlx_xdsl.text.diagnostics import source_location
 
 from .clocks import Clock
@@ -44,7 +45,7 @@ from .within_task import Places, may_be_unordered, place_key
 AGENTS = 1 << 20
 """Agents of a cluster at most: those of the next one begin after them."""
 
-Index = slice | NDArray[np.int64]
+Index = slice | Integers
 
 
 class Accessor(Protocol):
@@ -131,7 +132,7 @@ class GlobalOrder:
         index: Index,
         size: int,
         kind: str,
-        places: NDArray[np.int64] | None = None,
+        places: Integers | None = None,
     ) -> None:
         """Note an access to elements of `size` bytes of a buffer: a `read`, a `write` or an `update`.
 
@@ -163,9 +164,7 @@ class GlobalOrder:
         """What the places of elements in tensors of that shape begin with."""
         return place_key(shape, self._shapes)
 
-    def _check_places(
-        self, shadow: _Shadow, index: Index, now: Access, buffer: Buffer, places: NDArray[np.int64]
-    ) -> None:
+    def _check_places(self, shadow: _Shadow, index: Index, now: Access, buffer: Buffer, places: Integers) -> None:
         """Check that threads of a task have met since another one of them has accessed an address.
 
         Raises Fault where they need not.

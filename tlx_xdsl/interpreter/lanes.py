@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects import cf, func, scf
 from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Block, Operation, Region
@@ -22,7 +21,7 @@ from tlx_xdsl.dialects.linalg import IndexOp
 from tlx_xdsl.dialects.memref import LoadOp
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, Booleans
 
 from .code import FunctionPlan, fault_of
 from .faults import Unsupported, fault_at
@@ -30,7 +29,7 @@ from .machine import Task
 from .planner import Planner
 from .registry import Kind
 
-Mask: TypeAlias = NDArray[np.bool_]
+Mask: TypeAlias = Booleans
 """The lanes that run."""
 LaneRun: TypeAlias = Callable[[Task, Mask, Sequence[Array]], Sequence[Array]]
 """Runs an operation for some lanes: from its operands to its results, of which only those lanes matter."""

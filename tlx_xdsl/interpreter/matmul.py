@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
+from tlx_xdsl.dialects.tt import InputPrecision, ScaleDotElemType
 from tlx_xdsl.element_types import BY_FORMAT
 from tlx_xdsl.numerics.arrays import Array, is_float, numpy_type
 from tlx_xdsl.numerics.matmul import decode_scales, unpack_e2m1

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.layouts.encodings import Ints
+from tlx_xdsl.numerics.arrays import Array, Bytes, Dtype, Integers
 
 from .faults import Fault, fault_at
 from .races import Cell, Footprint, Races
@@ -96,7 +97,7 @@ class Memory:
         self.uninitialized_reads = uninitialized_reads
         self.rank = rank
         """Of the thread block in its cluster."""
-        self.bytes: NDArray[np.uint8] = np.full(size, POISON, np.uint8)
+        self.bytes: Bytes = np.full(size, POISON, np.uint8)
         self.writers: NDArray[np.int32] = np.zeros(size, np.int32)
         self.races = Races()
         self.barriers: dict[int, Mbarrier] = {}
@@ -159,22 +160,22 @@ class View:
     """A buffer, or a part of one: where each element lies."""
 
     memory: Memory
-    offsets: NDArray[np.int64]
+    offsets: Integers
     """Byte of each element in the memory, in the shape of the buffer."""
-    dtype: np.dtype[Any]
+    dtype: Dtype
     family: Family
     name: str
     """The Python name of the buffer, with the index of the slot."""
     alignment: int = 16
     """Bytes that the address of a tile must be a multiple of for TMA and the tensor cores."""
-    copies: tuple[int, ...] = ()
+    copies: Ints = ()
     """Bytes from an element to each of its copies, which are written with it."""
-    start: tuple[int, ...] = ()
+    start: Ints = ()
     """The index of the first element in the tile that the view is a part of; empty for a whole tile."""
-    seen_as: NDArray[np.int64] | None = None
+    seen_as: Integers | None = None
     """Byte of each element of the view that this one reinterprets, where that has the same ones in another order."""
-    _at: NDArray[np.int64] | None = None
-    _bytes: NDArray[np.int64] | None = None
+    _at: Integers | None = None
+    _bytes: Integers | None = None
     _footprint: Footprint | None = None
     _cell: Cell | None = None
     _children: dict[Any, View] = field(default_factory=dict[Any, "View"])
@@ -183,7 +184,7 @@ class View:
         self.start = self.start or (0,) * self.offsets.ndim
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Ints:
         """Elements along each dimension."""
         return self.offsets.shape
 
@@ -212,7 +213,7 @@ class View:
             self._cell = self.memory.races.cell(self.footprint)
         return self._cell
 
-    def derive(self, key: Any, offsets: NDArray[np.int64], name: str | None = None) -> View:
+    def derive(self, key: Any, offsets: Integers, name: str | None = None) -> View:
         """A view of some of the elements, or of all in another order; `key` says which, so that it is made once."""
         if (child := self._children.get(key)) is None:
             child = View(self.memory, offsets, self.dtype, self.family, name or self.name, self.alignment, self.copies)
@@ -284,7 +285,7 @@ class View:
         is_last = all(each.written_as is None or each.written_as[0] <= serial for each in self.cell.neighbours)
         return is_last and np.array_equal(order.ravel(), self.seen_as)
 
-    def raw(self, op: Operation, size: int) -> NDArray[np.uint8]:
+    def raw(self, op: Operation, size: int) -> Bytes:
         """The first `size` bytes of the view, in the order of their addresses.
 
         Raises Fault as `read` does, for these bytes.
@@ -295,7 +296,7 @@ class View:
             self.memory.uninitialized_reads.read_raw(op, self, owners)
         return self.memory.bytes[at]
 
-    def write_raw(self, values: NDArray[np.uint8]) -> None:
+    def write_raw(self, values: Bytes) -> None:
         """Set the first bytes of the view, in the order of their addresses."""
         at = self._all_bytes()[: len(values)]
         self.memory.bytes[at] = values
@@ -321,12 +322,12 @@ class View:
     def _elements(self) -> Array:
         return self.memory.bytes.view(self.dtype)
 
-    def _all_bytes(self) -> NDArray[np.int64]:
+    def _all_bytes(self) -> Integers:
         if self._bytes is None:
             self._bytes = np.concatenate([np.arange(*interval) for interval in self.footprint.intervals])
         return self._bytes
 
-    def _indices(self) -> NDArray[np.int64]:
+    def _indices(self) -> Integers:
         if self._at is None:
             self._at = self.offsets // self.dtype.itemsize
         return self._at

@@ -14,10 +14,10 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.numerics.arrays import Array, poison
+from tlx_xdsl.layouts.encodings import Ints
+from tlx_xdsl.numerics.arrays import Array, Dtype, Integers, poison
 
 from .faults import Fault, fault_at, location_of
 from .machine import Task
@@ -54,16 +54,16 @@ class MemRef:
 
     base: Allocation | int
     """An allocation, or an address in global memory."""
-    dtype: np.dtype[Any]
+    dtype: Dtype
     offset: int = 0
     """Elements from the base to the first one."""
-    sizes: tuple[int, ...] | None = None
+    sizes: Ints | None = None
     """None for memory of an unknown rank that nothing has given one."""
-    strides: tuple[int, ...] = ()
+    strides: Ints = ()
     """Elements from one index to the next along each dimension."""
 
     @staticmethod
-    def allocate(op: Operation, dtype: np.dtype[Any], sizes: Sequence[int], values: Array | None = None) -> MemRef:
+    def allocate(op: Operation, dtype: Dtype, sizes: Sequence[int], values: Array | None = None) -> MemRef:
         """New memory in row-major order, which holds `values`, or poison.
 
         Raises Fault for a negative size.
@@ -74,7 +74,7 @@ class MemRef:
         return MemRef(Allocation(op, held), dtype, 0, tuple(sizes), row_major(sizes))
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Ints:
         """The sizes; none for memory of an unknown rank."""
         return self.sizes or ()
 
@@ -143,7 +143,7 @@ class MemRef:
             found += number * stride
         return found
 
-    def places(self) -> NDArray[np.int64]:
+    def places(self) -> Integers:
         """Elements from the base to each one, in the shape of the view."""
         found = np.array(self.offset, np.int64)
         for size, stride in zip(self.shape, self.strides, strict=True):
@@ -251,7 +251,7 @@ class MemRef:
         self.base.freed = op
 
 
-def row_major(sizes: Sequence[int]) -> tuple[int, ...]:
+def row_major(sizes: Sequence[int]) -> Ints:
     """The strides of memory without gaps, the last index fastest."""
     return tuple(prod(sizes[dim + 1 :]) for dim in range(len(sizes)))
 

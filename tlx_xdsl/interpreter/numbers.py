@@ -8,21 +8,19 @@ nearest even.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.element_types import element_type_of
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.tt.types import PointerType
+from tlx_xdsl.dialects.base import as_tensor, element_type_of
+from tlx_xdsl.dialects.tt import PointerType
 from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.numerics.arrays import numpy_type
+from tlx_xdsl.numerics.arrays import Dtype, numpy_type
 
 
 @lru_cache(maxsize=1024)
-def dtype_of(type_: Attribute) -> np.dtype[Any]:
+def dtype_of(type_: Attribute) -> Dtype:
     """The numpy type of a scalar, or of the elements of a tensor.
 
     Raises TypeError for a type that holds no numbers. Integers without a numpy type of their width are Python

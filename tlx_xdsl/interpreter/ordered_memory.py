@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, Bytes, Dtype, Integers
 
 from .clocks import Clock
 from .faults import fault_at
@@ -70,22 +69,22 @@ class OrderedMemory(GlobalMemory):
     def add(
         self,
         name: str,
-        data: NDArray[np.uint8],
+        data: Bytes,
         skew: int = 0,
         alignment: int = ALIGNMENT,
-        written: NDArray[np.uint8] | None = None,
+        written: Bytes | None = None,
     ) -> int:
         """As `GlobalMemory.add`, for all tasks."""
         return self._memory.add(name, data, skew, alignment, written)
 
-    def load(self, op: Operation, addresses: Array, dtype: np.dtype[Any], mask: Array | None, other: Array) -> Array:
+    def load(self, op: Operation, addresses: Array, dtype: Dtype, mask: Array | None, other: Array) -> Array:
         """As `GlobalMemory.load`; raises Fault for a race, too."""
         result = super().load(op, addresses, dtype, mask, other)
         chosen = _chosen(addresses, mask)
         self._note(op, np.ravel(addresses)[chosen], dtype.itemsize, "read", self._places(op, addresses, chosen))
         return result
 
-    def store(self, op: Operation, addresses: Array, values: Array, dtype: np.dtype[Any], mask: Array | None) -> None:
+    def store(self, op: Operation, addresses: Array, values: Array, dtype: Dtype, mask: Array | None) -> None:
         """As `GlobalMemory.store`; raises Fault for a race, too."""
         super().store(op, addresses, values, dtype, mask)
         chosen = _chosen(addresses, mask)
@@ -95,7 +94,7 @@ class OrderedMemory(GlobalMemory):
         self._note(op, reached, dtype.itemsize, "write", self._places(op, addresses, chosen))
 
     def _check_once(
-        self, op: Operation, addresses: Array, values: Array, dtype: np.dtype[Any], chosen: slice | NDArray[np.int64]
+        self, op: Operation, addresses: Array, values: Array, dtype: Dtype, chosen: slice | Integers
     ) -> None:
         """Check that what was stored is there: not where two elements of one store have one address.
 
@@ -124,7 +123,7 @@ class OrderedMemory(GlobalMemory):
             ("give each element an address of its own, mask all but one of them, or use an atomic operation",),
         )
 
-    def _loaded_again(self, op: Operation, addresses: Array, dtype: np.dtype[Any]) -> Array:
+    def _loaded_again(self, op: Operation, addresses: Array, dtype: Dtype) -> Array:
         """What is in memory, without a note of it."""
         buffer = self.find(int(addresses[0]))
         assert buffer is not None
@@ -133,14 +132,14 @@ class OrderedMemory(GlobalMemory):
         whole = buffer.bytes[: len(buffer.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)
         return whole[(addresses - np.int64(buffer.start)) // dtype.itemsize]
 
-    def _places(self, op: Operation, addresses: Array, chosen: slice | NDArray[np.int64]) -> NDArray[np.int64] | None:
+    def _places(self, op: Operation, addresses: Array, chosen: slice | Integers) -> Integers | None:
         """Which elements of their tensor are accessed; None where the threads of the task meet before it matters."""
         if self._issued is not None or not isinstance(op, tt.LoadOp | tt.StoreOp) or not conflicts(op):
             return None
         first = self._order.place_key(np.shape(addresses)) + 1
         return np.arange(first, first + np.size(addresses))[chosen]
 
-    def bytes_at(self, op: Operation, address: int, size: int, verb: str) -> NDArray[np.uint8]:
+    def bytes_at(self, op: Operation, address: int, size: int, verb: str) -> Bytes:
         """As `GlobalMemory.bytes_at`; raises Fault for a race, too."""
         found = super().bytes_at(op, address, size, verb)
         buffer = self.find(address)
@@ -157,7 +156,7 @@ class OrderedMemory(GlobalMemory):
         self._order.note(self, op, buffer, slice(first, first + size), 1, "read")
 
     def strided(
-        self, op: Operation, address: int, counts: list[int], strides: list[int], dtype: np.dtype[Any], verb: str
+        self, op: Operation, address: int, counts: list[int], strides: list[int], dtype: Dtype, verb: str
     ) -> Array:
         """As `GlobalMemory.strided`; raises Fault for a race, too."""
         found = super().strided(op, address, counts, strides, dtype, verb)
@@ -169,9 +168,7 @@ class OrderedMemory(GlobalMemory):
         self._order.note(self, op, buffer, offsets // unit, unit, _kind_of(verb))
         return found
 
-    def _note(
-        self, op: Operation, flat: NDArray[np.int64], size: int, kind: str, places: NDArray[np.int64] | None
-    ) -> None:
+    def _note(self, op: Operation, flat: Integers, size: int, kind: str, places: Integers | None) -> None:
         while len(flat):
             buffer = self.find(int(flat[0]))
             assert buffer is not None
@@ -188,7 +185,7 @@ def _place(number: int, shape: tuple[int, ...]) -> list[int]:
     return [int(i) for i in np.unravel_index(number, shape)]
 
 
-def _chosen(addresses: Array, mask: Array | None) -> slice | NDArray[np.int64]:
+def _chosen(addresses: Array, mask: Array | None) -> slice | Integers:
     """Which of the elements, in row-major order, a mask leaves."""
     return slice(None) if mask is None else np.flatnonzero(np.broadcast_to(mask, np.shape(addresses)))
 

@@ -8,7 +8,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.operation import module_integer
+from tlx_xdsl.dialects.base import module_integer
 from tlx_xdsl.dialects.func import program_arguments
 from tlx_xdsl.errors import InputError
 

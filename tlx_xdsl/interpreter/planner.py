@@ -13,11 +13,11 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg import MemDescType
 
 from .code import Body, Function, FunctionPlan, Graph, Plan, Runner, Step, Watcher
 from .faults import Unsupported, fault_at
-from .registry import BUILDERS, Kind, Run
+from .registry import BUILDERS, Built, Kind, Run
 from .threads import by_threads, is_scalar_code
 
 
@@ -65,7 +65,7 @@ class Planner:
             )
         return body
 
-    def build(self, op: Operation) -> tuple[Kind, Run]:
+    def build(self, op: Operation) -> Built:
         """Return what runs one operation."""
         if (builder := BUILDERS.get(type(op))) is None:
             raise fault_at(op, f"the interpreter can't run '{op.name}'", kind=Unsupported)

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Operation
+
+from tlx_xdsl.numerics.arrays import Integers
 
 from .clocks import Clock
 from .faults import Race, fault_at, location_of
@@ -30,7 +31,7 @@ class Footprint:
     intervals: tuple[tuple[int, int], ...]
 
     @staticmethod
-    def of(offsets: NDArray[np.int64], size: int) -> Footprint:
+    def of(offsets: Integers, size: int) -> Footprint:
         """The bytes of elements of `size` bytes that begin at `offsets`."""
         starts = np.unique(offsets)
         gaps = np.flatnonzero(np.diff(starts) > size)
@@ -96,7 +97,7 @@ class Cell:
     reads: dict[int, Actor] = field(default_factory=dict[int, Actor])
     neighbours: list[Cell] = field(default_factory=list["Cell"])
     """The cells with a byte of this one, itself included."""
-    written_as: tuple[int, NDArray[np.int64]] | None = None
+    written_as: tuple[int, Integers] | None = None
     """The number of the last write, and the byte of each element that was written."""
 
     def read(self, actor: Actor, clock: Clock, name: str) -> None:

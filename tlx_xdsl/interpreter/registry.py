@@ -40,8 +40,11 @@ Binary: TypeAlias = Callable[[Any, Any], Any]
 """The same with two."""
 Ternary: TypeAlias = Callable[[Any, Any, Any], Any]
 """The same with three."""
-Builder: TypeAlias = Callable[[Any, Any], tuple[Kind, Run]]
+Built: TypeAlias = tuple[Kind, Run]
+Builder: TypeAlias = Callable[[Any, Any], Built]
 """Plans an operation, with the `Planner` of its function."""
+Functions: TypeAlias = dict[type[Operation], Callable[..., Any]]
+"""What classes of operations compute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,7 @@ def immediate(*classes: type[Operation]) -> Callable[[_B], _B]:
 
 def _register_function(classes: tuple[type[Operation], ...], kind: Kind) -> Callable[[_B], _B]:
     def register(function: _B) -> _B:
-        def build(op: Operation, _planner: Any) -> tuple[Kind, Run]:
+        def build(op: Operation, _planner: Any) -> Built:
             def run(task: Any, *operands: Any) -> Any:
                 return function(task, op, *operands)
 
@@ -158,7 +161,7 @@ def structured(*classes: type[Operation]) -> Callable[[_B], _B]:
 
 def _register(classes: tuple[type[Operation], ...], kind: Kind) -> Callable[[_B], _B]:
     def register(builder: _B) -> _B:
-        def build(op: Operation, _planner: Any) -> tuple[Kind, Run]:
+        def build(op: Operation, _planner: Any) -> Built:
             return kind, builder(op)
 
         structured(*classes)(build)

@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from tlx_xdsl.dialects.base.effects import Kind, Space, accesses_of
+from tlx_xdsl.dialects.base import Kind, Space, accesses_of
 from tlx_xdsl.errors import InputError
 
 from .causes import explained

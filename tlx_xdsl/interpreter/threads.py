@@ -23,15 +23,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.traits import Pure
 
-from tlx_xdsl.dialects import gpu
-from tlx_xdsl.dialects.base.effects import Sync, sync_of
-from tlx_xdsl.dialects.base.operation import is_elementwise
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.regions import SCALAR_CODE
+from tlx_xdsl.dialects import gpu, regions
+from tlx_xdsl.dialects.base import Sync, as_tensor, is_elementwise, sync_of
 from tlx_xdsl.numerics.arrays import Array
 
 from .faults import Fault, fault_at
-from .registry import THREADWISE, Coroutine, Kind, Run
+from .registry import THREADWISE, Built, Coroutine, Kind, Run
 
 _FEW = 4
 """Numbers that a message shows."""
@@ -45,7 +42,7 @@ def reads_threads(module: ModuleOp) -> bool:
 def is_scalar_code(op: Operation) -> bool:
     """True in a region that computes with single elements of tensors, whose numbers are arrays of elements."""
     parent = op.parent_op()
-    while parent is not None and not isinstance(parent, SCALAR_CODE):
+    while parent is not None and not isinstance(parent, regions.SCALAR_CODE):
         parent = parent.parent_op()
     return parent is not None
 
@@ -79,7 +76,7 @@ def uniform(op: Operation, value: Any, active: Array | None) -> Any:
     return held[0]
 
 
-def by_threads(op: Operation, kind: Kind, run: Run) -> tuple[Kind, Run]:
+def by_threads(op: Operation, kind: Kind, run: Run) -> Built:
     """Return what runs `op` for the threads that are to run, given what runs it for all."""
     is_tensor = [as_tensor(value.type) is not None for value in op.operands]
     if type(op) in THREADWISE or (is_elementwise(op) and not any(is_tensor)):

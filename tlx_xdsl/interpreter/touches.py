@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttng
-from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, RMWOp
+from tlx_xdsl.dialects.tt import DescriptorReduceKind, RMWOp
 
 READ, UPDATE = "read", "update"
 """Accesses to global memory: one that changes nothing, and one whose order with any other matters."""

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_HALVES
-from tlx_xdsl.numerics.arrays import Array, is_float, poison
+from tlx_xdsl.dialects.ttng import PAIR_HALVES
+from tlx_xdsl.numerics.arrays import Array, Booleans, is_float, poison
 from tlx_xdsl.text.diagnostics import report_warning
 
 from .faults import Fault, UninitializedRead, fault_at, location_of
@@ -61,7 +61,7 @@ class UninitializedReadPolicy:
         missing = self._missing(op, view, owners)
         self._warn(op, view, f"{int(missing.sum())} of {missing.size} bytes")
 
-    def _missing(self, op: Operation, view: View, owners: NDArray[np.int32]) -> NDArray[np.bool_]:
+    def _missing(self, op: Operation, view: View, owners: NDArray[np.int32]) -> Booleans:
         if self.note is None:
             raise self.refusal(op, view)
         missing = owners == UNINITIALIZED
@@ -120,7 +120,7 @@ def _same(view: View) -> list[int]:
     return [own.number, *(each.number for each in halved)]
 
 
-def _count(bad: NDArray[np.bool_]) -> str:
+def _count(bad: Booleans) -> str:
     return f"{int(bad.sum())} of its {bad.size} elements, element {[int(i) for i in np.argwhere(bad)[0]]} first"
 
 

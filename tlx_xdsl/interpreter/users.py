@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects import arith, builtin
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from tlx_xdsl.analysis.buffer_users import uses
 from tlx_xdsl.analysis.value_classes import ValueClasses
-from tlx_xdsl.dialects import tlx, tt
-from tlx_xdsl.dialects.base.effects import Kind, Sync, kind_of, sync_of
-from tlx_xdsl.dialects.base.operation import enclosing
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects import tlx, tt, ttg
+from tlx_xdsl.dialects.base import Kind, Sync, enclosing, kind_of, sync_of
 from tlx_xdsl.text.diagnostics import source_line, source_location
 
 from .faults import location_of
@@ -22,11 +18,11 @@ from .faults import location_of
 
 def users(allocation: Operation) -> Iterator[Use]:
     """Every use of a buffer of `allocation` that is more than a view or a way to pass it on, in callees, too."""
-    todo: list[SSAValue] = [result for result in allocation.results if isinstance(result.type, MemDescType)]
+    todo: list[SSAValue] = [result for result in allocation.results if isinstance(result.type, ttg.MemDescType)]
     seen: set[SSAValue] = set(todo)
     while todo:
         value = todo.pop()
-        for use in uses(value, ValueClasses.of(_function_of(value), MemDescType)):
+        for use in uses(value, ValueClasses.of(_function_of(value), ttg.MemDescType)):
             if not isinstance(use.operation, tt.CallOp):
                 yield use
                 continue
@@ -85,7 +81,7 @@ def _constant(op: Operation) -> int | None:
     if not isinstance(op, tlx.NamedBarrierWaitOp | tlx.NamedBarrierArriveOp):
         return None
     owner = op.id.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, builtin.IntegerAttr):
         return owner.value.value.data
     return None
 
@@ -94,10 +90,10 @@ def task_of(op: Operation) -> str:
     """Return which task runs an operation that stands in a region of one; else empty."""
     child: Operation = op
     while (parent := child.parent_op()) is not None:
-        if isinstance(parent, WarpSpecializePartitionsOp):
+        if isinstance(parent, ttg.WarpSpecializePartitionsOp):
             region = child.parent_region()
             return f"partition {parent.partition_regions.index(region)}" if region is not None else ""
-        if isinstance(parent, WarpSpecializeOp):
+        if isinstance(parent, ttg.WarpSpecializeOp):
             return "the default task"
         child = parent
     return ""

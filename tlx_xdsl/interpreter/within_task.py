@@ -18,16 +18,14 @@ from functools import lru_cache
 from itertools import takewhile
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation
 from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.effects import Sync, accesses_of, sync_of
-from tlx_xdsl.dialects.base.operation import enclosing, stays_in_threads
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base import Sync, accesses_of, as_tensor, enclosing, stays_in_threads, sync_of
 from tlx_xdsl.dialects.scf import LOOPS
+from tlx_xdsl.numerics.arrays import Integers
 
 _BODIES = (*LOOPS, scf.IfOp)
 """Operations that do nothing but run their regions."""
@@ -112,13 +110,13 @@ def _meets(op: Operation) -> bool:
 class Places:
     """For each element of an array the one of a tensor, from 1, that threads have accessed there last; 0 is none."""
 
-    written: NDArray[np.int64] | None = None
-    read: NDArray[np.int64] | None = None
+    written: Integers | None = None
+    read: Integers | None = None
     """Since the last write."""
 
     def conflicts(
-        self, index: slice | NDArray[np.int64], places: NDArray[np.int64], *, reads_only: bool
-    ) -> Iterator[tuple[str, NDArray[np.int64]]]:
+        self, index: slice | Integers, places: Integers, *, reads_only: bool
+    ) -> Iterator[tuple[str, Integers]]:
         """Which of some elements were accessed before as others of a tensor, and how: `written` or `read`."""
         for past, held in (("written", self.written), ("read", None if reads_only else self.read)):
             if held is not None:
@@ -127,9 +125,7 @@ class Places:
                 if len(different):
                     yield past, different
 
-    def keep(
-        self, index: slice | NDArray[np.int64], places: NDArray[np.int64] | None, count: int, *, reads_only: bool
-    ) -> None:
+    def keep(self, index: slice | Integers, places: Integers | None, count: int, *, reads_only: bool) -> None:
         """Note an access to elements of an array of `count`; without `places` it is not one of single threads."""
         if reads_only:
             if places is not None:

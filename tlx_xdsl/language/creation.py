@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .arguments import Flag, Int, Shape, Text, Type, Value
+from .dtypes import base_type
 from .marks import builtin
-
-if TYPE_CHECKING:
-    from .arguments import Flag, Int, Shape, Text, Type, Value
-    from .dtypes import base_type
-    from .objects import tensor
+from .objects import tensor
 
 __all__ = ["arange", "cast", "cat", "full", "zeros", "zeros_like"]
 

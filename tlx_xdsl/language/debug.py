@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .arguments import Flag, Text, Value
 from .marks import builtin
-
-if TYPE_CHECKING:
-    from .arguments import Flag, Text, Value
 
 __all__ = ["debug_barrier", "device_assert", "device_print", "static_assert", "static_print"]
 

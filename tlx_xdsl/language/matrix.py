@@ -6,14 +6,12 @@ Dimensions ("axis") count from 0 and are constexpr.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
+from .arguments import Flag, Int, Text, Type, Value
 from .dtypes import float32
 from .marks import builtin
-
-if TYPE_CHECKING:
-    from .arguments import Flag, Int, Text, Type, Value
-    from .objects import tensor
+from .objects import tensor
 
 R = TypeVar("R")
 

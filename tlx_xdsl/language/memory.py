@@ -7,13 +7,11 @@ int1; where a mask is false, memory is not touched. `cache_modifier` and `evicti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .arguments import Axes, Flag, Shape, Text, Value, Values
 from .marks import builtin, must_use_result
-
-if TYPE_CHECKING:
-    from .arguments import Axes, Flag, Shape, Text, Value, Values
-    from .objects import tensor, tensor_descriptor, tensor_descriptor_base
+from .objects import tensor, tensor_descriptor, tensor_descriptor_base
 
 __all__ = [
     "advance",

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .arguments import Axes, Flag, Int, Value
 from .marks import builtin
-
-if TYPE_CHECKING:
-    from .arguments import Axes, Flag, Int, Value
-    from .objects import tensor
+from .objects import tensor
 
 __all__ = [
     "broadcast",

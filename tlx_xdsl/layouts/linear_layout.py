@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tlx_xdsl.errors import InputError
 
+from .encodings import Ints
 from .f2 import Elimination, image
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def log2(size: int) -> int:
 class LinearLayout:
     """A linear function from named input indices to named output coordinates; immutable and hashable."""
 
-    ins: tuple[tuple[str, tuple[int, ...]], ...]
+    ins: tuple[tuple[str, Ints], ...]
     """Name and bases of each input; input d has 2**len(bases) indices. A basis is packed as `outs` says."""
     outs: Dims
     """Name and size of each output; the first takes the lowest bits of a packed coordinate."""
@@ -133,11 +134,11 @@ class LinearLayout:
         return sum(log2(size) for _, size in self.outs)
 
     @property
-    def columns(self) -> tuple[int, ...]:
+    def columns(self) -> Ints:
         """The packed bases of all inputs, first input first: the matrix of the layout, by columns."""
         return tuple(chain.from_iterable(bases for _, bases in self.ins))
 
-    def packed_bases(self, in_name: str) -> tuple[int, ...]:
+    def packed_bases(self, in_name: str) -> Ints:
         """The bases of one input as packed integers."""
         return dict(self.ins)[in_name]
 
@@ -254,7 +255,7 @@ class LinearLayout:
         columns = list(self.columns)
         if sum(log2(size) for _, size in dims) != len(columns):
             raise InputError(f"cannot reshape inputs {self.in_sizes} to {tuple(dims)}")
-        ins: list[tuple[str, tuple[int, ...]]] = []
+        ins: list[tuple[str, Ints]] = []
         for name, size in dims:
             ins.append((name, tuple(columns[: log2(size)])))
             del columns[: log2(size)]
@@ -337,7 +338,7 @@ def pack(coordinates: Sequence[int], dims: Dims) -> int:
     return packed
 
 
-def unpack(packed: int, dims: Dims) -> tuple[int, ...]:
+def unpack(packed: int, dims: Dims) -> Ints:
     """The coordinates that `pack` put into one integer."""
     coordinates: list[int] = []
     for _, size in dims:

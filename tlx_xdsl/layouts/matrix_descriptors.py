@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from tlx_xdsl.errors import InputError
 
-from .encodings import NvmmaSharedLayout
+from .encodings import Ints, NvmmaSharedLayout
 from .linear_layout import log2
 from .offset_terms import offset_of, offset_terms
 
@@ -47,7 +47,7 @@ class Operand:
     stride: int
     """Bytes."""
     k_major: bool
-    steps: tuple[int, ...]
+    steps: Ints
     """The first byte for each `STEP_BYTES` along K, from the start of the operand."""
 
     @property

@@ -13,6 +13,10 @@ from tlx_xdsl.element_types import ElementType
 
 Array: TypeAlias = NDArray[Any]
 """A numpy array or scalar of any element type."""
+Integers: TypeAlias = NDArray[np.int64]
+Booleans: TypeAlias = NDArray[np.bool_]
+Bytes: TypeAlias = NDArray[np.uint8]
+Dtype: TypeAlias = np.dtype[Any]
 
 Unary: TypeAlias = Callable[[Array], Any]
 """A function of one array."""
@@ -22,27 +26,27 @@ Ternary: TypeAlias = Callable[[Array, Array, Array], Any]
 """A function of three."""
 
 
-def numpy_type(element: ElementType) -> np.dtype[Any]:
+def numpy_type(element: ElementType) -> Dtype:
     """The numpy type that holds the elements of a type; bytes where no library has it."""
     return np.dtype(getattr(ml_dtypes, element.numpy, element.numpy))
 
 
-def is_small_float(dtype: np.dtype[Any]) -> bool:
+def is_small_float(dtype: Dtype) -> bool:
     """Return whether a floating-point type is narrower than f32: arithmetic on it is done in f32 and rounded."""
     return dtype.itemsize < 4 and (dtype.kind == "f" or dtype.name.startswith(("bfloat", "float")))
 
 
-def is_float(dtype: np.dtype[Any]) -> bool:
+def is_float(dtype: Dtype) -> bool:
     """Return whether `dtype` is a floating-point type, ours included."""
     return dtype.kind == "f" or dtype.name.startswith(("bfloat", "float"))
 
 
-def unsigned(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def unsigned(dtype: Dtype) -> Dtype:
     """The unsigned type of the same width as a signed integer; i1 stays."""
     return dtype if dtype.kind == "b" else np.dtype(f"u{dtype.itemsize}")
 
 
-def poison(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def poison(shape: tuple[int, ...], dtype: Dtype) -> Array:
     """Values whose every bit is set: NaN as a float, -1 as an integer."""
     if dtype.kind == "b":
         return np.ones(shape, dtype)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from .arrays import Array, is_float
+from .arrays import Array, Dtype, is_float
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ TOLERANCES = {1: 0.1, 2: 1e-2, 4: 1e-4, 8: 1e-10}
 """How far results may be apart that were computed in different orders, by the bytes of a floating-point element."""
 
 
-def tolerance_of(dtype: np.dtype[Any]) -> float:
+def tolerance_of(dtype: Dtype) -> float:
     """How far results of a type may be apart that were computed in different orders; 0 for integers."""
     return TOLERANCES[dtype.itemsize] if is_float(dtype) else 0.0
 

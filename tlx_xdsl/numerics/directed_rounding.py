@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .arrays import Array
+from .arrays import Array, Dtype
 from .rounding import round_to
 from .special_functions import two_product, two_sum
 
@@ -24,7 +24,7 @@ Rounded: TypeAlias = Callable[..., Array]
 """An operation on arrays of f32, or on arrays of f64."""
 
 
-def to_narrower(dtype: np.dtype[Any], value: Array, mode: str) -> Array:
+def to_narrower(dtype: Dtype, value: Array, mode: str) -> Array:
     """An f64 that is exact, or rounded to odd, as a narrower float, or as itself."""
     nearest = value.astype(dtype)
     if mode == "rn":
@@ -125,7 +125,7 @@ _PLAIN: dict[str, Callable[..., Any]] = {
 """On f64, rounded to nearest but for `fma`, and on fractions, exact but for `sqrt`."""
 
 
-def rounded(name: str, dtype: np.dtype[Any], mode: str) -> Rounded:
+def rounded(name: str, dtype: Dtype, mode: str) -> Rounded:
     """The operation `name` on f32 or f64, in a rounding mode."""
 
     def single(*values: Array) -> Array:
@@ -198,7 +198,7 @@ def _exact_root(value: float, mode: str) -> float:
 _TO_WHOLE: dict[str, Callable[..., Any]] = {"rn": np.rint, "rd": np.floor, "ru": np.ceil, "rz": np.trunc}
 
 
-def to_integer(value: Array, whole: np.dtype[Any], mode: str) -> Array:
+def to_integer(value: Array, whole: Dtype, mode: str) -> Array:
     """A float as an integer: the nearest one there is when it is out of range.
 
     NaN is 0, or for f64 and 64-bit integers only the highest bit (PTX ISA, "cvt").
@@ -214,7 +214,7 @@ def to_integer(value: Array, whole: np.dtype[Any], mode: str) -> Array:
     return np.where(np.isnan(wide), highest if wants_bit else whole.type(0), result)
 
 
-def from_integer(value: Array, dtype: np.dtype[Any], mode: str) -> Array:
+def from_integer(value: Array, dtype: Dtype, mode: str) -> Array:
     """An integer, signed or not, as a float."""
     value = np.asarray(value)
     if value.dtype.itemsize < 8:
@@ -256,7 +256,7 @@ def leading_zeros(values: Array) -> Array:
 # Fused multiply-add --------------------------------------------------------------------------------------------------
 
 
-def fused_multiply_add(a: Array, b: Array, c: Array, dtype: np.dtype[Any]) -> Array:
+def fused_multiply_add(a: Array, b: Array, c: Array, dtype: Dtype) -> Array:
     """Compute a * b + c with one rounding.
 
     Below f64, the product is exact in f64, and the sum is rounded to odd there, so that the second rounding is right.

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .arrays import Array, Binary, Unary, unsigned
+from .arrays import Array, Binary, Dtype, Unary, unsigned
 from .directed_rounding import leading_zeros
-from .integers import multiply_high
+from .elementwise import multiply_high
 from .ptx.bits import permute
 
-Builder: TypeAlias = Callable[[np.dtype[Any]], Callable[..., Any]]
+Builder: TypeAlias = Callable[[Dtype], Callable[..., Any]]
 
 
 def _bits(value: Array) -> Array:
@@ -24,19 +24,19 @@ def _bits(value: Array) -> Array:
     return np.unpackbits(big[..., None].view(np.uint8), axis=-1)
 
 
-def _count(target: np.dtype[Any]) -> Callable[[Array], Array]:
+def _count(target: Dtype) -> Callable[[Array], Array]:
     return lambda x: _bits(x).sum(-1).astype(target)
 
 
-def _leading_zeros(target: np.dtype[Any]) -> Callable[[Array], Array]:
+def _leading_zeros(target: Dtype) -> Callable[[Array], Array]:
     return lambda x: leading_zeros(x.view(unsigned(x.dtype))).astype(target)
 
 
-def _first_set(target: np.dtype[Any]) -> Callable[[Array], Array]:
+def _first_set(target: Dtype) -> Callable[[Array], Array]:
     return lambda x: np.where(x == 0, 0, _bits(x)[..., ::-1].argmax(-1) + 1).astype(target)
 
 
-def _reverse(target: np.dtype[Any]) -> Callable[[Array], Array]:
+def _reverse(target: Dtype) -> Callable[[Array], Array]:
     big = target.newbyteorder(">")
     return lambda x: np.packbits(_bits(x)[..., ::-1], axis=-1).view(big)[..., 0].astype(target)
 
@@ -44,7 +44,7 @@ def _reverse(target: np.dtype[Any]) -> Callable[[Array], Array]:
 def _wide(function: Callable[..., Any], *, is_signed: bool) -> Builder:
     """A function of 32-bit integers that is computed in 64 bits."""
 
-    def build(target: np.dtype[Any]) -> Callable[..., Any]:
+    def build(target: Dtype) -> Callable[..., Any]:
         def widen(x: Array) -> Array:
             return (x if is_signed else x.view(unsigned(x.dtype))).astype(np.int64)
 
@@ -81,13 +81,13 @@ def _distance(x: Array, y: Array, z: Array) -> Array:
 
 
 def _high(*, is_signed: bool) -> Builder:
-    def build(target: np.dtype[Any]) -> Binary:
+    def build(target: Dtype) -> Binary:
         return lambda a, b: multiply_high(a, b, target, is_signed=is_signed)
 
     return build
 
 
-def _byte_perm(target: np.dtype[Any]) -> Callable[..., Array]:
+def _byte_perm(target: Dtype) -> Callable[..., Array]:
     """Byte i of the result is the byte that bits 4i to 4i+2 of the selector number, `x` holding bytes 0 to 3."""
 
     def run(x: Array, y: Array, selector: Array) -> Array:
@@ -98,18 +98,18 @@ def _byte_perm(target: np.dtype[Any]) -> Callable[..., Array]:
     return run
 
 
-def _same_bits(target: np.dtype[Any]) -> Callable[[Array], Array]:
+def _same_bits(target: Dtype) -> Callable[[Array], Array]:
     return lambda x: x.view(target)
 
 
 def _half_of_double(shift: int) -> Builder:
-    def build(target: np.dtype[Any]) -> Unary:
+    def build(target: Dtype) -> Unary:
         return lambda x: (x.view(np.uint64) >> np.uint64(shift)).astype(np.uint32).view(target)
 
     return build
 
 
-def _from_halves(target: np.dtype[Any]) -> Callable[..., Array]:
+def _from_halves(target: Dtype) -> Callable[..., Array]:
     def run(high: Array, low: Array) -> Array:
         upper, lower = (half.view(np.uint32).astype(np.uint64) for half in (high, low))
         return ((upper << np.uint64(32)) | lower).view(target)
@@ -117,7 +117,7 @@ def _from_halves(target: np.dtype[Any]) -> Callable[..., Array]:
     return run
 
 
-def _absolute(target: np.dtype[Any]) -> Callable[[Array], Array]:
+def _absolute(target: Dtype) -> Callable[[Array], Array]:
     return lambda x: np.abs(x).astype(target)
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 
-from .arrays import Array, is_float, truncate_tf32
+from .arrays import Array, Dtype, is_float, truncate_tf32
 from .rounding import round_to
 
 
-def multiply(a: Array, b: Array, c: Array | None, dtype: np.dtype[Any], *, tf32: bool = False) -> Array:
+def multiply(a: Array, b: Array, c: Array | None, dtype: Dtype, *, tf32: bool = False) -> Array:
     """`a @ b + c` with a result of `dtype`; integers are added exactly and wrap around.
 
     The order of additions, and with it the last bits of f32, is numpy's and not the hardware's. With `tf32` the low
@@ -54,7 +52,7 @@ def decode_scales(scales: Array) -> Array:
 
 
 def multiply_scaled(
-    a: Array, a_scale: Array | None, b: Array, b_scale: Array | None, c: Array, dtype: np.dtype[Any], *, fp16: bool
+    a: Array, a_scale: Array | None, b: Array, b_scale: Array | None, c: Array, dtype: Dtype, *, fp16: bool
 ) -> Array:
     """`(a * a_scale) @ (b * b_scale) + c`; the products are added in f64, and their sum is rounded once.
 
@@ -68,7 +66,7 @@ def multiply_scaled(
     return round_to(np.matmul(left, right) + c.astype(np.float64), dtype)
 
 
-def _scaled(values: Array, scale: Array | None, compute: np.dtype[Any]) -> Array:
+def _scaled(values: Array, scale: Array | None, compute: Dtype) -> Array:
     """Values times the scales of their groups, both along the last axis, each rounded to `compute`, as f64."""
     held = round_to(values, compute)
     if scale is not None:

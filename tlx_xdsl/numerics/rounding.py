@@ -13,10 +13,10 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 
-from .arrays import Array, truncate_tf32
+from .arrays import Array, Dtype, truncate_tf32
 
 
-def round_to(values: Array, target: np.dtype[Any], *, saturates: bool = False) -> Array:
+def round_to(values: Array, target: Dtype, *, saturates: bool = False) -> Array:
     """`values` as the nearest numbers of `target`, ties to even.
 
     What is out of range becomes infinite, NaN where the type has no infinity, or, with `saturates`, the largest finite
@@ -31,7 +31,7 @@ def round_to(values: Array, target: np.dtype[Any], *, saturates: bool = False) -
     return values.astype(target)
 
 
-def integer_to(values: Array, target: np.dtype[Any]) -> Array:
+def integer_to(values: Array, target: Dtype) -> Array:
     """Integers as the nearest numbers of `target`, ties to even."""
     if target.itemsize >= 4 or target == np.float16:
         return values.astype(target)
@@ -44,7 +44,7 @@ def integer_to(values: Array, target: np.dtype[Any]) -> Array:
     return round_to(np.where(np.abs(near) < 2.0**52, near, large), target)
 
 
-def round_to_integer(values: Array, dtype: np.dtype[Any], to_whole: Callable[[Array], Array] = np.trunc) -> Array:
+def round_to_integer(values: Array, dtype: Dtype, to_whole: Callable[[Array], Array] = np.trunc) -> Array:
     """Floats as integers, rounded by `to_whole`; out of range the nearest integer there is.
 
     NaN is 0, but of an f64 and as a 64-bit integer it has the highest bit alone (PTX ISA, "cvt": "1 << (BitWidth-1)"
@@ -60,7 +60,7 @@ def round_to_integer(values: Array, dtype: np.dtype[Any], to_whole: Callable[[Ar
     return np.where(np.isnan(whole), np.uint64(nan).astype(dtype), result)[()]
 
 
-def truncate_to(values: Array, target: np.dtype[Any]) -> Array:
+def truncate_to(values: Array, target: Dtype) -> Array:
     """`values` as the numbers of `target` that are next to them towards zero; infinities and NaN stay.
 
     What is out of range becomes the largest finite number.
@@ -74,7 +74,7 @@ def truncate_to(values: Array, target: np.dtype[Any]) -> Array:
     return np.where(too_large, result.view(bits) - bits.type(1), result.view(bits)).view(target)[()]
 
 
-def round_at_random(values: Array, chance: Array, target: np.dtype[Any]) -> Array:
+def round_at_random(values: Array, chance: Array, target: Dtype) -> Array:
     """Up or down; what is too large becomes the largest finite number of `target`, and NaN stays NaN.
 
     A number lies between two neighbours of `target`. It becomes the one farther from zero where its distance from the
@@ -98,7 +98,7 @@ def _next(values: Array, step: int) -> Array:
     return (values.view(integer) + integer.type(step)).view(values.dtype)
 
 
-def largest(dtype: np.dtype[Any]) -> float:
+def largest(dtype: Dtype) -> float:
     """The largest finite number of a floating-point type."""
     return float(cast(Any, ml_dtypes.finfo(dtype)).max)
 

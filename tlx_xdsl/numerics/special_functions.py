@@ -14,6 +14,8 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import Integers
+
 F64: TypeAlias = NDArray[np.float64]
 
 _EULER = 0.5772156649015329
@@ -309,7 +311,7 @@ _NEUMANN = 40
 j0, j1, y0, y1 = bessel_j(0), bessel_j(1), bessel_y(0), bessel_y(1)
 
 
-def jn(order: NDArray[np.int64], x: F64) -> F64:
+def jn(order: Integers, x: F64) -> F64:
     """J of any order that is not negative: upwards where the order is below the argument, downwards else."""
     order, x = np.broadcast_arrays(np.asarray(order, np.int64), np.asarray(x, np.float64))
     size = np.abs(x)
@@ -329,7 +331,7 @@ def jn(order: NDArray[np.int64], x: F64) -> F64:
     return np.where(order < 0, np.nan, np.where(np.isnan(x), np.nan, result))
 
 
-def yn(order: NDArray[np.int64], x: F64) -> F64:
+def yn(order: Integers, x: F64) -> F64:
     """Y of any order that is not negative, by recurrence upwards, which is stable."""
     order, x = np.broadcast_arrays(np.asarray(order, np.int64), np.asarray(x, np.float64))
     below, here = y0(x), y1(x)

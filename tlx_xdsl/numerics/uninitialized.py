@@ -10,28 +10,27 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .arrays import poison
+from .arrays import Array, Bytes, Dtype, poison
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
     """Memory, and which of its bytes have been written."""
 
-    data: NDArray[np.uint8]
+    data: Bytes
     """Kept alive here: no other array can get its addresses."""
-    written: NDArray[np.uint8]
+    written: Bytes
     """1 for each byte that was, 0 for the others."""
 
-    def of(self, start: int, end: int) -> NDArray[np.uint8] | None:
+    def of(self, start: int, end: int) -> Bytes | None:
         """Which bytes between two addresses have been written; None where that is other memory."""
         first = start - self.data.ctypes.data
         last = first + end - start
         return self.written[first:last] if first >= 0 and last <= len(self.data) else None
 
 
-class UninitializedArray(np.ndarray[Any, np.dtype[Any]]):
+class UninitializedArray(np.ndarray[Any, Dtype]):
     """An array whose elements count as uninitialized until they are written, by a kernel or by `array[...] = `.
 
     Views share that, and so does what is assigned from such an array. Results of other operations are ordinary arrays
@@ -41,7 +40,7 @@ class UninitializedArray(np.ndarray[Any, np.dtype[Any]]):
     record: Record | None = None
 
     @classmethod
-    def of(cls, shape: tuple[int, ...], dtype: np.dtype[Any]) -> UninitializedArray:
+    def of(cls, shape: tuple[int, ...], dtype: Dtype) -> UninitializedArray:
         """An array of NaN, or of integers whose every bit is set."""
         values = np.ascontiguousarray(poison(shape, dtype)).reshape(shape)
         found = values.view(cls)
@@ -68,7 +67,7 @@ class UninitializedArray(np.ndarray[Any, np.dtype[Any]]):
         found[...] = self
         return found
 
-    def written_elements(self) -> NDArray[Any] | None:
+    def written_elements(self) -> Array | None:
         """An array like this one that has 1 in each byte that has been written."""
         if self.record is None:
             return None

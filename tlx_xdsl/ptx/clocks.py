@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.numerics.arrays import Booleans, Integers
+
 from .cohort import LANES, Cohort
 from .memory.shadow import STEPS, Shadow
-from .memory.surroundings import Surroundings
-from .memory.traps import Trap
+from .memory.surroundings import Surroundings, Trap
 from .read.faults import PtxRace, describe
 
 _MOST_PLACES = 3
@@ -31,9 +32,9 @@ _MOST_PLACES = 3
 class Token:
     """An asynchronous operation, or those of all warp groups of a cohort."""
 
-    agents: NDArray[np.int64]
-    steps: NDArray[np.int64]
-    warps: NDArray[np.int64]
+    agents: Integers
+    steps: Integers
+    warps: Integers
     """The warp that has issued each."""
     what: str
     ordered_with_itself: bool = False
@@ -55,7 +56,7 @@ class Clocks:
         """The last step of each asynchronous agent."""
         self._agents: dict[tuple[Any, ...], int] = {}
         self.names: dict[int, str] = {}
-        self.is_async: NDArray[np.bool_] = np.zeros(self.warps, np.bool_)
+        self.is_async: Booleans = np.zeros(self.warps, np.bool_)
         """Whether an agent is of the async proxy."""
         self._groups: dict[tuple[str, int], list[int]] = {}
         """The steps that were committed by each warp and not waited for, by the kind of operation."""
@@ -97,36 +98,36 @@ class Clocks:
 
     # Accesses of threads ---------------------------------------------------------------------------------------------
 
-    def load(self, cohort: Cohort, mask: Any, places: NDArray[np.int64], size: int) -> None:
+    def load(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
         """Threads read `size` bytes at each place."""
         self._threads(cohort, cohort.warp_of if mask is None else cohort.warp_of[mask], places, size, writes=False)
 
-    def store(self, cohort: Cohort, mask: Any, places: NDArray[np.int64], size: int) -> None:
+    def store(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
         """Threads write `size` bytes at each place."""
         self._threads(cohort, cohort.warp_of if mask is None else cohort.warp_of[mask], places, size, writes=True)
 
-    def update(self, cohort: Cohort, mask: Any, places: NDArray[np.int64], size: int) -> None:
+    def update(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
         """Threads read and write `size` bytes at each place by atomic operations."""
         warps = cohort.warp_of if mask is None else cohort.warp_of[mask]
         self._threads(cohort, warps, places, size, writes=True, atomic=True)
 
-    def rows_read(self, cohort: Cohort, mask: Any, places: NDArray[np.int64], rows: int, size: int) -> None:
+    def rows_read(self, cohort: Cohort, mask: Any, places: Integers, rows: int, size: int) -> None:
         """Each warp reads so many rows."""
         self._threads(cohort, np.repeat(self._running(cohort, mask), rows), places, size, writes=False)
 
-    def rows_written(self, cohort: Cohort, mask: Any, places: NDArray[np.int64], rows: int, size: int) -> None:
+    def rows_written(self, cohort: Cohort, mask: Any, places: Integers, rows: int, size: int) -> None:
         """Each warp writes so many rows."""
         self._threads(cohort, np.repeat(self._running(cohort, mask), rows), places, size, writes=True)
 
     @staticmethod
-    def _running(cohort: Cohort, mask: Any) -> NDArray[np.int64]:
+    def _running(cohort: Cohort, mask: Any) -> Integers:
         return cohort.warps if mask is None else cohort.warps[mask.reshape(-1, LANES)[:, 0]]
 
     def _threads(
         self,
         cohort: Cohort,
-        warps: NDArray[np.int64],
-        places: NDArray[np.int64],
+        warps: Integers,
+        places: Integers,
         size: int,
         *,
         writes: bool,
@@ -159,26 +160,26 @@ class Clocks:
         steps = np.array([self._begin(cohort, int(agent)) for agent in agents])
         return Token(agents, steps, warps, kind)
 
-    def reads(self, token: Token, units: NDArray[np.int64], size: int) -> None:
+    def reads(self, token: Token, units: Integers, size: int) -> None:
         """An operation reads units of 16 bytes."""
         self.groups_read(token, units.reshape(1, -1), size)
 
-    def groups_read(self, token: Token, units: NDArray[np.int64], size: int) -> None:
+    def groups_read(self, token: Token, units: Integers, size: int) -> None:
         """Each operation of a token reads a row of units."""
         self._units(token, units, size, writes=False)
 
-    def writes(self, token: Token, units: NDArray[np.int64], size: int) -> None:
+    def writes(self, token: Token, units: Integers, size: int) -> None:
         """An operation writes units of 16 bytes."""
         self._units(token, units.reshape(1, -1), size, writes=True)
 
-    def _units(self, token: Token, units: NDArray[np.int64], size: int, *, writes: bool) -> None:
+    def _units(self, token: Token, units: Integers, size: int, *, writes: bool) -> None:
         for agent, step, warp, row in zip(token.agents, token.steps, token.warps, units, strict=True):
             self.shared.access(
                 np.array([warp]), np.array([agent]), np.array([step]), None, row * size, size,
                 writes=writes, proxy=True, ordered=token.ordered_with_itself,
             )  # fmt: skip
 
-    def copy(self, cohort: Cohort, threads: NDArray[np.int64], places: NDArray[np.int64], size: int) -> None:
+    def copy(self, cohort: Cohort, threads: Integers, places: Integers, size: int) -> None:
         """Threads issue `cp.async`, of the generic proxy."""
         warps = cohort.warp_of[threads]
         for warp in np.unique(warps).tolist():
@@ -190,7 +191,7 @@ class Clocks:
             )  # fmt: skip
 
     def remote_stores(
-        self, cohort: Cohort, chosen: NDArray[np.bool_], places: NDArray[np.int64], size: int, barrier: Any, to: int
+        self, cohort: Cohort, chosen: Booleans, places: Integers, size: int, barrier: Any, to: int
     ) -> None:
         """Threads issue `st.async`, whose end counts at an mbarrier."""
         warps = cohort.warp_of[chosen]
@@ -237,7 +238,7 @@ class Clocks:
         barrier.arrivals.update(zip(token.agents.tolist(), token.steps.tolist(), strict=True))
         self._gather(barrier, known, fenced)
 
-    def copies_arrive(self, cohort: Cohort, threads: NDArray[np.int64], barrier: Any) -> None:
+    def copies_arrive(self, cohort: Cohort, threads: Integers, barrier: Any) -> None:
         """The end of the `cp.async` of threads so far counts at an mbarrier."""
         for warp in np.unique(cohort.warp_of[threads]).tolist():
             known = self.known[warp].copy()
@@ -253,17 +254,17 @@ class Clocks:
             return
         barrier.gathering = (_joined(barrier.gathering[0], known), _joined(barrier.gathering[1], fenced))
 
-    def _release(self, warps: NDArray[np.int64], barrier: Any) -> None:
+    def _release(self, warps: Integers, barrier: Any) -> None:
         self._gather(barrier, self.known[warps].max(axis=0), self.fenced[warps].max(axis=0))
         self.known[warps, warps] += 1
         if int(self.known[warps, warps].max()) >= STEPS:
             raise Trap(f"a warp has arrived more than {STEPS} times: run without comparing accesses (races=False)")
 
-    def release(self, cohort: Cohort, chosen: NDArray[np.bool_], barrier: Any) -> None:
+    def release(self, cohort: Cohort, chosen: Booleans, barrier: Any) -> None:
         """Threads arrive at a barrier."""
         self._release(np.unique(cohort.warp_of[chosen]), barrier)
 
-    def arrive(self, cohort: Cohort, threads: NDArray[np.int64], barrier: Any) -> None:
+    def arrive(self, cohort: Cohort, threads: Integers, barrier: Any) -> None:
         """Threads arrive at an mbarrier."""
         warps = np.unique(cohort.warp_of[threads])
         self._check_made(warps, barrier)
@@ -291,7 +292,7 @@ class Clocks:
             if (found := self._released.get(warp)) is not None:
                 self._gather(barrier, *found)
 
-    def acquire(self, cohort: Cohort, chosen: NDArray[np.bool_], barrier: Any) -> None:
+    def acquire(self, cohort: Cohort, chosen: Booleans, barrier: Any) -> None:
         """Threads have waited for a barrier."""
         if barrier.completed is None:
             return
@@ -301,21 +302,21 @@ class Clocks:
         self.known[warps, :count] = np.maximum(self.known[warps, :count], known)
         self.fenced[warps, :count] = np.maximum(self.fenced[warps, :count], fenced)
 
-    def pass_wait(self, cohort: Cohort, chosen: NDArray[np.bool_], barrier: Any) -> None:
+    def pass_wait(self, cohort: Cohort, chosen: Booleans, barrier: Any) -> None:
         """Threads have waited for an mbarrier."""
         warps = np.unique(cohort.warp_of[chosen])
         self._check_made(warps, barrier)
         self._check_phase(warps, barrier)
         self.acquire(cohort, chosen, barrier)
 
-    def initialise(self, cohort: Cohort, threads: NDArray[np.int64], place: int) -> None:
+    def initialise(self, cohort: Cohort, threads: Integers, place: int) -> None:
         """A thread makes an mbarrier, or ends it."""
         warp = int(cohort.warp_of[threads[0]])
         self.store(cohort, np.isin(np.arange(cohort.n), threads[:1]), np.array([place]), 8)
         if (barrier := self.wave.mbarriers.get(place)) is not None:
             barrier.made = (warp, int(self.known[warp, warp]))
 
-    def _check_made(self, warps: NDArray[np.int64], barrier: Any) -> None:
+    def _check_made(self, warps: Integers, barrier: Any) -> None:
         if barrier.made is None:
             return
         agent, step = barrier.made
@@ -326,7 +327,7 @@ class Clocks:
                 PtxRace,
             )
 
-    def _check_phase(self, warps: NDArray[np.int64], barrier: Any) -> None:
+    def _check_phase(self, warps: Integers, barrier: Any) -> None:
         """Check that the phase before the one that is waited for is known to be complete.
 
         While it is not, its parity is that of the phase after: the wait would end at once.
@@ -358,11 +359,11 @@ class Clocks:
         return self._tensor
 
     @staticmethod
-    def _words(cta: int, lanes: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _words(cta: int, lanes: Integers, columns: Integers) -> Integers:
         return ((cta << 16) + (lanes << 9) + columns).ravel()
 
     def tensor_access(
-        self, cohort: Cohort, row: int, cta: int, lanes: NDArray[np.int64], columns: NDArray[np.int64], writes: bool
+        self, cohort: Cohort, row: int, cta: int, lanes: Integers, columns: Integers, writes: bool
     ) -> None:
         """A warp reads or writes tensor memory."""
         warp = cohort.warps[row : row + 1]
@@ -378,9 +379,7 @@ class Clocks:
         token = self.issue(cohort, thread, "tcgen05 operation")
         return Token(token.agents, token.steps, token.warps, token.what, ordered_with_itself=True)
 
-    def tensor_moves(
-        self, token: Token, cta: int, lanes: NDArray[np.int64], columns: NDArray[np.int64], writes: bool
-    ) -> None:
+    def tensor_moves(self, token: Token, cta: int, lanes: Integers, columns: Integers, writes: bool) -> None:
         """An operation of the tensor core reads or writes tensor memory, which has no proxies."""
         places = self._words(cta, *np.broadcast_arrays(lanes, columns))
         self.tensor.access(

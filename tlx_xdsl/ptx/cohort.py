@@ -8,19 +8,61 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.numerics.arrays import Array, Booleans, Integers
+
 from .flow import EXIT
-from .memory.surroundings import Surroundings
-from .memory.traps import Trap
-from .waits import Wait
+from .memory.surroundings import Surroundings, Trap
+
+
+class Awaited(Protocol):
+    """A barrier of any kind."""
+
+    def passed(self, phase: int) -> bool:
+        """Return whether a phase, by its number or its parity, is complete."""
+        ...
+
+    def describe(self, phase: int) -> str:
+        """Say what is waited for, and what it lacks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Some threads of a cohort wait for a phase of a barrier."""
+
+    mask: Booleans
+    barrier: Awaited
+    phase: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What the threads of a cohort wait for; those in no item do not wait."""
+
+    items: tuple[Item, ...]
+
+    def blocked(self) -> Booleans | None:
+        """The threads that have to wait still; None if there are none."""
+        found: Booleans | None = None
+        for item in self.items:
+            if not item.barrier.passed(item.phase):
+                found = item.mask if found is None else found | item.mask
+        return found
+
+    def of(self, mask: Booleans) -> Wait:
+        """What some of the threads wait for."""
+        items = ((item, item.mask[mask]) for item in self.items)
+        return Wait(tuple(Item(kept, item.barrier, item.phase) for item, kept in items if kept.any()))
+
 
 LANES = 32
 """Threads of a warp."""
-_spread: dict[tuple[int, int], NDArray[Any]] = {}
+_spread: dict[tuple[int, int], Array] = {}
 _MOST_SPREAD = 20_000
 
 
@@ -37,7 +79,7 @@ class Meeting:
 class Cohort:
     """Threads of a wave, by their numbers in rising order, with their registers."""
 
-    def __init__(self, wave: Surroundings, threads: NDArray[np.int64], registers: list[Any], pc: int):
+    def __init__(self, wave: Surroundings, threads: Integers, registers: list[Any], pc: int):
         self.wave = wave
         self.pc = pc
         """The block that runs next."""
@@ -51,7 +93,7 @@ class Cohort:
         """When it has run last."""
         self._set(threads, registers)
 
-    def _set(self, threads: NDArray[np.int64], registers: list[Any]) -> None:
+    def _set(self, threads: Integers, registers: list[Any]) -> None:
         self.threads = threads
         self.n = len(threads)
         self.R = registers
@@ -62,22 +104,22 @@ class Cohort:
     # What the threads are --------------------------------------------------------------------------------------------
 
     @cached_property
-    def ctas(self) -> NDArray[np.int64]:
+    def ctas(self) -> Integers:
         """The number of each thread's CTA in the wave."""
         return self.threads // self.wave.padded_threads
 
     @cached_property
-    def tids(self) -> NDArray[np.int64]:
+    def tids(self) -> Integers:
         """The number of each thread in its CTA."""
         return self.threads % self.wave.padded_threads
 
     @cached_property
-    def lane(self) -> NDArray[np.int64]:
+    def lane(self) -> Integers:
         """The number of each thread in its warp."""
         return self.threads % LANES
 
     @cached_property
-    def warp_of(self) -> NDArray[np.int64]:
+    def warp_of(self) -> Integers:
         """The number of each thread's warp in the wave."""
         return self.threads // LANES
 
@@ -89,19 +131,19 @@ class Cohort:
         )
 
     @cached_property
-    def first_lanes(self) -> NDArray[np.int64]:
+    def first_lanes(self) -> Integers:
         """The place in the cohort of the first thread of each warp that is here."""
         if self.whole:
             return np.arange(0, self.n, LANES)
         return np.unique(self.warp_of, return_index=True)[1]
 
     @cached_property
-    def warps(self) -> NDArray[np.int64]:
+    def warps(self) -> Integers:
         """The warps that have threads here, by their numbers in the wave."""
         return self.warp_of[self.first_lanes]
 
     @cached_property
-    def base(self) -> NDArray[np.int64]:
+    def base(self) -> Integers:
         """The place of each thread's shared memory in that of the wave."""
         return self.ctas * self.wave.shared.stride
 
@@ -114,7 +156,7 @@ class Cohort:
 
     # What the generated code asks for --------------------------------------------------------------------------------
 
-    def spread(self, value: Any) -> NDArray[Any]:
+    def spread(self, value: Any) -> Array:
         """A constant for every thread."""
         key = (id(value), self.n)
         found = _spread.get(key)
@@ -124,7 +166,7 @@ class Cohort:
             found = _spread[key] = np.full(self.n, value)
         return found
 
-    def special(self, name: str) -> NDArray[Any]:
+    def special(self, name: str) -> Array:
         """A special register."""
         found = self._specials.get(name)
         if found is None:
@@ -139,7 +181,7 @@ class Cohort:
             found = self._specials[key] = self.wave.shared_address(self, offset)
         return found
 
-    def part(self, mask: NDArray[np.bool_], yes: int, no: int, meets: int) -> int:
+    def part(self, mask: Booleans, yes: int, no: int, meets: int) -> int:
         """Part at a branch: the threads of the mask go to `yes`, which is returned, the others to `no`."""
         if meets != EXIT and self._parts_a_warp(mask):
             self.meetings = (*self.meetings, Meeting(meets, self.n))
@@ -165,13 +207,13 @@ class Cohort:
         self._set(self.threads[mask], [None if r is None or i not in live else r[mask] for i, r in enumerate(self.R)])
         return target
 
-    def _parts_a_warp(self, mask: NDArray[np.bool_]) -> bool:
+    def _parts_a_warp(self, mask: Booleans) -> bool:
         if not self.whole:
             return True
         counts = np.count_nonzero(mask.reshape(-1, LANES), axis=1)
         return bool(((counts != 0) & (counts != LANES)).any())
 
-    def leave(self, mask: NDArray[np.bool_], pc: int) -> Cohort:
+    def leave(self, mask: Booleans, pc: int) -> Cohort:
         """Make a cohort of some of the threads, which goes on elsewhere; they are still here, too."""
         live = self.wave.program.live_in(pc)
         registers = [None if r is None or i not in live else r[mask] for i, r in enumerate(self.R)]
@@ -182,7 +224,7 @@ class Cohort:
         self.wave.cohorts.append(other)
         return other
 
-    def divide(self, mask: NDArray[np.bool_]) -> Cohort:
+    def divide(self, mask: Booleans) -> Cohort:
         """Let the threads of the mask go on alone, at the same place; they are no longer here."""
         other = self.leave(mask, self.pc)
         rest = ~mask

@@ -11,12 +11,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, Dtype
 from tlx_xdsl.numerics.directed_rounding import rounded
 from tlx_xdsl.numerics.matmul import E2M1
 from tlx_xdsl.numerics.ptx.conversions import CONVERSIONS
-from tlx_xdsl.numerics.ptx.instructions import INSTRUCTIONS, Compiled, Vectors
-from tlx_xdsl.numerics.ptx.types import TYPES as PTX_TYPES
+from tlx_xdsl.numerics.ptx.instructions import INSTRUCTIONS, TYPES as PTX_TYPES, Compiled, Vectors
 
 from . import carries, contraction
 from .arithmetic import approximate, floats
@@ -42,7 +41,7 @@ def _plain(kind: str) -> str:
 def _simple(context: Context, kinds: tuple[str, ...], result: str, code: str, **names: Any) -> Step:
     context.expect(len(kinds) + 1)
     reads = tuple(context.value(context.operand(place + 1), kind) for place, kind in enumerate(kinds))
-    return Step(reads, context.result(context.operand(0), result), code, names)
+    return Step(reads, context.written(0, result), code, names)
 
 
 # Forms that are written as expressions -------------------------------------------------------------------------------
@@ -103,9 +102,9 @@ def _shift(context: Context, modifiers: list[str], types: list[str]) -> Step | N
         return None
     sign = "<<" if context.instruction.name == "shl" else ">>"
     view = _plain(kind.name) if sign == "<<" else kind.name
-    reads = (context.value(context.operand(1), view),)
+    reads = (context.read(1, view),)
     code = f"({{0}}{sign}by)"
-    return Step(reads, context.result(context.operand(0), view), code, {"by": KINDS[view].dtype.type(by.value)})
+    return Step(reads, context.written(0, view), code, {"by": KINDS[view].dtype.type(by.value)})
 
 
 _COMPARISONS = {
@@ -325,8 +324,8 @@ def _convert(context: Context, modifiers: list[str], types: list[str]) -> Step |
     if modifiers == ["rn", "e2m1x2"] and types in (["f16x2"], ["bf16x2"]):
         run = _pairs_of_e2m1(types[0])
         context.expect(2)
-        reads = (context.value(context.operand(1), "u1"),)
-        return Step(reads, context.result(context.operand(0), TYPES[types[0]]), "run({0})", {"run": run}, arrays=True)
+        reads = (context.read(1, "u1"),)
+        return Step(reads, context.written(0, TYPES[types[0]]), "run({0})", {"run": run}, arrays=True)
     if len(types) != 2:
         return None
     target, source = types
@@ -351,7 +350,7 @@ def _integers(context: Context, to: str, from_: str) -> Step:
     return _simple(context, (from_,), to, "{0}.astype(dtype)", dtype=KINDS[to].dtype)
 
 
-def _halves(dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
+def _halves(dtype: Dtype) -> Callable[[Array, Array], Array]:
     def run(high: Array, low: Array) -> Array:
         rows = np.empty((len(high), 2), dtype)
         rows[:, 0], rows[:, 1] = low, high

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.grid import sizes_of
+from tlx_xdsl.numerics.arrays import Bytes
 from tlx_xdsl.numerics.blas import one_thread
 from tlx_xdsl.numerics.host_arrays import addresses_of, reach
 from tlx_xdsl.targets import target_named
@@ -204,7 +204,7 @@ def _shared(program: Program, dynamic: int | None) -> int:
 
 def bind(
     program: Program, args: Sequence[Any], memory: GlobalMemory, scratch: int, given: Sequence[str] | None = None
-) -> NDArray[np.uint8]:
+) -> Bytes:
     """The bytes of the parameters.
 
     Raises TypeError for a value that does not fit its parameter, or a wrong number of them.
@@ -239,14 +239,14 @@ def _name(value: Any, name: str) -> str:
     return value.name or name if isinstance(value, TensorMap) else getattr(value, "name", None) or name
 
 
-def _put(program: Program, data: NDArray[np.uint8], parameter: Parameter, raw: bytes, name: str) -> None:
+def _put(program: Program, data: Bytes, parameter: Parameter, raw: bytes, name: str) -> None:
     if len(raw) != parameter.size:
         raise InputTypeError(f"{name} has {len(raw)} bytes, the parameter '{parameter.name}' has {parameter.size}")
     start = program.symbols.homes[parameter.name].address
     data[start : start + len(raw)] = np.frombuffer(raw, np.uint8)
 
 
-def _extents(program: Program, data: NDArray[np.uint8], at: int, value: TensorMap, left: int) -> int:
+def _extents(program: Program, data: Bytes, at: int, value: TensorMap, left: int) -> int:
     """The shape and the strides after a tensor map, where the kernel has them."""
     rank, parameters = len(value.shape), program.function.parameters
     sizes = [parameter.size for parameter in parameters[at : at + 2 * rank]]

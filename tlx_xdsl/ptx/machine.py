@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.numerics.arrays import Array, Bytes, Integers
+
 from .clocks import Clocks
 from .cohort import LANES, Cohort
 from .memory.global_memory import GlobalMemory
 from .memory.tensor_memory import TensorMemory
-from .order import Nothing
+from .ops.memory import Nothing
 from .program import Program
 from .read.symbols import VARIABLES
 from .traffic import Traffic
@@ -40,7 +42,7 @@ class Machine:
         self,
         program: Program,
         memory: GlobalMemory,
-        parameters: NDArray[np.uint8],
+        parameters: Bytes,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
         cluster: tuple[int, int, int],
@@ -102,7 +104,7 @@ class Machine:
     def _local_stride(self) -> int:
         return -(-self.program.symbols.local_bytes // 16) * 16
 
-    def local_start(self, threads: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def local_start(self, threads: Integers) -> NDArray[np.uint64]:
         """Where the local memory of threads begins."""
         return (threads * self._local_stride).astype(np.uint64)
 
@@ -113,7 +115,7 @@ class Machine:
         """Clusters of the grid."""
         return prod(self.grid) // self.cluster_size
 
-    def coordinates(self, first: int, count: int) -> NDArray[np.int64]:
+    def coordinates(self, first: int, count: int) -> Integers:
         """The place in the grid of each CTA of `count` clusters, as [CTAs, 3]; CTAs of a cluster follow each other."""
         along = [size // part for size, part in zip(self.grid, self.cluster, strict=True)]
         numbers = np.arange(first, first + count)
@@ -123,7 +125,7 @@ class Machine:
         inner = np.stack([ranks % x, ranks // x % y, ranks // (x * y)], 1)
         return (outer[:, None] * np.array(self.cluster) + inner[None]).reshape(-1, 3)
 
-    def special(self, cohort: Cohort, name: str) -> NDArray[Any]:
+    def special(self, cohort: Cohort, name: str) -> Array:
         """A special register of the threads of a cohort (PTX ISA, "Special Registers")."""
         bare, _, axis = name.lstrip("%").partition(".")
         dtype = np.uint64 if bare in ("clock64", "globaltimer", "gridid") else np.uint32
@@ -140,7 +142,7 @@ class Machine:
         # A clock counts turns.
         return np.broadcast_to(np.asarray(each.get(bare, self.clock)), cohort.n).astype(dtype)
 
-    def _along(self, cohort: Cohort, name: str, at: int) -> NDArray[np.int64]:
+    def _along(self, cohort: Cohort, name: str, at: int) -> Integers:
         """A special register that has a value along each axis."""
         block, cluster, grid = self.block, self.cluster[at], self.grid[at]
         if name == "tid":
@@ -165,7 +167,7 @@ class Machine:
         if (tensor := wave.state.get(TensorMemory)) is not None:
             tensor.ended(cta)
 
-    def take_over(self) -> NDArray[np.int64] | None:
+    def take_over(self) -> Integers | None:
         """The first CTA of the next cluster that was not launched, which never will be then; None if there is none."""
         if not self._waiting:
             return None
@@ -205,12 +207,12 @@ class Machine:
 class Parameters:
     """The parameters of a kernel, as memory."""
 
-    def __init__(self, data: NDArray[np.uint8]):
+    def __init__(self, data: Bytes):
         self.data = data
         self._memory = GlobalMemory()
         self._memory.add_at("the parameters", data, 0)
 
-    def load(self, addresses: NDArray[np.uint64], item: int, lanes: int) -> NDArray[Any]:
+    def load(self, addresses: NDArray[np.uint64], item: int, lanes: int) -> Array:
         """Rows of elements of the parameters."""
         return self._memory.load(addresses, item, lanes)
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from . import compute
 from .arithmetic.kinds import Kind
 from .codegen import BlockFunction, Generator
 from .contraction import contract
 from .flow import EXIT, Block, blocks_of, is_branch
-from .instructions import build_step
+from .ops import BUILDERS
 from .read.faults import PtxError, error_on_line
 from .read.inlining import inlined
 from .read.symbols import Symbols, place
 from .read.syntax import Function, Module
 from .registers_in_flight import Misuse, misuses
-from .steps import Context, Step
+from .steps import NOTHING, Context, Step
 
 _NOTHING: frozenset[int] = frozenset()
 
@@ -95,3 +96,18 @@ def prepare(module: Module, name: str | None = None, *, fp_fusion: bool = True) 
         module, function, symbols, steps, blocks, Generator(module, function, symbols, steps), [None] * len(blocks),
         misuses(function, steps, blocks),
     )  # fmt: skip
+
+
+def build_step(context: Context) -> Step | None:
+    """The step of an instruction; None for one that does nothing here.
+
+    Raises PtxError for an instruction that is not known.
+    """
+    name = context.instruction.name
+    if (builder := BUILDERS.get(name)) is not None:
+        step = builder(context)
+    else:
+        step = compute.build(context)
+        if step is None:
+            raise context.refuse()
+    return None if step is NOTHING else step

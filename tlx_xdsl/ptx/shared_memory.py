@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .memory.surroundings import Surroundings
-from .memory.traps import Trap
+from tlx_xdsl.numerics.arrays import Array, Bytes, Integers
+
+from .memory.surroundings import Surroundings, Trap
 from .read.symbols import RANK_SHIFT, SHARED_START, aligned
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class SharedMemory:
         self.stride = aligned(self.end, 1024)
         """Bytes from a CTA's memory to that of the next one."""
         self.wave = wave
-        self.bytes: NDArray[np.uint8] = np.zeros(self.stride * wave.ctas, np.uint8)
+        self.bytes: Bytes = np.zeros(self.stride * wave.ctas, np.uint8)
         self.written: NDArray[np.bool_] = np.zeros(self.stride * wave.ctas, np.bool_)
         self._views = {size: self.bytes.view(f"u{size}") for size in (1, 2, 4, 8)}
 
@@ -40,7 +41,7 @@ class SharedMemory:
         """The same in units of 16 bytes."""
         self.marks16 = self.written.reshape(-1, 16)
 
-    def places(self, cohort: Cohort, addresses: NDArray[Any], where: Any, size: int, what: str) -> NDArray[np.int64]:
+    def places(self, cohort: Cohort, addresses: Array, where: Any, size: int, what: str) -> Integers:
         """The places in `bytes` of accesses of `size` bytes by the threads `where` of a cohort.
 
         Raises Trap for addresses that are misaligned, or in no memory of the cluster.
@@ -71,7 +72,7 @@ class SharedMemory:
                 )
         return base + offsets
 
-    def load(self, places: NDArray[np.int64], item: int, count: int) -> NDArray[Any]:
+    def load(self, places: Integers, item: int, count: int) -> Array:
         """Rows of `count` elements of `item` bytes.
 
         Raises Trap for bytes that nothing has written.
@@ -83,7 +84,7 @@ class SharedMemory:
         rows = self._views[item].reshape(-1, count)
         return rows[places >> size.bit_length() - 1]
 
-    def check_written(self, places: NDArray[np.int64], size: int) -> None:
+    def check_written(self, places: Integers, size: int) -> None:
         """Check that something has written `size` bytes at each place.
 
         Raises Trap, with the first byte that nothing has written.
@@ -96,7 +97,7 @@ class SharedMemory:
             byte = int(places[flat[0]]) + int(flat[1])
             raise Trap(f"byte {byte % self.stride - SHARED_START} of shared memory is read, which nothing has written")
 
-    def store(self, places: NDArray[np.int64], values: NDArray[Any], item: int, count: int) -> None:
+    def store(self, places: Integers, values: Array, item: int, count: int) -> None:
         """Write rows of `count` elements of `item` bytes; of several threads that write to one place, the last wins."""
         size = item * count
         if count == 1:
@@ -105,21 +106,21 @@ class SharedMemory:
             self._views[item].reshape(-1, count)[places >> size.bit_length() - 1] = values
         self.mark(places, size)
 
-    def mark(self, places: NDArray[np.int64], size: int) -> None:
+    def mark(self, places: Integers, size: int) -> None:
         """Note that `size` bytes at each place are written."""
         if size == 1:
             self.written[places] = True
         else:
             self.written.reshape(-1, size)[places >> size.bit_length() - 1] = True
 
-    def check_units(self, units: NDArray[np.int64]) -> None:
+    def check_units(self, units: Integers) -> None:
         """Check that something has written all bytes of units of 16.
 
         Raises Trap, with the first byte that nothing has written.
         """
         self.check_written(units * 16, 16)
 
-    def gather(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
+    def gather(self, places: Integers) -> Bytes:
         """Single bytes.
 
         Raises Trap for what nothing has written.
@@ -133,7 +134,7 @@ class SharedMemory:
                 )
         return self.bytes[places]
 
-    def scatter(self, places: NDArray[np.int64], values: NDArray[np.uint8]) -> None:
+    def scatter(self, places: Integers, values: Bytes) -> None:
         """Write single bytes."""
         self.bytes[places] = values
         self.written[places] = True

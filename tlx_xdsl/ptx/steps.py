@@ -88,6 +88,10 @@ class Context:
             case _:
                 return (self.single_result(operand, kind),)
 
+    def written(self, number: int, kind: str) -> tuple[Write, ...]:
+        """The operand at a place, as `result` has it."""
+        return self.result(self.operand(number), kind)
+
     def single_result(self, operand: Operand, kind: str) -> Write:
         """A result that must be a register, or `_`."""
         if operand == SINK:
@@ -101,6 +105,10 @@ class Context:
         if isinstance(operand, Vector | Address | Arguments | Pair) or operand == SINK:
             raise self.refuse("an operand is no value")
         return operand, kind
+
+    def read(self, number: int, kind: str) -> Read:
+        """The operand at a place, as `value` has it."""
+        return self.value(self.operand(number), kind)
 
     def values(self, operand: Operand, kind: str) -> tuple[Read, ...]:
         """The values of a vector, or a single one."""
@@ -122,3 +130,5 @@ class Context:
 
 
 Builder: TypeAlias = Callable[[Context], Step]
+Builders: TypeAlias = dict[str, Builder]
+"""The builders by the first part of the operation code."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.layouts.global_access import SECTOR_BYTES
 from tlx_xdsl.layouts.shared_access import BANKS, WORD_BYTES, lanes_per_pass
+from tlx_xdsl.numerics.arrays import Integers
 
 from .cohort import LANES, Cohort
 
@@ -79,13 +80,13 @@ class Traffic:
     def _at(self, cohort: Cohort) -> LineTraffic:
         return self._found.setdefault(cohort.at, LineTraffic())
 
-    def shared_access(self, cohort: Cohort, mask: Any, places: NDArray[np.int64], size: int) -> None:
+    def shared_access(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
         """The threads of a mask access `size` bytes of shared memory each."""
         warps, lanes = (each if mask is None else each[mask] for each in (cohort.warp_of, cohort.lane))
         passes = warps * LANES + lanes // lanes_per_pass(size)
         self._at(cohort).shared.add(len(np.unique(warps)), *wavefronts(passes, places, size))
 
-    def shared_rows(self, cohort: Cohort, places: NDArray[np.int64], rows: int, size: int) -> None:
+    def shared_rows(self, cohort: Cohort, places: Integers, rows: int, size: int) -> None:
         """Each warp accesses so many rows of a matrix."""
         passes = np.arange(len(places)) // _ROWS_PER_PASS
         self._at(cohort).shared.add(len(places) // rows, *wavefronts(passes, places, size))
@@ -108,7 +109,7 @@ class Traffic:
         self._at(cohort).products += 2 * count * m * n * k
 
 
-def wavefronts(passes: NDArray[np.int64], places: NDArray[np.int64], size: int) -> tuple[int, int]:
+def wavefronts(passes: Integers, places: Integers, size: int) -> tuple[int, int]:
     """The wavefronts of accesses of `size` bytes, those with the same number of `passes` served together; and passes.
 
     A pass takes as many wavefronts as its busiest bank has to give different words.
@@ -124,7 +125,7 @@ def wavefronts(passes: NDArray[np.int64], places: NDArray[np.int64], size: int) 
     return int(np.maximum.reduceat(times, first).sum()), len(first)
 
 
-def sectors(warps: NDArray[np.int64], addresses: NDArray[np.int64], size: int) -> tuple[int, int, int]:
+def sectors(warps: Integers, addresses: Integers, size: int) -> tuple[int, int, int]:
     """The requests of accesses of `size` bytes, one for each warp; the sectors that they touch, and at least would.
 
     At the least the different bytes of a request lie in as few sectors as hold them.

@@ -11,18 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError, internal_error
+from tlx_xdsl.numerics.arrays import Array
 
 from .codegen import BlockFunction
-from .cohort import LANES, Cohort, Meeting, joined
+from .cohort import LANES, Cohort, Meeting, Wait, joined
 from .flow import EXIT
-from .memory.mbarrier import Mbarrier
-from .memory.named_barriers import ClusterBarrier, NamedBarrier
-from .memory.surroundings import Launch
-from .memory.traps import Trap
+from .memory.barriers import ClusterBarrier, Mbarrier, NamedBarrier
+from .memory.surroundings import Launch, Trap
 from .read.faults import PtxBudget, PtxDeadlock, PtxFault, PtxRace, describe, fault
 from .read.symbols import RANK_SHIFT
 from .shared_memory import SharedMemory
-from .waits import Wait
 
 QUANTUM = 512
 """Blocks that a cohort runs before others get a turn."""
@@ -77,7 +75,7 @@ class Wave:
 
     # Registers of the hardware ---------------------------------------------------------------------------------------
 
-    def special(self, cohort: Cohort, name: str) -> NDArray[Any]:
+    def special(self, cohort: Cohort, name: str) -> Array:
         """A special register of the threads of a cohort."""
         return self.machine.special(cohort, name)
 
@@ -278,7 +276,7 @@ class Wave:
         return fault(self.program.module, instructions[first.at], "deadlock: all threads wait", notes, PtxDeadlock)
 
 
-def undefined(dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+def undefined(dtype: np.dtype[Any], count: int) -> Array:
     """A register that nothing has written: all bits are set."""
     if dtype.kind == "b":
         return np.zeros(count, np.bool_)

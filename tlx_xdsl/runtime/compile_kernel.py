@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.frontend.python.signature import Signature
+from tlx_xdsl.frontend.python.source import Signature
 
 from .driver.arguments import bound, split_options, typed
 from .driver.defaults import OPTIONS

@@ -19,7 +19,7 @@ from .simulate.options import check_options, run_options
 if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec, TypeVar, overload
 
-    from tlx_xdsl.frontend.python.signature import Signature
+    from tlx_xdsl.frontend.python.source import Signature
     from tlx_xdsl.grid import Grid
 
     from .check.report import Report

@@ -14,7 +14,7 @@ from typing import Any, cast
 from tlx_xdsl.addresses.coverage.launch import Launch
 from tlx_xdsl.addresses.work import Work, work_of
 from tlx_xdsl.backend import KernelMetadata, KernelResources, installed_triton_version
-from tlx_xdsl.backend.occupancy import occupancy_of
+from tlx_xdsl.backend.limits import occupancy_of
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.grid import Grid, grid_of

@@ -24,7 +24,7 @@ from tlx_xdsl.analysis.storage_map import StorageMap
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.python.signature import Signature
+from tlx_xdsl.frontend.python.source import Signature
 from tlx_xdsl.grid import Grid
 from tlx_xdsl.text.located import LocatedLine, located_lines
 from tlx_xdsl.text.parser import parse_module

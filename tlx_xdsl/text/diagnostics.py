@@ -1,4 +1,4 @@
-"""Errors that point at a place in the user's source."""
+"""Errors that point at a place in the user's source, and a location that xDSL lacks: a range of it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,49 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
-from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    IntAttr,
+    LocationAttr,
+    NameLoc,
+    StringAttr,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute, BlockArgument, BuiltinAttribute, Operation, ParametrizedAttribute, SSAValue
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 
 from tlx_xdsl.errors import CompilationError, SourceLocation, render
 from tlx_xdsl.terminal import coloured
 
-from .locations import FileLineColRange
+
+@irdl_attr_definition
+class FileLineColRange(ParametrizedAttribute, BuiltinAttribute):
+    """From a position to another one in a file: `loc("f.py":1:2 to 3:4)`; lines and columns count from 1."""
+
+    name = "tlx.file_line_col_range"
+
+    filename: StringAttr = param_def()
+    line: IntAttr = param_def()
+    column: IntAttr = param_def()
+    end_line: IntAttr = param_def()
+    end_column: IntAttr = param_def()
+
+    def print_builtin(self, printer: Printer) -> None:
+        """Print the location, with the end line only where it differs."""
+        with printer.in_location():
+            printer.print_attribute(self.filename)
+            end_line = "" if self.end_line == self.line else str(self.end_line.data)
+            printer.print_string(f":{self.line.data}:{self.column.data} to {end_line}:{self.end_column.data}")
+
+
+LOCATIONS = (FileLineColLoc, FileLineColRange, CallSiteLoc, NameLoc, FusedLoc, UnknownLoc)
+"""Every class of location."""
+
 
 _LANGUAGE = str(Path(__file__).parents[1] / "language")
 """The folder of the functions of the language that are written in it, such as `tl.sum`."""

@@ -15,7 +15,9 @@ from typing import Any, NoReturn, TypeVar, cast
 import xdsl
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    AnyFloat,
     BytesAttr,
+    DenseIntOrFPElementsAttr,
     FileLineColLoc,
     FusedLoc,
     IntAttr,
@@ -35,9 +37,7 @@ from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, internal_error
 
 from .aliases import AliasParser
-from .bit_patterns import with_bit_patterns
-from .diagnostics import error_at, parse_error
-from .locations import LOCATIONS, FileLineColRange
+from .diagnostics import LOCATIONS, FileLineColRange, error_at, parse_error
 from .profiles import NEWER_NAMES
 
 _T = TypeVar("_T")
@@ -293,3 +293,19 @@ def _what_failed(error: Exception) -> tuple[str, tuple[str, ...]]:
 
 
 _XDSL = str(Path(xdsl.__file__).parent)
+
+
+def with_bit_patterns(attribute: DenseIntOrFPElementsAttr, elements: list[int | None]) -> DenseIntOrFPElementsAttr:
+    """`attribute` with the bytes of its hexadecimal float elements replaced by their bit patterns."""
+    element_type = attribute.get_element_type()
+    if not isinstance(element_type, AnyFloat) or all(bits is None for bits in elements):
+        return attribute
+    size = element_type.compile_time_size
+    data = bytearray(attribute.data.data)
+    for index, bits in enumerate(elements):
+        if bits is not None:
+            data[index * size : (index + 1) * size] = bits.to_bytes(size, "little")
+    if len(elements) == 1:
+        # A splat stands for all elements.
+        data = data[:size] * (len(data) // size)
+    return DenseIntOrFPElementsAttr(attribute.type, BytesAttr(bytes(data)))

@@ -22,10 +22,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 from xdsl.printer import Printer as XDSLPrinter
 
-from .diagnostics import error_at
-from .locations import LOCATIONS, FileLineColRange
-from .names import ascii_name
-from .profiles import NEUTRAL, MlirProfile, Profile
+from .diagnostics import LOCATIONS, FileLineColRange, error_at
+from .profiles import NEUTRAL, MlirProfile, Profile, ascii_name
 
 _OUR_ATTRIBUTES = "tlx."
 """Prefixes of the names of attributes that stock Triton has no use for."""

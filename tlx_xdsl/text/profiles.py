@@ -246,3 +246,17 @@ def profile_for(version: str) -> Profile:
     if profile.version != parse_version(version):
         warnings.warn(f"Triton {version} is not known, its text is written as for {profile.name}", stacklevel=2)
     return profile
+
+
+_VALID_NAME = re.compile(r"[\w$.-]+", re.ASCII)
+_VALID_BYTE = re.compile(rb"[\w$.-]")
+
+
+def ascii_name(name: str) -> str:
+    """`name` as MLIR prints the name of a value: a blank is `_`, any other byte that it can't hold two hex digits."""
+    if _VALID_NAME.fullmatch(name):
+        return name
+    return "".join(
+        chr(byte) if _VALID_BYTE.fullmatch(bytes([byte])) else "_" if byte == 0x20 else f"{byte:02X}"
+        for byte in name.encode()
+    )

@@ -11,8 +11,7 @@ from xdsl.irdl.dominance import DominanceInfo
 from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
-from tlx_xdsl.dialects.base.faults import FaultAt
-from tlx_xdsl.dialects.base.operation import verify_launch_counts
+from tlx_xdsl.dialects.base import FaultAt, verify_launch_counts
 from tlx_xdsl.errors import CompilationError, InputError
 
 from .diagnostics import error_at, source_location

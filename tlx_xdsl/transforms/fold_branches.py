@@ -23,14 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import cf, scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import builtin, cf, scf
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.analysis.constants import Constants
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.regions import condition_of
+from tlx_xdsl.dialects import regions, tt
 
 from .rewriting import Pass, insert_before, ops_of
 
@@ -40,12 +38,12 @@ class FoldBranchesPass(Pass):
 
     name = "tlx-fold-branches"
 
-    def run(self, op: ModuleOp) -> None:
+    def run(self, op: builtin.ModuleOp) -> None:
         """Rewrite the module in place. A `scf.while` is folded when it makes no turn."""
         for function in ops_of(op, tt.FuncOp):
             # From the inside out: what is moved has been folded.
             branches = [inner for inner in function.walk() if inner.regions or inner.successors][::-1]
-            if any(condition_of(each) is not None for each in function.walk()):
+            if any(regions.condition_of(each) is not None for each in function.walk()):
                 constants = Constants(function)
                 for branch in branches:
                     _fold(branch, constants)

@@ -10,8 +10,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.some_threads import store_by_some_threads
-from tlx_xdsl.dialects.ttg.registers import BarrierOp
-from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.dialects import ttg
 from tlx_xdsl.text.profiles import PROFILES, Profile
 
 from .registry import pass_class
@@ -142,12 +141,12 @@ def first_beyond_plain(module: ModuleOp, *, barriers: bool = False) -> Operation
     needs none.
     """
     for op in module.walk():
-        if barriers and isinstance(op, BarrierOp):
+        if barriers and isinstance(op, ttg.BarrierOp):
             continue
         if op.name.startswith(_OURS):
             return op
         for value in op.results:
-            if (type_ := as_tensor(value.type)) is not None and not isinstance(type_.encoding, NoneAttr):
+            if (type_ := ttg.as_tensor(value.type)) is not None and not isinstance(type_.encoding, NoneAttr):
                 return op
     return store_by_some_threads(module)
 

@@ -1,8 +1,9 @@
-"""The base of passes, and small rewriting steps that keep locations."""
+"""The base of passes, small rewriting steps that keep locations, and functions of a module."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
 from xdsl.context import Context
@@ -10,6 +11,7 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
+    FunctionType,
     IndexType,
     IntegerAttr,
     IntegerType,
@@ -20,7 +22,8 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type
+from tlx_xdsl.dialects.base import as_tensor, scalar_type
+from tlx_xdsl.dialects.tt import CallOp, FuncOp, ReturnOp
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -125,3 +128,27 @@ def forward(op: Operation, value: SSAValue) -> None:
     """Let the users of the only result of `op` take `value`, and erase `op`."""
     op.results[0].replace_all_uses_with(value)
     Rewriter.erase_op(op)
+
+
+def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
+    """The functions of `module` by name."""
+    return {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+
+
+def callee_of(call: CallOp) -> str:
+    """The name of the function that `call` calls."""
+    return call.callee.string_value()
+
+
+def returned(func: FuncOp) -> Sequence[SSAValue]:
+    """The values of one `tt.return`: those of all of them are one SSA equivalence class."""
+    ends = [block.last_op for block in func.body.blocks if isinstance(block.last_op, ReturnOp)]
+    return ends[0].srcs if ends else ()
+
+
+def update_signature(func: FuncOp) -> None:
+    """Give a function the type that follows from its arguments and from what it returns."""
+    if func.body.blocks:
+        outputs = [value.type for value in returned(func)] or list(func.function_type.outputs.data)
+        inputs = [argument.type for argument in func.body.blocks[0].args]
+        func.function_type = FunctionType.from_lists(inputs, outputs)

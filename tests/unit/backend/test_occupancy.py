@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tlx_xdsl.backend import KernelMetadata, KernelResources
-from tlx_xdsl.backend.occupancy import occupancy_of
+from tlx_xdsl.backend.limits import occupancy_of
 from tlx_xdsl.targets import target_named
 
 

@@ -15,8 +15,8 @@ from tests.unit.dialects import td
 from tests.versions import NEWEST, is_installed
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.tt import enums as tt_enums
-from tlx_xdsl.dialects.ttg import enums as ttg_enums
-from tlx_xdsl.dialects.ttng import enums as ttng_enums
+from tlx_xdsl.dialects.ttg import attrs as ttg_attrs
+from tlx_xdsl.dialects.ttng import attrs as ttng_attrs
 from tlx_xdsl.layouts import encodings
 
 DIALECTS = {"tt": tt.TT, "ttg": ttg.TTG, "ttng": ttng.TTNG}
@@ -24,7 +24,7 @@ OPERATIONS = {op.name: op for dialect in DIALECTS.values() for op in dialect.ope
 ATTRIBUTES = {attr.name: attr for dialect in DIALECTS.values() for attr in dialect.attributes}
 ENUMS = {
     name: enum
-    for module in (tt_enums, ttg_enums, ttng_enums)
+    for module in (tt_enums, ttg_attrs, ttng_attrs)
     for name, enum in vars(module).items()
     if isinstance(enum, type) and issubclass(enum, tt_enums.Keyword)
 }

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAtt
 from xdsl.ir import Attribute, Block, Operation, Region
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.capability import display_name, needs_of
+from tlx_xdsl.dialects.base.operation import display_name, needs_of
 from tlx_xdsl.dialects.registry import all_dialects, make_context
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import TARGETS, Feature, Target, refusal, target_named, target_of

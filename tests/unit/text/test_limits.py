@@ -6,9 +6,9 @@ import time
 import pytest
 
 from tlx_xdsl import CompilationError
-from tlx_xdsl.text.names import ascii_name
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
+from tlx_xdsl.text.profiles import ascii_name
 
 pytestmark = pytest.mark.quick
 

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
-from tlx_xdsl.transforms.storage_alias.view_maps import places_of_regrouping, places_of_slice
+from tlx_xdsl.transforms.storage_alias.array_views import places_of_regrouping, places_of_slice
 
 MAPS = [IndexMap(1, 1, offset) for offset in range(5)] + [
     IndexMap(size, stride, offset) for size in (1, 2, 3, 4) for stride in range(size + 1, 8) for offset in range(4)

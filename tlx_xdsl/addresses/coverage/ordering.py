@@ -12,7 +12,7 @@ from itertools import takewhile
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.base.effects import Kind, Space, Sync, accesses_of, sync_of
+from tlx_xdsl.dialects.base import Kind, Space, Sync, accesses_of, sync_of
 from tlx_xdsl.dialects.scf import WhileOp
 
 _LOOPS = (scf.WhileOp, WhileOp)

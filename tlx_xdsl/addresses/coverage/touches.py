@@ -11,12 +11,10 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.integers.transfer import bytes_of, pointee_bytes
-from tlx_xdsl.analysis.tma_copies import is_tile_copy
-from tlx_xdsl.dialects import nvvm, tt
-from tlx_xdsl.dialects.base.effects import BULK_COPY, Kind as MemoryKind, effects_of, global_access
-from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
-from tlx_xdsl.dialects.tt.types import DescriptorType
-from tlx_xdsl.numerics.tma_rows import UNIT, written_columns
+from tlx_xdsl.analysis.module_attrs import is_tile_copy
+from tlx_xdsl.dialects import nvvm, tlx, tt
+from tlx_xdsl.dialects.base import BULK_COPY, Kind as MemoryKind, effects_of, global_access
+from tlx_xdsl.numerics.host_arrays import UNIT, written_columns
 
 from ..accesses import coordinates_of
 from .values import (
@@ -122,7 +120,7 @@ def _place(
     value: Callable[[SSAValue], Value],
     masked: Callable[[SSAValue | None], None],
 ) -> _Place | Unknown:
-    if isinstance(accessed.type, DescriptorType):
+    if isinstance(accessed.type, tt.DescriptorType):
         return _through_descriptor(op, value, masked)
     if effects_of(op).by is BULK_COPY:
         return _bulk(op, accessed, value)
@@ -169,14 +167,14 @@ def _bulk(op: Any, accessed: SSAValue, value: Callable[[SSAValue], Value]) -> _P
     if not isinstance(length, Number):
         return Unknown(length.reason if isinstance(length, Unknown) else "its size is no number", pointer.base)
     end = length.total.reshape(-1, 1)
-    starts = np.arange(0, max(int(end.max()), BULK_BYTES), BULK_BYTES, dtype=np.int64)[None]
+    starts = np.arange(0, max(int(end.max()), tlx.BULK_BYTES), tlx.BULK_BYTES, dtype=np.int64)[None]
     along: Value = mapped(pointer.offset, lambda array: array.reshape(-1, 1))
     assert isinstance(along, Number)
     offset = plus(along, Number((starts,)))
     return (
         Unknown(offset.reason, pointer.base)
         if isinstance(offset, Unknown)
-        else (Pointer(pointer.base, offset), BULK_BYTES, [starts < end])
+        else (Pointer(pointer.base, offset), tlx.BULK_BYTES, [starts < end])
     )
 
 

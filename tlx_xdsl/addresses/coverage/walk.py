@@ -13,16 +13,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects import scf
+from xdsl.dialects import builtin, cf, scf
 from xdsl.dialects.arith import AndIOp
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.cf import ConditionalBranchOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from tlx_xdsl.analysis.integers.transfer import TRANSFER, bits_of, is_pointer, transfer
-from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.arith import SelectOp
+from tlx_xdsl.dialects import arith, tt, ttg
 from tlx_xdsl.dialects.regions import edge_to, edges
 from tlx_xdsl.text.diagnostics import source_location
 
@@ -51,7 +48,11 @@ class Walk:
     """One walk through a function of `module` for some programs."""
 
     def __init__(
-        self, module: ModuleOp, programs: Programs, emit: Callable[[Touch | UnknownAccess], None], limit: int = LIMIT
+        self,
+        module: builtin.ModuleOp,
+        programs: Programs,
+        emit: Callable[[Touch | UnknownAccess], None],
+        limit: int = LIMIT,
     ):
         self._programs = programs
         self._limit = limit
@@ -129,7 +130,7 @@ class Walk:
         if (leaving := edges(end)) is None:
             raise TooLong(f"the branch '{end.name}'{_at(end)} is not followed")
         masks, sure = ((here.active,), here.sure)
-        if isinstance(end, ConditionalBranchOp):
+        if isinstance(end, cf.ConditionalBranchOp):
             masks, sure = self._masks(end.cond, here.active, here.sure)
         ways = zip(masks, leaving, strict=True)
         # A branch leads to blocks only.
@@ -190,7 +191,7 @@ class Walk:
         if isinstance(op, AndIOp) and isinstance(known, Truth):
             return Truth(known.factors, exact=False)
         # Of a choice both may be; of a shape there is one operand, of `addptr` the first is the pointer.
-        bases = {base_of(value) for value in (operands[1:] if isinstance(op, SelectOp) else operands[:1])}
+        bases = {base_of(value) for value in (operands[1:] if isinstance(op, arith.SelectOp) else operands[:1])}
         return Unknown(unknown.reason, bases.pop() if len(bases) == 1 else None)
 
     def _call(self, op: tt.CallOp, active: Booleans, sure: bool) -> None:

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-from xdsl.dialects import arith as upstream
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerAttr
+from xdsl.dialects import arith as upstream, builtin
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import arith, tlx, tt, ttg
-from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, integer_bits, scalar_type, splat_number
+from tlx_xdsl.dialects.base import as_tensor, element_bits, integer_bits, scalar_type, splat_number
 from tlx_xdsl.layouts.encodings import Ints
 
 V = TypeVar("V")
@@ -95,7 +94,7 @@ def transfer(domain: Domain[V], op: Operation, operands: Sequence[V]) -> V | Non
 def bits_of(value: SSAValue) -> int | None:
     """The width of an integer or of the integers of a tensor; None for other values."""
     scalar = scalar_type(value.type)
-    return 64 if isinstance(scalar, IndexType) else integer_bits(scalar)
+    return 64 if isinstance(scalar, builtin.IndexType) else integer_bits(scalar)
 
 
 def shape_of(value: SSAValue) -> Ints:
@@ -129,9 +128,9 @@ def _constant(domain: Domain[V], op: upstream.ConstantOp, _: Sequence[V]) -> V |
         return None
     numbers: Sequence[Any]
     match value:
-        case IntegerAttr():
+        case builtin.IntegerAttr():
             numbers = [value.value.data]
-        case DenseIntOrFPElementsAttr():
+        case builtin.DenseIntOrFPElementsAttr():
             numbers = [splat_number(value)] if value.is_splat() else cast(Any, value).get_values()
         case _:
             return None

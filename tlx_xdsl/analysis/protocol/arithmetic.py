@@ -13,8 +13,7 @@ from typing import Any
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import arith, tlx, tt, ttg
-from tlx_xdsl.dialects.base.effects import accesses_of, is_set
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.base import accesses_of, is_set
 
 from ..integers.functions import apply
 from ..integers.transfer import Domain, bits_of, transfer
@@ -277,7 +276,7 @@ def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
     base = known.get(op.operands[0])
     if not isinstance(base, View):
         raise UnprovedError(op, "which buffer this is a view of is not known")
-    shape = memdesc_type(op.results[0].type).shape
+    shape = ttg.memdesc_type(op.results[0].type).shape
     match op:
         case ttg.MemDescIndexOp():
             index = known.get(op.operands[1])
@@ -286,7 +285,7 @@ def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
                 raise UnprovedError(op, "which of the buffers this is, is not known")
             if base.slot is not None or base.box is not None:
                 return View(base.allocation, base.slot, base.box, is_exact=False)
-            count = memdesc_type(op.operands[0].type).shape[0]
+            count = ttg.memdesc_type(op.operands[0].type).shape[0]
             if not 0 <= number < count:
                 raise UnprovedError(op, f"buffer {number} of {count} is taken")
             return View(base.allocation, number, tuple((0, size) for size in shape), tuple(range(len(shape))))
@@ -309,7 +308,7 @@ def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
 def _part(op: Operation, base: View, known: Mapping[SSAValue, Any], facts: Facts) -> View:
     """A part of a buffer whose dimensions are known."""
     assert base.box is not None
-    shape = memdesc_type(op.results[0].type).shape
+    shape = ttg.memdesc_type(op.results[0].type).shape
     match op:
         case ttg.MemDescSubsliceOp():
             box = list(base.box)
@@ -330,5 +329,5 @@ def _part(op: Operation, base: View, known: Mapping[SSAValue, Any], facts: Facts
 
 
 def _is_as_large(op: Operation) -> bool:
-    before, after = (memdesc_type(value.type) for value in (op.operands[0], op.results[0]))
+    before, after = (ttg.memdesc_type(value.type) for value in (op.operands[0], op.results[0]))
     return prod(before.shape) * before.element_bits == prod(after.shape) * after.element_bits

@@ -14,10 +14,8 @@ from functools import cached_property
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.effects import Kind, Space, Sync, accesses_of, effects_of, global_access, is_set
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.base import Kind, Space, Sync, accesses_of, effects_of, global_access, is_set
 
 from .demand import Demands, is_followed, is_view
 
@@ -174,7 +172,7 @@ def used(step: Step) -> Iterator[SSAValue]:
             assert isinstance(step.op, scf.ForOp)
             yield from (step.op.lb, step.op.ub, step.op.step)
         case Start():
-            assert isinstance(step.op, WarpSpecializeOp)
+            assert isinstance(step.op, ttg.WarpSpecializeOp)
             yield from (value for value in step.op.partitions.explicit_captures if is_followed(value))
         case _:
             pass
@@ -239,7 +237,7 @@ def roots_of(function: Operation) -> Iterator[SSAValue]:
 
 def _decides(op: Operation, value: SSAValue) -> bool:
     """Whether an operand of what acts decides what it does: buffers, parities, predicates; not coordinates."""
-    if isinstance(value.type, MemDescType):
+    if isinstance(value.type, ttg.MemDescType):
         return True
     return any(value is getattr(op, name, None) for name in ("phase", "pred", "id"))
 
@@ -286,7 +284,7 @@ class _Builder:
     def operation(self, code: Code, op: Operation) -> None:
         matters = any(is_followed(result) and result in self.demands for result in op.results)
         inside = bool(op.regions) and any(acts(each) for region in op.regions for each in region.walk())
-        if isinstance(op, WarpSpecializeOp):
+        if isinstance(op, ttg.WarpSpecializeOp):
             self.tasks(code, op)
         elif inside:
             match op:
@@ -350,7 +348,7 @@ class _Builder:
         if pairs:
             code.steps.append(Assign(op, pairs))
 
-    def tasks(self, code: Code, op: WarpSpecializeOp) -> None:
+    def tasks(self, code: Code, op: ttg.WarpSpecializeOp) -> None:
         code.steps.append(Start(op))
         for number, (region, warps) in enumerate(zip(op.partitions.partition_regions, op.num_warps, strict=True)):
             partition = Code(f"partition {number}", warps)

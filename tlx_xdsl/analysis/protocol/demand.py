@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import lcm
 
-from xdsl.dialects import arith as upstream, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects import arith as upstream, builtin, scf
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.base.views import view_of
-from tlx_xdsl.dialects.regions import edges, incoming
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects import arith, regions, tt, ttg
+from tlx_xdsl.dialects.base import view_of
 
 from ..integers.transfer import bits_of
 
@@ -103,19 +100,19 @@ def _may_turn_negative(op: Operation) -> bool:
 def constant(value: SSAValue) -> int | None:
     """The number that a value is; None for others."""
     owner = value.owner
-    if isinstance(owner, upstream.ConstantOp) and isinstance(owner.value, IntegerAttr):
+    if isinstance(owner, upstream.ConstantOp) and isinstance(owner.value, builtin.IntegerAttr):
         return owner.value.value.data
     return None
 
 
 def _sources(root: Operation) -> Mapping[SSAValue, list[SSAValue]]:
     """The values that control flow passes on as each argument of a block and result of an operation with regions."""
-    return incoming(edge for op in root.walk() for edge in edges(op) or ())
+    return regions.incoming(edge for op in root.walk() for edge in regions.edges(op) or ())
 
 
 def is_followed(value: SSAValue) -> bool:
     """Whether values of that type are followed: integers, buffers and pointers that lead to integers."""
-    return isinstance(value.type, MemDescType | tt.PointerType) or bits_of(value) is not None
+    return isinstance(value.type, ttg.MemDescType | tt.PointerType) or bits_of(value) is not None
 
 
 def is_view(op: Operation) -> bool:

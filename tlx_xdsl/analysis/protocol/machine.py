@@ -14,7 +14,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
     TMA,
     Effects,
     Group,
@@ -25,8 +25,6 @@ from tlx_xdsl.dialects.base.effects import (
     accesses_of,
     effects_of,
 )
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 
 from .arithmetic import Arithmetic, compute, function_of, view
 from .barriers import BrokenError, arrive, arrive_named, deliver, passes
@@ -130,7 +128,7 @@ class Machine:
                 turn = task.turns[-1]
                 task.turns = (*task.turns[:-1], replace(turn, at=turn.at + turn.by))
             case Start():
-                assert isinstance(step.op, WarpSpecializeOp)
+                assert isinstance(step.op, ttg.WarpSpecializeOp)
                 self.start(state, task, step.op)
             case Join():
                 if not self.join(state, task):
@@ -161,7 +159,7 @@ class Machine:
             task.known[op.results[0]] = View(self.numbers[op])
         elif is_view(op):
             task.known[op.results[0]] = view(op, task.known, state.facts)
-        elif all(isinstance(result.type, MemDescType) for result in op.results):
+        elif all(isinstance(result.type, ttg.MemDescType) for result in op.results):
             raise UnprovedError(op, f"which buffer '{op.name}' gives is not known")
         else:
             task.known[op.results[0]] = compute(self.arithmetic, op, task.known)
@@ -271,7 +269,7 @@ class Machine:
 
     # Tasks -----------------------------------------------------------------------------------------------------------
 
-    def start(self, state: State, task: Task, op: WarpSpecializeOp) -> None:
+    def start(self, state: State, task: Task, op: ttg.WarpSpecializeOp) -> None:
         """Start the partitions with what is known here."""
         released = task.release()
         partitions = op.partitions
@@ -464,7 +462,7 @@ class Machine:
         """Complete the bytes that were written on a barrier; what the task itself has written is not released."""
         barrier = self.barrier(state, task, op, getattr(op, end))
         written = [access for access in touched if Kind.WRITE in access.kind]
-        size = sum(_bytes(memdesc_type(access.value.type)) for access in written)
+        size = sum(_bytes(ttg.memdesc_type(access.value.type)) for access in written)
         released: Clock = {agent: step for agent, step in task.clock.items() if agent[0] != "accesses"}
         released[event.agent] = event.step
         deliver(barrier, event, size, task.clock, released)
@@ -494,5 +492,5 @@ def _is_of_cluster(access: OperandAccess) -> bool:
     return access.cluster or access.space is Space.CLUSTER
 
 
-def _bytes(type_: MemDescType) -> int:
+def _bytes(type_: ttg.MemDescType) -> int:
     return prod(type_.shape) * type_.element_bits // 8

@@ -20,10 +20,8 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tlx, tt, ttng
-from tlx_xdsl.dialects.base.effects import Kind, accesses_of
-from tlx_xdsl.dialects.base.operation import num_ctas_of, num_warps_of
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects import tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base import Kind, accesses_of, num_ctas_of, num_warps_of
 from tlx_xdsl.text.diagnostics import Diagnostic, error_at, source_location
 
 from .barriers import BrokenError, unfinished
@@ -184,7 +182,7 @@ class _Search:
         allocations: list[Allocation] = []
         for op in self.function.walk():
             allocated = [each for each in accesses_of(op) or () if Kind.ALLOC in each.kind]
-            if allocated and isinstance(op.results[0].type, MemDescType):
+            if allocated and isinstance(op.results[0].type, ttg.MemDescType):
                 region, spans = places.get(op, (None, ()))
                 allocations.append(Allocation(op, op.results[0].name_hint or "buffer", region, spans))
         only_block(self.function, self.function.body)

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects.base import as_tensor
-from tlx_xdsl.dialects.base.operation import is_elementwise
+from tlx_xdsl.dialects.base import as_tensor, is_elementwise
 
 from ..integers.transfer import bits_of, shape_of, transfer
 from .domain import StructureDomain

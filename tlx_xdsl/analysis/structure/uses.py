@@ -13,7 +13,7 @@ from enum import Flag, auto
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.dialects.base.effects import pointers_of
+from tlx_xdsl.dialects.base import pointers_of
 from tlx_xdsl.dialects.regions import forwarded
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.python.signature import Signature
-from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.frontend.types import split_tuple
 from tlx_xdsl.runtime.bundle.c_names import is_identifier
 from tlx_xdsl.runtime.bundle.errors import bundle_error

@@ -16,7 +16,7 @@ from typing import Literal
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.element_types import element_type_of
+from tlx_xdsl.dialects.base.tensors import element_type_of
 
 from .builder import F32, F64, I1, I16, I32, I64, Builder, Value, constant, register_type
 from .host import Features

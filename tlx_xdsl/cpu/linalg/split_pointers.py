@@ -35,8 +35,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tlx_xdsl.analysis.integers.transfer import is_pointer, pointee_bytes
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base import as_tensor, integer_bits, scalar_type, with_element_type
-from tlx_xdsl.transforms.functions import functions_of
-from tlx_xdsl.transforms.rewriting import Pass, constant, insert_after_definition, insert_before, ops_of
+from tlx_xdsl.transforms.rewriting import Pass, constant, functions_of, insert_after_definition, insert_before, ops_of
 
 from .blocks import splat_as
 from .emitter import refuse

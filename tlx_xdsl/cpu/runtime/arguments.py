@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.frontend.python.signature import Fixed, Signature
+from tlx_xdsl.frontend.python.source import Fixed, Signature
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.driver.host_values import is_constant, is_descriptor, signature_of
 from tlx_xdsl.runtime.host.memory import constant_ones

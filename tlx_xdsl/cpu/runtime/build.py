@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from tlx_xdsl.frontend.python.signature import Fixed, Signature
-from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.source import Fixed, KernelSource, Signature
 from tlx_xdsl.runtime.driver import cache
 from tlx_xdsl.runtime.driver.clock import Clock
 from tlx_xdsl.runtime.driver.fingerprint import (

@@ -4,16 +4,11 @@ Nothing in here imports a dialect, so that every dialect may import it.
 """
 
 from .assembly import *
-from .budget import *
-from .capability import *
 from .constraints import *
 from .effects import *
 from .enums import *
 from .layouts import *
-from .memory import *
 from .operation import *
 from .pointer import *
 from .ptx import *
-from .spelling import *
 from .tensors import *
-from .views import *

@@ -1,4 +1,4 @@
-"""The base of the operations of `tt`, `ttg` and `ttng`, and the traits that they share."""
+"""The base of the operations of `tt`, `ttg` and `ttng`, their traits, their needs of a GPU, the faults of verifiers."""
 
 from __future__ import annotations
 
@@ -6,25 +6,33 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, NoneAttr, TensorType
 from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
 from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, traits_def
-from xdsl.traits import (
-    OpTrait,
-)
+from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.layouts.conversion.distributed import rank_of
-from tlx_xdsl.layouts.encodings import DistributedLayout
+from tlx_xdsl.layouts.encodings import DistributedLayout, Ints
 from tlx_xdsl.layouts.validity import holders_of
+from tlx_xdsl.targets import Feature as Feature
 
-from .effects import (
-    DeclaredEffects,
-)
+from .effects import DeclaredEffects
 from .layouts import LayoutAttr, bare
 from .tensors import as_tensor, tensor_type
+
+
+class OverBudgetException(VerifyException):
+    """An operation alone requires more of a resource than a thread block can have; becomes an `OverBudgetError`."""
+
+    def __init__(self, message: str, *, resource: str, required: int, limit: int):
+        super().__init__(message)
+        self.resource = resource
+        self.required = required
+        self.limit = limit
+
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -86,7 +94,7 @@ def _holder_of_warps(op: Operation) -> tuple[Operation, int | None]:
             region = child.parent_region()
             counts = holder.properties.get("partitionNumWarps")
             if region is not None and isinstance(counts, DenseArrayBase):
-                warps: tuple[int, ...] = tuple(counts.get_values())  # pyright: ignore[reportAssignmentType]
+                warps: Ints = tuple(counts.get_values())  # pyright: ignore[reportAssignmentType]
                 index = parent.get_region_index(region)
                 return holder, warps[index] if index < len(warps) else None
         if parent.name == "tt.func" and (own := module_integer(parent, "ttg.num-warps")) is not None:
@@ -272,3 +280,50 @@ def verify_places(
             found = str(error)
         if found is not None:
             raise VerifyException(f"{found}: from {source} to {result}")
+
+
+class FaultAt(VerifyException):
+    """A fault that the verifier of an operation finds at `op` inside of it."""
+
+    def __init__(self, op: Operation, message: str, other: Operation | None = None, about_other: str = "") -> None:
+        super().__init__(message)
+        self.op = op
+        self.other = other
+        """Another operation that has a part in it, for a note which says `about_other`."""
+        self.about_other = about_other
+
+
+Features: TypeAlias = tuple[Feature, ...]
+
+
+@dataclass(frozen=True, init=False)
+class Needs:
+    """The requirements of every use of an operation, which declares them beside its name, with its display name.
+
+        NEEDS: ClassVar = Needs("tlx.async_descriptor_load", Feature.TMA)
+
+    Where operands or attributes make a difference, the class has a method `also_needs` that gives the features needed
+    beyond those.
+    """
+
+    display_name: str
+    """The call in a kernel that gives the operation."""
+    features: Features
+    """All of them are required."""
+
+    def __init__(self, display_name: str, *features: Feature) -> None:
+        object.__setattr__(self, "display_name", display_name)
+        object.__setattr__(self, "features", features)
+
+
+def needs_of(op: Operation) -> Features:
+    """The features that `op` needs, all of them."""
+    needs: Needs | None = getattr(op, "NEEDS", None)
+    more: Callable[[], Features] | None = getattr(op, "also_needs", None)
+    return (() if needs is None else needs.features) + (() if more is None else more())
+
+
+def display_name(op: Operation) -> str:
+    """The call in a kernel that gives `op`, such as `tlx.async_dot`; the name of the operation where there is none."""
+    needs: Needs | None = getattr(op, "NEEDS", None)
+    return op.name if needs is None else needs.display_name

@@ -1,6 +1,9 @@
-"""The pointer type of `tt` (TritonTypes.td, TritonTypeEnums.td)."""
+"""Memory spaces and orders of accesses, and the pointer type of `tt` (TritonTypes.td, TritonTypeEnums.td)."""
 
 from __future__ import annotations
+
+from enum import Enum, Flag, auto
+from typing import Literal, TypeAlias
 
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
@@ -9,8 +12,56 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from .enums import Keyword
-from .memory import Space
-from .spelling import spells
+
+OldSpelling: TypeAlias = Literal[
+    "cache_policy_as_keywords",  # `cacheModifier = cg evictionPolicy = evict_first` for `cachePolicy` (3.6 to 3.8)
+    "tmem_cta_splits",  # `CTASplitM = 2` for `CGALayout = [[1, 0]]` of tensor memory (3.6, 3.7)
+    "tmem_subslice_n",  # `N = 32` for `offset = 32` of `ttng.tmem_subslice` (3.6 to 3.8)
+    "pointer_space_as_number",  # `!tt.ptr<f32, 0>` for `!tt.ptr<f32, "descriptor">` (3.6 to 3.8)
+    "to_tensor_of_memref",  # `to_tensor %m : memref<4xf32>`, without `to tensor<4xf32>` (MLIR of LLVM 19)
+    "to_memref",  # `bufferization.to_memref %t : memref<4xf32>` for `to_buffer %t : tensor<4xf32> to memref<4xf32>`
+]
+
+
+def spells(printer: Printer, spelling: OldSpelling) -> bool:
+    """True if `printer` writes for a version with this old spelling.
+
+    It then has a `profile`, or an `mlir` one, with these flags; any other printer, and any other flag, means the
+    spelling of the newest version. Reading understands every spelling.
+    """
+    return any(getattr(getattr(printer, each, None), spelling, False) for each in ("profile", "mlir"))
+
+
+class Space(Enum):
+    """The memory that a pointer, a descriptor or a buffer refers to."""
+
+    GLOBAL = auto()
+    SHARED = auto()
+    CLUSTER = auto()
+    """The shared memory of another CTA of the cluster."""
+    TENSOR = auto()
+
+
+class Sync(Flag):
+    """The ordering that an operation establishes (PTX ISA, "Memory Consistency Model")."""
+
+    NONE = 0
+    RELEASE = auto()
+    """Other threads may acquire everything that this thread has done before: an arrival, a release at a flag."""
+    ACQUIRE = auto()
+    """This thread sees what others have released: a wait, an acquire at a flag."""
+    FENCE = auto()
+    """A fence that gives operations after it the power to release; alone it signals nothing."""
+    FENCE_PROXY = auto()
+    """Earlier accesses through the generic proxy become visible to the async proxy."""
+    NAMED = auto()
+    """The release or acquire is at a named barrier of the thread block."""
+    CLUSTER = auto()
+    """The release or acquire is at the barrier of the cluster."""
+    ORDERED = auto()
+    """Nothing is ordered for other threads, but the operation must not be merged, moved or dropped."""
+    THREADS = auto()
+    """All threads that run the region take part, or none goes on."""
 
 
 class PtrAddrSpace(Keyword):

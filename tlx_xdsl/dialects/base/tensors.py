@@ -1,4 +1,4 @@
-"""Tensor types, shapes and element types."""
+"""Tensor types, shapes, element types and the rows of the table that these are."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    Builtin,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FixedBitwidthType,
@@ -19,7 +20,9 @@ from xdsl.ir import Attribute
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.element_types import BY_MLIR, ELEMENT_TYPES, ElementType
 from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.layouts.encodings import Ints
 
 from .pointer import PointerType
 
@@ -29,7 +32,7 @@ def shape_attr(shape: Sequence[int]) -> ArrayAttr[IntAttr]:
     return ArrayAttr(IntAttr(size) for size in shape)
 
 
-def shape_of(attr: ArrayAttr[IntAttr]) -> tuple[int, ...]:
+def shape_of(attr: ArrayAttr[IntAttr]) -> Ints:
     """The shape that an attribute parameter holds."""
     return tuple(size.data for size in attr)
 
@@ -56,7 +59,7 @@ def tensor_type(type_: Attribute) -> TensorType[Attribute]:
     return tensor
 
 
-def shape_of_tensor(type_: Attribute) -> tuple[int, ...]:
+def shape_of_tensor(type_: Attribute) -> Ints:
     """The shape of a tensor type, in elements.
 
     Raises VerifyException for any other type.
@@ -110,9 +113,9 @@ def mask_type(type_: Attribute) -> Attribute:
     return with_element_type(type_, i1)
 
 
-def verify_permutation(order: DenseArrayBase[IntegerType], source: tuple[int, ...], result: tuple[int, ...]) -> None:
+def verify_permutation(order: DenseArrayBase[IntegerType], source: Ints, result: Ints) -> None:
     """Check that `result` is the shape `source` with its dimensions in `order`."""
-    dims: tuple[int, ...] = tuple(order.get_values())
+    dims: Ints = tuple(order.get_values())
     if sorted(dims) != list(range(len(source))):
         raise VerifyException(f"order {list(dims)} is no permutation of the {len(source)} dimensions")
     if result != tuple(source[dim] for dim in dims):
@@ -123,3 +126,20 @@ def splat_number(value: DenseIntOrFPElementsAttr) -> float:
     """The number of all elements of a splat; those after the first are not unpacked."""
     element: Any = value.get_element_type()
     return element.unpack(value.data.data[: element.compile_time_size], 1)[0]
+
+
+_TYPES: dict[str, Attribute] = {
+    **{each.mlir: IntegerType(each.bits) for each in ELEMENT_TYPES if each.kind != "f"},
+    **{each.name: cast(Any, each)() for each in Builtin.attributes if each.name in BY_MLIR},
+}
+
+
+def attribute_of(element: ElementType) -> Attribute:
+    """The type of MLIR that holds the elements of a type; its integers have no sign."""
+    return _TYPES[element.mlir]
+
+
+def element_type_of(type_: Attribute) -> ElementType | None:
+    """The row of a scalar type of MLIR, integers of either sign as signed ones; None where the table has none."""
+    bits = integer_bits(type_)
+    return BY_MLIR.get(type_.name if bits is None else f"i{bits}")

@@ -12,11 +12,13 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from ..base.reshapes import Groups, GroupsAttr, groups_attr, groups_of, print_groups
+from tlx_xdsl.layouts.encodings import Ints
+
+from ..base import Groups, GroupsAttr, groups_attr, groups_of, print_groups
 from .types import compatible, ranked, sizes_of, strides_of
 
 
-def expanded_type(source: MemRefType[Attribute], groups: Groups, shape: tuple[int, ...]) -> MemRefType[Attribute]:
+def expanded_type(source: MemRefType[Attribute], groups: Groups, shape: Ints) -> MemRefType[Attribute]:
     """The type of memory of which each dimension is seen as a group of dimensions of `shape`."""
     strides, offset = strides_of(source)
     found: list[int | None] = [None] * len(shape)
@@ -29,9 +31,7 @@ def expanded_type(source: MemRefType[Attribute], groups: Groups, shape: tuple[in
     return _memory(source, shape, found, offset)
 
 
-def collapsed_type(
-    source: MemRefType[Attribute], groups: Groups, shape: tuple[int, ...]
-) -> MemRefType[Attribute] | None:
+def collapsed_type(source: MemRefType[Attribute], groups: Groups, shape: Ints) -> MemRefType[Attribute] | None:
     """The type of memory of which each group of dimensions is seen as one; None where no stride fits all of a group."""
     strides, offset = strides_of(source)
     sizes = source.get_shape()
@@ -48,7 +48,7 @@ def collapsed_type(
 
 
 def _memory(
-    source: MemRefType[Attribute], shape: tuple[int, ...], strides: list[int | None], offset: int | None
+    source: MemRefType[Attribute], shape: Ints, strides: list[int | None], offset: int | None
 ) -> MemRefType[Attribute]:
     """Memory with those strides; without a layout where there are no gaps, as upstream infers it for such a source."""
     if not isinstance(source.layout, StridedLayoutAttr):

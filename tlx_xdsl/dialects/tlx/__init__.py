@@ -7,7 +7,7 @@ clusters of CTAs with tensors of their own (`cluster`), bulk copies and prefetch
 
 from __future__ import annotations
 
-from ..base.operation import dialect_of
+from ..base import dialect_of
 from .barriers import *
 from .cluster import *
 from .copies import *

@@ -30,6 +30,7 @@ from ..base import (
     Effects,
     EnumNumber,
     Feature,
+    Features,
     Group,
     Keyword,
     Needs,
@@ -173,7 +174,7 @@ class AsyncTMALoadOp(TritonOp):
         multicast = len(self.operands) > 0 and self.multicast is not None
         return load_effects(multicast=multicast, pair=is_set(self, "two_ctas"))
 
-    def also_needs(self) -> tuple[Feature, ...]:
+    def also_needs(self) -> Features:
         """A multicast has a cluster, and a pair of CTAs is Blackwell's."""
         pairs = () if self.two_ctas is None else (Feature.CTA_PAIRS,)
         return pairs if self.multicast is None else (Feature.CLUSTER, *pairs)

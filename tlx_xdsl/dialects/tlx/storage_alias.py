@@ -28,7 +28,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import ORDERED, DeclaredEffects, Effects, Feature, Needs, View, ViewLayout, allocates
+from ..base import ORDERED, DeclaredEffects, Effects, Feature, Features, Needs, View, ViewLayout, allocates
 from ..ttg import MemDescType, SharedMemorySpaceAttr, memdesc_type
 from ..ttng import TensorMemorySpaceAttr
 from .types import (
@@ -127,7 +127,7 @@ class StorageAliasSpecOp(IRDLOperation):
         op.attributes |= attributes
         return op
 
-    def also_needs(self) -> tuple[Feature, ...]:
+    def also_needs(self) -> Features:
         """Tensor memory is Blackwell's."""
         return (Feature.TENSOR_MEMORY,) if self.storage.data is StorageKind.TMEM else ()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.operation import dialect_of
+from ..base import dialect_of
 from .atomic import *
 from .attrs import *
 from .debug import *

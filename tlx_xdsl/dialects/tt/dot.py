@@ -18,7 +18,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.layouts.encodings import DotOperandLayout, NvidiaMmaLayout
+from tlx_xdsl.layouts.encodings import DotOperandLayout, Ints, NvidiaMmaLayout
 
 from ..base import (
     FLOAT_OR_I8_TENSOR,
@@ -26,6 +26,7 @@ from ..base import (
     NUMBER_TENSOR,
     EnumNumber,
     Feature,
+    Features,
     Needs,
     TritonOp,
     chosen_layout,
@@ -41,7 +42,7 @@ from .enums import InputPrecision, ScaleDotElemType
 TRUE = BoolAttr.from_bool(True)
 
 
-def verify_matmul(a: tuple[int, ...], b: tuple[int, ...], d: tuple[int, ...]) -> None:
+def verify_matmul(a: Ints, b: Ints, d: Ints) -> None:
     """Check that shapes (batch x) MxK, KxN and MxN multiply."""
     if not len(a) == len(b) == len(d) or len(a) not in (2, 3):
         raise VerifyException(f"takes three matrices, or three stacks of them, found {_x(a)}, {_x(b)} and {_x(d)}")
@@ -50,7 +51,7 @@ def verify_matmul(a: tuple[int, ...], b: tuple[int, ...], d: tuple[int, ...]) ->
         raise VerifyException(f"shapes do not match: {_x(a)} * {_x(b)} -> {_x(d)}")
 
 
-def _x(shape: tuple[int, ...]) -> str:
+def _x(shape: Ints) -> str:
     return "x".join(map(str, shape))
 
 
@@ -115,7 +116,7 @@ class DotOp(TritonOp):
         if versions == {2} and is_f32 and self.input_precision != InputPrecision.TF32.attr:
             raise VerifyException("the matrix instruction multiplies f32 with inputPrecision = tf32 only")
 
-    def also_needs(self) -> tuple[Feature, ...]:
+    def also_needs(self) -> Features:
         """Conversion of fp8e4nv operands, which tensor cores that can't multiply this type require first."""
         types = (scalar_type(self.a.type), scalar_type(self.b.type))
         return (Feature.FP8_CONVERSION,) if any(isinstance(each, Float8E4M3FNType) for each in types) else ()
@@ -184,7 +185,7 @@ class DotScaledOp(TritonOp):
             if scale is not None and a[-1] // shape_of_tensor(scale.type)[-1] not in SCALED_GROUPS:
                 raise VerifyException(f"a scale must be that of 16 or 32 elements: {scale.type} for {a[-1]} elements")
 
-    def also_needs(self) -> tuple[Feature, ...]:
+    def also_needs(self) -> Features:
         """As for `tt.dot`."""
         kinds = (self.a_elem_type.value.data, self.b_elem_type.value.data)
         return (Feature.FP8_CONVERSION,) if ScaleDotElemType.E4M3.value in kinds else ()
@@ -198,7 +199,7 @@ def verify_scaled_type(side: str, kind: ScaleDotElemType, element: Attribute) ->
         raise VerifyException(f"{side} elements of type {kind.keyword} are held in {held}, found {element}")
 
 
-def _unpacked(shape: tuple[int, ...], kind: ScaleDotElemType, dim_from_first: int) -> tuple[int, ...]:
+def _unpacked(shape: Ints, kind: ScaleDotElemType, dim_from_first: int) -> Ints:
     """The shape in elements of an operand whose 4-bit elements are packed along a dimension of the matrix."""
     if kind is not ScaleDotElemType.E2M1:
         return shape

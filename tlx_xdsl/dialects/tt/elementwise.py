@@ -36,6 +36,7 @@ from ..base import (
     Elementwise,
     EnumNumber,
     Feature,
+    Features,
     Needs,
     SameShapeAndLayout,
     TritonOp,
@@ -127,7 +128,7 @@ class FpToFpOp(TritonOp):
         if source > result and self.rounding is None:
             raise VerifyException(f"a conversion from {source} to {result} bits needs a rounding mode")
 
-    def also_needs(self) -> tuple[Feature, ...]:
+    def also_needs(self) -> Features:
         """Stock Triton converts fp8e5 everywhere, and fp8e4nv where the hardware does."""
         types = (scalar_type(self.src.type), scalar_type(self.result.type))
         return (Feature.FP8_CONVERSION,) if any(isinstance(each, Float8E4M3FNType) for each in types) else ()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..base import Keyword, Sync
-from ..base.pointer import PtrAddrSpace as PtrAddrSpace
+from ..base import Keyword, PtrAddrSpace as PtrAddrSpace, Sync
 
 
 class MemSemantic(Keyword):

@@ -12,8 +12,16 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import Space, as_tensor, element_bits, print_shaped, shape_attr, shape_of
-from ..base.pointer import GLOBAL_ADDRESS_SPACE as GLOBAL_ADDRESS_SPACE, PointerType as PointerType
+from ..base import (
+    GLOBAL_ADDRESS_SPACE as GLOBAL_ADDRESS_SPACE,
+    PointerType as PointerType,
+    Space,
+    as_tensor,
+    element_bits,
+    print_shaped,
+    shape_attr,
+    shape_of,
+)
 
 
 # Attributes are compared by their dataclass fields: without this, those of the base would not count.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.operation import dialect_of
+from ..base import dialect_of
 from .asynchronous import *
 from .attrs import *
 from .local import *

@@ -1,4 +1,4 @@
-"""Layout and memory-space attributes of `ttg` (TritonGPUAttrDefs.td).
+"""Layout and memory-space attributes of `ttg`, and its enumeration (TritonGPUAttrDefs.td, TritonGPUEnums.td).
 
 Each layout attribute wraps the frozen dataclass of the same layout in `tlx_xdsl.layouts.encodings`; one generic
 parser and printer serves them all: `#ttg.blocked<{sizePerThread = [1, 4], ...}>`.
@@ -17,7 +17,35 @@ from xdsl.printer import Printer
 from tlx_xdsl.layouts import encodings
 from tlx_xdsl.layouts.encodings import Bases, Ints, Layout, PaddedSharedLayout, SharedLinearLayout
 
-from ..base import LayoutAttr, Space, parse_entries, print_entries, shown_entries
+from ..base import Keyword, LayoutAttr, Space, parse_entries, print_entries, shown_entries
+
+
+class SharedKind(Keyword):
+    """Kinds of access to shared memory: by instructions, by an asynchronous engine, or as an mbarrier."""
+
+    Generic = 0
+    Async = 1
+    Barrier = 2
+
+
+class AddrSpace(Keyword):
+    """Memory that a barrier orders; a bit mask."""
+
+    Null = 0b00000, "none"
+    Local = 0b00001
+    GlobalRead = 0b00010, "global_read"
+    GlobalWrite = 0b00100, "global_write"
+    TensorRead = 0b01000, "tensor_read"
+    TensorWrite = 0b10000, "tensor_write"
+    All = 0b11111
+
+    @staticmethod
+    def of(mask: int) -> tuple[AddrSpace, ...]:
+        """The fewest cases that make up `mask`, which must be within `All`."""
+        for whole in (AddrSpace.Null, AddrSpace.All):
+            if mask == whole.value:
+                return (whole,)
+        return tuple(space for space in AddrSpace if space not in (AddrSpace.Null, AddrSpace.All) and mask & space)
 
 
 @irdl_attr_definition

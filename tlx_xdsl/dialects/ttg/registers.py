@@ -45,7 +45,7 @@ from ..base import (
     tensor_type,
     verify_places,
 )
-from .enums import AddrSpace
+from .attrs import AddrSpace
 from .types import MemDescType
 
 INDEX_LIKE = TypeIs("an integer or an index", lambda type_: isinstance(type_, IntegerType | IndexType))

@@ -13,21 +13,20 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.layouts.shared import bytes_of
 from tlx_xdsl.layouts.validity import fault_in_buffer, holders_of
 
 from ..base import (
     ClusterType,
     Space,
+    as_tensor as as_tensor,
     chosen_layout,
+    element_bits as element_bits,
     is_layout_or_placeholder,
     print_shaped,
     shape_attr,
     shape_of,
-)
-from ..base.tensors import (
-    as_tensor as as_tensor,
-    element_bits as element_bits,
     tensor_type as tensor_type,
 )
 
@@ -43,7 +42,7 @@ def memdesc_type(type_: Attribute) -> MemDescType:
 
 
 @lru_cache(maxsize=4096)
-def _shape_fault(shape: tuple[int, ...], alloc_shape: tuple[int, ...]) -> str | None:
+def _shape_fault(shape: Ints, alloc_shape: Ints) -> str | None:
     """The error in the shape of a buffer, or None."""
     if not shape:
         return "a buffer needs at least one dimension"
@@ -101,12 +100,12 @@ class MemDescType(ParametrizedAttribute, ClusterType):
         return space
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Ints:
         """Elements along each dimension; in a multi-buffered allocation the first one counts the buffers."""
         return shape_of(self.shape_param)
 
     @property
-    def alloc_shape(self) -> tuple[int, ...]:
+    def alloc_shape(self) -> Ints:
         """Shape of the allocation that this is a view of."""
         return shape_of(self.alloc_shape_param)
 

@@ -21,7 +21,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.layouts.conversion.shared import OFFSET, buffer_rank, shared_to_linear
-from tlx_xdsl.layouts.encodings import PaddedSharedLayout, SharedLayout
+from tlx_xdsl.layouts.encodings import Ints, PaddedSharedLayout, SharedLayout
 from tlx_xdsl.layouts.shared import bytes_of
 
 from ..base import TritonOp, View, ViewLayout, chosen_layout, verify_permutation
@@ -85,7 +85,7 @@ class Offsets(CustomDirective):
         state.print_whitespace(printer)
         offsets = self.offsets.get(op)
         assert isinstance(offsets, DenseArrayBase)
-        values: tuple[int, ...] = tuple(offsets.get_values())  # pyright: ignore[reportAssignmentType]
+        values: Ints = tuple(offsets.get_values())  # pyright: ignore[reportAssignmentType]
         printer.print_list(values, lambda value: printer.print_string(str(value)))
 
 
@@ -110,7 +110,7 @@ class MemDescSubsliceOp(TritonOp):
     def verify_(self) -> None:
         """The part lies in the source, begins on a multiple of its own size, and keeps everything else."""
         source, result = memdesc_type(self.src.type), self.result.type
-        offsets: tuple[int, ...] = tuple(self.offsets.get_values())
+        offsets: Ints = tuple(self.offsets.get_values())
         if not len(source.shape) == len(result.shape) == len(offsets):
             raise VerifyException(
                 f"source, result and offsets must have one rank, found {len(source.shape)}, "

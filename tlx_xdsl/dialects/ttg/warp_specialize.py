@@ -24,7 +24,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import Feature, Needs, location_here, num_warps_of, print_attr_dict, split_properties
+from ..base import Feature, Features, Needs, location_here, num_warps_of, print_attr_dict, split_properties
 
 MAX_WARPS = 32
 """Most warps of a thread block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
@@ -184,7 +184,7 @@ class WarpSpecializeOp(IRDLOperation):
             regions=[default_region, Region(Block([partitions]))],
         )
 
-    def also_needs(self) -> tuple[Feature, ...]:
+    def also_needs(self) -> Features:
         """Partitions with registers of their own exchange them."""
         return () if self.requested_registers is None else (Feature.SETMAXNREG,)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.operation import dialect_of
+from ..base import dialect_of
 from .attrs import *
 from .barrier import *
 from .cluster import *
@@ -12,7 +12,5 @@ from .tcgen05 import *
 from .tensormap import *
 from .tma import *
 from .tmem import *
-from .tmem_copy import *
-from .types import *
 
 TTNG = dialect_of("ttng", globals())

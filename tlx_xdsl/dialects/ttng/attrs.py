@@ -1,4 +1,7 @@
-"""Attributes of `ttng`: tensor memory and its layouts, cache policies (TritonNvidiaGPUAttrDefs.td)."""
+"""Attributes, enumerations and descriptors of `ttng`: tensor memory and its layouts, cache policies.
+
+TritonNvidiaGPUAttrDefs.td, TritonNvidiaGPUEnums.td, TritonNvidiaGPUTypes.td.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,51 @@ from ..base import (
     shown_entries,
     spells,
 )
-from ..tt import CacheModifier
-from .enums import CacheEvictionPriority, TensorMemoryScalesBlockRepOrder, TMEMLoadReduceModifier
+from ..tt import CacheModifier, DescriptorType
+
+
+class CacheEvictionPriority(Keyword):
+    """The eviction priority of a cache line (PTX ISA, "Cache Eviction Priority Hints")."""
+
+    NONE = 0
+    EVICT_NORMAL = 1
+    EVICT_UNCHANGED = 2
+    EVICT_FIRST = 3
+    EVICT_LAST = 4
+    NO_ALLOCATE = 5
+
+
+class TMEMWaitKind(Keyword):
+    """The accesses to tensor memory that a wait is for."""
+
+    LOAD = 0
+    STORE = 1
+
+
+class TMEMLoadReduceModifier(Keyword):
+    """The reduction that a load from tensor memory makes along the way."""
+
+    MIN = 1
+    MAX = 2
+
+
+class PackedArithOpKind(Keyword):
+    """The function that a packed arithmetic instruction computes."""
+
+    ADD = 0
+    SUB = 1
+    MUL = 2
+    FMA = 3
+    MIN = 4
+    MAX = 5
+
+
+class TensorMemoryScalesBlockRepOrder(Keyword):
+    """The dimension along which blocks of scales advance first: M (or N), or K."""
+
+    MN_THEN_K = 0, "mnThenK"
+    K_THEN_MN = 1, "kThenMn"
+
 
 _SPLIT_KEYS = {"CTASplitM": (1, 0), "CTASplitN": (0, 1)}
 """The CGA layout of tensor memory as Triton 3.6 and 3.7 write it, and the basis that splits along that dimension."""
@@ -250,3 +296,18 @@ _PREFETCH_SIZES = [IntegerAttr(size, i32) for size in (64, 128, 256)]
 
 def _unset(enum: type[Keyword]) -> Keyword:
     return enum["NONE"]
+
+
+@irdl_attr_definition
+class TensorDescIm2ColType(DescriptorType):
+    """A TMA descriptor that reads an image as the columns of a matrix, for convolutions (PTX ISA, "im2col mode").
+
+    Syntax: `!ttng.tensordesc_im2col<64x64xf16, #shared>`.
+    """
+
+    name = "ttng.tensordesc_im2col"
+
+    def verify(self) -> None:
+        """Blocks are matrices."""
+        if len(self.shape) != 2:
+            raise VerifyException(f"a block of im2col mode has two dimensions, found {len(self.shape)}")

@@ -28,6 +28,7 @@ from ..base import (
     ANY_TENSOR,
     Effects,
     Feature,
+    Features,
     Group,
     Needs,
     Sync,
@@ -196,7 +197,7 @@ class ArriveBarrierOp(MBarrierOp):
         if mask and self.from_cta is not None:
             raise VerifyException("multicastCTA and fromCTA exclude each other")
 
-    def also_needs(self) -> tuple[Feature, ...]:
+    def also_needs(self) -> Features:
         """Several arrivals at once are an instruction of their own."""
         return (Feature.MBARRIER_COUNTS,) if self.count.value.data > 1 else ()
 

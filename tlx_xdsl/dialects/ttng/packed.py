@@ -39,7 +39,7 @@ from ..base import (
     tensor_type,
     verify_places,
 )
-from .enums import PackedArithOpKind as Kind
+from .attrs import PackedArithOpKind as Kind
 
 F32, F16, BF16 = Float32Type, Float16Type, BFloat16Type
 E5M2, E4M3, E8M0, PAIR_OF_E2M1 = Float8E5M2Type, Float8E4M3FNType, Float8E8M0FNUType, IntegerType

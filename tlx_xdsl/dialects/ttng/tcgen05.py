@@ -1,8 +1,9 @@
-"""MMAs of Blackwell's tensor cores (TritonNvidiaGPUOps.td; PTX ISA, "tcgen05.mma")."""
+"""MMAs of Blackwell's tensor cores, and copies to their memory (PTX ISA, "tcgen05.mma", "tcgen05.cp")."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import ClassVar
 
 from xdsl.dialects.builtin import (
@@ -36,9 +37,11 @@ from tlx_xdsl.layouts.encodings import BlockRepOrder, TensorMemoryLayout, Tensor
 
 from ..base import (
     TCGEN05,
+    TCGEN05_COPY,
     Effects,
     EnumNumber,
     Feature,
+    Features,
     Group,
     LayoutAttr,
     Needs,
@@ -51,6 +54,7 @@ from ..base import (
     outermost,
     reads,
     updates,
+    writes,
 )
 from ..tt import ScaleDotElemType, verify_matmul, verify_scaled_type
 from ..ttg import (
@@ -60,6 +64,8 @@ from ..ttg import (
     SharedLinearEncodingAttr,
     SharedMemorySpaceAttr,
     memdesc_type,
+    verify_mutable,
+    verify_shared,
 )
 from .assembly import BarriersAndPreds, Token
 from .barrier import verify_barrier
@@ -219,7 +225,7 @@ class TCGen5MMAOp(_MMAOp):
         if d.shape[1] % 8:
             raise VerifyException(f"an MMA needs N to be a multiple of 8, found {d.shape[1]}")
 
-    def also_needs(self) -> tuple[Feature, ...]:
+    def also_needs(self) -> Features:
         """MMAs of integers are not in every tcgen05."""
         is_integer = isinstance(memdesc_type(self.a.type).element_type, IntegerType)
         return (Feature.TCGEN05_INT8,) if is_integer else ()
@@ -331,3 +337,39 @@ def has_pair_products(module: Operation) -> bool:
     Source: PTX ISA, "tcgen05", `.cta_group`.
     """
     return any(isinstance(op, TCGen5MMAOp | TCGen5MMAScaledOp) and op.two_ctas is not None for op in module.walk())
+
+
+@irdl_op_definition
+class TMEMCopyOp(TritonOp):
+    """Start to copy from shared memory to tensor memory (tcgen05.cp); a commit signals its end.
+
+    Scales keep the block order of the hardware: the logical shapes of both sides differ. In a module with MMAs of pairs
+    of CTAs the even one copies for both, in each what lies at this place in its own memory.
+    """
+
+    name = "ttng.tmem_copy"
+    NEEDS: ClassVar = Needs("tlx.tmem_copy", Feature.TENSOR_MEMORY)
+
+    src = operand_def(MemDescType)
+    dst = operand_def(MemDescType)
+
+    assembly_format = "$src `,` $dst attr-dict `:` type(operands)"
+
+    def effects(self) -> Effects:
+        """A read and a write, in a module with MMAs of pairs those of both CTAs."""
+        pair = has_pair_products(outermost(self))
+        accesses = reads("src", cluster=pair), writes("dst", cluster=pair)
+        return Effects(*accesses, by=TCGEN05_COPY, completes_on=Group.TCGEN05)
+
+    def verify_(self) -> None:
+        """From shared memory to tensor memory, with the same elements."""
+        source, target = memdesc_type(self.src.type), memdesc_type(self.dst.type)
+        verify_shared(source)
+        layout = tensor_memory_layout(target)
+        verify_mutable(target)
+        if source.element_type != target.element_type:
+            raise VerifyException(f"the element type must stay: from {source} to {target}")
+        if isinstance(layout, TensorMemoryLayout) and source.shape != target.shape:
+            raise VerifyException(f"the shape must stay: from {source} to {target}")
+        if prod(source.shape) != prod(target.shape):
+            raise VerifyException(f"the number of elements must stay: from {source} to {target}")

@@ -57,9 +57,9 @@ from ..tt import (
     verify_rows,
 )
 from ..ttg import MemDescType, NvmmaSharedEncodingAttr, memdesc_type, verify_mutable, verify_shared
+from .attrs import TensorDescIm2ColType
 from .barrier import verify_barrier
 from .cga import verify_copy_barrier, verify_multicast, verify_row_offsets, verify_tile
-from .types import TensorDescIm2ColType
 
 FALSE = BoolAttr.from_bool(False)
 ANY_DESCRIPTOR = TypeIs("a tensor descriptor", lambda type_: isinstance(type_, DescriptorType))

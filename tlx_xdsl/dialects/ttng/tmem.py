@@ -25,7 +25,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.layouts.encodings import DistributedLayout, TensorMemoryLayout, TensorMemoryScalesLayout
 from tlx_xdsl.layouts.inferred import places
-from tlx_xdsl.targets import TMEM_COLUMNS, Feature
+from tlx_xdsl.targets import TMEM_COLUMNS
 
 from ..base import (
     ANY_TENSOR,
@@ -33,6 +33,8 @@ from ..base import (
     Effects,
     Engine,
     EnumNumber,
+    Feature,
+    Features,
     LayoutAttr,
     Needs,
     OverBudgetException,
@@ -58,8 +60,7 @@ from ..ttg import (
     verify_view,
 )
 from .assembly import Token
-from .attrs import TensorMemorySpaceAttr, TMEMLoadReduceModifierAttr
-from .enums import TMEMWaitKind
+from .attrs import TensorMemorySpaceAttr, TMEMLoadReduceModifierAttr, TMEMWaitKind
 
 ROWS = 128
 """Rows of tensor memory, which PTX calls lanes."""
@@ -203,7 +204,7 @@ class TMEMLoadOp(TritonOp):
             if any(basis[1] for bases in threads for basis in bases):
                 raise VerifyException(f"a reducing load needs whole rows in each thread, found {self.result.type}")
 
-    def also_needs(self) -> tuple[Feature, ...]:
+    def also_needs(self) -> Features:
         """A reduction is done by the load itself."""
         return () if self.red_op is None else (Feature.TCGEN05_LOAD_REDUCE,)
 

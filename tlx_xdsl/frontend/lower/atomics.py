@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from xdsl.dialects.arith import AndIOp, ShRUIOp, XOrIOp
 
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.tt.enums import MemSemantic, MemSyncScope, RMWOp
+from tlx_xdsl.dialects.tt import MemSemantic, MemSyncScope, RMWOp
 from tlx_xdsl.language.core import (
     bfloat16,
     dtype,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.tt.func import AXES
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, block_type, dtype, int32, pointer_type
 
 from .. import semantic
@@ -102,7 +101,7 @@ def _converted(call: Call, value: Tensor) -> Value:
 
 def _axis(call: Call) -> int:
     axis = call.integer("axis", minimum=0)
-    if axis >= len(AXES):
+    if axis >= len(tt.AXES):
         call.fail("axis", f"{call.name.removeprefix('tl.')} axis must be 0, 1, or 2 but got {axis}")
     return axis
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.arith import OrIOp, XOrIOp
+from xdsl.dialects import arith
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.ttg.enums import AddrSpace
 from tlx_xdsl.language.core import constexpr, dtype, int1
 
 from .. import semantic
@@ -20,7 +19,7 @@ from ..values import Constexpr, Tensor, TupleValue, Value
 
 @lowers("tl.debug_barrier")
 def _debug_barrier(call: Call) -> None:
-    call.builder.emit(ttg.BarrierOp, addrSpace=AddrSpace.All.value)
+    call.builder.emit(ttg.BarrierOp, addrSpace=ttg.AddrSpace.All.value)
 
 
 @lowers("tl.device_print")
@@ -64,10 +63,10 @@ def assert_where(call: Call, condition: Tensor, mask: Tensor | None, message: st
     builder = call.builder
     if mask is not None:
         true = builder.constant(True, ir_type(int1, mask.shape))
-        unmasked = builder.value(XOrIOp(mask.ssa, true), int1, mask.shape)
+        unmasked = builder.value(arith.XOrIOp(mask.ssa, true), int1, mask.shape)
         shape = semantic.common_shape(condition.shape, mask.shape)
         lhs, rhs = (semantic.broadcast_to(builder, value, shape) for value in (condition, unmasked))
-        condition = builder.value(OrIOp(lhs.ssa, rhs.ssa), int1, shape)
+        condition = builder.value(arith.OrIOp(lhs.ssa, rhs.ssa), int1, shape)
     builder.emit(tt.AssertOp, condition, message=message)
 
 

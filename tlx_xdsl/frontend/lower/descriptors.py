@@ -8,7 +8,7 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
+from tlx_xdsl.dialects.tt import DescriptorReduceKind, PaddingOption
 from tlx_xdsl.language.core import (
     bfloat16,
     dtype,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
+from tlx_xdsl.dialects.tt import ScaleDotElemType
 from tlx_xdsl.element_types import BY_FORMAT
 from tlx_xdsl.language.core import dtype, float8e4nv, float8e5, float32, int8, pointer_type, uint8
+from tlx_xdsl.layouts.encodings import Ints
 
 from .. import semantic
 from ..calls import Call, lowers
@@ -99,13 +100,13 @@ def _operand(call: Call, parameter: str, form: _Format) -> Tensor:
     return call.builder.tensor(tt.BitcastOp, form.element, value.shape, value)
 
 
-def _numbers(shape: tuple[int, ...], form: _Format, packed_dim: int) -> tuple[int, int]:
+def _numbers(shape: Ints, form: _Format, packed_dim: int) -> tuple[int, int]:
     """Rows and columns of a matrix in numbers, of which an element along `packed_dim` may hold several."""
     rows, columns = shape
     return (rows * form.per_element, columns) if packed_dim == 0 else (rows, columns * form.per_element)
 
 
-def _scale(call: Call, parameter: str, leading: tuple[int, ...], k: int) -> Tensor | None:
+def _scale(call: Call, parameter: str, leading: Ints, k: int) -> Tensor | None:
     """The scales of an operand: one for each group of numbers along K; None is 1 everywhere."""
     if not call.given(parameter):
         return None
@@ -118,7 +119,7 @@ def _scale(call: Call, parameter: str, leading: tuple[int, ...], k: int) -> Tens
     return scale
 
 
-def _accumulator(call: Call, shape: tuple[int, ...]) -> Tensor:
+def _accumulator(call: Call, shape: Ints) -> Tensor:
     if not call.given("acc"):
         return semantic.full(call.builder, shape, Constexpr(0.0), float32)
     what = f"a block of type fp32[{', '.join(map(str, shape))}]"

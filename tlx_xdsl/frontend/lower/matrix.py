@@ -8,7 +8,6 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import IntegerAttr
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.tt.enums import InputPrecision
 from tlx_xdsl.language.core import (
     bfloat16,
     dtype,
@@ -36,7 +35,7 @@ HOPPER_IMPRECISE_K = 1 << 30
 
 _FLOAT8 = (float8e4nv, float8e5, float8e4b15)
 _OPERANDS = (int8, *_FLOAT8, float16, bfloat16, float32, float64)
-_PRECISIONS = {case.keyword: case for case in InputPrecision}
+_PRECISIONS = {case.keyword: case for case in tt.InputPrecision}
 
 # --- dot ------------------------------------------------------------------------------------------------------------
 
@@ -126,10 +125,10 @@ def _accumulator(call: Call, shape: tuple[int, ...], element: dtype) -> Tensor:
     return acc
 
 
-def _precision(call: Call) -> InputPrecision:
+def _precision(call: Call) -> tt.InputPrecision:
     if not call.given("input_precision"):
         allowed = not call.given("allow_tf32") or _allows_tf32(call)
-        return InputPrecision.TF32 if allowed else InputPrecision.IEEE
+        return tt.InputPrecision.TF32 if allowed else tt.InputPrecision.IEEE
     if call.given("allow_tf32"):
         call.fail("allow_tf32", "'allow_tf32' is the older form of 'input_precision': give one of them")
     word = call.text("input_precision")

@@ -9,10 +9,8 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i32
 from xdsl.ir import OpResult
 
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.llvm import AssumeOp
-from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
-from tlx_xdsl.dialects.tt.enums import CacheModifier, EvictionPolicy
+from tlx_xdsl.dialects import llvm, tt
+from tlx_xdsl.dialects.tt import CacheModifier, CachePolicyAttr, EvictionPolicy
 from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, int1, int8, pointer_type
 
 from .. import semantic
@@ -206,7 +204,7 @@ def _assume(call: Call) -> None:
     condition = call.tensor("cond")
     if condition.shape or condition.dtype != int1:
         call.expected("cond", "a scalar int1, such as a comparison")
-    call.builder.insert(AssumeOp(condition.ssa))
+    call.builder.insert(llvm.AssumeOp(condition.ssa))
 
 
 def _lower_hint(name: str, attribute: str) -> None:

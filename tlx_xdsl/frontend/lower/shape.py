@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.layouts.encodings import Ints
 
 from .. import semantic
 from ..builder import Builder, unit
@@ -21,13 +22,13 @@ def join(builder: Builder, first: Tensor, second: Tensor) -> Tensor:
     return builder.tensor(tt.JoinOp, first.dtype, shape, first, second)
 
 
-def permute(builder: Builder, value: Tensor, order: tuple[int, ...]) -> Tensor:
+def permute(builder: Builder, value: Tensor, order: Ints) -> Tensor:
     """The dimensions in another order."""
     shape = tuple(value.shape[dim] for dim in order)
     return builder.tensor(tt.TransOp, value.dtype, shape, value, order=order)
 
 
-def reshape(builder: Builder, value: Tensor, shape: tuple[int, ...], *, can_reorder: bool = False) -> Tensor:
+def reshape(builder: Builder, value: Tensor, shape: Ints, *, can_reorder: bool = False) -> Tensor:
     """The elements under another shape of the same size."""
     return builder.tensor(tt.ReshapeOp, value.dtype, shape, value, allow_reorder=unit(can_reorder))
 
@@ -35,7 +36,7 @@ def reshape(builder: Builder, value: Tensor, shape: tuple[int, ...], *, can_reor
 # --- arguments ------------------------------------------------------------------------------------------------------
 
 
-def _sizes(call: Call, parameter: str) -> tuple[int, ...]:
+def _sizes(call: Call, parameter: str) -> Ints:
     """Integers that are given one by one, or as one tuple."""
     given = call.args[parameter]
     assert isinstance(given, TupleValue)
@@ -44,7 +45,7 @@ def _sizes(call: Call, parameter: str) -> tuple[int, ...]:
     return call.integers(parameter)
 
 
-def _shape(call: Call) -> tuple[int, ...]:
+def _shape(call: Call) -> Ints:
     return call.powers_of_two("shape", _sizes(call, "shape"))
 
 
@@ -105,7 +106,7 @@ def _permute(call: Call) -> Value:
     return _permuted(call, call.block("input"), _sizes(call, "dims"))
 
 
-def _permuted(call: Call, value: Tensor, order: tuple[int, ...]) -> Tensor:
+def _permuted(call: Call, value: Tensor, order: Ints) -> Tensor:
     if sorted(order) != list(range(len(value.shape))):
         expected = ", ".join(map(str, range(len(value.shape))))
         call.fail("dims", f"'dims' must be {expected} in some order, found {list(order)}")
@@ -132,7 +133,7 @@ def _view(call: Call) -> Value:
     return _reshaped(call, call.block("input"), _shape(call), True)
 
 
-def _reshaped(call: Call, value: Tensor, shape: tuple[int, ...], can_reorder: bool) -> Tensor:
+def _reshaped(call: Call, value: Tensor, shape: Ints, can_reorder: bool) -> Tensor:
     if not shape or prod(shape) != prod(value.shape):
         call.fail("shape", f"'shape' must keep the {prod(value.shape)} elements of the block, found {list(shape)}")
     return reshape(call.builder, value, shape, can_reorder=can_reorder)

@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
 from tlx_xdsl.language.core import dtype, int1
+from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.targets import Feature
 
 from .. import semantic
@@ -35,7 +36,7 @@ def required(call: Call, value: Tensor, type_: TensorType, *, pin: bool) -> SSAV
     return call.emit(dialect.RequireLayoutOp, value, results=[type_], pin=unit(pin)).result
 
 
-def released(call: Call, ssa: SSAValue, element: dtype, shape: tuple[int, ...], *, pin: bool) -> Tensor:
+def released(call: Call, ssa: SSAValue, element: dtype, shape: Ints, *, pin: bool) -> Tensor:
     """A block with a layout as a value of the frontend; with `pin`, what computes with it keeps to that layout."""
     return call.emit_tensor(dialect.ReleaseLayoutOp, element, shape, ssa, pin=unit(pin))
 
@@ -132,7 +133,7 @@ WARPS = 4
 """That a copy of scales is for (PTX ISA, "tcgen05.cp", `.warpx4`)."""
 
 
-def _is_image(lines: tuple[int, ...], target: tuple[int, ...]) -> bool:
+def _is_image(lines: Ints, target: Ints) -> bool:
     """True if a buffer of 128 rows is as many bytes in tensor memory as `lines` of 16 bytes are, once for each warp."""
     if len(lines) != 2 or lines[1] != 16 or lines[0] % 32:
         return False

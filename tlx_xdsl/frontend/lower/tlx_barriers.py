@@ -5,10 +5,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import i64
 
 from tlx_xdsl.dialects import nvvm, tlx as dialect, ttg, ttng
-from tlx_xdsl.dialects.base.layouts import layout_attr
-from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, FenceScope
-from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.dialects.ttng.barrier import MAX_ARRIVALS
+from tlx_xdsl.dialects.base import layout_attr
+from tlx_xdsl.dialects.tlx import NAMED_BARRIERS, FenceScope
 from tlx_xdsl.language.core import int1, int32
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.shared import unswizzled_layout
@@ -30,10 +28,10 @@ def allocate_barriers(call: Call, num: int, count: int, *, per_thread: bool = Fa
     """
     if num > _MOST_BARRIERS:
         call.fail("num_barriers", f"shared memory has room for {_MOST_BARRIERS} mbarriers, found {num}")
-    if count > MAX_ARRIVALS:
-        call.fail(None, f"the arrival count must be at least 1 and at most {MAX_ARRIVALS}, found {count}")
+    if count > ttng.MAX_ARRIVALS:
+        call.fail(None, f"the arrival count must be at least 1 and at most {ttng.MAX_ARRIVALS}, found {count}")
     # Upstream Triton requires a rank-2 array, whose first dimension may be any number.
-    type_ = MemDescType.get((num, 1), i64, layout_attr(unswizzled_layout(1)), SMEM)
+    type_ = ttg.MemDescType.get((num, 1), i64, layout_attr(unswizzled_layout(1)), SMEM)
     array = call.emit(ttg.LocalAllocOp, None, results=[type_]).result
     barriers = MBarriers(array, num, per_thread)
     for index in range(num):

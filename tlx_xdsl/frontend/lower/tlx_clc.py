@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerType, i1, i64
 
-from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
-from tlx_xdsl.dialects.base.layouts import layout_attr
-from tlx_xdsl.dialects.tt.enums import ProgramIDDim
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects import tlx as dialect, tt, ttg, ttng
+from tlx_xdsl.dialects.base import layout_attr
 from tlx_xdsl.language.core import int1, int32
 from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.targets import Feature
@@ -25,7 +23,7 @@ RESPONSE_BYTES = 16
 
 
 def _allocate_responses(call: Call, num: int) -> ClcResponses:
-    type_ = MemDescType.get((num, 2), i64, layout_attr(unswizzled_layout(1)), SMEM)
+    type_ = ttg.MemDescType.get((num, 2), i64, layout_attr(unswizzled_layout(1)), SMEM)
     return ClcResponses(call.emit(ttg.LocalAllocOp, None, results=[type_]).result, num)
 
 
@@ -100,9 +98,9 @@ def _query(call: Call, response: ClcResponses, *, several: bool, dims: int) -> l
     loaded = call.emit(ttng.CLCLoadResultOp, response, results=[IntegerType(128)]).clc_result
     found = call.emit(ttng.CLCIsCanceledOp, loaded, results=[i1]).is_canceled
     coordinates: list[Tensor] = []
-    for dim in list(ProgramIDDim)[:dims]:
+    for dim in list(tt.ProgramIDDim)[:dims]:
         place: Value = call.emit_tensor(ttng.CLCGetProgramIdOp, int32, (), loaded, dim=dim)
-        if several and dim is ProgramIDDim.X:
+        if several and dim is tt.ProgramIDDim.X:
             # The response names the first CTA of the cluster.
             place = semantic.binary(call.builder, "+", place, cta_rank(call))
         coordinates.append(semantic.where(call.builder, Tensor(found, int1), place, Constexpr(-1)))

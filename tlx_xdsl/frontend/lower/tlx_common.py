@@ -8,16 +8,12 @@ from typing import TypeVar, cast
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.dialects import tlx, ttg
-from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of, like
-from tlx_xdsl.dialects.tlx.cluster import SharedClusterMemoryAttr
-from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
-from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.dialects import tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base import layout_attr, layout_of, like
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.language.core import int32
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout
-from tlx_xdsl.layouts.encodings import SharedLayout
+from tlx_xdsl.layouts.encodings import Ints, SharedLayout
 from tlx_xdsl.targets import Feature, target_of
 
 from .. import semantic
@@ -27,7 +23,7 @@ from ..values import BufferedTensor, Constexpr, MBarriers, Tensor, TensorDescrip
 from . import memory
 
 SMEM = ttg.SharedMemorySpaceAttr()
-TMEM = TensorMemorySpaceAttr()
+TMEM = ttng.TensorMemorySpaceAttr()
 
 
 def number(value: int) -> IntegerAttr:
@@ -48,7 +44,7 @@ def is_blackwell(call: Call) -> bool:
 
 def in_tensor_memory(buffer: BufferedTensor) -> bool:
     """Say whether a buffer is in tensor memory."""
-    return isinstance(memdesc_type(buffer.ssa.type).memory_space, TensorMemorySpaceAttr)
+    return isinstance(ttg.memdesc_type(buffer.ssa.type).memory_space, ttng.TensorMemorySpaceAttr)
 
 
 ArrayT = TypeVar("ArrayT", BufferedTensor, MBarriers)
@@ -85,7 +81,7 @@ def tensor_memory_buffer(call: Call, parameter: str) -> BufferedTensor:
 
 def is_remote(barrier: MBarriers) -> bool:
     """Say whether a barrier is another CTA's."""
-    return isinstance(memdesc_type(barrier.ssa.type).memory_space, SharedClusterMemoryAttr)
+    return isinstance(ttg.memdesc_type(barrier.ssa.type).memory_space, tlx.SharedClusterMemoryAttr)
 
 
 def as_barrier(call: Call, parameter: str, value: Value, *, remote: bool = False) -> MBarriers:
@@ -128,9 +124,9 @@ def block_of(call: Call, parameter: str) -> tuple[TensorDescriptor, BufferedTens
     return descriptor, reshaped(call, parameter, buffer, block) if more > 0 else buffer
 
 
-def reshaped(call: Call, parameter: str, buffer: BufferedTensor, shape: tuple[int, ...]) -> BufferedTensor:
+def reshaped(call: Call, parameter: str, buffer: BufferedTensor, shape: Ints) -> BufferedTensor:
     """The view of a whole buffer with other dimensions, whose elements in row-major order are the same."""
-    source = memdesc_type(buffer.ssa.type)
+    source = ttg.memdesc_type(buffer.ssa.type)
     if source.shape != source.alloc_shape:
         call.fail(parameter, "a part of a buffer can't be reshaped: reshape the buffer, and take a part of that")
     layout = layout_of(source.encoding)
@@ -152,7 +148,7 @@ def elements_like(call: Call, parameter: str, buffer: BufferedTensor) -> Tensor:
     return source
 
 
-def cache_policy(call: Call) -> CachePolicyAttr | None:
+def cache_policy(call: Call) -> tt.CachePolicyAttr | None:
     """The hints of `cache_modifier`, those of a load, and `eviction_policy`; None without any."""
     return memory.cache_policy(call, memory.LOAD_MODIFIERS)
 
@@ -173,5 +169,5 @@ def is_even_cta(call: Call) -> Tensor:
 
 def remote_view(call: Call, local: SSAValue, rank: Tensor) -> SSAValue:
     """The view of the copy of a buffer or barrier in the CTA `rank`."""
-    type_ = tlx.MapToRemoteOp.remote_type(memdesc_type(local.type))
+    type_ = tlx.MapToRemoteOp.remote_type(ttg.memdesc_type(local.type))
     return call.emit(tlx.MapToRemoteOp, local, rank, results=[type_]).result

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tlx_xdsl.dialects import tlx as dialect, ttg
-from tlx_xdsl.dialects.tlx.copies import BULK_BYTES, CacheLevel
-from tlx_xdsl.dialects.ttg.types import AsyncTokenType
+from tlx_xdsl.dialects import tlx, tlx as dialect, ttg
 from tlx_xdsl.language.core import int1, int32
 from tlx_xdsl.layouts.shared import bytes_of
 
@@ -61,7 +59,7 @@ def _async_load(call: Call) -> Value | None:
             buffer,
             mask,
             other,
-            results=[AsyncTokenType()],
+            results=[ttg.AsyncTokenType()],
             isVolatile=volatile,
             cachePolicy=policy,
         ).token
@@ -83,8 +81,10 @@ def _size(call: Call, parameter: str, buffer: BufferedTensor) -> Tensor:
     whole = bytes_of(prod(buffer.shape), buffer.dtype.primitive_bitwidth)
     value = call.args[parameter] if call.given(parameter) else Constexpr(whole)
     if isinstance(value, Constexpr) and isinstance(value.value, int):
-        if value.value <= 0 or value.value % BULK_BYTES:
-            call.fail(parameter, f"a bulk copy moves a positive multiple of {BULK_BYTES} bytes, found {value.value}")
+        if value.value <= 0 or value.value % tlx.BULK_BYTES:
+            call.fail(
+                parameter, f"a bulk copy moves a positive multiple of {tlx.BULK_BYTES} bytes, found {value.value}"
+            )
         if value.value > whole:
             call.fail(parameter, f"the buffer has {whole} bytes, found {value.value}")
     return call.as_scalar(parameter, value, int32)
@@ -109,7 +109,7 @@ def _tokens(call: Call) -> list[AsyncToken]:
 @lowers("tlx.async_load_commit_group")
 def _async_load_commit_group(call: Call) -> Value:
     tokens = _tokens(call)
-    return AsyncToken(call.emit(ttg.AsyncCommitGroupOp, tokens, results=[AsyncTokenType()]).async_token)
+    return AsyncToken(call.emit(ttg.AsyncCommitGroupOp, tokens, results=[ttg.AsyncTokenType()]).async_token)
 
 
 @lowers("tlx.async_load_wait_group")
@@ -117,14 +117,14 @@ def _async_load_wait_group(call: Call) -> Value:
     tokens = _tokens(call)
     return AsyncToken(
         call.emit(
-            ttg.AsyncWaitOp, tokens, results=[AsyncTokenType()], num=call.integer("pendings", minimum=0)
+            ttg.AsyncWaitOp, tokens, results=[ttg.AsyncTokenType()], num=call.integer("pendings", minimum=0)
         ).ret_token
     )
 
 
 @lowers("tlx.prefetch")
 def _prefetch(call: Call) -> None:
-    level = call.choice("level", {"L1": CacheLevel.L1, "L2": CacheLevel.L2})
+    level = call.choice("level", {"L1": tlx.CacheLevel.L1, "L2": tlx.CacheLevel.L2})
     if call.flag("tensormap"):
         if call.given("mask"):
             call.fail("mask", "the prefetch of a descriptor takes no mask")

@@ -9,14 +9,15 @@ from typing import NoReturn
 from xdsl.dialects.builtin import BoolAttr, TensorType
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_attr
-from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr, DummyTMEMLayoutAttr, UserLayoutAttr
-from tlx_xdsl.dialects.ttg.types import shape_attr
+from tlx_xdsl.dialects.base import LayoutAttr, layout_attr
+from tlx_xdsl.dialects.tlx import DummyRegisterLayoutAttr, DummyTMEMLayoutAttr, UserLayoutAttr
+from tlx_xdsl.dialects.ttg import shape_attr
 from tlx_xdsl.language import tlx
 from tlx_xdsl.language.core import dtype
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import (
     DistributedLinearLayout,
+    Ints,
     NvmmaSharedLayout,
     PaddedSharedLayout,
     SharedLayout,
@@ -47,7 +48,7 @@ def chosen(call: Call, parameter: str, encoding: Attribute) -> Attribute:
     return UserLayoutAttr.new([encoding]) if call.given(parameter) else encoding
 
 
-def shared_encoding(call: Call, parameter: str, shape: tuple[int, ...], element: dtype) -> Attribute:
+def shared_encoding(call: Call, parameter: str, shape: Ints, element: dtype) -> Attribute:
     """The layout of a buffer in shared memory: the one that the user names, or what TMA and the tensor cores like."""
     asked = python_layout(call, parameter)
     bits = element.primitive_bitwidth
@@ -60,7 +61,7 @@ def shared_encoding(call: Call, parameter: str, shape: tuple[int, ...], element:
     return layout_attr(layout)
 
 
-def _shared(call: Call, parameter: str, asked: tlx.layout_encoding, shape: tuple[int, ...], bits: int) -> SharedLayout:
+def _shared(call: Call, parameter: str, asked: tlx.layout_encoding, shape: Ints, bits: int) -> SharedLayout:
     match asked:
         case tlx.swizzled_shared_layout_encoding():
             return SwizzledSharedLayout(asked.vectorSize, asked.perPhase, asked.maxPhase, tuple(asked.order))
@@ -102,7 +103,7 @@ def _nvmma(call: Call, parameter: str, asked: tlx.nv_mma_shared_layout_encoding,
     return default if asked.swizzled else replace(default, swizzling_byte_width=0)
 
 
-def _swizzled(call: Call, parameter: str, asked: tlx.swizzled_layout, shape: tuple[int, ...]) -> SwizzledSharedLayout:
+def _swizzled(call: Call, parameter: str, asked: tlx.swizzled_layout, shape: Ints) -> SwizzledSharedLayout:
     order = tuple(asked.order or reversed(range(len(shape))))
     if len(order) != len(shape):
         call.fail(parameter, f"'{parameter}' is for {len(order)} dimensions, the buffer has {len(shape)}")
@@ -121,7 +122,7 @@ def _swizzled(call: Call, parameter: str, asked: tlx.swizzled_layout, shape: tup
 # --- tensor memory --------------------------------------------------------------------------------------------------
 
 
-def tmem_encoding(call: Call, parameter: str, shape: tuple[int, ...], element: dtype) -> Attribute:
+def tmem_encoding(call: Call, parameter: str, shape: Ints, element: dtype) -> Attribute:
     """The layout of a buffer in tensor memory: the one that the user names, or packed blocks.
 
     Elements of 8 bits that are no floats may be the scales of a block-scaled MMA, or an operand: what uses the
@@ -138,7 +139,7 @@ def tmem_encoding(call: Call, parameter: str, shape: tuple[int, ...], element: d
     return layout_attr(TensorMemoryLayout(asked.blockM, asked.blockN, asked.colStride, (), two_ctas))
 
 
-def _default_tmem(call: Call, shape: tuple[int, ...], element: dtype) -> Attribute:
+def _default_tmem(call: Call, shape: Ints, element: dtype) -> Attribute:
     if element.primitive_bitwidth < 16 and not element.is_floating():
         return DummyTMEMLayoutAttr()
     rows, columns = shape[-2:]
@@ -150,7 +151,7 @@ def _default_tmem(call: Call, shape: tuple[int, ...], element: dtype) -> Attribu
 # --- registers ------------------------------------------------------------------------------------------------------
 
 
-def register_type(call: Call, asked: tlx.layout_encoding, shape: tuple[int, ...], element: dtype) -> TensorType:
+def register_type(call: Call, asked: tlx.layout_encoding, shape: Ints, element: dtype) -> TensorType:
     """The type of a block of `shape` elements in the layout that the user names."""
     match asked:
         case tlx.layout():
@@ -162,12 +163,12 @@ def register_type(call: Call, asked: tlx.layout_encoding, shape: tuple[int, ...]
     return TensorType(ir_type(element), shape, encoding)
 
 
-def dummy_register(shape: tuple[int, ...], element: dtype, *, tmem_compatible: bool) -> DummyRegisterLayoutAttr:
+def dummy_register(shape: Ints, element: dtype, *, tmem_compatible: bool) -> DummyRegisterLayoutAttr:
     """The placeholder of a register layout until the pass that knows the warps chooses it."""
     return DummyRegisterLayoutAttr(shape_attr(shape), ir_type(element), BoolAttr.from_bool(tmem_compatible))
 
 
-def _cute(call: Call, asked: tlx.layout, shape: tuple[int, ...]) -> LayoutAttr:
+def _cute(call: Call, asked: tlx.layout, shape: Ints) -> LayoutAttr:
     """A linear layout: each bit of the thread's or value's number moves by a stride through the row-major block."""
     threads, values = (_steps(modes) for modes in (asked.threads, asked.values))
     warps = call.visitor.unit.num_warps
@@ -195,7 +196,7 @@ def _steps(modes: tuple[tuple[int, int], ...]) -> list[int]:
     return [stride << bit for size, stride in modes for bit in range(size.bit_length() - 1)]
 
 
-def _coordinates(offset: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _coordinates(offset: int, shape: Ints) -> Ints:
     """The coordinates of element `offset` of a row-major block."""
     result: list[int] = []
     for size in reversed(shape):

@@ -7,8 +7,7 @@ from dataclasses import replace
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
-from tlx_xdsl.dialects import tlx as dialect
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects import tlx as dialect, ttg
 from tlx_xdsl.language.core import dtype
 
 from ..builder import unit
@@ -43,7 +42,7 @@ def _require_layout(call: Call) -> Value:
         return in_layout(call, _block(call, "x"), pin=pin)
     buffer = one_buffer(call, "x")
     encoding = _buffer_encoding(call, "layout", buffer)
-    type_ = memdesc_type(buffer.ssa.type).with_encoding(encoding)
+    type_ = ttg.memdesc_type(buffer.ssa.type).with_encoding(encoding)
     return replace(buffer, ssa=call.emit(dialect.RequireLayoutOp, buffer, results=[type_], pin=unit(pin)).result)
 
 

@@ -10,11 +10,9 @@ from typing import Any
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
-from tlx_xdsl.dialects import tlx as dialect, ttng
-from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
-from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr
-from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects import tlx, tlx as dialect, ttg, ttng
+from tlx_xdsl.dialects.base import layout_attr, layout_of
+from tlx_xdsl.dialects.tt import InputPrecision, ScaleDotElemType
 from tlx_xdsl.language.core import dtype, float32, int1, int8, int32
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, TensorMemoryLayout, TensorMemoryScalesLayout
 from tlx_xdsl.layouts.shared import padded_fp4_layout
@@ -165,8 +163,8 @@ def _accumulator_for(call: Call, accumulator: BufferedTensor) -> SSAValue:
 
     An allocation has no mark of a pair that will work on it: `tlx.require_layout` adds the layout for pairs.
     """
-    type_ = memdesc_type(accumulator.ssa.type)
-    layout = None if isinstance(type_.encoding, DummyTMEMLayoutAttr) else layout_of(type_.encoding)
+    type_ = ttg.memdesc_type(accumulator.ssa.type)
+    layout = None if isinstance(type_.encoding, tlx.DummyTMEMLayoutAttr) else layout_of(type_.encoding)
     bits = accumulator.dtype.primitive_bitwidth
     if not isinstance(layout, TensorMemoryLayout):
         call.fail("acc", f"'acc' must have the layout of an accumulator, found {accumulator.describe()} for scales")
@@ -176,7 +174,7 @@ def _accumulator_for(call: Call, accumulator: BufferedTensor) -> SSAValue:
 
 
 def _required(call: Call, buffer: BufferedTensor, encoding: Attribute) -> SSAValue:
-    type_ = memdesc_type(buffer.ssa.type).with_encoding(encoding)
+    type_ = ttg.memdesc_type(buffer.ssa.type).with_encoding(encoding)
     return call.emit(dialect.RequireLayoutOp, buffer, results=[type_]).result
 
 
@@ -238,7 +236,7 @@ def _scales(call: Call, parameter: str, rows: int) -> SSAValue:
         call.fail(
             parameter, f"'{parameter}' must hold a byte for every 32 elements of {rows} rows, found {buffer.describe()}"
         )
-    scales = MemDescType.get(
+    scales = ttg.MemDescType.get(
         (rows, columns), ir_type(buffer.dtype), layout_attr(TensorMemoryScalesLayout()), TMEM, mutable=True
     )
     room = call.builder.insert_at_entry(ttng.TMEMAllocOp(operands=[None], result_types=[scales, None]))
@@ -250,7 +248,7 @@ def _padded(call: Call, buffer: BufferedTensor) -> SSAValue:
     """A buffer of fp4 pairs in the layout that an MMA with 8-bit floats requires, which gives a pair two bytes."""
     if in_tensor_memory(buffer):
         return buffer.ssa
-    layout = layout_of(memdesc_type(buffer.ssa.type).encoding)
+    layout = layout_of(ttg.memdesc_type(buffer.ssa.type).encoding)
     if not isinstance(layout, NvmmaSharedLayout) or layout.fp4_padded:
         return buffer.ssa
     return _required(call, buffer, layout_attr(padded_fp4_layout(buffer.shape, transposed=layout.transposed)))

@@ -7,8 +7,7 @@ from typing import NoReturn
 from xdsl.ir import Block, SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
-from tlx_xdsl.dialects.tlx.types import ReuseGroupKind, StorageAliasSpecType, StorageKind
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.tlx import ReuseGroupKind, StorageAliasSpecType, StorageKind
 from tlx_xdsl.language import tlx
 from tlx_xdsl.language.tlx.types import checked_group, checked_spec, not_a_member
 from tlx_xdsl.targets import Feature
@@ -64,11 +63,11 @@ def _local_alloc(call: Call) -> Value:
         encoding, space = tmem_encoding(call, "layout", shape, element), TMEM
     else:
         encoding, space = shared_encoding(call, "layout", shape, element), SMEM
-    type_ = MemDescType.get((num, *shape), ir_type(element), chosen(call, "layout", encoding), space)
+    type_ = ttg.MemDescType.get((num, *shape), ir_type(element), chosen(call, "layout", encoding), space)
     return BufferedTensor(_allocate(call, type_, reuse), element, shape, num)
 
 
-def _allocate(call: Call, type_: MemDescType, reuse: BufferedTensor | StorageAliasSpec | None) -> SSAValue:
+def _allocate(call: Call, type_: ttg.MemDescType, reuse: BufferedTensor | StorageAliasSpec | None) -> SSAValue:
     if isinstance(reuse, StorageAliasSpec):
         return call.emit(dialect.StorageAliasLocalAllocOp, reuse, results=[type_]).result
     if reuse is not None:
@@ -103,7 +102,7 @@ def _checked_reuse(call: Call, storage: tlx.storage_kind) -> BufferedTensor | St
     reuse = call.args["reuse"]
     if isinstance(reuse, BufferedTensor):
         wanted = TMEM if storage is tlx.storage_kind.tmem else SMEM
-        if memdesc_type(reuse.ssa.type).memory_space != wanted:
+        if ttg.memdesc_type(reuse.ssa.type).memory_space != wanted:
             _value_error(call, "reuse tensor has different storage")
         return reuse
     if not isinstance(reuse, StorageAliasSpec):

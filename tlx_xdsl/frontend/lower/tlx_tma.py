@@ -7,10 +7,9 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect, tt, ttg, ttng
-from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
-from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
+from tlx_xdsl.dialects.tt import DescriptorReduceKind, PaddingOption, PointerType, TensorDescType
 from tlx_xdsl.language.core import int8, int32, int64, pointer_type
-from tlx_xdsl.numerics.tma_rows import UNIT
+from tlx_xdsl.numerics.host_arrays import UNIT
 from tlx_xdsl.targets import Feature
 
 from .. import semantic

@@ -8,8 +8,7 @@ from xdsl.dialects.arith import IndexCastOp
 from xdsl.dialects.builtin import i32
 from xdsl.dialects.gpu import DimensionEnum
 
-from tlx_xdsl.dialects import tlx as dialect
-from tlx_xdsl.dialects.gpu import ThreadIdOp
+from tlx_xdsl.dialects import gpu, tlx as dialect
 from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.language.core import (
     bfloat16,
@@ -38,7 +37,7 @@ def _thread_id(call: Call) -> Value:
     axis = call.integer("axis", minimum=0)
     if axis >= len(AXES):
         call.fail("axis", f"a block of threads has axes 0, 1 and 2, found {axis}")
-    index = call.checked(ThreadIdOp(AXES[axis])).result
+    index = call.checked(gpu.ThreadIdOp(AXES[axis])).result
     return Tensor(call.checked(IndexCastOp(index, i32)).result, int32)
 
 

@@ -10,11 +10,12 @@ from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
-from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of, like
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.base import layout_attr, layout_of, like
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.buffer_views import transposed_buffer_layout
 from tlx_xdsl.layouts.encodings import (
+    Ints,
     NvmmaSharedLayout,
     PaddedSharedLayout,
     SharedLayout,
@@ -76,7 +77,7 @@ def tmem_part(call: Call, buffer: BufferedTensor, dim: int, offset: int, size: i
 def _viewed(
     call: Call,
     buffer: BufferedTensor,
-    shape: tuple[int, ...],
+    shape: Ints,
     result: MemDescType,
     op: type[IRDLOperation],
     *operands: Operand,
@@ -89,8 +90,8 @@ def _viewed(
 
 def _part_type(
     source: MemDescType,
-    shape: tuple[int, ...],
-    allocated: tuple[int, ...] | None = None,
+    shape: Ints,
+    allocated: Ints | None = None,
     encoding: Attribute | None = None,
 ) -> MemDescType:
     return MemDescType.get(

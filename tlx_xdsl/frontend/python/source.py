@@ -1,4 +1,7 @@
-"""The Python source of a kernel: its syntax tree, parameters and the names that it can see."""
+"""The Python source of a kernel: its syntax tree, parameters, the names that it can see, and the types of arguments.
+
+xDSL is not loaded for it.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from types import CellType
-from typing import Any
+from typing import Any, TypeAlias
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.language.core import LIBRARY_MARK, constexpr
-from tlx_xdsl.text.names import ascii_name
+from tlx_xdsl.text.profiles import ascii_name
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A compile-time value within a tuple of runtime arguments."""
+
+    value: Any
+
+
+Signature: TypeAlias = "str | Fixed | tuple[Signature, ...]"
+"""The type of an argument: a text such as `*fp16`, or a tuple of types (which `"(*fp16, i32)"` is too)."""
 
 
 @dataclass(frozen=True)
@@ -190,3 +204,39 @@ def says_constexpr(annotation: Any) -> bool:
     if isinstance(annotation, str):
         return annotation.split(".")[-1] == "constexpr"
     return annotation is constexpr or getattr(annotation, "__qualname__", None) == "constexpr"
+
+
+def construct(node: ast.AST) -> str:
+    """The display name of a construct of Python."""
+    words = {
+        "FunctionDef": "a nested function",
+        "AsyncFunctionDef": "an async function",
+        "AsyncFor": "'async for'",
+        "AsyncWith": "'async with'",
+        "ClassDef": "a class",
+        "TryStar": "'try'",
+        "Try": "'try'",
+        "Raise": "'raise'",
+        "Break": "'break' (let the loop's condition, or a mask, say when it is done)",
+        "Continue": "'continue' (put the rest of the loop's body under an 'if')",
+        "Import": "'import'",
+        "ImportFrom": "'import'",
+        "Global": "'global'",
+        "Nonlocal": "'nonlocal'",
+        "Delete": "'del'",
+        "Lambda": "a lambda",
+        "SetComp": "a set comprehension",
+        "DictComp": "a dictionary comprehension",
+        "Set": "a set",
+        "Dict": "a dictionary",
+        "MatMult": "'@' (use tl.dot or tlx.async_dot)",
+        "Subscript": "an item",
+        "Attribute": "an attribute",
+        "Match": "'match'",
+        "Await": "'await'",
+        "Yield": "'yield'",
+        "YieldFrom": "'yield'",
+        "Slice": "a slice",
+    }
+    name = type(node).__name__
+    return words.get(name, f"'{name}'")

@@ -6,19 +6,17 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects import arith as upstream, ub
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
+from xdsl.dialects import arith as upstream, builtin, ub
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import arith
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.numerics.arrays import Array, is_small_float, poison, unsigned, where
-from tlx_xdsl.numerics.extrema import maximum, maxnum, minimum, minnum
-from tlx_xdsl.numerics.integers import multiply_high
+from tlx_xdsl.dialects.base import as_tensor
+from tlx_xdsl.numerics import elementwise
+from tlx_xdsl.numerics.arrays import Array, Dtype, is_small_float, poison, unsigned, where
 from tlx_xdsl.text.diagnostics import report_warning
 
 from ..numbers import dtype_of
-from ..registry import Binary, Run, Ternary, pure
+from ..registry import Binary, Functions, Run, Ternary, pure
 from ..threads import differs
 
 # Constants -----------------------------------------------------------------------------------------------------------
@@ -29,7 +27,7 @@ def constant(op: upstream.ConstantOp) -> Run:
     """A scalar or a whole tensor, which is read only."""
     dtype = dtype_of(op.result.type)
     value = op.value
-    if isinstance(value, DenseIntOrFPElementsAttr):
+    if isinstance(value, builtin.DenseIntOrFPElementsAttr):
         tensor = as_tensor(op.result.type)
         assert tensor is not None
         numbers: list[Any] = list(cast(Any, value).get_values())
@@ -38,12 +36,12 @@ def constant(op: upstream.ConstantOp) -> Run:
             held.reshape(()) if len(numbers) == 1 else held.reshape(tensor.get_shape()), tensor.get_shape()
         )
     else:
-        assert isinstance(value, IntegerAttr | FloatAttr)
+        assert isinstance(value, builtin.IntegerAttr | builtin.FloatAttr)
         held = _wrapped([value.value.data], dtype)[0]
     return lambda: held
 
 
-def _wrapped(numbers: list[Any], dtype: np.dtype[Any]) -> Array:
+def _wrapped(numbers: list[Any], dtype: Dtype) -> Array:
     """Numbers as `dtype`, in which unsigned integers are written with a sign."""
     if dtype.kind != "i":
         return np.array(numbers).astype(dtype)
@@ -62,7 +60,7 @@ def poison_value(op: ub.PoisonOp) -> Run:
 
 # Integers ------------------------------------------------------------------------------------------------------------
 
-_BINARY: dict[type[Operation], Callable[..., Any]] = {
+_BINARY: Functions = {
     upstream.AddiOp: np.add,
     upstream.SubiOp: np.subtract,
     upstream.MuliOp: np.multiply,
@@ -72,7 +70,7 @@ _BINARY: dict[type[Operation], Callable[..., Any]] = {
     upstream.MinSIOp: np.minimum,
     upstream.MaxSIOp: np.maximum,
 }
-_OF_BITS: dict[type[Operation], Callable[..., Any]] = {
+_OF_BITS: Functions = {
     upstream.AddiOp: np.bitwise_xor,
     upstream.SubiOp: np.bitwise_xor,
     upstream.MuliOp: np.bitwise_and,
@@ -111,7 +109,7 @@ def _rounded_up(a: Array, b: Array) -> Array:
     return np.floor_divide(a, b) + (np.remainder(a, b) != 0)
 
 
-_DIVISIONS: dict[type[Operation], Callable[..., Any]] = {
+_DIVISIONS: Functions = {
     upstream.DivSIOp: _towards_zero,
     upstream.DivUIOp: np.floor_divide,
     # Has the sign of the dividend.
@@ -177,7 +175,7 @@ def multiply_extended(op: Operation) -> Run:
     is_signed = isinstance(op, upstream.MulSIExtendedOp)
 
     def run(a: Array, b: Array) -> tuple[Array, Array]:
-        return a * b, multiply_high(a, b, signed, is_signed=is_signed)
+        return a * b, elementwise.multiply_high(a, b, signed, is_signed=is_signed)
 
     return run
 
@@ -225,17 +223,17 @@ def rounded(op: Operation, function: Callable[..., Any]) -> Run:
     return lambda *values: function(*(value.astype(single) for value in values)).astype(dtype)
 
 
-_FLOAT: dict[type[Operation], Callable[..., Any]] = {
+_FLOAT: Functions = {
     upstream.AddfOp: np.add,
     upstream.SubfOp: np.subtract,
     upstream.MulfOp: np.multiply,
     upstream.DivfOp: np.divide,
     upstream.NegfOp: np.negative,
     arith.RemFOp: np.fmod,
-    upstream.MinimumfOp: minimum,
-    upstream.MaximumfOp: maximum,
-    upstream.MinnumfOp: minnum,
-    upstream.MaxnumfOp: maxnum,
+    upstream.MinimumfOp: elementwise.minimum,
+    upstream.MaximumfOp: elementwise.maximum,
+    upstream.MinnumfOp: elementwise.minnum,
+    upstream.MaxnumfOp: elementwise.maxnum,
 }
 
 

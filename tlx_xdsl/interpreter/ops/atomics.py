@@ -12,15 +12,12 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.effects import is_set
-from tlx_xdsl.dialects.base.pointer import PointerType
-from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, scalar_type
-from tlx_xdsl.dialects.tt.enums import MemSemantic, RMWOp
-from tlx_xdsl.numerics.arrays import Array, poison, unsigned
+from tlx_xdsl.dialects.base import PointerType, as_tensor, element_bits, is_set, scalar_type
+from tlx_xdsl.dialects.tt import MemSemantic, RMWOp
+from tlx_xdsl.numerics.arrays import Array, Dtype, Integers, poison, unsigned
 
 from ..faults import fault_at
 from ..global_access import Strength, strength_of
@@ -31,9 +28,9 @@ from ..memory import View
 from ..numbers import dtype_of
 from ..registry import (
     Binary,
+    Built,
     Coroutine,
     Kind,
-    Run,
     Waiting,
     action,
     blocking,
@@ -116,14 +113,14 @@ def _memory(task: Task) -> GlobalMemory:
     return task.global_memory
 
 
-def combining(kind: RMWOp, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
+def combining(kind: RMWOp, dtype: Dtype) -> Callable[[Array, Array], Array]:
     """Return what makes the new values of an atomic operation from the old and the given ones, arrays of `dtype`."""
     function = _FUNCTIONS[kind]
     held = unsigned(dtype) if kind in (RMWOp.UMAX, RMWOp.UMIN) else dtype
     return lambda old, given: function(old.view(held), given.view(held)).view(dtype)
 
 
-def in_turns(addresses: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def in_turns(addresses: Integers) -> list[Integers]:
     """The elements of a flat array in groups without an address twice, those of one address in their order."""
     if not len(addresses):
         return []
@@ -141,10 +138,10 @@ def in_turns(addresses: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 def _exchange(
     task: Task,
     op: Operation,
-    dtype: np.dtype[Any],
+    dtype: Dtype,
     addresses: Array,
     mask: Array | None,
-    make: Callable[[Array, NDArray[np.int64]], Array],
+    make: Callable[[Array, Integers], Array],
 ) -> Array:
     """Replace each element by what `make` gives for the old ones and their numbers; gives the old ones.
 
@@ -185,7 +182,7 @@ def read_modify_write(
     combine = combining(RMWOp(op.atomic_rmw_op.value.data), dtype)
     given = _flat(values, addresses)
 
-    def make(old: Array, where: NDArray[np.int64]) -> Array:
+    def make(old: Array, where: Integers) -> Array:
         return combine(old, given[where])
 
     old = _exchange(task, op, dtype, addresses, mask, make)
@@ -204,7 +201,7 @@ def compare_and_swap(task: Task, op: tt.AtomicCASOp, addresses: Array, compare: 
     bits = np.dtype(f"u{dtype.itemsize}")
     expected, given = _flat(compare, addresses).view(bits), _flat(values, addresses).view(bits)
 
-    def make(old: Array, where: NDArray[np.int64]) -> Array:
+    def make(old: Array, where: Integers) -> Array:
         return np.where(old.view(bits) == expected[where], given[where], old.view(bits)).view(dtype)
 
     old = _exchange(task, op, dtype, addresses, None, make)
@@ -275,7 +272,7 @@ def add_pointer(op: tt.AddPtrOp) -> Binary:
 
 @threadwise(tt.LoadOp)
 @structured(tt.LoadOp)
-def plain_load(op: tt.LoadOp, _planner: Any) -> tuple[Kind, Run]:
+def plain_load(op: tt.LoadOp, _planner: Any) -> Built:
     """Masked elements without another value have every bit set: they are NaN, or -1, so that their use is seen.
 
     Before a volatile load others may have their turn: what it finds may depend on theirs.
@@ -328,7 +325,7 @@ def plain_store(task: Task, op: tt.StoreOp, pointers: Array, values: Array, mask
 # Gathers from buffers in shared memory, scatters to them, and atomic updates -----------------------------------------
 
 
-def _elements(op: Operation, view: View, indices: Array, axis: int) -> tuple[NDArray[np.int64], ...]:
+def _elements(op: Operation, view: View, indices: Array, axis: int) -> tuple[Integers, ...]:
     """For each index, the element of `view` that it means: all coordinates but the one along `axis` are its own.
 
     Raises Fault for an index outside of the buffer, and for a dimension in which the buffer is smaller.
@@ -345,7 +342,7 @@ def _elements(op: Operation, view: View, indices: Array, axis: int) -> tuple[NDA
         mine > theirs for dim, (mine, theirs) in enumerate(zip(indices.shape, view.shape, strict=True)) if dim != axis
     ):
         raise fault_at(op, f"indices of shape {list(indices.shape)} don't fit '{view.name}' of {list(view.shape)}")
-    where: list[NDArray[np.int64]] = [np.asarray(own) for own in np.indices(indices.shape, np.int64)]
+    where: list[Integers] = [np.asarray(own) for own in np.indices(indices.shape, np.int64)]
     where[axis] = indices.astype(np.int64)
     return tuple(where)
 

@@ -8,7 +8,6 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import nvvm, tlx, ttng
-from tlx_xdsl.dialects.tlx.cluster import Releases
 
 from ..clocks import Clock
 from ..endings import check_barrier
@@ -41,7 +40,7 @@ def arrive(task: Task, op: Operation, view: View, count: int) -> None:
     arrive_with(task, op, view, count, task.release(), task.mark)
 
 
-def arrive_in_cluster(task: Task, op: Operation, view: View, count: int, releases: Releases) -> None:
+def arrive_in_cluster(task: Task, op: Operation, view: View, count: int, releases: tlx.Releases) -> None:
     """Arrive at an mbarrier of any thread block; `SHARED` is a relaxed arrival: it passes on what fences have released.
 
     To others, a release to the own thread block passes on only what is performed.
@@ -52,11 +51,11 @@ def arrive_in_cluster(task: Task, op: Operation, view: View, count: int, release
     touch(task, op, view)
     task.note()
     is_own = view.memory.rank == task.block.rank
-    if releases is Releases.CLUSTER or (releases is Releases.CTA and is_own):
+    if releases is tlx.Releases.CLUSTER or (releases is tlx.Releases.CTA and is_own):
         released = task.release()
     else:
         released = task.release_performed()
-        if releases is Releases.SHARED:
+        if releases is tlx.Releases.SHARED:
             released.join(task.fenced)
     arrive_with(task, op, view, count, released, task.mark)
 
@@ -145,7 +144,7 @@ def arrive_barrier(op: ttng.ArriveBarrierOp) -> Run:
 def arrive_remote(task: Task, op: tlx.ArriveRemoteOp, view: View, pred: Any = True) -> None:
     """The same in another thread block, with what it releases."""
     if pred:
-        if op.released is Releases.SHARED:
+        if op.released is tlx.Releases.SHARED:
             task.fence_cluster(shared_only=True)
         arrive_in_cluster(task, op, view, op.count.value.data, op.released)
 

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.analysis.storage_regions import storage_regions
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.text.diagnostics import report_warning
 
@@ -23,6 +23,7 @@ from ..memory import Memory, View
 from ..planner import Planner
 from ..registry import (
     Binary,
+    Built,
     Coroutine,
     Kind,
     Run,
@@ -163,7 +164,7 @@ def _regions(plan: Plan) -> _Regions:
 
 
 @structured(tlx.StorageAliasSpecOp)
-def storage_alias_spec(op: tlx.StorageAliasSpecOp, planner: Planner) -> tuple[Kind, Run]:
+def storage_alias_spec(op: tlx.StorageAliasSpecOp, planner: Planner) -> Built:
     """The region; what is allocated in it says what lies there."""
     in_shared = op.storage.data.value == "smem"
     size, alignment = _regions(planner.plan).sizes.get(op, (0, 1))
@@ -179,7 +180,7 @@ def storage_alias_spec(op: tlx.StorageAliasSpecOp, planner: Planner) -> tuple[Ki
 
 
 @structured(tlx.StorageAliasLocalAllocOp)
-def storage_alias_local_alloc(op: tlx.StorageAliasLocalAllocOp, planner: Planner) -> tuple[Kind, Run]:
+def storage_alias_local_alloc(op: tlx.StorageAliasLocalAllocOp, planner: Planner) -> Built:
     """Buffers at the places that the storage map gives them."""
     type_ = memdesc_type(op.result.type)
     tile = buffer_places(type_.with_shape(type_.shape[1:]))

@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, ttng
-from tlx_xdsl.dialects.base.effects import LAUNCH_CONTROL, effects_of
+from tlx_xdsl.dialects.base import LAUNCH_CONTROL, effects_of
 from tlx_xdsl.numerics.arrays import Array
 
 from ..engine import Queue, Transfer

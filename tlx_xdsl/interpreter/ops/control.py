@@ -9,19 +9,15 @@ import numpy as np
 from xdsl.dialects import func, scf
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.effects import Kind as AccessKind, accesses_of, effects_of
-from tlx_xdsl.dialects.base.memory import Space
-from tlx_xdsl.dialects.base.operation import enclosing
-from tlx_xdsl.dialects.nvvm import CLUSTER_DIM
+from tlx_xdsl.dialects import nvvm, tt, ttg
+from tlx_xdsl.dialects.base import Kind as AccessKind, Space, accesses_of, effects_of, enclosing
 from tlx_xdsl.dialects.scf import WhileOp
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 
 from ..code import Body
 from ..faults import fault_at
 from ..machine import Task
 from ..planner import Planner
-from ..registry import Coroutine, Kind, Run, Waiting, one_or_all, structured, threadwise
+from ..registry import Built, Coroutine, Kind, Run, Waiting, one_or_all, structured, threadwise
 from ..threads import is_scalar_code, uniform
 from .cluster import cluster_sync
 from .libdevice import device_function
@@ -30,7 +26,7 @@ from .thread_registers import merged
 
 @threadwise(scf.ForOp)
 @structured(scf.ForOp)
-def for_loop(op: scf.ForOp, planner: Planner) -> tuple[Kind, Run]:
+def for_loop(op: scf.ForOp, planner: Planner) -> Built:
     """The bounds are signed, and an induction variable that is about to overflow ends the loop."""
     body = planner.body(op.body.block)
     size = len(body.steps) + 1
@@ -64,7 +60,7 @@ def for_loop(op: scf.ForOp, planner: Planner) -> tuple[Kind, Run]:
 
 @threadwise(scf.IfOp)
 @structured(scf.IfOp)
-def if_else(op: scf.IfOp, planner: Planner) -> tuple[Kind, Run]:
+def if_else(op: scf.IfOp, planner: Planner) -> Built:
     """One of two blocks; the second may be missing."""
     then = planner.body(op.true_region.block)
     otherwise = planner.body(op.false_region.block) if op.false_region.blocks else None
@@ -112,7 +108,7 @@ def _some_threads(op: scf.IfOp, then: Body, otherwise: Body | None) -> Run:
 
 @threadwise(scf.WhileOp, WhileOp)
 @structured(scf.WhileOp, WhileOp)
-def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
+def while_loop(op: scf.WhileOp, planner: Planner) -> Built:
     """Others get their turn after every iteration: the loop may wait for what they write to global memory."""
     spinning = Waiting(op, lambda: True, lambda: "repeats a loop", spins=True)
     is_poll = polls(op)
@@ -168,7 +164,7 @@ def _are_same(before: Sequence[Any], after: Sequence[Any]) -> bool:
 
 @threadwise(scf.ExecuteRegionOp)
 @structured(scf.ExecuteRegionOp)
-def execute_region(op: scf.ExecuteRegionOp, planner: Planner) -> tuple[Kind, Run]:
+def execute_region(op: scf.ExecuteRegionOp, planner: Planner) -> Built:
     """A region of several blocks in the place of one operation."""
     graph = planner.graph(op.region)
 
@@ -203,7 +199,7 @@ PRINTERS: dict[str, Run] = {
 
 @threadwise(tt.CallOp, func.CallOp)
 @structured(tt.CallOp, func.CallOp)
-def call(op: tt.CallOp | func.CallOp, planner: Planner) -> tuple[Kind, Run]:
+def call(op: tt.CallOp | func.CallOp, planner: Planner) -> Built:
     """The callee runs in a frame of its own.
 
     One without a body may be a device function of CUDA's, or one of MLIR's runner library that prints.
@@ -227,8 +223,8 @@ def call(op: tt.CallOp | func.CallOp, planner: Planner) -> tuple[Kind, Run]:
     return Kind.STEP, run
 
 
-@structured(WarpSpecializeOp)
-def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
+@structured(ttg.WarpSpecializeOp)
+def warp_specialize(op: ttg.WarpSpecializeOp, planner: Planner) -> Built:
     """The partitions become tasks of their own; the operation ends when they all have ended.
 
     After `tlx.async_tasks` the thread blocks of a cluster wait for each other, unless the user says otherwise.
@@ -271,11 +267,11 @@ def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
 def _says_barriers(op: Operation) -> bool:
     """True if the kernel around `op` has an operation for each barrier of its cluster, as text for Triton does."""
     parent = enclosing(op, tt.FuncOp)
-    return parent is not None and CLUSTER_DIM in parent.attributes
+    return parent is not None and nvvm.CLUSTER_DIM in parent.attributes
 
 
 @structured(scf.IndexSwitchOp)
-def index_switch(op: scf.IndexSwitchOp, planner: Planner) -> tuple[Kind, Run]:
+def index_switch(op: scf.IndexSwitchOp, planner: Planner) -> Built:
     """One block for each listed number, and one for all others."""
     cases = {
         int(value): planner.body(region.block)

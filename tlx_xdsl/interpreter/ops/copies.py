@@ -13,7 +13,6 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
-from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
 from tlx_xdsl.numerics.arrays import Array
 
 from ..engine import Queue, Transfer
@@ -89,8 +88,8 @@ def _check(op: Operation, address: int, view: View, size: int) -> None:
     Raises Fault where the hardware cannot make it.
     """
     for what, number in (("address", address), ("buffer's address", view.address), ("size", size)):
-        if number % BULK_BYTES:
-            raise fault_at(op, f"misaligned bulk copy: the {what} is {number}, no multiple of {BULK_BYTES} bytes")
+        if number % tlx.BULK_BYTES:
+            raise fault_at(op, f"misaligned bulk copy: the {what} is {number}, no multiple of {tlx.BULK_BYTES} bytes")
     held = sum(end - start for start, end in view.footprint.intervals)
     if not 0 < size <= held:
         raise fault_at(op, f"a bulk copy of {size} bytes, the buffer '{view.name}' has {held}")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tlx_xdsl.dialects import tt, ttg, ttng
-from tlx_xdsl.dialects.base.tensors import scalar_type, shape_of_tensor
-from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.dialects.base import scalar_type, shape_of_tensor
+from tlx_xdsl.dialects.tt import InputPrecision, ScaleDotElemType
+from tlx_xdsl.numerics.arrays import Array, Dtype
 from tlx_xdsl.numerics.matmul import decode_scales, multiply, multiply_scaled, unpack_e2m1
 from tlx_xdsl.numerics.rounding import round_to
 
@@ -84,7 +84,7 @@ def warp_group_dot(op: ttng.WarpGroupDotOp) -> Run:
 
 
 def _multiply(
-    task: Task, op: ttng.WarpGroupDotOp, a: View | Array, b: View, c: Any, dtype: np.dtype[Any], *, tf32: bool
+    task: Task, op: ttng.WarpGroupDotOp, a: View | Array, b: View, c: Any, dtype: Dtype, *, tf32: bool
 ) -> InFlight:
     """Issue a product, which is added to `c` where there is one."""
     queue = _queue(task)

@@ -9,12 +9,9 @@ from xdsl.dialects import arith as upstream
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import arith, tlx, tt, ttng
-from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
-from tlx_xdsl.dialects.ttng.enums import PackedArithOpKind
+from tlx_xdsl.dialects.ttng import PackedArithOpKind
+from tlx_xdsl.numerics import elementwise, matmul
 from tlx_xdsl.numerics.arrays import Array, unsigned
-from tlx_xdsl.numerics.extrema import maximum, maxnum, minimum, minnum
-from tlx_xdsl.numerics.integers import multiply_high
-from tlx_xdsl.numerics.matmul import unpack_e2m1
 from tlx_xdsl.numerics.rounding import integer_to, round_at_random, round_to, round_to_integer, truncate_to
 
 from ..faults import fault_at
@@ -38,7 +35,7 @@ def bitcast(op: Operation) -> Unary:
 def convert_float(op: tt.FpToFpOp) -> Unary:
     """To the nearest number, ties to even, or towards zero; 8-bit results stop at their largest finite number."""
     target = dtype_of(op.result.type)
-    if op.rounding is not None and RoundingMode(op.rounding.value.data) is RoundingMode.RTZ:
+    if op.rounding is not None and tt.RoundingMode(op.rounding.value.data) is tt.RoundingMode.RTZ:
         return lambda value: truncate_to(value, target)
     saturates = target.itemsize == 1
     return lambda value: round_to(value, target, saturates=saturates)
@@ -50,8 +47,8 @@ def clamp(op: tt.ClampFOp) -> Run:
 
     A NaN spreads, or the other operand takes its place.
     """
-    spreads = PropagateNan(op.propagate_nan.value.data) is PropagateNan.ALL
-    lower, upper = (maximum, minimum) if spreads else (maxnum, minnum)
+    spreads = tt.PropagateNan(op.propagate_nan.value.data) is tt.PropagateNan.ALL
+    lower, upper = (elementwise.maximum, elementwise.minimum) if spreads else (elementwise.maxnum, elementwise.minnum)
 
     def run(x: Array, low: Array, high: Array) -> Array:
         return upper(lower(x, low), high)
@@ -77,7 +74,7 @@ def multiply_high_unsigned(op: tt.MulhiUIOp) -> Binary:
     signed = dtype_of(op.result.type)
 
     def run(a: Array, b: Array) -> Array:
-        return multiply_high(a, b, signed, is_signed=False)
+        return elementwise.multiply_high(a, b, signed, is_signed=False)
 
     return run
 
@@ -130,7 +127,7 @@ def _like(op: ttng.PackedArithOp, values: Array, shape: tuple[int, ...]) -> Arra
         halved = [axis for axis, size in enumerate(shape) if size == 2 * values.shape[axis]]
         if len(halved) != 1:
             raise fault_at(op, f"{list(values.shape)} pairs of fp4 are not the {list(shape)} elements of the result")
-        return unpack_e2m1(values, halved[0]).astype(np.float64)
+        return matmul.unpack_e2m1(values, halved[0]).astype(np.float64)
     held = values.astype(np.float64)
     for axis, size in enumerate(shape):
         if size % held.shape[axis]:

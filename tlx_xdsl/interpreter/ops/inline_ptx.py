@@ -15,8 +15,8 @@ import numpy as np
 from xdsl.ir import Attribute, Operation
 
 from tlx_xdsl.dialects import nvvm, tt, ttg
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.dialects.base import as_tensor
+from tlx_xdsl.numerics.arrays import Array, Dtype
 from tlx_xdsl.numerics.ptx.instructions import ACROSS_LANES
 
 from ..faults import Unsupported, fault_at
@@ -122,7 +122,7 @@ def _bits(value: Any) -> Array:
     return held if held.dtype.kind == "b" else held.view(f"u{held.dtype.itemsize}")
 
 
-def _of_task(task: Task, op: Operation, bits: Array, dtype: np.dtype[Any]) -> Any:
+def _of_task(task: Task, op: Operation, bits: Array, dtype: Dtype) -> Any:
     """The value of a result, which all threads of the task have; that of each in a kernel that looks at threads.
 
     Raises Fault where they do not agree.
@@ -164,7 +164,7 @@ class _Slot:
     names: tuple[str, ...]
     bits: int
     per_register: int
-    dtype: np.dtype[Any]
+    dtype: Dtype
 
     def split(self, values: Array, pack: int) -> dict[str, Array]:
         """The bits of each register; the last pack is filled up with zeros."""

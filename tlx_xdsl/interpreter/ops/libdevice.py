@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.element_types import ELEMENT_TYPES
 from tlx_xdsl.numerics import special_functions as special
-from tlx_xdsl.numerics.arrays import Array, numpy_type
+from tlx_xdsl.numerics.arrays import Array, Dtype, numpy_type
 from tlx_xdsl.numerics.directed_rounding import (
     MODES,
     from_integer,
@@ -30,7 +30,7 @@ from tlx_xdsl.numerics.libdevice_integers import BITS, INTEGERS, Builder
 from ..faults import Unsupported, fault_at
 from ..numbers import dtype_of
 from ..planner import Planner
-from ..registry import Binary, Kind, Run, Unary, structured
+from ..registry import Binary, Built, Kind, Run, Unary, structured
 
 _Function = Callable[..., Any]
 
@@ -122,7 +122,7 @@ _C_TYPES = {each.libdevice: numpy_type(each) for each in ELEMENT_TYPES if each.l
 def _in_double(function: _Function) -> Builder:
     """`function` on f64; its integer operands stay as they are."""
 
-    def build(target: np.dtype[Any]) -> _Function:
+    def build(target: Dtype) -> _Function:
         def run(*values: Array) -> Array:
             wide = (value.astype(np.float64) if value.dtype.kind == "f" else value for value in values)
             return np.asarray(function(*wide)).astype(target)
@@ -132,36 +132,36 @@ def _in_double(function: _Function) -> Builder:
     return build
 
 
-def _next_after(target: np.dtype[Any]) -> Binary:
+def _next_after(target: Dtype) -> Binary:
     return lambda x, y: np.nextafter(x, y).astype(target)
 
 
 def _rounded_integer(function: _Function) -> Builder:
     """A function whose f64 result is an integer, saturated."""
 
-    def build(target: np.dtype[Any]) -> Unary:
+    def build(target: Dtype) -> Unary:
         return lambda x: to_integer(function(x.astype(np.float64)).astype(x.dtype), target, "rz")
 
     return build
 
 
 def _predicate(function: _Function) -> Builder:
-    def build(target: np.dtype[Any]) -> Unary:
+    def build(target: Dtype) -> Unary:
         return lambda x: function(x).astype(target)
 
     return build
 
 
-def _upper_half_reciprocal(target: np.dtype[Any]) -> Unary:
+def _upper_half_reciprocal(target: Dtype) -> Unary:
     # PTX ISA, "rcp.approx.ftz.f64": the lower 32 bits of argument and result play no part.
     high = np.uint64(0xFFFFFFFF00000000)
     return lambda x: ((1 / (x.view(np.uint64) & high).view(np.float64)).view(np.uint64) & high).view(target)
 
 
-def _convert(source: np.dtype[Any], to: np.dtype[Any], mode: str) -> Builder:
+def _convert(source: Dtype, to: Dtype, mode: str) -> Builder:
     """A conversion between C types; unsigned integers are held as signed ones of the same bits."""
 
-    def build(target: np.dtype[Any]) -> Unary:
+    def build(target: Dtype) -> Unary:
         if to.kind != "f":
             return lambda x: to_integer(x, to, mode).view(target)
         if source.kind != "f":
@@ -197,10 +197,10 @@ def _functions() -> dict[str, Builder]:
     return found
 
 
-def _rounding(name: str, dtype: np.dtype[Any], mode: str) -> Builder:
+def _rounding(name: str, dtype: Dtype, mode: str) -> Builder:
     function = rounded(name, dtype, mode)
 
-    def build(target: np.dtype[Any]) -> _Function:
+    def build(target: Dtype) -> _Function:
         def run(*values: Array) -> Array:
             return np.asarray(function(*values)).astype(target)
 
@@ -222,7 +222,7 @@ def device_function(symbol: str, results: Sequence[SSAValue]) -> Run | None:
 
 
 @structured(tt.ExternElementwiseOp)
-def extern_elementwise(op: tt.ExternElementwiseOp, _planner: Planner) -> tuple[Kind, Run]:
+def extern_elementwise(op: tt.ExternElementwiseOp, _planner: Planner) -> Built:
     """One function for each element.
 
     Raises Fault for a symbol that is not libdevice's.

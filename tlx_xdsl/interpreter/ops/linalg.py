@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from xdsl.dialects import arith as scalar
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects import arith as scalar, builtin
 from xdsl.dialects.linalg import ops as upstream
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
@@ -22,7 +21,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from tlx_xdsl.dialects import arith, linalg
 from tlx_xdsl.dialects.destinations import Destination, in_step
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.extrema import maximum, maxnum, minimum, minnum
+from tlx_xdsl.numerics.elementwise import maximum, maxnum, minimum, minnum
 from tlx_xdsl.numerics.matmul import multiply
 
 from ..faults import fault_at
@@ -31,11 +30,11 @@ from ..machine import Task
 from ..memref import MemRef
 from ..numbers import dtype_of
 from ..planner import Planner
-from ..registry import Kind, Run, one_or_all, structured
+from ..registry import Built, Functions, Kind, Run, one_or_all, structured
 from .arith import rounded
 from .reduction import ACCUMULATES
 
-_Builder: TypeAlias = Callable[..., tuple[Kind, Run]]
+_Builder: TypeAlias = Callable[..., Built]
 _Grid: TypeAlias = Sequence[Array | np.int64]
 """For each dimension of a loop nest the numbers of its iterations, which broadcast to its parallel dimensions."""
 
@@ -44,9 +43,9 @@ def _structured(*classes: type[Operation]) -> Callable[[_Builder], _Builder]:
     """Register a builder for operations on tensors; on memory, they read all of it and write all of the outputs."""
 
     def register(builder: _Builder) -> _Builder:
-        def build(op: Operation, planner: Planner) -> tuple[Kind, Run]:
+        def build(op: Operation, planner: Planner) -> Built:
             kind, run = builder(op, planner)
-            if not any(isinstance(value.type, MemRefType) for value in op.operands):
+            if not any(isinstance(value.type, builtin.MemRefType) for value in op.operands):
                 return kind, run
             count = _inputs(op)
 
@@ -83,7 +82,7 @@ def _check_apart(op: Operation, operands: Sequence[Any], count: int) -> None:
 
 
 @_structured(linalg.FillOp)
-def fill(op: linalg.FillOp, _planner: Planner) -> tuple[Kind, Run]:
+def fill(op: linalg.FillOp, _planner: Planner) -> Built:
     """One number in all elements, which is held once."""
     dtypes = [dtype_of(argument.type) for argument in op.body.block.args[len(op.inputs) :]]
 
@@ -98,7 +97,7 @@ def fill(op: linalg.FillOp, _planner: Planner) -> tuple[Kind, Run]:
 
 
 @_structured(linalg.TransposeOp)
-def transpose(op: linalg.TransposeOp, _planner: Planner) -> tuple[Kind, Run]:
+def transpose(op: linalg.TransposeOp, _planner: Planner) -> Built:
     """The dimensions in another order."""
     order = tuple(int(dim) for dim in op.permutation.get_values())
 
@@ -109,7 +108,7 @@ def transpose(op: linalg.TransposeOp, _planner: Planner) -> tuple[Kind, Run]:
 
 
 @_structured(linalg.BroadcastOp)
-def broadcast(op: linalg.BroadcastOp, _planner: Planner) -> tuple[Kind, Run]:
+def broadcast(op: linalg.BroadcastOp, _planner: Planner) -> Built:
     """Repeated along new dimensions."""
     added = tuple(int(dim) for dim in op.dimensions.get_values())
 
@@ -133,7 +132,7 @@ def _whole_product(op: linalg.MatmulOp | linalg.BatchMatmulOp) -> Run | None:
 
 
 @_structured(linalg.MatmulOp, linalg.BatchMatmulOp)
-def matmul(op: linalg.MatmulOp | linalg.BatchMatmulOp, planner: Planner) -> tuple[Kind, Run]:
+def matmul(op: linalg.MatmulOp | linalg.BatchMatmulOp, planner: Planner) -> Built:
     """Operands are converted to the type of the accumulator."""
     if (product := _whole_product(op)) is not None:
         return Kind.PURE, product
@@ -142,7 +141,7 @@ def matmul(op: linalg.MatmulOp | linalg.BatchMatmulOp, planner: Planner) -> tupl
 
 _IN_ORDER: dict[type[Operation], np.ufunc] = {scalar.AddfOp: np.add, scalar.MulfOp: np.multiply}
 """Operations of floats, which numpy's `accumulate` does in order."""
-_EXTREMA: dict[type[Operation], Callable[..., Any]] = {
+_EXTREMA: Functions = {
     scalar.MaximumfOp: maximum, scalar.MinimumfOp: minimum, scalar.MaxnumfOp: maxnum, scalar.MinnumfOp: minnum,
 }  # fmt: skip
 """Operations of floats, for which every order gives the same number."""
@@ -187,7 +186,7 @@ def _by_halves(function: Callable[..., Array], rows: Array) -> Array:
 
 
 @_structured(linalg.ReduceOp)
-def reduce(op: linalg.ReduceOp, planner: Planner) -> tuple[Kind, Run]:
+def reduce(op: linalg.ReduceOp, planner: Planner) -> Built:
     """In the order of the elements, from the initial value on."""
     function, dimensions = _whole_reduction(op.body.block), op.dimensions.get_values()
     if function is None or len(dimensions) != 1:
@@ -205,12 +204,12 @@ def reduce(op: linalg.ReduceOp, planner: Planner) -> tuple[Kind, Run]:
     linalg.GenericOp, upstream.AddOp, upstream.SubOp, upstream.MulOp, upstream.MaxOp, upstream.MinOp, upstream.ExpOp,
     upstream.LogOp, upstream.SqrtOp, upstream.SelectOp, upstream.CopyOp,
 )  # fmt: skip
-def generic(op: LinalgStructuredOperation, planner: Planner) -> tuple[Kind, Run]:
+def generic(op: LinalgStructuredOperation, planner: Planner) -> Built:
     """Any loop nest."""
     return loop_nest(op, planner)
 
 
-def loop_nest(op: LinalgStructuredOperation, planner: Planner) -> tuple[Kind, Run]:
+def loop_nest(op: LinalgStructuredOperation, planner: Planner) -> Built:
     """The body of `op` for each iteration."""
     nest = _Nest(op, planner)
     return Kind.EFFECT, nest.run

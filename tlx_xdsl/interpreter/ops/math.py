@@ -13,21 +13,19 @@ import numpy as np
 from xdsl.dialects import math
 from xdsl.ir import Operation
 
+from tlx_xdsl.numerics import directed_rounding, rounding, special_functions
 from tlx_xdsl.numerics.arrays import Array, unsigned
-from tlx_xdsl.numerics.directed_rounding import fused_multiply_add, leading_zeros, reciprocal_root, round_half_away
-from tlx_xdsl.numerics.rounding import round_to
-from tlx_xdsl.numerics.special_functions import erf
 
 from ..numbers import dtype_of
-from ..registry import Binary, Run, Ternary, Unary, pure
+from ..registry import Binary, Functions, Run, Ternary, Unary, pure
 
-_FUNCTIONS: dict[type[Operation], Callable[..., Any]] = {
-    math.ErfOp: erf,
+_FUNCTIONS: Functions = {
+    math.ErfOp: special_functions.erf,
     math.FPowIOp: np.power,
     math.PowFOp: np.power,
     math.RoundEvenOp: np.rint,
-    math.RoundOp: round_half_away,
-    math.RsqrtOp: reciprocal_root,
+    math.RoundOp: directed_rounding.round_half_away,
+    math.RsqrtOp: directed_rounding.reciprocal_root,
     # numpy has these under the same names.
     **{
         class_: getattr(np, class_.name.removeprefix("math."))
@@ -47,7 +45,7 @@ def _in_double(op: Operation, function: Callable[..., Any]) -> Run:
     if dtype == np.float64:
         return function
     double = np.float64
-    return lambda *values: round_to(function(*(value.astype(double) for value in values)), dtype)
+    return lambda *values: rounding.round_to(function(*(value.astype(double) for value in values)), dtype)
 
 
 @pure(*_FUNCTIONS)
@@ -78,7 +76,7 @@ def copysign(op: math.CopySignOp) -> Binary:
 def fma(op: math.FmaOp) -> Ternary:
     """The exact product plus the third operand, rounded once."""
     dtype = dtype_of(op.result.type)
-    return lambda a, b, c: fused_multiply_add(a, b, c, dtype)
+    return lambda a, b, c: directed_rounding.fused_multiply_add(a, b, c, dtype)
 
 
 @pure(math.AbsIOp)
@@ -91,7 +89,7 @@ def absi(_op: math.AbsIOp) -> Unary:
 def ctlz(op: math.CountLeadingZerosOp) -> Unary:
     """Zeros above the highest bit that is set."""
     dtype = dtype_of(op.result.type)
-    return lambda value: leading_zeros(value.view(unsigned(dtype))).astype(dtype)
+    return lambda value: directed_rounding.leading_zeros(value.view(unsigned(dtype))).astype(dtype)
 
 
 @pure(math.CountTrailingZerosOp)

@@ -9,47 +9,37 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from xdsl.dialects import affine, bufferization as upstream_bufferization, memref as upstream
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    DenseArrayBase,
-    IntegerType,
-    UnrankedMemRefType,
-    UnrealizedConversionCastOp,
-    i64,
-)
+from xdsl.dialects import affine, bufferization as upstream_bufferization, builtin, memref as upstream
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from tlx_xdsl.dialects import bufferization, memref
-from tlx_xdsl.dialects.base.pointer import PointerType
-from tlx_xdsl.dialects.base.reshapes import groups_of
-from tlx_xdsl.dialects.base.tensors import tensor_type
+from tlx_xdsl.dialects.base import PointerType, groups_of, tensor_type
 from tlx_xdsl.dialects.memref import box_type, element_of, is_memref, kept_dimensions, ranked, sizes_of, strides_of
-from tlx_xdsl.numerics.arrays import Array, poison, unsigned
+from tlx_xdsl.numerics.arrays import Array, Dtype, poison, unsigned
 
 from ..faults import fault_at
 from ..machine import Task
 from ..memref import MemRef, mismatch
 from ..numbers import dtype_of
 from ..planner import Planner
-from ..registry import Kind, Run, Unary, effect, immediate, one_or_all, pure, structured
+from ..registry import Built, Kind, Run, Unary, effect, immediate, one_or_all, pure, structured
 
 _Lists: TypeAlias = Callable[[Sequence[Any]], list[list[int]]]
 """From the operands that stand for numbers of some lists to the lists."""
 
 
-def _dtype(value: SSAValue) -> np.dtype[Any]:
+def _dtype(value: SSAValue) -> Dtype:
     return dtype_of(element_of(value.type))
 
 
-def _lists(*static: DenseArrayBase[IntegerType]) -> _Lists:
+def _lists(*static: builtin.DenseArrayBase[builtin.IntegerType]) -> _Lists:
     """Return what fills lists, some numbers of which are operands."""
     known = [each.get_values() for each in static]
 
     def fill(operands: Sequence[Any]) -> list[list[int]]:
         rest = iter(operands)
-        return [[int(next(rest)) if number == DYNAMIC_INDEX else number for number in each] for each in known]
+        return [[int(next(rest)) if number == builtin.DYNAMIC_INDEX else number for number in each] for each in known]
 
     return fill
 
@@ -98,7 +88,7 @@ def reshape_memory(op: memref.ExpandShapeOp | memref.CollapseShapeOp) -> Run:
 @pure(memref.CastOp)
 def cast_memory(op: memref.CastOp) -> Run:
     """The same view; what the type states must be so."""
-    if isinstance(op.dest.type, UnrankedMemRefType):
+    if isinstance(op.dest.type, builtin.UnrankedMemRefType):
         return _same
     sizes, (strides, offset) = sizes_of(op.dest.type), strides_of(op.dest.type)
 
@@ -159,7 +149,7 @@ def base_address(op: memref.ExtractAlignedPointerAsIndexOp) -> Unary:
     return lambda source: source.address(op)
 
 
-def memory_cast(op: UnrealizedConversionCastOp) -> Unary | None:
+def memory_cast(op: builtin.UnrealizedConversionCastOp) -> Unary | None:
     """Memory of any type at a pointer, at an address, or where memory begins; memory as the pointer to its start.
 
     None for casts of other types.
@@ -168,7 +158,7 @@ def memory_cast(op: UnrealizedConversionCastOp) -> Unary | None:
     if len(types) == 2:
         source, result = types
         begins_at = _begin(op, source)
-        if begins_at is not None and isinstance(result, UnrankedMemRefType):
+        if begins_at is not None and isinstance(result, builtin.UnrankedMemRefType):
             dtype = dtype_of(element_of(types[1]))
             return lambda value: MemRef(begins_at(value), dtype)
         if begins_at is not None and is_memref(source) and isinstance(result, PointerType):
@@ -178,7 +168,7 @@ def memory_cast(op: UnrealizedConversionCastOp) -> Unary | None:
 
 def _begin(op: Operation, type_: Attribute) -> Callable[[Any], Any] | None:
     """Return what gives the address of a pointer, of an i64 or of memory; None for other types."""
-    if isinstance(type_, PointerType) or type_ == i64:
+    if isinstance(type_, PointerType) or type_ == builtin.i64:
         return np.int64
     return (lambda memory: np.int64(memory.address(op, memory.offset))) if is_memref(type_) else None
 
@@ -192,7 +182,7 @@ def _shape(type_: Attribute) -> Callable[[Sequence[Any]], list[int]]:
 
     def fill(operands: Sequence[Any]) -> list[int]:
         rest = iter(operands)
-        return [int(next(rest)) if size == DYNAMIC_INDEX else size for size in known]
+        return [int(next(rest)) if size == builtin.DYNAMIC_INDEX else size for size in known]
 
     return fill
 
@@ -346,7 +336,7 @@ def read_modify_write(op: memref.AtomicRMWOp) -> Run:
 
 
 @structured(memref.GenericAtomicRMWOp)
-def generic_read_modify_write(op: memref.GenericAtomicRMWOp, planner: Planner) -> tuple[Kind, Run]:
+def generic_read_modify_write(op: memref.GenericAtomicRMWOp, planner: Planner) -> Built:
     """The element as it was, as upstream's lowering gives it; the region makes the new one."""
     body = planner.body(op.body.block)
     if body.suspends:

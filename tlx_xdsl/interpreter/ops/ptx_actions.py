@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from xdsl.ir import Operation
 
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.ptx.types import TYPES
+from tlx_xdsl.numerics.ptx.instructions import TYPES
 
 from ..addresses import buffer_at
 from ..faults import fault_at

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tlx_xdsl.dialects.tlx.cluster import Releases
-from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
+from tlx_xdsl.dialects.tlx import Releases
+from tlx_xdsl.layouts.conversion.shared import tma_box
+from tlx_xdsl.layouts.encodings import Ints, NvmmaSharedLayout
 from tlx_xdsl.layouts.linear_layout import log2
-from tlx_xdsl.layouts.tma_box import tma_box
-from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.ptx.types import TYPES
+from tlx_xdsl.numerics.arrays import Array, Integers
+from tlx_xdsl.numerics.ptx.instructions import TYPES
 
 from ..addresses import TensorMap, bytes_view, decode, mapped, view_at
 from ..faults import fault_at
@@ -142,7 +141,7 @@ def _stored(running: Running, type_: str) -> tuple[View, Array]:
     first, last = (decode(running.task, running.op, int(number)) for number in (addresses.min(), addresses.max()))
     if (first.memory, first.family) != (last.memory, last.family):
         raise fault_at(running.op, "the threads store to several buffers at once")
-    starts: NDArray[np.int64] = first.byte + (addresses - addresses.min()).astype(np.int64)
+    starts: Integers = first.byte + (addresses - addresses.min()).astype(np.int64)
     return bytes_view(first, starts[:, None] + np.arange(data.shape[1])), data
 
 
@@ -192,7 +191,7 @@ def _tile_load(running: Running) -> Coroutine:
     start_load(task, op, tile, corner, places_of(task, op, view, here, mask, pairs=pairs))
 
 
-def _tile(running: Running, address: int, tensor_map: TensorMap, box: tuple[int, ...]) -> View:
+def _tile(running: Running, address: int, tensor_map: TensorMap, box: Ints) -> View:
     """Return where a copy puts the elements of a box: row-major, with the bits of the addresses swizzled."""
     at, dtype = decode(running.task, running.op, address), tensor_map.descriptor.dtype
     places = at.byte + np.arange(int(np.prod(box)), dtype=np.int64).reshape(box) * dtype.itemsize

@@ -8,12 +8,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
-from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_ROWS
+from tlx_xdsl.dialects.tt import ScaleDotElemType
+from tlx_xdsl.dialects.ttng import PAIR_ROWS
 from tlx_xdsl.element_types import BY_FORMAT, tcgen05_types
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.matrix_descriptors import element_bytes, scale_line_bytes
-from tlx_xdsl.numerics.arrays import Array, numpy_type
+from tlx_xdsl.numerics.arrays import Array, Dtype, numpy_type
 from tlx_xdsl.numerics.matmul import multiply
 
 from ..addresses import Address, bytes_view
@@ -158,7 +158,7 @@ def _scales(running: Running, index: int, form: int, count: int) -> View:
     return view.derive(("scales", first, count), view.offsets[:, first : first + count])
 
 
-def _operand(running: Running, descriptor: int, rows: int, dtype: np.dtype[Any], *, k_major: bool) -> View:
+def _operand(running: Running, descriptor: int, rows: int, dtype: Dtype, *, k_major: bool) -> View:
     """The elements of an operand, of `rows` rows along M or N and `STEP_BYTES` along K."""
     try:
         places = element_bytes(descriptor, rows, dtype.itemsize, k_major=k_major)
@@ -167,7 +167,7 @@ def _operand(running: Running, descriptor: int, rows: int, dtype: np.dtype[Any],
     return _described(running, descriptor, places, dtype)
 
 
-def _described(running: Running, descriptor: int, places: Array, dtype: np.dtype[Any]) -> View:
+def _described(running: Running, descriptor: int, places: Array, dtype: Dtype) -> View:
     start = (descriptor & 0x3FFF) * 16
     memory = running.task.block.shared
     # A descriptor has no bits for more than the byte: it is the buffer whose address was taken last there.

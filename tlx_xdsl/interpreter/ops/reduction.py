@@ -20,7 +20,7 @@ from ..lanes import LaneGraph, every_lane
 from ..machine import Task
 from ..numbers import dtype_of
 from ..planner import Planner
-from ..registry import Kind, Run, Unary, one_or_all, structured
+from ..registry import Built, Kind, Unary, one_or_all, structured
 
 Combine: TypeAlias = Callable[[Task, Sequence[Array], Sequence[Array]], Sequence[Array]]
 """Elements on the left and on the right, of each operand, to what the region makes of them."""
@@ -67,7 +67,7 @@ def _combine(planner: Planner, region: Region) -> Combine:
 
 
 @structured(tt.ReduceOp)
-def reduce(op: tt.ReduceOp, planner: Planner) -> tuple[Kind, Run]:
+def reduce(op: tt.ReduceOp, planner: Planner) -> Built:
     """Along one axis, which vanishes."""
     axis = op.axis.value.data
     if (function := _ufunc(op.combine_op.block)) is not None:
@@ -89,7 +89,7 @@ def reduce(op: tt.ReduceOp, planner: Planner) -> tuple[Kind, Run]:
 
 
 @structured(tt.ScanOp)
-def scan(op: tt.ScanOp, planner: Planner) -> tuple[Kind, Run]:
+def scan(op: tt.ScanOp, planner: Planner) -> Built:
     """Each element with all before it, by doubling the number of elements that are combined."""
     axis = op.axis.value.data
     is_reverse = bool(op.reverse.value.data)
@@ -120,7 +120,7 @@ def scan(op: tt.ScanOp, planner: Planner) -> tuple[Kind, Run]:
 
 
 @structured(tt.MapElementwiseOp)
-def map_elementwise(op: tt.MapElementwiseOp, planner: Planner) -> tuple[Kind, Run]:
+def map_elementwise(op: tt.MapElementwiseOp, planner: Planner) -> Built:
     """All groups of `pack` elements at once; a group is made of neighbours in row-major order."""
     graph, pack = LaneGraph(planner, op.scalar_op), op.pack.value.data
 

@@ -16,8 +16,7 @@ from xdsl.dialects.gpu import DimensionAttr, DimensionEnum
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type
-from tlx_xdsl.dialects.tt.types import PointerType
+from tlx_xdsl.dialects.base import as_tensor, scalar_type
 from tlx_xdsl.numerics.arrays import Array, is_float, poison, unsigned
 
 from ..faults import Unsupported, fault_at
@@ -25,6 +24,7 @@ from ..machine import Task
 from ..numbers import dtype_of
 from ..planner import Planner
 from ..registry import (
+    Built,
     Coroutine,
     Kind,
     Run,
@@ -228,7 +228,7 @@ def predicate_stage(op: ttg.PredicateStageOp) -> Run:
 
 
 @structured(ttg.MaskOp)
-def mask(op: ttg.MaskOp, planner: Planner) -> tuple[Kind, Run]:
+def mask(op: ttg.MaskOp, planner: Planner) -> Built:
     """Results are undefined where the condition does not hold: all bits set, so that it is seen where it matters."""
     body = planner.body(op.region.block)
     anything: list[Any] = []
@@ -334,7 +334,7 @@ def print_values(task: Task, op: tt.PrintOp, *values: Array) -> None:
 def _formatter(type_: Any, is_hex: bool, is_signed: bool) -> Unary:
     """The text of a number: integers in decimal or all their digits in base 16, floats with six decimals."""
     dtype = dtype_of(type_)
-    if isinstance(scalar_type(type_), PointerType):
+    if isinstance(scalar_type(type_), tt.PointerType):
         return lambda value: f"0x{int(value):x}"
     if is_hex:
         bits = np.dtype(f"u{dtype.itemsize}")

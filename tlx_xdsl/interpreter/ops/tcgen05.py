@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import ttng
-from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
-from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.dialects.ttng.enums import TMEMLoadReduceModifier
-from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
-from tlx_xdsl.layouts.encodings import TensorMemoryLayout
+from tlx_xdsl.dialects import tt, ttng
+from tlx_xdsl.dialects.ttg import memdesc_type
+from tlx_xdsl.layouts.encodings import Ints, TensorMemoryLayout
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.matmul import multiply
 
@@ -29,7 +26,7 @@ from ..matmul import scaled_operand
 from ..memory import View
 from ..numbers import dtype_of
 from ..planner import Planner
-from ..registry import Coroutine, Kind, Run, action, blocking, structured
+from ..registry import Built, Coroutine, Kind, Run, action, blocking, structured
 from ..tensor_core import issue, tensor_core
 from .barriers import arrive_with, touch
 from .buffers import allocate
@@ -81,7 +78,7 @@ def commit(task: Task, op: Operation, barrier: View, *, pair: bool) -> None:
 
 
 @structured(ttng.TCGen5CommitOp)
-def tcgen05_commit(op: ttng.TCGen5CommitOp, planner: Planner) -> tuple[Kind, Run]:
+def tcgen05_commit(op: ttng.TCGen5CommitOp, planner: Planner) -> Built:
     """One arrival when all is done that this task has issued so far."""
     has_pred, pair = op.pred is not None, _pairs(planner.plan)
 
@@ -97,7 +94,7 @@ def tcgen05_commit(op: ttng.TCGen5CommitOp, planner: Planner) -> tuple[Kind, Run
 
 
 @structured(ttng.TCGen5MMAOp)
-def tcgen05_mma(op: ttng.TCGen5MMAOp, planner: Planner) -> tuple[Kind, Run]:
+def tcgen05_mma(op: ttng.TCGen5MMAOp, planner: Planner) -> Built:
     """The product `d = a * b (+ d)`; f32 is read as tf32."""
     dtype = dtype_of(memdesc_type(op.d.type).element_type)
     unsigned = op.is_unsigned is not None
@@ -114,10 +111,10 @@ def tcgen05_mma(op: ttng.TCGen5MMAOp, planner: Planner) -> tuple[Kind, Run]:
 
 
 @structured(ttng.TCGen5MMAScaledOp)
-def tcgen05_mma_scaled(op: ttng.TCGen5MMAScaledOp, planner: Planner) -> tuple[Kind, Run]:
+def tcgen05_mma_scaled(op: ttng.TCGen5MMAScaledOp, planner: Planner) -> Built:
     """The product `d = (a * a_scale) * (b * b_scale) (+ d)`."""
     rows, columns = memdesc_type(op.d.type).shape[-2:]
-    kinds = [ScaleDotElemType(kind.value.data) for kind in (op.a_type, op.b_type)]
+    kinds = [tt.ScaleDotElemType(kind.value.data) for kind in (op.a_type, op.b_type)]
     dtype = dtype_of(memdesc_type(op.d.type).element_type)
 
     def product(a: View, a_scale: View, b: Sequence[View], b_scale: View, added: Array | None) -> Array:
@@ -275,7 +272,7 @@ def tmem_load(task: Task, op: ttng.TMEMLoadOp, view: View, *_token: Any) -> Any:
     extra = (op.token is not None) + (op.red is not None)
     absolute = op.abs is not None and bool(op.abs.value.data)
     nan_wins = op.nan is not None and bool(op.nan.value.data)
-    takes_least = op.red_op is not None and op.red_op.case is TMEMLoadReduceModifier.MIN
+    takes_least = op.red_op is not None and op.red_op.case is ttng.TMEMLoadReduceModifier.MIN
     reduce = (np.minimum if nan_wins else np.fmin) if takes_least else (np.maximum if nan_wins else np.fmax)
     reduces, with_token = op.red is not None, op.token is not None
     check_warps(task, op)
@@ -300,12 +297,12 @@ def tmem_store(task: Task, op: ttng.TMEMStoreOp, view: View, *rest: Any) -> None
 
 
 @structured(ttng.TMEMCopyOp)
-def tmem_copy(op: ttng.TMEMCopyOp, planner: Planner) -> tuple[Kind, Run]:
+def tmem_copy(op: ttng.TMEMCopyOp, planner: Planner) -> Built:
     """Issue a copy; lines of scales are the blocks of the hardware, other elements keep their index.
 
     In a kernel with products of pairs the even CTA issues it for both.
     """
-    layout = tensor_memory_layout(memdesc_type(op.dst.type))
+    layout = ttng.tensor_memory_layout(memdesc_type(op.dst.type))
     shape = memdesc_type(op.dst.type).shape
     of_scales = not isinstance(layout, TensorMemoryLayout)
     if of_scales and (shape[-2] % SCALE_ROWS or shape[-1] % SCALE_COLUMNS):
@@ -341,7 +338,7 @@ def issue_copy(
     issue(task, op, None, sources, targets, finish)
 
 
-def scales_of_blocks(values: Array, shape: tuple[int, ...]) -> Array:
+def scales_of_blocks(values: Array, shape: Ints) -> Array:
     """Scales in the order of shared memory as a matrix: in each block, row r + 32 j is in line r, as its j-th four."""
     rows, columns = shape[-2] // SCALE_ROWS, shape[-1] // SCALE_COLUMNS
     blocks = values.reshape(rows, columns, LANES, SCALE_ROWS // LANES, SCALE_COLUMNS)

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute, Operation
 
 from tlx_xdsl.dialects import tensor
-from tlx_xdsl.dialects.base.tensors import shape_of_tensor
+from tlx_xdsl.dialects.base import shape_of_tensor
 from tlx_xdsl.numerics.arrays import Array, poison
 
 from ..faults import fault_at

@@ -15,11 +15,8 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base.operation import enclosing
-from tlx_xdsl.dialects.scf import LOOPS
-from tlx_xdsl.dialects.tt.enums import PaddingOption
-from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.dialects import scf, tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base import enclosing
 from tlx_xdsl.element_types import BY_TENSOR_MAP
 
 from ..descriptor import SIZE, Descriptor
@@ -27,7 +24,7 @@ from ..faults import Unsupported, fault_at
 from ..global_memory import GlobalMemory
 from ..machine import Task, ThreadBlock
 from ..numbers import dtype_of
-from ..registry import Kind, Run, immediate, structured
+from ..registry import Built, Kind, immediate, structured
 
 ALIGNMENT = 64
 """Bytes that the address of a descriptor is a multiple of (CUDA driver API, `CUtensorMap`)."""
@@ -115,7 +112,7 @@ def make_tensor_descriptor(
 ) -> Descriptor:
     """Write a descriptor, which TMA sees at once, and give it."""
     rank, dtype, block = len(op.shape), dtype_of(op.result.type.element_type), tuple(op.result.type.shape)
-    is_nan = PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN
+    is_nan = tt.PaddingOption(op.padding.value.data) is tt.PaddingOption.PAD_NAN
     size = dtype.itemsize
     sizes, strides = [int(at) for at in rest[:rank]], [int(at) for at in rest[rank:]]
     bytes_ = [stride * size for stride in strides[-2::-1]]
@@ -125,13 +122,13 @@ def make_tensor_descriptor(
 
 
 @structured(tt.MakeTensorDescOp)
-def make_descriptor(op: tt.MakeTensorDescOp, _planner: Any) -> tuple[Kind, Run]:
+def make_descriptor(op: tt.MakeTensorDescOp, _planner: Any) -> Built:
     """A descriptor of a tensor in memory.
 
     Compiled code has one place for those of an operation in a loop: another one is written where the last one was.
     """
     type_, count = op.result.type, len(op.shape)
-    dtype, is_nan = dtype_of(type_.element_type), PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN
+    dtype, is_nan = dtype_of(type_.element_type), tt.PaddingOption(op.padding.value.data) is tt.PaddingOption.PAD_NAN
     block = tuple(type_.shape)
 
     def described(base: np.int64, *extents: Any) -> Descriptor:
@@ -147,7 +144,7 @@ def make_descriptor(op: tt.MakeTensorDescOp, _planner: Any) -> tuple[Kind, Run]:
             kept = task.block.descriptors[op] = replace(made, place=place)
         return kept
 
-    return (Kind.PURE, described) if enclosing(op, *LOOPS) is None else (Kind.EFFECT, written)
+    return (Kind.PURE, described) if enclosing(op, *scf.LOOPS) is None else (Kind.EFFECT, written)
 
 
 @immediate(ttng.TensormapFenceproxyAcquireOp)
@@ -160,7 +157,7 @@ def tensormap_fenceproxy_acquire(task: Task, op: ttng.TensormapFenceproxyAcquire
 def reinterpret_tensor_descriptor(task: Task, op: ttng.ReinterpretTensorDescOp, place: np.int64) -> Descriptor:
     """Read a descriptor; its boxes must fill the blocks of the type, as one block may take several copies."""
     type_ = op.result.type
-    assert isinstance(type_, TensorDescType)
+    assert isinstance(type_, tt.TensorDescType)
     block, dtype = tuple(type_.shape), dtype_of(type_.element_type)
     data = task.global_memory.bytes_at(op, int(place), SIZE, "load")
     mark, rank, size, fill, _, address, *numbers = _FIELDS.unpack(data[: _FIELDS.size].tobytes())

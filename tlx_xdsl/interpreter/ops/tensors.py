@@ -8,7 +8,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.tensors import shape_of_tensor
+from tlx_xdsl.dialects.base import shape_of_tensor
 from tlx_xdsl.numerics.arrays import Array, poison
 
 from ..engine import InFlight

@@ -13,15 +13,11 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects import tlx, tt
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_of
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects import tlx, tt, ttg
+from tlx_xdsl.dialects.base import LayoutAttr, as_tensor, layout_of
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, REGISTER, WARP
-from tlx_xdsl.layouts.encodings import SharedLayout
+from tlx_xdsl.layouts.encodings import Ints, SharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of, offset_terms
 from tlx_xdsl.numerics.arrays import Array, where
 from tlx_xdsl.numerics.ptx.instructions import LANES
@@ -52,7 +48,7 @@ def held_elements(value: SSAValue) -> tuple[Array, ...] | None:
     return tuple(np.broadcast_to(found[name], grid[0].shape) for name in linear.out_names)
 
 
-def give_to_elements(op: Operation, holders: tuple[Array, ...], values: Array, shape: tuple[int, ...]) -> Array:
+def give_to_elements(op: Operation, holders: tuple[Array, ...], values: Array, shape: Ints) -> Array:
     """The tensor whose elements the threads hold as `values`, by register, warp and lane.
 
     Raises Fault where threads that hold the same element do not agree on it.
@@ -124,9 +120,9 @@ def cast(op: UnrealizedConversionCastOp) -> Unary:
     if len(op.operands) != 1 or len(op.results) != 1:
         raise fault_at(op, "the interpreter can't run a cast of several values", kind=Unsupported)
     match op.operands[0].type:
-        case MemDescType() as type_ if isinstance(type_.memory_space, SharedMemorySpaceAttr):
+        case ttg.MemDescType() as type_ if isinstance(type_.memory_space, ttg.SharedMemorySpaceAttr):
             return _address(op, type_)
-        case TensorDescType() as type_ if isinstance(layout := layout_of(type_.encoding), SharedLayout):
+        case tt.TensorDescType() as type_ if isinstance(layout := layout_of(type_.encoding), SharedLayout):
             return lambda descriptor: TensorMap(descriptor, layout)
         case type_ if as_tensor(type_) is None:
             return lambda value: value
@@ -143,7 +139,7 @@ def cast(op: UnrealizedConversionCastOp) -> Unary:
     return run
 
 
-def _address(op: UnrealizedConversionCastOp, type_: MemDescType) -> Unary:
+def _address(op: UnrealizedConversionCastOp, type_: ttg.MemDescType) -> Unary:
     """The address of the tile that a buffer is a part of, and the index of the part in it."""
     rank, terms = len(type_.shape), None
     if (tile := type_.alloc_shape[-rank:]) != type_.shape:

@@ -10,12 +10,10 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.tma_copies import is_tile_copy
+from tlx_xdsl.analysis.module_attrs import is_tile_copy
 from tlx_xdsl.dialects import tt, ttng
-from tlx_xdsl.dialects.base.effects import is_set
-from tlx_xdsl.dialects.base.tensors import shape_of_tensor
-from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind
-from tlx_xdsl.dialects.tt.types import descriptor_type
+from tlx_xdsl.dialects.base import is_set, shape_of_tensor
+from tlx_xdsl.dialects.tt import DescriptorReduceKind, descriptor_type
 from tlx_xdsl.numerics.arrays import Array, unsigned, where
 
 from ..descriptor import Descriptor

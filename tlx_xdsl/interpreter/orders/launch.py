@@ -15,7 +15,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.effects import Sync, accesses_of, sync_of
+from tlx_xdsl.dialects.base import Sync, accesses_of, sync_of
 from tlx_xdsl.dialects.scf import WhileOp
 
 from .. import scheduler

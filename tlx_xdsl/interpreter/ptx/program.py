@@ -9,8 +9,7 @@ import numpy as np
 
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.ptx.conversions import CONVERSIONS
-from tlx_xdsl.numerics.ptx.instructions import ACROSS_LANES, INSTRUCTIONS, Compiled, Vectors
-from tlx_xdsl.numerics.ptx.types import TYPES, PtxType
+from tlx_xdsl.numerics.ptx.instructions import ACROSS_LANES, INSTRUCTIONS, TYPES, Compiled, PtxType, Vectors
 
 from .registers import Registers
 from .text import Statement, UnknownInstruction, parse

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.ptx.types import PtxType
+from tlx_xdsl.numerics.ptx.instructions import PtxType
 
 from .text import UnknownInstruction
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..arguments import Int, Text, Value
 from ..core import builtin
-
-if TYPE_CHECKING:
-    from ..arguments import Int, Text, Value
-    from .types import mbarrier
+from .types import mbarrier
 
 __all__ = [
     "alloc_barriers",

@@ -6,14 +6,12 @@ one that says it is empty. Phases are the parities that `barrier_wait` takes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
+from ..arguments import Flag, Int, Value
 from ..core import builtin
-
-if TYPE_CHECKING:
-    from ..arguments import Flag, Int, Value
-    from ..objects import tensor
-    from .types import CLCPipelineContext, clc_response, mbarrier
+from ..objects import tensor
+from .types import CLCPipelineContext, clc_response, mbarrier
 
 __all__ = ["_alloc_clc_responses", "_clc_issue", "_clc_query", "clc_consumer", "clc_create_context", "clc_producer"]
 

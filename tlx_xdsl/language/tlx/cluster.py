@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..arguments import Value
 from ..core import builtin
-
-if TYPE_CHECKING:
-    from ..arguments import Value
-    from ..objects import tensor
-    from .types import B, buffered_tensor, mbarrier
+from ..objects import tensor
+from .types import B, buffered_tensor, mbarrier
 
 __all__ = [
     "async_remote_shmem_copy",

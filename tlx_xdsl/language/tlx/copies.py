@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ..arguments import Flag, Int, Shape, Text, Type, Value, Values
 from ..core import builtin
-
-if TYPE_CHECKING:
-    from ..arguments import Flag, Int, Shape, Text, Type, Value, Values
-    from ..objects import tensor, tensor_descriptor, tensor_descriptor_base
-    from .types import async_token, buffered_tensor, mbarrier, tensor_descriptor_ptr
+from ..objects import tensor, tensor_descriptor, tensor_descriptor_base
+from .types import async_token, buffered_tensor, mbarrier, tensor_descriptor_ptr
 
 __all__ = [
     "allocate_tensor_descriptor",

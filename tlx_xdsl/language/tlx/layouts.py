@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from ..arguments import Flag
+from ..compile_time import constexpr
 from ..core import builtin, dtype, unwrapped
+from ..objects import tensor
 from .cute import at_least, is_pair, modes, parse_cute, power_of_two
-
-if TYPE_CHECKING:
-    from ..arguments import Flag
-    from ..compile_time import constexpr
-    from ..objects import tensor
-    from .types import buffered_tensor
+from .types import buffered_tensor
 
 __all__ = [
     "DummyRegisterLayoutEncoding",

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..arguments import Flag, Int, Shape, Type, Value, Values
+from ..compile_time import constexpr
 from ..core import builtin
-from .types import storage_kind
-
-if TYPE_CHECKING:
-    from ..arguments import Flag, Int, Shape, Type, Value, Values
-    from ..compile_time import constexpr
-    from ..objects import tensor
-    from .layouts import layout_encoding
-    from .types import B, async_token, buffered_tensor, storage_alias_spec_type_class
+from ..objects import tensor
+from .layouts import layout_encoding
+from .types import B, async_token, buffered_tensor, storage_alias_spec_type_class, storage_kind
 
 __all__ = [
     "local_alloc",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
+from ..arguments import Flag, Int, Text, Type, Value
 from ..core import builtin, float32
-
-if TYPE_CHECKING:
-    from ..arguments import Flag, Int, Text, Type, Value
-    from ..objects import tensor
-    from .types import buffered_tensor, mbarrier
+from ..objects import tensor
+from .types import buffered_tensor, mbarrier
 
 __all__ = ["async_dot", "async_dot_scaled", "async_dot_wait", "dot_scaled", "tcgen05_commit"]
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..arguments import Flag, Int
 from ..core import builtin, hosted
-
-if TYPE_CHECKING:
-    from ..arguments import Flag, Int
 
 __all__ = ["async_task", "async_task_replica_id", "async_tasks"]
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
+from ..arguments import Int, Value
 from ..core import dtype, hosted, int64, unwrapped
-
-if TYPE_CHECKING:
-    from ..arguments import Int, Value
 
 __all__ = [
     "CLCPipelineContext",

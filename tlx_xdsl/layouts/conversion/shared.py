@@ -7,6 +7,7 @@ tensor. The padding of `PaddedSharedLayout` is no linear function: it is in `add
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import product
 
 from tlx_xdsl.errors import InputError
 
@@ -170,3 +171,19 @@ def _swizzle_tile(layout: NvmmaSharedLayout) -> LinearLayout:
     rows_per_phase = 128 // width
     rows = [(1 << bit, unit * ((1 << bit) // rows_per_phase)) for bit in range(log2(SWIZZLE_ROWS))]
     return LinearLayout.from_bases({OFFSET: [*columns, *rows]}, ("dim0", "dim1"))
+
+
+def tma_box(layout: SharedLayout, shape: Ints, element_bits: int) -> Ints:
+    """Elements of one copy by TMA along each dimension of a tile of `shape`: a swizzle covers one row of its width.
+
+    Stock Triton encodes descriptors with the same boxes (PTX ISA, "Tensor swizzling modes", the driver's `boxDim`).
+    """
+    box = [min(extent, MAX_BOX) for extent in shape]
+    if isinstance(layout, NvmmaSharedLayout) and layout.swizzling_byte_width:
+        box[-1] = min(shape[-1], 8 * layout.swizzling_byte_width // element_bits)
+    return tuple(box)
+
+
+def tma_corners(shape: Ints, box: Ints) -> list[Ints]:
+    """Return where the boxes of a tile begin."""
+    return list(product(*(range(0, extent, step) for extent, step in zip(shape, box, strict=True))))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..arrays import Array
-from ..integers import multiply_high
+from ..arrays import Array, Dtype
+from ..elementwise import multiply_high
 
 
-def high_half(a: Array, b: Array, dtype: np.dtype[Any]) -> Array:
+def high_half(a: Array, b: Array, dtype: Dtype) -> Array:
     """The high half of a product."""
     signed = np.dtype(f"i{dtype.itemsize}")
     return multiply_high(a.view(signed), b.view(signed), signed, is_signed=dtype.kind == "i").view(dtype)
@@ -28,13 +26,13 @@ def remainder(a: Array, b: Array) -> Array:
     return np.where(b == 0, a, np.fmod(a, np.where(b == 0, b.dtype.type(1), b)))
 
 
-def shift_left(a: Array, by: Array, dtype: np.dtype[Any]) -> Array:
+def shift_left(a: Array, by: Array, dtype: Dtype) -> Array:
     """By the width or more, nothing is left."""
     width = 8 * dtype.itemsize
     return np.where(by >= width, dtype.type(0), a << np.minimum(by, width - 1).astype(dtype))
 
 
-def shift_right(a: Array, by: Array, dtype: np.dtype[Any]) -> Array:
+def shift_right(a: Array, by: Array, dtype: Dtype) -> Array:
     """By the width or more, the sign is left, or nothing."""
     width = 8 * dtype.itemsize
     shifted = a >> np.minimum(by, width - 1).astype(dtype)
@@ -72,7 +70,7 @@ def bytes_of(values: Array) -> Array:
     return np.ascontiguousarray(values).view(np.uint8).reshape(-1, values.dtype.itemsize)
 
 
-def _field(position: Array, length: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+def _field(position: Array, length: Array, dtype: Dtype) -> tuple[Array, Array]:
     """The first bit of a field and a mask of its length."""
     width = 8 * dtype.itemsize
     held = np.dtype(f"u{dtype.itemsize}")
@@ -81,7 +79,7 @@ def _field(position: Array, length: Array, dtype: np.dtype[Any]) -> tuple[Array,
     return position & np.uint32(255), np.where(size >= width, ~held.type(0), ones)
 
 
-def extract(a: Array, position: Array, length: Array, dtype: np.dtype[Any]) -> Array:
+def extract(a: Array, position: Array, length: Array, dtype: Dtype) -> Array:
     """The bits of a field; of a signed type, with its highest bit (at most that of the number) in front."""
     width, held = 8 * dtype.itemsize, np.dtype(f"u{dtype.itemsize}")
     first, mask = _field(position, length, dtype)
@@ -94,14 +92,14 @@ def extract(a: Array, position: Array, length: Array, dtype: np.dtype[Any]) -> A
     return np.where(negative, found | ~mask, found).view(dtype)
 
 
-def insert(a: Array, b: Array, position: Array, length: Array, dtype: np.dtype[Any]) -> Array:
+def insert(a: Array, b: Array, position: Array, length: Array, dtype: Dtype) -> Array:
     """`b` with the low bits of `a` in a field."""
     first, mask = _field(position, length, dtype)
     place = shift_left(mask, first, dtype)
     return b & ~place | shift_left(a, first, dtype) & place
 
 
-def reverse(a: Array, dtype: np.dtype[Any]) -> Array:
+def reverse(a: Array, dtype: Dtype) -> Array:
     """The bits in the opposite order."""
     turned = np.packbits(np.unpackbits(bytes_of(a), axis=-1), axis=-1, bitorder="little")
     return np.ascontiguousarray(turned[:, ::-1]).view(dtype).reshape(-1)

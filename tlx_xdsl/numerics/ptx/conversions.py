@@ -17,8 +17,7 @@ from ..rounding import (
     truncate_to,
 )
 from .bits import reverse
-from .instructions import Build, Compiled, Vectors, flushed
-from .types import TYPES, PtxType
+from .instructions import TYPES, Build, Compiled, PtxType, Vectors, flushed
 
 _WHOLE: dict[str, Any] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 """Roundings to integers."""

@@ -1,4 +1,4 @@
-"""Arithmetic, logic, comparisons and moves (PTX ISA, "Instruction Set")."""
+"""Types of PTX as numpy has them; arithmetic, logic, comparisons and moves (PTX ISA, "Instruction Set")."""
 
 from __future__ import annotations
 
@@ -10,12 +10,49 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays import Array, Binary, Ternary, Unary
+from tlx_xdsl.element_types import PTX_TYPES
+
+from ..arrays import Array, Binary, Dtype, Ternary, Unary, is_float, numpy_type
 from ..directed_rounding import fused_multiply_add, leading_zeros
-from ..extrema import maximum, maxnum, minimum, minnum
+from ..elementwise import maximum, maxnum, minimum, minnum
 from ..rounding import round_to
 from . import bits
-from .types import TYPES, PtxType
+
+
+@dataclass(frozen=True)
+class PtxType:
+    """A type of PTX: numbers of `dtype`, of which a register holds `lanes`."""
+
+    name: str
+    dtype: Dtype
+    lanes: int = 1
+
+    @property
+    def bits(self) -> int:
+        """Bits of a register that holds it."""
+        return 8 * self.dtype.itemsize * self.lanes
+
+    @property
+    def is_float(self) -> bool:
+        """Return whether its numbers are floats."""
+        return is_float(self.dtype)
+
+    @property
+    def is_signed(self) -> bool:
+        """Return whether it is an integer with a sign."""
+        return self.dtype.kind == "i"
+
+
+def _types() -> dict[str, PtxType]:
+    types = {name: PtxType(name, numpy_type(element), lanes) for name, (element, lanes) in PTX_TYPES.items()}
+    # No number: only moved, and taken apart.
+    types["b128"] = PtxType("b128", np.dtype("V16"))
+    return types
+
+
+TYPES = _types()
+"""The types by their names."""
+
 
 PREDICATE = TYPES["pred"]
 

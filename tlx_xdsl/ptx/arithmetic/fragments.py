@@ -12,13 +12,13 @@ Four warps of a wgmma have 16 rows each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from tlx_xdsl.numerics.arrays import Array, Dtype
 
 
-def accumulator(registers: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
+def accumulator(registers: Sequence[Array], dtype: Dtype) -> Array:
     """The matrix of [warps, 16, columns] that registers hold."""
     held = np.stack([each.view(dtype) for each in registers])
     if dtype.itemsize == 2:
@@ -30,7 +30,7 @@ def accumulator(registers: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDAr
     return whole.transpose(3, 1, 4, 0, 5, 2).reshape(-1, 16, 8 * count)
 
 
-def to_registers(matrix: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+def to_registers(matrix: Array) -> tuple[Array, ...]:
     """The registers of a matrix of [warps, 16, columns]; those of 16 bits as u4."""
     warps, _, columns = matrix.shape
     whole = matrix.reshape(warps, 2, 8, columns // 8, 4, 2)
@@ -40,7 +40,7 @@ def to_registers(matrix: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     return tuple(np.ascontiguousarray(whole.transpose(3, 1, 5, 0, 2, 4)).reshape(columns // 2, -1))
 
 
-def left(registers: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
+def left(registers: Sequence[Array], dtype: Dtype) -> Array:
     """The A of [warps, 16, K] that registers hold."""
     held = np.stack(registers)
     parts = held.view(dtype).reshape(len(held) // 2, 2, -1, 8, 4, max(held.dtype.itemsize // dtype.itemsize, 1))
@@ -48,7 +48,7 @@ def left(registers: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any
     return moved.reshape(moved.shape[0], 16, -1)
 
 
-def right(registers: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
+def right(registers: Sequence[Array], dtype: Dtype) -> Array:
     """The B of [warps, K, 8] that registers hold."""
     held = np.stack(registers)
     parts = held.view(dtype).reshape(len(held), -1, 8, 4, max(held.dtype.itemsize // dtype.itemsize, 1))

@@ -8,12 +8,11 @@ one after the other (`f2~2`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tlx_xdsl.element_types import PTX_TYPES, ElementType
-from tlx_xdsl.numerics.arrays import numpy_type
+from tlx_xdsl.numerics.arrays import Dtype, numpy_type
 
 from ..read.syntax import SIZES
 
@@ -23,7 +22,7 @@ class Kind:
     """A view of a register."""
 
     name: str
-    dtype: np.dtype[Any]
+    dtype: Dtype
     lanes: int = 1
     flat: bool = False
 

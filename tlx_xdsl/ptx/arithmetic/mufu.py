@@ -19,11 +19,9 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, Integers
 
 from . import mufu_tables
-
-Integers = NDArray[np.int64]
 
 _BITS = 23
 _ONE = 1 << _BITS

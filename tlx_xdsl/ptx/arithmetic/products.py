@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.element_types import PTX_TYPES
-from tlx_xdsl.numerics.arrays import numpy_type, truncate_tf32
+from tlx_xdsl.numerics.arrays import Array, Dtype, Integers, numpy_type, truncate_tf32
 
 ELEMENTS = {name: numpy_type(PTX_TYPES[name][0]) for name in ("f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8", "f64")}
 """The types of A and B."""
@@ -42,7 +42,7 @@ _BLOCK = 1 << 14
 _NAN = np.uint32(0x7FFFFFFF).view(np.float32)
 
 
-def multiply(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any] | None, result: np.dtype[Any]) -> NDArray[Any]:
+def multiply(a: Array, b: Array, c: Array | None, result: Dtype) -> Array:
     """`a @ b + c` of one instruction: [..., M, K], [..., K, N], [..., M, N].
 
     f32 elements are tf32, whose low bits play no part.
@@ -68,13 +68,13 @@ def multiply(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any] | None, result: n
     return np.where(np.isfinite(plain), found, infinite)
 
 
-def multiply_as_f16(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], result: np.dtype[Any]) -> NDArray[Any]:
+def multiply_as_f16(a: Array, b: Array, c: Array, result: Dtype) -> Array:
     """`a @ b + c` of `mma.sync` with 8-bit floats, which ptxas makes of two products of f16 and an addition.
 
     The first has the elements of the low halves of registers: 0 and 1 of each four along K.
     """
-    places: NDArray[np.int64] = np.arange(a.shape[-1], dtype=np.int64).reshape(-1, 4)
-    total: NDArray[Any] | None = None
+    places: Integers = np.arange(a.shape[-1], dtype=np.int64).reshape(-1, 4)
+    total: Array | None = None
     for half in (places[:, :2].ravel(), places[:, 2:].ravel()):
         left, right = a[..., half].astype(np.float16), b[..., half, :].astype(np.float16)
         total = multiply(left, right, total, result)
@@ -83,20 +83,20 @@ def multiply_as_f16(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], result: n
         return total + c
 
 
-def _single(values: NDArray[Any]) -> NDArray[np.float32]:
+def _single(values: Array) -> NDArray[np.float32]:
     return truncate_tf32(values) if values.dtype == np.float32 else values.astype(np.float32)
 
 
-def _finite(values: NDArray[Any]) -> NDArray[Any]:
+def _finite(values: Array) -> Array:
     return np.where(np.isfinite(values), values, values.dtype.type(0))
 
 
-def _lowest_exponent(dtype: np.dtype[Any]) -> int:
+def _lowest_exponent(dtype: Dtype) -> int:
     """That of the smallest normal number."""
     return int(cast(Any, ml_dtypes.finfo)(dtype).minexp)
 
 
-def _exponents(values: NDArray[Any], lowest: int) -> NDArray[np.int16]:
+def _exponents(values: Array, lowest: int) -> NDArray[np.int16]:
     """The exponents of finite numbers, of 1.0 it is 0; that of the type for subnormal ones; far below for zeros."""
     found: NDArray[np.int16] = np.frexp(values)[1].astype(np.int16)
     found -= 1
@@ -108,11 +108,11 @@ def _exponents(values: NDArray[Any], lowest: int) -> NDArray[np.int16]:
 def _aligned(
     a: NDArray[np.float32],
     b: NDArray[np.float32],
-    c: NDArray[Any] | None,
-    result: np.dtype[Any],
+    c: Array | None,
+    result: Dtype,
     bits: int,
     lowest: int,
-) -> NDArray[Any]:
+) -> Array:
     """The products and `c`, finite, truncated to a common exponent and added; some rows of the result at a time."""
     m, n = a.shape[-2], b.shape[-1]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -130,7 +130,7 @@ def _aligned(
     return out
 
 
-def _common(of_a: NDArray[np.int16], of_b: NDArray[np.int16], c: NDArray[Any] | None) -> NDArray[np.int16]:
+def _common(of_a: NDArray[np.int16], of_b: NDArray[np.int16], c: Array | None) -> NDArray[np.int16]:
     """E of each element of the result, [..., rows, N]; `_ALL_ZERO` where all is zero."""
     common = of_a[0][..., :, None] + of_b[0][..., None, :]
     room = np.empty_like(common)
@@ -145,7 +145,7 @@ def _common(of_a: NDArray[np.int16], of_b: NDArray[np.int16], c: NDArray[Any] | 
 def _sum(
     a: NDArray[np.float32],
     b: NDArray[np.float32],
-    c: NDArray[Any] | None,
+    c: Array | None,
     common: NDArray[np.int16],
     bits: int,
 ) -> NDArray[np.float64]:
@@ -167,7 +167,7 @@ def _sum(
     return total
 
 
-def _rounded(total: NDArray[np.float64], result: np.dtype[Any], bits: int) -> NDArray[Any]:
+def _rounded(total: NDArray[np.float64], result: Dtype, bits: int) -> Array:
     with np.errstate(over="ignore"):
         if result != np.float32:
             # What is too small for f16 is 0 without a sign.
@@ -180,5 +180,5 @@ def _rounded(total: NDArray[np.float64], result: np.dtype[Any], bits: int) -> ND
     return nearest
 
 
-def _power(exponents: NDArray[np.int64]) -> NDArray[np.float64]:
+def _power(exponents: Integers) -> NDArray[np.float64]:
     return ((exponents + 1023) << 52).view(np.float64)

@@ -13,8 +13,24 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from .swizzles import swizzled
-from .traps import Trap
+from tlx_xdsl.numerics.arrays import Array
+
+from .surroundings import Trap
+
+WIDTHS = (16, 32, 64, 128)
+"""Bytes of a row that is permuted, by the mode: none, 32, 64 and 128 bytes."""
+
+
+def swizzled(addresses: Array, mode: int) -> Array:
+    """The address in shared memory of each byte or unit that a tile has at `addresses`.
+
+    PTX ISA, "Tensor swizzling modes": units of 16 bytes are permuted by higher bits of their address. With a width of
+    32, 64 or 128 bytes, the lowest 1, 2 or 3 bits of the number of the unit are flipped by the bits from 7 on.
+    """
+    if mode == 0:
+        return addresses
+    return addresses ^ (addresses >> 7 & ((1 << mode) - 1)) << 4
+
 
 UNIT = 16
 _WGMMA = {0: 0, 1: 3, 2: 2, 3: 1}

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .traps import Trap
+from tlx_xdsl.numerics.arrays import Array, Bytes, Integers
+
+from .surroundings import Trap
 
 FIRST = 1 << 24
 """The lowest address that is used; below it are null and its neighbours."""
@@ -25,15 +27,15 @@ class Buffer:
 
     name: str
     start: int
-    bytes: NDArray[np.uint8]
-    views: dict[tuple[int, int], NDArray[Any]] = field(default_factory=dict[tuple[int, int], NDArray[Any]])
+    bytes: Bytes
+    views: dict[tuple[int, int], Array] = field(default_factory=dict[tuple[int, int], Array])
 
     @property
     def end(self) -> int:
         """The address after it."""
         return self.start + len(self.bytes)
 
-    def rows(self, item: int, count: int) -> NDArray[Any]:
+    def rows(self, item: int, count: int) -> Array:
         """All of it as rows of `count` elements of `item` bytes; what is too little for a row is left out."""
         found = self.views.get((item, count))
         if found is None:
@@ -51,16 +53,14 @@ class GlobalMemory:
         self._starts: list[int] = []
         self._next = FIRST
 
-    def add(
-        self, name: str, data: NDArray[np.uint8], *, skew: int = 0, written: NDArray[np.uint8] | None = None
-    ) -> int:
+    def add(self, name: str, data: Bytes, *, skew: int = 0, written: Bytes | None = None) -> int:
         """Give bytes an address, `skew` past a multiple of the alignment; they are written in place."""
         start = self._next + skew
         self.add_at(name, data, start)
         self._next = -(-(start + len(data) + GAP) // ALIGNMENT) * ALIGNMENT
         return start
 
-    def add_at(self, name: str, data: NDArray[np.uint8], start: int) -> None:
+    def add_at(self, name: str, data: Bytes, start: int) -> None:
         """Put bytes at an address."""
         at = bisect_right(self._starts, start)
         self._starts.insert(at, start)
@@ -102,7 +102,7 @@ class GlobalMemory:
             left &= ~inside
         return found
 
-    def load(self, addresses: NDArray[np.uint64], item: int, count: int) -> NDArray[Any]:
+    def load(self, addresses: NDArray[np.uint64], item: int, count: int) -> Array:
         """Rows of `count` elements of `item` bytes.
 
         Raises Trap for addresses that are in no array, or misaligned.
@@ -111,7 +111,7 @@ class GlobalMemory:
         if not len(addresses):
             return np.zeros(shape, f"u{item}")
         size = item * count
-        result: NDArray[Any] | None = None
+        result: Array | None = None
         for buffer, chosen in self._groups(addresses, size, "load"):
             places = (addresses[chosen] - np.uint64(buffer.start)).astype(np.int64)
             if buffer.start % size:
@@ -128,7 +128,7 @@ class GlobalMemory:
         assert result is not None
         return result
 
-    def store(self, addresses: NDArray[np.uint64], values: NDArray[Any], item: int, count: int) -> None:
+    def store(self, addresses: NDArray[np.uint64], values: Array, item: int, count: int) -> None:
         """Write rows of `count` elements of `item` bytes.
 
         Raises Trap for addresses that are in no array, or misaligned.
@@ -144,17 +144,17 @@ class GlobalMemory:
             else:
                 buffer.rows(item, count)[places // size] = values[chosen]
 
-    def gather(self, addresses: NDArray[np.int64], what: str) -> NDArray[np.uint8]:
+    def gather(self, addresses: Integers, what: str) -> Bytes:
         """Single bytes, at addresses of any shape."""
         buffer = self._one(addresses, what)
         return buffer.bytes[addresses - buffer.start]
 
-    def scatter(self, addresses: NDArray[np.int64], values: NDArray[np.uint8], what: str) -> None:
+    def scatter(self, addresses: Integers, values: Bytes, what: str) -> None:
         """Write single bytes, at addresses of any shape."""
         buffer = self._one(addresses, what)
         buffer.bytes[addresses - buffer.start] = values
 
-    def _one(self, addresses: NDArray[np.int64], what: str) -> Buffer:
+    def _one(self, addresses: Integers, what: str) -> Buffer:
         low, high = int(addresses.min()), int(addresses.max())
         buffer = self.find(low)
         if buffer is None:
@@ -163,7 +163,7 @@ class GlobalMemory:
             raise self._outside(high, 1, what)
         return buffer
 
-    def bytes_at(self, address: int, size: int, what: str) -> NDArray[np.uint8]:
+    def bytes_at(self, address: int, size: int, what: str) -> Bytes:
         """The bytes from an address on, which may be written.
 
         Raises Trap where they are not all in one array.

@@ -7,10 +7,12 @@ barrier of all its threads, no byte is looked at.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tlx_xdsl.numerics.arrays import Array, Booleans, Integers
 
 from ..read.symbols import SHARED_START
 
@@ -24,7 +26,7 @@ class Knowledge(Protocol):
 
     known: NDArray[np.int32]
     fenced: NDArray[np.int32]
-    is_async: NDArray[np.bool_]
+    is_async: Booleans
 
     def race(self, agent: int, step: int, where: str, past: str, *, writes: bool, fence: bool) -> Exception:
         """The report of two accesses that nothing orders."""
@@ -37,8 +39,8 @@ class Shadow:
     def __init__(self, clocks: Knowledge, size: int, stride: int):
         self._clocks = clocks
         self._size, self._stride = size, stride
-        self._writes: NDArray[np.int64] = np.zeros(size, np.int64)
-        self._atomic: NDArray[np.bool_] | None = None
+        self._writes: Integers = np.zeros(size, np.int64)
+        self._atomic: Booleans | None = None
         """Bytes whose last write was an atomic operation; None as long as there was none."""
         self._reads: dict[tuple[int, int], NDArray[np.int32]] = {}
         """The step of the last read of each byte, by CTA and agent."""
@@ -48,11 +50,11 @@ class Shadow:
 
     def access(
         self,
-        warps: NDArray[np.int64],
-        agents: NDArray[np.int64],
-        steps: NDArray[np.int64],
-        warp_of: NDArray[np.int64] | None,
-        places: NDArray[np.int64],
+        warps: Integers,
+        agents: Integers,
+        steps: Integers,
+        warp_of: Integers | None,
+        places: Integers,
         size: int,
         *,
         writes: bool,
@@ -77,7 +79,7 @@ class Shadow:
                 self._mark(at, size, atomic=atomic)
             self._record(cta, warps, agents, steps, of, at, size, writes=writes)
 
-    def _mark(self, places: NDArray[np.int64], size: int, *, atomic: bool) -> None:
+    def _mark(self, places: Integers, size: int, *, atomic: bool) -> None:
         if self._atomic is None:
             if not atomic:
                 return
@@ -92,7 +94,7 @@ class Shadow:
         """The last step in which each agent has written anything there."""
         return self._last_writes.get(cta, {})
 
-    def _by_cta(self, places: NDArray[np.int64]) -> list[tuple[int, NDArray[np.bool_] | None]]:
+    def _by_cta(self, places: Integers) -> list[tuple[int, Booleans | None]]:
         low, high = int(places.min()) // self._stride, int(places.max()) // self._stride
         if low == high:
             return [(low, None)]
@@ -100,10 +102,10 @@ class Shadow:
         return [(int(cta), ctas == cta) for cta in np.unique(ctas)]
 
     @staticmethod
-    def _bytes(places: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    def _bytes(places: Integers, size: int) -> Integers:
         return places[:, None] + np.arange(size)
 
-    def _rows(self, array: NDArray[Any], places: NDArray[np.int64], size: int, base: int) -> NDArray[Any]:
+    def _rows(self, array: Array, places: Integers, size: int, base: int) -> Array:
         """The entries of `size` bytes at each place, as rows."""
         if size == 1:
             return array[places - base][:, None]
@@ -114,10 +116,10 @@ class Shadow:
     def _check_writes(
         self,
         cta: int,
-        warps: NDArray[np.int64],
-        agents: NDArray[np.int64],
-        warp_of: NDArray[np.int64] | None,
-        places: NDArray[np.int64],
+        warps: Integers,
+        agents: Integers,
+        warp_of: Integers | None,
+        places: Integers,
         size: int,
         *,
         writes: bool,
@@ -153,7 +155,7 @@ class Shadow:
                 fence=not bool(late[at]),
             )  # fmt: skip
 
-    def _unknown(self, agent: int, step: int, warps: NDArray[np.int64], *, proxy: bool) -> bool:
+    def _unknown(self, agent: int, step: int, warps: Integers, *, proxy: bool) -> bool:
         clocks = self._clocks
         if (clocks.known[warps, agent] < step).any():
             return True
@@ -162,10 +164,10 @@ class Shadow:
     def _check_reads(
         self,
         cta: int,
-        warps: NDArray[np.int64],
-        agents: NDArray[np.int64],
-        warp_of: NDArray[np.int64] | None,
-        places: NDArray[np.int64],
+        warps: Integers,
+        agents: Integers,
+        warp_of: Integers | None,
+        places: Integers,
         size: int,
         *,
         ordered: bool,
@@ -183,11 +185,11 @@ class Shadow:
     def _record(
         self,
         cta: int,
-        warps: NDArray[np.int64],
-        agents: NDArray[np.int64],
-        steps: NDArray[np.int64],
-        warp_of: NDArray[np.int64] | None,
-        places: NDArray[np.int64],
+        warps: Integers,
+        agents: Integers,
+        steps: Integers,
+        warp_of: Integers | None,
+        places: Integers,
         size: int,
         *,
         writes: bool,

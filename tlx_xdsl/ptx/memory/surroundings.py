@@ -1,4 +1,4 @@
-"""What threads have around them: their wave and their launch, as cohorts and instructions see them.
+"""What threads have around them: their wave and their launch, as cohorts and instructions see them; and traps.
 
 The classes are `wave.Wave` and `machine.Machine`; that they are named here only keeps imports in one direction.
 """
@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tlx_xdsl.numerics.arrays import Array, Integers
 
 
 class Launch(Protocol):
@@ -31,15 +33,15 @@ class Launch(Protocol):
     allows_uninitialized: bool
     others_run: bool
 
-    def coordinates(self, first: int, count: int) -> NDArray[np.int64]:
+    def coordinates(self, first: int, count: int) -> Integers:
         """The place in the grid of each CTA of some clusters."""
         ...
 
-    def special(self, cohort: Any, name: str) -> NDArray[Any]:
+    def special(self, cohort: Any, name: str) -> Array:
         """A special register of the threads of a cohort."""
         ...
 
-    def take_over(self) -> NDArray[np.int64] | None:
+    def take_over(self) -> Integers | None:
         """The first CTA of the next cluster that was not launched."""
         ...
 
@@ -55,7 +57,7 @@ class Launch(Protocol):
         """The local memory of the threads of a wave."""
         ...
 
-    def local_start(self, threads: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def local_start(self, threads: Integers) -> NDArray[np.uint64]:
         """Where the local memory of threads begins."""
         ...
 
@@ -72,12 +74,12 @@ class Surroundings(Protocol):
     cluster_barriers: dict[int, Any]
     state: dict[Any, Any]
     cohorts: list[Any]
-    alive: NDArray[np.int64]
+    alive: Integers
     padded_threads: int
     cluster_size: int
     ctas: int
 
-    def special(self, cohort: Any, name: str) -> NDArray[Any]:
+    def special(self, cohort: Any, name: str) -> Array:
         """A special register of the threads of a cohort."""
         ...
 
@@ -85,10 +87,20 @@ class Surroundings(Protocol):
         """The shared address of a byte of each thread's own CTA."""
         ...
 
-    def rows(self, cohort: Any) -> NDArray[np.int64]:
+    def rows(self, cohort: Any) -> Integers:
         """The place in the grid of each thread's CTA."""
         ...
 
     def everyone(self) -> list[Any]:
         """The cohorts of all threads that have not ended."""
         ...
+
+
+class Trap(Exception):
+    """What a kernel does wrong, at the instruction that its cohort is at."""
+
+    def __init__(self, message: str, notes: tuple[str, ...] = (), kind: type[Any] | None = None):
+        super().__init__(message)
+        self.message = message
+        self.notes = notes
+        self.kind = kind

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from tlx_xdsl.errors import InputError
+from tlx_xdsl.layouts.encodings import Ints
 
 TENSOR_MAP_BYTES = 128
 RANK = 5
@@ -33,13 +34,13 @@ class TensorMap:
 
     array: Any
     """A numpy array whose last dimension is contiguous."""
-    box: tuple[int, ...]
+    box: Ints
     """Elements of a box."""
     swizzle: int = 0
     """0 none, 1, 2 and 3 for 32, 64 and 128 bytes."""
-    shape: tuple[int, ...] = ()
+    shape: Ints = ()
     """That of the array, if nothing else is said."""
-    strides: tuple[int, ...] = ()
+    strides: Ints = ()
     """In elements; those of the array, if nothing else is said."""
     fills_with_nan: bool = False
     """True if what is outside of the tensor is NaN, not zero."""
@@ -65,7 +66,7 @@ class TensorMap:
         return self.array
 
     @property
-    def block_shape(self) -> tuple[int, ...]:
+    def block_shape(self) -> Ints:
         """The box, as a tensor descriptor has it."""
         return self.box
 
@@ -75,10 +76,10 @@ class Fields:
     """The fields of a tensor map; the innermost dimension is the first."""
 
     address: int
-    extents: tuple[int, ...]
-    strides: tuple[int, ...]
+    extents: Ints
+    strides: Ints
     """Bytes from one element to the next along each dimension."""
-    box: tuple[int, ...]
+    box: Ints
     element_bytes: int
     element_type: int
     swizzle: int

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .surroundings import Surroundings
-from .traps import Trap
+from tlx_xdsl.numerics.arrays import Integers
+
+from .surroundings import Surroundings, Trap
 
 LANES, COLUMNS = 128, 512
 LEAST = 32
@@ -26,7 +27,7 @@ class TensorMemory:
         self.wave = wave
         self.words: NDArray[np.uint32] = np.zeros((wave.ctas, LANES, COLUMNS), np.uint32)
         self.written: NDArray[np.bool_] = np.zeros((wave.ctas, LANES, COLUMNS), np.bool_)
-        self.owner: NDArray[np.int64] = np.full((wave.ctas, COLUMNS), -1)
+        self.owner: Integers = np.full((wave.ctas, COLUMNS), -1)
         """The first column of the allocation that has a column; -1 for none."""
 
     def allocate(self, cta: int, count: int) -> int | None:
@@ -63,7 +64,7 @@ class TensorMemory:
                 f"the CTA ends with {len(held)} columns of tensor memory, from {int(held[0])} on, not given back"
             )
 
-    def check(self, cta: int, lanes: NDArray[np.int64], columns: NDArray[np.int64], what: str) -> None:
+    def check(self, cta: int, lanes: Integers, columns: Integers, what: str) -> None:
         """Check that columns are allocated, and lanes are there.
 
         Raises Trap.
@@ -77,7 +78,7 @@ class TensorMemory:
             wrong = columns.ravel()[self.owner[cta, columns.ravel()] < 0]
             raise Trap(f"{what} of column {int(wrong[0])} of tensor memory, which is not allocated")
 
-    def read(self, cta: int, lanes: NDArray[np.int64], columns: NDArray[np.int64], what: str) -> NDArray[np.uint32]:
+    def read(self, cta: int, lanes: Integers, columns: Integers, what: str) -> NDArray[np.uint32]:
         """Words, at lanes and columns that are broadcast against each other.
 
         Raises Trap for what was not allocated or not written.
@@ -89,9 +90,7 @@ class TensorMemory:
             raise Trap(f"{what} of lane {int(lane)}, column {int(column)} of tensor memory, which nothing has written")
         return self.words[cta, lanes, columns]
 
-    def write(
-        self, cta: int, lanes: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[Any], what: str
-    ) -> None:
+    def write(self, cta: int, lanes: Integers, columns: Integers, values: NDArray[Any], what: str) -> None:
         """Write words at lanes and columns that are broadcast against each other.
 
         Raises Trap for what was not allocated.

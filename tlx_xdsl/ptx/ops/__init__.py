@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..steps import Builder
+from ..steps import Builders
 from . import (
     atomics,
     barriers,
@@ -15,7 +15,6 @@ from . import (
     matrices,
     mbarriers,
     memory,
-    nothing,
     stores,
     tcgen05,
     tensormaps,
@@ -24,8 +23,7 @@ from . import (
 )
 
 _MODULES = (
-    atomics, barriers, calls, clusters, control, copies, fences, launch_control, matrices, mbarriers, memory, nothing,
-    stores, tcgen05, tensormaps, warps, wgmma,
+    atomics, barriers, calls, clusters, control, copies, fences, launch_control, matrices, mbarriers, memory, stores,
+    tcgen05, tensormaps, warps, wgmma,
 )  # fmt: skip
-BUILDERS: dict[str, Builder] = {name: builder for module in _MODULES for name, builder in module.BUILDERS.items()}
-"""The builders by the first part of the operation code."""
+BUILDERS: Builders = {name: builder for module in _MODULES for name, builder in module.BUILDERS.items()}

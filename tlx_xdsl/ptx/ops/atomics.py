@@ -12,10 +12,12 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.numerics.arrays import Array
+
 from ..arithmetic.kinds import KINDS, PLAIN, TYPES
 from ..cohort import Cohort
 from ..read.syntax import SINK
-from ..steps import Builder, Context, Step
+from ..steps import Builders, Context, Step
 from .memory import Mask, load_rows, space_of, store_rows, wide_address
 
 Update: TypeAlias = Callable[..., Any]
@@ -95,7 +97,7 @@ def _run(
 ) -> Callable[..., Any]:
     plain = np.dtype(f"u{size}")
 
-    def run(cohort: Cohort, mask: Mask, base: NDArray[Any], *values: NDArray[Any]) -> Any:
+    def run(cohort: Cohort, mask: Mask, base: Array, *values: Array) -> Any:
         chosen = np.arange(cohort.n) if mask is None else np.flatnonzero(mask)
         operands = [
             np.stack(values[place * lanes : (place + 1) * lanes], -1)[chosen].view(plain) for place in range(extra)
@@ -122,7 +124,7 @@ def _run(
     return run
 
 
-def _apart(addresses: NDArray[Any]) -> list[NDArray[np.int64]]:
+def _apart(addresses: Array) -> list[NDArray[np.int64]]:
     """Groups of accesses to different addresses, in such an order that accesses to one address keep theirs."""
     order = np.argsort(addresses, kind="stable")
     if not len(order):
@@ -136,4 +138,4 @@ def _apart(addresses: NDArray[Any]) -> list[NDArray[np.int64]]:
     return [np.flatnonzero(ranks == rank) for rank in range(int(ranks.max()) + 1)]
 
 
-BUILDERS: dict[str, Builder] = {"atom": _build, "red": _build}
+BUILDERS: Builders = {"atom": _build, "red": _build}

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..cohort import Cohort
-from ..memory.named_barriers import ClusterBarrier, NamedBarrier
-from ..memory.traps import Trap
-from ..steps import Builder, Context, Step
-from ..waits import Item, Wait
+from ..cohort import Cohort, Item, Wait
+from ..memory.barriers import ClusterBarrier, NamedBarrier
+from ..memory.surroundings import Trap
+from ..steps import Builders, Context, Step
 from .memory import Mask
 from .warps import members
 
@@ -23,7 +22,7 @@ def _bar(context: Context) -> Step:
     parts = [part for part in context.instruction.modifiers if part not in ("cta", "aligned")]
     if parts[:1] == ["warp"]:
         context.expect(1)
-        return Step((context.value(context.operand(0), "u4"),), effect=_warp_sync)
+        return Step((context.read(0, "u4"),), effect=_warp_sync)
     if context.instruction.name == "barrier" and parts[:1] == ["cluster"]:
         return _cluster(context, parts[1:])
     if parts[:1] == ["red"]:
@@ -198,4 +197,4 @@ def _among(chosen: Any, which: Any) -> Any:
     return result
 
 
-BUILDERS: dict[str, Builder] = {"bar": _bar, "barrier": _bar}
+BUILDERS: Builders = {"bar": _bar, "barrier": _bar}

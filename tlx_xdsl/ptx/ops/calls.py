@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..cohort import Cohort
-from ..memory.traps import Trap
+from ..memory.surroundings import Trap
 from ..read.inlining import call_parts
 from ..read.syntax import Symbol
-from ..steps import Builder, Context, Step
+from ..steps import Builders, Context, Step
 from .memory import Mask, load_rows
 
 _FORMAT = re.compile(r"%[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGcsp%])")
@@ -98,4 +98,4 @@ def _formatted(cohort: Cohort, only: Any, text: str, buffer: int) -> str:
     return _FORMAT.sub(item, text)
 
 
-BUILDERS: dict[str, Builder] = {"call": _build}
+BUILDERS: Builders = {"call": _build}

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..cohort import Cohort
-from ..memory.traps import Trap
+from ..memory.surroundings import Trap
 from ..read.symbols import LOCAL_WINDOW, PARAM_WINDOW, RANK_SHIFT, SHARED_WINDOW
-from ..steps import Builder, Context, Step
+from ..steps import Builders, Context, Step
 from .memory import Mask
 
 
@@ -31,8 +31,8 @@ def _mapa(context: Context) -> Step:
         wide = ranks.astype(addresses.dtype) << dtype(RANK_SHIFT)
         return addresses & ~dtype(0xFF << RANK_SHIFT) | wide
 
-    reads = (context.value(context.operand(1), kind), context.value(context.operand(2), "u4"))
-    return Step(reads, context.result(context.operand(0), kind), effect=effect)
+    reads = (context.read(1, kind), context.read(2, "u4"))
+    return Step(reads, context.written(0, kind), effect=effect)
 
 
 def _rank(context: Context) -> Step:
@@ -41,7 +41,7 @@ def _rank(context: Context) -> Step:
     code = "(({0}>>shift)&low).astype(dtype)"
     type_ = np.uint64 if kind == "u8" else np.uint32
     names = {"shift": type_(RANK_SHIFT), "low": type_(0xFF), "dtype": np.uint32}
-    return Step((context.value(context.operand(1), kind),), context.result(context.operand(0), "u4"), code, names)
+    return Step((context.read(1, kind),), context.written(0, "u4"), code, names)
 
 
 _WINDOWS = {
@@ -59,7 +59,7 @@ def _is_space(context: Context) -> Step:
     low, high = _WINDOWS[space]
     names = {"low": np.uint64(low), "high": np.uint64(high)}
     code = "(({0}>=low)&({0}<high))"
-    return Step((context.value(context.operand(1), "u8"),), context.result(context.operand(0), "b"), code, names)
+    return Step((context.read(1, "u8"),), context.written(0, "b"), code, names)
 
 
-BUILDERS: dict[str, Builder] = {"mapa": _mapa, "getctarank": _rank, "isspacep": _is_space}
+BUILDERS: Builders = {"mapa": _mapa, "getctarank": _rank, "isspacep": _is_space}

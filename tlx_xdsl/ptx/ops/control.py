@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..cohort import LANES, Cohort
-from ..memory.traps import Trap
+from ..cohort import LANES, Cohort, Item, Wait
+from ..memory.surroundings import Trap
 from ..read.syntax import Number
-from ..steps import Builder, Context, Step
-from ..waits import Item, Wait
+from ..steps import Builders, Context, Step
 from .memory import Mask
 
 
@@ -98,4 +97,4 @@ def _take(count: int, cohort: Cohort, mask: Mask) -> Any:
     return ()
 
 
-BUILDERS: dict[str, Builder] = {"trap": _trap, "brkpt": _trap, "setmaxnreg": _registers}
+BUILDERS: Builders = {"trap": _trap, "brkpt": _trap, "setmaxnreg": _registers}

@@ -1,16 +1,19 @@
-"""Asynchronous copies: `cp.async` of threads, and those of bytes by TMA (PTX ISA, "cp.async", "cp.async.bulk")."""
+"""Asynchronous copies: `cp.async` of threads, and those of bytes by TMA (PTX ISA, "cp.async", "cp.async.bulk").
+
+Warps close groups of asynchronous operations and wait for them (PTX ISA, "commit_group", "wait_group").
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..cohort import Cohort
-from ..memory.traps import Trap
+from ..memory.surroundings import Trap
 from ..read.syntax import Number
-from ..steps import NOTHING, Builder, Context, Step
-from .groups import commit_group, wait_group, waiting
+from ..steps import NOTHING, Builders, Context, Step
 from .mbarriers import barrier_at, each, plus, shared_address
 from .memory import Mask
 from .tma import UNIT, build_tensor_copy, collect, deliver
@@ -61,7 +64,7 @@ def _copy(context: Context) -> Step:
         raise context.refuse("a copy has 4, 8 or 16 bytes")
     target, offset = shared_address(context, 0)
     source, source_offset = context.address(context.operand(1), "u8")
-    read = (context.value(context.operand(3), "u4"),) if len(context.instruction.operands) > 3 else ()
+    read = (context.read(3, "u4"),) if len(context.instruction.operands) > 3 else ()
     count = size.value
     item = min(count, 8)
     lanes = count // item
@@ -134,9 +137,9 @@ def _bulk_load(context: Context, *, is_multicast: bool) -> Step:
     context.expect(4, 5, 6)
     target, offset = shared_address(context, 0)
     source, source_offset = context.address(context.operand(1), "u8")
-    size = context.value(context.operand(2), "u4")
+    size = context.read(2, "u4")
     barrier, barrier_offset = shared_address(context, 3)
-    masks = (context.value(context.operand(4), "u2"),) if is_multicast else ()
+    masks = (context.read(4, "u2"),) if is_multicast else ()
 
     def effect(cohort: Cohort, mask: Mask, targets: Any, sources: Any, sizes: Any, barriers: Any, *others: Any) -> None:
         to, at = plus(targets, offset), plus(barriers, barrier_offset)
@@ -154,7 +157,7 @@ def _bulk_send(context: Context) -> Step:
     context.expect(4)
     target, offset = shared_address(context, 0)
     source, source_offset = shared_address(context, 1)
-    size = context.value(context.operand(2), "u4")
+    size = context.read(2, "u4")
     barrier, barrier_offset = shared_address(context, 3)
 
     def effect(cohort: Cohort, mask: Mask, targets: Any, sources: Any, sizes: Any, barriers: Any) -> None:
@@ -173,7 +176,7 @@ def _bulk_store(context: Context) -> Step:
     context.expect(3, 4)
     target, offset = context.address(context.operand(0), "u8")
     source, source_offset = shared_address(context, 1)
-    size = context.value(context.operand(2), "u4")
+    size = context.read(2, "u4")
 
     def effect(cohort: Cohort, mask: Mask, targets: Any, sources: Any, sizes: Any) -> None:
         from_ = plus(sources, source_offset)
@@ -186,4 +189,32 @@ def _bulk_store(context: Context) -> Step:
     return Step((target, source, size), effect=effect)
 
 
-BUILDERS: dict[str, Builder] = {"cp": _build}
+BUILDERS: Builders = {"cp": _build}
+
+
+def commit_group(context: Context, kind: str) -> Step:
+    """Close a group of operations of a kind."""
+    context.expect(0)
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        cohort.wave.order.commit(cohort, mask, kind)
+
+    return Step(effect=run)
+
+
+def wait_group(context: Context, kind: str) -> Step:
+    """Wait for all groups but the last ones, whose number is a constant."""
+    context.expect(1)
+    count = context.operand(0)
+    if not isinstance(count, Number):
+        raise context.refuse("the number of groups must be a constant")
+    return Step(effect=waiting(kind, count.value))
+
+
+def waiting(kind: str, count: int) -> Callable[[Cohort, Mask], None]:
+    """The effect of a wait for all groups but the last `count`."""
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        cohort.wave.order.wait_group(cohort, mask, kind, count)
+
+    return run

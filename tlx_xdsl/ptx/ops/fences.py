@@ -1,9 +1,18 @@
-"""Fences (PTX ISA, "membar, fence", "fence.proxy")."""
+"""Fences (PTX ISA, "membar, fence", "fence.proxy"), and what changes nothing here: hints, and orders that hold anyway.
+
+Launches follow each other, so `griddepcontrol` never waits. What is written is seen at once, so the fences of memory
+order nothing but the clocks.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from ..cohort import Cohort
-from ..steps import NOTHING, Builder, Context, Step
+from ..steps import NOTHING, Builders, Context, Step
 from .memory import Mask
 
 _PROXY = (
@@ -45,4 +54,24 @@ def _order(cohort: Cohort, mask: Mask) -> None:
     cohort.wave.order.fence(cohort, mask)
 
 
-BUILDERS: dict[str, Builder] = {"fence": _fence, "membar": _fence}
+def _nothing(context: Context) -> Step:
+    return NOTHING
+
+
+def _policy(context: Context) -> Step:
+    """`createpolicy`: an opaque number, which loads and stores take for a hint."""
+
+    def run(cohort: Cohort, mask: Mask) -> NDArray[Any]:
+        return np.zeros(1, np.uint64)
+
+    return Step((), context.written(0, "u8"), effect=run)
+
+
+BUILDERS: Builders = {
+    "fence": _fence,
+    "membar": _fence,
+    **dict.fromkeys(
+        ("prefetch", "prefetchu", "griddepcontrol", "discard", "applypriority", "pmevent", "nanosleep"), _nothing
+    ),
+    "createpolicy": _policy,
+}

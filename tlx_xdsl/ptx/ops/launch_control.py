@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import compute
 from ..cohort import Cohort
-from ..steps import Builder, Context, Step
+from ..steps import Builders, Context, Step
 from .mbarriers import plus, shared_address
 from .memory import Mask
 from .tma import deliver
@@ -46,4 +46,4 @@ def _build(context: Context) -> Step:
     return Step((target, barrier), effect=effect)
 
 
-BUILDERS: dict[str, Builder] = {"clusterlaunchcontrol": _build}
+BUILDERS: Builders = {"clusterlaunchcontrol": _build}

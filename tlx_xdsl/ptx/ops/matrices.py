@@ -6,18 +6,16 @@ import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlx_xdsl.element_types import PTX_TYPES
-from tlx_xdsl.numerics.arrays import numpy_type
+from tlx_xdsl.numerics.arrays import Integers, numpy_type
 
-from ..arithmetic.fragments import accumulator, left, right, to_registers
-from ..arithmetic.kinds import TYPES
+from ..arithmetic import fragments, kinds
 from ..arithmetic.products import ELEMENTS, multiply, multiply_as_f16
 from ..cohort import LANES, Cohort
-from ..memory.traps import Trap
+from ..memory.surroundings import Trap
 from ..read.syntax import Vector
-from ..steps import Builder, Context, Read, Step
+from ..steps import Builders, Context, Read, Step
 from .mbarriers import plus, shared_address
 from .memory import Mask
 
@@ -37,7 +35,7 @@ def check_whole(cohort: Cohort, mask: Mask) -> None:
         raise Trap("not all threads of a warp run this instruction together")
 
 
-def warps_of(cohort: Cohort, mask: Mask) -> NDArray[np.int64] | None:
+def warps_of(cohort: Cohort, mask: Mask) -> Integers | None:
     """The rows of 32 threads that run an instruction of whole warps; None for all.
 
     Raises Trap where a warp is not whole.
@@ -57,7 +55,7 @@ def _form(context: Context) -> tuple[int, bool]:
     return count, "trans" in parts
 
 
-def _places(cohort: Cohort, mask: Mask, addresses: NDArray[np.int64], count: int, what: str) -> NDArray[np.int64]:
+def _places(cohort: Cohort, mask: Mask, addresses: Integers, count: int, what: str) -> Integers:
     """The place of each row, as [warps, count * 8]; threads after the first 8 * count name none."""
     used = cohort.lane < 8 * count
     if mask is not None:
@@ -71,7 +69,7 @@ def _load(context: Context) -> Step:
     count, turned = _form(context)
     context.expect(2)
     base, offset = shared_address(context, 1)
-    writes = context.result(context.operand(0), "u4")
+    writes = context.written(0, "u4")
     if len(writes) != count:
         raise context.refuse(f"it has {len(writes)} results, not {count}")
 
@@ -128,14 +126,14 @@ def _turn(context: Context) -> Step:
         held = values.view(np.uint16).reshape(-1, 8, 8).swapaxes(-1, -2)
         return np.ascontiguousarray(held).view(np.uint32).ravel()
 
-    return Step((context.value(context.operand(1), "u4"),), context.result(context.operand(0), "u4"), effect=effect)
+    return Step((context.read(1, "u4"),), context.written(0, "u4"), effect=effect)
 
 
 # mma.sync ------------------------------------------------------------------------------------------------------------
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 RESULTS = {name: numpy_type(PTX_TYPES[name][0]) for name in ("f32", "f16", "s32", "f64")}
-RESULT_KINDS = {name: "u4" if name == "f16" else TYPES[name] for name in RESULTS}
+RESULT_KINDS = {name: "u4" if name == "f16" else kinds.TYPES[name] for name in RESULTS}
 """The view of each register of a result; it has two numbers of f16."""
 
 
@@ -174,7 +172,7 @@ def _multiply(context: Context) -> Step:
     d_kind = RESULT_KINDS[d_type]
     d_count = 2 if d_type == "f16" else 4
     context.expect(4)
-    writes = context.result(context.operand(0), d_kind)
+    writes = context.written(0, d_kind)
     if len(writes) != d_count:
         raise context.refuse(f"it has {len(writes)} results, not {d_count}")
     a = operands(context, 1, kind, 2 * chunks)
@@ -186,12 +184,14 @@ def _multiply(context: Context) -> Step:
     def effect(cohort: Cohort, mask: Mask, *registers: Any) -> Any:
         check_whole(cohort, mask)
         first, second = registers[: len(a)], registers[len(a) : len(a) + len(b)]
-        old = accumulator(registers[len(a) + len(b) :], result)
+        old = fragments.accumulator(registers[len(a) + len(b) :], result)
         warps = len(cohort.warps) if mask is None else int(np.count_nonzero(mask)) // LANES
         cohort.wave.machine.traffic.product(cohort, warps, m, n, k)
-        return to_registers(product(left(first, a_dtype), right(second, b_dtype), old, result))
+        return fragments.to_registers(
+            product(fragments.left(first, a_dtype), fragments.right(second, b_dtype), old, result)
+        )
 
     return Step((*a, *b, *c), writes, effect=effect)
 
 
-BUILDERS: dict[str, Builder] = {"ldmatrix": _load, "stmatrix": _store, "movmatrix": _turn, "mma": _multiply}
+BUILDERS: Builders = {"ldmatrix": _load, "stmatrix": _store, "movmatrix": _turn, "mma": _multiply}

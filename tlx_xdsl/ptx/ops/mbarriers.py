@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cohort import Cohort
-from ..memory.mbarrier import MOST_ARRIVALS, Mbarrier
-from ..memory.traps import Trap
+from tlx_xdsl.numerics.arrays import Array, Integers
+
+from ..cohort import Cohort, Item, Wait
+from ..memory.barriers import MOST_ARRIVALS, Mbarrier
+from ..memory.surroundings import Trap
 from ..read.symbols import SHARED_START, SHARED_WINDOW
 from ..read.syntax import SINK, Number, Register
-from ..steps import Builder, Context, Read, Step
-from ..waits import Item, Wait
+from ..steps import Builders, Context, Read, Step
 from .memory import Mask
 
 _SIZE = 8
@@ -37,7 +38,7 @@ def shared_address(context: Context, place: int) -> tuple[Read, int]:
     return base, offset
 
 
-def plus(addresses: NDArray[Any], offset: int) -> NDArray[np.int64]:
+def plus(addresses: Array, offset: int) -> Integers:
     """Shared addresses, and bytes after them; generic ones as shared ones.
 
     Triton 3.6 gives `tcgen05.commit` a shared address in 64 bits.
@@ -63,8 +64,8 @@ def barrier_at(cohort: Cohort, place: int) -> Mbarrier:
 
 
 def each(
-    cohort: Cohort, mask: Mask, addresses: NDArray[np.int64], *others: NDArray[Any]
-) -> Iterator[tuple[int, NDArray[np.int64], tuple[NDArray[Any], ...]]]:
+    cohort: Cohort, mask: Mask, addresses: Integers, *others: Array
+) -> Iterator[tuple[int, Integers, tuple[Array, ...]]]:
     """The places that threads name, with the threads, by their places in the cohort, and their other operands."""
     chosen = np.arange(cohort.n) if mask is None else np.flatnonzero(mask)
     if not len(chosen):
@@ -89,14 +90,14 @@ def _build(context: Context) -> Step:
     match name, rest:
         case "init", []:
             context.expect(2)
-            return _on(context, 0, (context.value(context.operand(1), "u4"),), _init)
+            return _on(context, 0, (context.read(1, "u4"),), _init)
         case "inval", []:
             context.expect(1)
             return _on(context, 0, (), _invalidate)
         case (("expect_tx" | "complete_tx"), []):
             context.expect(2)
             change = 1 if name == "expect_tx" else -1
-            return _on(context, 0, (context.value(context.operand(1), "u4"),), _bytes(change))
+            return _on(context, 0, (context.read(1, "u4"),), _bytes(change))
         case (("arrive" | "arrive_drop"), [] | ["expect_tx"]):
             return _arrive(context, drops=name == "arrive_drop", expects=bool(rest), releases="relaxed" not in parts)
         case (("try_wait" | "test_wait"), [] | ["parity"]):
@@ -185,7 +186,7 @@ def _arrive(context: Context, *, drops: bool, expects: bool, releases: bool) -> 
 def _wait(context: Context, *, suspends: bool, by_parity: bool) -> Step:
     context.expect(3, 4)
     base, offset = shared_address(context, 1)
-    wanted = context.value(context.operand(2), "u4" if by_parity else "u8")
+    wanted = context.read(2, "u4" if by_parity else "u8")
 
     def effect(cohort: Cohort, mask: Mask, addresses: Any, phases: Any) -> Any:
         items: list[tuple[NDArray[np.bool_], Mbarrier, int]] = []
@@ -208,7 +209,7 @@ def _wait(context: Context, *, suspends: bool, by_parity: bool) -> Step:
                 result &= ~here
         return result
 
-    return Step((base, wanted), context.result(context.operand(0), "b"), effect=effect, suspends=suspends)
+    return Step((base, wanted), context.written(0, "b"), effect=effect, suspends=suspends)
 
 
-BUILDERS: dict[str, Builder] = {"mbarrier": _build}
+BUILDERS: Builders = {"mbarrier": _build}

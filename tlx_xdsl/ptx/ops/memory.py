@@ -12,13 +12,26 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.numerics.arrays import Array
+
 from ..arithmetic.kinds import KINDS, PLAIN, TYPES
 from ..cohort import Cohort
-from ..memory.traps import Trap
-from ..order import Nothing
+from ..memory.surroundings import Trap
 from ..read.symbols import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from ..read.syntax import Register, Symbol
-from ..steps import Builder, Context, Read, Step, Write
+from ..steps import Builders, Context, Read, Step, Write
+
+
+class Nothing:
+    """Has every method: the clocks of a run that compares no accesses, counters that do not count."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _nothing
+
+
+def _nothing(*_args: Any, **_named: Any) -> None:
+    return None
+
 
 Mask: TypeAlias = "NDArray[np.bool_] | None"
 _SPACES = ("global", "shared", "param", "const", "local")
@@ -69,7 +82,7 @@ def build_load(context: Context) -> Step:
 
 
 def _results(context: Context, kind: str, lanes: int) -> tuple[Write, ...]:
-    writes = context.result(context.operand(0), kind)
+    writes = context.written(0, kind)
     if len(writes) != lanes:
         raise context.refuse(f"it has {len(writes)} results, not {lanes}")
     return writes
@@ -95,7 +108,7 @@ def _home_space(context: Context, base: Read, space: str) -> str:
 def _load(space: str, offset: int, item: int, lanes: int, dtype: np.dtype[Any]) -> Callable[..., Any]:
     plain = np.dtype(f"u{item}")
 
-    def run(cohort: Cohort, mask: Mask, base: NDArray[Any]) -> Any:
+    def run(cohort: Cohort, mask: Mask, base: Array) -> Any:
         addresses = base if mask is None else base[mask]
         if not len(addresses):
             return zeros
@@ -117,13 +130,13 @@ def load_rows(
     cohort: Cohort,
     mask: Mask,
     space: str,
-    addresses: NDArray[Any],
+    addresses: Array,
     offset: int,
     item: int,
     lanes: int,
     *,
     atomic: bool = False,
-) -> NDArray[Any]:
+) -> Array:
     """What memory holds at addresses of the threads of the mask: a row of elements for each, or one element.
 
     The order of an atomic operation is that of its store.
@@ -152,9 +165,9 @@ def store_rows(
     cohort: Cohort,
     mask: Mask,
     space: str,
-    addresses: NDArray[Any],
+    addresses: Array,
     offset: int,
-    values: NDArray[Any],
+    values: Array,
     item: int,
     lanes: int,
     *,
@@ -223,7 +236,7 @@ def build_store(context: Context) -> Step:
 def _store(space: str, offset: int, item: int, lanes: int) -> Callable[..., Any]:
     plain = np.dtype(f"u{item}")
 
-    def run(cohort: Cohort, mask: Mask, base: NDArray[Any], *values: NDArray[Any]) -> None:
+    def run(cohort: Cohort, mask: Mask, base: Array, *values: Array) -> None:
         if lanes == 1:
             rows = values[0].view(plain)
         else:
@@ -237,4 +250,4 @@ def _store(space: str, offset: int, item: int, lanes: int) -> Callable[..., Any]
     return run
 
 
-BUILDERS: dict[str, Builder] = {"ld": build_load, "ldu": build_load}
+BUILDERS: Builders = {"ld": build_load, "ldu": build_load}

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arithmetic.kinds import KINDS, PLAIN, TYPES
 from ..cohort import Cohort
-from ..steps import Builder, Context, Step
+from ..steps import Builders, Context, Step
 from .mbarriers import barrier_at, each, plus, shared_address
 from .memory import LANES, Mask, build_store
 
@@ -52,4 +52,4 @@ def _build_asynchronous(context: Context) -> Step:
     return Step((target, barrier, *values), effect=effect)
 
 
-BUILDERS: dict[str, Builder] = {"st": _build}
+BUILDERS: Builders = {"st": _build}

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..cohort import LANES, Cohort
+from tlx_xdsl.numerics.arrays import Array, Integers
+
+from ..cohort import LANES, Cohort, Item, Wait
 from ..memory.descriptors import UNIT, of_tcgen05, units
+from ..memory.surroundings import Trap
 from ..memory.tensor_memory import memory_of
-from ..memory.traps import Trap
 from ..read.symbols import RANK_SHIFT
 from ..read.syntax import Number
-from ..steps import NOTHING, Builder, Context, Step
-from ..waits import Item, Wait
+from ..steps import NOTHING, Builders, Context, Step
 from .matrices import check_whole, warps_of
 from .mbarriers import barrier_at, each, plus, shared_address
 from .memory import Mask
@@ -87,7 +87,7 @@ class _Free:
 def _allocate(context: Context) -> Step:
     context.expect(2)
     base, offset = shared_address(context, 0)
-    count = context.value(context.operand(1), "u4")
+    count = context.read(1, "u4")
 
     def effect(cohort: Cohort, mask: Mask, addresses: Any, counts: Any) -> Any:
         rows = warps_of(cohort, mask)
@@ -123,7 +123,7 @@ def _allocate(context: Context) -> Step:
 
 def _free(context: Context) -> Step:
     context.expect(2)
-    reads = (context.value(context.operand(0), "u4"), context.value(context.operand(1), "u4"))
+    reads = (context.read(0, "u4"), context.read(1, "u4"))
 
     def effect(cohort: Cohort, mask: Mask, addresses: Any, counts: Any) -> None:
         rows = warps_of(cohort, mask)
@@ -137,7 +137,7 @@ def _free(context: Context) -> Step:
 # Loads and stores ----------------------------------------------------------------------------------------------------
 
 
-def _shape(context: Context, form: list[str]) -> tuple[Callable[[int], tuple[NDArray[Any], NDArray[Any]]], int, bool]:
+def _shape(context: Context, form: list[str]) -> tuple[Callable[[int], tuple[Array, Array]], int, bool]:
     """The lanes and columns of a warp's words, [registers, 32], for a split; the registers; if halves are packed."""
     packs = any(part.endswith("::16b") for part in form)
     form = [part for part in form if not part.endswith("::16b")]
@@ -166,7 +166,7 @@ def _shape(context: Context, form: list[str]) -> tuple[Callable[[int], tuple[NDA
             raise context.refuse()
 
 
-def _of_16(lane: NDArray[np.int64], count: int, words: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _of_16(lane: Integers, count: int, words: int) -> tuple[Array, Array]:
     """The fragments of matrices: rows of 16 lanes, as `mma` has its accumulators (PTX ISA, ".16x256b")."""
     register = np.arange(count)[:, None]
     row, place = lane[None, :] // 4, lane[None, :] % 4
@@ -188,7 +188,7 @@ def _operands(context: Context, place: int, form: list[str]) -> tuple[Any, int, 
     return base, offset, split
 
 
-def _where(cohort: Cohort, addresses: NDArray[Any], row: int, offset: int, what: str) -> tuple[int, int, int]:
+def _where(cohort: Cohort, addresses: Array, row: int, offset: int, what: str) -> tuple[int, int, int]:
     """The CTA, the first lane and the first column of a warp's access.
 
     Raises Trap for lanes that are another warp's.
@@ -209,7 +209,7 @@ def _where(cohort: Cohort, addresses: NDArray[Any], row: int, offset: int, what:
 def _load(context: Context, form: list[str]) -> Step:
     words, count, packs = _shape(context, form)
     base, offset, split = _operands(context, 1, form)
-    writes = context.result(context.operand(0), "u4")
+    writes = context.written(0, "u4")
     factor = 2 if packs else 1
     if len(writes) != count:
         raise context.refuse(f"it has {len(writes)} results, not {count}")
@@ -275,7 +275,7 @@ def _commit(context: Context, form: list[str]) -> Step:
         raise context.refuse()
     base, offset = shared_address(context, 0)
     context.expect(1 + len(rest))
-    masks = (context.value(context.operand(1), "u2"),) if rest else ()
+    masks = (context.read(1, "u2"),) if rest else ()
 
     def effect(cohort: Cohort, mask: Mask, addresses: Any, *chosen: Any) -> None:
         where = plus(addresses, offset)
@@ -293,7 +293,7 @@ def _commit(context: Context, form: list[str]) -> Step:
     return Step((base, *masks), effect=effect)
 
 
-def _arrive(cohort: Cohort, mask: Mask, where: NDArray[np.int64]) -> None:
+def _arrive(cohort: Cohort, mask: Mask, where: Integers) -> None:
     for place, threads, _ in each(cohort, mask, where):
         barrier = barrier_at(cohort, place)
         for thread in threads.tolist():
@@ -311,7 +311,7 @@ def _copy(context: Context, form: list[str], *, pair: bool) -> Step:
         raise context.refuse()
     context.expect(2)
     base, offset = context.address(context.operand(0), "u4")
-    descriptor = context.value(context.operand(1), "u8")
+    descriptor = context.read(1, "u8")
     rows, size, copies = _COPIES[shape]
 
     def effect(cohort: Cohort, mask: Mask, addresses: Any, descriptors: Any) -> None:
@@ -334,4 +334,4 @@ def _copy(context: Context, form: list[str], *, pair: bool) -> Step:
     return Step((base, descriptor), effect=effect)
 
 
-BUILDERS: dict[str, Builder] = {"tcgen05": _build}
+BUILDERS: Builders = {"tcgen05": _build}

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.element_types import PTX_TYPES, tcgen05_types
-from tlx_xdsl.numerics.arrays import numpy_type
+from tlx_xdsl.numerics.arrays import Array, Dtype, Integers, numpy_type
 from tlx_xdsl.numerics.matmul import E2M1
 
 from ..arithmetic.products import multiply
 from ..cohort import Cohort
 from ..memory.descriptors import UNIT, of_tcgen05, units
+from ..memory.surroundings import Trap
 from ..memory.tensor_memory import memory_of
-from ..memory.traps import Trap
 from ..read.syntax import Address
 from ..steps import Context, Step
 from .memory import Mask
@@ -80,7 +80,7 @@ def build_product(context: Context, kind: str, form: list[str], *, pair: bool) -
     a = context.operand(1)
     in_tensor = isinstance(a, Address)
     left, left_offset = context.address(a, "u4") if in_tensor else (context.value(a, "u8"), 0)
-    right, form_word = context.value(context.operand(2), "u8"), context.value(context.operand(3), "u4")
+    right, form_word = context.read(2, "u8"), context.read(3, "u4")
     adds = context.value(context.instruction.operands[-1], "b")
     scales = [context.address(context.operand(place), "u4") for place in ((4, 5) if is_scaled else ())]
 
@@ -145,12 +145,12 @@ class _Product:
             raise Trap(f"the instruction descriptor {form:#x} has a form that is not known: M {self.m}, N {self.n}")
         self.token = self.wave.order.tensor_issue(cohort, thread, (target & 0xFFFF, self.m, self.n))
 
-    def _type(self, code: int) -> np.dtype[Any]:
+    def _type(self, code: int) -> Dtype:
         if (found := self.kind.types.get(code)) is None:
             raise Trap(f"the instruction descriptor {self.form:#x} has elements of a type that is not known, {code}")
         return np.dtype(found)
 
-    def _result(self, code: int) -> np.dtype[Any]:
+    def _result(self, code: int) -> Dtype:
         if (found := _RESULTS.get(code)) is None:
             raise Trap(f"the instruction descriptor {self.form:#x} has results of a type that is not known, {code}")
         return np.dtype(found)
@@ -189,11 +189,11 @@ class _Product:
             )
             memory.write(cta, lanes, columns, words, "product")
 
-    def _numbers(self, words: NDArray[np.uint32]) -> NDArray[Any]:
+    def _numbers(self, words: NDArray[np.uint32]) -> Array:
         """The elements of D; those of 16 bits have a column each."""
         return (words.astype(np.uint16) if self.result.itemsize == 2 else words).view(self.result)
 
-    def _home(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _home(self) -> tuple[Integers, Integers]:
         """The lane and the column of each element of D."""
         lane, column = self.target >> 16, self.target & 0xFFFF
         row, at = np.arange(self.rows)[:, None], np.arange(self.n)[None, :]
@@ -204,7 +204,7 @@ class _Product:
             return row + at // half * 64 + lane, at % half + column
         return row // 16 * 32 + row % 16 + lane, at + column
 
-    def _tensor(self, cta: int) -> NDArray[Any]:
+    def _tensor(self, cta: int) -> Array:
         """The A in tensor memory, whose elements are packed along K."""
         lane, column = self.left >> 16, self.left & 0xFFFF
         row = np.arange(self.rows)[:, None]
@@ -214,7 +214,7 @@ class _Product:
         words = memory_of(self.wave).read(cta, lanes, columns, "product")
         return self._elements(np.ascontiguousarray(words), self.types[0])
 
-    def _shared(self, cta: int, descriptor: int, outer: int, number: int, *, turned: bool) -> NDArray[Any]:
+    def _shared(self, cta: int, descriptor: int, outer: int, number: int, *, turned: bool) -> Array:
         """The elements of [outer, K] of an operand in shared memory."""
         shared, dtype = self.wave.shared, self.types[number]
         matrix = of_tcgen05(descriptor)
@@ -229,13 +229,13 @@ class _Product:
             return held.view(dtype).reshape(BYTES_OF_K // dtype.itemsize, outer).T
         return self._elements(held.reshape(outer, -1), dtype)
 
-    def _elements(self, raw: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    def _elements(self, raw: Array, dtype: Dtype) -> Array:
         if not self.kind.packed:
             return raw.view(dtype)
         codes = raw.view(np.uint8)
         return E2M1[np.stack([codes & 15, codes >> 4], -1).reshape(len(codes), -1)]
 
-    def _scaled(self, cta: int, values: NDArray[Any], number: int) -> NDArray[np.float32]:
+    def _scaled(self, cta: int, values: Array, number: int) -> NDArray[np.float32]:
         """The rows of an operand, each block of them times its scale."""
         address, first = self.scales[number], self.form >> (29, 4)[number] & 3
         row = np.arange(len(values))

@@ -9,7 +9,7 @@ import numpy as np
 from ..cohort import Cohort
 from ..memory.tensor_map import FIELDS, TENSOR_MAP_BYTES
 from ..read.syntax import Number
-from ..steps import Builder, Context, Step
+from ..steps import Builders, Context, Step
 from .memory import Mask, load_rows, space_of, store_rows
 
 _NUMBERED = {"global_dim": 4, "global_stride": 8, "box_dim": 4, "element_stride": 4}
@@ -67,4 +67,4 @@ def _publish(context: Context) -> Step:
     return Step((target, source), effect=effect)
 
 
-BUILDERS: dict[str, Builder] = {"tensormap": _build}
+BUILDERS: Builders = {"tensormap": _build}

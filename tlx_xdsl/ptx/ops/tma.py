@@ -14,15 +14,15 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlx_xdsl.element_types import BY_TENSOR_MAP
-from tlx_xdsl.numerics.arrays import numpy_type
+from tlx_xdsl.layouts.encodings import Ints
+from tlx_xdsl.numerics.arrays import Bytes, Integers, numpy_type
 
 from ..cohort import Cohort
-from ..memory.swizzles import swizzled
+from ..memory.descriptors import swizzled
+from ..memory.surroundings import Trap
 from ..memory.tensor_map import TENSOR_MAP_BYTES, Fields, decode
-from ..memory.traps import Trap
 from ..read.symbols import PARAM_WINDOW, RANK_SHIFT
 from ..read.syntax import Address, Vector
 from ..steps import Context, Step
@@ -65,7 +65,7 @@ def fields_at(cohort: Cohort, address: int) -> Fields:
 
 
 @lru_cache(maxsize=512)
-def units(start: int, size: int, mode: int) -> NDArray[np.int64]:
+def units(start: int, size: int, mode: int) -> Integers:
     """The units of 16 bytes, from that of the address 0 on, that a tile of `size` bytes at `start` has."""
     return swizzled(start + np.arange(0, size, UNIT, dtype=np.int64), mode) // UNIT
 
@@ -75,10 +75,10 @@ class Box:
     """What a copy moves: a box of a tensor, and the part of it that is in the tensor."""
 
     fields: Fields
-    corner: tuple[int, ...]
+    corner: Ints
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Ints:
         """Bytes of a row, after the elements of all other dimensions, the outermost first."""
         return (*self.fields.box[:0:-1], self.fields.box[0] * self.fields.element_bytes)
 
@@ -87,7 +87,7 @@ class Box:
         """Bytes in all."""
         return prod(self.fields.box) * self.fields.element_bytes
 
-    def inside(self, *, whole_units: bool) -> tuple[tuple[slice, ...], int, tuple[int, ...]]:
+    def inside(self, *, whole_units: bool) -> tuple[tuple[slice, ...], int, Ints]:
         """The part that is in the tensor, as slices of the box, its first byte in memory, and its strides."""
         fields = self.fields
         slices: list[slice] = []
@@ -110,9 +110,7 @@ class Box:
         low = min(max(0, -corner), box)
         return low, max(low, min(box, extent - corner))
 
-    def view(
-        self, cohort: Cohort, what: str, *, whole_units: bool
-    ) -> tuple[tuple[slice, ...], NDArray[np.uint8] | None]:
+    def view(self, cohort: Cohort, what: str, *, whole_units: bool) -> tuple[tuple[slice, ...], Bytes | None]:
         """The part that is in the tensor, and its bytes in memory; None if there are none.
 
         Raises Trap for bytes that are in no array.
@@ -135,7 +133,7 @@ def _check_start(box: Box) -> None:
         )
 
 
-def load_box(cohort: Cohort, box: Box) -> NDArray[np.uint8]:
+def load_box(cohort: Cohort, box: Box) -> Bytes:
     """The bytes of a box, with what fills it outside of the tensor."""
     _check_start(box)
     slices, found = box.view(cohort, "load by TMA", whole_units=False)
@@ -145,14 +143,14 @@ def load_box(cohort: Cohort, box: Box) -> NDArray[np.uint8]:
     return fill
 
 
-def _fill(fields: Fields, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+def _fill(fields: Fields, shape: Ints) -> Bytes:
     if not fields.fill:
         return np.zeros(shape, np.uint8)
     dtype = numpy_type(BY_TENSOR_MAP[fields.element_type])
     return np.full(prod(shape) // dtype.itemsize, np.nan).astype(dtype).view(np.uint8).reshape(shape)
 
 
-def store_box(cohort: Cohort, box: Box, data: NDArray[np.uint8], reduction: str | None) -> None:
+def store_box(cohort: Cohort, box: Box, data: Bytes, reduction: str | None) -> None:
     """Write the bytes of a box, or join them with what is there."""
     _check_start(box)
     slices, found = box.view(cohort, "store by TMA", whole_units=reduction is None)
@@ -224,7 +222,7 @@ def _load(context: Context, rank: int, mode: str, more: list[str]) -> Step:
     tensor, tensor_offset = context.address(context.operand(1), "u8")
     barrier, barrier_offset = shared_address(context, 2)
     coordinates = _coordinates(context, 1, rank, mode)
-    masks = (context.value(context.operand(3), "u2"),) if is_multicast else ()
+    masks = (context.read(3, "u2"),) if is_multicast else ()
 
     def effect(cohort: Cohort, mask: Mask, targets: Any, tensors: Any, barriers: Any, *others: Any) -> None:
         to, at = plus(targets, offset), plus(barriers, barrier_offset)
@@ -247,7 +245,7 @@ def deliver(
     thread: int,
     target: int,
     barrier: int,
-    data: NDArray[np.uint8],
+    data: Bytes,
     swizzle: int,
     ranks: list[int] | None,
     token: Any = None,
@@ -326,7 +324,7 @@ def _store(context: Context, rank: int, mode: str, reduction: str | None) -> Ste
     return Step((tensor, source, *coordinates), effect=effect)
 
 
-def collect(cohort: Cohort, thread: int, source: int, size: int, swizzle: int, token: Any = None) -> NDArray[np.uint8]:
+def collect(cohort: Cohort, thread: int, source: int, size: int, swizzle: int, token: Any = None) -> Bytes:
     """Bytes of a tile in the shared memory of a thread's own CTA, which a store by TMA, or the copy `token`, reads."""
     wave = cohort.wave
     cta, offset = int(cohort.ctas[thread]), source & (1 << RANK_SHIFT) - 1

@@ -12,17 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.numerics.arrays import Array, Booleans, Integers
+
 from ..arithmetic.kinds import TYPES
 from ..cohort import LANES, Cohort
-from ..memory.traps import Trap
+from ..memory.surroundings import Trap
 from ..read.syntax import Number, Pair
-from ..steps import Builder, Context, Step
+from ..steps import Builders, Context, Step
 from .memory import Mask
 
 _LANE = np.arange(LANES, dtype=np.uint32)
 
 
-def rows(cohort: Cohort, values: NDArray[Any]) -> NDArray[Any]:
+def rows(cohort: Cohort, values: Array) -> Array:
     """A value of each thread as an array of [warps, 32]; threads that are not here have zeros."""
     if cohort.whole:
         return values.reshape(-1, LANES)
@@ -31,23 +33,23 @@ def rows(cohort: Cohort, values: NDArray[Any]) -> NDArray[Any]:
     return result
 
 
-def back(cohort: Cohort, found: NDArray[Any]) -> NDArray[Any]:
+def back(cohort: Cohort, found: Array) -> Array:
     """The values of an array of [warps, 32] for the threads that are here."""
     return np.ascontiguousarray(found).reshape(-1) if cohort.whole else found[_row_of(cohort), cohort.lane]
 
 
-def _row_of(cohort: Cohort) -> NDArray[np.int64]:
+def _row_of(cohort: Cohort) -> Integers:
     return np.searchsorted(cohort.warps, cohort.warp_of)
 
 
-def active(cohort: Cohort, mask: Mask) -> NDArray[np.bool_]:
+def active(cohort: Cohort, mask: Mask) -> Booleans:
     """Which threads of each warp run an instruction, as [warps, 32]."""
     if mask is None and cohort.whole:
         return np.ones((len(cohort.warps), LANES), np.bool_)
     return rows(cohort, np.ones(cohort.n, np.bool_) if mask is None else mask)
 
 
-def members(cohort: Cohort, mask: Mask, wanted: NDArray[np.uint32]) -> NDArray[np.bool_]:
+def members(cohort: Cohort, mask: Mask, wanted: NDArray[np.uint32]) -> Booleans:
     """The threads that a member mask names, as [warps, 32].
 
     Raises Trap where one of them does not run the instruction.
@@ -68,7 +70,7 @@ def members(cohort: Cohort, mask: Mask, wanted: NDArray[np.uint32]) -> NDArray[n
     return named & running
 
 
-def _ended(cohort: Cohort, missing: NDArray[np.bool_]) -> bool:
+def _ended(cohort: Cohort, missing: Booleans) -> bool:
     """Return whether all threads that are missing are beyond the end of a CTA, or have ended."""
     threads = cohort.warps[:, None] * LANES + np.arange(LANES)
     lacking = threads[missing]
@@ -86,7 +88,7 @@ def _shuffle(context: Context) -> Step:
         raise context.refuse()
     context.expect(5)
     target = context.operand(0)
-    reads = tuple(context.value(context.operand(place), "u4") for place in (1, 2, 3, 4))
+    reads = tuple(context.read(place, "u4") for place in (1, 2, 3, 4))
     if isinstance(target, Pair):
         writes = (context.single_result(target.first, "u4"), context.single_result(target.second, "b"))
     else:
@@ -98,9 +100,7 @@ def _shuffle(context: Context) -> Step:
     return Step(reads, writes, effect=_shuffler(mode, fixed))
 
 
-def _sources(
-    mode: str, by: NDArray[np.uint32], bounds: NDArray[np.uint32]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _sources(mode: str, by: NDArray[np.uint32], bounds: NDArray[np.uint32]) -> tuple[Integers, Booleans]:
     """The lane that each lane takes its value from, and whether that is within its segment."""
     distance = (by & 31).astype(np.int64)
     clamp, segment = (bounds & 31).astype(np.int64), (bounds >> 8 & 31).astype(np.int64)
@@ -147,7 +147,7 @@ def _vote(context: Context) -> Step:
         raise context.refuse()
     context.expect(3)
     kind = "u4" if mode == "ballot" else "b"
-    reads = (context.value(context.operand(1), "b"), context.value(context.operand(2), "u4"))
+    reads = (context.read(1, "b"), context.read(2, "u4"))
 
     def run(cohort: Cohort, mask: Mask, votes: Any, wanted: Any) -> Any:
         named = members(cohort, mask, wanted)
@@ -164,7 +164,7 @@ def _vote(context: Context) -> Step:
                 found = (count == all_) | (count == 0)
         return back(cohort, np.repeat(found[:, None], LANES, 1))
 
-    return Step(reads, context.result(context.operand(0), kind), effect=run)
+    return Step(reads, context.written(0, kind), effect=run)
 
 
 def _match(context: Context) -> Step:
@@ -191,7 +191,7 @@ def _match(context: Context) -> Step:
             words = np.where(agree, words, np.uint32(0))
         return back(cohort, words), back(cohort, agree)
 
-    reads = (context.value(context.operand(1), kind), context.value(context.operand(2), "u4"))
+    reads = (context.read(1, kind), context.read(2, "u4"))
     return Step(reads, writes, effect=run)
 
 
@@ -210,7 +210,7 @@ def _elect(context: Context) -> Step:
         leader = np.repeat(first[:, None], LANES, 1)
         return back(cohort, leader.astype(np.uint32)), back(cohort, (leader == np.arange(LANES)) & named)
 
-    return Step((context.value(context.operand(1), "u4"),), writes, effect=run)
+    return Step((context.read(1, "u4"),), writes, effect=run)
 
 
 _REDUCTIONS: dict[str, Any] = {
@@ -241,8 +241,8 @@ def _redux(context: Context) -> Step:
             result[place] = function.reduce(row[which]) if which.any() else 0
         return back(cohort, np.repeat(result[:, None], LANES, 1))
 
-    reads = (context.value(context.operand(1), kind), context.value(context.operand(2), "u4"))
-    return Step(reads, context.result(context.operand(0), kind), effect=run)
+    reads = (context.read(1, kind), context.read(2, "u4"))
+    return Step(reads, context.written(0, kind), effect=run)
 
 
 def _active_mask(context: Context) -> Step:
@@ -253,9 +253,9 @@ def _active_mask(context: Context) -> Step:
         words = (running.astype(np.uint64) << _LANE.astype(np.uint64)).sum(axis=1).astype(np.uint32)
         return back(cohort, np.repeat(words[:, None], LANES, 1))
 
-    return Step((), context.result(context.operand(0), "u4"), effect=run)
+    return Step((), context.written(0, "u4"), effect=run)
 
 
-BUILDERS: dict[str, Builder] = {
+BUILDERS: Builders = {
     "shfl": _shuffle, "vote": _vote, "match": _match, "elect": _elect, "redux": _redux, "activemask": _active_mask,
 }  # fmt: skip

@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arithmetic.fragments import accumulator, left, to_registers
+from tlx_xdsl.numerics.arrays import Integers
+
+from ..arithmetic import fragments
 from ..arithmetic.products import ELEMENTS, multiply
 from ..cohort import LANES, Cohort
 from ..memory.descriptors import UNIT, of_wgmma, units
-from ..memory.traps import Trap
+from ..memory.surroundings import Trap
 from ..read.syntax import Number, Vector
-from ..steps import Builder, Context, Step
-from .groups import commit_group, wait_group
+from ..steps import Builders, Context, Step
+from .copies import commit_group, wait_group
 from .matrices import RESULT_KINDS, RESULTS, check_whole
 from .memory import Mask
 
@@ -49,7 +51,7 @@ def _fence(cohort: Cohort, mask: Mask) -> None:
     check_groups(cohort, mask)
 
 
-def check_groups(cohort: Cohort, mask: Mask) -> NDArray[np.int64]:
+def check_groups(cohort: Cohort, mask: Mask) -> Integers:
     """The CTA of each warp group.
 
     Raises Trap where a group is not whole.
@@ -98,7 +100,7 @@ def _product(context: Context, shape: str, d_type: str, a_type: str, b_type: str
         step = GROUP * LANES
         token = cohort.wave.order.issue_groups(cohort, "wgmma")
         if in_registers:
-            left_matrix = left(first, a_dtype).reshape(len(ctas), 64, k)
+            left_matrix = fragments.left(first, a_dtype).reshape(len(ctas), 64, k)
         else:
             left_matrix = operand_matrix(cohort, token, ctas, first[0][::step], 64, a_dtype, turned=turn_a)
         right_matrix = operand_matrix(cohort, token, ctas, descriptor[::step], n, b_dtype, turned=turn_b)
@@ -107,11 +109,11 @@ def _product(context: Context, shape: str, d_type: str, a_type: str, b_type: str
         cohort.wave.machine.traffic.product(cohort, len(ctas), 64, n, k)
         before = None
         if use.any():
-            before = accumulator(registers, result).reshape(len(ctas), 64, n)
+            before = fragments.accumulator(registers, result).reshape(len(ctas), 64, n)
             if not use.all():
                 before = np.where(use[::step, None, None], before, result.type(0))
         product = multiply(left_matrix, right_matrix.swapaxes(-1, -2), before, result)
-        return to_registers(product.reshape(-1, 16, n))
+        return fragments.to_registers(product.reshape(-1, 16, n))
 
     return Step((*old, *a, b, uses), writes, effect=effect)
 
@@ -135,7 +137,7 @@ def _constants(context: Context, *, in_registers: bool, is_float: bool) -> tuple
 def operand_matrix(
     cohort: Cohort,
     token: Any,
-    ctas: NDArray[np.int64],
+    ctas: Integers,
     descriptors: NDArray[np.uint64],
     outer: int,
     dtype: np.dtype[Any],
@@ -163,4 +165,4 @@ def operand_matrix(
     return held.reshape(len(ctas), outer, _BYTES_OF_K // size)
 
 
-BUILDERS: dict[str, Builder] = {"wgmma": _build}
+BUILDERS: Builders = {"wgmma": _build}

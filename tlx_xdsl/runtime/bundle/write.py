@@ -11,8 +11,7 @@ from typing import Any
 
 from tlx_xdsl.backend import BackendResult
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.python.signature import Signature
-from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.version import __version__

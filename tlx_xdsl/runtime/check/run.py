@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.frontend.python.signature import Signature
-from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid, grid_of
 
 from ..driver.arguments import split_options

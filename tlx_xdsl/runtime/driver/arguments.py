@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.frontend.python.signature import Signature
-from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 
 from .host_values import flattened, is_constant, signature_of, specialized

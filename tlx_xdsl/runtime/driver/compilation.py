@@ -11,7 +11,8 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.launch_budget import check_launch
-from tlx_xdsl.backend.version import installed_triton_version
+from tlx_xdsl.analysis.module_attrs import MAX_REGISTERS_PER_THREAD, set_cluster
+from tlx_xdsl.backend.options import installed_triton_version
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.compile import build_module
@@ -23,7 +24,6 @@ from tlx_xdsl.text.profiles import Profile, nearest_profile, profile_for, versio
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import first_beyond_plain, plain_pipeline, run_pipeline, ttgir_pipeline
 from tlx_xdsl.transforms.placed import with_placed
-from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, set_cluster
 
 from .clock import Clock
 from .nvtx_ranges import phase

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.element_types import BY_SPELLING
 from tlx_xdsl.errors import InputOverflowError, InputTypeError
-from tlx_xdsl.frontend.python.signature import Fixed, Signature
+from tlx_xdsl.frontend.python.source import Fixed, Signature
 from tlx_xdsl.language.core import constexpr, dtype
 from tlx_xdsl.numerics.arrays import numpy_type
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.frontend.python.signature import Signature
+from tlx_xdsl.frontend.python.source import Signature
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from tlx_xdsl.frontend.python.signature import Fixed, Signature
+from tlx_xdsl.frontend.python.source import Fixed, Signature
 from tlx_xdsl.targets import target_of
 
 from ..driver.compilation import Specialization

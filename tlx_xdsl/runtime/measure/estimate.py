@@ -1,6 +1,6 @@
 """The time that a launch should take: a roofline over waves of programs, for ranking where nothing can be measured.
 
-A multiprocessor works on as many programs at once as fit (`backend/occupancy.py`), each wave until its matrix products
+A multiprocessor works on as many programs at once as fit (`backend/limits.py`), each wave until its matrix products
 and its reads and writes are done, whichever takes longer. That orders tiles by what they move and by how well they fill
 the GPU. It knows nothing of latency, bank conflicts, or how deep a pipeline is: an estimate is no measurement.
 """
@@ -12,7 +12,7 @@ from math import ceil
 
 from tlx_xdsl.addresses.work import Work
 from tlx_xdsl.backend import MOST_REGISTERS
-from tlx_xdsl.backend.occupancy import Occupancy
+from tlx_xdsl.backend.limits import Occupancy
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.targets import Target
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from tlx_xdsl.addresses.work import Work
 from tlx_xdsl.backend import KernelMetadata, KernelResources
-from tlx_xdsl.backend.occupancy import Occupancy
+from tlx_xdsl.backend.limits import Occupancy
 from tlx_xdsl.targets import Target
 
 from .estimate import Estimate, peaks_of

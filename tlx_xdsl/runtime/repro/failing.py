@@ -9,8 +9,7 @@ from typing import Any, Literal, TypeAlias
 from tlx_xdsl.analysis.launch_budget import check_launch
 from tlx_xdsl.backend import compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.python.signature import Signature
-from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for

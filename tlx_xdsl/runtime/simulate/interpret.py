@@ -16,13 +16,13 @@ from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
 from tlx_xdsl import wings
+from tlx_xdsl.analysis.module_attrs import set_cluster
 from tlx_xdsl.dialects.func import assume_program_arguments
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, SourceLocation
 from tlx_xdsl.frontend.python.foreign import source_of
-from tlx_xdsl.frontend.python.signature import Signature
-from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.code import Function, Plan
@@ -46,7 +46,6 @@ from tlx_xdsl.transforms.pipelines import is_plain, run_pipeline
 from tlx_xdsl.transforms.placed import with_placed
 from tlx_xdsl.transforms.registry import current_name
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
-from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
 
 from ..driver.arguments import bound, defaults_of, split_options, typed
 from ..driver.compilation import frontend_module, installed_profile, passes_for

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.python.signature import Signature
-from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid
 from tlx_xdsl.interpreter.faults import Fault, Unsupported
 from tlx_xdsl.numerics.difference import Difference, difference, tolerance_of

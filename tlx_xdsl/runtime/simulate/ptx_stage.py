@@ -7,8 +7,7 @@ from typing import Any
 
 from tlx_xdsl.backend import BackendResult, compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.python.signature import Signature
-from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.ptx.launch import PtxRun, run_program
 from tlx_xdsl.ptx.machine import Limits
 from tlx_xdsl.ptx.memory.tensor_map import TensorMap

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.python.signature import Fixed, Signature
-from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.source import Fixed, KernelSource, Signature
 
 from ..driver.compilation import Specialization
 from ..simulate.interpret import source_of_kernel

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tlx_xdsl.backend.occupancy import occupancy_of
+from tlx_xdsl.backend.limits import occupancy_of
 from tlx_xdsl.element_types import BY_SPELLING
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.grid import Grid, grid_of

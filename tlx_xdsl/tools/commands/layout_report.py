@@ -16,7 +16,7 @@ from tlx_xdsl.analysis.layout_reasons import LayoutReasons, hints_of, layout_of_
 from tlx_xdsl.dialects.tt import FuncOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import SourceLocation
-from tlx_xdsl.layouts.describe import describe
+from tlx_xdsl.layouts.encodings import describe
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.text.printer import Printer
 

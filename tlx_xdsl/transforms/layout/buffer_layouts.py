@@ -15,15 +15,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.analysis.value_classes import ValueClasses
-from tlx_xdsl.dialects.base.layouts import bare
-from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
+from tlx_xdsl.dialects.base import bare
+from tlx_xdsl.dialects.tlx import UserLayoutAttr
 from tlx_xdsl.dialects.tt import CallOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 
-from ..functions import callee_of, functions_of, returned, update_signature
-from ..rewriting import ops_of, retype
+from ..rewriting import callee_of, functions_of, ops_of, returned, retype, update_signature
 from .encodings import values_of
 from .views import is_view, layout_of_source, layout_of_view, same_layout
 

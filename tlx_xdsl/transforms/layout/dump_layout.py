@@ -32,11 +32,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.layout_costs import FunctionBuffers
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
-from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, shape_of_tensor, tensor_type
+from tlx_xdsl.dialects.base import LayoutAttr, bare, element_bits, scalar_type, shape_of_tensor, tensor_type
 from tlx_xdsl.dialects.tlx import AssertSameLayoutExpectedOp, AssertSameLayoutOp, DumpLayoutOp
 from tlx_xdsl.dialects.tt import FuncOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg import MemDescType
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion import to_linear_layout
 from tlx_xdsl.layouts.conversion.shared import buffer_rank

@@ -9,11 +9,10 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FunctionType, ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.dialects.base.layouts import LayoutWrapper
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base import LayoutWrapper, as_tensor
 from tlx_xdsl.dialects.tlx import AssertSameLayoutExpectedOp
 from tlx_xdsl.dialects.tt import FuncOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg import MemDescType
 
 from ..rewriting import ops_of, retype, retyped, with_layout
 

@@ -22,8 +22,7 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 
-from tlx_xdsl.dialects import ttg
-from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
+from tlx_xdsl.dialects import tlx, ttg
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, forward, ops_of
@@ -37,7 +36,7 @@ class FinalizeUserLayoutsPass(Pass):
 
     def run(self, op: ModuleOp) -> None:
         """Unwrap, drop what converts nothing, and check that no mark is left."""
-        map_encodings(op, lambda encoding, _: without(encoding, UserLayoutAttr))
+        map_encodings(op, lambda encoding, _: without(encoding, tlx.UserLayoutAttr))
         for inner in ops_of(op, ttg.ConvertLayoutOp):
             if inner.src.type == inner.result.type:
                 forward(inner, inner.src)
@@ -63,5 +62,5 @@ def _is_marked(attribute: Attribute, known: dict[Attribute, bool]) -> bool:
             parts = list(attribute.data.values())
         elif isinstance(attribute, ParametrizedAttribute):
             parts = list(attribute.parameters)
-        known[attribute] = isinstance(attribute, UserLayoutAttr) or any(_is_marked(part, known) for part in parts)
+        known[attribute] = isinstance(attribute, tlx.UserLayoutAttr) or any(_is_marked(part, known) for part in parts)
     return known[attribute]

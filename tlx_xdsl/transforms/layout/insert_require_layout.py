@@ -19,11 +19,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr
-from tlx_xdsl.dialects.tlx import RequireLayoutOp
-from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr
-from tlx_xdsl.dialects.ttg.types import memdesc_type, tensor_type
+from tlx_xdsl.dialects import tlx, tt, ttg
+from tlx_xdsl.dialects.base import LayoutAttr, bare, layout_attr
 from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout
 
 from ..rewriting import Pass, insert_before, with_layout
@@ -48,24 +45,24 @@ class InsertRequireLayoutPass(Pass):
 
 
 def _require_buffer(need: Need) -> None:
-    type_ = memdesc_type(need.buffer.type)
-    if need.is_met_by(type_.encoding) or isinstance(type_.encoding, DummyTMEMLayoutAttr):
+    type_ = ttg.memdesc_type(need.buffer.type)
+    if need.is_met_by(type_.encoding) or isinstance(type_.encoding, tlx.DummyTMEMLayoutAttr):
         return
     _require(need.op, list(need.op.operands).index(need.buffer), type_.with_encoding(need.wanted))
 
 
 def _require_operands(dot: tt.DotOp) -> None:
     """Ask for loads straight into the layout of an operand."""
-    encoding = bare(tensor_type(dot.d.type).encoding)
+    encoding = bare(ttg.tensor_type(dot.d.type).encoding)
     if not isinstance(encoding, LayoutAttr) or not isinstance(encoding.data, DistributedLayout):
         return
     for index, operand in enumerate((dot.a, dot.b)):
         if not isinstance(operand.owner, ttg.LocalLoadOp):
             continue
-        type_ = tensor_type(operand.type)
+        type_ = ttg.tensor_type(operand.type)
         width = 0
         if isinstance(encoding.data, NvidiaMmaLayout):
-            bits = memdesc_type(operand.owner.src.type).element_bits
+            bits = ttg.memdesc_type(operand.owner.src.type).element_bits
             width = max(1, REGISTER_BITS // bits)
         wanted = layout_attr(DotOperandLayout(index, encoding.data, width))
         if type_.encoding != wanted:
@@ -73,5 +70,5 @@ def _require_operands(dot: tt.DotOp) -> None:
 
 
 def _require(op: Operation, index: int, type_: ttg.MemDescType | TensorType) -> None:
-    require = insert_before(op, RequireLayoutOp(operands=[op.operands[index]], result_types=[type_]))
+    require = insert_before(op, tlx.RequireLayoutOp(operands=[op.operands[index]], result_types=[type_]))
     op.operands[index] = require.result

@@ -21,10 +21,9 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.layouts import bare, chosen_layout, layout_attr
-from tlx_xdsl.dialects.ttg import MemDescIndexOp, MemDescReinterpretOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.dialects.ttng.tmem import ROWS, columns_of
+from tlx_xdsl.dialects.base import bare, chosen_layout, layout_attr
+from tlx_xdsl.dialects.ttg import MemDescIndexOp, MemDescReinterpretOp, MemDescType
+from tlx_xdsl.dialects.ttng import ROWS, columns_of
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TensorMemoryScalesLayout
 from tlx_xdsl.text.diagnostics import error_at
 

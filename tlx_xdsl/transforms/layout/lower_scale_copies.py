@@ -18,9 +18,8 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.dialects.base.layouts import chosen_layout, layout_attr
-from tlx_xdsl.dialects.ttg import MemDescReinterpretOp
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.base import chosen_layout, layout_attr
+from tlx_xdsl.dialects.ttg import MemDescReinterpretOp, memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMCopyOp
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.encodings import TensorMemoryScalesLayout

@@ -10,22 +10,9 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.dialects.base.layouts import bare, chosen_layout, layout_attr
-from tlx_xdsl.dialects.tlx import AsyncTMALoadOp
-from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
-from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
-from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng import (
-    AsyncTMACopyGlobalToLocalOp,
-    AsyncTMACopyLocalToGlobalOp,
-    AsyncTMAReduceOp,
-    TCGen5MMAOp,
-    TCGen5MMAScaledOp,
-    TMEMCopyOp,
-    WarpGroupDotOp,
-)
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.dialects import tlx, tt, ttng
+from tlx_xdsl.dialects.base import bare, chosen_layout, layout_attr
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.layouts.encodings import (
     Layout,
     NvmmaSharedLayout,
@@ -67,7 +54,7 @@ class Need:
     def wanted(self) -> Attribute:
         """The layout to ask for; when the user chose one, the same in other words if that will do."""
         type_ = memdesc_type(self.buffer.type)
-        same = self.in_other_words(type_.encoding) if isinstance(type_.encoding, UserLayoutAttr) else None
+        same = self.in_other_words(type_.encoding) if isinstance(type_.encoding, tlx.UserLayoutAttr) else None
         return layout_attr(self.prefers(type_)) if same is None else same
 
     def in_other_words(self, encoding: Attribute) -> Attribute | None:
@@ -79,17 +66,17 @@ class Need:
 def needs_of(op: Operation) -> Iterator[Need]:
     """The requirements of `op` on the layouts of its buffers."""
     match op:
-        case WarpGroupDotOp():
+        case ttng.WarpGroupDotOp():
             yield from _wgmma(op)
-        case TCGen5MMAOp():
+        case ttng.TCGen5MMAOp():
             yield from _tcgen05(op)
-        case TCGen5MMAScaledOp():
+        case ttng.TCGen5MMAScaledOp():
             yield from _tcgen05_scaled(op)
-        case AsyncTMACopyGlobalToLocalOp() | AsyncTMALoadOp():
+        case ttng.AsyncTMACopyGlobalToLocalOp() | tlx.AsyncTMALoadOp():
             yield _tma(op, op.desc, op.result)
-        case AsyncTMACopyLocalToGlobalOp() | AsyncTMAReduceOp():
+        case ttng.AsyncTMACopyLocalToGlobalOp() | ttng.AsyncTMAReduceOp():
             yield _tma(op, op.desc, op.src)
-        case TMEMCopyOp():
+        case ttng.TMEMCopyOp():
             yield from _tmem_copy(op)
         case _:
             pass
@@ -98,7 +85,7 @@ def needs_of(op: Operation) -> Iterator[Need]:
 # --- shared memory --------------------------------------------------------------------------------------------------
 
 
-def _wgmma(op: WarpGroupDotOp) -> Iterator[Need]:
+def _wgmma(op: ttng.WarpGroupDotOp) -> Iterator[Need]:
     for name, operand, along_rows in (("A", op.a, True), ("B", op.b, False)):
         if not isinstance(operand.type, MemDescType):
             continue
@@ -121,7 +108,7 @@ def _tile(op: Operation, operand: SSAValue, name: str, transposed: bool | None) 
 
 
 def _tma(op: Operation, descriptor: SSAValue, buffer: SSAValue) -> Need:
-    asked = chosen_layout(descriptor.type.encoding) if isinstance(descriptor.type, TensorDescType) else None
+    asked = chosen_layout(descriptor.type.encoding) if isinstance(descriptor.type, tt.TensorDescType) else None
 
     def accepts(layout: Layout) -> bool:
         if asked is not None:
@@ -139,21 +126,21 @@ def _tma(op: Operation, descriptor: SSAValue, buffer: SSAValue) -> Need:
 
 
 def _is_in_tensor_memory(value: SSAValue) -> bool:
-    return memdesc_type(value.type).memory_space == TensorMemorySpaceAttr()
+    return memdesc_type(value.type).memory_space == ttng.TensorMemorySpaceAttr()
 
 
-def _tcgen05(op: TCGen5MMAOp) -> Iterator[Need]:
+def _tcgen05(op: ttng.TCGen5MMAOp) -> Iterator[Need]:
     two_ctas = op.two_ctas is not None
     yield _operand_of_tcgen05(op, op.a, "A", padded=False)
     yield _operand_of_tcgen05(op, op.b, "B", padded=False)
     yield _accumulator(op, op.d, two_ctas=two_ctas)
 
 
-def _tcgen05_scaled(op: TCGen5MMAScaledOp) -> Iterator[Need]:
-    kinds = [ScaleDotElemType(kind.value.data) for kind in (op.a_type, op.b_type)]
+def _tcgen05_scaled(op: ttng.TCGen5MMAScaledOp) -> Iterator[Need]:
+    kinds = [tt.ScaleDotElemType(kind.value.data) for kind in (op.a_type, op.b_type)]
     mixed = kinds[0] is not kinds[1]
     for name, operand, kind in zip("AB", (op.a, op.b), kinds, strict=True):
-        yield _operand_of_tcgen05(op, operand, name, padded=mixed and kind is ScaleDotElemType.E2M1)
+        yield _operand_of_tcgen05(op, operand, name, padded=mixed and kind is tt.ScaleDotElemType.E2M1)
     yield _accumulator(op, op.d, two_ctas=op.two_ctas is not None)
     for name, scale in (("A", op.a_scale), ("B", op.b_scale)):
         yield _scales(op, scale, f"the scales of {name} need the layout of scales")
@@ -224,7 +211,7 @@ def _scales(op: Operation, operand: SSAValue, what: str) -> Need:
     )
 
 
-def _tmem_copy(op: TMEMCopyOp) -> Iterator[Need]:
+def _tmem_copy(op: ttng.TMEMCopyOp) -> Iterator[Need]:
     source, target = memdesc_type(op.src.type), memdesc_type(op.dst.type)
     is_matrix = source.shape == target.shape and source.shape[-2] % 128 == 0 and source.shape[-1] % 4 == 0
     if target.element_bits < 16 and is_matrix:
@@ -234,7 +221,7 @@ def _tmem_copy(op: TMEMCopyOp) -> Iterator[Need]:
     yield _target_of_copy(op, source, target)
 
 
-def _target_of_copy(op: TMEMCopyOp, source: MemDescType, target: MemDescType) -> Need:
+def _target_of_copy(op: ttng.TMEMCopyOp, source: MemDescType, target: MemDescType) -> Need:
     # Of all that is copied, only scales are of 8 bits, and change their shape.
     if target.element_bits < 16 and source.shape != target.shape:
         return _scales(op, op.dst, "a copy of scales needs the layout of scales")

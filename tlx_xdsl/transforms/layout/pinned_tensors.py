@@ -18,9 +18,16 @@ from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tt, ttg, ttng
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr, like
-from tlx_xdsl.dialects.base.operation import EachElement, is_elementwise
-from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
+from tlx_xdsl.dialects.base import (
+    EachElement,
+    LayoutAttr,
+    as_tensor,
+    bare,
+    is_elementwise,
+    layout_attr,
+    like,
+    tensor_type,
+)
 from tlx_xdsl.dialects.tlx import (
     AssertSameLayoutExpectedOp,
     AssertSameLayoutOp,

@@ -33,12 +33,8 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue, Use
 
-from tlx_xdsl.dialects import ttg
-from tlx_xdsl.dialects.base.effects import Space, accesses_of
-from tlx_xdsl.dialects.base.layouts import chosen_layout
-from tlx_xdsl.dialects.tlx import RequireLayoutOp
-from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr, UserLayoutAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects import tlx, ttg
+from tlx_xdsl.dialects.base import Space, accesses_of, chosen_layout
 from tlx_xdsl.layouts.buffer_views import splits_swizzle
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout
@@ -63,9 +59,11 @@ class PropagateLayoutPass(Pass):
 
 
 def _settle_buffers(module: ModuleOp) -> None:
-    requirements = [op for op in ops_of(module, RequireLayoutOp) if is_view(op)]
+    requirements = [op for op in ops_of(module, tlx.RequireLayoutOp) if is_view(op)]
     needs = [need for op in module.walk() for need in needs_of(op)]
-    chosen = [value for value in _allocated(module) if isinstance(memdesc_type(value.type).encoding, UserLayoutAttr)]
+    chosen = [
+        value for value in _allocated(module) if isinstance(ttg.memdesc_type(value.type).encoding, tlx.UserLayoutAttr)
+    ]
     unknown = [value for value in _allocated(module) if _is_dummy(value)]
     if not (requirements or chosen or unknown):
         return
@@ -78,21 +76,21 @@ def _settle_buffers(module: ModuleOp) -> None:
 
 
 def _require(
-    layouts: BufferLayouts, chosen: list[SSAValue], requirements: list[RequireLayoutOp], needs: list[Need]
+    layouts: BufferLayouts, chosen: list[SSAValue], requirements: list[tlx.RequireLayoutOp], needs: list[Need]
 ) -> None:
     """Collect what is required, the least negotiable first."""
     for value in chosen:
         reason = Reason(value, "this buffer has the layout that the user chose")
-        layouts.require(value, memdesc_type(value.type).encoding, reason)
+        layouts.require(value, ttg.memdesc_type(value.type).encoding, reason)
     for op in requirements:
         if not _yields(op):
-            layouts.require(op.src, memdesc_type(op.result.type).encoding, _reason(op))
+            layouts.require(op.src, ttg.memdesc_type(op.result.type).encoding, _reason(op))
     for need in needs:
         if _is_dummy(need.buffer) and layouts.choice(need.buffer) is None:
             layouts.require(need.buffer, need.wanted, Reason(need.op, need.what))
     for op in requirements:
         if layouts.choice(op.src) is None:
-            layouts.require(op.src, memdesc_type(op.result.type).encoding, _reason(op))
+            layouts.require(op.src, ttg.memdesc_type(op.result.type).encoding, _reason(op))
 
 
 def _check(module: ModuleOp, layouts: BufferLayouts, needs: list[Need], unknown: list[SSAValue]) -> None:
@@ -107,17 +105,17 @@ def _check(module: ModuleOp, layouts: BufferLayouts, needs: list[Need], unknown:
 
 
 def _is_dummy(value: SSAValue) -> bool:
-    return isinstance(memdesc_type(value.type).encoding, DummyTMEMLayoutAttr)
+    return isinstance(ttg.memdesc_type(value.type).encoding, tlx.DummyTMEMLayoutAttr)
 
 
 def _allocated(module: ModuleOp) -> Iterator[SSAValue]:
     """The buffers that operations make which are no views of others."""
     for op in module.walk():
         if not is_view(op):
-            yield from (result for result in op.results if isinstance(result.type, MemDescType))
+            yield from (result for result in op.results if isinstance(result.type, ttg.MemDescType))
 
 
-def _yields(op: RequireLayoutOp) -> bool:
+def _yields(op: tlx.RequireLayoutOp) -> bool:
     """True if threads alone access the buffer in the layout that `op` asks for, so that any other will do."""
     if op.pin is not None:
         return False
@@ -138,7 +136,7 @@ def _is_by_threads(use: Use) -> bool:
     return bool(found) and not any(access.is_async or access.space is Space.CLUSTER for access in found)
 
 
-def _reason(op: RequireLayoutOp) -> Reason:
+def _reason(op: tlx.RequireLayoutOp) -> Reason:
     """The reason of `op`: the operation that uses it, or the user."""
     needs = (need for use in op.result.uses for need in needs_of(use.operation) if need.buffer is op.result)
     need = next(needs, None)
@@ -153,7 +151,7 @@ def _check_part(op: ttg.MemDescSubsliceOp, layouts: BufferLayouts) -> None:
     layout = None if choice is None else chosen_layout(choice.encoding)
     if choice is None or not isinstance(layout, SharedLayout):
         return
-    part, whole = op.result.type.shape, memdesc_type(op.src.type).alloc_shape
+    part, whole = op.result.type.shape, ttg.memdesc_type(op.src.type).alloc_shape
     rank = buffer_rank(layout)
     if splits_swizzle(layout, whole[len(whole) - rank :], part[len(part) - rank :]):
         raise error_at(

@@ -26,18 +26,13 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.analysis.value_classes import ValueClasses
-from tlx_xdsl.dialects import ttg, ttng
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr
-from tlx_xdsl.dialects.base.operation import is_elementwise, num_warps_of
-from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
-from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr, NoVerifyLayoutAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
+from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.dialects.base import LayoutAttr, as_tensor, bare, is_elementwise, layout_attr, num_warps_of, tensor_type
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import LANE, REGISTER, WARP, dim_names
 from tlx_xdsl.layouts.distributed import default_blocked_layout, tensor_memory_register_layout
-from tlx_xdsl.layouts.encodings import DistributedLayout, TensorMemoryLayout, TmemLayout
+from tlx_xdsl.layouts.encodings import DistributedLayout, Ints, TensorMemoryLayout, TmemLayout
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, insert_adaptor, insert_before, retype, with_layout
@@ -57,13 +52,13 @@ class ResolvePlaceholderLayoutsPass(Pass):
 
 
 def _unwrapped(encoding: Attribute, of_buffer: bool) -> Attribute:
-    return bare(encoding) if of_buffer else without(encoding, NoVerifyLayoutAttr)
+    return bare(encoding) if of_buffer else without(encoding, tlx.NoVerifyLayoutAttr)
 
 
-def _placeholder(value: SSAValue) -> DummyRegisterLayoutAttr | None:
+def _placeholder(value: SSAValue) -> tlx.DummyRegisterLayoutAttr | None:
     type_ = as_tensor(value.type)
     encoding = None if type_ is None else bare(type_.encoding)
-    return encoding if isinstance(encoding, DummyRegisterLayoutAttr) else None
+    return encoding if isinstance(encoding, tlx.DummyRegisterLayoutAttr) else None
 
 
 class _Resolver:
@@ -140,16 +135,16 @@ def _wanted(loaded: SSAValue, buffer: SSAValue) -> Attribute | None:
             return None
         value = users[0].result
     layout = tensor_type(value.type).encoding
-    return layout if _loads_rows(layout, memdesc_type(buffer.type)) else None
+    return layout if _loads_rows(layout, ttg.memdesc_type(buffer.type)) else None
 
 
-def _loads_rows(encoding: Attribute, buffer: MemDescType) -> bool:
+def _loads_rows(encoding: Attribute, buffer: ttg.MemDescType) -> bool:
     """Return whether a thread holds whole words of one of 128 rows, as `tcgen05.ld.32x32b` loads them.
 
     Warp w can access rows 32 * (w % 4) and up only (PTX ISA, "Tensor Memory Access Restrictions"); which warp of a row
     holds which columns, and which of its registers, is free.
     """
-    layout = tensor_memory_layout(buffer)
+    layout = ttng.tensor_memory_layout(buffer)
     if not isinstance(encoding, LayoutAttr) or not isinstance(encoding.data, DistributedLayout):
         return False
     if not isinstance(layout, TensorMemoryLayout) or (layout.block_m, layout.col_stride) != (MAX_BLOCK_M, 1):
@@ -181,13 +176,13 @@ def tensor_memory_encoding(op: Operation, buffer: SSAValue) -> Attribute:
 
     Raises CompilationError when there is none, or the buffer's layout is not chosen.
     """
-    type_ = memdesc_type(buffer.type)
-    if (layout := tensor_memory_layout(type_)) is None:
+    type_ = ttg.memdesc_type(buffer.type)
+    if (layout := ttng.tensor_memory_layout(type_)) is None:
         raise error_at(op, f"the layout of this buffer in tensor memory is not chosen: {type_}")
     return _register_encoding(op, layout, type_.shape)
 
 
-def _register_encoding(op: Operation, layout: TmemLayout, shape: tuple[int, ...]) -> Attribute:
+def _register_encoding(op: Operation, layout: TmemLayout, shape: Ints) -> Attribute:
     try:
         return layout_attr(tensor_memory_register_layout(layout, shape, _warps(op)))
     except InputError as error:

@@ -6,14 +6,14 @@ from itertools import product
 
 from xdsl.ir import Attribute, Operation
 
-from tlx_xdsl.dialects.base.layouts import bare, chosen_layout, layout_attr
-from tlx_xdsl.dialects.base.views import ViewLayout, view_of
+from tlx_xdsl.dialects.base import ViewLayout, bare, chosen_layout, layout_attr, view_of
 from tlx_xdsl.dialects.ttg import (
     MemDescReinterpretOp,
     MemDescReshapeOp,
     MemDescTransOp,
+    MemDescType,
+    memdesc_type,
 )
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout, transposed_buffer_layout
 from tlx_xdsl.layouts.conversion.shared import buffer_rank, shared_to_linear

@@ -29,17 +29,15 @@ from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.axis_info import axis_infos
 from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
+from tlx_xdsl.analysis.module_attrs import num_warps
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.layouts import layout_of
-from tlx_xdsl.dialects.base.tensors import pointee_type, tensor_type
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.base import layout_of, pointee_type, tensor_type
 from tlx_xdsl.layouts.encodings import BlockedLayout, SwizzledSharedLayout
 from tlx_xdsl.text.diagnostics import report_remark
 
 from ..rewriting import Pass, insert_before, ops_of
 from ..tritongpu.access_layouts import coalesced_layout
 from ..tritongpu.accumulators import warps_of_ops
-from ..tritongpu.module_attrs import num_warps
 
 LEAST_BITS = 32
 """The least that `cp.async` copies (PTX ISA, "cp.async": cp-size)."""
@@ -65,7 +63,7 @@ class LegalizeAsyncCopiesPass(Pass):
 
 
 def _may_be_narrow(op: Operation) -> TypeGuard[ttg.AsyncCopyGlobalToLocalOp]:
-    return isinstance(op, ttg.AsyncCopyGlobalToLocalOp) and memdesc_type(op.result.type).element_bits < LEAST_BITS
+    return isinstance(op, ttg.AsyncCopyGlobalToLocalOp) and ttg.memdesc_type(op.result.type).element_bits < LEAST_BITS
 
 
 def _bits_at_a_time(copy: ttg.AsyncCopyGlobalToLocalOp, infos: dict[SSAValue, AxisInfo], warps: int) -> int:
@@ -76,7 +74,7 @@ def _bits_at_a_time(copy: ttg.AsyncCopyGlobalToLocalOp, infos: dict[SSAValue, Ax
     elements = layout.size_per_thread[fastest]
     if copy.mask is not None:
         elements = min(elements, infos[copy.mask].constancy[fastest])
-    buffer = memdesc_type(copy.result.type)
+    buffer = ttg.memdesc_type(copy.result.type)
     shared = layout_of(buffer.encoding)
     if isinstance(shared, SwizzledSharedLayout) and shared.max_phase > 1:
         elements = min(elements, shared.vec)

@@ -23,8 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.ttg.enums import AddrSpace
+from tlx_xdsl.dialects.base import as_tensor
 
 from ..rewriting import Pass, insert_before, ops_of
 
@@ -43,7 +42,7 @@ class InsertBarrierBeforeTasksPass(Pass):
             if any(map(_has_tensor, _outside_of_tasks(function))):
                 for tasks in ops_of(function, ttg.WarpSpecializeOp):
                     if tasks.partitions.operands:
-                        insert_before(tasks, ttg.BarrierOp.of(AddrSpace.Local))
+                        insert_before(tasks, ttg.BarrierOp.of(ttg.AddrSpace.Local))
 
 
 def _outside_of_tasks(op: Operation) -> list[Operation]:

@@ -38,10 +38,8 @@ from xdsl.irdl.dominance import DominanceInfo
 
 from tlx_xdsl.analysis.buffer_users import accesses
 from tlx_xdsl.analysis.value_classes import ValueClasses
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescIndexOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.dialects.ttng import InitBarrierOp, InvalBarrierOp
+from tlx_xdsl.dialects import tt, ttng
+from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescIndexOp, MemDescType
 
 from ..rewriting import Pass, insert_before, ops_of
 
@@ -75,7 +73,7 @@ def _is_barrier_array(type_: MemDescType) -> bool:
 
 def _needs_end(barriers: SSAValue, classes: ValueClasses) -> bool:
     users = [type(user) for user in accesses(barriers, classes)]
-    return InitBarrierOp in users and InvalBarrierOp not in users and LocalDeallocOp not in users
+    return ttng.InitBarrierOp in users and ttng.InvalBarrierOp not in users and LocalDeallocOp not in users
 
 
 def exits_of(alloc: LocalAllocOp) -> list[Operation]:
@@ -94,7 +92,7 @@ def exits_of(alloc: LocalAllocOp) -> list[Operation]:
 def _invalidate(alloc: LocalAllocOp, exit_: Operation) -> None:
     type_ = alloc.result.type
     if len(type_.shape) == 1:
-        _insert(exit_, InvalBarrierOp(operands=[alloc.result]), alloc)
+        _insert(exit_, ttng.InvalBarrierOp(operands=[alloc.result]), alloc)
         return
     one = type_.with_shape(type_.shape[1:])
     for index in range(type_.shape[0]):
@@ -103,7 +101,7 @@ def _invalidate(alloc: LocalAllocOp, exit_: Operation) -> None:
         _insert(exit_, number, alloc)
         barrier = MemDescIndexOp(operands=[alloc.result, number.result], result_types=[one])
         _insert(exit_, barrier, alloc)
-        _insert(exit_, InvalBarrierOp(operands=[barrier.result]), alloc)
+        _insert(exit_, ttng.InvalBarrierOp(operands=[barrier.result]), alloc)
 
 
 def _insert(exit_: Operation, op: Operation, alloc: LocalAllocOp) -> None:

@@ -26,9 +26,7 @@ from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.effects import Sync, sync_of
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.ttg.enums import AddrSpace
+from tlx_xdsl.dialects.base import Sync, as_tensor, sync_of
 
 from ..rewriting import Pass, ops_of
 
@@ -49,7 +47,7 @@ class InsertBarriersAtAtomicsPass(Pass):
 
 
 def _is_barrier(op: Operation | None) -> bool:
-    return isinstance(op, ttg.BarrierOp) and op.addr_space.value.data == AddrSpace.All
+    return isinstance(op, ttg.BarrierOp) and op.addr_space.value.data == ttg.AddrSpace.All
 
 
 def _hands_out(atomic: tt.AtomicRMWOp | tt.AtomicCASOp) -> bool:
@@ -58,6 +56,6 @@ def _hands_out(atomic: tt.AtomicRMWOp | tt.AtomicCASOp) -> bool:
 
 
 def _insert(atomic: Operation, place: InsertPoint) -> None:
-    barrier = ttg.BarrierOp.of(AddrSpace.All)
+    barrier = ttg.BarrierOp.of(ttg.AddrSpace.All)
     barrier.location = atomic.location
     Rewriter.insert_op(barrier, place)

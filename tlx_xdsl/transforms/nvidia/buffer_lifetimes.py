@@ -23,15 +23,12 @@ from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
 
 from tlx_xdsl.analysis.buffer_users import accesses
 from tlx_xdsl.analysis.value_classes import ValueClasses
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.dialects.ttng import InvalBarrierOp
+from tlx_xdsl.dialects import tt, ttg, ttng
 
 from ..rewriting import Pass, insert_before, ops_of
 from .barrier_lifetimes import exits_of
 
-_ENDS = (LocalDeallocOp, InvalBarrierOp)
+_ENDS = (ttg.LocalDeallocOp, ttng.InvalBarrierOp)
 """The end of a live range, as upstream Triton's allocator sees it."""
 
 
@@ -43,15 +40,15 @@ class ExtendBufferLifetimesPass(Pass):
     def run(self, op: ModuleOp) -> None:
         """Handle every allocation of shared memory."""
         for func in ops_of(op, tt.FuncOp):
-            classes = ValueClasses.of(func, MemDescType)
-            for alloc in ops_of(func, LocalAllocOp):
+            classes = ValueClasses.of(func, ttg.MemDescType)
+            for alloc in ops_of(func, ttg.LocalAllocOp):
                 _extend(alloc, classes)
 
 
-def _extend(alloc: LocalAllocOp, classes: ValueClasses) -> None:
+def _extend(alloc: ttg.LocalAllocOp, classes: ValueClasses) -> None:
     users = accesses(alloc.result, classes)
     is_taken = any(isinstance(user, UnrealizedConversionCastOp) for user in users)
     if is_taken and not any(isinstance(user, _ENDS) for user in users):
         for exit_ in exits_of(alloc):
             # Errors about the end of a lifetime are shown at the allocation.
-            insert_before(exit_, LocalDeallocOp(operands=[alloc.result]), located_at=alloc)
+            insert_before(exit_, ttg.LocalDeallocOp(operands=[alloc.result]), located_at=alloc)

@@ -27,10 +27,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tlx_xdsl.dialects import tlx, tt, ttng
-from tlx_xdsl.dialects.base.layouts import layout_of
-from tlx_xdsl.dialects.tt.types import descriptor_type
+from tlx_xdsl.dialects.base import layout_of
+from tlx_xdsl.layouts.conversion.shared import tma_box, tma_corners
 from tlx_xdsl.layouts.encodings import SharedLayout
-from tlx_xdsl.layouts.tma_box import tma_box, tma_corners
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import insert_before, ops_of
@@ -90,7 +89,7 @@ class LowerTilePrefetch(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: tlx.AsyncTMAPrefetchOp, rewriter: PatternRewriter) -> None:
         """Rewrite `op`."""
-        type_ = descriptor_type(op.desc.type)
+        type_ = tt.descriptor_type(op.desc.type)
         layout = layout_of(type_.encoding)
         if not isinstance(layout, SharedLayout):
             raise error_at(op, f"the boxes of {type_} are not known: it has no layout")

@@ -1,7 +1,7 @@
 """`tlx-check-target`: refuse what the target can't do, at the user's line. Changes nothing.
 
 What no GPU of the target's architecture has would end in ptxas, or in an abort of LLVM's, far from its source. Each
-operation says what it needs (`dialects/base/capability.py`); `targets.py` says who has it.
+operation says what it needs (`dialects/base/operation.py`); `targets.py` says who has it.
 
 For a module with `ttg.target = "cuda:89"`, this operation
 ```mlir
@@ -20,15 +20,13 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.module_target import TARGET, module_target
-from tlx_xdsl.dialects.base.capability import display_name, needs_of
-from tlx_xdsl.dialects.base.operation import module_integer
+from tlx_xdsl.analysis.module_attrs import CLUSTER_DIMS, NUM_CTAS, TARGET, module_target
+from tlx_xdsl.dialects.base import display_name, module_integer, needs_of
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import Feature, Target, refusal
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass
-from ..tritongpu.module_attrs import CLUSTER_DIMS, NUM_CTAS
 
 _DESCRIPTORS = {Feature.TMA, Feature.TMA_GATHER, Feature.TMA_SCATTER}
 """The features of operations of `tt` on descriptors. Without TMA stock Triton's own passes turn them into loads and

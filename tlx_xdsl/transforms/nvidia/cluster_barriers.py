@@ -46,13 +46,12 @@ from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
+from tlx_xdsl.analysis.module_attrs import CLUSTER_DIMS
 from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base.effects import TCGEN05, TCGEN05_COPY, Kind, accesses_of, effects_of
-from tlx_xdsl.dialects.base.operation import enclosing, module_integer
+from tlx_xdsl.dialects.base import TCGEN05, TCGEN05_COPY, Kind, accesses_of, effects_of, enclosing, module_integer
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, insert_before, ops_of, replace
-from ..tritongpu.module_attrs import CLUSTER_DIMS
 
 NO_ENDING_SYNC = "tlx.no_ending_cluster_sync"
 """On `ttg.warp_specialize`: the CTAs of the cluster do not wait for each other after it."""

@@ -29,10 +29,8 @@ from xdsl.dialects.builtin import TensorType, i32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
-from tlx_xdsl.dialects import tlx, ttg, ttng
-from tlx_xdsl.dialects.arith import CmpiOp
-from tlx_xdsl.dialects.base.layouts import layout_attr
-from tlx_xdsl.dialects.tt.enums import ProgramIDDim
+from tlx_xdsl.dialects import arith, tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base import layout_attr
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.encodings import BlockedLayout
 from tlx_xdsl.text.diagnostics import error_at
@@ -95,9 +93,9 @@ class LowerCLCResponse(RewritePattern):
                 case ttng.CLCIsCanceledOp():
                     answer = insert_before(user, inline_ptx(_IS_CANCELED, words, [i32]))
                     zero = Integers(user).value(0)
-                    replace(user, CmpiOp("ne", answer.results[0], zero))
+                    replace(user, arith.CmpiOp("ne", answer.results[0], zero))
                 case ttng.CLCGetProgramIdOp():
-                    replace(user, inline_ptx(_FIRST % ProgramIDDim(user.dim.value.data).keyword, words, [i32]))
+                    replace(user, inline_ptx(_FIRST % tt.ProgramIDDim(user.dim.value.data).keyword, words, [i32]))
                 case _:
                     raise error_at(
                         user, f"a response of the cluster launch control can't be the operand of '{user.name}'"

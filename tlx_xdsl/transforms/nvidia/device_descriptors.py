@@ -22,13 +22,11 @@ from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
-from tlx_xdsl.dialects import tlx, ttng
-from tlx_xdsl.dialects.base.element_types import element_type_of
-from tlx_xdsl.dialects.base.layouts import layout_of
-from tlx_xdsl.dialects.tt.enums import PaddingOption
+from tlx_xdsl.dialects import tlx, tt, ttng
+from tlx_xdsl.dialects.base import element_type_of, layout_of
 from tlx_xdsl.element_types import BY_NAME
+from tlx_xdsl.layouts.conversion.shared import tma_box
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, SharedLayout
-from tlx_xdsl.layouts.tma_box import tma_box
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import insert_before
@@ -70,7 +68,7 @@ class LowerDeviceDescriptor(RewritePattern):
             "elem_type": _number_of(type_.element_type, type_.element_bits),
             "interleave_layout": 0,
             "swizzle_mode": _SWIZZLES[width],
-            "fill_mode": int(PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN),
+            "fill_mode": int(tt.PaddingOption(op.padding.value.data) is tt.PaddingOption.PAD_NAN),
         }
         create = ttng.TensormapCreateOp(
             operands=[

@@ -20,13 +20,11 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects.arith import AddiOp, DivSIOp, MuliOp
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import arith, builtin
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import tlx, ttg
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.offset_terms import tile_strides
 from tlx_xdsl.text.diagnostics import error_at
@@ -41,7 +39,7 @@ class LowerDynamicSubslicesPass(Pass):
 
     name = "tlx-lower-dynamic-subslices"
 
-    def run(self, op: ModuleOp) -> None:
+    def run(self, op: builtin.ModuleOp) -> None:
         """Rewrite every such part of the module.
 
         Raises CompilationError for parts that do not follow each other.
@@ -54,7 +52,7 @@ def _lower(op: tlx.MemDescDynamicSubsliceOp) -> None:
     if not op.result.uses:
         Rewriter.erase_op(op)
         return
-    source, part = memdesc_type(op.src.type), op.result.type
+    source, part = ttg.memdesc_type(op.src.type), op.result.type
     strides = _strides(op, source, part)
     count = prod(source.shape) // prod(part.shape)
     tiles_type = part.with_shape((count, *part.shape))
@@ -65,16 +63,16 @@ def _lower(op: tlx.MemDescDynamicSubsliceOp) -> None:
         if stride == 0:
             # The part fills the dimension, so it begins at 0.
             continue
-        step = insert_before(op, DivSIOp(offset, integers.value(size))).result
+        step = insert_before(op, arith.DivSIOp(offset, integers.value(size))).result
         if stride != 1:
-            step = insert_before(op, MuliOp(step, integers.value(stride))).result
-        number = step if number is None else insert_before(op, AddiOp(number, step)).result
+            step = insert_before(op, arith.MuliOp(step, integers.value(stride))).result
+        number = step if number is None else insert_before(op, arith.AddiOp(number, step)).result
     index = integers.value(0) if number is None else number
     new = replace(op, ttg.MemDescIndexOp(operands=[tiles.result, index], result_types=[part.with_shape(part.shape)]))
     _retype_views(new.result)
 
 
-def _strides(op: tlx.MemDescDynamicSubsliceOp, source: MemDescType, part: MemDescType) -> tuple[int, ...]:
+def _strides(op: tlx.MemDescDynamicSubsliceOp, source: ttg.MemDescType, part: ttg.MemDescType) -> tuple[int, ...]:
     if source.alloc_shape[-len(source.shape) :] != source.shape:
         raise error_at(op, f"a part of a part can't be taken at an offset that is known at run time only: {source}")
     layout = shared_layout(op, source)
@@ -92,11 +90,11 @@ def _strides(op: tlx.MemDescDynamicSubsliceOp, source: MemDescType, part: MemDes
 def _retype_views(value: SSAValue) -> None:
     """Give the views of a part types that are no parts of a larger buffer."""
     for user in [use.operation for use in value.uses]:
-        views = [result for result in user.results if isinstance(result.type, MemDescType)]
+        views = [result for result in user.results if isinstance(result.type, ttg.MemDescType)]
         if not views:
             continue
         if not isinstance(user, ttg.MemDescTransOp):
             raise error_at(user, f"'{user.name}' can't view a part at an offset that is known at run time only")
-        type_ = memdesc_type(user.result.type)
+        type_ = ttg.memdesc_type(user.result.type)
         retype(user.result, type_.with_shape(type_.shape))
         _retype_views(user.result)

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import BoolAttr, ModuleOp
 
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp
+from tlx_xdsl.dialects import tt, ttg
 
 from ..rewriting import Pass, ops_of
 
@@ -31,7 +30,7 @@ class InlineCallsWithTasksPass(Pass):
 
     def run(self, op: ModuleOp) -> None:
         """Clear the attribute in place; upstream Triton's inliner does the rest."""
-        if not ops_of(op, WarpSpecializeOp):
+        if not ops_of(op, ttg.WarpSpecializeOp):
             return
         for func in ops_of(op, tt.FuncOp):
             if _NOINLINE in func.attributes:

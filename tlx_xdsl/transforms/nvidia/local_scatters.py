@@ -34,8 +34,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import arith, tt, ttg
-from tlx_xdsl.dialects.base.tensors import element_bits, tensor_type
-from tlx_xdsl.dialects.tt.types import PointerType
+from tlx_xdsl.dialects.base import element_bits, tensor_type
 
 from ..rewriting import Pass, insert_before, ops_of
 from .emit.integers import Integers, Number
@@ -128,7 +127,7 @@ def _as_register(op: ttg.LocalScatterOp) -> tuple[SSAValue, int]:
     width, shape = element_bits(type_.element_type), type_.get_shape()
     value: SSAValue = op.values
     if not isinstance(type_.element_type, IntegerType):
-        make = tt.PtrToIntOp if isinstance(type_.element_type, PointerType) else tt.BitcastOp
+        make = tt.PtrToIntOp if isinstance(type_.element_type, tt.PointerType) else tt.BitcastOp
         integer: Attribute = TensorType(IntegerType(width), shape)
         value = insert_before(op, make(operands=[value], result_types=[integer])).result
     if width < 32:

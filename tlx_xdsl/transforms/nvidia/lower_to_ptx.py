@@ -25,12 +25,8 @@ from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
-from tlx_xdsl.dialects import tlx
-from tlx_xdsl.dialects.arith import ExtUIOp
-from tlx_xdsl.dialects.base.element_types import element_type_of
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.tlx.barriers import FenceScope
-from tlx_xdsl.dialects.tlx.copies import CacheLevel
+from tlx_xdsl.dialects import arith, tlx
+from tlx_xdsl.dialects.base import as_tensor, element_type_of
 
 from ..driver import walk_and_apply_patterns
 from ..rewriting import Pass, insert_before
@@ -53,7 +49,7 @@ class LowerFence(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: tlx.FenceOp, rewriter: PatternRewriter) -> None:
         """Rewrite `op`."""
-        rewriter.replace(op, inline_ptx(f"fence.acq_rel.{FenceScope(op.scope.value.data).keyword};"))
+        rewriter.replace(op, inline_ptx(f"fence.acq_rel.{tlx.FenceScope(op.scope.value.data).keyword};"))
 
 
 # A pack takes 32 random bits. Its first half rounds the low elements and its second half the high ones, so each half
@@ -83,14 +79,14 @@ class LowerPrefetch(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: tlx.PrefetchOp, rewriter: PatternRewriter) -> None:
         """Rewrite `op`."""
-        instruction = f"prefetch.global.{CacheLevel(op.level.value.data).keyword} [$1];"
+        instruction = f"prefetch.global.{tlx.CacheLevel(op.level.value.data).keyword} [$1];"
         operands, constraints = [op.src], "=r,l"
         if op.mask is None:
             code = f"{{ {instruction} mov.b32 $0, 0; }}"
         else:
             code = f"{{ .reg .pred p; setp.ne.b32 p, $2, 0; @p {instruction} mov.b32 $0, 0; }}"
             # A predicate as an operand breaks where it is a constant.
-            operands.append(insert_before(op, ExtUIOp(op.mask, i32)).result)
+            operands.append(insert_before(op, arith.ExtUIOp(op.mask, i32)).result)
             constraints += ",r"
         # The operation must have a result; it has no use.
         rewriter.insert(elementwise_ptx(code, constraints, 1, operands, _like(op.src, i32), pure=False))

@@ -1,7 +1,7 @@
 """`tlx-lower-to-ptx-with-layouts`: PTX for single operations whose layouts are known.
 
-One file has the patterns of one topic. Operations are lowered in program order: where the threads of a region have just
-waited for each other, the next operation needs no further barrier.
+One file has the patterns of one topic; those of arrivals are here. Operations are lowered in program order: where the
+threads of a region have just waited for each other, the next operation needs no further barrier.
 
 Before:
 ```mlir
@@ -17,19 +17,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+
+from tlx_xdsl.dialects import arith, tlx
 
 from ..driver import walk_and_apply_patterns
-from ..rewriting import Pass
-from . import (
-    bulk_copies,
-    cluster_launch_control,
-    device_descriptors,
-    multicast_loads,
-    thread_arrivals,
-    votes,
-)
+from ..rewriting import Pass, insert_before
+from . import bulk_copies, cluster_launch_control, device_descriptors, multicast_loads, votes
+from .emit.ptx import inline_ptx
+from .emit.shared_address import shared_address
+
+_ARRIVE = "mbarrier.arrive.shared::cta.b64 _, [$0];"
+
+
+class LowerThreadArrival(RewritePattern):
+    """Replaces an arrival of every thread at an mbarrier by PTX (PTX ISA, "mbarrier.arrive").
+
+    It releases what its own thread has done before, so the warps do not wait for each other first.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.ArrivePerThreadOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        address = shared_address(op, op.alloc)
+        if op.pred is None:
+            rewriter.replace(op, inline_ptx(_ARRIVE, [address]))
+            return
+        # A predicate as an operand breaks where it is a constant.
+        code = f"{{ .reg .pred p; setp.ne.b32 p, $1, 0; @p {_ARRIVE} }}"
+        rewriter.replace(op, inline_ptx(code, [address, insert_before(op, arith.ExtUIOp(op.pred, i32)).result]))
 
 
 @dataclass(frozen=True)
@@ -57,7 +74,7 @@ class LowerToPTXWithLayoutsPass(Pass):
         return {
             "tlx-lower-device-descriptors": [device_descriptors.LowerDeviceDescriptor()],
             "tlx-lower-bulk-copies": bulk_copies.patterns(module),
-            "tlx-lower-thread-arrivals": [thread_arrivals.LowerThreadArrival()],
+            "tlx-lower-thread-arrivals": [LowerThreadArrival()],
             "tlx-lower-clc": cluster_launch_control.patterns(native=self.native),
             "tlx-lower-votes": [votes.LowerVote()],
             "tlx-lower-multicast-loads": multicast_loads.patterns(cached_loads=self.cached_loads),

@@ -28,14 +28,11 @@ After:
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import IntegerType, ModuleOp
+from xdsl.dialects import builtin, scf
 from xdsl.ir import Block, OpResult, SSAValue
 
-from tlx_xdsl.dialects.base.element_types import attribute_of
-from tlx_xdsl.dialects.ttg import MemDescReinterpretOp
-from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.base import attribute_of
+from tlx_xdsl.dialects.ttg import MemDescReinterpretOp, MemDescType, SharedMemorySpaceAttr
 from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.text.diagnostics import error_at
 
@@ -50,7 +47,7 @@ class KeepMemDescBranchesPass(Pass):
 
     name = "tlx-keep-memdesc-branches"
 
-    def run(self, op: ModuleOp) -> None:
+    def run(self, op: builtin.ModuleOp) -> None:
         """Handle every `scf.if` of the module.
 
         Raises CompilationError where an `scf.if` chooses between parts of buffers, and does nothing else.
@@ -87,7 +84,7 @@ def _other_type(type_: MemDescType) -> MemDescType | None:
     """The type of the same bytes as other elements; None where a view can't have it."""
     if _is_part(type_) or type_.element_bits not in _FLOATS:
         return None
-    integer = IntegerType(type_.element_bits)
+    integer = builtin.IntegerType(type_.element_bits)
     element = _FLOATS[type_.element_bits] if type_.element_type == integer else integer
     return MemDescType.get(type_.shape, element, type_.encoding, type_.memory_space, mutable=type_.is_mutable)
 

@@ -23,17 +23,11 @@ from typing import TypeAlias
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
-from tlx_xdsl.dialects import tlx, ttng
-from tlx_xdsl.dialects.base.layouts import layout_of
-from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
-from tlx_xdsl.dialects.tlx.special import MemDescDynamicSubsliceOp
-from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
-from tlx_xdsl.dialects.tt.enums import EvictionPolicy
-from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base import layout_of
+from tlx_xdsl.layouts.conversion.shared import tma_box, tma_corners
 from tlx_xdsl.layouts.encodings import Ints, NvmmaSharedLayout, SharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of
-from tlx_xdsl.layouts.tma_box import tma_box, tma_corners
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import insert_before
@@ -49,7 +43,7 @@ from .emit.shared_address import (
     shared_base,
 )
 
-_EVICTIONS = {EvictionPolicy.EVICT_FIRST: "evict_first", EvictionPolicy.EVICT_LAST: "evict_last"}
+_EVICTIONS = {tt.EvictionPolicy.EVICT_FIRST: "evict_first", tt.EvictionPolicy.EVICT_LAST: "evict_last"}
 """The policies that a copy can be given (PTX ISA, "createpolicy"); the others are the default."""
 
 
@@ -70,7 +64,7 @@ class LowerMulticastLoad(RewritePattern):
         _copy(op)
         view = op.result.owner
         rewriter.erase(op)
-        if isinstance(view, MemDescDynamicSubsliceOp) and not view.result.uses:
+        if isinstance(view, tlx.MemDescDynamicSubsliceOp) and not view.result.uses:
             rewriter.erase(view)
 
 
@@ -114,14 +108,14 @@ def _copy(op: _Load) -> None:
 
 
 def _is_rearranged(op: _Load) -> bool:
-    layout = layout_of(memdesc_type(op.result.type).encoding)
+    layout = layout_of(ttg.memdesc_type(op.result.type).encoding)
     return isinstance(layout, NvmmaSharedLayout) and (layout.transposed or layout.fp4_padded)
 
 
 def _boxes(op: _Load) -> tuple[Ints, list[Ints]]:
-    type_, descriptor = memdesc_type(op.result.type), op.desc.type
+    type_, descriptor = ttg.memdesc_type(op.result.type), op.desc.type
     layout = layout_of(type_.encoding)
-    assert isinstance(descriptor, TensorDescType)
+    assert isinstance(descriptor, tt.TensorDescType)
     assert isinstance(layout, SharedLayout)
     if _is_rearranged(op):
         raise error_at(op, f"a load for several CTAs can't write a tile that is transposed or padded: {type_}")
@@ -138,7 +132,7 @@ def _barrier(op: _Load) -> SSAValue:
     address = shared_address(op, op.barrier)
     if not _is_of_a_pair(op):
         return address
-    rank = insert_before(op, SPECIAL_REGISTERS["cluster.ctarank"]()).results[0]
+    rank = insert_before(op, nvvm.SPECIAL_REGISTERS["cluster.ctarank"]()).results[0]
     return address_in(op, address, Integers(op).both(rank, ~1 & 0xF))
 
 
@@ -166,4 +160,4 @@ def _instruction(op: _Load, rank: int) -> str:
 
 def _eviction(op: Operation) -> str | None:
     policy = op.properties.get("cachePolicy")
-    return _EVICTIONS.get(policy.eviction_policy) if isinstance(policy, CachePolicyAttr) else None
+    return _EVICTIONS.get(policy.eviction_policy) if isinstance(policy, tt.CachePolicyAttr) else None

@@ -25,7 +25,7 @@ from xdsl.dialects.arith import AddiOp, ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, NamedBarrierArriveOp, NamedBarrierWaitOp
+from tlx_xdsl.dialects.tlx import NAMED_BARRIERS, NamedBarrierArriveOp, NamedBarrierWaitOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.text.diagnostics import error_at
 

@@ -28,15 +28,9 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tlx_xdsl.dialects import tt, ttng
-from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
-from tlx_xdsl.dialects.base.operation import module_integer
-from tlx_xdsl.dialects.base.tensors import tensor_type
-from tlx_xdsl.dialects.ttg import ConvertLayoutOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_HALVES
-from tlx_xdsl.layouts.encodings import TensorMemoryLayout
+from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.base import layout_attr, layout_of, module_integer, tensor_type
+from tlx_xdsl.layouts.encodings import Ints, TensorMemoryLayout
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..layout.encodings import map_types
@@ -70,7 +64,7 @@ class LowerPairAccumulatorsPass(Pass):
                 )
         for inner in op.walk():
             if any(map(_is_of_pair, (value.type for value in inner.results))):
-                inner.attributes[PAIR_HALVES] = UnitAttr()
+                inner.attributes[ttng.PAIR_HALVES] = UnitAttr()
         map_types(op, _halved)
         for load in loads:
             _load(load)
@@ -80,7 +74,7 @@ class LowerPairAccumulatorsPass(Pass):
 
 def _is_of_pair(type_: Attribute) -> bool:
     """True for the type of a buffer in tensor memory whose columns are halved among the lanes of a pair's CTA."""
-    if not isinstance(type_, MemDescType) or not isinstance(type_.memory_space, TensorMemorySpaceAttr):
+    if not isinstance(type_, ttg.MemDescType) or not isinstance(type_.memory_space, ttng.TensorMemorySpaceAttr):
         return False
     layout = layout_of(type_.encoding)
     return isinstance(layout, TensorMemoryLayout) and layout.halves_columns
@@ -89,18 +83,18 @@ def _is_of_pair(type_: Attribute) -> bool:
 def _halved(type_: Attribute) -> Attribute:
     if not _is_of_pair(type_):
         return type_
-    type_ = cast(MemDescType, type_)
+    type_ = cast(ttg.MemDescType, type_)
     layout = layout_of(type_.encoding)
     assert isinstance(layout, TensorMemoryLayout)
     width = type_.shape[-1] // 2
     whole = replace(layout, block_m=2 * ROWS, block_n=min(layout.block_n, width))
-    return MemDescType.get(
+    return ttg.MemDescType.get(
         _swapped(type_.shape), type_.element_type, layout_attr(whole), type_.memory_space,
         mutable=type_.is_mutable, alloc_shape=_swapped(type_.alloc_shape),
     )  # fmt: skip
 
 
-def _swapped(shape: Sequence[int]) -> tuple[int, ...]:
+def _swapped(shape: Sequence[int]) -> Ints:
     return (*shape[:-2], 2 * shape[-2], shape[-1] // 2)
 
 
@@ -142,7 +136,7 @@ class _Chain:
         self._point = InsertPoint.after(made)
         return made.results[0]
 
-    def reshaped(self, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
+    def reshaped(self, value: SSAValue, shape: Ints) -> SSAValue:
         """The same elements in another shape."""
         type_ = TensorType(tensor_type(value.type).element_type, shape)
         return self._insert(tt.ReshapeOp(operands=[value], result_types=[type_]))
@@ -158,4 +152,4 @@ class _Chain:
     def converted(self, value: SSAValue, encoding: Attribute) -> SSAValue:
         """The tensor in another layout, or in one that is to be chosen."""
         result = with_layout(tensor_type(value.type), encoding)
-        return self._insert(ConvertLayoutOp(operands=[value], result_types=[result]))
+        return self._insert(ttg.ConvertLayoutOp(operands=[value], result_types=[result]))

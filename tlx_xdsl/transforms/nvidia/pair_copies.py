@@ -17,10 +17,8 @@ from __future__ import annotations
 
 from xdsl.rewriter import Rewriter
 
-from tlx_xdsl.dialects import ttng
-from tlx_xdsl.dialects.base.layouts import chosen_layout, layout_attr
-from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.dialects.ttng.tcgen05 import SCALE_BLOCK_COLUMNS, SCALE_BLOCK_ROWS
+from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.base import chosen_layout, layout_attr
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.encodings import TensorMemoryScalesLayout
 from tlx_xdsl.layouts.matrix_descriptors import SCALE_HIGH, SCALE_LOW
@@ -40,7 +38,7 @@ def lower_copy(op: ttng.TMEMCopyOp) -> None:
 
     Raises CompilationError for one of something else, and of scales that are in another order.
     """
-    source, target = memdesc_type(op.src.type), memdesc_type(op.dst.type)
+    source, target = ttg.memdesc_type(op.src.type), ttg.memdesc_type(op.dst.type)
     if not isinstance(chosen_layout(target.encoding), TensorMemoryScalesLayout):
         refuse(op, "no copies to tensor memory but those of scales beside it")
     try:
@@ -53,10 +51,10 @@ def lower_copy(op: ttng.TMEMCopyOp) -> None:
     start, terms = shared_address(op, op.src), address_terms(op, op.src)
     room, issues, integers = tensor_memory_address(op, op.dst), issues_here(op), Integers(op)
     wait_for_region(op)
-    for down in range(0, rows, SCALE_BLOCK_ROWS):
-        for right in range(0, columns, SCALE_BLOCK_COLUMNS):
+    for down in range(0, rows, ttng.SCALE_BLOCK_ROWS):
+        for right in range(0, columns, ttng.SCALE_BLOCK_COLUMNS):
             # A word of all rows, in columns of 32 rows each, is before the next word.
-            column = (down + right // SCALE_BLOCK_COLUMNS * rows) // LANES
+            column = (down + right // ttng.SCALE_BLOCK_COLUMNS * rows) // LANES
             code = (
                 f".reg .b32 h; .reg .b64 s; mov.b32 h, {SCALE_HIGH}; mov.b64 s, {{{{{{0}}, h}}}}; "
                 f"@p tcgen05.cp.cta_group::2.32x128b.warpx4 [{{1}}+{column}], s;"

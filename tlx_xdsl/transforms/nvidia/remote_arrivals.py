@@ -42,7 +42,6 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.analysis.remote_releases import remote_releases
 from tlx_xdsl.dialects import tlx, tt
-from tlx_xdsl.dialects.tlx.cluster import Releases
 
 from ..rewriting import Pass, ops_of
 from .emit.ptx import run
@@ -69,5 +68,5 @@ def _relax(func: tt.FuncOp) -> None:
         assert wait.next_op is not None, "a block ends in a terminator"
         run(wait.next_op, _ACQUIRE)
     for op in ops_of(func, tlx.ArriveRemoteOp):
-        if op.releases is None and found.releases is not Releases.CLUSTER:
+        if op.releases is None and found.releases is not tlx.Releases.CLUSTER:
             op.properties["releases"] = found.releases.attr

@@ -30,11 +30,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from tlx_xdsl.dialects import tlx
-from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
-from tlx_xdsl.dialects.tlx.cluster import Releases
-from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects import nvvm, tlx, ttg
 from tlx_xdsl.layouts.linear_layout import log2
 from tlx_xdsl.text.diagnostics import error_at
 
@@ -60,9 +56,9 @@ class LowerRemoteMemoryPass(Pass):
         for inner in list(op.walk()):
             match inner:
                 case tlx.ClusterCTARankOp():
-                    replace(inner, SPECIAL_REGISTERS["cluster.ctarank"]())
+                    replace(inner, nvvm.SPECIAL_REGISTERS["cluster.ctarank"]())
                 case tlx.ClusterSizeOp():
-                    replace(inner, SPECIAL_REGISTERS["cluster.nctarank"]())
+                    replace(inner, nvvm.SPECIAL_REGISTERS["cluster.nctarank"]())
                 case tlx.MapToRemoteOp():
                     views.append(inner)
                 case tlx.ArriveRemoteOp():
@@ -79,7 +75,11 @@ class LowerRemoteMemoryPass(Pass):
                 Rewriter.erase_op(view)
 
 
-_ARRIVALS = {Releases.CLUSTER: "release.cluster", Releases.SHARED: "relaxed.cluster", Releases.CTA: "release.cta"}
+_ARRIVALS = {
+    tlx.Releases.CLUSTER: "release.cluster",
+    tlx.Releases.SHARED: "relaxed.cluster",
+    tlx.Releases.CTA: "release.cta",
+}
 """`.sem` and `.scope` of an arrival (PTX ISA, "mbarrier.arrive")."""
 _FENCE = "@p fence.release.sync_restrict::shared::cta.cluster; "
 """Releases accesses to the own shared memory with the relaxed arrivals after it (PTX ISA, "fence")."""
@@ -107,7 +107,7 @@ def _arrive(op: tlx.ArriveRemoteOp, fences: _Fences) -> None:
     # The barrier orders the other threads' accesses before the arrival.
     barrier_op = wait_for_region(op)
     condition = None if op.pred is None or is_true(op.pred) else op.pred
-    fence = _FENCE if op.released is Releases.SHARED and not fences.covers(barrier_op, condition) else ""
+    fence = _FENCE if op.released is tlx.Releases.SHARED and not fences.covers(barrier_op, condition) else ""
     code = f"@p mbarrier.arrive.{_ARRIVALS[op.released]}.shared::cluster.b64 _, [{{0}}], {op.count.value.data};"
     run_in_one_thread(op, fence + code, [barrier], predicate=op.pred)
     Rewriter.erase_op(op)
@@ -132,12 +132,12 @@ def _bytes_side_by_side(op: tlx.AsyncRemoteCopyOp) -> int:
     Raises CompilationError where they do not follow each other, or are no multiple of 16.
     """
     for buffer in (op.src, op.dst):
-        type_ = memdesc_type(buffer.type)
+        type_ = ttg.memdesc_type(buffer.type)
         size = prod(type_.shape) * type_.element_bits // 8
         terms = address_terms(op, buffer)
         images = [term.value(1 << bit) for term in terms for bit in range(log2(type_.shape[term.dim]))]
-        if size % BULK_BYTES:
-            raise error_at(op, f"an asynchronous copy moves a multiple of {BULK_BYTES} bytes, {type_} has {size}")
+        if size % tlx.BULK_BYTES:
+            raise error_at(op, f"an asynchronous copy moves a multiple of {tlx.BULK_BYTES} bytes, {type_} has {size}")
         if any(image >= size for image in images):
             raise error_at(op, f"an asynchronous copy moves bytes that follow each other, those of {type_} do not")
     return size

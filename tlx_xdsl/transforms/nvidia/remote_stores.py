@@ -17,17 +17,12 @@ from functools import reduce
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_attr
-from tlx_xdsl.dialects.base.operation import num_warps_of
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.dialects.tlx.cluster import AsyncRemoteStoreOp, RemoteStoreOp
-from tlx_xdsl.dialects.tt.types import PointerType
-from tlx_xdsl.dialects.ttg.types import element_bits, tensor_type
+from tlx_xdsl.dialects import tlx, tt, ttg
+from tlx_xdsl.dialects.base import LayoutAttr, as_tensor, layout_attr, num_warps_of
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import LANE, REGISTER, WARP, dim_names
 from tlx_xdsl.layouts.distributed import default_blocked_layout
-from tlx_xdsl.layouts.encodings import BlockedLayout, DistributedLayout, NvidiaMmaLayout
+from tlx_xdsl.layouts.encodings import BlockedLayout, DistributedLayout, Ints, NvidiaMmaLayout
 from tlx_xdsl.layouts.f2 import image
 from tlx_xdsl.layouts.offset_terms import OffsetTerm, offset_of, terms_of
 from tlx_xdsl.text.diagnostics import error_at
@@ -51,7 +46,7 @@ class StorePlan:
 
     thread: tuple[OffsetTerm, ...]
     """The byte of register 0, as a function of the number of the thread."""
-    chunks: tuple[tuple[int, tuple[int, ...]], ...]
+    chunks: tuple[tuple[int, Ints], ...]
     """Distances from there (by exclusive or), and the registers that lie side by side from each on."""
     owners: int
     """The bits of the number of the thread that choose between copies: those with zeros store."""
@@ -59,15 +54,15 @@ class StorePlan:
     """The bits that the byte of register 0 can have."""
 
 
-def lower_remote_store(op: RemoteStoreOp | AsyncRemoteStoreOp) -> None:
+def lower_remote_store(op: tlx.RemoteStoreOp | tlx.AsyncRemoteStoreOp) -> None:
     """Have the threads store their registers, before `op`.
 
     Raises CompilationError where the buffer's elements have no linear addresses.
     """
-    is_async = isinstance(op, AsyncRemoteStoreOp)
+    is_async = isinstance(op, tlx.AsyncRemoteStoreOp)
     terms = address_terms(op, op.dst)
     value = _as_integers(op, _where_computed(op, op.src))
-    size = element_bits(tensor_type(value.type).element_type) // 8
+    size = ttg.element_bits(ttg.tensor_type(value.type).element_type) // 8
     least = max(size, WORD) if is_async else size
     value, plan = _settled(op, value, terms, size, least)
     integers = Integers(op)
@@ -89,7 +84,7 @@ def lower_remote_store(op: RemoteStoreOp | AsyncRemoteStoreOp) -> None:
 
 def _where_computed(op: Operation, value: SSAValue) -> SSAValue:
     """The tensor in the layout of the accumulator that it is a part of, if it is, in which no element moves."""
-    encoding, type_ = _encoding_of_sums(value), tensor_type(value.type)
+    encoding, type_ = _encoding_of_sums(value), ttg.tensor_type(value.type)
     if encoding is None or encoding == type_.encoding:
         return value
     converted = TensorType(type_.element_type, type_.get_shape(), encoding)
@@ -105,7 +100,7 @@ def _encoding_of_sums(value: SSAValue) -> Attribute | None:
         if not isinstance(op, ttg.ConvertLayoutOp):
             views.append(op)
         value = op.operands[0]
-    encoding: Attribute | None = tensor_type(value.type).encoding
+    encoding: Attribute | None = ttg.tensor_type(value.type).encoding
     for op in reversed(views):
         encoding = None if encoding is None else result_layout(op, encoding)
     return encoding
@@ -122,11 +117,11 @@ def _is_accumulator(value: SSAValue) -> bool:
 
 def _as_integers(op: Operation, value: SSAValue) -> SSAValue:
     """The bits of a tensor's elements: PTX has no registers for every type."""
-    type_ = tensor_type(value.type)
+    type_ = ttg.tensor_type(value.type)
     if isinstance(type_.element_type, IntegerType):
         return value
-    integer = TensorType(IntegerType(element_bits(type_.element_type)), type_.get_shape(), type_.encoding)
-    make = tt.PtrToIntOp if isinstance(type_.element_type, PointerType) else tt.BitcastOp
+    integer = TensorType(IntegerType(ttg.element_bits(type_.element_type)), type_.get_shape(), type_.encoding)
+    make = tt.PtrToIntOp if isinstance(type_.element_type, tt.PointerType) else tt.BitcastOp
     return insert_before(op, make(operands=[value], result_types=[integer])).result
 
 
@@ -134,7 +129,7 @@ def _settled(
     op: Operation, value: SSAValue, terms: Sequence[OffsetTerm], size: int, least: int
 ) -> tuple[SSAValue, StorePlan]:
     """The tensor in a layout in which threads hold `least` bytes side by side, and the plan for that."""
-    type_ = tensor_type(value.type)
+    type_ = ttg.tensor_type(value.type)
     shape, layout = type_.get_shape(), type_.encoding
     if not isinstance(layout, LayoutAttr) or not isinstance(layout.data, DistributedLayout):
         raise error_at(op, f"the threads that hold {type_} are not known: it has no layout")
@@ -157,7 +152,7 @@ def _settled(
     )
 
 
-def _along(shape: tuple[int, ...], dim: int, count: int, warps: int) -> BlockedLayout:
+def _along(shape: Ints, dim: int, count: int, warps: int) -> BlockedLayout:
     """A layout in which a thread holds `count` neighbours along `dim`, and its own neighbours continue along it."""
     # From the slowest dimension to the fastest, which is `dim`.
     dims = [*(other for other in range(len(shape)) if other != dim), dim]
@@ -171,7 +166,7 @@ def _along(shape: tuple[int, ...], dim: int, count: int, warps: int) -> BlockedL
     )
 
 
-def plan_stores(layout: DistributedLayout, shape: tuple[int, ...], terms: Sequence[OffsetTerm], size: int) -> StorePlan:
+def plan_stores(layout: DistributedLayout, shape: Ints, terms: Sequence[OffsetTerm], size: int) -> StorePlan:
     """The stores of a tensor of `shape` whose elements have `size` bytes, to a buffer with these terms."""
     linear = distributed_to_linear(layout, shape)
     linear = linear.transpose_outs(dim_names(len(shape)))
@@ -191,7 +186,7 @@ def plan_stores(layout: DistributedLayout, shape: tuple[int, ...], terms: Sequen
         if step is None or _union([*threads, *others]) & ((size << (len(inside) + 1)) - 1):
             break
         inside.append(step)
-    chunks: list[tuple[int, tuple[int, ...]]] = []
+    chunks: list[tuple[int, Ints]] = []
     for first in _combinations([bit for bit in moving if bit not in inside]):
         distance = image(images[REGISTER], first)
         chunks.append((distance, tuple(first | member for member in _combinations(inside))))

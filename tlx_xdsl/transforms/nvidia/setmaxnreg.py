@@ -29,15 +29,14 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32
 
-from tlx_xdsl.dialects.base.operation import module_integer
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp
-from tlx_xdsl.dialects.ttg.warp_specialize import MAX_REGISTERS, MIN_REGISTERS
+from tlx_xdsl.analysis.module_attrs import MAX_REGISTERS_PER_THREAD, num_warps
+from tlx_xdsl.dialects.base import module_integer
+from tlx_xdsl.dialects.ttg import MAX_REGISTERS, MIN_REGISTERS, WarpSpecializeOp
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.layouts.distributed import WARP_SIZE, WARPS_PER_WARP_GROUP
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, ops_of
-from ..tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, num_warps
 
 REGISTERS = 65536
 """32-bit registers of a multiprocessor (CUDA C++ Programming Guide, "Technical Specifications per Compute

@@ -35,12 +35,8 @@ from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from tlx_xdsl.dialects import ttng
-from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
-from tlx_xdsl.dialects.base.operation import module_integer
-from tlx_xdsl.dialects.ttg import LocalAllocOp, SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.base import layout_attr, layout_of, module_integer
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.layouts.matrix_descriptors import STEP_BYTES, Operand
 from tlx_xdsl.layouts.shared import unswizzled_layout
@@ -124,17 +120,17 @@ def _code(product: Instructions, step: int) -> str:
 def _own_barrier(op: Operation) -> SSAValue:
     """A barrier of this CTA for the end of an MMA that is not asynchronous: the CTA that issues it waits there."""
     layout = layout_attr(unswizzled_layout(1))
-    type_ = MemDescType.get((1,), i64, layout, SharedMemorySpaceAttr(), mutable=True)
-    barrier = insert_before(op, LocalAllocOp(operands=[None], result_types=[type_])).result
+    type_ = ttg.MemDescType.get((1,), i64, layout, ttg.SharedMemorySpaceAttr(), mutable=True)
+    barrier = insert_before(op, ttg.LocalAllocOp(operands=[None], result_types=[type_])).result
     insert_before(op, ttng.InitBarrierOp(operands=[barrier], properties={"count": IntegerAttr(1, i32)}))
     return barrier
 
 
 def _parts(op: ttng.TCGen5MMAOp | ttng.TCGen5MMAScaledOp, count: int) -> list[SSAValue]:
     """The addresses of the parts of A in tensor memory, of 32 bytes of each row."""
-    source = memdesc_type(op.a.type)
+    source = ttg.memdesc_type(op.a.type)
     elements = 8 * STEP_BYTES // source.element_bits
-    part = MemDescType.get(
+    part = ttg.MemDescType.get(
         (source.shape[0], elements), source.element_type, source.encoding, source.memory_space,
         mutable=source.is_mutable, alloc_shape=source.alloc_shape,
     )  # fmt: skip
@@ -165,7 +161,7 @@ def _unpair_types(module: ModuleOp) -> None:
     """Give the accumulators the layout of one CTA's own MMA: it is the same."""
 
     def unpaired(type_: Attribute) -> Attribute:
-        if isinstance(type_, MemDescType) and isinstance(type_.memory_space, TensorMemorySpaceAttr):
+        if isinstance(type_, ttg.MemDescType) and isinstance(type_.memory_space, ttng.TensorMemorySpaceAttr):
             layout = layout_of(type_.encoding)
             if isinstance(layout, TensorMemoryLayout) and layout.two_ctas:
                 return type_.with_encoding(layout_attr(replace(layout, two_ctas=False)))

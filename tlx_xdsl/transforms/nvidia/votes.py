@@ -26,9 +26,8 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
-from tlx_xdsl.dialects import tlx, tt
-from tlx_xdsl.dialects.arith import ExtUIOp
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects import arith, tlx, tt
+from tlx_xdsl.dialects.base import as_tensor
 
 from ..rewriting import insert_before
 from .emit.ptx import elementwise_ptx, inline_ptx
@@ -51,13 +50,13 @@ class LowerVote(RewritePattern):
 
 def _of_number(op: tlx.VoteBallotOp) -> Operation:
     # A predicate as an operand breaks where it is a constant.
-    vote = insert_before(op, ExtUIOp(op.pred, i32)).result
+    vote = insert_before(op, arith.ExtUIOp(op.pred, i32)).result
     return inline_ptx(_BALLOT, [vote, op.mask], [i32])
 
 
 def _of_tensor(op: tlx.VoteBallotOp) -> Operation:
     count = register_count(op, op.pred.type)
-    votes = insert_before(op, ExtUIOp(op.pred, i32)).result
+    votes = insert_before(op, arith.ExtUIOp(op.pred, i32)).result
     masks = insert_before(op, tt.SplatOp(operands=[op.mask], result_types=[op.result.type])).result
     constraints = ",".join(["=r"] * count + ["r"] * 2 * count)
     return elementwise_ptx(_code(count), constraints, count, [votes, masks], op.result.type, pure=False)

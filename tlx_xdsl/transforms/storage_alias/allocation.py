@@ -32,12 +32,11 @@ from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
-from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasLocalAllocOp
+from tlx_xdsl.dialects import tlx
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, insert_before, replace
-from .array_views import ArrayPlace
-from .backing import allocate_bytes, allocate_columns
+from .array_views import ArrayPlace, allocate_bytes, allocate_columns
 from .index_rewriting import array_place, rewrite_indices
 
 
@@ -71,6 +70,6 @@ def _allocate(region: StorageRegion) -> list[ArrayPlace]:
     return arrays
 
 
-def _replace_by_alias(op: StorageAliasLocalAllocOp, backing: SSAValue, places: IndexMap) -> ArrayPlace:
-    alias = replace(op, LocalAliasOp(operands=[backing], result_types=[op.result.type]))
+def _replace_by_alias(op: tlx.StorageAliasLocalAllocOp, backing: SSAValue, places: IndexMap) -> ArrayPlace:
+    alias = replace(op, tlx.LocalAliasOp(operands=[backing], result_types=[op.result.type]))
     return array_place(alias.result, places)

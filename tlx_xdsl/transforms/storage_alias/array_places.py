@@ -14,14 +14,12 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.analysis.value_classes import ValueClasses, visible
-from tlx_xdsl.dialects.base.operation import enclosing
+from tlx_xdsl.dialects.base import enclosing
 from tlx_xdsl.dialects.tt import CallOp, FuncOp
-from tlx_xdsl.dialects.ttg import MemDescIndexOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg import MemDescIndexOp, MemDescType
 from tlx_xdsl.text.diagnostics import error_at
 
-from ..functions import callee_of, functions_of, returned
-from ..rewriting import ops_of
+from ..rewriting import callee_of, functions_of, ops_of, returned
 from .array_views import (
     ArrayPlace,
     View,

@@ -1,26 +1,62 @@
-"""Views of an array of buffers that do not lie one after the other: where the buffers of the view lie."""
+"""Allocations for views of any kind, and views of an array of buffers that do not lie one after the other."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.dialects.builtin import IntegerAttr, i8, i32
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
-from tlx_xdsl.dialects.base.layouts import chosen_layout
-from tlx_xdsl.dialects.base.views import view_of
-from tlx_xdsl.dialects.tlx import LocalAliasOp, RequireLayoutOp
-from tlx_xdsl.dialects.ttg import MemDescReinterpretOp, MemDescSubsliceOp, MemDescTransOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.dialects.ttng.tmem import columns_of
+from tlx_xdsl.dialects import tlx
+from tlx_xdsl.dialects.base import chosen_layout, layout_attr, view_of
+from tlx_xdsl.dialects.ttg import (
+    LocalAllocOp,
+    MemDescReinterpretOp,
+    MemDescSubsliceOp,
+    MemDescTransOp,
+    MemDescType,
+    SharedMemorySpaceAttr,
+    memdesc_type,
+)
+from tlx_xdsl.dialects.ttng import TensorMemorySpaceAttr, TMEMAllocOp, TMEMSubSliceOp, columns_of
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
-from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, PaddedSharedLayout, SharedLayout
+from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, PaddedSharedLayout, SharedLayout, TensorMemoryLayout
+from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 
-from .view_maps import places_of_regrouping, places_of_slice
+
+def places_of_slice(places: IndexMap, first: int, count: int) -> IndexMap | None:
+    """The slots of buffers `first` to `first + count - 1`, numbered from 0; None when no map has them."""
+    size = places.group_size
+    if first // size == (first + count - 1) // size:
+        return IndexMap(1, 1, places(first))
+    if first % size:
+        return None
+    return IndexMap(size, places.group_stride, places(first))
+
+
+def places_of_regrouping(places: IndexMap, unit: int, new_unit: int, count: int) -> IndexMap | None:
+    """The slots of `count` buffers of `new_unit` bytes that view the bytes of buffers of `unit` bytes.
+
+    None when one of them is not in one piece, or does not lie on a multiple of its size. Works on columns of tensor
+    memory as well.
+
+    Two buffers of 4 KB in each group of 12 KB are one of 8 KB, at no multiple of its size; or four of 2 KB:
+    >>> places_of_regrouping(IndexMap(2, 3, 0), 4096, 8192, 2)
+    >>> places_of_regrouping(IndexMap(2, 3, 0), 4096, 2048, 8)
+    IndexMap(group_size=4, group_stride=6, offset=0)
+    """
+    if unit == new_unit:
+        return places
+    run, stride, start = places.group_size * unit, places.group_stride * unit, places.offset * unit
+    if start % new_unit:
+        return None
+    if run == stride or count * new_unit <= run:
+        return IndexMap(1, 1, start // new_unit)
+    if run % new_unit or stride % new_unit:
+        return None
+    return IndexMap(run // new_unit, stride // new_unit, start // new_unit)
 
 
 def is_array_view(op: Operation) -> bool:
@@ -93,7 +129,7 @@ def view_through(op: Operation, place: ArrayPlace) -> View:
     Raises CompilationError when no index can reach what it sees.
     """
     source, result = memdesc_type(op.operands[0].type), memdesc_type(op.results[0].type)
-    if isinstance(op, MemDescReinterpretOp | LocalAliasOp) and (view := _in_one_piece(source, result, place)):
+    if isinstance(op, MemDescReinterpretOp | tlx.LocalAliasOp) and (view := _in_one_piece(source, result, place)):
         return view
     places = _places_through(op, source, result, place.places) if _is_array(result) else None
     if places is None:
@@ -170,7 +206,7 @@ def _places_through(op: Operation, source: MemDescType, result: MemDescType, pla
             return places_of_slice(places, 0 if op.dim.value.data else op.offset.value.data, count)
         case MemDescTransOp():
             return places if next(iter(op.order.get_values())) == 0 else None
-        case RequireLayoutOp():
+        case tlx.RequireLayoutOp():
             return places
         case _:
             if source.alloc_shape[1:] != source.shape[1:]:
@@ -233,3 +269,31 @@ def _is_array(type_: MemDescType) -> bool:
     layout = chosen_layout(type_.encoding)
     # Tensor memory has rows and columns, also under a placeholder for a layout in it.
     return len(type_.shape) > (buffer_rank(layout) if isinstance(layout, SharedLayout) else 2)
+
+
+LARGEST_ROW = 1024
+"""Bytes in a row of the backing allocation. Any power of two would do; this one divides the sizes of most tiles."""
+
+LARGEST_BLOCK = 256
+"""Columns of a block of the backing allocation: no more than an accumulator has (PTX ISA, "tcgen05.mma")."""
+
+
+def allocate_bytes(size: int, alignment: int) -> LocalAllocOp:
+    """`size` bytes of shared memory at an address that is a multiple of `alignment`.
+
+    Upstream Triton requires powers of two in the dimensions of a layout, but not in the number of buffers: the total is
+    split into buffers of the largest power of two that divides it.
+    """
+    row = min(LARGEST_ROW, size & -size)
+    type_ = MemDescType.get(
+        (size // row, row), i8, layout_attr(unswizzled_layout(1)), SharedMemorySpaceAttr(), mutable=True
+    )
+    return LocalAllocOp(operands=[None], properties={"alignment": IntegerAttr(alignment, i32)}, result_types=[type_])
+
+
+def allocate_columns(rows: int, count: int) -> TMEMAllocOp:
+    """`count` columns of tensor memory, of 64 or 128 rows."""
+    block = min(LARGEST_BLOCK, count & -count)
+    layout = layout_attr(TensorMemoryLayout(rows, block, 1))
+    type_ = MemDescType.get((count // block, rows, block), i32, layout, TensorMemorySpaceAttr(), mutable=True)
+    return TMEMAllocOp(operands=[None], result_types=[type_, None])

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.analysis.launch_budget import check_launch
 from tlx_xdsl.analysis.storage_budget import check_budget
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
-from tlx_xdsl.dialects.base.operation import module_integer
+from tlx_xdsl.dialects.base import module_integer
 
 from ..rewriting import Pass
 

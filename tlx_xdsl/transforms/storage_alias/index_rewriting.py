@@ -39,13 +39,12 @@ from tlx_xdsl.dialects.ttg import (
     MemDescReshapeOp,
     MemDescSubsliceOp,
     MemDescTransOp,
+    memdesc_type,
 )
-from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
 from tlx_xdsl.text.diagnostics import error_at
 
-from ..functions import update_signature
-from ..rewriting import constant_integer, insert_before, replace, retype
+from ..rewriting import constant_integer, insert_before, replace, retype, update_signature
 from .array_places import FunctionPlaces, ModulePlaces
 from .array_views import (
     ArrayPlace,

@@ -19,12 +19,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.dialects.tlx import LocalAliasOp
-from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescReinterpretOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng import TMEMAllocOp
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.dialects.ttng.tmem import columns_of, rows_of
+from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, ops_of, replace
@@ -43,9 +38,9 @@ class RewriteLocalAliasPass(Pass):
 
     def run(self, op: ModuleOp) -> None:
         """Find the allocation of every alias of the module, then replace the aliases."""
-        aliases = ops_of(op, LocalAliasOp)
+        aliases = ops_of(op, tlx.LocalAliasOp)
         allocations: dict[SSAValue, Allocation] = {}
-        views: dict[Allocation, list[LocalAliasOp]] = {}
+        views: dict[Allocation, list[tlx.LocalAliasOp]] = {}
         for alias in aliases:
             allocation = _allocation(alias, allocations)
             allocations[alias.result] = allocation
@@ -56,23 +51,23 @@ class RewriteLocalAliasPass(Pass):
             return
         for alias in aliases:
             source, types = allocations[alias.result].result, [alias.result.type]
-            replace(alias, MemDescReinterpretOp(operands=[source], result_types=types))
+            replace(alias, ttg.MemDescReinterpretOp(operands=[source], result_types=types))
 
 
-def _allocation(alias: LocalAliasOp, known: dict[SSAValue, Allocation]) -> Allocation:
+def _allocation(alias: tlx.LocalAliasOp, known: dict[SSAValue, Allocation]) -> Allocation:
     """The allocation that `alias` is a view of; `known` holds that of the aliases before it."""
     source = alias.src.owner
-    allocation = source if isinstance(source, LocalAllocOp | TMEMAllocOp) else known.get(alias.src)
+    allocation = source if isinstance(source, ttg.LocalAllocOp | ttng.TMEMAllocOp) else known.get(alias.src)
     if allocation is None:
         raise error_at(alias, "LocalAliasOp must refer to a local_alloc or local_alias op")
-    have, need = (_bits(memdesc_type(op.result.type)) for op in (allocation, alias))
+    have, need = (_bits(ttg.memdesc_type(op.result.type)) for op in (allocation, alias))
     if need > have:
         raise error_at(alias, f"TLXRewriteLocalAlias cannot view a {have}-bit allocation as a {need}-bit alias")
     return allocation
 
 
-def _bits(type_: MemDescType) -> int:
+def _bits(type_: ttg.MemDescType) -> int:
     """Bits of memory that a buffer takes: in tensor memory those of whole columns."""
-    if isinstance(type_.memory_space, TensorMemorySpaceAttr):
-        return columns_of(type_) * rows_of(type_) * 32
+    if isinstance(type_.memory_space, ttng.TensorMemorySpaceAttr):
+        return ttng.columns_of(type_) * ttng.rows_of(type_) * 32
     return 8 * type_.bytes_of_trailing(len(type_.shape))

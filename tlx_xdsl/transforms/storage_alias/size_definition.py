@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
-from tlx_xdsl.dialects.ttng.tmem import COLUMNS
+from tlx_xdsl.dialects.ttng import COLUMNS
 from tlx_xdsl.text.diagnostics import error_at, report_warning
 
 from ..rewriting import Pass

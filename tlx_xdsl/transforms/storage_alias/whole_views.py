@@ -16,21 +16,17 @@ from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
-from tlx_xdsl.dialects.base.layouts import layout_of
+from tlx_xdsl.dialects.base import layout_of
 from tlx_xdsl.dialects.tlx import LocalAliasOp
-from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescIndexOp, MemDescReinterpretOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng import TMEMAllocOp
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.dialects.ttng.tmem import COLUMNS, ROWS, rows_of
+from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescIndexOp, MemDescReinterpretOp, MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng import COLUMNS, ROWS, TensorMemorySpaceAttr, TMEMAllocOp, rows_of
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout, TensorMemoryLayout
 from tlx_xdsl.layouts.shared import required_alignment
 from tlx_xdsl.text.diagnostics import error_at, report_remark
 
 from ..rewriting import insert_before, replace
-from .array_views import ArrayPlace
-from .backing import allocate_bytes, allocate_columns
+from .array_views import ArrayPlace, allocate_bytes, allocate_columns
 from .index_rewriting import array_place
 
 Allocation: TypeAlias = LocalAllocOp | TMEMAllocOp

@@ -25,13 +25,17 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.analysis.axis_info import axis_infos
 from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.analysis.value_classes import ValueClasses
-from tlx_xdsl.dialects import tt, ttng
-from tlx_xdsl.dialects.base.effects import TCGEN05, WGMMA, effects_of, pointers_of
-from tlx_xdsl.dialects.base.operation import is_elementwise
-from tlx_xdsl.dialects.base.pointer import PointerType
-from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits
-from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
+from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.base import (
+    TCGEN05,
+    WGMMA,
+    PointerType,
+    as_tensor,
+    effects_of,
+    element_bits,
+    is_elementwise,
+    pointers_of,
+)
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.distributed import WARP_SIZE, blocked_layout, tensor_memory_register_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout
@@ -117,8 +121,8 @@ def _tensor_memory(op: Operation, warps: int) -> DistributedLayout | None:
     """The layout in which `op` loads from tensor memory, if it does and its layout is free."""
     if not isinstance(op, ttng.TMEMLoadOp):
         return None
-    buffer = memdesc_type(op.src.type)
-    layout = tensor_memory_layout(buffer)
+    buffer = ttg.memdesc_type(op.src.type)
+    layout = ttng.tensor_memory_layout(buffer)
     try:
         return layout and tensor_memory_register_layout(layout, buffer.shape, warps)
     except InputError:

@@ -14,10 +14,7 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Operation, Region, SSAValue
 
 from tlx_xdsl.analysis.value_classes import ValueClasses
-from tlx_xdsl.dialects.regions import forwarded
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp
-from tlx_xdsl.dialects.ttg.types import memdesc_type, tensor_type
-from tlx_xdsl.dialects.ttng import WarpGroupDotOp, WarpGroupDotWaitOp
+from tlx_xdsl.dialects import regions, ttg, ttng
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.distributed import wgmma_accumulator_layout
 from tlx_xdsl.layouts.encodings import NvidiaMmaLayout
@@ -36,8 +33,8 @@ def accumulator_layouts(func: Operation, num_warps: int) -> dict[SSAValue, Nvidi
     webs = ValueClasses()
     for source, targets in continuations:
         webs.join(*targets, *([source] if source in free or isinstance(source.owner, ConstantOp) else []))
-    layouts: dict[SSAValue, tuple[NvidiaMmaLayout, WarpGroupDotOp]] = {}
-    for dot, warps in ((op, warps) for op, warps in ops if isinstance(op, WarpGroupDotOp)):
+    layouts: dict[SSAValue, tuple[NvidiaMmaLayout, ttng.WarpGroupDotOp]] = {}
+    for dot, warps in ((op, warps) for op, warps in ops if isinstance(op, ttng.WarpGroupDotOp)):
         layout = _layout_of_dot(dot, warps)
         known, first = layouts.setdefault(webs.representative(dot.d), (layout, dot))
         if known != layout:
@@ -54,10 +51,10 @@ def accumulator_layouts(func: Operation, num_warps: int) -> dict[SSAValue, Nvidi
     return result
 
 
-def _layout_of_dot(dot: WarpGroupDotOp, num_warps: int) -> NvidiaMmaLayout:
-    m, n = tensor_type(dot.d.type).get_shape()
+def _layout_of_dot(dot: ttng.WarpGroupDotOp, num_warps: int) -> NvidiaMmaLayout:
+    m, n = ttg.tensor_type(dot.d.type).get_shape()
     try:
-        return wgmma_accumulator_layout((m, n), memdesc_type(dot.b.type).element_bits, num_warps)
+        return wgmma_accumulator_layout((m, n), ttg.memdesc_type(dot.b.type).element_bits, num_warps)
     except InputError as error:
         raise error_at(dot, str(error)) from error
 
@@ -65,17 +62,17 @@ def _layout_of_dot(dot: WarpGroupDotOp, num_warps: int) -> NvidiaMmaLayout:
 def _continuations(op: Operation) -> Iterator[tuple[SSAValue, Sequence[SSAValue]]]:
     """Operands of `op`, each with the values that it is from now on."""
     match op:
-        case WarpGroupDotOp():
+        case ttng.WarpGroupDotOp():
             yield op.c, [op.d]
-        case WarpGroupDotWaitOp():
+        case ttng.WarpGroupDotWaitOp():
             yield from ((before, [after]) for before, after in zip(op.inputs, op.outputs, strict=True))
         case _:
-            yield from ((op.operands[number], targets) for number, targets in forwarded(op).items())
+            yield from ((op.operands[number], targets) for number, targets in regions.forwarded(op).items())
 
 
 def regions_with_warps(op: Operation, num_warps: int) -> list[tuple[Region, int]]:
     """The regions of `op` with the warps that run each: partitions have warps of their own."""
-    if isinstance(op, WarpSpecializeOp):
+    if isinstance(op, ttg.WarpSpecializeOp):
         partitions = zip(op.partitions.partition_regions, op.num_warps, strict=True)
         return [(op.default_region, num_warps), *partitions]
     return [(region, num_warps) for region in op.regions]

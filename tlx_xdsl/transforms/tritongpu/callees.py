@@ -22,12 +22,11 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, SymbolRefAt
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tlx_xdsl.analysis.module_attrs import NUM_WARPS
 from tlx_xdsl.dialects import tt
 
-from ..functions import callee_of, functions_of
-from ..rewriting import ops_of
+from ..rewriting import callee_of, functions_of, ops_of
 from .accumulators import regions_with_warps
-from .module_attrs import NUM_WARPS
 
 
 def functions_by_warps(module: ModuleOp, num_warps: int) -> dict[tt.FuncOp, int]:

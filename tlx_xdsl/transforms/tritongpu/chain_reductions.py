@@ -33,8 +33,7 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, f32, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import tt, ttng
-from tlx_xdsl.dialects.base.operation import enclosing, num_warps_of
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base import as_tensor, enclosing, num_warps_of
 from tlx_xdsl.dialects.scf import LOOPS
 
 from ..rewriting import Pass, insert_before

@@ -26,8 +26,9 @@ from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tlx_xdsl.dialects.base.operation import EachElement, is_elementwise, module_integer
-from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.analysis.module_attrs import NUM_CTAS, num_warps
+from tlx_xdsl.dialects.base import EachElement, is_elementwise, module_integer
+from tlx_xdsl.dialects.ttg import as_tensor
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, ops_of
@@ -40,7 +41,6 @@ from .callees import functions_by_warps
 from .conversion.control_flow import function
 from .conversion.converter import Converter
 from .descriptors import assign_descriptor_layouts
-from .module_attrs import NUM_CTAS, num_warps
 
 
 class ConvertTritonToTritonGPUPass(Pass):

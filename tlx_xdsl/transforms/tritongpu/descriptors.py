@@ -8,11 +8,8 @@ from xdsl.dialects.builtin import FunctionType, NoneAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.analysis.value_classes import ValueClasses
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.effects import Kind, Space, accesses_of
-from tlx_xdsl.dialects.base.layouts import layout_attr
-from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.base import Kind, Space, accesses_of, layout_attr
 from tlx_xdsl.layouts.shared import default_nvmma_layout
 from tlx_xdsl.text.diagnostics import error_at
 
@@ -24,10 +21,10 @@ def assign_descriptor_layouts(func: tt.FuncOp) -> None:
 
     Raises CompilationError when two copies through one descriptor use buffers of different layouts.
     """
-    classes = ValueClasses.of(func, TensorDescType)
+    classes = ValueClasses.of(func, tt.TensorDescType)
     for value in _values(func):
         type_ = value.type
-        if isinstance(type_, TensorDescType) and isinstance(type_.encoding, NoneAttr):
+        if isinstance(type_, tt.TensorDescType) and isinstance(type_.encoding, NoneAttr):
             _assign(classes.members(value), type_)
     entry, outputs = func.body.blocks[0], func.function_type.outputs.data
     func.properties["function_type"] = FunctionType.from_lists([a.type for a in entry.args], outputs)
@@ -40,12 +37,12 @@ def _values(func: tt.FuncOp) -> Iterator[SSAValue]:
         yield from op.results
 
 
-def _assign(names: Sequence[SSAValue], type_: TensorDescType) -> None:
+def _assign(names: Sequence[SSAValue], type_: tt.TensorDescType) -> None:
     encoding = _encoding_of_copies(names)
     if encoding is None:
         encoding = layout_attr(default_nvmma_layout(type_.shape, type_.element_bits))
     for name in names:
-        retype(name, TensorDescType(type_.shape_param, type_.element_type, encoding))
+        retype(name, tt.TensorDescType(type_.shape_param, type_.element_type, encoding))
 
 
 def _encoding_of_copies(names: Sequence[SSAValue]) -> Attribute | None:
@@ -56,7 +53,7 @@ def _encoding_of_copies(names: Sequence[SSAValue]) -> Attribute | None:
             for access in accesses_of(op) or ():
                 if access.space is not Space.SHARED or not access.kind & (Kind.READ | Kind.WRITE):
                     continue
-                encoding = memdesc_type(access.value.type).encoding
+                encoding = ttg.memdesc_type(access.value.type).encoding
                 if found is not None and found != encoding:
                     raise error_at(op, f"the descriptor is used with buffers of two layouts: {found} and {encoding}")
                 found = encoding

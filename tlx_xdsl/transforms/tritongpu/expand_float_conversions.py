@@ -24,10 +24,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import BFloat16Type, Float8E5M2Type, Float16Type, Float32Type, IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.dialects.arith import ExtFOp, TruncFOp
-from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, with_element_type
-from tlx_xdsl.dialects.tt.elementwise import FpToFpOp
-from tlx_xdsl.dialects.tt.enums import RoundingMode
+from tlx_xdsl.dialects import arith, tt
+from tlx_xdsl.dialects.base import element_bits, scalar_type, with_element_type
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, insert_before, ops_of, replace
@@ -43,13 +41,13 @@ class ExpandFloatConversionsPass(Pass):
 
         Raises CompilationError, located at the operation, for a conversion from f64 to an 8-bit float.
         """
-        for inner in ops_of(op, FpToFpOp):
+        for inner in ops_of(op, tt.FpToFpOp):
             if (between := _between(inner)) is not None:
                 wide = insert_before(inner, _conversion(inner.src, between)).results[0]
                 replace(inner, _conversion(wide, scalar_type(inner.result.type), inner.rounding))
 
 
-def _between(op: FpToFpOp) -> Attribute | None:
+def _between(op: tt.FpToFpOp) -> Attribute | None:
     """The element type by way of which `op` converts, which holds every number of its source; None for one step."""
     source, target = scalar_type(op.src.type), scalar_type(op.result.type)
     match element_bits(source), element_bits(target):
@@ -72,10 +70,10 @@ def _conversion(value: SSAValue, element: Attribute, rounding: IntegerAttr | Non
     """`value` with elements of another width, to nearest even where `rounding` says nothing else."""
     type_ = with_element_type(value.type, element)
     have, want = element_bits(scalar_type(value.type)), element_bits(element)
-    nearest = RoundingMode.RTNE.attr
+    nearest = tt.RoundingMode.RTNE.attr
     if have < want:
-        return FpToFpOp.build(operands=[value], result_types=[type_]) if have < 16 else ExtFOp(value, element)
+        return tt.FpToFpOp.build(operands=[value], result_types=[type_]) if have < 16 else arith.ExtFOp(value, element)
     if want < 16 or rounding not in (None, nearest):
         properties = {"rounding": nearest if rounding is None else rounding}
-        return FpToFpOp.build(operands=[value], result_types=[type_], properties=properties)
-    return TruncFOp(value, element)
+        return tt.FpToFpOp.build(operands=[value], result_types=[type_], properties=properties)
+    return arith.TruncFOp(value, element)

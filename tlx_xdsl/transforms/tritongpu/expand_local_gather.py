@@ -18,7 +18,6 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.ttg.types import memdesc_type
 
 from ..rewriting import Pass, insert_before, ops_of, replace
 
@@ -31,7 +30,7 @@ class ExpandLocalGatherPass(Pass):
     def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for inner in ops_of(op, ttg.LocalGatherOp):
-            buffer = memdesc_type(inner.src.type)
+            buffer = ttg.memdesc_type(inner.src.type)
             whole = TensorType(buffer.element_type, buffer.shape)
             load = insert_before(inner, ttg.LocalLoadOp(operands=[inner.src, inner.token], result_types=[whole]))
             gather = tt.GatherOp(

@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from xdsl.dialects.arith import ConstantOp, NegfOp, SubfOp
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.dialects import arith, builtin
 
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base import as_tensor
 
 from ..rewriting import Pass, insert_before, ops_of, replace
 
@@ -29,9 +28,9 @@ class ExpandNegfPass(Pass):
 
     name = "expand-negf"
 
-    def run(self, op: ModuleOp) -> None:
+    def run(self, op: builtin.ModuleOp) -> None:
         """Rewrite the module in place."""
-        for inner in ops_of(op, NegfOp):
+        for inner in ops_of(op, arith.NegfOp):
             if (tensor := as_tensor(inner.operand.type)) is not None:
-                zero = ConstantOp(DenseIntOrFPElementsAttr.from_list(cast(Any, tensor), [-0.0]))
-                replace(inner, SubfOp(insert_before(inner, zero).result, inner.operand))
+                zero = arith.ConstantOp(builtin.DenseIntOrFPElementsAttr.from_list(cast(Any, tensor), [-0.0]))
+                replace(inner, arith.SubfOp(insert_before(inner, zero).result, inner.operand))

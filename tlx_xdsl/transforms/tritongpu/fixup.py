@@ -24,13 +24,12 @@ from math import prod
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, UnitAttr, i32
 from xdsl.ir import Attribute, Operation
 
+from tlx_xdsl.analysis.module_attrs import CLUSTER_DIMS, NUM_CTAS, NUM_WARPS, TARGET, THREADS_PER_WARP
 from tlx_xdsl.dialects import tlx, ttg, ttng
-from tlx_xdsl.dialects.base.effects import Space, accesses_of
-from tlx_xdsl.dialects.base.operation import module_integer
+from tlx_xdsl.dialects.base import Space, accesses_of, module_integer
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 
 from ..rewriting import Pass, ops_of
-from .module_attrs import CLUSTER_DIMS, NUM_CTAS, NUM_WARPS, TARGET, THREADS_PER_WARP
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from tlx_xdsl.dialects.base.element_types import element_type_of
 from tlx_xdsl.dialects.base.operation import dialect_of
+from tlx_xdsl.dialects.base.tensors import element_type_of
 
 TILE_ROWS = TILE_COLUMNS = 32
 """Elements."""

@@ -7,7 +7,7 @@ import ast
 from xdsl.dialects.scf import IfOp, YieldOp
 from xdsl.ir import Block, Region
 
-from tlx_xdsl.frontend.python.constructs import construct
+from tlx_xdsl.frontend.python.source import construct
 
 from .blocks import accumulate, is_reserved, promote_stores, release
 from .loops import visit_for

@@ -10,7 +10,7 @@ from typing import Any, cast
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, SSAValue
 
-from tlx_xdsl.dialects.base.element_types import attribute_of
+from tlx_xdsl.dialects.base.tensors import attribute_of
 from tlx_xdsl.element_types import BY_MLIR
 
 from ..dialects.ttcore import MemorySpace, MemorySpaceAttr, TileType

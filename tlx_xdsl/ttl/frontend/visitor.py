@@ -17,8 +17,7 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, SSAValue
 
 from tlx_xdsl.errors import CompilationError, internal_error
-from tlx_xdsl.frontend.python.constructs import construct
-from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.source import KernelSource, construct
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 
 from .. import language

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import linalg, memref
-from tlx_xdsl.dialects.base.reshapes import groups_of
+from tlx_xdsl.dialects.base.assembly import groups_of
 from tlx_xdsl.dialects.base.tensors import scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.destinations import destinations
 from tlx_xdsl.text.diagnostics import error_at

@@ -9,8 +9,7 @@ from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType, bf16, f
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import arith, linalg, tt
-from tlx_xdsl.dialects.base.element_types import attribute_of
-from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, shape_of_tensor
+from tlx_xdsl.dialects.base.tensors import attribute_of, element_bits, scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
 from tlx_xdsl.element_types import BY_FORMAT
 from tlx_xdsl.text.diagnostics import report_remark

@@ -10,9 +10,8 @@ from xdsl.dialects.builtin import AnyFloat, Float64Type, IntegerType, ModuleOp, 
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import arith, linalg, tt
-from tlx_xdsl.dialects.base.element_types import element_type_of
 from tlx_xdsl.dialects.base.operation import outermost
-from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type
+from tlx_xdsl.dialects.base.tensors import element_bits, element_type_of, scalar_type
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
 from tlx_xdsl.transforms.rewriting import constant_integer
 

@@ -6,15 +6,11 @@ the same numbers on every GPU and in the interpreter; whether it is packed, stoc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tlx_xdsl.language.dtypes import float32
 from tlx_xdsl.language.marks import library
 from tlx_xdsl.language.math import fma
 from tlx_xdsl.language.matrix import inline_asm_elementwise
-
-if TYPE_CHECKING:
-    from tlx_xdsl.language.objects import tensor
+from tlx_xdsl.language.objects import tensor
 
 __all__ = ["_fma_f32x2", "_mul_f32x2", "_reduce_fadd2", "_sub_f32x2", "tanh_approx_fp32"]
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tlx_xdsl.language.marks import builtin
-
-if TYPE_CHECKING:
-    from tlx_xdsl.language.objects import tensor
+from tlx_xdsl.language.objects import tensor
 
 __all__ = ["globaltimer", "num_threads", "num_warps", "smid"]
 

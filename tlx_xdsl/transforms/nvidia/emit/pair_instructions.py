@@ -23,18 +23,13 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float8E4M3FNType, Float32Type
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.dialects import ttng
+from tlx_xdsl.dialects import nvvm, tt, ttng
 from tlx_xdsl.dialects.arith import CmpiOp
-from tlx_xdsl.dialects.base.element_types import element_type_of
-from tlx_xdsl.dialects.base.layouts import layout_of
-from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
-from tlx_xdsl.dialects.tt import ScaleDotElemType
-from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.dialects.ttng.tcgen05 import MAX_N
+from tlx_xdsl.dialects.base import element_type_of, layout_of
+from tlx_xdsl.dialects.ttg import memdesc_type
 from tlx_xdsl.element_types import BY_FORMAT
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
+from tlx_xdsl.layouts.encodings import Ints, NvmmaSharedLayout
 from tlx_xdsl.layouts.matrix_descriptors import (
     Operand,
     instruction_descriptor,
@@ -73,7 +68,7 @@ class Instructions:
     b: Operand
     kind: str
     """Of `.kind::`, with what says how blocks are scaled."""
-    descriptors: tuple[int, ...]
+    descriptors: Ints
     """For each step."""
     scales: tuple[SSAValue, ...] = ()
     """The addresses of A's and B's in tensor memory."""
@@ -99,7 +94,7 @@ def instructions(op: ttng.TCGen5MMAOp | ttng.TCGen5MMAScaledOp) -> Instructions:
 
 def _operands(op: ttng.TCGen5MMAOp | ttng.TCGen5MMAScaledOp) -> tuple[Operand | None, Operand]:
     """A, which is None in tensor memory, and B."""
-    in_tensor_memory = isinstance(memdesc_type(op.a.type).memory_space, TensorMemorySpaceAttr)
+    in_tensor_memory = isinstance(memdesc_type(op.a.type).memory_space, ttng.TensorMemorySpaceAttr)
     return None if in_tensor_memory else _operand(op, op.a, 1), _operand(op, op.b, 0)
 
 
@@ -148,7 +143,7 @@ def _scaled(op: ttng.TCGen5MMAScaledOp) -> Instructions:
     for name, value, rows in (("A", op.a_scale, SCALED_ROWS), ("B", op.b_scale, n)):
         scales = memdesc_type(value.type)
         whole = -(-needed // SCALES_OF_WORD) * SCALES_OF_WORD
-        if not isinstance(scales.memory_space, TensorMemorySpaceAttr) or (
+        if not isinstance(scales.memory_space, ttng.TensorMemorySpaceAttr) or (
             scales.shape not in ((rows, needed), (rows, whole))
         ):
             refuse(op, f"{rows} x {needed} scales of {name} in the tensor memory of each CTA, found {scales}, and so")
@@ -169,12 +164,12 @@ def _scaled(op: ttng.TCGen5MMAScaledOp) -> Instructions:
 
 def _kind(op: ttng.TCGen5MMAScaledOp, a: Operand | None, b: Operand) -> tuple[str, tuple[int, int], int]:
     """`.kind` of a scaled product, the codes of its types, and the scales that an instruction takes of a row."""
-    left, right = (ScaleDotElemType(kind.value.data) for kind in (op.a_type, op.b_type))
+    left, right = (tt.ScaleDotElemType(kind.value.data) for kind in (op.a_type, op.b_type))
     floats = [isinstance(memdesc_type(x.type).element_type, Float8E4M3FNType) for x in (op.a_scale, op.b_scale)]
     of_left, of_right = (BY_FORMAT[each.keyword].tcgen05 or ("", 0) for each in (left, right))
     if of_left[0] == of_right[0] == _BYTE_FLOATS and not any(floats):
         return "mxf8f6f4.block_scale.scale_vec::1X", (of_left[1], of_right[1]), 1
-    if left is not ScaleDotElemType.E2M1 or right is not ScaleDotElemType.E2M1 or floats[0] != floats[1]:
+    if left is not tt.ScaleDotElemType.E2M1 or right is not tt.ScaleDotElemType.E2M1 or floats[0] != floats[1]:
         refuse(op, "scaled operands that are both of 8 bits, with scales of type e8m0, or both of 4 bits")
     if a is None or not a.k_major or not b.k_major:
         refuse(op, "operands of 4 bits in shared memory, of which pairs along K lie in a byte")
@@ -183,8 +178,8 @@ def _kind(op: ttng.TCGen5MMAScaledOp, a: Operand | None, b: Operand) -> tuple[st
 
 
 def _columns(op: Operation, n: int) -> int:
-    if n % 16 or n > MAX_N:
-        refuse(op, f"a multiple of 16 columns, at most {MAX_N}")
+    if n % 16 or n > ttng.MAX_N:
+        refuse(op, f"a multiple of 16 columns, at most {ttng.MAX_N}")
     return n
 
 
@@ -196,7 +191,7 @@ def low_half(integers: Integers, start: SSAValue, offset: int, rest: int) -> SSA
 
 def rank_of(op: Operation) -> SSAValue:
     """The number of this CTA in its cluster, before `op`."""
-    return insert_before(op, SPECIAL_REGISTERS["cluster.ctarank"]()).results[0]
+    return insert_before(op, nvvm.SPECIAL_REGISTERS["cluster.ctarank"]()).results[0]
 
 
 def issues_here(op: Operation, predicate: SSAValue | None = None) -> SSAValue:

@@ -16,10 +16,7 @@ from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.nvvm import InlinePtxOp
-from tlx_xdsl.dialects.ttg import BarrierOp
-from tlx_xdsl.dialects.ttg.enums import AddrSpace
+from tlx_xdsl.dialects import nvvm, tt, ttg
 from tlx_xdsl.transforms.rewriting import insert_before
 
 from .integers import Integers, is_true
@@ -33,9 +30,9 @@ _SEEN_BACK = 64
 """Operations that are searched for the last barrier of the threads: a pass takes time linear in the operations."""
 
 
-def inline_ptx(code: str, operands: Sequence[SSAValue] = (), results: Sequence[Attribute] = ()) -> InlinePtxOp:
+def inline_ptx(code: str, operands: Sequence[SSAValue] = (), results: Sequence[Attribute] = ()) -> nvvm.InlinePtxOp:
     """PTX that every thread runs: `$0` and so on are the results, followed by `operands`, which it reads."""
-    return InlinePtxOp(
+    return nvvm.InlinePtxOp(
         operands=[list(operands), [], None], properties={"ptxCode": StringAttr(code)}, result_types=[list(results)]
     )
 
@@ -77,7 +74,7 @@ def run(anchor: Operation, code: str, operands: Sequence[SSAValue] = ()) -> None
     insert_before(anchor, inline_ptx(code, operands))
 
 
-def wait_for_region(anchor: Operation) -> BarrierOp:
+def wait_for_region(anchor: Operation) -> ttg.BarrierOp:
     """Insert a barrier of the region's threads, after which they see each other's writes to shared memory, and give it.
 
     After a barrier without accesses to memory since, no other is needed.
@@ -87,13 +84,13 @@ def wait_for_region(anchor: Operation) -> BarrierOp:
         if before is None or not _leaves_memory(before):
             break
         before = before.prev_op
-    if isinstance(before, BarrierOp):
+    if isinstance(before, ttg.BarrierOp):
         return before
-    return insert_before(anchor, BarrierOp.of(AddrSpace.Local))
+    return insert_before(anchor, ttg.BarrierOp.of(ttg.AddrSpace.Local))
 
 
 def _leaves_memory(op: Operation) -> bool:
     """True if an operation computes only, or is PTX that one thread has issued since the last barrier."""
-    if isinstance(op, InlinePtxOp):
+    if isinstance(op, nvvm.InlinePtxOp):
         return op.ptx_code.data.startswith(("mapa.", _ONE_THREAD))
     return is_side_effect_free(op)

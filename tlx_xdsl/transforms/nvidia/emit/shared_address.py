@@ -22,13 +22,12 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntAttr, UnrealizedConversionCastOp, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.dialects.base.layouts import layout_of
-from tlx_xdsl.dialects.tlx.cluster import MapToRemoteOp
-from tlx_xdsl.dialects.tlx.special import MemDescDynamicSubsliceOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.base import layout_of
+from tlx_xdsl.dialects.tlx import MapToRemoteOp, MemDescDynamicSubsliceOp
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
-from tlx_xdsl.layouts.encodings import SharedLayout
+from tlx_xdsl.layouts.encodings import Ints, SharedLayout
 from tlx_xdsl.layouts.offset_terms import OffsetTerm, offset_terms
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import insert_before
@@ -157,7 +156,7 @@ def _mapped(anchor: Operation, view: SSAValue) -> MapToRemoteOp:
 # --- casts ----------------------------------------------------------------------------------------------------------
 
 
-def _tile(type_: MemDescType) -> tuple[int, ...]:
+def _tile(type_: MemDescType) -> Ints:
     return type_.alloc_shape[-len(type_.shape) :]
 
 

@@ -11,9 +11,7 @@ from xdsl.dialects.llvm import ExtractValueOp, LLVMStructType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_attr
-from tlx_xdsl.dialects.base.operation import num_warps_of
-from tlx_xdsl.dialects.base.tensors import tensor_type
+from tlx_xdsl.dialects.base import LayoutAttr, layout_attr, num_warps_of, tensor_type
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import REGISTER
 from tlx_xdsl.layouts.distributed import WARP_SIZE

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import cf, scf
-from xdsl.dialects.builtin import FunctionType
+from xdsl.dialects import builtin, cf, scf
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.regions import forwarded
 from tlx_xdsl.dialects.scf import WhileOp
-from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.transforms.rewriting import retype
 
 from ..accumulators import regions_with_warps
@@ -34,7 +32,7 @@ def structured(converter: Converter, op: Operation) -> None:
 def forward(converter: Converter, op: Operation) -> None:
     """Forwarded values have the layout of the values that they define."""
     for number, (first, *_) in forwarded(op).items():
-        if (type_ := as_tensor(first.type)) is not None:
+        if (type_ := ttg.as_tensor(first.type)) is not None:
             converter.require(op, number, type_.encoding)
 
 
@@ -42,7 +40,7 @@ def forward(converter: Converter, op: Operation) -> None:
 def call(converter: Converter, op: tt.CallOp | tt.ReturnOp) -> None:
     """Tensors go to functions and come back in default layouts."""
     for index, operand in enumerate(op.operands):
-        if (type_ := as_tensor(operand.type)) is not None:
+        if (type_ := ttg.as_tensor(operand.type)) is not None:
             converter.require(op, index, converter.default(type_).encoding)
     for result in op.results:
         converter.settle(result)
@@ -58,8 +56,8 @@ def function(converter: Converter, op: tt.FuncOp, warps: int) -> None:
     converter.region(op.body, warps)
     converter.warps = warps
     outputs = [
-        type_ if (tensor := as_tensor(type_)) is None else converter.default(tensor)
+        type_ if (tensor := ttg.as_tensor(type_)) is None else converter.default(tensor)
         for type_ in op.function_type.outputs.data
     ]
     inputs = [argument.type for argument in op.body.blocks[0].args]
-    op.properties["function_type"] = FunctionType.from_lists(inputs, outputs)
+    op.properties["function_type"] = builtin.FunctionType.from_lists(inputs, outputs)

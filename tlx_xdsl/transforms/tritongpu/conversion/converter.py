@@ -10,11 +10,9 @@ from xdsl.dialects.builtin import NoneAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tlx_xdsl.dialects import ttg
-from tlx_xdsl.dialects.base.layouts import layout_attr
-from tlx_xdsl.dialects.base.operation import is_elementwise
-from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.dialects.base import is_elementwise, layout_attr
 from tlx_xdsl.layouts.distributed import default_blocked_layout
-from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout
+from tlx_xdsl.layouts.encodings import DistributedLayout, Ints, NvidiaMmaLayout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import insert_before, retype, with_layout
 
@@ -82,7 +80,7 @@ class Converter:
 
     # --- layouts of values -------------------------------------------------------------------------------------
 
-    def default_layout(self, shape: tuple[int, ...]) -> DistributedLayout:
+    def default_layout(self, shape: Ints) -> DistributedLayout:
         """The default layout of a tensor of `shape` in this region."""
         if self.ctas == 1:
             return default_blocked_layout(shape, self.warps)
@@ -96,7 +94,7 @@ class Converter:
 
     def settle(self, value: SSAValue, otherwise: Attribute | None = None) -> None:
         """Give `value` its layout: the one it has, the accumulator's, `otherwise`, or the default."""
-        type_ = as_tensor(value.type)
+        type_ = ttg.as_tensor(value.type)
         if type_ is None or not isinstance(type_.encoding, NoneAttr):
             return
         if (accumulator := self.accumulators.get(value)) is not None:
@@ -109,7 +107,7 @@ class Converter:
     def require(self, op: Operation, index: int, encoding: Attribute) -> None:
         """Bring operand `index` of `op` to a layout, by a conversion when it has another."""
         value = op.operands[index]
-        type_ = as_tensor(value.type)
+        type_ = ttg.as_tensor(value.type)
         if type_ is None or type_.encoding == encoding:
             return
         # A block needs one conversion of a value to a layout, however many operations want it.
@@ -124,9 +122,9 @@ class Converter:
         """Results and operands of one shape share one layout: `layout`, or the default one."""
         for result in op.results:
             self.settle(result, layout)
-        tensors = [type_ for result in op.results if (type_ := as_tensor(result.type)) is not None]
+        tensors = [type_ for result in op.results if (type_ := ttg.as_tensor(result.type)) is not None]
         for index, operand in enumerate(op.operands):
-            if (type_ := as_tensor(operand.type)) is not None:
+            if (type_ := ttg.as_tensor(operand.type)) is not None:
                 wanted = tensors[0].encoding if tensors else layout or self.default(type_).encoding
                 self.require(op, index, wanted)
 

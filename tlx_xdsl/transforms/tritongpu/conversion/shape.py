@@ -11,10 +11,8 @@ from typing import cast
 from xdsl.dialects.builtin import DenseArrayBase, TensorType, i32
 from xdsl.ir import Attribute, SSAValue
 
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
-from tlx_xdsl.dialects.base.tensors import shape_of_tensor
-from tlx_xdsl.dialects.ttg.types import as_tensor, tensor_type
+from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.base import layout_attr, layout_of, shape_of_tensor
 from tlx_xdsl.layouts.distributed import joined_layout, reshaped_layout, transposed_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, SliceLayout
 from tlx_xdsl.text.diagnostics import error_at
@@ -25,7 +23,7 @@ from .converter import Converter, handles
 
 def layout_of_value(value: SSAValue) -> DistributedLayout:
     """The layout of a tensor that has one."""
-    return cast(DistributedLayout, layout_of(tensor_type(value.type).encoding))
+    return cast(DistributedLayout, layout_of(ttg.tensor_type(value.type).encoding))
 
 
 @handles(tt.ExpandDimsOp)
@@ -90,7 +88,7 @@ def split(converter: Converter, op: tt.SplitOp) -> None:
 @handles(tt.CatOp)
 def cat(converter: Converter, op: tt.CatOp) -> None:
     """As pairs whose two elements are then moved apart: one tensor after the other."""
-    element = tensor_type(op.lhs.type).element_type
+    element = ttg.tensor_type(op.lhs.type).element_type
     shape = shape_of_tensor(op.lhs.type)
     if len(shape) != 1:
         raise error_at(op, f"'tt.cat' takes vectors, found tensors of shape {list(shape)}")
@@ -111,11 +109,11 @@ def cat(converter: Converter, op: tt.CatOp) -> None:
 @handles(tt.ReduceOp)
 def reduction(converter: Converter, op: tt.ReduceOp) -> None:
     """The operands have one layout; a result of it loses the dimension that is reduced."""
-    encoding = tensor_type(op.srcs[0].type).encoding
+    encoding = ttg.tensor_type(op.srcs[0].type).encoding
     for index in range(len(op.srcs)):
         converter.require(op, index, encoding)
     sliced = SliceLayout(op.axis.value.data, layout_of_value(op.srcs[0]))
     for result in op.results:
         # The result of a row is a scalar: nothing can have a slice of a layout of one dimension.
-        if (type_ := as_tensor(result.type)) is not None:
+        if (type_ := ttg.as_tensor(result.type)) is not None:
             retype(result, with_layout(type_, layout_attr(sliced)))

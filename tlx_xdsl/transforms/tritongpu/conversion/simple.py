@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import ub
-from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.dialects import arith, builtin, ub
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base.effects import pointers_of
-from tlx_xdsl.dialects.base.layouts import layout_attr
-from tlx_xdsl.dialects.ttg.types import as_tensor, tensor_type
+from tlx_xdsl.dialects.base import layout_attr, pointers_of
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.encodings import BlockedLayout, SliceLayout
 from tlx_xdsl.transforms.rewriting import retyped
@@ -37,7 +33,7 @@ def access(converter: Converter, op: Operation) -> None:
         converter.elementwise(op, layout_attr(layout))
         return
     pointers = pointers_of(op)
-    type_ = None if pointers is None else as_tensor(pointers.type)
+    type_ = None if pointers is None else ttg.as_tensor(pointers.type)
     converter.elementwise(op, None if type_ is None else type_.encoding)
 
 
@@ -72,15 +68,15 @@ def descriptor_rows(converter: Converter, op: tt.DescriptorGatherOp | tt.Descrip
 def scatter(converter: Converter, op: ttg.LocalScatterOp | ttg.LocalAtomicScatterRMWOp) -> None:
     """Values and indices, and what was there before, have one layout."""
     results_only(converter, op)
-    encoding = tensor_type(op.values.type).encoding
+    encoding = ttg.tensor_type(op.values.type).encoding
     for index in range(len(op.operands)):
         converter.require(op, index, encoding)
 
 
-@handles(ConstantOp)
-def constant(converter: Converter, op: ConstantOp) -> None:
+@handles(arith.ConstantOp)
+def constant(converter: Converter, op: arith.ConstantOp) -> None:
     """The attribute of a constant has the type of its result."""
     converter.settle(op.result)
-    type_, value = as_tensor(op.result.type), op.value
-    if type_ is not None and isinstance(value, DenseIntOrFPElementsAttr):
+    type_, value = ttg.as_tensor(op.result.type), op.value
+    if type_ is not None and isinstance(value, builtin.DenseIntOrFPElementsAttr):
         op.properties["value"] = retyped(value, type_)

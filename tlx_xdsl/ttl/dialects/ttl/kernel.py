@@ -24,7 +24,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.faults import FaultAt
+from tlx_xdsl.dialects.base.operation import FaultAt
 
 from ..ttcore import GridAttr
 from ..ttkernel.base import ThreadKind

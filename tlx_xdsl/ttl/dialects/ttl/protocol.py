@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, Region, SSAValue
 
-from tlx_xdsl.dialects.base.faults import FaultAt
+from tlx_xdsl.dialects.base.operation import FaultAt
 
 from .buffers import CBOp, steps
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.element_types import element_type_of
+from tlx_xdsl.dialects.base.tensors import element_type_of
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.rounding import round_to
 from tlx_xdsl.ttl.tiles import NUMPY

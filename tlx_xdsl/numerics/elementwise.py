@@ -1,15 +1,13 @@
-"""High halves of products of integers."""
+"""High halves of products of integers, and extrema of floats."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from .arrays import Array, unsigned, where
+from .arrays import Array, Binary, Dtype, unsigned, where
 
 
-def multiply_high(a: Array, b: Array, signed: np.dtype[Any], *, is_signed: bool) -> Array:
+def multiply_high(a: Array, b: Array, signed: Dtype, *, is_signed: bool) -> Array:
     """The high half of a product of integers held as `signed`."""
     width = signed.itemsize * 8
     other = unsigned(signed)
@@ -30,3 +28,23 @@ def multiply_high(a: Array, b: Array, signed: np.dtype[Any], *, is_signed: bool)
         zero = signed.type(0)
         high = high - where(a < 0, b, zero) - where(b < 0, a, zero)
     return high
+
+
+def _extremum(function: np.ufunc, *, is_lower: bool) -> Binary:
+    """`function`, but of two zeros the lower or the higher one by their sign: PTX says so, numpy takes any."""
+
+    def run(a: Array, b: Array) -> Array:
+        found = function(a, b)
+        if np.all(found):
+            return found
+        lower, higher = (a, b) if is_lower else (b, a)
+        return where((a == 0) & (b == 0), where(np.signbit(a), lower, higher), found)
+
+    return run
+
+
+# `minimum` and `maximum` spread NaN, the others give the number.
+minimum = _extremum(np.minimum, is_lower=True)
+maximum = _extremum(np.maximum, is_lower=False)
+minnum = _extremum(np.fmin, is_lower=True)
+maxnum = _extremum(np.fmax, is_lower=False)
