@@ -15,7 +15,7 @@ from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, mul
 from tlx_xdsl.kernels.calls.operands import Operand, check_places, check_shape, check_types, empty, operand
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
-from tlx_xdsl.kernels.operators import attention_decode as operator_attention_decode
+from tlx_xdsl.kernels.operators import attention as operators
 
 from ..config import CONSUMER_ROWS
 from ..operands import (
@@ -121,7 +121,7 @@ def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
     return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
 
 
-ATTENTION_DECODE = PlannedFunction(_NAME, _prepare, results=3, operator=operator_attention_decode.ATTENTION_DECODE)
+ATTENTION_DECODE = PlannedFunction(_NAME, _prepare, results=3, operator=operators.ATTENTION_DECODE)
 
 
 class _Problem(NamedTuple):

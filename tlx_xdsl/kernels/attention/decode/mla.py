@@ -14,7 +14,7 @@ from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, mul
 from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, empty, operand
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
-from tlx_xdsl.kernels.operators import attention_mla as operator_attention_mla
+from tlx_xdsl.kernels.operators import attention as operators
 
 from ..config import CONSUMER_ROWS, SHARED_BYTES
 from ..operands import DTYPES, check_rows, described_heads, factor_of
@@ -132,7 +132,7 @@ def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
     return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
 
 
-ATTENTION_MLA = PlannedFunction(_NAME, _prepare, results=2, operator=operator_attention_mla.ATTENTION_MLA)
+ATTENTION_MLA = PlannedFunction(_NAME, _prepare, results=2, operator=operators.ATTENTION_MLA)
 
 
 def _launches(

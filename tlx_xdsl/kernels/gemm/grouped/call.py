@@ -20,7 +20,7 @@ from tlx_xdsl.kernels.calls.launching import Launch, check_hopper, multiprocesso
 from tlx_xdsl.kernels.calls.operands import Operand, check_types, described, empty, row_strides, transposed
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.operators import grouped as operator_grouped
+from tlx_xdsl.kernels.operators import gemm as operators
 
 from .config import GroupedConfig, choose_config
 from .device import ragged_rows, ragged_sums
@@ -69,7 +69,7 @@ def _prepare(operands: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     return Prepared(tensors, (grouped_gemm_launch(x, w, offsets, out, config=config),))
 
 
-GROUPED_GEMM = PlannedFunction(_NAME, _prepare, results=3, operator=operator_grouped.GROUPED_GEMM)
+GROUPED_GEMM = PlannedFunction(_NAME, _prepare, results=3, operator=operators.GROUPED_GEMM)
 
 
 def grouped_gemm_launch(

@@ -26,7 +26,7 @@ from tlx_xdsl.kernels.calls.operands import (
 )
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.operators import grouped as operator_grouped
+from tlx_xdsl.kernels.operators import gemm as operators
 
 from .call import launch_of_rows
 from .config import GroupedConfig
@@ -82,7 +82,7 @@ def _prepare(operands: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     return Prepared(tensors, (scaled_grouped_gemm_launch(x, w, offsets, scale_x, scale_w, out, config=config),))
 
 
-SCALED_GROUPED_GEMM = PlannedFunction(_NAME, _prepare, results=5, operator=operator_grouped.SCALED_GROUPED_GEMM)
+SCALED_GROUPED_GEMM = PlannedFunction(_NAME, _prepare, results=5, operator=operators.SCALED_GROUPED_GEMM)
 
 
 def scaled_grouped_gemm_launch(
