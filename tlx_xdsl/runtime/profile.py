@@ -22,11 +22,9 @@ from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.targets import target_named
 
 from .build import compile_source
-from .driver.arguments import bound, defaults_of, split_options, typed
 from .driver.compilation import frontend_module
-from .driver.host_values import is_descriptor
-from .driver.launch_options import CLUSTER_OPTION, cluster_option
-from .driver.specialization import Specialization
+from .driver.host_values import bound, defaults_of, is_descriptor, split_options, typed
+from .driver.specialization import CLUSTER_OPTION, Specialization, cluster_option
 from .measure.estimate import estimated
 from .measure.gpu_clock import timed_launches
 from .measure.profile_report import Profile, Source

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.runtime.driver.clock import Clock
+from tlx_xdsl.runtime.driver.phases import Clock
 
 from .build import CpuSpecialization, bufferized_module
 from .printing import prints

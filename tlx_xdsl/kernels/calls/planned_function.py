@@ -10,7 +10,7 @@ types, places and alignment of the tensors, and the options. A later call of the
 checked is the key. Nothing is kept of calls that the interpreter runs, those with arrays of the CPU.
 
 Time of the host. A call that finds its plan asks one question for all tensors where the plan is among those that were
-used last (`recent`), or else makes the key and looks into a dictionary, and calls the driver once (`lanes`), which
+used last (`recent`), or else makes the key and looks into a dictionary, and calls the driver once (`plans`), which
 takes some 2.5 us. All that costs more is avoided: checks, descriptors, torch's dispatcher, its objects for streams, its
 contexts for devices.
 
@@ -27,8 +27,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..operators import Operator, Run, register
-from . import torch_private
-from .operands import torch_module
+from .operands import dispatch_modes, torch_module, transforms_are_active
 from .plans import NOWHERE, Plan, Prepared
 from .recent import MAX_RECENT, Recent, can_be_asked
 from .recorded import Recorded
@@ -258,8 +257,8 @@ class PlannedFunction:
         # What torch.compile reads leaves nothing.
         if not torch.compiler.is_dynamo_compiling():
             self._grad_is_enabled = torch.is_grad_enabled
-            self._dispatch_modes = torch_private.dispatch_modes(torch)
-            self._is_transformed = torch_private.transforms_are_active(torch)
+            self._dispatch_modes = dispatch_modes(torch)
+            self._is_transformed = transforms_are_active(torch)
             self._torch = torch
         return torch
 

@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from . import torch_private
-from .operands import torch_module
+from .operands import tensor_guards, torch_module
 from .plans import NOWHERE, Plan
 from .recorded import Recorded
 
@@ -41,7 +40,7 @@ class Recent:
         addresses: list[int],
     ):
         torch = torch_module()
-        guards = torch_private.tensor_guards(torch)
+        guards = tensor_guards(torch)
         self.plan = plan
         self._options = options
         self._addresses = addresses
@@ -80,7 +79,7 @@ class Recent:
 
 def can_be_asked(torch: Any, tensors: Sequence[Any]) -> bool:
     """Whether there may be a Recent of these tensors: they are torch's, of a version that has what is asked."""
-    has_guards = torch_private.tensor_guards(torch) is not None
+    has_guards = tensor_guards(torch) is not None
     return has_guards and all(each is None or isinstance(each, torch.Tensor) for each in tensors)
 
 

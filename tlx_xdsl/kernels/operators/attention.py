@@ -18,8 +18,7 @@ import ast
 from typing import Any
 
 from ..attention.backward.config import BackwardConfig
-from ..attention.config import AttentionConfig
-from ..attention.fp8.config import OUT_DTYPES, AttentionFp8Config
+from ..attention.config import OUT_DTYPES, AttentionConfig, AttentionFp8Config
 from ..attention.options import Options
 from ..calls.operands import torch_module, torch_type, type_of_result
 from . import Gradient, Operator, Run, found_at, operator, place_of

@@ -24,8 +24,8 @@ from tlx_xdsl.text.diagnostics import Diagnostic
 from .deletions import Deleted, delete, deleted_by, forbid, sets_of, unjudged_in
 from .explore import Limits, explore
 from .launches import Arrays
+from .report import Subject
 from .sizes import Sizes
-from .subject import Subject
 
 PROOF_SECONDS = 20.0
 """Time for the proof of a deletion."""

@@ -1,16 +1,20 @@
-"""What a check has found, at which sizes, and how to see it again."""
+"""What a check launches; what it has found, at which sizes, and how to see it again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.analysis.protocol.prove import Proof
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import Diagnostic
 
-from .sizes import Sizes, listed, shown
+from ..simulate.interpret import Change
+from ..simulate.options import Options
+from .sizes import Launchable, Scope, Sizes, listed, shown
 
 RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds")
 """The kinds of findings; what only a launch after the first one shows is a `relaunch`."""
@@ -204,3 +208,26 @@ def _named(cases: Sequence[Case]) -> str:
 
 def _count(items: Sequence[Any], what: str) -> str:
     return f"{len(items)} {what}{'' if len(items) == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a check launches: a kernel at some sizes."""
+
+    sizes: Sequence[Sizes]
+    """The smallest ones first."""
+    settings: Options
+    launchable: Callable[[Sizes, Change | None], Launchable]
+    """The launch at some sizes, of what the frontend makes of the kernel or of a change of it."""
+    module: Callable[[Sizes], ModuleOp]
+    """The kernel for arguments of these types, whatever their values."""
+    others: Callable[[], Iterable[Finding]]
+    """Remarks on what goes wrong at sizes that are not run, where none are named."""
+
+    def scope(self, at: Sizes, change: Change | None = None) -> Scope:
+        """The launch at some sizes."""
+        return Scope(at, lambda: self.launchable(at, change))
+
+    def scopes(self, change: Change | None = None) -> list[Scope]:
+        """The launches at all sizes."""
+        return [self.scope(at, change) for at in self.sizes]

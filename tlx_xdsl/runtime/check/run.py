@@ -16,8 +16,7 @@ from tlx_xdsl.frontend.python.signature import Signature
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.grid import Grid, grid_of
 
-from ..driver.arguments import split_options
-from ..driver.host_values import flattened, is_constant, is_descriptor, signature_of
+from ..driver.host_values import flattened, is_constant, is_descriptor, signature_of, split_options
 from ..simulate.interpret import (
     Change,
     Interpretation,
@@ -30,9 +29,8 @@ from ..simulate.options import FRONTEND, ORDERS, SECONDS, SMALL, STAGES, Options
 from ..simulate.wrapping import facts_of, ragged_remark, wrap_remark
 from .explore import Limits, explore
 from .proof import with_proofs
-from .report import Finding, Report
+from .report import Finding, Report, Subject
 from .sizes import Launchable, Scope, Sizes, combinations, small_values, values_of
-from .subject import Subject
 
 _OPTIONS = {field.name for field in fields(Options)}.difference(ORDERS)
 

@@ -25,8 +25,7 @@ from tlx_xdsl.transforms.pipelines import first_beyond_plain, plain_pipeline, ru
 from tlx_xdsl.transforms.placed import with_placed
 from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, set_cluster
 
-from .clock import Clock
-from .nvtx_ranges import phase
+from .phases import Clock, phase
 from .specialization import CONVERSIONS, Conversion, Specialization
 
 StageCallback: TypeAlias = Callable[[str, str], None]

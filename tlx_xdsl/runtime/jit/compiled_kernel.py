@@ -18,11 +18,11 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel
 from triton.compiler.compiler import AsmDict
 
-from ..driver.launch_options import CLUSTER_OPTION
+from ..driver.specialization import CLUSTER_OPTION
 from ..launch.cuda_driver import FunctionAttribute, default_driver
+from ..launch.launch_graph import refuse_while_capturing
 from ..launch.launcher import PORTABLE_CLUSTER_SIZE, Launcher, launch_facts
 from ..launch.parameters import ArgumentSpec
-from .graph_capture import refuse_while_capturing
 
 if TYPE_CHECKING:
     from ..driver.compilation import Specialization

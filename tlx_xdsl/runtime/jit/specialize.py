@@ -9,7 +9,7 @@ from tlx_xdsl.frontend.python.signature import Fixed, Signature
 from tlx_xdsl.targets import target_of
 
 from ..driver.compilation import Specialization
-from ..driver.launch_options import CLUSTER_OPTION
+from ..driver.specialization import CLUSTER_OPTION
 
 Path = tuple[int, ...]
 """The position of an argument: its index, then the indices into tuples."""

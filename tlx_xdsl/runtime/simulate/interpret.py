@@ -48,9 +48,8 @@ from tlx_xdsl.transforms.registry import current_name
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
 
-from ..driver.arguments import bound, defaults_of, split_options, typed
 from ..driver.compilation import frontend_module, installed_profile, passes_for
-from ..driver.host_values import flattened, is_descriptor, on_host
+from ..driver.host_values import bound, defaults_of, flattened, is_descriptor, on_host, split_options, typed
 from ..driver.reproducible import reproducible
 from ..driver.specialization import Specialization
 from .launchable import as_warning, refusals

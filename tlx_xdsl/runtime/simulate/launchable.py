@@ -24,7 +24,7 @@ from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, error_a
 from tlx_xdsl.transforms.nvidia.setmaxnreg import RebalanceSetmaxnregPass
 from tlx_xdsl.transforms.rewriting import ops_of
 
-from ..driver.launch_options import LARGEST_CLUSTER
+from ..driver.specialization import LARGEST_CLUSTER
 from .options import Options
 
 T = TypeVar("T")

@@ -16,9 +16,8 @@ from tlx_xdsl.ptx.program import prepare
 from tlx_xdsl.ptx.read.reader import read
 from tlx_xdsl.targets import Feature, target_named
 
-from ..driver.arguments import typed
 from ..driver.compilation import Specialization, compile_text
-from ..driver.host_values import is_descriptor, on_host
+from ..driver.host_values import is_descriptor, on_host, typed
 from ..launch.parameters import read_tensor_map_format
 from .options import Options
 

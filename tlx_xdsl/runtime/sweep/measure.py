@@ -23,8 +23,7 @@ from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.targets import target_named
 
-from ..driver.arguments import defaults_of
-from ..driver.host_values import is_descriptor
+from ..driver.host_values import defaults_of, is_descriptor
 from ..launch.cuda_driver import CudaDriverError, available, default_driver
 from ..launch.launcher import Launcher, launch_facts
 from ..launch.parameters import ArgumentSpec

@@ -159,7 +159,7 @@ class _Reader:
             return np.empty(shape, dtype)
         if match["fill"] == "empty":
             # Loads the interpreter, which notes what is written.
-            from tlx_xdsl.runtime.simulate.uninitialized import uninitialized
+            from tlx_xdsl.runtime.driver.host_values import uninitialized
 
             return uninitialized(shape, dtype)
         with np.errstate(all="ignore"):

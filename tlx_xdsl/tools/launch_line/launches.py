@@ -14,7 +14,7 @@ from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.grid import sizes_of
 from tlx_xdsl.language.core import constexpr
-from tlx_xdsl.runtime.driver.arguments import Typed, defaults_of, typed
+from tlx_xdsl.runtime.driver.host_values import Typed, defaults_of, typed
 
 from .argument_values import fitting_value, hint_of_signature
 from .expressions import evaluate

@@ -18,7 +18,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.language.core import ALL_DTYPES
 from tlx_xdsl.runtime.driver.defaults import KernelDefaults
-from tlx_xdsl.runtime.driver.launch_options import LARGEST_CLUSTER
+from tlx_xdsl.runtime.driver.specialization import LARGEST_CLUSTER
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.simulate.options import SMALL
 

@@ -123,7 +123,7 @@ try:
 except runtime.CudaDriverError as error:
     assert "libcuda" in str(error), error
 ours = {name.split(".")[1] for name in sys.modules if name.startswith("tlx_xdsl.")}
-assert ours == {"aliases", "element_types", "errors", "targets", "version", "runtime"}, ours
+assert ours == {"aliases", "element_types", "errors", "grid", "targets", "version", "runtime"}, ours
 compilers = [name for name in sys.modules if name.startswith("tlx_xdsl.runtime.") and name.endswith(("write", "jit"))]
 assert not compilers, compilers
 """

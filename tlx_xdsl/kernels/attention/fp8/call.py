@@ -29,7 +29,7 @@ from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
 from tlx_xdsl.kernels.operators import attention as operators
 from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
 
-from ..config import CONSUMER_ROWS
+from ..config import CONSUMER_ROWS, FP8_HEAD_DIMS, OUT_DTYPES, AttentionFp8Config, choose_fp8_config
 from ..operands import (
     check_heads,
     check_lse,
@@ -40,7 +40,6 @@ from ..operands import (
     scale_strides,
     strides_in_units,
 )
-from .config import FP8_HEAD_DIMS, OUT_DTYPES, AttentionFp8Config, choose_fp8_config
 from .device import attention_fp8
 from .values import attention_fp8_values
 
