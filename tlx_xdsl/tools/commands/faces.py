@@ -51,7 +51,7 @@ example:
 
 
 def _run(parser: argparse.ArgumentParser) -> None:
-    """Declare those of `tlx run FILE.py:KERNEL` or `tlx run FILE.mlir[:FUNCTION]`: a run on the CPU, on made-up arrays."""
+    """Declare those of `tlx run FILE.py:KERNEL` or `tlx run FILE.mlir[:FUNCTION]`: a run on the CPU."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _RUN_EPILOG
     parser.add_argument("kernel", metavar="FILE", help="FILE.py:KERNEL, or IR at any stage in FILE.mlir[:FUNCTION]")
@@ -103,7 +103,7 @@ CHECK = Face(_check, "check_kernel")
 
 
 def _minimize(parser: argparse.ArgumentParser) -> None:
-    """Declare those of `tlx minimize-sync FILE.py:KERNEL`: which waits, arrivals and fences of a kernel are redundant."""
+    """Declare those of `tlx minimize-sync FILE.py:KERNEL`: which waits, arrivals and fences are redundant."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = f"{VALUES}\nA deletion that no run refutes is no proof, unless the line says so.\n"
     parser.add_argument("kernel", metavar="FILE", help="FILE.py:KERNEL")
@@ -153,7 +153,7 @@ example:
 
 
 def _addresses(parser: argparse.ArgumentParser) -> None:
-    """Declare those of `tlx addresses FILE.py:KERNEL` or `tlx addresses FILE.mlir[:FUNCTION]`: where each program touches memory."""
+    """Declare those of `tlx addresses FILE.py:KERNEL` or `... FILE.mlir[:FUNCTION]`: where programs touch memory."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _ADDRESSES_EPILOG
     parser.add_argument(

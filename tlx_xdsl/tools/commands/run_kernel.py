@@ -22,9 +22,8 @@ from tlx_xdsl.runtime.simulate.interpret import Interpretation, argument_types, 
 from tlx_xdsl.runtime.simulate.options import FRONTEND, PTX, Options
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 
-from ..launch_line.argument_values import Hint, argument_value
 from ..launch_line.kernel_options import run_options
-from ..launch_line.launches import grid_of, launch_at, numbers_of
+from ..launch_line.launches import Hint, argument_value, grid_of, launch_at, numbers_of
 from ..launch_line.modules import MLIR_SUFFIXES, hint_of_type, load_ir
 from ..launch_line.request import Said, read, said_of
 from ..output import say

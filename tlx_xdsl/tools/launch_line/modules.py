@@ -16,9 +16,8 @@ from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 
-from .argument_values import Hint
-from .request import Request
-from .specialization import specialization_of
+from .launches import Hint
+from .request import Request, specialization_of
 
 MLIR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
 """Suffixes of files of IR."""
