@@ -10,9 +10,8 @@ from typing import Any
 from tlx_xdsl import wings
 from tlx_xdsl.version import __version__
 
-from .completion import add_completion_argument
 from .entry import exit_status, with_plugins
-from .parser import Parser
+from .parser import Parser, add_completion_argument
 
 VERSION = f"tlx {__version__}"
 

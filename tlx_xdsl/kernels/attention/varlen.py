@@ -32,7 +32,7 @@ from ..calls.operands import (
 )
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import WORKSPACE, Prepared
-from ..gemm.grouped.operands import LARGEST_EXTENT, MAX_ROWS
+from ..gemm.grouped.call import LARGEST_EXTENT, MAX_ROWS
 from ..operators import attention as operators
 from .config import CONSUMER_ROWS, AttentionConfig
 from .operands import DTYPES, check_heads, factor_of

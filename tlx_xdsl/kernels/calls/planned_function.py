@@ -17,7 +17,7 @@ contexts for devices.
 torch's dispatcher is passed by for plain tensors alone. Where someone else has to see the call, it goes to the
 function's operator of torch (`library`): while torch.compile reads the program, for tensors that want a gradient, for
 subclasses of tensors and for those of torch's transformations, and under modes that look at every operator. Where the
-operator has a gradient of its own, plain tensors that want one pass it by, too (`recorded`).
+operator has a gradient of its own, plain tensors that want one pass it by, too (`recent`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from typing import Any
 from ..operators import Operator, Run, register
 from .operands import dispatch_modes, torch_module, transforms_are_active
 from .plans import NOWHERE, Plan, Prepared
-from .recent import MAX_RECENT, Recent, can_be_asked
-from .recorded import Recorded
+from .recent import MAX_RECENT, Recent, Recorded, can_be_asked
 
 Adapt = Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[tuple[Any, ...], tuple[Any, ...]]]
 """A function of tensors and options that returns such."""

@@ -54,7 +54,7 @@ class Operator(NamedTuple):
 
     call: takes the tensors and the options and returns the results, by operators of torch. torch.compile reads it.
     define: makes these operators, of a function that does the work.
-    gradient: for calls that autograd alone has to see (`recorded`); None where they take the way of all others.
+    gradient: for calls that autograd alone has to see (`recent`); None where they take the way of all others.
     """
 
     call: Run

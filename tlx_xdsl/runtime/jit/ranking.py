@@ -1,4 +1,4 @@
-"""The configurations of a search, not yet compiled, in the order that a roofline expects (`measure/estimate.py`)."""
+"""Configurations of a search, not yet compiled, in the order that a roofline expects (`measure/profile_report.py`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tlx_xdsl.targets import target_named
 
 from ..driver.host_values import defaults_of, is_constant, signature_of
 from ..driver.specialization import CLUSTER_OPTION, Specialization, cluster_option
-from ..measure.estimate import estimated
+from ..measure.profile_report import estimated
 from ..measure.speeds import Speed
 from ..profile import launch_work
 

@@ -52,9 +52,8 @@ from ..driver.compilation import frontend_module, installed_profile, passes_for
 from ..driver.host_values import bound, defaults_of, flattened, is_descriptor, on_host, split_options, typed
 from ..driver.reproducible import reproducible
 from ..driver.specialization import Specialization
-from .launchable import as_warning, refusals
 from .options import ALIASED, FRONTEND, PTX, TTGIR, Options, known_options
-from .plans import planned
+from .plans import as_warning, planned, refusals
 from .wrapping import facts_of, with_wrap
 
 if TYPE_CHECKING:

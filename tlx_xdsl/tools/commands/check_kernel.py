@@ -11,9 +11,8 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.check.explore import Limits
 from tlx_xdsl.runtime.check.minimize import minimize
-from tlx_xdsl.runtime.check.report import Finding, Subject
+from tlx_xdsl.runtime.check.report import Finding, Launchable, Sizes, Subject, combinations, small_values
 from tlx_xdsl.runtime.check.run import any_values, arrays_of, checked, other_sizes
-from tlx_xdsl.runtime.check.sizes import Launchable, Sizes, combinations, small_values
 from tlx_xdsl.runtime.simulate.interpret import Change, Interpretation, interpret_source, module_of
 from tlx_xdsl.runtime.simulate.options import Options
 

@@ -24,8 +24,8 @@ from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST
 from tlx_xdsl.runtime.driver import cache
+from tlx_xdsl.runtime.driver.binaries import KIND, Products, load_products, product_key, store_products
 from tlx_xdsl.runtime.driver.phases import Clock
-from tlx_xdsl.runtime.driver.products import KIND, Products, load_products, product_key, store_products
 from tlx_xdsl.runtime.driver.reproducible import reproducible
 from tlx_xdsl.runtime.driver.specialization import Specialization
 

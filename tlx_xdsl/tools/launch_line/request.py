@@ -27,7 +27,7 @@ from tlx_xdsl.text.profiles import NEUTRAL, parse_version
 from .loading import load_kernel
 
 if TYPE_CHECKING:
-    from tlx_xdsl.runtime.check.sizes import Sizes
+    from tlx_xdsl.runtime.check.report import Sizes
 
 _LISTS = ("signature", "constexpr", "arg", "size", "shape", "save", "check")
 """Options that list NAME=VALUE; a command has some of them."""

@@ -18,16 +18,9 @@ from tlx_xdsl.kernels.operators import attention as operators
 
 from ..config import CONSUMER_ROWS, SHARED_BYTES
 from ..operands import DTYPES, check_rows, described_heads, factor_of
+from .call import check_columns, check_queries, merged, paged, strides_of, unit_of_rows
 from .config import PIECE, Blocks, splits_for
 from .mla_device import attention_mla as mla_kernel
-from .operands import (
-    check_columns,
-    check_queries,
-    merged,
-    paged,
-    strides_of,
-    unit_of_rows,
-)
 
 MAX_DIM, MAX_V_DIM = 576, 512
 """Elements of a row of the cache at most, and of its values: two warp groups have the sums of 256 columns each."""

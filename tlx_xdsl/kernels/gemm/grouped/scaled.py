@@ -28,9 +28,8 @@ from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import Prepared
 from tlx_xdsl.kernels.operators import gemm as operators
 
-from .call import launch_of_rows
+from .call import Problem, launch_of_rows, read_problem
 from .config import GroupedConfig
-from .operands import Problem, read_problem
 
 DTYPES = ("fp8e4nv", "fp8e5")
 OUT_DTYPES = ("bf16", "fp16")
