@@ -17,7 +17,8 @@ from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.runtime.driver.compilation import compile_text
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.tools.commands import compile as compile_command
-from tlx_xdsl.tools.launch_line.request import read, specialization_of
+from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

@@ -11,7 +11,7 @@ import pytest
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST
 from tlx_xdsl.runtime.driver import binaries
 from tlx_xdsl.tools.commands import compile_gpu
-from tlx_xdsl.tools.launch_line import request
+from tlx_xdsl.tools.launch_line import specialization
 from tlx_xdsl.tools.tlx import main
 
 KERNEL = """
@@ -39,7 +39,7 @@ def kernel(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def without_triton(monkeypatch):
-    for module in (compile_gpu, request):
+    for module in (compile_gpu, specialization):
         monkeypatch.setattr(module, "installed_triton_version", lambda: None)
 
 

@@ -17,7 +17,8 @@ from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.tools.commands import compile as compile_command
 from tlx_xdsl.tools.commands.explain_passes import diff
 from tlx_xdsl.tools.commands.layout_report import layout_section, why
-from tlx_xdsl.tools.launch_line.request import read, specialization_of
+from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 from tlx_xdsl.tools.tlx import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

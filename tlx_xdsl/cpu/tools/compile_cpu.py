@@ -13,7 +13,8 @@ from pathlib import Path
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.tools.launch_line.kernel_options import CPU, CPU_STAGES
-from tlx_xdsl.tools.launch_line.request import read, specialization_of
+from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 from tlx_xdsl.tools.output import Rows, section, times_section, write_file
 
 from ..bundle.write import BUNDLED, bundle_symbol, check_bundled, cpu_files, write_files

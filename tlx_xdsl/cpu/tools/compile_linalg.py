@@ -9,7 +9,8 @@ from pathlib import Path
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.tools.launch_line.kernel_options import LINALG
-from tlx_xdsl.tools.launch_line.request import read, specialization_of
+from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 from tlx_xdsl.tools.output import write_file
 
 from ..runtime.linalg import linalg_text

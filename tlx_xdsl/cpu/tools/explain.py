@@ -15,7 +15,8 @@ from tlx_xdsl.terminal import coloured_diff
 from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.tools.commands.explain_passes import diff, table
 from tlx_xdsl.tools.launch_line.kernel_options import CPU
-from tlx_xdsl.tools.launch_line.request import read, specialization_of
+from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 
 from ..bufferize.plan_arena import BYTES, OFFSET
 from ..linalg.access_report import access_facts

@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.steps import step_after_frontend
 from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, load_ir
-from tlx_xdsl.tools.launch_line.request import read, specialization_of
+from tlx_xdsl.tools.launch_line.request import read
+from tlx_xdsl.tools.launch_line.specialization import specialization_of
 from tlx_xdsl.tools.output import write_text
 
 from ..module import python_of

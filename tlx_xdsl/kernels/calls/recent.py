@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, cast
 
-from ..operators import Gradient
+from ..operators import Gradient, Values
 from .operands import tensor_guards, torch_module
 from .plans import NOWHERE, Plan
 
@@ -37,7 +37,7 @@ class Recent:
         self,
         plan: Plan | Recorded,
         tensors: Sequence[Any],
-        options: tuple[Any, ...],
+        options: Values,
         addresses: list[int],
     ):
         torch = torch_module()
@@ -57,7 +57,7 @@ class Recent:
             guard = guards(*pick(tensors), dynamic_dims_sizes=None, dynamic_dims_strides=None)
             self._checks.append((pick, guard.check))
 
-    def is_of(self, tensors: tuple[Any, ...], options: tuple[Any, ...], addresses: list[int]) -> bool:
+    def is_of(self, tensors: Values, options: Values, addresses: list[int]) -> bool:
         """Whether a call with these tensors, at these addresses, is for the plan."""
         if len(addresses) != len(self._addresses):
             return False
@@ -116,7 +116,7 @@ def _groups(tensors: Sequence[Any]) -> list[list[int]]:
 # keep a plan: for tensors of these shapes, types and places, of which some want a gradient.
 
 
-First = Callable[["Recorded", tuple[Any, ...]], tuple[Any, ...]]
+First = Callable[["Recorded", Values], Values]
 """Runs a call on tensors and returns them, with results; leaves a plan with the record where there is one."""
 
 
@@ -127,7 +127,7 @@ class Recorded:
     `plan` is that of the call without gradients, None before the first one and for what the interpreter runs.
     """
 
-    def __init__(self, first: First, gradient: Gradient, options: tuple[Any, ...], results: slice):
+    def __init__(self, first: First, gradient: Gradient, options: Values, results: slice):
         self.is_used = False
         self.plan: Plan | None = None
         self.options = options
@@ -135,12 +135,12 @@ class Recorded:
         self._results = results
         self._apply = _apply(gradient)
 
-    def run(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
+    def run(self, tensors: Values, addresses: list[int]) -> Values:
         """Run on tensors at these addresses; return them, with new results."""
         results = self._apply(self, addresses, *tensors)
         return (*tensors[: self._results.start], *results)
 
-    def results_of(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
+    def results_of(self, tensors: Values, addresses: list[int]) -> Values:
         """The results, unrecorded."""
         if self.plan is None:
             return self._first(self, tensors)[self._results]
@@ -164,7 +164,7 @@ def _apply(gradient: Gradient) -> Callable[..., Any]:
             return results
 
         @staticmethod
-        def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        def backward(ctx: Any, *grads: Any) -> Values:
             return None, None, *gradient.gradients(ctx, *grads)
 
     return cast(Any, super(torch.autograd.Function, Function)).apply

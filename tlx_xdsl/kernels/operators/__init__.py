@@ -16,7 +16,10 @@ from tlx_xdsl.torch import op
 
 from ..calls.operands import torch_module
 
-Run = Callable[[tuple[Any, ...], tuple[Any, ...]], Any]
+Values = tuple[Any, ...]
+"""The tensors or the options of a call."""
+
+Run = Callable[[Values, Values], Any]
 """A function of tensors and options."""
 
 Codec = tuple[Callable[[Any], Any], Callable[[Any], Any] | None]
@@ -33,17 +36,17 @@ class Gradient(NamedTuple):
     gradients: called with the context and the gradients of the results, returns one for each tensor, or None.
     """
 
-    save: Callable[[Any, tuple[Any, ...], tuple[Any, ...], Any], None]
-    gradients: Callable[..., tuple[Any, ...]]
+    save: Callable[[Any, Values, Values, Any], None]
+    gradients: Callable[..., Values]
 
     def of_operator(self, count: int) -> Autograd:
         """`setup_context` and `backward` of `torch.library` for an operator of `count` tensors, and options after."""
 
-        def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        def setup(ctx: Any, inputs: Values, output: Any) -> None:
             ctx.options = len(inputs) - count
             self.save(ctx, inputs[:count], inputs[count:], output if isinstance(output, tuple) else (output,))
 
-        def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        def backward(ctx: Any, *grads: Any) -> Values:
             return *self.gradients(ctx, *grads)[:count], *(None,) * ctx.options
 
         return setup, backward
@@ -129,7 +132,7 @@ def operator(
     encode = {each: codec[0] for each, codec in known.items()}
     decode = {each: codec[1] for each, codec in known.items() if codec[1] is not None}
 
-    def call(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+    def call(tensors: Values, options: Values) -> Any:
         # torch.compile reads this.
         values = {**dict(zip(order, tensors, strict=False)), **dict(zip(settings, options, strict=True))}
         if rest:

@@ -21,7 +21,7 @@ from ..attention.backward.config import BackwardConfig
 from ..attention.config import OUT_DTYPES, AttentionConfig, AttentionFp8Config
 from ..attention.options import Options
 from ..calls.operands import torch_module, torch_type, type_of_result
-from . import Gradient, Operator, Run, found_at, operator, place_of
+from . import Gradient, Operator, Run, Values, found_at, operator, place_of
 
 
 def _like_q_and_v(q: Any, k: Any, v: Any, *rest: Any) -> Any:
@@ -39,13 +39,13 @@ def attention(backward: Run) -> Operator:
         deterministic, config).
     """
 
-    def save(ctx: Any, tensors: tuple[Any, ...], options: tuple[Any, ...], results: Any) -> None:
+    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
         ctx.save_for_backward(*tensors[:3], *results)
         ctx.causal, ctx.scale, _ = options
         # A loss seldom has a gradient for the logarithms: none is not the same as zeros, which would be read.
         ctx.set_materialize_grads(False)
 
-    def gradients(ctx: Any, dout: Any, dlse: Any) -> tuple[Any, ...]:
+    def gradients(ctx: Any, dout: Any, dlse: Any) -> Values:
         if dout is None and dlse is None:
             return (None,) * 5
         q, k, v, out, lse = ctx.saved_tensors

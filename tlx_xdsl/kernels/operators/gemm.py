@@ -20,7 +20,7 @@ from ..gemm.grouped.config import GroupedConfig
 from ..gemm.scaled.config import ScaledConfig
 from ..gemm.scaled.operands import NAME, OUT_DTYPES, padded_columns
 from ..gemm.tiles import GemmConfig
-from . import MADE, Operator, Run, found_at, no_gradient, operator, place_of
+from . import MADE, Operator, Run, Values, found_at, no_gradient, operator, place_of
 
 
 def _gemm() -> Operator:
@@ -45,7 +45,7 @@ def _gemm() -> Operator:
         autograd=(_setup, _backward),
     )
 
-    def call(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+    def call(tensors: Values, options: Values) -> Any:
         count, *others = options
         return made.call((*tensors[:4], tensors[4 : 4 + count], *tensors[4 + count :]), tuple(others))
 
@@ -77,13 +77,13 @@ def _check_product(name: str, a: Any, b: Any) -> None:
     check(a.shape[1] == b.shape[0], lambda: f"{name}: argument 'b': expected as many rows as 'a' has columns")
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+def _setup(ctx: Any, inputs: Values, output: Any) -> None:
     a, b, _, rows, columns, ctx.epilogue, _, _ = inputs
     ctx.vectors = len(rows), len(columns)
     ctx.save_for_backward(a, b)
 
 
-def _backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
+def _backward(ctx: Any, grad: Any) -> Values:
     if ctx.epilogue:
         raise no_gradient(f"gemm with the epilogue '{ctx.epilogue}'")
     a, b = ctx.saved_tensors
@@ -129,7 +129,7 @@ SCALED_GEMM = operator(
 # --- products in groups ---------------------------------------------------------------------------------------------
 
 
-def _shape(name: str, x: Any, w: Any, offsets: Any) -> tuple[Any, ...]:
+def _shape(name: str, x: Any, w: Any, offsets: Any) -> Values:
     check = torch_module()._check
     check(x.dim() == 2 and w.dim() in (2, 3), lambda: f"{name}: argument 'x': expected 2 dimensions, 'w' 2 or 3")
     check(x.shape[1] == w.shape[-2], lambda: f"{name}: argument 'w': expected as many rows as 'x' has columns")
@@ -137,11 +137,11 @@ def _shape(name: str, x: Any, w: Any, offsets: Any) -> tuple[Any, ...]:
     return matrix if w.dim() == 3 else (offsets.shape[0], *matrix)
 
 
-def _setup_grouped(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+def _setup_grouped(ctx: Any, inputs: Values, output: Any) -> None:
     ctx.save_for_backward(*inputs[:3])
 
 
-def _backward_grouped(ctx: Any, grad: Any) -> tuple[Any, ...]:
+def _backward_grouped(ctx: Any, grad: Any) -> Values:
     x, w, offsets = ctx.saved_tensors
     grad = _by_rows(grad)
     wants_x, wants_w = ctx.needs_input_grad[:2]

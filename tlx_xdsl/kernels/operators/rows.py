@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..calls.operands import torch_type
-from . import Gradient, Operator, Run, operator
+from . import Gradient, Operator, Run, Values, operator
 
 
 def _like(x: Any, *rest: Any) -> Any:
@@ -23,10 +23,10 @@ def by_rows(grad: Any) -> Any:
 def softmax(backward: Run) -> Operator:
     """`softmax`, with the gradient that `backward` computes of (y, dout, None)."""
 
-    def save(ctx: Any, tensors: tuple[Any, ...], options: tuple[Any, ...], results: Any) -> None:
+    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
         ctx.save_for_backward(*results)
 
-    def gradients(ctx: Any, dout: Any) -> tuple[Any, ...]:
+    def gradients(ctx: Any, dout: Any) -> Values:
         (y,) = ctx.saved_tensors
         return backward((y, by_rows(dout), None), ()), None
 
@@ -43,13 +43,13 @@ def norm(name: str, backward: Run) -> Operator:
     """
     centred = name == "layer_norm"
 
-    def save(ctx: Any, tensors: tuple[Any, ...], options: tuple[Any, ...], results: Any) -> None:
+    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
         x, weight, *bias = tensors[: 2 + centred]
         (ctx.eps,) = options
         ctx.with_bias = any(each is not None for each in bias)
         ctx.save_for_backward(x, weight)
 
-    def gradients(ctx: Any, dout: Any) -> tuple[Any, ...]:
+    def gradients(ctx: Any, dout: Any) -> Values:
         x, weight = ctx.saved_tensors
         given = (x, weight, by_rows(dout), None, None, None, None)
         found = backward(given, (ctx.eps, centred, ctx.with_bias))
@@ -67,7 +67,7 @@ def norm_residual(name: str, factors: tuple[str, ...], norm_backward: Run) -> Op
     """
     centred = "bias" in factors
 
-    def save(ctx: Any, tensors: tuple[Any, ...], options: tuple[Any, ...], results: Any) -> None:
+    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
         weight, *bias = tensors[2 : 2 + len(factors)]
         (ctx.eps,) = options
         ctx.with_bias = any(each is not None for each in bias)
@@ -75,7 +75,7 @@ def norm_residual(name: str, factors: tuple[str, ...], norm_backward: Run) -> Op
         # A result that nothing was made of has no gradient, which then need not be read.
         ctx.set_materialize_grads(False)
 
-    def gradients(ctx: Any, dout: Any, dh: Any) -> tuple[Any, ...]:
+    def gradients(ctx: Any, dout: Any, dh: Any) -> Values:
         h, weight = ctx.saved_tensors
         dout = h.new_zeros(h.shape) if dout is None else by_rows(dout)
         dh = None if dh is None else by_rows(dh)
@@ -101,12 +101,12 @@ def _norm_backward() -> Operator:
         fake, results=3, outs="", tensors="x weight dout dh dx dweight dbias",
     )  # fmt: skip
 
-    def call(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+    def call(tensors: Values, options: Values) -> Any:
         dx, dweight, dbias = made.call(tensors, options)
         return dx, None if tensors[1] is None else dweight, dbias if options[2] else None
 
     def define(run: Run) -> None:
-        def with_empty(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+        def with_empty(tensors: Values, options: Values) -> Any:
             dx, *others = run(tensors, options)
             return dx, *(tensors[0].new_empty(0) if each is None else each for each in others)
 
@@ -121,10 +121,10 @@ NORM_BACKWARD = _norm_backward()
 def swiglu(backward: Run) -> Operator:
     """`swiglu`, with the gradients that `backward` computes of (gate, up, dout, None, None)."""
 
-    def save(ctx: Any, tensors: tuple[Any, ...], options: tuple[Any, ...], results: Any) -> None:
+    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
         ctx.save_for_backward(*tensors[:2])
 
-    def gradients(ctx: Any, dout: Any) -> tuple[Any, ...]:
+    def gradients(ctx: Any, dout: Any) -> Values:
         return *backward((*ctx.saved_tensors, by_rows(dout), None, None), ()), None
 
     return operator("swiglu", "Tensor gate, Tensor up", _like, gradient=Gradient(save, gradients))
@@ -139,11 +139,11 @@ SWIGLU_BACKWARD = operator(
 def rope(inverted: Run) -> Operator:
     """`rope`, whose gradient is `inverted`, which is `rope` itself, with the angles the other way."""
 
-    def save(ctx: Any, tensors: tuple[Any, ...], options: tuple[Any, ...], results: Any) -> None:
+    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
         ctx.interleaved, ctx.inverse = options
         ctx.save_for_backward(*tensors[1:3])
 
-    def gradients(ctx: Any, dout: Any) -> tuple[Any, ...]:
+    def gradients(ctx: Any, dout: Any) -> Values:
         given = (by_rows(dout), *ctx.saved_tensors, None)
         return inverted(given, (ctx.interleaved, not ctx.inverse)), None, None, None
 
@@ -159,7 +159,7 @@ def cross_entropy(backward: Run) -> Operator:
     Its tensors are (dloss, x, target, lse, scale, None), its options (ignore_index, smoothing).
     """
 
-    def save(ctx: Any, tensors: tuple[Any, ...], options: tuple[Any, ...], results: Any) -> None:
+    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
         x, target = tensors[:2]
         *ctx.options_of_rows, reduction = options[:3]
         _, lse, scale = results
@@ -168,7 +168,7 @@ def cross_entropy(backward: Run) -> Operator:
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(x, target, lse, scale)
 
-    def gradients(ctx: Any, dloss: Any, *rest: Any) -> tuple[Any, ...]:
+    def gradients(ctx: Any, dloss: Any, *rest: Any) -> Values:
         x, target, lse, scale = ctx.saved_tensors
         given = (by_rows(dloss), x, target, lse, scale if ctx.is_mean else None, None)
         return backward(given, tuple(ctx.options_of_rows)), None, None, None, None
@@ -184,7 +184,7 @@ def cross_entropy(backward: Run) -> Operator:
     )  # fmt: skip
 
     def define(run: Run) -> None:
-        def with_all(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+        def with_all(tensors: Values, options: Values) -> Any:
             loss, lse, scale = run(tensors, (*options, True))
             return loss, lse, lse.new_empty(0) if scale is None else scale
 

@@ -136,52 +136,38 @@ def interpret_source(
     `change` changes what the frontend has made.
     """
     with reproducible(source, grid=grid, arguments=arguments, options=options, types=types):
-        return _interpret_source(source, grid, arguments, options, types, change)
+        specialization, values = _specialized(source, arguments, options, types)
+        sizes = grid_of(grid, {**defaults_of(source), **arguments})
+        if options.stage == PTX:
+            return _run_final(source, specialization, values, sizes, options)
 
+        def plan() -> Plan:
+            module = frontend_module(source, specialization, installed_profile())
+            if change is not None:
+                change(module)
+            return _lowered(module, source.symbol, options.stage, (*source.passes, *options.passes))
 
-def _interpret_source(
-    source: KernelSource,
-    grid: Grid,
-    arguments: Mapping[str, Any],
-    options: Options,
-    types: Mapping[str, Signature] | None,
-    change: Change | None,
-) -> Interpretation:
-    if options.stage == PTX:
-        return _run_final(source, grid, arguments, options, types)
-    specialization, values = _specialized(source, arguments, options, types)
+        def known_plan() -> Plan:
+            return plan() if change is not None else planned(source, specialization, options.stage, plan)
 
-    def plan() -> Plan:
-        module = frontend_module(source, specialization, installed_profile())
-        if change is not None:
-            change(module)
-        return _lowered(module, source.symbol, options.stage, (*source.passes, *options.passes))
-
-    def known_plan() -> Plan:
-        return plan() if change is not None else planned(source, specialization, options.stage, plan)
-
-    names = [name for name, _ in values]
-    known = {**defaults_of(source), **arguments}
-    return _run(known_plan, grid_of(grid, known), [value for _, value in values], names, options)
+        return _run(known_plan, sizes, [value for _, value in values], [name for name, _ in values], options)
 
 
 def _run_final(
     source: KernelSource,
-    grid: Grid,
-    arguments: Mapping[str, Any],
+    specialization: Specialization,
+    values: Sequence[tuple[str, Any]],
+    grid: tuple[int, int, int],
     options: Options,
-    types: Mapping[str, Signature] | None,
 ) -> Interpretation:
     """Run the PTX that stock Triton makes of a kernel."""
     # The PTX machine takes a tenth of a second, and other stages do without.
-    from .ptx_stage import run_ptx_stage
+    from .ptx_stage import run_ptx
 
     with collected_diagnostics() as warnings:
-        sizes = grid_of(grid, {**defaults_of(source), **arguments})
-        done = run_ptx_stage(source, sizes, arguments, options, types)
-    return Interpretation(
-        prod(sizes) // prod(_cluster(options.cluster)), done.instructions, done.seconds, tuple(warnings), 1, ptx=done
-    )
+        done = run_ptx(source, specialization, values, grid, options)
+    clusters = prod(grid) // prod(specialization.cluster)
+    return Interpretation(clusters, done.instructions, done.seconds, tuple(warnings), 1, ptx=done)
 
 
 def module_of(

@@ -31,7 +31,8 @@ from tlx_xdsl.runtime.driver.specialization import Specialization
 
 from ..entry import STARTED
 from ..launch_line.kernel_options import STAGES
-from ..launch_line.request import Request, read, specialization_of, triton_version
+from ..launch_line.request import Request, read
+from ..launch_line.specialization import specialization_of, triton_version
 from ..output import say, section, times_section, warn, write_file
 
 _TEXT = ("ttir", "ttgir")

@@ -16,7 +16,8 @@ from tlx_xdsl.transforms.pipelines import is_plain
 from tlx_xdsl.transforms.registry import current_name
 
 from ..launch_line.kernel_options import of_wing
-from ..launch_line.request import read, specialization_of, triton_version
+from ..launch_line.request import read
+from ..launch_line.specialization import specialization_of, triton_version
 from .layout_report import layout_section, why
 
 

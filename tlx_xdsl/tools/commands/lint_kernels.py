@@ -21,7 +21,8 @@ from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics
 from tlx_xdsl.text.verify import verify_module
 
 from ..launch_line.loading import kernels_of_file, load_kernel
-from ..launch_line.request import Request, request_of, specialization_of
+from ..launch_line.request import Request, request_of
+from ..launch_line.specialization import specialization_of
 from .addresses_launch import findings_of, kernel_function, launch_of
 from .addresses_text import warn_of_collisions, warn_of_leaving
 from .check_formats import FORMATS

@@ -44,7 +44,8 @@ def run(args: argparse.Namespace) -> int:
     from tlx_xdsl.runtime.simulate.options import Options
 
     from ..launch_line.launches import launch_at
-    from ..launch_line.request import read, specialization_of
+    from ..launch_line.request import read
+    from ..launch_line.specialization import specialization_of
 
     request = read(args)
     kernel = request.source, specialization_of(request), request.options["num_stages"]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tlx_xdsl.errors import CompilationError
 
 from ..launch_line.kernel_options import KERNEL, add_kernel_arguments
-from ..launch_line.request import assignments, constexpr_value, read, specialization_of
+from ..launch_line.request import assignments, constexpr_value, read
+from ..launch_line.specialization import specialization_of
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.sweep import JobResult, SweepReport

@@ -17,7 +17,8 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 
 from .launches import Hint
-from .request import Request, specialization_of
+from .request import Request
+from .specialization import specialization_of
 
 MLIR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
 """Suffixes of files of IR."""
