@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from tlx_xdsl.ptx.launch import run_ptx
     from tlx_xdsl.ptx.memory.tensor_map import TensorMap
     from tlx_xdsl.runtime.check.run import check
+    from tlx_xdsl.runtime.driver.host_values import uninitialized
     from tlx_xdsl.runtime.jit import jit
     from tlx_xdsl.runtime.jit.tuning import Config, autotune, heuristics
     from tlx_xdsl.runtime.kernel import Kernel
     from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
     from tlx_xdsl.runtime.show.pages import show
     from tlx_xdsl.runtime.simulate.interpret import Interpretation, interpret, interpret_text
-    from tlx_xdsl.runtime.simulate.uninitialized import uninitialized
     from tlx_xdsl.runtime.steps import Step, first_step
 
 __all__ = [
@@ -71,7 +71,7 @@ _HOMES = {
     "run_ptx": "tlx_xdsl.ptx.launch",
     "set_cpu_threads": "tlx_xdsl.cpu.runtime.pool",
     "show": "tlx_xdsl.runtime.show.pages",
-    "uninitialized": "tlx_xdsl.runtime.simulate.uninitialized",
+    "uninitialized": "tlx_xdsl.runtime.driver.host_values",
 }
 
 

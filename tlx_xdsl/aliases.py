@@ -45,7 +45,7 @@ ALIASES = {
     "runtime.tensor_descriptor": "runtime.launch.tensor_descriptor",
     "runtime.triton_kernel": "runtime.jit.triton_kernel",
     "runtime.ttl": "ttl.runtime",
-    "runtime.uninitialized": "runtime.simulate.uninitialized",
+    "runtime.uninitialized": "runtime.driver.host_values",
     "tools.tlx_opt": "tools.opt.main",
     "tools.universe": "tools.opt.universe",
     "transforms.linalg.access_report": "cpu.linalg.access_report",

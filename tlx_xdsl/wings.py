@@ -71,7 +71,7 @@ class Wing:
     """Stage of `tlx run --stage` and `kernel.interpret` -> the place of a function that returns the passes from the
     frontend's module to it."""
     findings: Sequence[str] = ()
-    """Places of functions that yield the lines of `tlx doctor` (`tools.commands.findings.Finding`)."""
+    """Places of functions that yield the lines of `tlx doctor` (`tools.commands.doctor.Finding`)."""
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def search(who, size, count, dry, processes, keep):
         print(report.table(), file=sys.stderr)
         found |= {"source": report.source, "checked": report.checked, "wrong": len(kernel.wrong)}
         found |= {"compiling": kernel.compile_seconds, "measuring": kernel.measure_seconds}
-        from tlx_xdsl.runtime.jit.processors import processor_count, processors
+        from tlx_xdsl.runtime.jit.ahead import processor_count, processors
 
         found |= {
             "cores": [

@@ -11,7 +11,7 @@ import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.runtime.driver.compilation import Specialization, compile_text
 from tlx_xdsl.runtime.simulate.interpret import interpret_source
 from tlx_xdsl.runtime.simulate.options import Options
-from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
+from tlx_xdsl.tools.launch_line.launches import Hint, argument_value
 
 MARK = "  # error"
 """What stands at the end of the line on which the error must be."""

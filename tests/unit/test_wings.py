@@ -436,7 +436,7 @@ def test_a_command(package, capsys):
 def test_findings(package):
     package(
         'findings=("theirs.findings:found",), passes={"negate": "theirs.passes"}',
-        findings="from tlx_xdsl.tools.commands.findings import Finding\n\n\n"
+        findings="from tlx_xdsl.tools.commands.doctor import Finding\n\n\n"
         'def found():\n    yield Finding("wind", "from the west", "fly east")\n',
     )
     text = doctor.report(list(doctor.of_wings()))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from tlx_xdsl.runtime.driver.launch_options import META_OPTIONS
+from tlx_xdsl.runtime.driver.specialization import META_OPTIONS
 
 from .usage import is_jitted, takes_functions, uses_tlx, value_uses_tlx
 

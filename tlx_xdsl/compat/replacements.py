@@ -1,7 +1,8 @@
-"""Replacements of Triton's names while the drop-in is installed."""
+"""Replacements of Triton's names while the drop-in is installed; on the CPU launches run as machine code."""
 
 # Triton's runtime has no types: what comes from it is of unknown type to a checker.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
@@ -27,8 +28,7 @@ from tlx_xdsl.runtime.simulate.options import PTX
 
 from .cuda_as_cpu import replacements_of_torch
 from .decorator import drop_in, settle
-from .on_cpu import Cpu, natively
-from .without_gpu import CompiledKernel, CompiledStockKernel, NoGpu, interpreted, once
+from .without_gpu import CompiledKernel, CompiledStockKernel, Launched, NoGpu, interpreted, once
 
 
 def _is_cuda_backend(self: GPUTarget) -> bool:
@@ -109,3 +109,38 @@ def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
     elif mode != "launch":
         yield import_module("triton.runtime.driver").driver, "_active", NoGpu(target)
         yield from ((triton.testing, name, once) for name in ("do_bench", "do_bench_cudagraph"))
+
+
+class NativeKernel(TritonKernel):
+    """A kernel that runs as machine code of the CPU when it is launched; a warm-up compiles for the GPU.
+
+    Scripts ask what a warm-up returns for registers and shared memory, to size their grids.
+    """
+
+    def run_here(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, warmup: bool = False) -> Any:
+        """Launch on the CPU."""
+        compiled = functools.partial(self.run_there, *args, grid=grid, warmup=True, **kwargs)
+        return compiled() if warmup else NativeLaunch(super().run_here(grid, args, kwargs), compiled)
+
+
+class NativeLaunch(Launched):
+    """The result of a launch as machine code: what has run, and what the kernel compiles to for the GPU."""
+
+    def __init__(self, program: Any, compiled: Callable[[], Any]):
+        super().__init__(compiled)
+        self.program = program
+
+
+def natively(fn: Any = None, **options: Any) -> Any:
+    """A decorator with the arguments of `triton.jit` that makes kernels for the CPU."""
+    if fn is None:
+        return functools.partial(natively, **options)
+    return NativeKernel(fn, target="cpu", **options)
+
+
+class Cpu(NoGpu):
+    """A stand-in for Triton's driver: it answers for a GPU that is not there, and measures the CPU."""
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """Return how an autotuner measures."""
+        return do_bench

@@ -20,7 +20,7 @@ from triton.runtime.jit import JITFunction, KernelInterface
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
-from tlx_xdsl.runtime.driver.launch_options import CLUSTER_OPTION, META_OPTIONS
+from tlx_xdsl.runtime.driver.specialization import CLUSTER_OPTION, META_OPTIONS
 from tlx_xdsl.runtime.host.memory import constant_ones
 from tlx_xdsl.runtime.jit.triton_errors import with_interpreter_face
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel

@@ -4,7 +4,7 @@
 Importing this module imports torch and makes the operators of the functions whose modules are imported; those of
 modules that are imported later are made then. A call of `gemm(a, b)` does it by itself where torch has to see the call
 (`planned_function`). Then the call is a node of the graph that torch.compile or torch.export makes, with the gradient
-that is written down with the operator (`operators/gemm`, `operators/attention`, `operators/rows`), and what it returns
+that is written down with the operator (`operators`), and what it returns
 is known without running it.
 
 What the outputs are like: contiguous, on the device of the first tensor, of the types that the functions say. Inputs

@@ -1,7 +1,13 @@
-"""Places in a ring of buffers, and turns at the tensor cores, for kernels."""
+"""Places in a ring of buffers, turns at the tensor cores, and tiles from a counter, for kernels.
+
+Programs take tiles from a counter in global memory, so that one that is done early has the next tile. The first tile of
+a program is that of its number. A producer takes the others, and passes them to the consumers through shared memory:
+`full` says that a tile is there, `empty` that all consumers have read it.
+"""
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
-# pyright: basic, reportArgumentType=false
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
@@ -47,3 +53,30 @@ def end_turns(c: tl.constexpr, CONSUMERS: tl.constexpr):
     """Consumer c, after its last turn: consumer 0 takes the last call."""
     if CONSUMERS > 1 and c == 0:
         tlx.named_barrier_wait(0, TURN_THREADS)
+
+
+@tlx_xdsl.jit
+def tile_of(tile, tiles, HEADS_TOGETHER, ROWS: tl.constexpr):
+    """Head (over all batches) and first row of a tile of ROWS: HEADS_TOGETHER heads take their tiles in turn."""
+    together = tiles * HEADS_TOGETHER
+    rest = tile % together
+    return tile // together * HEADS_TOGETHER + rest % HEADS_TOGETHER, rest // HEADS_TOGETHER * ROWS
+
+
+@tlx_xdsl.jit
+def take_tile(counter_ptr, tile, full, empty, turn):
+    """Producer: take the next tile that no program has, for the consumers' `turn`-th turn after their first."""
+    taken = tl.num_programs(0) + tl.atomic_add(counter_ptr.to(tl.pointer_type(tl.int32), bitcast=True), 1)
+    tlx.barrier_wait(empty, (turn & 1) ^ 1)
+    tlx.local_store(tile, tl.full((1,), taken, tl.int32))
+    tlx.barrier_arrive(full)
+    return taken
+
+
+@tlx_xdsl.jit
+def taken_tile(tile, full, empty, turn):
+    """A consumer: the tile that the producer has taken."""
+    tlx.barrier_wait(full, turn & 1)
+    taken = tl.sum(tlx.local_load(tile), 0)
+    tlx.barrier_arrive(empty)
+    return taken

@@ -19,8 +19,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .bundle.errors import BundleError
 from .bundle.load import LoadedBundle, load
+from .bundle.manifest import BundleError
 from .launch.cuda_driver import CudaDriverError, available
 from .launch.launcher import Launcher
 from .launch.parameters import ArgumentSpec

@@ -12,7 +12,7 @@ from tlx_xdsl.targets import Feature, Target, refusal, target_named
 
 from .driver.binaries import Binary, binary_key, load_binary, store_binary
 from .driver.compilation import CompiledText, Conversion, Specialization, compile_text
-from .driver.nvtx_ranges import phase
+from .driver.phases import phase
 from .driver.reproducible import reproducible
 from .kernel import Kernel
 from .launch.launcher import Launcher, launch_facts

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.python.source import Signature
 
-from .driver.arguments import bound, split_options, typed
 from .driver.defaults import OPTIONS
+from .driver.host_values import bound, split_options, typed
 from .driver.reproducible import reproducible
 from .driver.specialization import Specialization, pass_list
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tlx_xdsl.frontend.python.source import KernelSource
     from tlx_xdsl.grid import Grid
 
-    from .driver.launch_options import Target
+    from .driver.specialization import Target
 
     P = ParamSpec("P", default=...)
     R = TypeVar("R", default=Any, covariant=True)

@@ -1,7 +1,7 @@
 """`kernel.profile(grid, *arguments)`: how long a launch takes, what it moves, and what the binary needs.
 
 On a GPU launches are timed with CUDA events, each after a write that empties the L2 cache. Without one the binary is
-compiled and the time is an estimate (`estimate.py`), and the report says so.
+compiled and the time is an estimate (`profile_report.estimated`), and the report says so.
 """
 
 from __future__ import annotations
@@ -22,14 +22,11 @@ from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.targets import target_named
 
 from .build import compile_source
-from .driver.arguments import bound, defaults_of, split_options, typed
 from .driver.compilation import frontend_module
-from .driver.host_values import is_descriptor
-from .driver.launch_options import CLUSTER_OPTION, cluster_option
-from .driver.specialization import Specialization
-from .measure.estimate import estimated
+from .driver.host_values import bound, defaults_of, is_descriptor, split_options, typed
+from .driver.specialization import CLUSTER_OPTION, Specialization, cluster_option
 from .measure.gpu_clock import timed_launches
-from .measure.profile_report import Profile, Source
+from .measure.profile_report import Profile, Source, estimated
 
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "target", "enable_fp_fusion", CLUSTER_OPTION)
 

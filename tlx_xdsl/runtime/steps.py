@@ -153,7 +153,7 @@ class Step(Stage):
 
     def _repr_html_(self) -> str:
         """The module beside the kernel's source."""
-        from .show.module import module_page
+        from .show.pages import module_page
 
         return module_page(self.module(), title=self.name)
 

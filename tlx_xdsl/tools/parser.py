@@ -1,13 +1,15 @@
-"""The parser of command lines: what is wrong is one line, with what was probably meant."""
+"""The parser of command lines: what is wrong is one line, with what was probably meant; completion in shells."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from collections.abc import Iterable
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from typing import Any, NoReturn, cast
 
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.terminal import coloured
 
@@ -48,3 +50,61 @@ class Parser(argparse.ArgumentParser):
         """All options, those of commands too."""
         parsers = (self, *self.commands.values())
         return [option for parser in parsers for action in parser._actions for option in action.option_strings]
+
+
+# --- completion -------------------------------------------------------------------------------------------------------
+#
+# Completion in shells: `tlx --print-completion bash`, by shtab, which reads the parsers that there are.
+#
+# shtab rather than argcomplete: its script completes without starting Python at each TAB.
+
+
+SHELLS = ("bash", "zsh", "tcsh")
+"""Those that shtab writes for."""
+
+FILES = ("FILE", "FILE.py:KERNEL", "DIR", "FILE.json", "FILE.py")
+"""Metavariables of arguments that are completed to files; so is what begins with one."""
+
+
+def add_completion_argument(parser: argparse.ArgumentParser, whole: Callable[[], argparse.ArgumentParser]) -> None:
+    """Declare the argument that prints the script for a shell; `whole` makes the parser with all that there is."""
+
+    class PrintCompletion(argparse.Action):
+        def __call__(
+            self,
+            parser: argparse.ArgumentParser,
+            namespace: argparse.Namespace,
+            values: str | Sequence[Any] | None,
+            option_string: str | None = None,
+        ) -> None:
+            print(script(whole(), str(values)))
+            parser.exit()
+
+    parser.add_argument(
+        "--print-completion", action=PrintCompletion, choices=SHELLS, help="print the completion script for a shell"
+    )
+
+
+def script(parser: argparse.ArgumentParser, shell: str) -> str:
+    """The script that completes the arguments of a parser in a shell.
+
+    Raises CompilationError where shtab is not installed.
+    """
+    try:
+        shtab: Any = import_module("shtab")
+    except ImportError as error:
+        raise CompilationError("completion needs shtab: pip install 'tlx-xdsl[cli]'") from error
+    _complete_files(parser, shtab.FILE)
+    return shtab.complete(parser, shell)
+
+
+def _complete_files(parser: argparse.ArgumentParser, files: Any) -> None:
+    # argparse has no public list of them, nor a place for what shtab wants to know.
+    actions: Any = parser._actions
+    for action in actions:
+        choices: object = action.choices
+        if isinstance(choices, dict):
+            for command in cast("dict[str, argparse.ArgumentParser]", choices).values():
+                _complete_files(command, files)
+        elif action.metavar in FILES or action.dest in ("input_file", "output_file"):
+            action.complete = files

@@ -5,36 +5,46 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import Any
 
 from tlx_xdsl import wings
 from tlx_xdsl.version import __version__
 
-from .completion import add_completion_argument
 from .entry import exit_status, with_plugins
-from .parser import Parser
+from .parser import Parser, add_completion_argument
 
 VERSION = f"tlx {__version__}"
 
 COMMANDS = {
     "compile": ("compile", "compile a kernel and write its stages"),
-    "run": ("run", "run a kernel on the CPU, at any stage of the pipeline"),
-    "check": ("check", "run a kernel in all orders that matter, and report what is wrong in any of them"),
-    "minimize-sync": ("minimize", "show which waits, arrivals and fences of a kernel are redundant"),
-    "explain": ("explain", "show what every pass does to a kernel, and what its layouts cost"),
+    "run": ("faces:RUN", "run a kernel on the CPU, at any stage of the pipeline"),
+    "check": ("faces:CHECK", "run a kernel in all orders that matter, and report what is wrong in any of them"),
+    "minimize-sync": ("faces:MINIMIZE", "show which waits, arrivals and fences of a kernel are redundant"),
+    "explain": ("faces:EXPLAIN", "show what every pass does to a kernel, and what its layouts cost"),
     "map": ("map", "show which memory every buffer of a kernel has"),
-    "addresses": ("addresses", "show where each program of a kernel touches memory"),
+    "addresses": ("faces:ADDRESSES", "show where each program of a kernel touches memory"),
     "sweep": ("sweep", "compile all combinations of choices, with a verdict on each"),
-    "lint": ("lint", "check kernels without compiling them to a binary"),
+    "lint": ("faces:LINT", "check kernels without compiling them to a binary"),
     "repro": ("repro", "write a script that fails as a kernel does"),
     "doctor": ("doctor", "show what is installed here, and how to get what is missing"),
 }
-"""The module in `commands/` and the help of each command of the core; only the one that is asked for is imported."""
+"""The module in `commands/`, or what it is there, and the help of each command of the core.
+
+Only the module that is asked for is imported.
+"""
 
 
 def all_commands() -> dict[str, tuple[str, str]]:
-    """Return the module and the help of each command, those of wings too."""
+    """Return the place and the help of each command, those of wings too."""
     ours = {name: (f"tlx_xdsl.tools.commands.{module}", help_) for name, (module, help_) in COMMANDS.items()}
     return {**ours, **{name: command for name, (command, _) in wings.names("commands", COMMANDS).items()}}
+
+
+def _face(place: str) -> Any:
+    """Return what has `add_arguments` and `run`: a module, or what a place such as `module:NAME` names in one."""
+    module, _, name = place.partition(":")
+    found = import_module(module)
+    return getattr(found, name) if name else found
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -47,7 +57,7 @@ def main(args: Sequence[str] | None = None) -> int:
             return lambda: print(VERSION)
         parsed = parser(asked=next((arg for arg in given if not arg.startswith("-")), "")).parse_args(given)
         # The parser has refused any other command.
-        run = import_module(all_commands()[parsed.command][0]).run
+        run = _face(all_commands()[parsed.command][0]).run
         return lambda: run(parsed)
 
     return exit_status(load)
@@ -60,10 +70,10 @@ def parser(asked: str | None = None) -> Parser:
     made.add_argument("--no-plugins", action="store_true", help="leave out the plug-ins of other packages")
     add_completion_argument(made, parser)
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (module, help_) in all_commands().items():
+    for name, (place, help_) in all_commands().items():
         command = commands.add_parser(name, help=help_)
         if asked in (None, name):
-            import_module(module).add_arguments(command)
+            _face(place).add_arguments(command)
             made.commands[name] = command
     return made
 

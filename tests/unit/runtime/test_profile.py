@@ -11,7 +11,7 @@ from tests.unit.runtime.jit.jit_kernels import product
 from tlx_xdsl.addresses.work import Work
 from tlx_xdsl.backend.limits import Occupancy
 from tlx_xdsl.runtime import profile as profile_module
-from tlx_xdsl.runtime.measure.estimate import estimated
+from tlx_xdsl.runtime.measure.profile_report import estimated
 from tlx_xdsl.targets import target_named
 
 H200 = target_named("sm_90a")

@@ -8,7 +8,7 @@ import pytest
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.check.report import Case, Report
 from tlx_xdsl.tools.commands.check_formats import junit
-from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
+from tlx_xdsl.tools.launch_line.launches import Hint, argument_value
 from tlx_xdsl.tools.launch_line.request import Said, size_values
 from tlx_xdsl.tools.tlx import main
 

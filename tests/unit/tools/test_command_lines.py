@@ -12,7 +12,7 @@ import pytest
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.terminal import coloured, coloured_diff
 from tlx_xdsl.tools import tlx_gui, watch
-from tlx_xdsl.tools.commands import check as check_command
+from tlx_xdsl.tools.commands import faces
 from tlx_xdsl.tools.commands.check_formats import FORMATS
 from tlx_xdsl.tools.entry import exit_status
 from tlx_xdsl.tools.opt.main import main as tlx_opt
@@ -37,7 +37,7 @@ def test_help_loads_nothing_of_the_compiler(command):
 
 
 def test_the_names_in_the_help_are_those_that_there_are(capsys):
-    assert sorted(FORMATS) == sorted(check_command.FORMATS)
+    assert sorted(FORMATS) == sorted(faces.FORMATS)
     from tlx_xdsl.ttl.cpp import MAIN_PROFILE, PROFILES
     from tlx_xdsl.ttl.runtime import MACHINES
 

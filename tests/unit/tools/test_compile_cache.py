@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST
-from tlx_xdsl.runtime.driver import products
+from tlx_xdsl.runtime.driver import binaries
 from tlx_xdsl.tools.commands import compile_gpu
 from tlx_xdsl.tools.launch_line import specialization
 from tlx_xdsl.tools.tlx import main
@@ -101,7 +101,7 @@ def test_what_is_compiled_for_makes_a_difference(kernel, change, monkeypatch):
 @pytest.mark.backend
 def test_what_is_damaged_is_compiled_again(kernel, tmp_path):
     assert main(["compile", "mad.py:mad", "-q", "-o", "first"]) == 0
-    (entry,) = Path(products.cache.cache_folder() / products.KIND).rglob("*.bin")
+    (entry,) = Path(binaries.cache.cache_folder() / binaries.KIND).rglob("*.bin")
     entry.write_bytes(entry.read_bytes()[:-1])
     assert main(["compile", "mad.py:mad", "-q", "-o", "second"]) == 0
     assert files("first") == files("second")

@@ -15,7 +15,7 @@ from tlx_xdsl.cpu.codegen.host import host
 from tlx_xdsl.cpu.tools import doctor as doctor_cpu
 from tlx_xdsl.cpu.tools.compile_cpu import instruction_counts
 from tlx_xdsl.runtime.driver import cache
-from tlx_xdsl.tools.commands.findings import Finding
+from tlx_xdsl.tools.commands.doctor import Finding
 from tlx_xdsl.tools.launch_line.kernel_options import CPU_STAGES as STAGES
 from tlx_xdsl.tools.opt.main import main as tlx_opt
 from tlx_xdsl.tools.tlx import main

@@ -11,7 +11,7 @@ import pytest
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.numerics.uninitialized import UninitializedArray
 from tlx_xdsl.tools.commands.array_checks import summary
-from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value, hint_of_signature
+from tlx_xdsl.tools.launch_line.launches import Hint, argument_value, hint_of_signature
 from tlx_xdsl.tools.tlx import main
 
 pytestmark = pytest.mark.quick

@@ -15,7 +15,7 @@ from tlx_xdsl.element_types import BY_NAME
 from tlx_xdsl.frontend.types import parse_argument_type
 from tlx_xdsl.language.core import dtype
 from tlx_xdsl.runtime.bundle.c_launcher import in_comment
-from tlx_xdsl.runtime.bundle.c_names import c_names
+from tlx_xdsl.runtime.bundle.c_text import c_names
 from tlx_xdsl.version import __version__
 
 from .text import CPU_CHECK, HEADER, PRINT, PRINTS, SOURCE, WORK, WORK_WITH_SCRATCH

@@ -12,9 +12,8 @@ from typing import Any
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.frontend.types import split_tuple
-from tlx_xdsl.runtime.bundle.c_names import is_identifier
-from tlx_xdsl.runtime.bundle.errors import bundle_error
-from tlx_xdsl.runtime.bundle.manifest import MANIFEST
+from tlx_xdsl.runtime.bundle.c_text import is_identifier
+from tlx_xdsl.runtime.bundle.manifest import MANIFEST, bundle_error
 from tlx_xdsl.runtime.bundle.write import constants_of
 from tlx_xdsl.runtime.simulate.interpret import source_of_kernel
 from tlx_xdsl.version import __version__

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.frontend.python.source import Fixed, KernelSource, Signature
 from tlx_xdsl.runtime.driver import cache
-from tlx_xdsl.runtime.driver.clock import Clock
 from tlx_xdsl.runtime.driver.fingerprint import (
     compiler_changed,
     compiler_fingerprint,
     kernel_fingerprint,
     values_fingerprint,
 )
+from tlx_xdsl.runtime.driver.phases import Clock
 
 from ..codegen.metadata import Metadata
 from .printing import externals, prints

@@ -26,8 +26,7 @@ from tlx_xdsl.tools.commands.explain_passes import diff, table
 from tlx_xdsl.tools.launch_line.kernel_options import CPU, CPU_STAGES
 from tlx_xdsl.tools.launch_line.request import read
 from tlx_xdsl.tools.launch_line.specialization import specialization_of
-from tlx_xdsl.tools.output import write_file
-from tlx_xdsl.tools.report import Rows, section, times_section
+from tlx_xdsl.tools.output import Rows, section, times_section, write_file
 
 from ..bufferize.plan_arena import BYTES, OFFSET
 from ..bundle.write import BUNDLED, bundle_symbol, check_bundled, cpu_files, write_files

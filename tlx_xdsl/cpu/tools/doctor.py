@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.runtime.driver import cache
-from tlx_xdsl.tools.commands.findings import Finding, cache_finding
+from tlx_xdsl.tools.commands.doctor import Finding, cache_finding
 
 from ..codegen.host import REQUIRED, host, llvm
 from ..runtime.pool import VARIABLE, cpu_threads

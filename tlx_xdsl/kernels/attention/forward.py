@@ -23,7 +23,7 @@ from ..calls.launching import Launch, check_hopper, multiprocessors
 from ..calls.operands import Operand, check_shape, check_types, empty, operand
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
-from ..operators import attention as operator_attention, attention_options as operator_attention_options
+from ..operators import attention as operators
 from .backward.call import ATTENTION_BACKWARD
 from .config import CONSUMER_ROWS, AttentionConfig
 from .device import attention
@@ -219,12 +219,8 @@ def _prepare_options(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prep
     return Prepared(named, (_launch((q, k, v, out, lse, sinks, *score_tensors), asked, scale, config),))
 
 
-ATTENTION = PlannedFunction(
-    _NAME, _prepare, results=slice(3, 5), operator=operator_attention.attention(ATTENTION_BACKWARD)
-)
-ATTENTION_OPTIONS = PlannedFunction(
-    _NAME, _prepare_options, results=slice(3, 5), operator=operator_attention_options.ATTENTION_OPTIONS
-)
+ATTENTION = PlannedFunction(_NAME, _prepare, results=slice(3, 5), operator=operators.attention(ATTENTION_BACKWARD))
+ATTENTION_OPTIONS = PlannedFunction(_NAME, _prepare_options, results=slice(3, 5), operator=operators.ATTENTION_OPTIONS)
 
 
 class _Problem(NamedTuple):

@@ -16,7 +16,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 
 from ..gemm.grouped.parts import cut_at
-from ..gemm.tile_counter import tile_of as tile_in_turn
+from ..rings import tile_of as tile_in_turn
 
 
 @tlx_xdsl.jit

@@ -32,8 +32,8 @@ from ..calls.operands import (
 )
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import WORKSPACE, Prepared
-from ..gemm.grouped.operands import LARGEST_EXTENT, MAX_ROWS
-from ..operators import attention_varlen as operator_attention_varlen
+from ..gemm.grouped.call import LARGEST_EXTENT, MAX_ROWS
+from ..operators import attention as operators
 from .config import CONSUMER_ROWS, AttentionConfig
 from .operands import DTYPES, check_heads, factor_of
 from .options import (
@@ -130,9 +130,7 @@ def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
     return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
 
 
-ATTENTION_VARLEN = PlannedFunction(
-    _NAME, _prepare, results=slice(3, 5), operator=operator_attention_varlen.ATTENTION_VARLEN
-)
+ATTENTION_VARLEN = PlannedFunction(_NAME, _prepare, results=slice(3, 5), operator=operators.ATTENTION_VARLEN)
 
 
 class _Problem(NamedTuple):

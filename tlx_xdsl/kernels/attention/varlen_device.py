@@ -4,7 +4,7 @@ Tasks, rings, barriers and turns are those of `device`; read its top first. Here
 
 Tiles. Where the sequences begin is known on the GPU alone. All tiles of a sequence follow each other, HEADS_TOGETHER
 heads in turn, whose K and V stay in the L2 cache. Lengths differ, so programs take tiles from a counter
-(`tile_counter`): a program that is done early has the next one. The first kernel sets the counter to zero. Each task
+(`rings`): a program that is done early has the next one. The first kernel sets the counter to zero. Each task
 finds the sequence of a tile itself, going on from that of the tile before (`attention_sequences.seek`).
 
 Edges. A block may reach into the next sequence. Rows of Q after the end give rows that no task stores, keys after the
@@ -22,8 +22,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from ..gemm.tile_counter import take_tile, taken_tile
-from ..rings import begin_turns, end_turns
+from ..rings import begin_turns, end_turns, take_tile, taken_tile
 from .pieces import ROWS
 from .scores import LOG2_E, present
 from .sequences import seek, sequence_at, tile_blocks, tile_in_sequence

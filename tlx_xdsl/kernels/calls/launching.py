@@ -92,7 +92,7 @@ class Launch:
 
     def _loadable(self) -> Launcher:
         """The kernel's launcher, where it can be loaded now if it is not. Compiles the kernel when it is new."""
-        from tlx_xdsl.runtime.jit.graph_capture import refuse_while_capturing
+        from tlx_xdsl.runtime.launch.launch_graph import refuse_while_capturing
 
         types, constants = tuple(self.signature.items()), tuple(self.constexprs.items())
         launcher = _launcher(

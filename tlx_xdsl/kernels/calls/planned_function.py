@@ -10,14 +10,14 @@ types, places and alignment of the tensors, and the options. A later call of the
 checked is the key. Nothing is kept of calls that the interpreter runs, those with arrays of the CPU.
 
 Time of the host. A call that finds its plan asks one question for all tensors where the plan is among those that were
-used last (`recent`), or else makes the key and looks into a dictionary, and calls the driver once (`lanes`), which
+used last (`recent`), or else makes the key and looks into a dictionary, and calls the driver once (`plans`), which
 takes some 2.5 us. All that costs more is avoided: checks, descriptors, torch's dispatcher, its objects for streams, its
 contexts for devices.
 
 torch's dispatcher is passed by for plain tensors alone. Where someone else has to see the call, it goes to the
 function's operator of torch (`library`): while torch.compile reads the program, for tensors that want a gradient, for
 subclasses of tensors and for those of torch's transformations, and under modes that look at every operator. Where the
-operator has a gradient of its own, plain tensors that want one pass it by, too (`recorded`).
+operator has a gradient of its own, plain tensors that want one pass it by, too (`recent`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..operators import Operator, Run, register
-from . import torch_private
-from .operands import torch_module
+from ..operators import Operator, Run, Values, register
+from .operands import dispatch_modes, torch_module, transforms_are_active
 from .plans import NOWHERE, Plan, Prepared
-from .recent import MAX_RECENT, Recent, can_be_asked
-from .recorded import Recorded
+from .recent import MAX_RECENT, Recent, Recorded, can_be_asked
 
-Adapt = Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[tuple[Any, ...], tuple[Any, ...]]]
+Adapt = Callable[[Values, Values], tuple[Values, Values]]
 """A function of tensors and options that returns such."""
 
 MAX_PLANS = 1024
@@ -54,7 +52,7 @@ class PlannedFunction:
     def __init__(
         self,
         name: str,
-        prepare: Callable[[tuple[Any, ...], tuple[Any, ...]], Prepared],
+        prepare: Callable[[Values, Values], Prepared],
         *,
         results: int | slice,
         operator: Operator | None = None,
@@ -78,7 +76,7 @@ class PlannedFunction:
         if operator is not None:
             register(operator, self.below_torch)
 
-    def __call__(self, tensors: tuple[Any, ...], options: tuple[Any, ...] = ()) -> Any:
+    def __call__(self, tensors: Values, options: Values = ()) -> Any:
         """Run on these tensors, of which some may be None, and return the results."""
         torch = self._torch or self._find_torch(tensors[0])
         # Reading this, torch.compile takes the answer for True, and the rest for not there.
@@ -106,7 +104,7 @@ class PlannedFunction:
             return self._operator()(tensors, options)
         return self._run(tensors, options, self._grad_is_enabled(), True)
 
-    def below_torch(self, tensors: tuple[Any, ...], options: tuple[Any, ...] = ()) -> Any:
+    def below_torch(self, tensors: Values, options: Values = ()) -> Any:
         """Run as the implementation of the operator: torch has seen the call."""
         if self._adapt is not None:
             tensors, options = self._adapt(tensors, options)
@@ -119,7 +117,7 @@ class PlannedFunction:
             self._questions.clear()
             self._recent = ()
 
-    def _run(self, tensors: tuple[Any, ...], options: tuple[Any, ...], grad: bool, is_direct: bool) -> Any:
+    def _run(self, tensors: Values, options: Values, grad: bool, is_direct: bool) -> Any:
         key: list[Any] = [options, is_direct]
         addresses: list[int] = []
         try:
@@ -156,9 +154,7 @@ class PlannedFunction:
         plan.is_used = True
         return plan.run(tensors, addresses)[self._results]
 
-    def _remember(
-        self, plan: Plan | Recorded, tensors: tuple[Any, ...], options: tuple[Any, ...], addresses: list[int]
-    ) -> None:
+    def _remember(self, plan: Plan | Recorded, tensors: Values, options: Values, addresses: list[int]) -> None:
         """Have the next calls ask for this plan first."""
         others = [each for each in self._recent if each.plan is not plan]
         # One that was asked in vain is of another state of torch's, or of a call with no tensor given twice.
@@ -169,7 +165,7 @@ class PlannedFunction:
             known = self._questions[plan] = Recent(plan, tensors, options, addresses)
         self._recent = (known, *others[: MAX_RECENT - 1])
 
-    def _first(self, tensors: tuple[Any, ...], options: tuple[Any, ...], key: Any) -> Any:
+    def _first(self, tensors: Values, options: Values, key: Any) -> Any:
         prepared = self.prepare(tensors, options)
         if self._is_interpreted(prepared):
             return tuple(prepared.tensors.values())[: len(tensors)][self._results]
@@ -192,12 +188,12 @@ class PlannedFunction:
         return True
 
     @staticmethod
-    def _run_first(plan: Plan | Recorded, prepared: Prepared, count: int) -> tuple[Any, ...]:
+    def _run_first(plan: Plan | Recorded, prepared: Prepared, count: int) -> Values:
         """Run a plan on the tensors that it was made of, `count` of them, and return them."""
         found = tuple(prepared.tensors.values())[:count]
         return plan.run(found, [NOWHERE if tensor is None else tensor.data_ptr() for tensor in found])
 
-    def _first_recorded(self, recorded: Recorded, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _first_recorded(self, recorded: Recorded, tensors: Values) -> Values:
         """Run a call for a record of it, which keeps the plan; return all tensors."""
         prepared = self.prepare(tensors, recorded.options)
         if self._is_interpreted(prepared):
@@ -207,7 +203,7 @@ class PlannedFunction:
                 recorded.plan = Plan(prepared, tensors)
         return self._run_first(recorded.plan, prepared, len(tensors))
 
-    def _recorded(self, tensors: tuple[Any, ...], options: tuple[Any, ...], key: Any) -> Recorded | None:
+    def _recorded(self, tensors: Values, options: Values, key: Any) -> Recorded | None:
         """What stands for a plan where autograd alone has to see a call, of plain tensors and without `out`."""
         if self._gradient is None or key is None:
             return None
@@ -241,7 +237,7 @@ class PlannedFunction:
 
         return self._call
 
-    def _not_there(self, tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+    def _not_there(self, tensors: Values, options: Values) -> Any:
         raise NotImplementedError(
             f"{self.name}: there is no operator of it for torch yet: call it outside of torch.compile, under "
             "torch.no_grad()"
@@ -258,8 +254,8 @@ class PlannedFunction:
         # What torch.compile reads leaves nothing.
         if not torch.compiler.is_dynamo_compiling():
             self._grad_is_enabled = torch.is_grad_enabled
-            self._dispatch_modes = torch_private.dispatch_modes(torch)
-            self._is_transformed = torch_private.transforms_are_active(torch)
+            self._dispatch_modes = dispatch_modes(torch)
+            self._is_transformed = transforms_are_active(torch)
             self._torch = torch
         return torch
 

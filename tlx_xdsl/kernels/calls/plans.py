@@ -2,7 +2,7 @@
 
 A plan has the launches in order, with their parameter blocks filled (`runtime.launch.movable`). To run it is to put the
 addresses of other tensors into the blocks, where they differ, and to enqueue; where it runs often, as a graph of its
-stream (`lanes`), whose nodes get the parameters that have changed. Which argument of a kernel has the
+stream (`Lane`), whose nodes get the parameters that have changed. Which argument of a kernel has the
 address of which tensor is said by `Launch.sources`; the addresses of one call do not say it, for two tensors may start
 at the same. `planned_function` keeps plans and finds them.
 
@@ -13,22 +13,23 @@ its kernels, is that of the stream (`workspaces`).
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 import threading
+import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tlx_xdsl.runtime.driver.host_values import is_descriptor
-from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError
+from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT, CudaDriverError
 from tlx_xdsl.runtime.launch.launch_graph import LaunchGraph
 from tlx_xdsl.runtime.launch.movable import MovableLaunch
 
-from . import torch_private
-from .lanes import ARE_MADE, CALLS_BEFORE_A_GRAPH, Lane
 from .launching import Launch
-from .operands import torch_module
-from .workspaces import COUNTER_BYTES, WORKSPACES, aligned, captured
+from .operands import current_raw_stream, empty_strided, is_capturing, torch_module
+from .workspaces import COUNTER_BYTES, WORKSPACES, Piece, aligned, captured
 
 NOWHERE = -1
 """The address of a tensor that is not there."""
@@ -78,10 +79,10 @@ class Plan:
         self._current_device: Callable[[], int] = torch.cuda.current_device
         self._on_device: Callable[[int], Any] = torch.cuda.device
         # What Triton's launches ask: an integer, and no object of torch's.
-        self._current_stream: Callable[[int], int] = torch_private.current_raw_stream(torch)
-        self._is_capturing: Callable[[], bool] = torch_private.is_capturing(torch)
+        self._current_stream: Callable[[int], int] = current_raw_stream(torch)
+        self._is_capturing: Callable[[], bool] = is_capturing(torch)
         # On the current device, as the programs of torch's compiler allocate.
-        self._allocate: Callable[..., Any] = torch_private.empty_strided(torch)
+        self._allocate: Callable[..., Any] = empty_strided(torch)
         tensors = list(prepared.tensors.values())[: len(given)]
         self._allocations = [
             (at, tuple(made.shape), tuple(made.stride()), made.dtype)
@@ -276,3 +277,75 @@ def _workspace(
             found.append((movable.move_scratch, size))
             size += aligned(movable.scratch_bytes)
     return found, size
+
+
+# --- lanes ------------------------------------------------------------------------------------------------------------
+#
+# A plan has for each stream the memory that its calls need there, and its launches as one graph.
+#
+# The driver enqueues a graph in half of the time that one kernel takes, and what has moved since the last call costs a
+# call of the driver for each kernel concerned, so that a plan that is called again and again on a stream has a graph
+# there. Streams do not share one: the driver would run it in one of them at a time. Whatever the driver has against a
+# graph, plain launches take its place.
+#
+# Graphs are bounded, for each has memory of the GPU. `TLX_LAUNCH_GRAPHS=0` in the environment, when this is imported,
+# has all launches made one by one: for tools that see a graph as one piece.
+
+
+ARE_MADE = os.environ.get("TLX_LAUNCH_GRAPHS", "1") != "0"
+"""Whether there are graphs."""
+
+CALLS_BEFORE_A_GRAPH = 16
+"""Calls of a plan on a stream that are launched one by one: to make a graph takes as long as some ten calls."""
+
+MAX_GRAPHS = 256
+"""Graphs of this process, of which each takes 128 KiB of the GPU's memory."""
+
+
+class Lane:
+    """That of one stream. Read and written by who holds the piece's `in_use`, but for `drop_graph`.
+
+    `addresses` are those of the tensors that the graph has, `workspace` is that of the workspace; `before` are those of
+    the call before, for plans of one launch. `calls` are those of plain launches.
+    """
+
+    __slots__ = ("__weakref__", "addresses", "before", "calls", "graph", "piece", "workspace")
+
+    def __init__(self, piece: Piece):
+        self.piece = piece
+        self.calls = 0
+        self.graph: LaunchGraph | None = None
+        self.addresses: list[int] = []
+        self.before: list[int] = []
+        self.workspace = 0
+
+    def keep_graph(self, graph: LaunchGraph) -> None:
+        """Have a graph from now on, in the place of the oldest one of this process where there are too many.
+
+        Who uses a graph often is given another one after CALLS_BEFORE_A_GRAPH calls.
+        """
+        with _Graphs.changing:
+            while len(_Graphs.lanes) >= MAX_GRAPHS:
+                if (oldest := _Graphs.lanes.popleft()()) is not None:
+                    oldest.drop_graph()
+            _Graphs.lanes.append(weakref.ref(self))
+        self.graph = graph
+
+    def drop_graph(self) -> None:
+        """Have none. A call that is about to launch it has it until then."""
+        self.graph, self.calls = None, 0
+
+    def refuse(self, code: int) -> None:
+        """Go on with plain launches after `code` of the driver's: they say what is wrong if there is something.
+
+        A thread that has made no call to CUDA yet, which they know how to help, leaves the graph for later.
+        """
+        if code != ERROR_INVALID_CONTEXT:
+            self.graph = None
+
+
+class _Graphs:
+    """The lanes that have one, the oldest first."""
+
+    lanes: deque[weakref.ref[Lane]] = deque()
+    changing = threading.Lock()

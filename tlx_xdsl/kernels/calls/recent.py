@@ -12,14 +12,14 @@ A tensor that is given twice is what `check` takes for another call: each time t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
-from . import torch_private
-from .operands import torch_module
+from ..operators import Gradient, Values
+from .operands import tensor_guards, torch_module
 from .plans import NOWHERE, Plan
-from .recorded import Recorded
 
 MAX_RECENT = 8
 """Plans of a function that are asked before the key is made: a call that is of none of them loses 0.2 us with each."""
@@ -37,11 +37,11 @@ class Recent:
         self,
         plan: Plan | Recorded,
         tensors: Sequence[Any],
-        options: tuple[Any, ...],
+        options: Values,
         addresses: list[int],
     ):
         torch = torch_module()
-        guards = torch_private.tensor_guards(torch)
+        guards = tensor_guards(torch)
         self.plan = plan
         self._options = options
         self._addresses = addresses
@@ -57,7 +57,7 @@ class Recent:
             guard = guards(*pick(tensors), dynamic_dims_sizes=None, dynamic_dims_strides=None)
             self._checks.append((pick, guard.check))
 
-    def is_of(self, tensors: tuple[Any, ...], options: tuple[Any, ...], addresses: list[int]) -> bool:
+    def is_of(self, tensors: Values, options: Values, addresses: list[int]) -> bool:
         """Whether a call with these tensors, at these addresses, is for the plan."""
         if len(addresses) != len(self._addresses):
             return False
@@ -80,7 +80,7 @@ class Recent:
 
 def can_be_asked(torch: Any, tensors: Sequence[Any]) -> bool:
     """Whether there may be a Recent of these tensors: they are torch's, of a version that has what is asked."""
-    has_guards = torch_private.tensor_guards(torch) is not None
+    has_guards = tensor_guards(torch) is not None
     return has_guards and all(each is None or isinstance(each, torch.Tensor) for each in tensors)
 
 
@@ -104,3 +104,67 @@ def _groups(tensors: Sequence[Any]) -> list[list[int]]:
             found.append(group := [])
         group.append(place)
     return found
+
+
+# --- recorded calls ---------------------------------------------------------------------------------------------------
+#
+# Calls that torch's autograd records without torch's dispatcher.
+#
+# An operator of torch that is written in Python passes through layers that take longer than a launch, and that have
+# nothing to do for plain tensors in an eager program. There a `torch.autograd.Function` will do: it runs the function
+# as a call without gradients would, and saves what the derivative needs. `planned_function` keeps one where it would
+# keep a plan: for tensors of these shapes, types and places, of which some want a gradient.
+
+
+First = Callable[["Recorded", Values], Values]
+"""Runs a call on tensors and returns them, with results; leaves a plan with the record where there is one."""
+
+
+class Recorded:
+    """A call with these options, run and recorded; called as a `Plan` is. `results` are the last
+    of the tensors, given as None.
+
+    `plan` is that of the call without gradients, None before the first one and for what the interpreter runs.
+    """
+
+    def __init__(self, first: First, gradient: Gradient, options: Values, results: slice):
+        self.is_used = False
+        self.plan: Plan | None = None
+        self.options = options
+        self._first = first
+        self._results = results
+        self._apply = _apply(gradient)
+
+    def run(self, tensors: Values, addresses: list[int]) -> Values:
+        """Run on tensors at these addresses; return them, with new results."""
+        results = self._apply(self, addresses, *tensors)
+        return (*tensors[: self._results.start], *results)
+
+    def results_of(self, tensors: Values, addresses: list[int]) -> Values:
+        """The results, unrecorded."""
+        if self.plan is None:
+            return self._first(self, tensors)[self._results]
+        return self.plan.run(tensors, addresses)[self._results]
+
+
+@functools.cache
+def _apply(gradient: Gradient) -> Callable[..., Any]:
+    """What runs and records a call, of a record, addresses and tensors.
+
+    It is what `torch.autograd.Function.apply` comes to once it has looked through the arguments for tensors of
+    `torch.func`'s transformations, which have no memory and so no record.
+    """
+    torch = torch_module()
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, recorded: Recorded, addresses: list[int], *tensors: Any) -> Any:
+            results = recorded.results_of(tensors, addresses)
+            gradient.save(ctx, tensors, recorded.options, results)
+            return results
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Values:
+            return None, None, *gradient.gradients(ctx, *grads)
+
+    return cast(Any, super(torch.autograd.Function, Function)).apply

@@ -51,9 +51,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from ..division import divided
 from ..rings import next_place
-from .device import load_tile, operand, tile_offsets
+from .device import divided, load_tile, operand, tile_offsets
 from .epilogue import store_partial, store_tile, type_of_result
 
 

@@ -34,7 +34,7 @@ from ..calls.operands import (
 )
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
-from ..operators import gemm as operator_gemm
+from ..operators import gemm as operators
 from .config import choose
 from .division import Choice, covers, whole
 from .epilogues import EPILOGUES, Epilogue
@@ -136,7 +136,7 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     return Prepared({**found, WORKSPACE: launches.workspace}, launches.parts)
 
 
-GEMM = PlannedFunction("gemm", _prepare, results=2, operator=operator_gemm.GEMM)
+GEMM = PlannedFunction("gemm", _prepare, results=2, operator=operators.GEMM)
 
 
 # --- what is asked for --------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ transposed matrix, whose tile is transposed as it is read, which costs nothing (
 
 Order of tiles. They go in columns of GROUP_M, so that neighbours share tiles in the L2 cache. Where a tile lies takes
 two divisions by numbers that only the launch knows; they stand before a program's first load, so they are made as
-products with what `division.divisor` finds for these numbers (200 ns of the 28 us of 2048 x 2048 x 2048 on an H200).
+products with what `divisor` finds for these numbers (200 ns of the 28 us of 2048 x 2048 x 2048 on an H200).
 
 Edges. TMA reads zeros outside of A and B, and leaves out rows of C that are not there; but it writes a row in units of
 16 bytes, past its end where that is none (seen on an H200, 2026-11-23).
@@ -19,7 +19,6 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-from ..division import divided
 from ..rings import next_place
 
 
@@ -88,3 +87,42 @@ def store_part(part, c_desc, buffer, row, column, IS_FREE: tl.constexpr):
     tlx.local_store(buffer, part)
     tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
     tlx.async_descriptor_store(c_desc, buffer, [row, column])
+
+
+# --- division ---------------------------------------------------------------------------------------------------------
+#
+# Division by a number that only the launch knows, in a kernel: a product and a shift instead of some 25 instructions.
+#
+#     by = divisor(tiles)                       # on the host, once for a launch
+#     quotient = divided(tile, by)              # in the kernel
+#
+# Granlund and Montgomery, "Division by Invariant Integers using Multiplication" (PLDI 1994), section 4, for dividends
+# of 31 bits: with l = ceil(log2 d) and m = ceil(2^(31 + l) / d), which has 32 bits, n // d = n * m // 2^(31 + l).
+
+
+def divisor(number: int) -> tuple[int, int]:
+    """The factor (its 32 bits as a signed number) and the shift (bits) with which `divided` divides by `number`.
+
+    Raises ValueError for a number outside of 1 to 2^31 - 1.
+    """
+    if not 1 <= number < 1 << 31:
+        raise ValueError(f"expected a divisor of 1 to 2^31 - 1, got {number}")
+    if number == 1:
+        return 0, 0
+    bits = (number - 1).bit_length()
+    return -(-(1 << (31 + bits)) // number) - (1 << 32), bits - 1
+
+
+def order_of_tiles(tiles_m: int, tiles_n: int, group_m: int) -> dict[str, int]:
+    """The arguments with which a kernel finds its tiles, `group_m` of them along M (`gemm_device.tile_offsets`)."""
+    group, rest = divisor(group_m * tiles_n), divisor(tiles_m % group_m or 1)
+    return {"GROUP_FACTOR": group[0], "GROUP_SHIFT": group[1], "REST_FACTOR": rest[0], "REST_SHIFT": rest[1]}
+
+
+@tlx_xdsl.jit
+def divided(n, by):
+    """Return n // d for 0 <= n < 2^31, where `by` is what `divisor` found for d."""
+    factor, shift = by
+    quotient = tl.umulhi(n.to(tl.uint32, bitcast=True), factor.to(tl.uint32, bitcast=True)) >> shift
+    # No factor of 32 bits divides by 1.
+    return tl.where(factor == 0, n, quotient.to(tl.int32, bitcast=True))

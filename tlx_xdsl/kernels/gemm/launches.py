@@ -12,8 +12,8 @@ from typing import Any
 
 from ..calls.launching import Launch
 from ..calls.operands import Operand, describe, described, transposed
-from ..division import divisor, order_of_tiles
 from .cooperative import gemm_cooperative
+from .device import divisor, order_of_tiles
 from .division import Choice
 from .epilogues import Epilogue
 from .pingpong import gemm_pingpong

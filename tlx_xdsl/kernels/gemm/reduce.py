@@ -15,8 +15,7 @@ does is to let it start, so that it waits in place for the end.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 
-from ..division import divided
-from .device import tile_offsets
+from .device import divided, tile_offsets
 from .epilogue import vectors_at
 
 

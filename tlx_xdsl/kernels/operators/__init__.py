@@ -9,15 +9,24 @@ from __future__ import annotations
 
 import ast
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tlx_xdsl.torch import op
 
 from ..calls.operands import torch_module
 
-Run = Callable[[tuple[Any, ...], tuple[Any, ...]], Any]
+Values = tuple[Any, ...]
+"""The tensors or the options of a call."""
+
+Run = Callable[[Values, Values], Any]
 """A function of tensors and options."""
+
+Codec = tuple[Callable[[Any], Any], Callable[[Any], Any] | None]
+"""What makes of an option what torch takes, and what makes the option of it; None for what a function takes, too."""
+
+Autograd = tuple[Callable[..., None] | None, Callable[..., Any]]
+"""`setup_context` and `backward` of `torch.library`."""
 
 
 class Gradient(NamedTuple):
@@ -27,17 +36,17 @@ class Gradient(NamedTuple):
     gradients: called with the context and the gradients of the results, returns one for each tensor, or None.
     """
 
-    save: Callable[[Any, tuple[Any, ...], tuple[Any, ...], Any], None]
-    gradients: Callable[..., tuple[Any, ...]]
+    save: Callable[[Any, Values, Values, Any], None]
+    gradients: Callable[..., Values]
 
-    def of_operator(self, count: int) -> tuple[Callable[..., None], Callable[..., Any]]:
+    def of_operator(self, count: int) -> Autograd:
         """`setup_context` and `backward` of `torch.library` for an operator of `count` tensors, and options after."""
 
-        def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        def setup(ctx: Any, inputs: Values, output: Any) -> None:
             ctx.options = len(inputs) - count
             self.save(ctx, inputs[:count], inputs[count:], output if isinstance(output, tuple) else (output,))
 
-        def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        def backward(ctx: Any, *grads: Any) -> Values:
             return *self.gradients(ctx, *grads)[:count], *(None,) * ctx.options
 
         return setup, backward
@@ -48,21 +57,12 @@ class Operator(NamedTuple):
 
     call: takes the tensors and the options and returns the results, by operators of torch. torch.compile reads it.
     define: makes these operators, of a function that does the work.
-    gradient: for calls that autograd alone has to see (`recorded`); None where they take the way of all others.
+    gradient: for calls that autograd alone has to see (`recent`); None where they take the way of all others.
     """
 
     call: Run
     define: Callable[[Run], None]
     gradient: Gradient | None = None
-
-
-def differentiable(call: Run, make: Callable[[Run, Gradient], None], gradient: Gradient) -> Operator:
-    """An operator whose `make` is given its gradient, too."""
-
-    def make_with_gradient(run: Run) -> None:
-        make(run, gradient)
-
-    return Operator(call, make_with_gradient, gradient)
 
 
 MADE: dict[str, Any] = {}
@@ -91,39 +91,93 @@ def define_all() -> None:
         _Definitions.waiting.pop(0)()
 
 
-def define(
+def operator(
     name: str,
-    schema: str,
-    run: Callable[..., Any],
+    parameters: str,
     fake: Callable[..., Any],
     *,
-    gradient: tuple[Callable[..., None] | None, Callable[..., Any]] | None = None,
-) -> None:
-    """Make the operator `tlx_xdsl::<name>`, which returns new tensors; `fake` says what they are like.
+    results: int = 1,
+    outs: str = "out",
+    tensors: str = "",
+    options: str = "",
+    configs: Sequence[type] = (),
+    codecs: Mapping[str, Codec] | None = None,
+    gradient: Gradient | None = None,
+    autograd: Autograd | None = None,
+    title: str = "",
+) -> Operator:
+    """The operators `tlx_xdsl::<name>`, which returns new tensors, and `<name>_out`, which writes to tensors.
 
-    `gradient` are `setup_context` and `backward` of `torch.library`; by default `backward` raises RuntimeError.
+    parameters: those of both in torch's language, which are options of the function where they are no tensors.
+    fake: says of `parameters` what the results are like.
+    results: how many there are.
+    outs: their names where they are parameters; "" for no `<name>_out`.
+    tensors: the function's tensors in its order: names of `parameters` and `outs`, others are None, and a list that
+        stands last is the rest of them. By default `parameters` and then `outs`.
+    options: the function's options in its order, by default that of `parameters`.
+    configs: the classes that the parameter `config` is made of.
+    codecs: those of options that torch does not take as they are, by name.
+    gradient: the derivative, if any; `autograd` is `setup_context` and `backward` of `torch.library` instead. By
+        default `backward` raises RuntimeError.
+    title: the function's name in errors, by default the operator's.
     """
+    kinds = {each.partition("=")[0]: kind for kind, _, each in (each.partition(" ") for each in parameters.split(", "))}
+    written = outs.split()
+    inputs = [each for each, kind in kinds.items() if kind.startswith("Tensor")]
+    order = tensors.split() or [*inputs, *written]
+    settings = options.split() or [each for each in kinds if each not in inputs]
+    rest = order.pop() if kinds.get(order[-1]) == "Tensor[]" else ""
+    known: dict[str, Codec] = {each: (bool, None) for each, kind in kinds.items() if kind == "bool"}
+    known |= {"config": (as_text, lambda text: from_text(text, *configs)), **(codecs or {})}
+    encode = {each: codec[0] for each, codec in known.items()}
+    decode = {each: codec[1] for each, codec in known.items() if codec[1] is not None}
 
-    def refuse(ctx: Any, *grads: Any) -> Any:
-        raise no_gradient(name)
+    def call(tensors: Values, options: Values) -> Any:
+        # torch.compile reads this.
+        values = {**dict(zip(order, tensors, strict=False)), **dict(zip(settings, options, strict=True))}
+        if rest:
+            values[rest] = tensors[len(order) :]
+        given = [encode.get(each, _same)(values[each]) for each in kinds]
+        into = {each: values[each] for each in written if values[each] is not None}
+        if not into:
+            return MADE[name](*given)
+        refuse_gradients(title or name, tensors, next(iter(into)))
+        if len(into) < len(written):
+            into = {**dict(zip(written, fake(*given), strict=True)), **into}
+        MADE[f"{name}_out"](*given, *into.values())
+        return tuple(into.values()) if results > 1 else into["out"]
 
-    made = op(f"tlx_xdsl::{name}", schema=schema, fake=fake)(run)
-    setup, backward = gradient or (None, refuse)
-    made.register_autograd(backward, setup_context=setup)
-    _keep(name)
+    def define(run: Run) -> None:
+        def implementation(*arguments: Any) -> Any:
+            values = dict(zip((*kinds, *written), arguments, strict=False))
+            given = (*map(values.get, order), *values.get(rest, ()))
+            return run(given, tuple([decode.get(each, _same)(values[each]) for each in settings]))
+
+        def into(*arguments: Any) -> None:
+            implementation(*arguments)
+
+        def nothing(*arguments: Any) -> None:
+            """Nothing is returned."""
+
+        def refuse(ctx: Any, *grads: Any) -> Any:
+            raise no_gradient(name)
+
+        returned = "Tensor" if results == 1 else f"({', '.join(['Tensor'] * results)})"
+        made = op(f"tlx_xdsl::{name}", schema=f"({parameters}) -> {returned}", fake=fake)(implementation)
+        setup, backward = autograd or (gradient.of_operator(len(inputs)) if gradient else (None, refuse))
+        made.register_autograd(backward, setup_context=setup)
+        _keep(name)
+        if written:
+            outputs = "".join([f", Tensor({mark}!) {each}" for mark, each in zip("abc", written, strict=False)])
+            schema = f"({parameters}{outputs}) -> ()"
+            op(f"tlx_xdsl::{name}_out", schema=schema, mutates_args=written, fake=nothing)(into)
+            _keep(f"{name}_out")
+
+    return Operator(call, define, gradient)
 
 
-def define_out(name: str, schema: str, run: Callable[..., Any], mutates: Sequence[str] = ("out",)) -> None:
-    """Make the operator `tlx_xdsl::<name>_out`, which writes to the tensors `mutates` and returns nothing."""
-
-    def into(*arguments: Any) -> None:
-        run(*arguments)
-
-    def fake(*arguments: Any) -> None:
-        """Nothing is returned."""
-
-    op(f"tlx_xdsl::{name}_out", schema=schema, mutates_args=mutates, fake=fake)(into)
-    _keep(f"{name}_out")
+def _same(value: Any) -> Any:
+    return value
 
 
 def _keep(name: str) -> None:
@@ -137,10 +191,13 @@ def no_gradient(name: str) -> RuntimeError:
     )
 
 
-def refuse_gradients(name: str, tensors: Sequence[Any], out: str = "out") -> None:
-    """Raise RuntimeError where a gradient is wanted and a result is written to an argument, `out`, as in torch."""
-    is_enabled = torch_module().is_grad_enabled()
-    if is_enabled and any(tensor is not None and tensor.requires_grad for tensor in tensors):
+def refuse_gradients(name: str, tensors: Sequence[Any], out: str) -> None:
+    """Raise RuntimeError where a gradient is wanted and a result is written to an argument, `out`, as in torch.
+
+    Some of the tensors may be None, or lists.
+    """
+    flat: list[Any] = [each for given in tensors for each in (given if isinstance(given, list | tuple) else [given])]
+    if torch_module().is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in flat):
         raise RuntimeError(
             f"{name}: argument '{out}': expected none where a tensor wants a gradient: leave it out, or call the "
             "function under torch.no_grad()"

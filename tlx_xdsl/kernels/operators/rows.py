@@ -1,148 +1,14 @@
-"""`softmax`, `layer_norm` and `rms_norm` as operators of torch (`library`), with their gradients."""
+"""Functions of rows and of elements as operators of torch (`library`), with their gradients."""
+
+# torch is no dependency: what a short function has of its tensors is of unknown type to a checker.
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
 from typing import Any
 
-from . import (
-    MADE,
-    Gradient,
-    Operator,
-    Run,
-    define,
-    define_out,
-    differentiable,
-    refuse_gradients,
-)
-
-
-def softmax(backward: Run) -> Operator:
-    """`softmax`, with the gradient that `backward` computes of (y, dout, None)."""
-
-    def save(ctx: Any, tensors: tuple[Any, ...], options: tuple[Any, ...], results: Any) -> None:
-        ctx.save_for_backward(*results)
-
-    def gradients(ctx: Any, dout: Any) -> tuple[Any, ...]:
-        (y,) = ctx.saved_tensors
-        return backward((y, by_rows(dout), None), ()), None
-
-    gradient = Gradient(save, gradients)
-    return differentiable(_softmax, _define_softmax, gradient)
-
-
-def norm(name: str, backward: Run) -> Operator:
-    """`layer_norm` or `rms_norm`, with the gradient that `backward`, which is `norm_backward`, computes.
-
-    Its tensors are (x, weight, dout, dh, None, None, None), its options (eps, centred, with_bias).
-    """
-    centred = name == "layer_norm"
-
-    def save(ctx: Any, tensors: tuple[Any, ...], options: tuple[Any, ...], results: Any) -> None:
-        x, weight, *bias = tensors[: 2 + centred]
-        (ctx.eps,) = options
-        ctx.with_bias = any(each is not None for each in bias)
-        ctx.save_for_backward(x, weight)
-
-    def gradients(ctx: Any, dout: Any) -> tuple[Any, ...]:
-        x, weight = ctx.saved_tensors
-        given = (x, weight, by_rows(dout), None, None, None, None)
-        found = backward(given, (ctx.eps, centred, ctx.with_bias))
-        return *found[: 2 + centred], None
-
-    gradient = Gradient(save, gradients)
-    if centred:
-        return differentiable(_layer_norm, _define_layer_norm, gradient)
-    return differentiable(_rms_norm, _define_rms_norm, gradient)
-
-
-def _softmax(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
-    x, out = tensors
-    if out is None:
-        return MADE["softmax"](x)
-    refuse_gradients("softmax", tensors)
-    MADE["softmax_out"](x, out)
-    return out
-
-
-def _define_softmax(run: Run, gradient: Gradient) -> None:
-    def softmax(x: Any, out: Any = None) -> Any:
-        return run((x, out), ())
-
-    define("softmax", "(Tensor x) -> Tensor", softmax, _like, gradient=gradient.of_operator(1))
-    define_out("softmax", "(Tensor x, Tensor(a!) out) -> ()", softmax)
-
-
-def _softmax_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
-    y, dout, _ = tensors
-    return MADE["softmax_backward"](y, dout)
-
-
-def _define_softmax_backward(run: Run) -> None:
-    def softmax_backward(y: Any, dout: Any) -> Any:
-        return run((y, dout, None), ())
-
-    define("softmax_backward", "(Tensor y, Tensor dout) -> Tensor", softmax_backward, _like)
-
-
-def _layer_norm(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
-    x, weight, bias, out = tensors
-    (eps,) = options
-    if out is None:
-        return MADE["layer_norm"](x, weight, bias, eps)
-    refuse_gradients("layer_norm", tensors)
-    MADE["layer_norm_out"](x, weight, bias, eps, out)
-    return out
-
-
-def _define_layer_norm(run: Run, gradient: Gradient) -> None:
-    def layer_norm(x: Any, weight: Any, bias: Any, eps: float, out: Any = None) -> Any:
-        return run((x, weight, bias, out), (eps,))
-
-    given = "Tensor x, Tensor? weight, Tensor? bias, float eps"
-    define("layer_norm", f"({given}) -> Tensor", layer_norm, _like, gradient=gradient.of_operator(3))
-    define_out("layer_norm", f"({given}, Tensor(a!) out) -> ()", layer_norm)
-
-
-def _rms_norm(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
-    x, weight, out = tensors
-    (eps,) = options
-    if out is None:
-        return MADE["rms_norm"](x, weight, eps)
-    refuse_gradients("rms_norm", tensors)
-    MADE["rms_norm_out"](x, weight, eps, out)
-    return out
-
-
-def _define_rms_norm(run: Run, gradient: Gradient) -> None:
-    def rms_norm(x: Any, weight: Any, eps: float, out: Any = None) -> Any:
-        return run((x, weight, out), (eps,))
-
-    given = "Tensor x, Tensor? weight, float eps"
-    define("rms_norm", f"({given}) -> Tensor", rms_norm, _like, gradient=gradient.of_operator(2))
-    define_out("rms_norm", f"({given}, Tensor(a!) out) -> ()", rms_norm)
-
-
-def _norm_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
-    x, weight, dout, dh, *_ = tensors
-    eps, centred, with_bias = options
-    dx, dweight, dbias = MADE["norm_backward"](x, weight, dout, eps, centred, with_bias, dh)
-    return dx, None if weight is None else dweight, dbias if with_bias else None
-
-
-def _define_norm_backward(run: Run) -> None:
-    def norm_backward(
-        x: Any, weight: Any, dout: Any, eps: float, centred: bool, with_bias: bool, dh: Any = None
-    ) -> Any:
-        dx, *others = run((x, weight, dout, dh, None, None, None), (eps, centred, with_bias))
-        return dx, *(x.new_empty(0) if each is None else each for each in others)
-
-    def fake(x: Any, weight: Any, dout: Any, eps: float, centred: bool, with_bias: bool, dh: Any = None) -> Any:
-        columns = x.shape[-1]
-        dweight = x.new_empty(0 if weight is None else columns)
-        return x.new_empty(x.shape), dweight, x.new_empty(columns if with_bias else 0)
-
-    schema = "(Tensor x, Tensor? weight, Tensor dout, float eps, bool centred, bool with_bias, Tensor? dh=None)"
-    define("norm_backward", f"{schema} -> (Tensor, Tensor, Tensor)", norm_backward, fake)
+from ..calls.operands import torch_type
+from . import Gradient, Operator, Run, Values, operator
 
 
 def _like(x: Any, *rest: Any) -> Any:
@@ -154,5 +20,181 @@ def by_rows(grad: Any) -> Any:
     return grad.contiguous()
 
 
-SOFTMAX_BACKWARD = Operator(_softmax_backward, _define_softmax_backward)
-NORM_BACKWARD = Operator(_norm_backward, _define_norm_backward)
+def softmax(backward: Run) -> Operator:
+    """`softmax`, with the gradient that `backward` computes of (y, dout, None)."""
+
+    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
+        ctx.save_for_backward(*results)
+
+    def gradients(ctx: Any, dout: Any) -> Values:
+        (y,) = ctx.saved_tensors
+        return backward((y, by_rows(dout), None), ()), None
+
+    return operator("softmax", "Tensor x", _like, gradient=Gradient(save, gradients))
+
+
+SOFTMAX_BACKWARD = operator("softmax_backward", "Tensor y, Tensor dout", _like, outs="", tensors="y dout dx")
+
+
+def norm(name: str, backward: Run) -> Operator:
+    """`layer_norm` or `rms_norm`, with the gradient that `backward`, which is `norm_backward`, computes.
+
+    Its tensors are (x, weight, dout, dh, None, None, None), its options (eps, centred, with_bias).
+    """
+    centred = name == "layer_norm"
+
+    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
+        x, weight, *bias = tensors[: 2 + centred]
+        (ctx.eps,) = options
+        ctx.with_bias = any(each is not None for each in bias)
+        ctx.save_for_backward(x, weight)
+
+    def gradients(ctx: Any, dout: Any) -> Values:
+        x, weight = ctx.saved_tensors
+        given = (x, weight, by_rows(dout), None, None, None, None)
+        found = backward(given, (ctx.eps, centred, ctx.with_bias))
+        return *found[: 2 + centred], None
+
+    factors = "Tensor? weight, Tensor? bias" if centred else "Tensor? weight"
+    return operator(name, f"Tensor x, {factors}, float eps", _like, gradient=Gradient(save, gradients))
+
+
+def norm_residual(name: str, factors: tuple[str, ...], norm_backward: Run) -> Operator:
+    """`rms_norm_residual` or `layer_norm_residual`, of a norm with these factors, `weight` first.
+
+    With a `bias` means are subtracted. `norm_backward` is the function of this name, of its tensors and options
+    (`norm`).
+    """
+    centred = "bias" in factors
+
+    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
+        weight, *bias = tensors[2 : 2 + len(factors)]
+        (ctx.eps,) = options
+        ctx.with_bias = any(each is not None for each in bias)
+        ctx.save_for_backward(results[1], weight)
+        # A result that nothing was made of has no gradient, which then need not be read.
+        ctx.set_materialize_grads(False)
+
+    def gradients(ctx: Any, dout: Any, dh: Any) -> Values:
+        h, weight = ctx.saved_tensors
+        dout = h.new_zeros(h.shape) if dout is None else by_rows(dout)
+        dh = None if dh is None else by_rows(dh)
+        dx, *others = norm_backward((h, weight, dout, dh, None, None, None), (ctx.eps, centred, ctx.with_bias))
+        return dx, dx, *others[: len(factors)], None, None
+
+    inputs = "".join(f", Tensor? {each}" for each in factors)
+    return operator(
+        name, f"Tensor x, Tensor residual{inputs}, float eps", lambda x, *rest: (_like(x), _like(x)), results=2,
+        outs="", tensors=f"x residual {' '.join(factors)} out h", gradient=Gradient(save, gradients),
+    )  # fmt: skip
+
+
+def _norm_backward() -> Operator:
+    def fake(x: Any, weight: Any, dout: Any, eps: float, centred: bool, with_bias: bool, dh: Any = None) -> Any:
+        columns = x.shape[-1]
+        dweight = x.new_empty(0 if weight is None else columns)
+        return x.new_empty(x.shape), dweight, x.new_empty(columns if with_bias else 0)
+
+    made = operator(
+        "norm_backward",
+        "Tensor x, Tensor? weight, Tensor dout, float eps, bool centred, bool with_bias, Tensor? dh=None",
+        fake, results=3, outs="", tensors="x weight dout dh dx dweight dbias",
+    )  # fmt: skip
+
+    def call(tensors: Values, options: Values) -> Any:
+        dx, dweight, dbias = made.call(tensors, options)
+        return dx, None if tensors[1] is None else dweight, dbias if options[2] else None
+
+    def define(run: Run) -> None:
+        def with_empty(tensors: Values, options: Values) -> Any:
+            dx, *others = run(tensors, options)
+            return dx, *(tensors[0].new_empty(0) if each is None else each for each in others)
+
+        made.define(with_empty)
+
+    return Operator(call, define)
+
+
+NORM_BACKWARD = _norm_backward()
+
+
+def swiglu(backward: Run) -> Operator:
+    """`swiglu`, with the gradients that `backward` computes of (gate, up, dout, None, None)."""
+
+    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
+        ctx.save_for_backward(*tensors[:2])
+
+    def gradients(ctx: Any, dout: Any) -> Values:
+        return *backward((*ctx.saved_tensors, by_rows(dout), None, None), ()), None
+
+    return operator("swiglu", "Tensor gate, Tensor up", _like, gradient=Gradient(save, gradients))
+
+
+SWIGLU_BACKWARD = operator(
+    "swiglu_backward", "Tensor gate, Tensor up, Tensor dout", lambda gate, *rest: (_like(gate), _like(gate)),
+    results=2, outs="", tensors="gate up dout dgate dup",
+)  # fmt: skip
+
+
+def rope(inverted: Run) -> Operator:
+    """`rope`, whose gradient is `inverted`, which is `rope` itself, with the angles the other way."""
+
+    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
+        ctx.interleaved, ctx.inverse = options
+        ctx.save_for_backward(*tensors[1:3])
+
+    def gradients(ctx: Any, dout: Any) -> Values:
+        given = (by_rows(dout), *ctx.saved_tensors, None)
+        return inverted(given, (ctx.interleaved, not ctx.inverse)), None, None, None
+
+    return operator(
+        "rope", "Tensor x, Tensor cos, Tensor sin, bool interleaved, bool inverse", _like, outs="",
+        tensors="x cos sin out", gradient=Gradient(save, gradients),
+    )  # fmt: skip
+
+
+def cross_entropy(backward: Run) -> Operator:
+    """`cross_entropy`, with the gradient that `backward` computes.
+
+    Its tensors are (dloss, x, target, lse, scale, None), its options (ignore_index, smoothing).
+    """
+
+    def save(ctx: Any, tensors: Values, options: Values, results: Any) -> None:
+        x, target = tensors[:2]
+        *ctx.options_of_rows, reduction = options[:3]
+        _, lse, scale = results
+        ctx.is_mean = reduction == "mean"
+        ctx.mark_non_differentiable(*(each for each in (lse, scale) if each is not None))
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, target, lse, scale)
+
+    def gradients(ctx: Any, dloss: Any, *rest: Any) -> Values:
+        x, target, lse, scale = ctx.saved_tensors
+        given = (by_rows(dloss), x, target, lse, scale if ctx.is_mean else None, None)
+        return backward(given, tuple(ctx.options_of_rows)), None, None, None, None
+
+    def fake(x: Any, target: Any, ignore_index: int, smoothing: float, reduction: str) -> Any:
+        f32, rows = torch_type("fp32"), x.shape[:-1]
+        loss = x.new_empty(rows if reduction == "none" else (), dtype=f32)
+        return loss, x.new_empty(rows, dtype=f32), x.new_empty(1 if reduction == "mean" else 0, dtype=f32)
+
+    made = operator(
+        "cross_entropy", "Tensor x, Tensor target, int ignore_index, float smoothing, str reduction", fake, results=3,
+        outs="", tensors="x target loss lse scale", gradient=Gradient(save, gradients),
+    )  # fmt: skip
+
+    def define(run: Run) -> None:
+        def with_all(tensors: Values, options: Values) -> Any:
+            loss, lse, scale = run(tensors, (*options, True))
+            return loss, lse, lse.new_empty(0) if scale is None else scale
+
+        made.define(with_all)
+
+    return Operator(lambda tensors, options: made.call(tensors, options[:3]), define, made.gradient)
+
+
+CROSS_ENTROPY_BACKWARD = operator(
+    "cross_entropy_backward",
+    "Tensor dloss, Tensor x, Tensor target, Tensor lse, Tensor? scale, int ignore_index, float smoothing",
+    lambda dloss, x, *rest: _like(x), outs="", tensors="dloss x target lse scale dx",
+)  # fmt: skip

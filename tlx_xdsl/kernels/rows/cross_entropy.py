@@ -20,7 +20,7 @@ from ..calls.operands import (
 )
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import COUNTERS, WORKSPACE, Prepared
-from ..operators import cross_entropy as operator_cross_entropy
+from ..operators import rows as operators
 from .cross_entropy_rows import cross_entropy_backward_rows, cross_entropy_rows
 
 DTYPES = ("fp16", "bf16", "fp32")
@@ -188,10 +188,10 @@ def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Pre
 
 
 CROSS_ENTROPY_BACKWARD = PlannedFunction(
-    _BACKWARD, _prepare_backward, results=5, operator=operator_cross_entropy.CROSS_ENTROPY_BACKWARD
+    _BACKWARD, _prepare_backward, results=5, operator=operators.CROSS_ENTROPY_BACKWARD
 )
 CROSS_ENTROPY = PlannedFunction(
-    _NAME, _prepare, results=slice(2, 5), operator=operator_cross_entropy.cross_entropy(CROSS_ENTROPY_BACKWARD)
+    _NAME, _prepare, results=slice(2, 5), operator=operators.cross_entropy(CROSS_ENTROPY_BACKWARD)
 )
 
 

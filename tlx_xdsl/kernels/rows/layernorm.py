@@ -8,7 +8,7 @@ from ..calls.launching import Launch
 from ..calls.operands import check_types, empty, operand
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
-from ..operators import rows as operator_rows
+from ..operators import rows as operators
 from .norms import DTYPES, NORM_BACKWARD, norm_launch
 
 
@@ -35,9 +35,7 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[float]) -> Prepared:
     return Prepared(named, () if 0 in given.shape else (layer_norm_launch(x, weight, bias, out, eps=eps),))
 
 
-LAYER_NORM = PlannedFunction(
-    "layer_norm", _prepare, results=3, operator=operator_rows.norm("layer_norm", NORM_BACKWARD)
-)
+LAYER_NORM = PlannedFunction("layer_norm", _prepare, results=3, operator=operators.norm("layer_norm", NORM_BACKWARD))
 
 
 def layer_norm_launch(x: Any, weight: Any, bias: Any, out: Any, *, eps: float = 1e-5) -> Launch:

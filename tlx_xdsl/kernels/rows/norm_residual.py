@@ -10,7 +10,7 @@ from typing import Any
 from ..calls.operands import check_shape, check_types, empty, operand
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
-from ..operators import norm_residual as operator_norm_residual
+from ..operators import rows as operators
 from .norms import DTYPES, NORM_BACKWARD, norm_launch
 
 
@@ -61,11 +61,11 @@ RMS_NORM_RESIDUAL = PlannedFunction(
     "rms_norm_residual",
     _prepare_rms,
     results=slice(3, 5),
-    operator=operator_norm_residual.norm_residual("rms_norm_residual", ("weight",), NORM_BACKWARD),
+    operator=operators.norm_residual("rms_norm_residual", ("weight",), NORM_BACKWARD),
 )
 LAYER_NORM_RESIDUAL = PlannedFunction(
     "layer_norm_residual",
     _prepare_layer,
     results=slice(4, 6),
-    operator=operator_norm_residual.norm_residual("layer_norm_residual", ("weight", "bias"), NORM_BACKWARD),
+    operator=operators.norm_residual("layer_norm_residual", ("weight", "bias"), NORM_BACKWARD),
 )

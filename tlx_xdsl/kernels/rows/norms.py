@@ -9,7 +9,7 @@ from ..calls.launching import Launch, Launches, multiprocessors
 from ..calls.operands import Operand, Rows, check_shape, check_types, empty, operand, rows_of, unit_of
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import WORKSPACE, Prepared
-from ..operators import rows as operator_rows
+from ..operators import rows as operators
 from . import norm_clusters
 from .norm_long_rows import norm_backward_long_rows, norm_long_rows, norm_weight_parts
 from .norm_rows import add_parts, norm_backward_rows, norm_rows
@@ -319,7 +319,7 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
 
 
-NORM_BACKWARD = PlannedFunction(_NAME, _prepare, results=slice(4, 7), operator=operator_rows.NORM_BACKWARD)
+NORM_BACKWARD = PlannedFunction(_NAME, _prepare, results=slice(4, 7), operator=operators.NORM_BACKWARD)
 
 
 def _factors(name: str, weight: Any, bias: Any) -> list[Operand]:

@@ -8,7 +8,7 @@ from ..calls.launching import Launch
 from ..calls.operands import check_types, empty, operand
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
-from ..operators import rows as operator_rows
+from ..operators import rows as operators
 from .norms import DTYPES, NORM_BACKWARD, norm_launch
 
 
@@ -35,7 +35,7 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[float]) -> Prepared:
     return Prepared(named, () if 0 in given.shape else (rms_norm_launch(x, weight, out, eps=eps),))
 
 
-RMS_NORM = PlannedFunction("rms_norm", _prepare, results=2, operator=operator_rows.norm("rms_norm", NORM_BACKWARD))
+RMS_NORM = PlannedFunction("rms_norm", _prepare, results=2, operator=operators.norm("rms_norm", NORM_BACKWARD))
 
 
 def rms_norm_launch(x: Any, weight: Any, out: Any, *, eps: float = 1e-6) -> Launch:

@@ -20,7 +20,7 @@ from ..calls.launching import Launch
 from ..calls.operands import Operand, check_places, check_shape, check_types, empty, is_aligned, operand
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
-from ..operators import elementwise as operator_elementwise
+from ..operators import rows as operators
 
 DTYPES = ("fp16", "bf16", "fp32")
 
@@ -129,7 +129,7 @@ def _inverted(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
     return ROPE(tensors, options)
 
 
-ROPE = PlannedFunction("rope", _prepare, results=3, operator=operator_elementwise.rope(_inverted))
+ROPE = PlannedFunction("rope", _prepare, results=3, operator=operators.rope(_inverted))
 
 
 def _strides(each: Operand) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from ..calls.launching import Launch
 from ..calls.operands import check_shape, check_types, empty, operand, rows_of, unit_of
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
-from ..operators import rows as operator_rows
+from ..operators import rows as operators
 from .softmax_rows import (
     softmax_backward_long_rows,
     softmax_backward_rows,
@@ -77,9 +77,9 @@ def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Pre
 
 
 SOFTMAX_BACKWARD = PlannedFunction(
-    "softmax_backward", _prepare_backward, results=2, operator=operator_rows.SOFTMAX_BACKWARD
+    "softmax_backward", _prepare_backward, results=2, operator=operators.SOFTMAX_BACKWARD
 )
-SOFTMAX = PlannedFunction("softmax", _prepare, results=1, operator=operator_rows.softmax(SOFTMAX_BACKWARD))
+SOFTMAX = PlannedFunction("softmax", _prepare, results=1, operator=operators.softmax(SOFTMAX_BACKWARD))
 
 
 def softmax_backward_launch(y: Any, dout: Any, dx: Any) -> Launch:

@@ -22,7 +22,7 @@ from ..calls.launching import Launch
 from ..calls.operands import check_shape, check_types, empty, operand, rows_of, unit_of
 from ..calls.planned_function import PlannedFunction
 from ..calls.plans import Prepared
-from ..operators import elementwise as operator_elementwise
+from ..operators import rows as operators
 
 DTYPES = ("fp16", "bf16", "fp32")
 
@@ -102,9 +102,9 @@ def _prepare_backward(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Pre
 
 
 SWIGLU_BACKWARD = PlannedFunction(
-    "swiglu_backward", _prepare_backward, results=slice(3, 5), operator=operator_elementwise.SWIGLU_BACKWARD
+    "swiglu_backward", _prepare_backward, results=slice(3, 5), operator=operators.SWIGLU_BACKWARD
 )
-SWIGLU = PlannedFunction("swiglu", _prepare, results=2, operator=operator_elementwise.swiglu(SWIGLU_BACKWARD))
+SWIGLU = PlannedFunction("swiglu", _prepare, results=2, operator=operators.swiglu(SWIGLU_BACKWARD))
 
 
 def _prepared(name: str, kernel: Any, tensors: dict[str, Any]) -> Prepared:

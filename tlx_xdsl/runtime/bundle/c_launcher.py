@@ -14,7 +14,6 @@ from tlx_xdsl.targets import Target, target_named
 
 from ..launch.launcher import DEFAULT_SHARED_LIMIT, PORTABLE_CLUSTER_SIZE, WARP_SIZE
 from ..launch.parameters import TensorMapFormat, read_tensor_map_format, split_type
-from .c_names import c_names
 from .c_text import (
     ENCODE,
     ENCODE_ARGUMENT,
@@ -27,6 +26,7 @@ from .c_text import (
     SHARED_MEMORY,
     SOURCE,
     WIDE_CLUSTER,
+    c_names,
 )
 from .manifest import BundleArgument, Manifest
 

@@ -11,8 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from .errors import BundleError, bundle_error
-from .manifest import MANIFEST, read_manifest
+from .manifest import MANIFEST, BundleError, bundle_error, read_manifest
 
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100

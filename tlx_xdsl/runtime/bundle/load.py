@@ -14,9 +14,8 @@ from ..launch.cuda_driver import CudaDriver, default_driver
 from ..launch.launcher import Launcher, launch_facts
 from ..launch.parameters import ArgumentSpec, split_type
 from ..launch.tensor_descriptor import dtype_name
-from .c_names import is_identifier
-from .errors import BundleError, bundle_error
-from .manifest import MANIFEST, Manifest, read_manifest, sha256
+from .c_text import is_identifier
+from .manifest import MANIFEST, BundleError, Manifest, bundle_error, read_manifest, sha256
 
 _NEEDED = "cubin"
 """The one file that a launch needs; the others may be left out when a bundle is shipped."""

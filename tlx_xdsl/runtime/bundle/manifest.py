@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
-from .errors import bundle_error
+from tlx_xdsl.errors import CompilationError, SourceLocation
 
 FORMAT = "tlx_xdsl bundle"
 """The manifest's entry `format`."""
@@ -188,3 +188,17 @@ def _read_record(type_: Any, data: dict[str, object], what: str, path: Path) -> 
             has = "lacks" if name in names else "has the unknown"
             raise bundle_error(path, f"the manifest does not fit: {what} {has} entry '{name}'")
     return type_(**{name: _read(hints[name], data[name], f"'{name}'", path) for name in names})
+
+
+class BundleError(CompilationError):
+    """A bundle that can't be used: damaged, foreign, too new, for another GPU, or launched with wrong arguments.
+
+    It is a CompilationError, located in one of the bundle's files: so it reads like every other error of ours, and
+    who catches those catches it, too. Where another exception is its cause (the launcher's TypeError for a wrong
+    argument), that is its `__cause__`.
+    """
+
+
+def bundle_error(path: Path, message: str, *notes: str, line: int = 0, column: int = 0) -> BundleError:
+    """The error `message` at a file or folder of a bundle."""
+    return BundleError(message, SourceLocation(str(path), line, column), notes=notes)

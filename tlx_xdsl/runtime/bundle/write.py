@@ -21,7 +21,7 @@ from ..driver.specialization import Conversion, Specialization
 from ..launch.cuda_driver import default_driver
 from ..simulate.interpret import source_of_kernel
 from .c_launcher import CLauncher
-from .c_names import is_identifier
+from .c_text import is_identifier
 from .folder import replace_folder
 from .load import LoadedBundle
 from .manifest import MANIFEST, BundleArgument, BundleFile, Manifest, plain_json, sha256

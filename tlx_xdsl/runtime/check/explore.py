@@ -12,8 +12,7 @@ from tlx_xdsl.progress import Progress
 
 from ..simulate.options import Options
 from .launches import Arrays, FirstLaunches, launched
-from .report import Case, Finding, Refusal, Report
-from .sizes import Scope, Sizes
+from .report import Case, Finding, Refusal, Report, Scope, Sizes
 
 
 @dataclass(frozen=True)

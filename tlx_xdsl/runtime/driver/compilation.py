@@ -25,8 +25,7 @@ from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import first_beyond_plain, plain_pipeline, run_pipeline, ttgir_pipeline
 from tlx_xdsl.transforms.placed import with_placed
 
-from .clock import Clock
-from .nvtx_ranges import phase
+from .phases import Clock, phase
 from .specialization import CONVERSIONS, Conversion, Specialization
 
 StageCallback: TypeAlias = Callable[[str, str], None]

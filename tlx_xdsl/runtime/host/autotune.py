@@ -15,7 +15,7 @@ import numpy as np
 
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 
-from ..driver.launch_options import CLUSTER_OPTION, HINTS
+from ..driver.specialization import CLUSTER_OPTION, HINTS
 from .measure import do_bench as measured
 
 LOG = logging.getLogger("tlx_xdsl.autotune")

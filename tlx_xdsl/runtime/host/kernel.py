@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tlx_xdsl import wings
 from tlx_xdsl.errors import CompilationError
 
-from ..driver.launch_options import Target
+from ..driver.specialization import Target
 from ..kernel import Kernel
 from ..kernel_call import P, R
 from .options import CpuOptions, checked_target, interpreter_arguments

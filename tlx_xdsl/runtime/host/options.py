@@ -8,7 +8,7 @@ from typing import Any
 
 from tlx_xdsl.errors import InputError
 
-from ..driver.launch_options import CLUSTER_OPTION, HINTS, TARGETS, Target
+from ..driver.specialization import CLUSTER_OPTION, HINTS, TARGETS, Target
 
 IGNORED = HINTS | {
     CLUSTER_OPTION,

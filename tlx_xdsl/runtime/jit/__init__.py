@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, overload
 
-from ..driver.launch_options import Target
+from ..driver.specialization import Target
 from ..host.kernel import CpuKernel
 from ..kernel import Kernel
 from ..kernel_call import P, R

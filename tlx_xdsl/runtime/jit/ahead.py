@@ -18,14 +18,14 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from math import ceil
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any, cast
 
 from tlx_xdsl.backend import compile_in_this_process
 from tlx_xdsl.errors import CompilationError
-
-from .processors import processor_count, processors, use_all
 
 SECONDS = 120.0
 """The longest that no process may have anything to say: they are ended then, and what is left is not compiled here."""
@@ -193,3 +193,42 @@ def _outcome(compile_one: Callable[[int], Any], number: int) -> Answer:
             return Answer(number, failure=f"{type(error).__name__}: {error}")
     texts = tuple((str(each.message), each.category, each.filename, each.lineno) for each in said)
     return Answer(number, warnings=texts, seconds=time.perf_counter() - start)
+
+
+# --- processors -------------------------------------------------------------------------------------------------------
+#
+# Those that this process may use, whatever its own thread is bound to. OpenMP, which torch brings along, may bind the
+# thread that uses it to one processor (OMP_PROC_BIND): a mask of that thread alone, which forked processes would
+# inherit.
+
+
+_TASKS = Path("/proc/self/task")
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""Microseconds of all processors together that the process gets in a period, and the period (cgroup v2)."""
+
+
+def processors() -> set[int]:
+    """The processors that any thread of this process may run on."""
+    found = set(os.sched_getaffinity(0))
+    with contextlib.suppress(OSError):
+        for task in _TASKS.iterdir():
+            # A thread may end meanwhile.
+            with contextlib.suppress(OSError, ValueError):
+                found |= os.sched_getaffinity(int(task.name))
+    return found
+
+
+def processor_count() -> int:
+    """How many processors can work for this process at a time: no more than its container gets time for."""
+    count = len(processors())
+    with contextlib.suppress(OSError, ValueError):
+        quota, period = _QUOTA.read_text().split()
+        if quota != "max":
+            count = min(count, ceil(int(quota) / int(period)))
+    return max(1, count)
+
+
+def use_all(wanted: set[int]) -> None:
+    """Let this thread run on all of these processors."""
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, wanted)

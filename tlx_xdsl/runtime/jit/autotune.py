@@ -30,7 +30,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.targets import target_of
 
-from ..driver.launch_options import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
+from ..driver.specialization import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
 from ..host.autotune import CpuAutotuner
 from ..measure.reference_check import Reference, difference, expected_of, poison
 from ..measure.speeds import Source, Speed, SpeedReport
@@ -48,7 +48,7 @@ class Config(triton.Config):
 
     ctas_per_cga: CTAs of a cluster along x, y and z, each with tensors of its own; the grid counts CTAs, and must
     be a multiple of it. `num_ctas` is another thing: CTAs that share each tensor. Hints of Meta's Triton
-    (`launch_options.HINTS`) are dropped.
+    (`specialization.HINTS`) are dropped.
 
     Raises ValueError for anything but one to three positive numbers, and for registers that no thread can have.
     """

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
@@ -18,11 +18,15 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel
 from triton.compiler.compiler import AsmDict
 
-from ..driver.launch_options import CLUSTER_OPTION
+from tlx_xdsl.frontend.python.source import Fixed, Signature
+from tlx_xdsl.targets import target_of
+
+from ..driver.compilation import Specialization
+from ..driver.specialization import CLUSTER_OPTION
 from ..launch.cuda_driver import FunctionAttribute, default_driver
+from ..launch.launch_graph import refuse_while_capturing
 from ..launch.launcher import PORTABLE_CLUSTER_SIZE, Launcher, launch_facts
 from ..launch.parameters import ArgumentSpec
-from .graph_capture import refuse_while_capturing
 
 if TYPE_CHECKING:
     from ..driver.compilation import Specialization
@@ -143,8 +147,6 @@ def _flatten(spelled: Any, value: Any, flat: list[Any]) -> None:
 
 def specialization_of_source(src: ASTSource, target: GPUTarget, options: Mapping[str, Any]) -> Specialization:
     """Return what our compiler is asked for by one of Triton's requests."""
-    from .specialize import specialization_of
-
     names = cast("list[str]", src.fn.arg_names)
     wanted = specialization_of(names, src.signature, src.constants, src.attrs, options, cast(int, target.arch))
     return replace(wanted, symbol=symbol_of(src))
@@ -156,3 +158,65 @@ def symbol_of(src: ASTSource) -> str | None:
         return None
     constants = {src.fn.arg_names[path[0]]: value for path, value in src.constants.items() if len(path) == 1}
     return src.fn.repr(SimpleNamespace(constants=constants, signature=src.signature))
+
+
+# --- what Triton's requests ask for -----------------------------------------------------------------------------------
+#
+# From what Triton's runtime says of a launch to what our compiler is asked for.
+
+
+Path = tuple[int, ...]
+"""The position of an argument: its index, then the indices into tuples."""
+
+_DIVISIBILITY = "tt.divisibility"
+
+
+def specialization_of(
+    names: Sequence[str],
+    signature: Mapping[str, Any],
+    constants: Mapping[Path, Any],
+    attributes: Mapping[Path, Sequence[Sequence[Any]]],
+    options: Mapping[str, Any],
+    capability: int,
+) -> Specialization:
+    """Return what to compile.
+
+    names:       the kernel's parameters, in order.
+    signature:   the type of each as Triton spells it; `constexpr`, also within tuples, for what `constants` holds.
+    attributes:  what is known of arguments, such as `[["tt.divisibility", 16]]`.
+    options:     the launch options, among them `ctas_per_cga`.
+    """
+    types: dict[str, Signature] = {}
+    constexprs: dict[str, Any] = {}
+    for index, name in enumerate(names):
+        path = (index,)
+        if signature[name] == "constexpr":
+            constexprs[name] = constants[path]
+        else:
+            types[name] = _typed(signature[name], path, constants, attributes)
+    x, y, z = options.get(CLUSTER_OPTION) or (1, 1, 1)
+    return Specialization(
+        types,
+        constexprs,
+        target_of(capability).name,
+        options["num_warps"],
+        options["num_ctas"],
+        (x, y, z),
+        bool(options.get("debug")),
+        options.get("maxnreg"),
+        enable_fp_fusion=options.get("enable_fp_fusion"),
+    )
+
+
+def _typed(
+    spelled: Any, path: Path, constants: Mapping[Path, Any], attributes: Mapping[Path, Sequence[Sequence[Any]]]
+) -> Signature:
+    if isinstance(spelled, tuple):
+        spelled_items = cast("tuple[Any, ...]", spelled)
+        items = tuple(_typed(item, (*path, index), constants, attributes) for index, item in enumerate(spelled_items))
+        cls: Any = type(spelled_items)
+        return cls(*items) if hasattr(cls, "_fields") else items
+    if spelled == "constexpr":
+        return Fixed(constants[path])
+    known = {str(name): value for name, value in attributes.get(path, ())}
+    return f"{spelled}:{known[_DIVISIBILITY]}" if _DIVISIBILITY in known else str(spelled)

@@ -1,4 +1,4 @@
-"""The configurations of a search, not yet compiled, in the order that a roofline expects (`measure/estimate.py`)."""
+"""Configurations of a search, not yet compiled, in the order that a roofline expects (`measure/profile_report.py`)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.grid import grid_of
 from tlx_xdsl.targets import target_named
 
-from ..driver.arguments import defaults_of
-from ..driver.host_values import is_constant, signature_of
-from ..driver.launch_options import CLUSTER_OPTION, cluster_option
-from ..driver.specialization import Specialization
-from ..measure.estimate import estimated
+from ..driver.host_values import defaults_of, is_constant, signature_of
+from ..driver.specialization import CLUSTER_OPTION, Specialization, cluster_option
+from ..measure.profile_report import estimated
 from ..measure.speeds import Speed
 from ..profile import launch_work
 

@@ -35,9 +35,9 @@ from triton.runtime.cache import CacheManager, FileCacheManager, get_cache_manag
 from tlx_xdsl.errors import CompilationError, SourceLocation
 
 from ..driver.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
-from ..driver.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
-from ..driver.nvtx_ranges import follow_launches, phase
+from ..driver.phases import follow_launches, phase
 from ..driver.reproducible import reproducible
+from ..driver.specialization import CLUSTER_OPTION, META_OPTIONS, cluster_option
 from .compiled_kernel import TLXCompiledKernel, specialization_of_source, symbol_of
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import constexpr
 
 from ..driver.fingerprint import kernel_fingerprint
-from ..driver.launch_options import CLUSTER_OPTION, META_OPTIONS, Target, cluster_option
 from ..driver.reproducible import note_failed_launch
+from ..driver.specialization import CLUSTER_OPTION, META_OPTIONS, Target, cluster_option
 from ..host.kernel import CpuKernel
 from ..host.memory import are_in_cpu_memory
 from ..kernel import Kernel

@@ -47,14 +47,12 @@ from tlx_xdsl.transforms.placed import with_placed
 from tlx_xdsl.transforms.registry import current_name
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 
-from ..driver.arguments import bound, defaults_of, split_options, typed
 from ..driver.compilation import frontend_module, installed_profile, passes_for
-from ..driver.host_values import flattened, is_descriptor, on_host
+from ..driver.host_values import bound, defaults_of, flattened, is_descriptor, on_host, split_options, typed
 from ..driver.reproducible import reproducible
 from ..driver.specialization import Specialization
-from .launchable import as_warning, refusals
 from .options import ALIASED, FRONTEND, PTX, TTGIR, Options, known_options
-from .plans import planned
+from .plans import as_warning, planned, refusals
 from .wrapping import facts_of, with_wrap
 
 if TYPE_CHECKING:
@@ -137,52 +135,38 @@ def interpret_source(
     `change` changes what the frontend has made.
     """
     with reproducible(source, grid=grid, arguments=arguments, options=options, types=types):
-        return _interpret_source(source, grid, arguments, options, types, change)
+        specialization, values = _specialized(source, arguments, options, types)
+        sizes = grid_of(grid, {**defaults_of(source), **arguments})
+        if options.stage == PTX:
+            return _run_final(source, specialization, values, sizes, options)
 
+        def plan() -> Plan:
+            module = frontend_module(source, specialization, installed_profile())
+            if change is not None:
+                change(module)
+            return _lowered(module, source.symbol, options.stage, (*source.passes, *options.passes))
 
-def _interpret_source(
-    source: KernelSource,
-    grid: Grid,
-    arguments: Mapping[str, Any],
-    options: Options,
-    types: Mapping[str, Signature] | None,
-    change: Change | None,
-) -> Interpretation:
-    if options.stage == PTX:
-        return _run_final(source, grid, arguments, options, types)
-    specialization, values = _specialized(source, arguments, options, types)
+        def known_plan() -> Plan:
+            return plan() if change is not None else planned(source, specialization, options.stage, plan)
 
-    def plan() -> Plan:
-        module = frontend_module(source, specialization, installed_profile())
-        if change is not None:
-            change(module)
-        return _lowered(module, source.symbol, options.stage, (*source.passes, *options.passes))
-
-    def known_plan() -> Plan:
-        return plan() if change is not None else planned(source, specialization, options.stage, plan)
-
-    names = [name for name, _ in values]
-    known = {**defaults_of(source), **arguments}
-    return _run(known_plan, grid_of(grid, known), [value for _, value in values], names, options)
+        return _run(known_plan, sizes, [value for _, value in values], [name for name, _ in values], options)
 
 
 def _run_final(
     source: KernelSource,
-    grid: Grid,
-    arguments: Mapping[str, Any],
+    specialization: Specialization,
+    values: Sequence[tuple[str, Any]],
+    grid: tuple[int, int, int],
     options: Options,
-    types: Mapping[str, Signature] | None,
 ) -> Interpretation:
     """Run the PTX that stock Triton makes of a kernel."""
     # The PTX machine takes a tenth of a second, and other stages do without.
-    from .ptx_stage import run_ptx_stage
+    from .ptx_stage import run_ptx
 
     with collected_diagnostics() as warnings:
-        sizes = grid_of(grid, {**defaults_of(source), **arguments})
-        done = run_ptx_stage(source, sizes, arguments, options, types)
-    return Interpretation(
-        prod(sizes) // prod(_cluster(options.cluster)), done.instructions, done.seconds, tuple(warnings), 1, ptx=done
-    )
+        done = run_ptx(source, specialization, values, grid, options)
+    clusters = prod(grid) // prod(specialization.cluster)
+    return Interpretation(clusters, done.instructions, done.seconds, tuple(warnings), 1, ptx=done)
 
 
 def module_of(

@@ -38,7 +38,7 @@ MINIMIZE_SECONDS = 2.0
 that takes."""
 
 SMALL = "small"
-"""In the place of a size's values: those at which rings of buffers go wrong (`runtime.check.sizes.small_values`)."""
+"""In the place of a size's values: those at which rings of buffers go wrong (`runtime.check.report.small_values`)."""
 
 
 @dataclass(frozen=True)

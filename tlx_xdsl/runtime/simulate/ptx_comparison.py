@@ -63,10 +63,13 @@ def run_compared(
         result = error
     ours = _values(arrays)
     _restore(arrays, before)
+    other: Interpretation | CompilationError
     try:
-        other = _interpreted(source, grid, arguments, replace(options, stage=TTGIR, profile=False), types)
-        theirs = _values(arrays)
+        other = interpret_source(source, grid, arguments, replace(options, stage=TTGIR, profile=False), types)
+    except CompilationError as error:
+        other = error
     finally:
+        theirs = _values(arrays)
         _restore(arrays, ours)
     if isinstance(result, PtxFault):
         raise _with_note(result, _said(other))
@@ -82,19 +85,6 @@ def run_compared(
         if any(each[name].tobytes() != before[name].tobytes() for each in (ours, theirs))
     }
     return replace(result, warnings=(*result.warnings, *more)), Comparison(changed, other.seconds)
-
-
-def _interpreted(
-    source: KernelSource,
-    grid: Grid,
-    arguments: Mapping[str, Any],
-    options: Options,
-    types: Mapping[str, Signature] | None,
-) -> Interpretation | CompilationError:
-    try:
-        return interpret_source(source, grid, arguments, options, types)
-    except CompilationError as error:
-        return error
 
 
 def _reports(other: object) -> bool:

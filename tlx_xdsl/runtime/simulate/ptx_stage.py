@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tlx_xdsl.backend import BackendResult, compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.python.source import KernelSource, Signature
+from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.ptx.launch import PtxRun, run_program
 from tlx_xdsl.ptx.machine import Limits
 from tlx_xdsl.ptx.memory.tensor_map import TensorMap
@@ -15,7 +16,6 @@ from tlx_xdsl.ptx.program import prepare
 from tlx_xdsl.ptx.read.reader import read
 from tlx_xdsl.targets import Feature, target_named
 
-from ..driver.arguments import typed
 from ..driver.compilation import Specialization, compile_text
 from ..driver.host_values import is_descriptor, on_host
 from ..launch.parameters import read_tensor_map_format
@@ -34,44 +34,27 @@ def compiled(source: KernelSource, specialization: Specialization) -> BackendRes
     return compile_ttgir(text.ttgir, specialization.backend_options(), stages="ptx", source_name=f"{text.name}.ttgir")
 
 
-def run_ptx_stage(
+def run_ptx(
     source: KernelSource,
+    specialization: Specialization,
+    values: Sequence[tuple[str, Any]],
     grid: tuple[int, int, int],
-    arguments: Mapping[str, Any],
     options: Options,
-    types: Mapping[str, Signature] | None = None,
 ) -> PtxRun:
-    """Compile a kernel for arguments by name, and run its PTX on them, in place.
+    """Compile a kernel, and run its PTX on the values of its arguments, in place.
 
     Raises CompilationError for an error in the kernel; its subclass PtxFault for what the PTX does wrong.
     """
-    found = typed(source, arguments, types)
-    x, y, z = (*map(int, options.cluster), 1, 1)[:3]
-    result = compiled(
-        source,
-        Specialization(
-            found.signature,
-            found.constexprs,
-            options.target,
-            options.num_warps,
-            options.num_ctas,
-            (x, y, z),
-            enable_fp_fusion=options.enable_fp_fusion,
-            passes=tuple(options.passes),
-        ),
-    )
-    facts = result.metadata
-    has_maps = target_named(options.target).has(Feature.TMA)
-    program = prepare(read(result.ptx, f"{source.name}.ptx"), fp_fusion=result.fp_fusion)
-    ctas = grid if facts.num_ctas == 1 else (grid[0] * facts.num_ctas, *grid[1:])
-    cluster = facts.cluster or ((facts.num_ctas, 1, 1) if facts.num_ctas > 1 else (x, y, z))
+    wanted = replace(specialization, debug=False, enable_fp_fusion=options.enable_fp_fusion)
+    result = compiled(source, wanted)
+    facts, has_maps = result.metadata, target_named(options.target).has(Feature.TMA)
     return run_program(
-        program,
-        ctas,
-        _parameters(found.values, facts.tensordesc_meta, has_maps=has_maps),
-        names=_names(found.values, has_maps=has_maps),
+        prepare(read(result.ptx, f"{source.name}.ptx"), fp_fusion=result.fp_fusion),
+        (grid[0] * facts.num_ctas, *grid[1:]),
+        _parameters(values, facts.tensordesc_meta, has_maps=has_maps),
+        names=_names(values, has_maps=has_maps),
         num_warps=facts.num_warps,
-        cluster=cluster,
+        cluster=facts.cluster or ((facts.num_ctas, 1, 1) if facts.num_ctas > 1 else wanted.cluster),
         shared=facts.shared,
         scratch=facts.global_scratch_size,
         reachable=[on_host("reachable", value) for value in options.reachable],

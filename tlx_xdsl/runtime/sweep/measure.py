@@ -23,14 +23,13 @@ from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.targets import target_named
 
-from ..driver.arguments import defaults_of
-from ..driver.host_values import is_descriptor
+from ..driver.host_values import defaults_of, is_descriptor
 from ..launch.cuda_driver import CudaDriverError, available, default_driver
 from ..launch.launcher import Launcher, launch_facts
 from ..launch.parameters import ArgumentSpec
 from ..launch.tensor_descriptor import TensorDescriptor, dtype_name
-from ..measure.estimate import estimated
 from ..measure.gpu_clock import timed_launches
+from ..measure.profile_report import estimated
 from ..measure.reference_check import Reference, difference, expected_of, poison
 from ..measure.speeds import Speed, SpeedReport
 from ..profile import launch_work

@@ -26,9 +26,8 @@ from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.show.coverage_svg import coverage_as_svg
 from tlx_xdsl.text.diagnostics import error_at
 
-from ..launch_line.argument_values import fitting_value
 from ..launch_line.expressions import evaluate
-from ..launch_line.launches import grid_of
+from ..launch_line.launches import fitting_value, grid_of
 from ..launch_line.modules import MLIR_SUFFIXES, frontend_of, hint_of_type, load_ir
 from ..launch_line.request import Said, read, said_of
 from ..output import write_text

@@ -20,7 +20,7 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.text.diagnostics import report_warning, source_line, source_location
 
-from ..report import table
+from ..output import table
 
 FORMAT = 1
 """Version of the JSON: it changes when a key changes its name or its meaning."""

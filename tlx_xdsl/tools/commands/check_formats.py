@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
 
-from tlx_xdsl.runtime.check.report import Case, Finding, Report
-from tlx_xdsl.runtime.check.sizes import Sizes, shown
+from tlx_xdsl.runtime.check.report import Case, Finding, Report, Sizes, shown
 from tlx_xdsl.version import __version__
 
 

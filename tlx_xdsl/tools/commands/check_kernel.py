@@ -1,4 +1,4 @@
-"""The work of `tlx check`: a kernel in many orders on arrays made up here, and what is wrong in any."""
+"""The work of `tlx check`, a kernel in many orders on arrays made up here, and of `tlx minimize-sync`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.check.explore import Limits
-from tlx_xdsl.runtime.check.report import Finding
+from tlx_xdsl.runtime.check.minimize import minimize
+from tlx_xdsl.runtime.check.report import Finding, Launchable, Sizes, Subject, combinations, small_values
 from tlx_xdsl.runtime.check.run import any_values, arrays_of, checked, other_sizes
-from tlx_xdsl.runtime.check.sizes import Launchable, Sizes, combinations, small_values
-from tlx_xdsl.runtime.check.subject import Subject
 from tlx_xdsl.runtime.simulate.interpret import Change, Interpretation, interpret_source, module_of
 from tlx_xdsl.runtime.simulate.options import Options
 
@@ -33,6 +32,14 @@ def run(args: argparse.Namespace) -> int:
     report = checked(subject, limits, prove=args.prove)
     print(FORMATS[args.format](report, args.kernel))
     return 0 if report else 1
+
+
+def run_minimize(args: argparse.Namespace) -> None:
+    """Carry out `tlx minimize-sync`.
+
+    Raises CompilationError for a kernel that does not compile, and for a command line that does not fit it.
+    """
+    print(minimize(subject_of(args), stages_of(args), args.seconds))
 
 
 def stages_of(args: argparse.Namespace) -> list[str]:

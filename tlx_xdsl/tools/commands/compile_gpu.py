@@ -24,8 +24,8 @@ from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST
 from tlx_xdsl.runtime.driver import cache
-from tlx_xdsl.runtime.driver.clock import Clock
-from tlx_xdsl.runtime.driver.products import KIND, Products, load_products, product_key, store_products
+from tlx_xdsl.runtime.driver.binaries import KIND, Products, load_products, product_key, store_products
+from tlx_xdsl.runtime.driver.phases import Clock
 from tlx_xdsl.runtime.driver.reproducible import reproducible
 from tlx_xdsl.runtime.driver.specialization import Specialization
 
@@ -33,8 +33,7 @@ from ..entry import STARTED
 from ..launch_line.kernel_options import STAGES
 from ..launch_line.request import Request, read
 from ..launch_line.specialization import specialization_of, triton_version
-from ..output import say, warn, write_file
-from ..report import section, times_section
+from ..output import say, section, times_section, warn, write_file
 
 _TEXT = ("ttir", "ttgir")
 _DEFAULT_STAGES = "ttir,ttgir,ptx,cubin,json"

@@ -7,11 +7,12 @@ import contextlib
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
@@ -22,8 +23,6 @@ from tlx_xdsl.errors import InputError
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError, default_driver
 from tlx_xdsl.text.profiles import PROFILES, profile_for, version_name
 from tlx_xdsl.version import __version__
-
-from .findings import Finding, cache_finding
 
 PTXAS = {"ptxas": "TRITON_PTXAS_PATH", "ptxas-blackwell": "TRITON_PTXAS_BLACKWELL_PATH"}
 """The assemblers that Triton brings, and the variable that puts another in the place of each."""
@@ -207,3 +206,32 @@ def _release(program: str) -> str | None:
         return None
     match = re.search(r"release (\d+\.\d+)", said)
     return None if match is None else match[1]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report; `remedy` is None when there is nothing to do."""
+
+    subject: str
+    found: str
+    remedy: str | None = None
+
+
+def cache_finding(subject: str, folder: Path, variable: str, little: int, amount: Callable[[Path], str]) -> Finding:
+    """A folder of compiled kernels, which need not exist yet.
+
+    `variable` is the environment variable that may name it; `little` are free bytes on its disk below which compiling
+    may soon fail; `amount` says in words what a folder that exists holds.
+    """
+    named = f" ({variable})" if os.environ.get(variable) else ""
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not existing.is_dir():
+        return Finding(subject, f"{folder}{named}", f"{existing} is no folder: set {variable} to another one")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        remedy = f"{existing} can't be written: set {variable} to a folder of yours, else every start compiles anew"
+        return Finding(subject, f"{folder}{named}", remedy)
+    if existing is not folder:
+        return Finding(subject, f"{folder}{named}, not made yet")
+    free = shutil.disk_usage(folder).free
+    remedy = f"the disk has {free / 2**20:.0f} MiB left: empty the folder, or set {variable}" if free < little else None
+    return Finding(subject, f"{folder}{named}, {amount(folder)}", remedy)

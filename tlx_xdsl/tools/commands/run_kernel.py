@@ -22,12 +22,12 @@ from tlx_xdsl.runtime.simulate.interpret import Interpretation, argument_types, 
 from tlx_xdsl.runtime.simulate.options import FRONTEND, PTX, Options
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 
-from ..launch_line.argument_values import Hint, argument_value
 from ..launch_line.kernel_options import run_options
-from ..launch_line.launches import grid_of, launch_at, numbers_of
+from ..launch_line.launches import Hint, argument_value, grid_of, launch_at, numbers_of
 from ..launch_line.modules import MLIR_SUFFIXES, hint_of_type, load_ir
 from ..launch_line.request import Said, read, said_of
 from ..output import say
+from ..watch import watched
 from .array_checks import check_array, expected_array, summary
 
 if TYPE_CHECKING:
@@ -35,11 +35,18 @@ if TYPE_CHECKING:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry the command out.
+    """Carry the command out, with `--watch` after each change of the file.
 
     Raises CompilationError for a fault in the kernel, in what it does, and in what the command line says about it.
     """
     path, _, function = args.kernel.partition(":")
+    if args.watch:
+        watched(path, lambda: _run(args, path, function))
+    else:
+        _run(args, path, function)
+
+
+def _run(args: argparse.Namespace, path: str, function: str) -> None:
     for option in ("profile", "compare"):
         if getattr(args, option) and args.stage != PTX:
             raise CompilationError(f"--{option}: only with --stage ptx")

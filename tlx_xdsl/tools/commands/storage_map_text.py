@@ -13,7 +13,7 @@ from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Array, Memory, Region, S
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.show.storage_map_svg import map_as_svg
 
-from ..report import table
+from ..output import table
 
 FORMAT = 1
 """Version of the JSON: it changes when a key changes its name or its meaning."""

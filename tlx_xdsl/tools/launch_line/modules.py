@@ -16,7 +16,7 @@ from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 
-from .argument_values import Hint
+from .launches import Hint
 from .request import Request
 from .specialization import specialization_of
 

@@ -18,14 +18,14 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.language.core import ALL_DTYPES
 from tlx_xdsl.runtime.driver.defaults import KernelDefaults
-from tlx_xdsl.runtime.driver.launch_options import LARGEST_CLUSTER
+from tlx_xdsl.runtime.driver.specialization import LARGEST_CLUSTER
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.simulate.options import SMALL
 
 from .loading import load_kernel
 
 if TYPE_CHECKING:
-    from tlx_xdsl.runtime.check.sizes import Sizes
+    from tlx_xdsl.runtime.check.report import Sizes
 
 _LISTS = ("signature", "constexpr", "arg", "size", "shape", "save", "check")
 """Options that list NAME=VALUE; a command has some of them."""

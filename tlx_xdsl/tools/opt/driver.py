@@ -24,9 +24,9 @@ from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.registry import OVERRIDES, all_passes
 from tlx_xdsl.version import __version__
 
-from ..completion import add_completion_argument
 from ..failures import as_compilation_error
 from ..output import say
+from ..parser import add_completion_argument
 from .pass_arguments import collect_passes, pipeline, unknown_argument
 from .verify_diagnostics import expectations, mismatches, reported
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tlx_xdsl.tools.commands.findings import Finding
+from tlx_xdsl.tools.commands.doctor import Finding
 
 from ..metalium.machine import MetaliumError, find_compiler
 

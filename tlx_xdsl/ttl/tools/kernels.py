@@ -18,7 +18,7 @@ from tlx_xdsl.interpreter.limits import POLICIES, SEEDED
 from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.tools.commands.array_checks import Expected, check_array, expected_array, summary
-from tlx_xdsl.tools.launch_line.argument_values import Hint, argument_value
+from tlx_xdsl.tools.launch_line.launches import Hint, argument_value
 from tlx_xdsl.tools.launch_line.loading import run_file
 from tlx_xdsl.tools.launch_line.request import assignments
 from tlx_xdsl.tools.output import say, warn, write_file

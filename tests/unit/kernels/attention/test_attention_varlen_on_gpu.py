@@ -14,7 +14,7 @@ from tests.unit.kernels.attention.test_attention_options_on_gpu import LIMIT, al
 from tlx_xdsl.kernels.attention.forward import attention_forward  # noqa: E402
 from tlx_xdsl.kernels.attention.options import Options  # noqa: E402
 from tlx_xdsl.kernels.attention.varlen import attention_varlen  # noqa: E402
-from tlx_xdsl.kernels.operators.attention_options import options_text  # noqa: E402
+from tlx_xdsl.kernels.operators.attention import options_text  # noqa: E402
 
 LENGTHS = {
     "ragged": ([0, 333, 1, 64, 1000, 0, 129, 513, 0], None),

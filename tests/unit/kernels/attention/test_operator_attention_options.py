@@ -7,7 +7,7 @@ import tlx_xdsl.language as tl
 from tlx_xdsl.kernels.attention.forward import attention_forward
 from tlx_xdsl.kernels.attention.options import Options
 from tlx_xdsl.kernels.attention.varlen import attention_varlen
-from tlx_xdsl.kernels.operators.attention_options import options_from, options_text
+from tlx_xdsl.kernels.operators.attention import options_from, options_text
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tlx_xdsl.kernels.calls.lanes import CALLS_BEFORE_A_GRAPH
+from tlx_xdsl.kernels.calls.plans import CALLS_BEFORE_A_GRAPH
 from tlx_xdsl.kernels.gemm.dense import GEMM, gemm
 from tlx_xdsl.kernels.rows.norms import NORM_BACKWARD, norm_backward
 from tlx_xdsl.kernels.rows.softmax import SOFTMAX, softmax

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.kernels import stand_in_torch
 from tests.unit.kernels.calls.planned import addresses, expected, prepare, tensors, words
-from tlx_xdsl.kernels.calls import lanes, plans
+from tlx_xdsl.kernels.calls import plans
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import Prepared
 from tlx_xdsl.kernels.calls.workspaces import COUNTER_BYTES, WORKSPACES
@@ -24,7 +24,7 @@ ONE = (1, 0)
 @pytest.fixture
 def torch(monkeypatch):
     monkeypatch.setattr(plans, "CALLS_BEFORE_A_GRAPH", 2)
-    monkeypatch.setattr(lanes._Graphs, "lanes", type(lanes._Graphs.lanes)())
+    monkeypatch.setattr(plans._Graphs, "lanes", type(plans._Graphs.lanes)())
     yield stand_in_torch.install(monkeypatch)
     WORKSPACES.clear()
 
@@ -179,7 +179,7 @@ def test_graphs_can_be_switched_off(function, torch, monkeypatch):
 
 
 def test_the_oldest_graph_goes_and_comes_again(function, torch, monkeypatch):
-    monkeypatch.setattr(lanes, "MAX_GRAPHS", 2)
+    monkeypatch.setattr(plans, "MAX_GRAPHS", 2)
     shapes = [(64 * rows, 128) for rows in (1, 2, 3)]
     for shape in shapes:
         for _ in range(3):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tlx_xdsl.kernels.calls.recorded import Recorded
+from tlx_xdsl.kernels.calls.recent import Recorded
 from tlx_xdsl.kernels.operators import Gradient
 
 torch = pytest.importorskip("torch", reason="torch is not installed")

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tlx_xdsl.kernels.calls import torch_private
+from tlx_xdsl.kernels.calls import operands as torch_private
 
 
 def stream(device):

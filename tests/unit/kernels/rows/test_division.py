@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tlx_xdsl.kernels.division import divided, divisor
+from tlx_xdsl.kernels.gemm.device import divided, divisor
 
 LAST = (1 << 31) - 1
 

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.runtime.bundle.bundles import CUBIN, META, CProgram, cuda_include, has_c_compiler, manifest, sizes_of
 from tlx_xdsl.runtime import BundleError, TensorDescriptor
 from tlx_xdsl.runtime.bundle.c_launcher import CLauncher
-from tlx_xdsl.runtime.bundle.c_names import c_names
+from tlx_xdsl.runtime.bundle.c_text import c_names
 from tlx_xdsl.runtime.bundle.load import load
 from tlx_xdsl.runtime.bundle.write import write_files
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver

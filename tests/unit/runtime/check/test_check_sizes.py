@@ -11,7 +11,7 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.unit.ticking import tick
 from tlx_xdsl import progress
-from tlx_xdsl.runtime.check.sizes import combinations, listed, small_values
+from tlx_xdsl.runtime.check.report import combinations, listed, small_values
 from tlx_xdsl.runtime.simulate.interpret import module_of
 from tlx_xdsl.runtime.simulate.options import Options
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from tlx_xdsl import interpret_text
 from tlx_xdsl.errors import SourceLocation
-from tlx_xdsl.runtime.show.module import module_page
-from tlx_xdsl.runtime.show.pages import run_page
+from tlx_xdsl.runtime.show.pages import module_page, run_page
 from tlx_xdsl.text.diagnostics import Diagnostic
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.tools.tlx import main

@@ -16,7 +16,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.torch
 from tlx_xdsl.runtime import jit as jit_module
-from tlx_xdsl.runtime.jit.graph_capture import refuse_while_capturing
+from tlx_xdsl.runtime.launch.launch_graph import refuse_while_capturing
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 

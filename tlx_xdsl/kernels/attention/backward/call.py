@@ -29,7 +29,7 @@ from tlx_xdsl.kernels.calls.launching import Launches, check_hopper, multiproces
 from tlx_xdsl.kernels.calls.operands import describe, empty, operand
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
-from tlx_xdsl.kernels.operators import attention as operator_attention
+from tlx_xdsl.kernels.operators import attention as operators
 
 from ..operands import check_rows, described_heads, factor_of, readable_heads, strides_in_units
 from .config import (
@@ -141,7 +141,7 @@ def _as_they_run(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> tuple[tu
 
 
 ATTENTION_BACKWARD = PlannedFunction(
-    NAME, _prepare, results=slice(7, 10), operator=operator_attention.ATTENTION_BACKWARD, adapt=_as_they_run
+    NAME, _prepare, results=slice(7, 10), operator=operators.ATTENTION_BACKWARD, adapt=_as_they_run
 )
 
 

@@ -56,8 +56,7 @@ and writes nothing there: lengths may be any. The f32 sums of dQ have whole bloc
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm.tile_counter import taken_tile, tile_of
-from tlx_xdsl.kernels.rings import next_place
+from tlx_xdsl.kernels.rings import next_place, taken_tile, tile_of
 
 from ..pieces import as_matrix
 from ..scores import LN_2, LOG2_E

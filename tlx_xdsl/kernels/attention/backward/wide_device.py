@@ -28,8 +28,7 @@ Tiles, masks and edges are as in `device`.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm.tile_counter import take_tile, taken_tile, tile_of
-from tlx_xdsl.kernels.rings import next_place
+from tlx_xdsl.kernels.rings import next_place, take_tile, taken_tile, tile_of
 
 from ..pieces import (
     add_values,

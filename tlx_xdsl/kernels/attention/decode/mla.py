@@ -14,20 +14,13 @@ from tlx_xdsl.kernels.calls.launching import Launch, Launches, check_hopper, mul
 from tlx_xdsl.kernels.calls.operands import Operand, check_shape, check_types, empty, operand
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
-from tlx_xdsl.kernels.operators import attention_mla as operator_attention_mla
+from tlx_xdsl.kernels.operators import attention as operators
 
 from ..config import CONSUMER_ROWS, SHARED_BYTES
 from ..operands import DTYPES, check_rows, described_heads, factor_of
+from .call import check_columns, check_queries, merged, paged, strides_of, unit_of_rows
 from .config import PIECE, Blocks, splits_for
 from .mla_device import attention_mla as mla_kernel
-from .operands import (
-    check_columns,
-    check_queries,
-    merged,
-    paged,
-    strides_of,
-    unit_of_rows,
-)
 
 MAX_DIM, MAX_V_DIM = 576, 512
 """Elements of a row of the cache at most, and of its values: two warp groups have the sums of 256 columns each."""
@@ -132,7 +125,7 @@ def _prepare(tensors: tuple[Any, ...], settings: tuple[Any, ...]) -> Prepared:
     return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
 
 
-ATTENTION_MLA = PlannedFunction(_NAME, _prepare, results=2, operator=operator_attention_mla.ATTENTION_MLA)
+ATTENTION_MLA = PlannedFunction(_NAME, _prepare, results=2, operator=operators.ATTENTION_MLA)
 
 
 def _launches(

@@ -26,10 +26,10 @@ from tlx_xdsl.kernels.calls.operands import (
 )
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import WORKSPACE, Prepared
-from tlx_xdsl.kernels.operators import attention_fp8 as operator_attention_fp8
+from tlx_xdsl.kernels.operators import attention as operators
 from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
 
-from ..config import CONSUMER_ROWS
+from ..config import CONSUMER_ROWS, FP8_HEAD_DIMS, OUT_DTYPES, AttentionFp8Config, choose_fp8_config
 from ..operands import (
     check_heads,
     check_lse,
@@ -40,7 +40,6 @@ from ..operands import (
     scale_strides,
     strides_in_units,
 )
-from .config import FP8_HEAD_DIMS, OUT_DTYPES, AttentionFp8Config, choose_fp8_config
 from .device import attention_fp8
 from .values import attention_fp8_values
 
@@ -201,7 +200,7 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
 
 
-ATTENTION_FP8 = PlannedFunction(_NAME, _prepare, results=slice(6, 8), operator=operator_attention_fp8.ATTENTION_FP8)
+ATTENTION_FP8 = PlannedFunction(_NAME, _prepare, results=slice(6, 8), operator=operators.ATTENTION_FP8)
 """`attention_forward` of (q, k, v, q_scale, k_scale, v_scale, out, lse); options (causal, scale, out_dtype, config)."""
 
 

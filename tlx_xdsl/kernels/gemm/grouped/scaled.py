@@ -26,11 +26,10 @@ from tlx_xdsl.kernels.calls.operands import (
 )
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.operators import grouped as operator_grouped
+from tlx_xdsl.kernels.operators import gemm as operators
 
-from .call import launch_of_rows
+from .call import Problem, launch_of_rows, read_problem
 from .config import GroupedConfig
-from .operands import Problem, read_problem
 
 DTYPES = ("fp8e4nv", "fp8e5")
 OUT_DTYPES = ("bf16", "fp16")
@@ -82,7 +81,7 @@ def _prepare(operands: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     return Prepared(tensors, (scaled_grouped_gemm_launch(x, w, offsets, scale_x, scale_w, out, config=config),))
 
 
-SCALED_GROUPED_GEMM = PlannedFunction(_NAME, _prepare, results=5, operator=operator_grouped.SCALED_GROUPED_GEMM)
+SCALED_GROUPED_GEMM = PlannedFunction(_NAME, _prepare, results=5, operator=operators.SCALED_GROUPED_GEMM)
 
 
 def scaled_grouped_gemm_launch(

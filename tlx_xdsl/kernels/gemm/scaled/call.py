@@ -28,9 +28,9 @@ from tlx_xdsl.kernels.calls.launching import Launch, check_hopper, multiprocesso
 from tlx_xdsl.kernels.calls.operands import Operand, check_places, empty, type_of_result
 from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
 from tlx_xdsl.kernels.calls.plans import Prepared
-from tlx_xdsl.kernels.division import order_of_tiles
-from tlx_xdsl.kernels.operators import scaled_gemm as operator_scaled_gemm
+from tlx_xdsl.kernels.operators import gemm as operators
 
+from ..device import order_of_tiles
 from .config import STEP, ScaledConfig, Sums, choose_config
 from .device import scaled_cooperative
 from .mixed import mixed_launch
@@ -164,7 +164,7 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     return Prepared(named)
 
 
-SCALED_GEMM = PlannedFunction(NAME, _prepare, results=4, operator=operator_scaled_gemm.SCALED_GEMM)
+SCALED_GEMM = PlannedFunction(NAME, _prepare, results=4, operator=operators.SCALED_GEMM)
 """`scaled_gemm` of (a, b, scale_a, scale_b, out) with the options (out_dtype, fast, config)."""
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from tlx_xdsl.kernels.calls.launching import Launch, check_hopper, multiprocessors
 from tlx_xdsl.kernels.calls.operands import Operand, check_places
-from tlx_xdsl.kernels.division import order_of_tiles
 
+from ..device import order_of_tiles
 from ..tiles import SHARED_BYTES
 from .config import OTHER_BYTES, STEP, ScaledConfig
 from .mixed_device import scaled_mixed

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tlx_xdsl.kernels.attention.config import choose_fp8_config
 from tlx_xdsl.kernels.attention.forward import attention_forward
-from tlx_xdsl.kernels.attention.fp8.config import choose_fp8_config
 from tlx_xdsl.kernels.operators import as_text
 
 torch = pytest.importorskip("torch")

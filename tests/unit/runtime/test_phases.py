@@ -10,7 +10,7 @@ import pytest
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tlx_xdsl.runtime.driver import nvtx_ranges as nvtx
+from tlx_xdsl.runtime.driver import phases as nvtx
 
 
 @tlx_xdsl.jit

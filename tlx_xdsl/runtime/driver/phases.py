@@ -1,4 +1,6 @@
-"""Ranges for nsys: the phases of a compile, and launches through Triton's runtime. Off unless TLX_NVTX is 1.
+"""Phases of a compile: the time that each takes, and ranges for nsys, off unless TLX_NVTX is 1.
+
+Launches through Triton's runtime have ranges, too.
 
 NVTX 3 is a header and has no library to load, so the package `nvtx` makes the ranges, or torch, where either is there.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -82,3 +85,23 @@ def _exit(metadata: Any) -> None:
     functions = _functions()
     if functions is not None:
         functions[1]()
+
+
+class Clock:
+    """Adds up milliseconds by name."""
+
+    def __init__(self, times: dict[str, float] | None = None) -> None:
+        self.times: dict[str, float] = {} if times is None else times
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> float:
+        """Book the time since the last call under `name`; returns it."""
+        now = time.perf_counter()
+        passed = (now - self._last) * 1e3
+        self.times[name] = self.times.get(name, 0.0) + passed
+        self._last = now
+        return passed
+
+    def skip(self) -> None:
+        """Book the time since the last call nowhere."""
+        self._last = time.perf_counter()

@@ -1,0 +1,201 @@
+"""Arguments of the commands whose work loads a compiler or the interpreter, which `--help` does without."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from tlx_xdsl.runtime.simulate.options import MINIMIZE_SECONDS, SECONDS, STAGES
+
+from ..launch_line.kernel_options import (
+    KERNEL,
+    SIZE_HELP,
+    VALUES,
+    add_conversion_argument,
+    add_kernel_arguments,
+    add_launch_arguments,
+    add_run_arguments,
+)
+
+
+@dataclass(frozen=True)
+class Face:
+    """A command: what declares its arguments, and who does its work."""
+
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    work: str
+    """The module beside this one, loaded when the command is run."""
+    function: str = "run"
+
+    def run(self, args: argparse.Namespace) -> int | None:
+        """Carry the command out; returns and raises as its work does."""
+        return getattr(import_module(f"{__package__}.{self.work}"), self.function)(args)
+
+
+FORMATS = ("github", "junit", "sarif", "text")
+"""What `check_formats` writes."""
+
+_REPEATED: dict[str, Any] = {"action": "append", "default": []}
+
+
+_RUN_EPILOG = f"""\
+{VALUES}
+example:
+  tlx run examples/hopper_gemm_ws.py:matmul --grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)' \\
+      --arg a_desc=randn[512,512] --arg b_desc=randn[512,512] --arg c_desc=nan[512,512] \\
+      --arg M=512 --arg N=512 --arg K=512 --check c_desc=a_desc@b_desc
+"""
+
+
+def _run(parser: argparse.ArgumentParser) -> None:
+    """Declare those of `tlx run FILE.py:KERNEL` or `tlx run FILE.mlir[:FUNCTION]`: a run on the CPU."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _RUN_EPILOG
+    parser.add_argument("kernel", metavar="FILE", help="FILE.py:KERNEL, or IR at any stage in FILE.mlir[:FUNCTION]")
+    add_launch_arguments(parser)
+    parser.add_argument("--save", **_REPEATED, metavar="NAME=FILE.npy", help="write an array to a file at the end")
+    parser.add_argument(
+        "--check",
+        **_REPEATED,
+        metavar="NAME=EXPR",
+        help="what an array must hold, over the arrays from before the run: sqrt exp max mean sum softmax where ...",
+    )
+    parser.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
+    parser.add_argument(
+        "--compare", action=argparse.BooleanOptionalAction,
+        help="with --stage ptx: run the TTGIR in the interpreter, too, and compare (the default)",
+    )  # fmt: skip
+    add_run_arguments(parser)
+    parser.add_argument("--watch", action="store_true", help="run again whenever the file changes, until Ctrl-C")
+
+
+RUN = Face(_run, "run_kernel")
+
+
+def _check(parser: argparse.ArgumentParser) -> None:
+    """Declare those of `tlx check FILE.py:KERNEL`: runs in all orders that matter, and what is wrong in any."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = f"{VALUES}\nThe exit status is 1 where something was found.\n"
+    parser.add_argument("kernel", metavar="FILE", help="FILE.py:KERNEL")
+    add_launch_arguments(parser, f"{SIZE_HELP}; several as in 0..3,7 or small, of which all combinations are run")
+    parser.add_argument(
+        "--sweep", action=argparse.BooleanOptionalAction, default=True,
+        help="run all values of --size, or with --no-sweep the first ones alone",
+    )  # fmt: skip
+    parser.add_argument(
+        "--prove", action="store_true",
+        help="prove the synchronisation of the tasks for all trip counts, too, or say which line stops the proof",
+    )  # fmt: skip
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"time for all sizes and orders ({SECONDS:g})")
+    parser.add_argument("--stages", default=",".join(STAGES), help=f"stages of the pipeline ({','.join(STAGES)})")
+    parser.add_argument(
+        "--launches", type=int, metavar="N",
+        help="launches in a row on the same arrays (2 where there are atomics or while loops, as a remark; else 1)",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="of random numbers (0)")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="of the report (text)")
+
+
+CHECK = Face(_check, "check_kernel")
+
+
+def _minimize(parser: argparse.ArgumentParser) -> None:
+    """Declare those of `tlx minimize-sync FILE.py:KERNEL`: which waits, arrivals and fences are redundant."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = f"{VALUES}\nA deletion that no run refutes is no proof, unless the line says so.\n"
+    parser.add_argument("kernel", metavar="FILE", help="FILE.py:KERNEL")
+    add_launch_arguments(parser, f"{SIZE_HELP}; several as in 0..3,7 or small, of which all combinations are run")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=MINIMIZE_SECONDS,
+        help=f"time for each deletion at all sizes ({MINIMIZE_SECONDS:g})",
+    )
+    parser.add_argument("--stages", default=",".join(STAGES), help=f"stages of the pipeline ({','.join(STAGES)})")
+    parser.add_argument("--seed", type=int, default=0, help="of random numbers (0)")
+    parser.set_defaults(sweep=True)
+
+
+MINIMIZE = Face(_minimize, "check_kernel", "run_minimize")
+
+
+def _explain(parser: argparse.ArgumentParser) -> None:
+    """Declare those of `tlx explain FILE.py:KERNEL`: the passes, what each of them did, and what layouts cost."""
+    parser.add_argument("kernel", **KERNEL)
+    parser.add_argument("--diff", metavar="PASS", help="show what this pass changed, as a unified diff")
+    parser.add_argument("--all", action="store_true", help="list passes that changed nothing, too")
+    parser.add_argument(
+        "--why",
+        metavar="VALUE",
+        help="why a value has its layout: %%acc_1 as printed after the last pass, or the name of a Python variable",
+    )
+    parser.add_argument(
+        "--triton-version", metavar="VERSION", help="Triton to compile for (the installed one, else 3.9)"
+    )
+    add_conversion_argument(parser)
+    add_kernel_arguments(parser)
+
+
+EXPLAIN = Face(_explain, "explain_passes")
+
+_ADDRESSES_EPILOG = """\
+Without --grid, what is said holds for every launch that keeps the conditions that are named. With it, the addresses of
+all programs are computed: which of them write the same bytes, which leave an array, and what is not written.
+
+example:
+  tlx addresses examples/ampere_gemm_pipelined.py:matmul --grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)' \\
+      --arg M=512 --arg N=512 --arg K=256 --arg stride_a=256 --arg stride_b=512 --arg stride_c=512 \\
+      --shape a_ptr=M,K --shape b_ptr=K,N --shape c_ptr=M,N --svg coverage.svg
+"""
+
+
+def _addresses(parser: argparse.ArgumentParser) -> None:
+    """Declare those of `tlx addresses FILE.py:KERNEL` or `... FILE.mlir[:FUNCTION]`: where programs touch memory."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _ADDRESSES_EPILOG
+    parser.add_argument(
+        "kernel", metavar="FILE", help="FILE.py:KERNEL, or IR at any stage in FILE.mlir[:FUNCTION], .ttir or .ttgir"
+    )
+    parser.add_argument("--grid", metavar="X,Y,Z", help="programs along each axis; expressions over the arguments")
+    parser.add_argument(
+        "--shape",
+        **_REPEATED,
+        metavar="NAME=SIZES",
+        help="sizes of the array that a pointer or descriptor addresses: 1024,512; an array of --arg says them, too",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.add_argument("--svg", metavar="FILE", help="write a picture: which program touches which block")
+    parser.add_argument(
+        "--wave", type=int, metavar="N", help="in the picture, one colour for each N programs, which run at a time"
+    )
+    add_kernel_arguments(parser)
+
+
+ADDRESSES = Face(_addresses, "addresses_launch")
+
+_LINT_EPILOG = """\
+Types and constants are those of the file's TLX_COMPILE; of one kernel they may be given here, too. With --grid and the
+arguments (--arg), accesses out of bounds and programs that write the same bytes are looked for as well.
+The exit status is 1 where there is an error.
+
+examples:
+  tlx lint kernels.py
+  tlx lint kernels.py:softmax --grid 4 --arg x=empty:fp32[4,256] --arg n=256 --format github
+"""
+
+
+def _lint(parser: argparse.ArgumentParser) -> None:
+    """Declare those of `tlx lint FILE.py[:KERNEL]`: all that is wrong and can be found without a binary or a run."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _LINT_EPILOG
+    parser.add_argument("kernel", metavar="FILE", help="FILE.py, for all kernels in it, or FILE.py:KERNEL")
+    parser.add_argument("--grid", metavar="X,Y,Z", help="programs of a launch; expressions over arguments and sizes")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="of the report (text)")
+    parser.set_defaults(shape=[])
+    add_kernel_arguments(parser)
+
+
+LINT = Face(_lint, "lint_kernels")
