@@ -90,11 +90,9 @@ class _Finder:
         module.__spec__ = self._specs.pop(module.__spec__.name)
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """Return what `python -m` runs."""
-        spec = find_spec(str(name_today(fullname)))
-        assert spec is not None
-        loader: Any = spec.loader
-        return loader.get_code(spec.name)
+        """Return what `python -m` runs: the module by its name of today, beside which its relative imports lie."""
+        text = f"import runpy; runpy.run_module({name_today(fullname)!r}, run_name='__main__', alter_sys=True)"
+        return compile(text, fullname, "exec")
 
 
 def install() -> None:

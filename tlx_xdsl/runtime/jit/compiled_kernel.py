@@ -21,8 +21,7 @@ from triton.compiler.compiler import AsmDict
 from tlx_xdsl.frontend.python.source import Fixed, Signature
 from tlx_xdsl.targets import target_of
 
-from ..driver.compilation import Specialization
-from ..driver.specialization import CLUSTER_OPTION
+from ..driver.specialization import CLUSTER_OPTION, Specialization
 from ..launch.cuda_driver import FunctionAttribute, default_driver
 from ..launch.launch_graph import refuse_while_capturing
 from ..launch.launcher import PORTABLE_CLUSTER_SIZE, Launcher, launch_facts

@@ -5,7 +5,7 @@ An index is a `size_t`, as the API has it; where the sign of one counts and may 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 
 from xdsl.dialects import arith, func, scf
@@ -94,27 +94,27 @@ def _with_sign(operands: Sequence[SSAValue], to: Conversion) -> list[SSAValue]:
     return [to.cast(value, SIGNED_SIZE) for value in values]
 
 
-_OPERATORS: dict[type[Operation], type[BinaryOp]] = {
-    arith.AddiOp: AddOp,
-    arith.SubiOp: SubOp,
-    arith.MuliOp: MulOp,
-    arith.DivSIOp: DivOp,
-    arith.RemSIOp: RemOp,
-    arith.AndIOp: BitwiseAndOp,
-    arith.OrIOp: BitwiseOrOp,
-    arith.XOrIOp: BitwiseXorOp,
+def _binary(made: type[BinaryOp]) -> Callable[[Operation, Conversion], None]:
+    def handler(op: Operation, to: Conversion) -> None:
+        with_sign = isinstance(op, arith.DivSIOp | arith.RemSIOp)
+        lhs, rhs = _with_sign(op.operands, to) if with_sign else map(to.value, op.operands)
+        to.set(op.results[0], to.emit(made(lhs, rhs, converted_type(op.results[0].type, op))).result)
+
+    return handler
+
+
+_OPERATORS = {
+    arith.AddiOp: _binary(AddOp),
+    arith.SubiOp: _binary(SubOp),
+    arith.MuliOp: _binary(MulOp),
+    arith.DivSIOp: _binary(DivOp),
+    arith.RemSIOp: _binary(RemOp),
+    arith.AndIOp: _binary(BitwiseAndOp),
+    arith.OrIOp: _binary(BitwiseOrOp),
+    arith.XOrIOp: _binary(BitwiseXorOp),
 }
-
-
-def _binary(op: Operation, to: Conversion) -> None:
-    with_sign = isinstance(op, arith.DivSIOp | arith.RemSIOp)
-    lhs, rhs = _with_sign(op.operands, to) if with_sign else map(to.value, op.operands)
-    type_ = converted_type(op.results[0].type, op)
-    to.set(op.results[0], to.emit(_OPERATORS[type(op)](lhs, rhs, type_)).result)
-
-
-for _class in _OPERATORS:
-    convert.register(_class, _binary)
+for _class, _handler in _OPERATORS.items():
+    convert.register(_class, _handler)
 
 
 @convert.register(arith.MinSIOp)
