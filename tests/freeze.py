@@ -75,7 +75,7 @@ Job = Callable[[], Made]
 # --- texts ----------------------------------------------------------------------------------------------------------
 
 _OUR_FILE = re.compile(rf"{re.escape(str(ROOT))}/(?:[\w.-]+/)*([\w-]+\.py)(?:(\", line |\":|:)\d+)?")
-_PTX_LINE = re.compile(r"(\w\.ptx):\d+")
+_LINE = re.compile(r"(\w\.ptx:|^#line |\"line\": )\d+", re.M)
 _OTHER_FILE = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)+([\w.+-]+\.\w+)")
 _MLIR_LOCATION = re.compile(r'^#loc.*\n| loc\((?:#\w+|unknown|"(?:[^"\\]|\\.)*"(?:\(#\w+\)|:\d+:\d+)?)\)', re.M)
 _PTX_DEBUG = re.compile(r"^\s*(?:\.file|\.loc)\b.*\n|^\s*\.section\s+\.debug_[^}]*\}\n|^\$L__(?:tmp|func_)\w*:\n", re.M)
@@ -88,8 +88,8 @@ _MODULE = re.compile(r"\btlx_\w+(?:\.\w+)*\.(\w+)")
 def without_places(text: str) -> str:
     """Return a text with the names of files for their paths, and without line numbers of files of this repository."""
     text = _OUR_FILE.sub(lambda found: found[1] + (f"{found[2]}_" if found[2] else ""), text)
-    # Lines of PTX are counted with those for debuggers.
-    return _PTX_LINE.sub(r"\1:_", _OTHER_FILE.sub(r"\1", text))
+    # Lines of PTX are counted with those for debuggers, and C++ and its manifest name those of the kernel.
+    return _LINE.sub(r"\1_", _OTHER_FILE.sub(r"\1", text))
 
 
 def outcome(make: Callable[[], str]) -> str:
