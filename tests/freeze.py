@@ -385,7 +385,7 @@ def cpp_jobs() -> Iterator[Job]:
 
 
 CPU = "x86-64-v3"
-BENCHMARK = "benchmarks/cpu_kernels.py"
+BENCHMARK = "benchmarks/cpu/kernels.py"
 _SIZES = ("M", "N", "K", "a_rows", "a_columns", "b_rows", "b_columns", "c_rows", "c_columns")
 BENCHMARKS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[str, int]]] = {
     "vector_add": (("x", "y", "z"), ("n",), {"BLOCK": 16384}),
