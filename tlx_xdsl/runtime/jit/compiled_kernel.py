@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from math import prod
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel
@@ -26,9 +26,6 @@ from ..launch.cuda_driver import FunctionAttribute, default_driver
 from ..launch.launch_graph import refuse_while_capturing
 from ..launch.launcher import PORTABLE_CLUSTER_SIZE, Launcher, launch_facts
 from ..launch.parameters import ArgumentSpec
-
-if TYPE_CHECKING:
-    from ..driver.compilation import Specialization
 
 
 class _Stages(AsmDict):
