@@ -38,8 +38,8 @@ binaries = Path(sys.prefix) / "bin"
 config.environment["PATH"] = os.pathsep.join([str(binaries), os.environ["PATH"]])
 # Only these and a few that lit chooses reach the tests.
 config.environment.update({name: value for name, value in os.environ.items() if name.startswith("TLX_")})
-if "HOME" in os.environ:
-    config.environment["HOME"] = os.environ["HOME"]
+# PYTHONPATH names another checkout than the installed one: without it the tests of a work tree would run that.
+config.environment.update({name: os.environ[name] for name in ("HOME", "PYTHONPATH") if name in os.environ})
 
 config.substitutions += [
     ("%python", sys.executable),
