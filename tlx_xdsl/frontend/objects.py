@@ -146,7 +146,8 @@ def _hasattr(site: CallSite) -> Value | None:
     if len(site.positional) != 2 or site.keywords:
         return None
     (_, value), (_, name) = site.positional
-    if isinstance(value, Constexpr) or not isinstance(name, Constexpr) or not isinstance(name.value, str):
+    is_python = isinstance(value, Constexpr) and not semantic.is_number(value)
+    if is_python or not isinstance(name, Constexpr) or not isinstance(name.value, str):
         return None
     return Constexpr(name.value in attribute_names(value))
 

@@ -38,13 +38,24 @@ class Kernel(Signed[P, R]):
     Raises TypeError for what is no function.
     """
 
-    def __init__(self, fn: Callable[..., Any], *, noinline: bool = False, passes: Iterable[str] = ()):
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        noinline: bool = False,
+        passes: Iterable[str] = (),
+        do_not_specialize: Iterable[int | str] | None = None,
+        do_not_specialize_on_alignment: Iterable[int | str] | None = None,
+    ):
         # What a decorator wrapped around the function plays no part: the source is what counts.
         fn = inspect.unwrap(fn)
         if not inspect.isfunction(fn):
             raise TypeError(f"tlx_xdsl.jit takes a function made by 'def', found {fn!r}")
         functools.update_wrapper(self, fn)
-        self.source = KernelSource(fn, noinline, pass_list(passes))
+        self.source = KernelSource(
+            fn, noinline, pass_list(passes),
+            frozenset(do_not_specialize or ()), frozenset(do_not_specialize_on_alignment or ()),
+        )  # fmt: skip
 
     @forwarded("tlx_xdsl.runtime.compile_kernel")
     def compile(
