@@ -163,7 +163,7 @@ def _python_attribute(visitor: Visitor, node: ast.Attribute, value: Constexpr) -
         if node.attr == "type":
             return Constexpr(constexpr_type(owner))
         if isinstance(owner, constexpr_type) and semantic.is_number(of := Constexpr(owner.value)):
-            element = visitor.semantic(node, lambda _: semantic.natural_dtype(of.value))
+            element = visitor.semantic(node, semantic.to_tensor, of).dtype
             if hasattr(element, node.attr):
                 return Constexpr(getattr(element, node.attr))
         if semantic.is_number(value) and (attribute := _number_attribute(visitor, node, value)) is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
 
+from .by_name import ByName
 from .driver.specialization import pass_list
 from .kernel_call import LaunchShape, P, R, Signed, forwarded, taking
 from .simulate.options import check_options, run_options
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 
-class Kernel(Signed[P, R]):
+class Kernel(ByName, Signed[P, R]):
     """A function that is compiled by tlx_xdsl; `source` is what was written.
 
     Raises TypeError for what is no function.

@@ -76,12 +76,12 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Kernel | Callab
     return _kernel(fn, options)
 
 
-def _parameters(option: str, given: Any) -> tuple[int | str, ...]:
+def _parameters(option: str, given: Any) -> list[int | str]:
     """The parameters that an option names, by name or position, also where they come one by one.
 
     Raises TypeError for anything else.
     """
-    found = () if isinstance(given, str) or not isinstance(given, Iterable) else tuple(cast("Iterable[Any]", given))
+    found = [] if isinstance(given, str) or not isinstance(given, Iterable) else list(cast("Iterable[Any]", given))
     if not isinstance(given, Iterable) or isinstance(given, str) or not all(isinstance(e, int | str) for e in found):
         raise TypeError(f"{option}: expected a list of names or positions of parameters, found {given!r}")
     return found
