@@ -226,5 +226,5 @@ def kernel(out):
 @pytest.mark.parametrize("returned", ["p", "(x, p)"])
 def test_what_has_no_zero_is_returned_by_all_branches_or_by_none(tmp_path, returned):
     kernel = load(tmp_path, ONE_BRANCH.format(returned, "1")).kernel
-    with pytest.raises(tlx_xdsl.CompilationError, match="Return type mismatch: 'one' returns .* None at its end"):
+    with pytest.raises(tlx_xdsl.CompilationError, match=r"Return type mismatch: 'one' returns .* None at its end"):
         kernel.compile({"out": "*i32", "n": "i32"})

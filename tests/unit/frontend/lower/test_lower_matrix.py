@@ -157,7 +157,11 @@ FAULTS = [
     ("tl.dot(tl.zeros([16, 8], tl.float16), tl.zeros([8, 16], tl.float16))", "K, the columns of 'input'", "tl.dot"),
     ("tl.dot(a, a, tl.zeros([32, 16], tl.float32))", "'acc' must be a block of shape [32, 32]", "tl.zeros"),
     ("tl.dot(a, a, 1.0)", "'acc' must be a block of shape [32, 32], found the constexpr 1.0", "1.0"),
-    ("tl.dot(a, a, tl.zeros([32, 32], tl.int32))", "'acc' must have elements such as fp32", "tl.zeros"),
+    (
+        "tl.dot(a, a, tl.zeros([32, 32], tl.int32))",
+        "the product of fp16 has type fp32 or fp16, found int32",
+        "tl.zeros",
+    ),
     ("tl.dot(a, a, c, out_dtype=tl.float16)", "'acc' must have the type fp16 of 'out_dtype'", "c, out"),
     ("tl.dot(a, a, out_dtype=tl.bfloat16)", "convert it with .to(tl.bfloat16)", "tl.bfloat16"),
     ("tl.dot(a, a, out_dtype=tl.int32)", "the product of fp16 has type fp32 or fp16, found int32", "tl.int32"),
