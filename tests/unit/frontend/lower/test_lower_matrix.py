@@ -156,6 +156,9 @@ FAULTS = [
     ("tl.dot(a, tl.zeros([2, 32, 32], tl.float16))", "must have the same dimensions before the last two", "tl.dot"),
     ("tl.dot(tl.zeros([16, 8], tl.float16), tl.zeros([8, 16], tl.float16))", "K, the columns of 'input'", "tl.dot"),
     ("tl.dot(a, a, tl.zeros([32, 16], tl.float32))", "'acc' must be a block of shape [32, 32]", "tl.zeros"),
+    ("tl.dot(b, b, tl.zeros([32, 32], tl.bfloat16))", "the product can't have type bf16: use float32", "tl.zeros"),
+    ("tl.dot(b, b, tl.zeros([32, 32], tl.float16))", "'acc' must have the type of the product, fp32", "tl.zeros"),
+    ("tl.dot(c, c, tl.zeros([32, 32], tl.float64))", "'acc' must have the type of the product, fp32", "tl.zeros"),
     ("tl.dot(a, a, 1.0)", "'acc' must be a block of shape [32, 32], found the constexpr 1.0", "1.0"),
     (
         "tl.dot(a, a, tl.zeros([32, 32], tl.int32))",
@@ -175,6 +178,8 @@ FAULTS = [
         "'lhs_scale' must be None or a block of shape [32, 2] or",
         "u, 'e",
     ),
+    ("tl.dot_scaled(u, None, 'e4m3', u, None, 'e4m3', lhs_k_pack=False)", "only e2m1 can be packed along", "False"),
+    ("tl.dot_scaled(u, None, 'e2m1', b, None, 'bf16', rhs_k_pack=False)", "dimension than K, found 'bf16'", "False"),
     ("tl.dot_scaled(u, 1, 'e4m3', u, None, 'e4m3')", "'lhs_scale' must be None or a block", "1, 'e"),
     ("tl.dot_scaled(u, s, 'e4m3', u, s, 'e4m3', w)", "'acc' must be a block of type fp32[32, 32]", "w)"),
     ("tl.dot_scaled(u, s, 'e4m3', u, s, 'e4m3', out_dtype=tl.float16)", "the product has type fp32", "tl.float16"),
