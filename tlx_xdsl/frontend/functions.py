@@ -348,11 +348,13 @@ def bind_python(site: CallSite, function: Any) -> Value:
     name = getattr(function, "__name__", repr(function))
     for place, value in (*site.positional, *site.keywords.values()):
         if not is_compile_time(value) and not isinstance(value, Aggregate):
+            hint = function_hint(function)
+            if not hint and inspect.isfunction(function):
+                hint = "; tlx_xdsl.jit makes a kernel's function of it"
             raise site.visitor.error(
                 place,
                 f"'{name}' runs at compile time: its arguments must be constexprs, found {value.describe()}"
-                + ("; tlx_xdsl.jit makes a kernel's function of it" if inspect.isfunction(function) else "")
-                + (_AT_RUN_TIME.get(name) or function_hint(function)),
+                + (_AT_RUN_TIME.get(name) or hint),
             )
     args = [python_value(value) for _, value in site.positional]
     kwargs = {key: python_value(value) for key, (_, value) in site.keywords.items()}
