@@ -113,14 +113,14 @@ def test_aggregates_of_triton_are_the_same() -> None:
 
 
 def test_an_aggregate_inherits_from_aggregates() -> None:
+    class Plain:
+        pass
+
+    class Mixed(Base, Plain):
+        pass
+
     with pytest.raises(TypeError, match="the aggregate 'Mixed' inherits from 'Plain', which is no aggregate"):
-
-        class Plain:
-            pass
-
-        @tl.core._aggregate
-        class Mixed(Base, Plain):
-            pass
+        tl.core._aggregate(Mixed)
 
 
 # Refusals -----------------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def missing(p):
 
 @tlx_xdsl.jit
 def of_dataclasses(p):
-    c = dataclasses.replace(Child(2, p), pointer=p)
+    dataclasses.replace(Child(2, p), pointer=p)
 
 
 @tlx_xdsl.jit
