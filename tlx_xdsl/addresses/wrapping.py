@@ -24,6 +24,9 @@ from .model import Access, Condition, LaunchFacts
 
 AXES = "xyz"
 
+WIDEN = "tl.cast(..., tl.int64) of the program's id or of the stride makes offsets 64 bits wide"
+"""The remedy."""
+
 
 @dataclass(frozen=True)
 class Wrap:
