@@ -28,6 +28,10 @@ _MOST_PLACES = 3
 """Places that a note about an earlier access names."""
 
 
+STARTED = 1
+"""The step of each warp that is its start; what it does comes later."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """An asynchronous operation, or those of all warp groups of a cohort."""
@@ -51,7 +55,7 @@ class Clocks:
         self.known: NDArray[np.int32] = np.zeros((self.warps, self.warps), np.int32)
         self.fenced: NDArray[np.int32] = np.zeros((self.warps, self.warps), np.int32)
         every = np.arange(self.warps)
-        self.known[every, every] = 1
+        self.known[every, every] = STARTED + 1
         self._steps: dict[int, int] = {}
         """The last step of each asynchronous agent."""
         self._agents: dict[tuple[Any, ...], int] = {}
@@ -289,8 +293,30 @@ class Clocks:
     def arrive_relaxed(self, cohort: Cohort, chosen: NDArray[Any], barrier: Any) -> None:
         """Threads arrive without releasing more than what a fence has."""
         for warp in np.unique(cohort.warp_of[chosen]).tolist():
-            if (found := self._released.get(warp)) is not None:
-                self._gather(barrier, *found)
+            self._gather(barrier, *self._released.get(warp, self._start_of(warp)))
+
+    def _start_of(self, warp: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """What any arrival of a warp says: that it has started."""
+        known = np.zeros(self.warps, np.int32)
+        known[warp] = STARTED
+        return known, np.zeros(self.warps, np.int32)
+
+    def check_started(self, cta: int, warps: Integers) -> None:
+        """Check that warps know that another CTA, whose memory they access, has started."""
+        if self.wave.cluster_size == 1:
+            return
+        of_others = warps[warps // self._per_cta != cta]
+        if not len(of_others):
+            return
+        own = slice(cta * self._per_cta, (cta + 1) * self._per_cta)
+        late = self.known[of_others, own].max(axis=1) < STARTED
+        if late.any():
+            raise Trap(
+                f"warp {int(of_others[late][0]) % self._per_cta} uses the memory of another CTA, and nothing orders "
+                f"that after the start of CTA {cta % self.wave.cluster_size} of the cluster",
+                ("a barrier.cluster before it does",),
+                PtxRace,
+            )
 
     def acquire(self, cohort: Cohort, chosen: Booleans, barrier: Any) -> None:
         """Threads have waited for a barrier."""
