@@ -43,7 +43,7 @@ from __future__ import annotations
 from xdsl.dialects import scf
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import BoolAttr, ModuleOp, UnitAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tlx_xdsl.analysis.buffer_users import accesses
 from tlx_xdsl.analysis.cluster_reach import ClusterReach, is_reached
@@ -219,17 +219,26 @@ def _hoist(init: ttng.InitBarrierOp, alloc: ttg.LocalAllocOp) -> None:
     _check_runs_once(init)
     after, barrier = alloc.next_op, init.operands[0]
     assert after is not None, "a block ends in a terminator"
-    if barrier is not alloc.result:
-        view = barrier.owner
-        index = view.operands[1].owner if isinstance(view, ttg.MemDescIndexOp) else None
-        if not isinstance(view, ttg.MemDescIndexOp) or not isinstance(index, ConstantOp):
-            raise _not_known(init)
+    view = barrier.owner
+    if isinstance(view, ttg.MemDescIndexOp) and isinstance(index := view.operands[1].owner, ConstantOp):
+        barrier = view.operands[0]
         number = insert_before(after, index.clone(), located_at=init)
-        here = ttg.MemDescIndexOp(operands=[alloc.result, number.result], result_types=[barrier.type])
-        barrier = insert_before(after, here, located_at=init).result
+        here = ttg.MemDescIndexOp(operands=[alloc.result, number.result], result_types=[view.result.type])
+        initialised = insert_before(after, here, located_at=init).result
+    else:
+        initialised = alloc.result
+    if _captured(barrier) is not alloc.result:
+        raise _not_known(init)
     init.detach()
-    init.operands = [barrier]
+    init.operands = [initialised]
     insert_before(after, init, located_at=init)
+
+
+def _captured(value: SSAValue) -> SSAValue:
+    """The value that a partition has as its argument `value`; else the value itself."""
+    if isinstance(value, BlockArgument) and isinstance(op := value.block.parent_op(), ttg.WarpSpecializePartitionsOp):
+        return op.explicit_captures[value.index]
+    return value
 
 
 def _check_runs_once(init: ttng.InitBarrierOp) -> None:
