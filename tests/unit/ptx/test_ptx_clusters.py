@@ -41,7 +41,7 @@ def run(*lines: str) -> None:
 @pytest.mark.parametrize("meet", [MEET, MEET_RELAXED])
 def test_a_store_waits_for_the_start_of_the_other_one(meet):
     run(meet, STORE, MEET)
-    with pytest.raises(PtxRace, match="nothing orders that after the start of CTA . of the cluster"):
+    with pytest.raises(PtxRace, match=r"nothing orders that after the start of CTA . of the cluster"):
         run(STORE, MEET)
 
 
