@@ -28,7 +28,7 @@ from tlx_xdsl.dialects.base import (
 
 from .arithmetic import Arithmetic, compute, function_of, view
 from .barriers import BrokenError, arrive, arrive_named, deliver, passes
-from .buffers import Allocation, name_of, read, write
+from .buffers import Allocation, allocate, name_of, read, write
 from .code import (
     Act,
     Advance,
@@ -72,7 +72,7 @@ class Machine:
 
     def __init__(self, codes: Mapping[Block, Code], allocations: Sequence[Allocation], demands: Demands):
         self.values = Values()
-        self.arithmetic = Arithmetic(self.values)
+        self.arithmetic = Arithmetic(self.values, demands)
         self.codes = codes
         self.allocations = allocations
         self.numbers = {each.op: number for number, each in enumerate(allocations)}
@@ -156,6 +156,7 @@ class Machine:
     def compute(self, state: State, task: Task, op: Operation) -> None:
         """Compute a value or a view, or allocate."""
         if op in self.numbers:
+            allocate(state, self.numbers[op], op)
             task.known[op.results[0]] = View(self.numbers[op])
         elif is_view(op):
             task.known[op.results[0]] = view(op, task.known, state.facts)

@@ -32,6 +32,7 @@ from .facts import (
     EarlierQuestionError,
     EarlierSplitError,
     Facts,
+    ForgottenError,
     LongerPeriodError,
     NewLimitError,
     Questions,
@@ -39,7 +40,7 @@ from .facts import (
     TooNearError,
 )
 from .machine import Machine
-from .quotient import reduce
+from .quotient import is_over, reduce
 from .state import State, Task
 from .values import Part
 
@@ -209,6 +210,10 @@ class _Search:
                 if questions.reach >= MOST_REACH:
                     return UnprovedError(error.op, "how far other tasks are ahead when one comes here is not bounded")
                 questions = replace(questions, reach=2 * questions.reach + 4)
+            except ForgottenError:
+                if questions.lag >= MOST_REACH:
+                    return UnprovedError(self.function, "this depends on numbers of earlier turns of a loop")
+                questions = replace(questions, lag=2 * questions.lag + 1)
             except EarlierSplitError as error:
                 questions = replace(questions, moduli={**questions.moduli, error.atom: error.modulus})
             except NewLimitError as error:
@@ -273,6 +278,8 @@ class _Search:
                 if not any(self.machine.turn(after, task) for task in after.tasks):
                     break
             except SplitError as error:
+                if any(is_over(before, atom) for atom in error.atoms):
+                    raise ForgottenError from error
                 answers: list[State] = []
                 for facts in error.answers:
                     answer = before.copy()

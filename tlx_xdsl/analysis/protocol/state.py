@@ -168,6 +168,8 @@ class Uses:
 
     write: Event | None = None
     reads: tuple[Event, ...] = ()
+    lost: Operation | None = None
+    """What has overwritten that since, through another array in the same memory."""
 
 
 @dataclass
