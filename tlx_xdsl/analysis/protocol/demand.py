@@ -33,14 +33,15 @@ class Demands:
 
     def __init__(self, root: Operation, roots: Iterable[SSAValue]):
         self.moduli: dict[SSAValue, int] = {}
-        self._sources = _sources(root)
+        self.sources = _sources(root)
+        """The values that control flow passes on as each argument of a block and result of an operation."""
         self._todo: list[SSAValue] = []
         for value in roots:
             self._ask(value, EXACT)
         while self._todo:
             value = self._todo.pop()
             modulus = self.moduli[value]
-            for source in self._sources.get(value, ()):
+            for source in self.sources.get(value, ()):
                 self._ask(source, modulus)
             if isinstance(value.owner, Operation):
                 self._ask_operands(value.owner, modulus)
@@ -53,7 +54,7 @@ class Demands:
         """Whether a value comes of one of which only the remainder may be known, beside others of their own sign."""
         if isinstance(value.owner, _PASSING):
             return any(map(self.may_be_kept, value.owner.operands))
-        return self.moduli.get(value, EXACT) != EXACT and value in self._sources
+        return self.moduli.get(value, EXACT) != EXACT and value in self.sources
 
     def _ask(self, value: SSAValue, modulus: int) -> None:
         known = self.moduli.get(value)

@@ -26,6 +26,7 @@ from tlx_xdsl.text.diagnostics import Diagnostic, error_at, source_location
 
 from .barriers import BrokenError, unfinished
 from .buffers import Allocation, name_of, shared_places
+from .changes import changed_load
 from .code import Code, UnprovedError, codes_of, global_signal, only_block, roots_of
 from .demand import Demands, constant, is_followed
 from .facts import (
@@ -190,6 +191,9 @@ class _Search:
         if (signal := global_signal(self.function)) is not None:
             raise UnprovedError(signal, "waiting for what happens in global memory is not followed")
         demands = Demands(self.function, roots_of(self.function))
+        if (changed := changed_load(self.function, demands)) is not None:
+            load, op = changed
+            raise UnprovedError(load, f"the synchronisation depends on this, and '{op.name}' at {_place(op)} may change it")
         codes = codes_of(self.function, demands, num_warps_of(self.function.body.block.first_op or self.function) or 4)
         self.codes = list(codes.values())
         self.machine = Machine(codes, allocations, demands)
