@@ -106,7 +106,9 @@ class Arithmetic(Domain[Value]):
                 return self.quotient(left, right)
             case (("truncmod" | "mod"), int()) if right > 0:
                 return self.remainder(left, right)
-            case (("truncdiv" | "floordiv" | "truncmod" | "mod"), Sum()) if (split := _multiple(left, right)) is not None:
+            case (("truncdiv" | "floordiv" | "truncmod" | "mod"), Sum()) if (
+                split := _multiple(left, right)
+            ) is not None:
                 rest = self._rest(split[1], right)
                 if rest is None:
                     return self.elementwise(op, [left, right])

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base import Kind, accesses_of, num_ctas_of, num_warps_of
+from tlx_xdsl.dialects.base import Group, Kind, Space, accesses_of, effects_of, num_ctas_of, num_warps_of
 from tlx_xdsl.text.diagnostics import Diagnostic, error_at, source_location
 
 from .barriers import BrokenError, unfinished
@@ -83,18 +83,40 @@ class Proof:
     tasks: int = 1
     required: tuple[Requirement, ...] = ()
     """What the proof is for only."""
+    unseen: tuple[str, ...] = ()
+    """What was not looked at."""
 
     def __bool__(self) -> bool:
         """True where all is proved."""
         return self.answer == "proved"
 
 
+PROVED = (
+    "no deadlock",
+    "no unordered access to shared memory, and no read of what was not written or is overwritten",
+    "arrivals, bytes and waits of each barrier are for one phase in all schedules",
+)
+"""What a proof says."""
 ASSUMPTIONS = (
-    "integer arguments are not negative, and indices do not wrap around in their integer type",
-    "global memory from which bounds are read does not change meanwhile",
+    "integer arguments are not negative, and no sum or product of 32 or 64 bits wraps around",
+    "different arguments point to different memory, and no one else writes what loops and conditions are loaded from",
     "loops in which nothing synchronises come to an end",
 )
 """What a proof assumes."""
+
+
+def unseen_in(function: tt.FuncOp) -> tuple[str, ...]:
+    """What a proof of a kernel does not look at."""
+    found = ["numbers and layouts", "the threads of a task among each other"]
+    effects = [(op, effects_of(op), accesses_of(op) or ()) for op in function.walk()]
+    accesses = [access for _, _, each in effects for access in each if access.kind & (Kind.READ | Kind.WRITE)]
+    if any(access.space is Space.GLOBAL for access in accesses):
+        found.append("global memory")
+    if any(access.is_async and access.space is not Space.GLOBAL for access in accesses):
+        found.append("fences between proxies")
+    if any(each.completes_on is Group.WGMMA for _, each, _ in effects):
+        found.append("results of wgmma in registers")
+    return tuple(found)
 
 
 def prove(module: ModuleOp, *, seconds: float = SECONDS) -> list[Proof]:
@@ -102,7 +124,8 @@ def prove(module: ModuleOp, *, seconds: float = SECONDS) -> list[Proof]:
 
     Proved is, for all values of arguments and all grids: no schedule of the tasks deadlocks, no buffer is read before
     it is written or written while it is read or written, no phase of a barrier gets too many or too few arrivals or
-    bytes, and each wait is for one phase in all schedules. Not looked at are proxies, other CTAs and global memory.
+    bytes, and each wait is for one phase in all schedules (`PROVED`, under `ASSUMPTIONS`). `Proof.unseen` names what was
+    not looked at.
     """
     return [
         _prove(module, op, seconds)
@@ -135,7 +158,7 @@ def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float) -> Proof:
     return Proof(
         function.sym_name.data, answer, reason, 0 if search is None else search.states, time.process_time() - began,
         tuple(_constant_loops(function)), () if search is None else search.steps(),
-        1 if search is None else len(search.codes), tuple(required.values()),
+        1 if search is None else len(search.codes), tuple(required.values()), unseen_in(function),
     )  # fmt: skip
 
 
@@ -193,7 +216,9 @@ class _Search:
         demands = Demands(self.function, roots_of(self.function))
         if (changed := changed_load(self.function, demands)) is not None:
             load, op = changed
-            raise UnprovedError(load, f"the synchronisation depends on this, and '{op.name}' at {_place(op)} may change it")
+            raise UnprovedError(
+                load, f"the synchronisation depends on this, and '{op.name}' at {_place(op)} may change it"
+            )
         codes = codes_of(self.function, demands, num_warps_of(self.function.body.block.first_op or self.function) or 4)
         self.codes = list(codes.values())
         self.machine = Machine(codes, allocations, demands)

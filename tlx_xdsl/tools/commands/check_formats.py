@@ -24,13 +24,18 @@ def _github(report: Report, _kernel: str) -> str:
         at = "" if place is None else f" file={place.filename},line={place.line},col={max(place.column, 1)}"
         text = "%0A".join([each.diagnostic.message, *each.diagnostic.notes, *_how(each)]).replace("\r", "%0D")
         lines.append(f"::{_GITHUB[each.diagnostic.severity]}{at}::{text}")
-    return "\n".join([*lines, report.summary])
+    return "\n".join([*lines, *map(str, report.proofs), report.summary])
 
 
 def _sarif(report: Report, _kernel: str) -> str:
     """SARIF 2.1.0 (OASIS)."""
     driver = {"name": report.tool, "version": __version__, "rules": [{"id": each} for each in report.rules]}
-    runs = [{"tool": {"driver": driver}, "results": [_result(each) for each in (*report.findings, *report.remarks)]}]
+    results = [_result(each) for each in (*report.findings, *report.remarks)]
+    results += [
+        {"ruleId": "proof", "level": "none", "kind": "informational", "message": {"text": str(each)}}
+        for each in report.proofs
+    ]
+    runs = [{"tool": {"driver": driver}, "results": results}]
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": runs}, indent=2)
 
 
@@ -79,7 +84,7 @@ def junit(report: Report, kernel: str) -> str:
         _add_case(suite, case, kernel)
     for sizes, reason in left_out:
         _add_skipped(suite, sizes, reason, kernel)
-    said = [*map(str, report.remarks), *report.sizes(), report.summary]
+    said = [*map(str, report.remarks), *report.sizes(), *map(str, report.proofs), report.summary]
     ElementTree.SubElement(suite, "system-out").text = _legal("\n".join(said))
     root = ElementTree.Element("testsuites")
     root.append(suite)

@@ -8,6 +8,7 @@ import pytest
 
 import tlx_xdsl
 from tests.unit import volume
+from tests.unit.analysis.protocol import late
 from tests.unit.analysis.protocol.kernels import below_zero, by_thread, polls, ring, turns
 from tests.zoo.table import AREAS
 from tlx_xdsl.analysis.protocol.prove import prove
@@ -100,6 +101,47 @@ def test_what_is_not_followed_is_not_proved(kernel, arguments, message):
     assert not found
     assert message in str(found.reason)
     assert "kernels.py:" in str(found.reason)
+
+
+EVERY = [(*kernel, mistake, turns) for kernel, mistakes in late.LATE.items() for mistake, turns in mistakes.items()]
+
+
+def named(case):
+    kernel, slots, mistake, *_ = case
+    return f"{kernel.source.name}-{slots}-{mistake.replace(' ', '-')}"
+
+
+@pytest.mark.parametrize("case", EVERY, ids=named)
+def test_what_is_wrong_later_is_not_proved(case):
+    kernel, slots, mistake, _ = case
+    assert not proof(kernel, **late.arguments(kernel, 3, slots, mistake))
+
+
+@pytest.mark.parametrize("case", late.RIGHT, ids=named)
+def test_what_is_right_beside_it_is_proved(case):
+    kernel, slots, mistake = case
+    found = proof(kernel, **late.arguments(kernel, 3, slots, mistake))
+    assert found, str(found.reason)
+    assert not found.required
+
+
+SHOWN = [case for case in EVERY if case[-1] != late.NEVER]
+
+
+@pytest.mark.parametrize("case", SHOWN if volume.is_full() else SHOWN[::12], ids=named)
+def test_it_is_wrong_from_so_many_turns_on(case):
+    kernel, slots, mistake, turns = case
+    for number in (turns, max(turns - 1, 0)):
+        given = late.arguments(kernel, number, slots, mistake)
+        report = tlx_xdsl.check(kernel, 1, seconds=0, stages=("frontend",), **given)
+        assert bool(report) is (number < turns), str(report)
+
+
+def test_an_answer_that_is_forgotten_is_asked_for_again():
+    """Of a remainder two turns back both answers are followed, although all tasks have left that turn."""
+    found = proof(late.parities, **late.arguments(late.parities, 3, 2, "quotient of one turn back"))
+    assert found.answer == "refuted"
+    assert found.reason.message.startswith("deadlock")
 
 
 EASY = ["hopper_gemm_ws.py:matmul", "hopper_gemm_pipelined.py:matmul", "ampere_gemm_pipelined.py:matmul",
