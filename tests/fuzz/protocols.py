@@ -30,7 +30,7 @@ from tlx_xdsl.runtime.simulate.options import Options
 
 SECONDS = 10.0
 """Time for a proof."""
-SIZES = [{"n": n, "m": m} for n in range(8) for m in range(3) if n < 5 or m == 1]
+SIZES = [{"n": n, "m": m} for n in range(11) for m in range(3) if n < 5 or m == 1]
 """The arguments with which a protocol is simulated."""
 
 

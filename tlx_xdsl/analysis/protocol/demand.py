@@ -90,8 +90,10 @@ class Demands:
             case _ if isinstance(op, _PASSING) and not _may_turn_negative(op):
                 for operand in op.operands:
                     self._ask(operand, modulus)
-            case scf.ForOp() | scf.IfOp():
-                # Bounds and conditions are roots, if the operation is in the code at all.
+            case scf.IfOp():
+                self._ask(op.cond, EXACT)
+            case scf.ForOp():
+                # Bounds are roots if the loop is in the code; else it is a function of them.
                 pass
             case _:
                 for operand in op.operands:
