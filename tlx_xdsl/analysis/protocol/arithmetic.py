@@ -13,7 +13,7 @@ from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tlx_xdsl.dialects import arith, tlx, tt, ttg
+from tlx_xdsl.dialects import arith, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import accesses_of, is_set
 
 from ..integers.functions import apply
@@ -337,7 +337,7 @@ def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
             return base
         case _ if base.box is not None and len(base.axes) == len(shape):
             return _part(op, base, known, facts)
-        case ttg.MemDescSubsliceOp() | tlx.MemDescDynamicSubsliceOp() if base.slot is not None:
+        case ttg.MemDescSubsliceOp() | ttng.TMEMSubSliceOp() | tlx.MemDescDynamicSubsliceOp() if base.slot is not None:
             return View(base.allocation, base.slot, base.box, (), is_exact=False)
         case _:
             raise UnprovedError(op, f"which part of '{op.operands[0].name_hint or 'the buffer'}' this is, is not known")
@@ -352,6 +352,10 @@ def _part(op: Operation, base: View, known: Mapping[SSAValue, Any], facts: Facts
             box = list(base.box)
             for axis, offset, size in zip(base.axes, op.offsets.get_values(), shape, strict=True):
                 box[axis] = (box[axis][0] + int(offset), size)
+            return View(base.allocation, base.slot, tuple(box), base.axes, base.is_exact)
+        case ttng.TMEMSubSliceOp():
+            box, axis = list(base.box), base.axes[op.dim.value.data]
+            box[axis] = (box[axis][0] + op.offset.value.data, shape[op.dim.value.data])
             return View(base.allocation, base.slot, tuple(box), base.axes, base.is_exact)
         case tlx.MemDescDynamicSubsliceOp():
             box = list(base.box)

@@ -101,7 +101,7 @@ def _check(
     allocations: Sequence[Allocation], view: View, other: View, before: Event, now: Event, knows: Clock, verb: str,
     past: str,
 ) -> None:  # fmt: skip
-    if before.is_known_to(knows):
+    if before == now or before.is_known_to(knows):
         return
     if not (view.is_exact and other.is_exact):
         raise UnprovedError(

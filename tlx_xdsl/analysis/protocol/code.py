@@ -239,7 +239,9 @@ def _decides(op: Operation, value: SSAValue) -> bool:
     """Whether an operand of what acts decides what it does: buffers, parities, predicates; not coordinates."""
     if isinstance(value.type, ttg.MemDescType):
         return True
-    return any(value is getattr(op, name, None) for name in ("phase", "pred", "id"))
+    if any(value is each for each in getattr(op, "barrier_preds", ())):
+        return True
+    return any(value is getattr(op, name, None) for name in ("phase", "pred", "id", "use_d"))
 
 
 def global_signal(function: tt.FuncOp) -> Operation | None:

@@ -221,7 +221,7 @@ class _Search:
             )
         codes = codes_of(self.function, demands, num_warps_of(self.function.body.block.first_op or self.function) or 4)
         self.codes = list(codes.values())
-        self.machine = Machine(codes, allocations, demands)
+        self.machine = Machine(self.function, codes, allocations, demands)
         self.demands = demands
 
     def broken(self, required: Iterable[tuple[Part, ...]]) -> BrokenError | UnprovedError | None:
