@@ -1,4 +1,5 @@
-"""Loads that give different numbers at different times, since the kernel itself writes what they read.
+"""Loads that give different numbers at different times, since the kernel itself writes what they read; and loops that
+wait for that.
 
 Arrays that come as different arguments are taken to be different memory. A pointer that is no argument, nor made of
 one, may point to any.
@@ -7,32 +8,54 @@ one, may point to any.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
+from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base import Kind, Space, accesses_of, space_of
+from tlx_xdsl.dialects.base import Kind, Space, accesses_of, global_access, is_set, space_of
 
 from .demand import Demands
 
 
-def changed_load(function: tt.FuncOp, demands: Demands) -> tuple[Operation, Operation] | None:
-    """The first load that the synchronisation depends on, and an operation that may write the memory which it reads."""
-    loads = [op for op in function.walk() if isinstance(op, tt.LoadOp) and _decides(op, demands)]
-    if not loads:
-        return None
-    written = [
-        (op, arrays_of(access.value, demands.sources))
-        for op in function.walk()
-        for access in accesses_of(op) or ()
-        if access.space is Space.GLOBAL and access.kind & (Kind.WRITE | Kind.ATOMIC)
-    ]  # fmt: skip
-    for load in loads:
-        read = arrays_of(load.ptr, demands.sources)
-        for op, arrays in written:
-            if None in read | arrays or not read.isdisjoint(arrays):
-                return load, op
-    return None
+@dataclass
+class Changes:
+    """What a kernel writes to global memory."""
+
+    function: tt.FuncOp
+    demands: Demands
+
+    @cached_property
+    def writes(self) -> list[tuple[Operation, frozenset[SSAValue | None]]]:
+        """The operations that do, and the arrays that they may write to."""
+        return [
+            (op, arrays_of(access.value, self.demands.sources))
+            for op in self.function.walk()
+            for access in accesses_of(op) or ()
+            if access.space is Space.GLOBAL and access.kind & (Kind.WRITE | Kind.ATOMIC)
+        ]
+
+    def of(self, load: tt.LoadOp) -> Operation | None:
+        """An operation that may write what a load reads."""
+        read = arrays_of(load.ptr, self.demands.sources)
+        return next((op for op, to in self.writes if None in read | to or not read.isdisjoint(to)), None)
+
+    def load(self) -> tuple[Operation, Operation] | None:
+        """The first load that the synchronisation depends on and that may change, and what may change it."""
+        loads = (op for op in self.function.walk() if isinstance(op, tt.LoadOp) and _decides(op, self.demands))
+        return next(((load, op) for load in loads if (op := self.of(load)) is not None), None)
+
+    def waits(self) -> list[tuple[Operation, Operation]]:
+        """The loops that may wait for what others write, each with the access to that."""
+        loops = (op for op in self.function.walk() if isinstance(op, scf.WhileOp))
+        return [(op, access) for op in loops if (access := next(filter(self._may_change, op.walk()), None)) is not None]
+
+    def _may_change(self, op: Operation) -> bool:
+        if isinstance(op, tt.LoadOp):
+            return is_set(op, "isVolatile") or self.of(op) is not None
+        return global_access(op, Kind.ATOMIC) is not None and not op.name.startswith("ttng.")
 
 
 def _decides(op: Operation, demands: Demands) -> bool:

@@ -26,8 +26,8 @@ from tlx_xdsl.text.diagnostics import Diagnostic, error_at, source_location
 
 from .barriers import BrokenError, unfinished
 from .buffers import Allocation, name_of, shared_places
-from .changes import changed_load
-from .code import Code, UnprovedError, codes_of, global_signal, only_block, roots_of
+from .changes import Changes
+from .code import Code, UnprovedError, codes_of, only_block, roots_of
 from .demand import Demands, constant, is_followed
 from .facts import (
     EarlierQuestionError,
@@ -59,11 +59,18 @@ Answer = Literal["proved", "refuted", "unproved"]
 
 @dataclass(frozen=True)
 class Requirement:
-    """A loop must turn at least once: what goes wrong where it does not."""
+    """A loop must turn at least once, or come to an end."""
 
     loop: str
     """Its place."""
-    otherwise: Diagnostic
+    otherwise: Diagnostic | None
+    """What goes wrong where it does not turn; None for a loop that waits for what others write to global memory."""
+
+    def __str__(self) -> str:
+        """Return the condition as a report says it."""
+        if self.otherwise is None:
+            return f"where the loop at {self.loop} ends, which waits for what others write to global memory"
+        return f"where the loop at {self.loop} turns at least once; else: {self.otherwise.message}"
 
 
 @dataclass(frozen=True)
@@ -155,10 +162,11 @@ def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float) -> Proof:
                 required[parts] = Requirement(_place(loop), diagnostic)
     except UnprovedError as error:
         answer, reason = "unproved", _described(error)
+    ends = [] if search is None else [Requirement(_place(loop), None) for loop, _ in search.waits]
     return Proof(
         function.sym_name.data, answer, reason, 0 if search is None else search.states, time.process_time() - began,
         tuple(_constant_loops(function)), () if search is None else search.steps(),
-        1 if search is None else len(search.codes), tuple(required.values()), unseen_in(function),
+        1 if search is None else len(search.codes), (*required.values(), *ends), unseen_in(function),
     )  # fmt: skip
 
 
@@ -201,6 +209,8 @@ class _Search:
     failed: State | None = None
     """The state in which something went wrong."""
     codes: list[Code] = field(default_factory=list[Code])
+    waits: list[tuple[Operation, Operation]] = field(default_factory=list[tuple[Operation, Operation]])
+    """Loops that wait for what others write to global memory, and the accesses to that."""
 
     def __post_init__(self) -> None:
         places = shared_places(self.module)
@@ -211,16 +221,18 @@ class _Search:
                 region, spans = places.get(op, (None, ()))
                 allocations.append(Allocation(op, op.results[0].name_hint or "buffer", region, spans))
         only_block(self.function, self.function.body)
-        if (signal := global_signal(self.function)) is not None:
-            raise UnprovedError(signal, "waiting for what happens in global memory is not followed")
         demands = Demands(self.function, roots_of(self.function))
-        if (changed := changed_load(self.function, demands)) is not None:
+        changes = Changes(self.function, demands)
+        if (changed := changes.load()) is not None:
             load, op = changed
             raise UnprovedError(
                 load, f"the synchronisation depends on this, and '{op.name}' at {_place(op)} may change it"
             )
         codes = codes_of(self.function, demands, num_warps_of(self.function.body.block.first_op or self.function) or 4)
         self.codes = list(codes.values())
+        self.waits = changes.waits()
+        if self.waits and len(codes) > 1:
+            raise UnprovedError(self.waits[0][1], "waiting for what happens in global memory is not followed")
         self.machine = Machine(self.function, codes, allocations, demands)
         self.demands = demands
 

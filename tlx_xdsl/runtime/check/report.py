@@ -112,7 +112,7 @@ class ProofAt:
             return f"{reason}\nthe synchronisation of {which} is {self.answer} ({spent})"
         lines = [f"the synchronisation of {which} in shared memory is proved for {self._turns} ({spent})"]
         for each in proof.required:
-            lines.append(f"  where the loop at {each.loop} turns at least once; else: {each.otherwise.message}")
+            lines.append(f"  {each}")
         lines.append(f"  proved: {'; '.join(PROVED)}")
         lines.append(f"  not looked at: {', '.join(proof.unseen)}")
         lines.append(f"  assumed: {'; '.join(ASSUMPTIONS)}")
