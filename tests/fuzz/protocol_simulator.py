@@ -3,7 +3,7 @@
 Tasks do one event at a time, and a load writes its block at any time after it was issued. Wrong is: a deadlock; two
 accesses of which one writes, to one block, that may come next at the same time; a read of what is not there; more
 arrivals than a phase waits for; an arrival or a wait that is for one phase in one schedule and for another in another;
-and a load that may be in flight at the end.
+and at the end a load in flight, or a phase that has begun.
 """
 
 from __future__ import annotations
@@ -73,8 +73,11 @@ class _Search:
                     following.append(after)
             if not following and any(at < len(task) for at, task in zip(state.at, self.tasks, strict=True)):
                 return "deadlock"
-            if state.flying and all(at == len(task) for at, task in zip(state.at, self.tasks, strict=True)):
-                return "a load in flight at the end"
+            if all(at == len(task) for at, task in zip(state.at, self.tasks, strict=True)):
+                if state.flying:
+                    return "a load in flight at the end"
+                if any(phase[1:] != (count, 0) for phase, count in zip(state.barriers, self.counts, strict=True)):
+                    return "a phase that is not complete"
             for after in following:
                 if after not in seen:
                     seen.add(after)
