@@ -130,7 +130,7 @@ def subject_of(
     numbers = {name: values_of(name, each) for name, each in sizes.items() if each != SMALL}
     if len(numbers) < len(sizes):
         once = {name: max(numbers.get(name, (1,))) for name in sizes}
-        small = small_values(module_of(source, bound(once), settings)[0])
+        small = small_values(any_values(source, bound(once), settings))
         numbers = {name: numbers.get(name, small) for name in sizes}
     return Subject(
         combinations(numbers, sweep=sweep),
