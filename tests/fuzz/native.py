@@ -28,7 +28,7 @@ def found_natively(made: Program, number: int, *, checks: bool) -> dict[str, np.
         assert source is not None
         signature = {name: f"*{SPELLED[dtype]}" for name, (dtype, _) in made.arrays.items()}
         native = compiled(plain_module(source, Specialization({**signature, "n": "i32"}, {})), checks=checks)
-        failed = native.run((1, 1, 1), [*arrays.values(), number % 97])
+        failed = native.run((1, 1, 1), [*arrays.values(), made.n])
         assert failed is None, failed
     return arrays
 
@@ -36,7 +36,7 @@ def found_natively(made: Program, number: int, *, checks: bool) -> dict[str, np.
 def differences(made: Program, number: int) -> str:
     """What differs between numpy and the machine code."""
     expected = arguments(made, number)
-    numpy_language.run(made.text, expected, number % 97)
+    numpy_language.run(made.text, expected, made.n)
     said: list[str] = []
     for name, array in found_natively(made, number, checks=number % 4 == 0).items():
         same = (array == expected[name]) | ((array != array) & (expected[name] != expected[name]))

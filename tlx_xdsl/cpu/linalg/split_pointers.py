@@ -28,13 +28,13 @@ from dataclasses import dataclass, replace as with_changes
 from functools import singledispatchmethod
 
 from xdsl.dialects import arith as upstream
-from xdsl.dialects.builtin import FunctionType, ModuleOp, i32, i64
+from xdsl.dialects.builtin import FunctionType, ModuleOp, i1, i8, i32, i64
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.analysis.integers.transfer import is_pointer, pointee_bytes
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.base import as_tensor, integer_bits, scalar_type, with_element_type
+from tlx_xdsl.dialects.base import as_tensor, integer_bits, pointee_type, scalar_type, with_element_type
 from tlx_xdsl.transforms.rewriting import Pass, constant, functions_of, insert_after_definition, insert_before, ops_of
 
 from .blocks import splat_as
@@ -112,6 +112,9 @@ class _Splitter:
     def run(self) -> None:
         """Rewrite the function."""
         self._enter()
+        for op in list(self.function.walk()):
+            if isinstance(op, tt.LoadOp | tt.StoreOp) and scalar_type(pointee_type(op.ptr.type)) == i1:
+                _access_bytes(op)
         slots = slots_of(self.function, is_pointer)
         bases = bases_of(slots)
         neighbours = [self._split_slot(slot, bases[slot]) for slot in slots]
@@ -409,6 +412,22 @@ class _Splitter:
             found = self.casts[base, type_] = insert_after_definition(base, cast).results[0]
             self.parts[found] = (Part(found),)
         return found
+
+
+def _access_bytes(op: tt.LoadOp | tt.StoreOp) -> None:
+    """Access bits as the bytes that they are in memory: all but 0 are true."""
+    pointer = with_element_type(op.ptr.type, tt.PointerType.get(i8))
+    bytes_ = insert_before(op, tt.BitcastOp.create(operands=[op.ptr], result_types=[pointer])).results[0]
+    if isinstance(op, tt.StoreOp):
+        value = insert_before(op, arith.ExtUIOp(op.value, i8)).result
+        insert_before(op, tt.StoreOp(bytes_, value, op.mask, cache_policy=op.cache_policy))
+    else:
+        other = None if op.other is None else insert_before(op, arith.ExtUIOp(op.other, i8)).result
+        is_volatile = bool(op.is_volatile.value.data)
+        loaded = tt.LoadOp(bytes_, op.mask, other, cache_policy=op.cache_policy, is_volatile=is_volatile)
+        zero = insert_before(op, constant(0, insert_before(op, loaded).result.type))
+        op.result.replace_all_uses_with(insert_before(op, arith.CmpiOp("ne", loaded.result, zero.result)).result)
+    Rewriter.erase_op(op)
 
 
 def _origin(pointer: SSAValue) -> str:
