@@ -74,6 +74,12 @@ def endless(x, n):
     tl.store(x, total)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def imported() -> None:
+    """Modules are imported before: Python makes other errors of what is raised in there."""
+    endless.interpret((1,), np.full(1, 20, np.int32), 10, stage="ttgir")
+
+
 @pytest.mark.parametrize("handler", [plain, helped, uninstalled, Limit().hit, Limit()])
 def test_the_interpreter_lets_it_through(handler: Callable[..., None]):
     with pytest.raises(TooLate), limit(handler):
