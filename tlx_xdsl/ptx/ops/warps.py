@@ -235,7 +235,7 @@ def _redux(context: Context) -> Step:
     def reduced(values: Array) -> Array:
         if type_ == "f32":
             return extremum_along(EXTREMA[name, spreads], values, 0)
-        # numpy adds up in 64 bits if it is not told.
+        # numpy adds up in 64 bits where no type is given.
         return _REDUCTIONS[name].reduce(values, dtype=values.dtype)
 
     def run(cohort: Cohort, mask: Mask, values: Any, wanted: Any) -> Any:

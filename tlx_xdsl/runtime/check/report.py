@@ -22,8 +22,9 @@ from ..simulate.interpret import Change
 from ..simulate.options import SMALL, Options
 from .launches import Run
 
-RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds")
-"""The kinds of findings; what only a launch after the first one shows is a `relaunch`."""
+RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds", "masked")
+"""The kinds of findings; what only a launch after the first one shows is a `relaunch`, and what a mask hides of a load
+and is computed with all the same is `masked`."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Finding:
 
     def __str__(self) -> str:
         """Return the report, with the options that show it."""
-        return f"{self.diagnostic}\nnote: {self.seen_with}"
+        return f"{self.diagnostic}\nnote: {self.seen_with}" if self.options or self.sizes else str(self.diagnostic)
 
     @property
     def seen_with(self) -> str:
@@ -132,7 +133,8 @@ class Report:
     stages: tuple[str, ...]
     seconds: float
     remarks: tuple[Finding, ...] = ()
-    """What is wrong only if the host leaves arrays as they are between launches, and was not said to."""
+    """What is wrong only if the host leaves arrays as they are between launches, and was not said to; what other sizes
+    do; masked elements that are computed with."""
     cases: tuple[Case, ...] = ()
     """What was run, by sizes and stage."""
     refusals: tuple[Refusal, ...] = ()
