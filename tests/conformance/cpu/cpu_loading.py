@@ -29,6 +29,8 @@ def loader(suite: str, root: Path) -> Callable[[str], ModuleType]:
         return lambda name: import_module(f"liger_kernel.ops.{name}")
     if suite == "fla":
         return _fla(folder)
+    if suite == "attorch":
+        return _package(folder, "attorch")
     return lambda name: _tutorial(folder / "python" / "tutorials" / f"{name}.py")
 
 
@@ -87,6 +89,19 @@ class _Anything(metaclass=_AnyName):
 
     def __class_getitem__(cls, item: Any) -> Any:
         return cls
+
+
+def _package(folder: Path, package: str) -> Callable[[str], ModuleType]:
+    """Modules of a package, by their names below it; its tuners keep their first configuration."""
+    sys.path.insert(0, str(folder))
+
+    def load(name: str) -> ModuleType:
+        module = import_module(f"{package}.{name}")
+        for each in [module for key, module in sys.modules.items() if key.partition(".")[0] == package]:
+            one_config(each)
+        return module
+
+    return load
 
 
 def _fla(folder: Path) -> Callable[[str], ModuleType]:
