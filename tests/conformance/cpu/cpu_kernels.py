@@ -2,8 +2,9 @@
 
     python -m tests.conformance.cpu.cpu_kernels SUITES --mode native --json native.json
 
-SUITES is a folder with checkouts; docs/cpu-conformance.md says of what and how they are named, and lists the entries. Modes: `stock` is Triton's own interpreter, `interpret` ours, which also tries to lower each kernel
-to linalg, `native` the compiler for the CPU, and `ptx` the machine for the PTX that stock Triton makes of kernels.
+SUITES is a folder with checkouts; docs/cpu-conformance.md says of what and how they are named, and lists the entries.
+Modes: `stock` is Triton's own interpreter, `interpret` ours, which also tries to lower each kernel to linalg, `native`
+the compiler for the CPU, and `ptx` the machine for the PTX that stock Triton makes of kernels.
 Each entry runs in a process of its own, and natively each launch gets its tensors between sentinels.
 """
 
@@ -28,7 +29,8 @@ from tests.conformance.isolated import run_isolated
 
 MODULES = (
     "cpu_vllm_batch", "cpu_vllm_sampling", "cpu_vllm_shards", "cpu_vllm_drafts", "cpu_vllm_mtp", "cpu_vllm_rejection",
-    "cpu_liger", "cpu_liger_losses", "cpu_fla", "cpu_tutorials", "cpu_attorch",
+    "cpu_liger", "cpu_liger_losses", "cpu_fla", "cpu_tutorials",
+    "cpu_attorch", "cpu_inductor", "cpu_mamba", "cpu_unsloth",
 )  # fmt: skip
 """The files with entries."""
 

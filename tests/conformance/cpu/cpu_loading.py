@@ -15,9 +15,30 @@ from typing import Any
 
 from tests.conformance.cpu.cpu_entries import one_config
 
+PACKAGES = {
+    "attorch": ("attorch",),
+    "mamba": ("mamba_ssm", "ops", "ops.triton"),
+    "unsloth": ("unsloth", "kernels"),
+}
+"""The package of a suite that is imported as it is, and those below it whose own `__init__` is left out.
+
+Those import what is compiled, and models. The package's own is left out where there are any.
+"""
+
+
+OUTSIDE = {"unsloth": ("unsloth_zoo", "transformers")}
+"""The packages of others that a suite imports, whatever its kernels need of them."""
+
+ABSENT = frozenset({"unsloth_zoo.mlx"})
+"""Modules of them that a suite finds out by whether there are."""
+
 
 def loader(suite: str, root: Path) -> Callable[[str], ModuleType]:
     """Return what imports modules of the suite in the folder `root/suite`, by their short names."""
+    if suite == "inductor":
+        installed = import_module("tests.conformance.cpu.inductor_on_cpu")
+        installed.install()
+        return lambda name: import_module(f"tests.conformance.cpu.{name}")
     folder = (root / suite).resolve()
     if not folder.is_dir():
         raise FileNotFoundError(f"no checkout of {suite} at {folder}")
@@ -29,9 +50,31 @@ def loader(suite: str, root: Path) -> Callable[[str], ModuleType]:
         return lambda name: import_module(f"liger_kernel.ops.{name}")
     if suite == "fla":
         return _fla(folder)
-    if suite == "attorch":
-        return _package(folder, "attorch")
+    if suite in OUTSIDE:
+        sys.meta_path.insert(0, _Outside(OUTSIDE[suite]))
+    if suite in PACKAGES:
+        return _package(folder, *PACKAGES[suite])
     return lambda name: _tutorial(folder / "python" / "tutorials" / f"{name}.py")
+
+
+class _Outside(MetaPathFinder, Loader):
+    """Stands in for packages that are not there."""
+
+    def __init__(self, packages: tuple[str, ...]):
+        self._packages = packages
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if fullname.partition(".")[0] not in self._packages or fullname in ABSENT:
+            return None
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _StandIn(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__path__ = []
+        if module.__name__ == "unsloth_zoo.utils":
+            module.__dict__.update(Version=import_module("packaging.version").Version)
 
 
 class _OnlyKernels(MetaPathFinder, Loader):
@@ -91,9 +134,13 @@ class _Anything(metaclass=_AnyName):
         return cls
 
 
-def _package(folder: Path, package: str) -> Callable[[str], ModuleType]:
+def _package(folder: Path, package: str, *bare: str) -> Callable[[str], ModuleType]:
     """Modules of a package, by their names below it; its tuners keep their first configuration."""
     sys.path.insert(0, str(folder))
+    for name in ("", *bare) if bare else ():
+        whole = f"{package}.{name}".rstrip(".")
+        sys.modules[whole] = module = ModuleType(whole)
+        module.__path__ = [str(folder.joinpath(*whole.split(".")))]
 
     def load(name: str) -> ModuleType:
         module = import_module(f"{package}.{name}")
