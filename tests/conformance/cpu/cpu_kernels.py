@@ -30,7 +30,7 @@ from tests.conformance.isolated import run_isolated
 MODULES = (
     "cpu_vllm_batch", "cpu_vllm_sampling", "cpu_vllm_shards", "cpu_vllm_drafts", "cpu_vllm_mtp", "cpu_vllm_rejection",
     "cpu_liger", "cpu_liger_losses", "cpu_fla", "cpu_tutorials",
-    "cpu_attorch", "cpu_inductor", "cpu_mamba", "cpu_unsloth",
+    "cpu_attorch", "cpu_inductor", "cpu_mamba", "cpu_unsloth", "cpu_bitsandbytes", "cpu_xformers", "cpu_lmdeploy",
 )  # fmt: skip
 """The files with entries."""
 

@@ -19,6 +19,9 @@ PACKAGES = {
     "attorch": ("attorch",),
     "mamba": ("mamba_ssm", "ops", "ops.triton"),
     "unsloth": ("unsloth", "kernels"),
+    "bitsandbytes": ("bitsandbytes", "backends", "backends.triton"),
+    "xformers": ("xformers", "ops", "ops._triton"),
+    "lmdeploy": ("lmdeploy", "pytorch", "pytorch.kernels", "pytorch.kernels.cuda"),
 }
 """The package of a suite that is imported as it is, and those below it whose own `__init__` is left out.
 
@@ -26,8 +29,11 @@ Those import what is compiled, and models. The package's own is left out where t
 """
 
 
-OUTSIDE = {"unsloth": ("unsloth_zoo", "transformers")}
-"""The packages of others that a suite imports, whatever its kernels need of them."""
+OUTSIDE = {
+    "unsloth": ("unsloth_zoo", "transformers"),
+    "lmdeploy": ("lmdeploy.messages", "transformers"),
+}
+"""The modules that a suite imports and its kernels need next to nothing of: of other packages, or of much more."""
 
 ABSENT = frozenset({"unsloth_zoo.mlx"})
 """Modules of them that a suite finds out by whether there are."""
@@ -51,20 +57,21 @@ def loader(suite: str, root: Path) -> Callable[[str], ModuleType]:
     if suite == "fla":
         return _fla(folder)
     if suite in OUTSIDE:
-        sys.meta_path.insert(0, _Outside(OUTSIDE[suite]))
+        sys.meta_path.insert(0, _Outside(OUTSIDE[suite], folder))
     if suite in PACKAGES:
         return _package(folder, *PACKAGES[suite])
     return lambda name: _tutorial(folder / "python" / "tutorials" / f"{name}.py")
 
 
 class _Outside(MetaPathFinder, Loader):
-    """Stands in for packages that are not there."""
+    """Stands in for modules, and for all below them."""
 
-    def __init__(self, packages: tuple[str, ...]):
-        self._packages = packages
+    def __init__(self, names: tuple[str, ...], folder: Path):
+        self._names = names
+        self._folder = folder
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if fullname.partition(".")[0] not in self._packages or fullname in ABSENT:
+        if fullname in ABSENT or not any(f"{fullname}.".startswith(f"{name}.") for name in self._names):
             return None
         return ModuleSpec(fullname, self, is_package=True)
 
@@ -75,6 +82,12 @@ class _Outside(MetaPathFinder, Loader):
         module.__path__ = []
         if module.__name__ == "unsloth_zoo.utils":
             module.__dict__.update(Version=import_module("packaging.version").Version)
+        if module.__name__ == "lmdeploy.messages":
+            # What kinds of quantising there are: an enumeration of its own.
+            tree = ast.parse((self._folder / "lmdeploy" / "messages.py").read_text(encoding="utf-8"))
+            kinds = [each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == "QuantPolicy"]
+            module.__dict__.update(enum=import_module("enum"))
+            exec(compile(ast.Module(list(kinds), []), "messages.py", "exec"), module.__dict__)
 
 
 class _OnlyKernels(MetaPathFinder, Loader):
