@@ -1,4 +1,4 @@
-"""Kernels of LMDeploy's PyTorch engine: norms, gates, rotations, sampling, quantised products, attention and experts."""
+"""Kernels of LMDeploy's PyTorch engine: norms, gates, rotations, sampling, quantised products, attention, experts."""
 
 from __future__ import annotations
 
