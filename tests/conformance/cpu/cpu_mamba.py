@@ -108,11 +108,11 @@ def selective_state_update(load: Load) -> Pairs:
     yield mine, left
     yield got, ((left * each_c).sum(-1) + x * skip) * functional.silu(z)
     plain = state[:, 0].clone()
-    got = update(plain, x[:, 0], dt[:, 0].abs(), a[0], b[:, 0], c[:, 0])
-    step = dt[:, 0].abs()[..., None]
+    got = update(plain, x[:, 0], dt[:, 0].abs(), a[0], b[:, 0], c[:, 0], skip[0], dt_bias=bias[0].abs())
+    step = (dt[:, 0].abs() + bias[0].abs())[..., None]
     left = state[:, 0] * torch.exp(step * a[0]) + step * b[:, 0, None] * x[:, 0, :, None]
     yield plain, left
-    yield got, (left * c[:, 0, None]).sum(-1)
+    yield got, (left * c[:, 0, None]).sum(-1) + x[:, 0] * skip[0]
 
 
 def _scan(
