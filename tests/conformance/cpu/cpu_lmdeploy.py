@@ -147,7 +147,7 @@ def fused_lora(load: Load) -> Pairs:
         rows = slice(start, start + length)
         part = slice(int(of_rank[adapter]), int(of_rank[adapter] + ranks[adapter]))
         want[rows] = x[rows].float() @ a[part].float().T @ b[part].float() * scaling[adapter]
-    more = x, a.T, b, scaling, of_rank, ranks, starts, lengths, adapters, 16, 21
+    more = x, a, b, scaling, of_rank, ranks, starts, lengths, adapters, 16, 21
     yield function(*more), want
     kept = normal(31, 90, seed=3, dtype=torch.float16)
     yield function(*more, output=kept.clone(), cum=True), want + kept.float()

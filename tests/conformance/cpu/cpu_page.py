@@ -64,13 +64,19 @@ half of a 64-bit offset as its second counter; products of float32 that a kernel
 flash-linear-attention) may differ by 2e-2; the loss of `liger/grpo_loss` is reduced, as its gradient of sequences
 expects; the bias of `liger/poly_norm` is a number; `liger/softmax_blocks` gets blocks shorter than its rows;
 `fla/chunk_delta_rule` takes bf16 only; `fla/chunk_comba` has the reference of the suite's own tests.
+`attorch/hardswish` leaves out 3 and -3, where attorch and torch chose different derivatives;
+`mamba/selective_state_update` always has a bias, without which the suite's own call fails; `lmdeploy/fused_lora` has
+its matrices by ranks; graphs of inductor are compiled anew for each of their sizes; `unsloth/cross_entropy` caps at
+30: of 70,000 classes in parts the kernel caps the masked ones of the last part, too, and counts each as e^-cap, which
+at 5 shows in the loss, on any device.
 """
 
 NOTES = """\
 - `liger/softmax_blocks` calls a type, `tl.float32(0.0)`, which stock Triton refuses, too: Liger-Kernel never gets to
   these kernels, since its blocks are as long as the rows.
-- `fla/fused_chunk_based` loads with a mask without saying what else: on the CPU and on GPUs that is 0, and in our
-  interpreter NaN.
+- `fla/fused_chunk_based` loads with a mask without saying what else. On the CPU and on GPUs that is 0; in our
+  interpreter it was NaN when that suite ran, and is 0 since.
+- `lmdeploy/awq_linear` holds PTX, which no CPU runs; the PTX machine does.
 - Triton's interpreter lacks functions of libdevice, methods of `float` parameters (`.to`) and masks that are Python's
   booleans, and rounds to bf16 in its own way. flash-linear-attention cannot be imported with Triton 3.9 itself, which
   refuses names in a tuner's `key` that are no parameters.

@@ -14,7 +14,7 @@ from tlx_xdsl.text.diagnostics import source_location
 
 from .builder import I8, I32, I64, PTR, Builder, Value, constant, register_type
 from .function import FunctionEmitter, Target, emits, refused
-from .mathematics import of_device
+from .mathematics.device import of_device
 from .views import View, address, dense
 
 # What values are when they go from block to block --------------------------------------------------------------------

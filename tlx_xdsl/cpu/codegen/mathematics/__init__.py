@@ -1,15 +1,15 @@
 """Functions of the dialect `math` on vectors of lanes: selects, bit operations and polynomials, without tables.
 
 A file for each family, whose docstrings say how large errors are. Of f64, those that have no polynomials here are
-called in the C library, lane by lane; `arith.remf` is so, too, and functions of CUDA's that no operation computes are
-(`of_device`).
+called in the C library, lane by lane; `arith.remf` is so, too. CUDA's functions that no operation computes stand in
+`device`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..builder import F32, F64, FLOATS, Builder, Value, constant
+from ..builder import F32, Builder, Value
 from ..host import Features
 from . import (
     bits,
@@ -79,32 +79,3 @@ def evaluate(b: Builder, name: str, operands: Sequence[Value], features: Feature
     special = _SINGLE if operands[0].element == F32 else _DOUBLE
     function = _FUNCTIONS.get(name) or special.get(name)
     return None if function is None else function(b, features, *operands)
-
-
-_LIBRARY = frozenset({
-    "erfc", "fdim", "hypot", "ilogb", "j0", "j1", "jn", "ldexp", "lgamma", "logb", "nextafter", "remainder", "scalbn",
-    "tgamma", "y0", "y1", "yn",
-})  # fmt: skip
-"""Functions of the C library under the names that they have in CUDA's device library."""
-
-
-def of_device(b: Builder, symbol: str, result: str, operands: Sequence[Value]) -> Value | None:
-    """The result, of LLVM's type `result`, of a device function on scalars: `__nv_lgammaf`; None where C has none.
-
-    What is of f32 is computed in f64 and rounded once, but for the float next to another.
-    """
-    prefix, _, name = symbol.partition("__nv_")
-    if prefix or not name:
-        return None
-    if name == "nextafterf":
-        return b.call(name, Value("", F32), *operands)
-    if any(operand.element == F32 for operand in operands):
-        name = name.removesuffix("f")
-    wide = [b.cast("fpext", operand, F64) if operand.element == F32 else operand for operand in operands]
-    if name == "exp10":
-        name, wide = "pow", [constant(10.0, F64), *wide]
-    elif name not in _LIBRARY:
-        return None
-    found = b.call(name, Value("", F64 if result in FLOATS else result), *wide)
-    assert found is not None
-    return b.cast("fptrunc", found, F32) if result == F32 else found
