@@ -53,8 +53,8 @@ def entry(
     """Enter a function as a case; its name and its docstring stand where no `name` and no `reference` is given."""
 
     def enter(run: Callable[[Load], Pairs]) -> Callable[[Load], Pairs]:
-        told = " ".join((reference or run.__doc__ or "").split()).rstrip(".")
-        made = Entry(suite, file, kernels, call, tolerance, run, f"{suite}/{name or run.__name__}", told)
+        line = " ".join((reference or run.__doc__ or "").split()).rstrip(".")
+        made = Entry(suite, file, kernels, call, tolerance, run, f"{suite}/{name or run.__name__}", line)
         assert made.name not in ENTRIES, made.name
         ENTRIES[made.name] = made
         return run

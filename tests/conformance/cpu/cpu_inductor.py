@@ -189,8 +189,8 @@ def nan_and_infinity(load: Load) -> Pairs:
 
     def all_of(x: torch.Tensor, y: torch.Tensor) -> Any:
         extrema = [torch.maximum(x, y), torch.minimum(x, y), torch.fmax(x, y), torch.fmin(x, y), x.relu(), x.sign()]
-        told = [x < y, x <= y, x == y, x != y, x.isnan(), x.isinf(), x.signbit(), x.clamp(min=-1.0, max=1.0)]
-        return [*extrema, *told, x.amax(), x[1:2].amin()]
+        predicates = [x < y, x <= y, x == y, x != y, x.isnan(), x.isinf(), x.signbit(), x.clamp(min=-1.0, max=1.0)]
+        return [*extrema, *predicates, x.amax(), x[1:2].amin()]
 
     yield from _compiled(load, all_of, x, y)
 

@@ -159,10 +159,10 @@ def page(folder: Path | None, before: str = "") -> str:
     parts = [HEAD, "## The suites\n", *(f"- **{name}**: {text}" for name, text in SUITES.items()), ""]
     if any(summary):
         days = {row.get("run", "") for row in summary}
-        told = {**old.conditions, **({day: made_on} if day else {})}
+        machines = {**old.conditions, **({day: made_on} if day else {})}
         parts += [
             "## Results\n",
-            *(f"- **{each}**: {told[each]}" for each in sorted(days & told.keys())),
+            *(f"- **{each}**: {machines[each]}" for each in sorted(days & machines.keys())),
             "\n*Reach linalg* counts the types and constants that kernels are compiled for, in the run of our "
             "interpreter. *Run* is the day of a suite's last run.\n",
             _table(summary),
@@ -274,10 +274,10 @@ def _list(suite: str, modes: Mapping[str, Records], old: Before | None) -> str:
             continue
         kernels = " ".join(f"`{kernel}`" for _, kernel in kernels_of(case, modes)) or "those that the call launches"
         tolerance = "exact" if not case.tolerance else f"{case.tolerance:g}"
-        told = name, f"`{case.file}`", kernels, f"`{case.call}`", case.reference, tolerance
+        fixed = name, f"`{case.file}`", kernels, f"`{case.call}`", case.reference, tolerance
         outcomes = [_outcome(records, case) for records in modes.values()]
         kept = old.row("entry", name) if old is not None else {}
-        rows.append(kept or dict(zip(head, (*told, *outcomes), strict=True)))
+        rows.append(kept or dict(zip(head, (*fixed, *outcomes), strict=True)))
     columns = [column for column in (*head[:6], *MODES.values()) if any(row.get(column, BARE) != BARE for row in rows)]
     return f"### {suite}\n\n" + table(tuple(columns), [tuple(row.get(each, BARE) for each in columns) for row in rows])
 

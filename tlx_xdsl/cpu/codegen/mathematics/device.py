@@ -57,7 +57,7 @@ _STEPS = 3
 def _erfinv(b: Builder, x: Value) -> Value:
     """The inverse of the error function: a guess in closed form, and Halley's iteration.
 
-    Above one half the complement of the argument is exact, and so tells more.
+    Above one half the complement of the argument is exact, and holds more of it.
     """
     size, one = absolute(b, x), number(1.0, x)
     rest = b.binary("fsub", one, size)
