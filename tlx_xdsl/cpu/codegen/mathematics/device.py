@@ -12,8 +12,8 @@ from ..builder import F32, F64, FLOATS, Builder, Value
 from .arithmetic import absolute, multiply_add, number, with_sign
 
 _LIBRARY = frozenset({
-    "erfc", "exp10", "fdim", "hypot", "ilogb", "j0", "j1", "jn", "ldexp", "lgamma", "logb", "nextafter", "remainder", "scalbn",
-    "tgamma", "y0", "y1", "yn",
+    "erfc", "exp10", "fdim", "hypot", "ilogb", "j0", "j1", "jn", "ldexp", "lgamma", "logb", "nextafter", "remainder",
+    "scalbn", "tgamma", "y0", "y1", "yn",
 })  # fmt: skip
 """Functions of the C library under the names that they have in CUDA's."""
 
