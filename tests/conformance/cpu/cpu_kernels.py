@@ -125,7 +125,7 @@ def _run(options: argparse.Namespace, name: str) -> Result:
         outcome, reason = WRONG, _line(error)
     except BaseException as error:
         refusal = _refusal(error, CompilationError)
-        outcome = FAILED if refusal is None else REFUSED
+        outcome = FAILED if refusal is None or "internal error" in str(refusal) else REFUSED
         reason = _line(refusal) if refusal is not None else f"{type(error).__name__}: {_line(error)}"
         if options.traceback:
             traceback.print_exc()
