@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import UnrankedMemRefType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import SymbolTable
 
+from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.memref import element_of, is_memref, ranked, sizes_of, strides_of
 from tlx_xdsl.text.diagnostics import source_location
 
@@ -83,6 +84,14 @@ def _phis(b: Builder, ways: Sequence[tuple[Sequence[Value], str]]) -> list[Value
         b.phi(parts[0].element, 1, [(part, label) for part, (_, label) in zip(parts, ways, strict=True)])[0]
         for parts in zip(*(parts for parts, _ in ways), strict=True)
     ]
+
+
+@emits(arith.SelectOp)
+def select(fn: FunctionEmitter, op: arith.SelectOp) -> None:
+    """One of two; of memory its address, and its bounds if they are checked."""
+    condition = fn.values[op.condition]
+    ways = (parts_of(fn, op.true_value), parts_of(fn, op.false_value))
+    define(fn, op.result, [fn.b.select(condition, *parts) for parts in zip(*ways, strict=True)])
 
 
 # scf -----------------------------------------------------------------------------------------------------------------

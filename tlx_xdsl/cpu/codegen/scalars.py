@@ -146,12 +146,6 @@ def compare_integers(fn: FunctionEmitter, op: arith.CmpiOp, values: Sequence[Val
     return fn.b.compare(f"icmp {op.predicate_name}", values[0], values[1])
 
 
-@scalar(arith.SelectOp)
-def select(fn: FunctionEmitter, _op: arith.SelectOp, values: Sequence[Value]) -> Value:
-    """One of two."""
-    return fn.b.select(*values)
-
-
 # Conversions ---------------------------------------------------------------------------------------------------------
 
 

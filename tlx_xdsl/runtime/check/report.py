@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.analysis.protocol.prove import Proof
+from tlx_xdsl.analysis.protocol.prove import ASSUMPTIONS, PROVED, Proof
 from tlx_xdsl.dialects.base.effects import Kind, accesses_of
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
@@ -117,7 +117,10 @@ class ProofAt:
             return f"{reason}\nthe synchronisation of {which} is {self.answer} ({spent})"
         lines = [f"the synchronisation of {which} in shared memory is proved for {self._turns} ({spent})"]
         for each in proof.required:
-            lines.append(f"  where the loop at {each.loop} turns at least once; else: {each.otherwise.message}")
+            lines.append(f"  {each}")
+        lines.append(f"  proved: {'; '.join(PROVED)}")
+        lines.append(f"  not looked at: {', '.join(proof.unseen)}")
+        lines.append(f"  assumed: {'; '.join(ASSUMPTIONS)}")
         return "\n".join(lines)
 
 

@@ -17,6 +17,7 @@ from tlx_xdsl.analysis.protocol.prove import SECONDS as PROOF_SECONDS, Proof, pr
 from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError
 from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid, grid_of
+from tlx_xdsl.text.diagnostics import Diagnostic
 
 from ..driver.host_values import flattened, is_constant, is_descriptor, signature_of, split_options
 from ..simulate.interpret import (
@@ -129,7 +130,7 @@ def subject_of(
     numbers = {name: values_of(name, each) for name, each in sizes.items() if each != SMALL}
     if len(numbers) < len(sizes):
         once = {name: max(numbers.get(name, (1,))) for name in sizes}
-        small = small_values(module_of(source, bound(once), settings)[0])
+        small = small_values(any_values(source, bound(once), settings))
         numbers = {name: numbers.get(name, small) for name in sizes}
     return Subject(
         combinations(numbers, sweep=sweep),
@@ -278,7 +279,21 @@ def with_proofs(
                 if not _shows(report):
                     proof = _unconfirmed(proof)
             proofs.append(ProofAt(scope.sizes, proof))
+    wrong = next((each.diagnostic for each in report.findings if each.rule in _OF_RUNS), None)
+    if wrong is not None:
+        proofs = [replace(each, proof=_shown_wrong(each.proof, wrong)) for each in proofs]
     return replace(report, proofs=tuple(proofs))
+
+
+_OF_RUNS = ("deadlock", "fault", "warning")
+"""Findings of a launch: with one of them nothing is said to be proved."""
+
+
+def _shown_wrong(proof: Proof, finding: Diagnostic) -> Proof:
+    """The answer beside what a run has found, which may be in what the proof looks at."""
+    if not proof:
+        return proof
+    return replace(proof, answer="unproved", reason=replace(finding, message=f"a run has found: {finding.message}"))
 
 
 def _shows(report: Report) -> bool:

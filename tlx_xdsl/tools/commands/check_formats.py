@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from tlx_xdsl.errors import Note, SourceLocation
-from tlx_xdsl.runtime.check.report import Case, Finding, Report, Sizes, shown
+from tlx_xdsl.runtime.check.report import Case, Finding, ProofAt, Report, Sizes, shown
 from tlx_xdsl.version import __version__
 
 
@@ -29,6 +29,11 @@ def records(report: Report) -> list[Finding]:
     return [*report.findings, *report.remarks, *proofs]
 
 
+def _proved(report: Report) -> list[ProofAt]:
+    """The proofs: of what is not proved the reason is a record."""
+    return [each for each in report.proofs if each.proof]
+
+
 def _github(report: Report, _kernel: str) -> str:
     """Workflow commands, which GitHub shows at the lines."""
     lines: list[str] = []
@@ -39,7 +44,7 @@ def _github(report: Report, _kernel: str) -> str:
         lines.append(f"::{_GITHUB[each.diagnostic.severity]}{at}::{text}")
     if report.unrun:
         lines.append(f"::error::{_escaped('; '.join([report.unrun, *report.sizes(), *report.orders()]))}")
-    return "\n".join([*lines, report.summary])
+    return "\n".join([*lines, *map(str, _proved(report)), report.summary])
 
 
 def _escaped(text: str) -> str:
@@ -70,9 +75,13 @@ def as_json(report: Report, kernel: str) -> str:
         ],
         "left": [dict(sizes) for sizes in report.left],
         "proofs": [
-            {"sizes": dict(each.sizes), "answer": each.answer, "text": str(each).splitlines()} for each in report.proofs
+            {
+                "sizes": dict(each.sizes), "answer": each.answer, "unseen": each.proof.unseen,
+                "text": str(each).splitlines(),
+            }
+            for each in report.proofs
         ],
-    }
+    }  # fmt: skip
     return json.dumps(made, indent=2)
 
 
@@ -108,6 +117,10 @@ def _sarif(report: Report, _kernel: str) -> str:
         text = "; ".join([report.unrun, *report.sizes(), *report.orders()])
         said["toolExecutionNotifications"] = [{"level": "error", "message": {"text": text}}]
     results = [_result(each) for each in records(report)]
+    results += [
+        {"ruleId": "proof", "level": "none", "kind": "informational", "message": {"text": str(each)}}
+        for each in _proved(report)
+    ]
     runs = [{"tool": {"driver": driver}, "invocations": [said], "results": results}]
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": runs}, indent=2)
 
@@ -165,7 +178,7 @@ def junit(report: Report, kernel: str) -> str:
         _add_case(suite, case, kernel)
     for sizes, reason in left_out:
         _add_skipped(suite, sizes, reason, kernel)
-    said = [*map(str, report.remarks), *report.sizes(), report.summary]
+    said = [*map(str, report.remarks), *report.sizes(), *map(str, report.proofs), report.summary]
     ElementTree.SubElement(suite, "system-out").text = _legal("\n".join(said))
     root = ElementTree.Element("testsuites")
     root.append(suite)
