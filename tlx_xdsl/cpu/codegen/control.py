@@ -15,6 +15,7 @@ from tlx_xdsl.text.diagnostics import source_location
 
 from .builder import I8, I32, I64, PTR, Builder, Value, constant, register_type
 from .function import FunctionEmitter, Target, emits, refused
+from .mathematics.device import of_device
 from .views import View, address, dense
 
 # What values are when they go from block to block --------------------------------------------------------------------
@@ -264,15 +265,19 @@ def _switch(b: Builder, value: Value, default: str, cases: Sequence[tuple[int, s
 
 @emits(func.CallOp)
 def call(fn: FunctionEmitter, op: func.CallOp) -> None:
-    """A call of a function of the module, or of one that the runtime has."""
+    """A call of a function of the module, of one that the runtime has, or of a device function."""
     b = fn.b
     callee = SymbolTable.lookup_symbol(op, op.callee)
     assert isinstance(callee, func.FuncOp), "the verifier says so"
     arguments = _all_parts(fn, op.arguments)
     if callee.is_declaration:
-        if op.results:
-            raise refused(op, "it calls a function that is defined nowhere")
-        b.call(callee.sym_name.data, None, *arguments)
+        if not op.results:
+            b.call(callee.sym_name.data, None, *arguments)
+            return
+        found = of_device(b, callee.sym_name.data, register_type(op.results[0].type), arguments)
+        if found is None:
+            raise refused(op, f"'{callee.sym_name.data}' is defined nowhere")
+        fn.values[op.results[0]] = found
         return
     scratch = b.gep(I8, fn.scratch, b.index(fn.arena_bytes))
     places = [(b.alloca(type_), type_) for result in op.results for type_ in types_of(result.type, checks=fn.checks)]
