@@ -92,26 +92,26 @@ _byte_of: Callable[[Any], Any] = ctypes.c_char.from_buffer
 _address_of: Callable[[Any], int] = ctypes.addressof
 
 
-def address_of_array(array: Any) -> int:
-    """Where the first element of an array lies.
+class ReadOnly(int):
+    """The address of an array that a kernel must not write."""
 
-    Raises TypeError for one that is read-only: a kernel may write to any of its arrays.
-    """
+
+def _append_address(array: Any, parts: list[Any], slots: list[Any]) -> None:
+    """Append where the first element of an array lies; one that is read-only has a specialisation of its own."""
     try:
         # Four times as fast as `array.ctypes.data`, for what is writable, without gaps, and of a type of C's.
-        return _address_of(_byte_of(array))
+        slots.append(_address_of(_byte_of(array)))
     except (TypeError, ValueError, BufferError):
-        if not array.flags.writeable:
-            raise InputTypeError("is read-only: pass a copy") from None
-        return int(array.ctypes.data)
+        if array.flags.writeable:
+            slots.append(int(array.ctypes.data))
+        else:
+            parts.append(ReadOnly)
+            slots.append(ReadOnly(array.ctypes.data))
 
 
 def _read_array(value: Any, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
     parts.append(value.dtype)
-    try:
-        slots.append(_address_of(_byte_of(value)))
-    except (TypeError, ValueError, BufferError):
-        slots.append(address_of_array(value))
+    _append_address(value, parts, slots)
 
 
 def _read_tensor(value: Any, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
@@ -127,7 +127,10 @@ def _read_foreign(value: Any, parts: list[Any], slots: list[Any], rule: Paramete
     if getattr(device, "type", "cpu") != "cpu":
         raise InputTypeError(f"is on the device {device}: a launch on the CPU takes what is in its memory")
     parts.append(str(value.dtype))
-    slots.append(value.data_ptr() if hasattr(value, "data_ptr") else address_of_array(np.asarray(value)))
+    if hasattr(value, "data_ptr"):
+        slots.append(value.data_ptr())
+    else:
+        _append_address(np.asarray(value), parts, slots)
 
 
 def _read_tuple(value: tuple[Any, ...], parts: list[Any], slots: list[Any], rule: Parameter) -> None:

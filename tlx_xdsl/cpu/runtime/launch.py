@@ -19,7 +19,7 @@ from tlx_xdsl.grid import Grid, sizes_of
 from tlx_xdsl.runtime.driver.fingerprint import GlobalValues, kernel_fingerprint
 from tlx_xdsl.runtime.host.options import CpuOptions, cpu_options
 
-from .arguments import MISSING, flat_types, read_constant, reader_of, split
+from .arguments import MISSING, ReadOnly, flat_types, read_constant, reader_of, split
 from .build import CpuSpecialization, load_program, object_key
 from .packing import Packer
 from .program import Program
@@ -117,7 +117,7 @@ class CpuLauncher:
             self._forget()
         found = self._known.get(key := tuple(parts))
         if found is None:
-            found = self._specialized(key, values, options)
+            found = self._specialized(key, values, slots, options)
         if grid.__class__ is not tuple and callable(grid):
             grid = grid(dict(zip(self._names, values, strict=True)))
         return found, found.pack(slots, values), _sizes_of(grid)
@@ -138,7 +138,9 @@ class CpuLauncher:
             raise InputTypeError(f"{self._source.name}: multiple values for argument '{twice}'")
         return values
 
-    def _specialized(self, key: tuple[Any, ...], values: Sequence[Any], options: CpuOptions) -> _Specialized:
+    def _specialized(
+        self, key: tuple[Any, ...], values: Sequence[Any], slots: Sequence[Any], options: CpuOptions
+    ) -> _Specialized:
         with _Building.lock:
             if (found := self._known.get(key)) is not None:
                 return found
@@ -151,9 +153,13 @@ class CpuLauncher:
             program = self._programs.get(content)
             if program is None:
                 program = self._programs[content] = load_program(self._source, wanted, content)
-            found = self._known[key] = _Specialized(
-                program, Packer(flat_types(signature), program.metadata, self._rules)
-            )
+            pack = Packer(flat_types(signature), program.metadata, self._rules)
+            for argument, slot in zip(program.metadata.arguments, slots, strict=True):
+                if isinstance(slot, ReadOnly) and not argument.is_only_read:
+                    raise InputTypeError(
+                        f"{self._source.name}: '{argument.name}' is read-only, and the kernel may write it: pass a copy"
+                    )
+            found = self._known[key] = _Specialized(program, pack)
             return found
 
     def _forget(self) -> None:

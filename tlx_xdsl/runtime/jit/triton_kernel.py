@@ -31,6 +31,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import constexpr
 
 from ..driver.fingerprint import kernel_fingerprint
+from ..driver.host_values import signature_of
 from ..driver.reproducible import note_failed_launch
 from ..driver.specialization import CLUSTER_OPTION, META_OPTIONS, Target, cluster_option
 from ..host.kernel import CpuKernel
@@ -201,6 +202,11 @@ class TritonKernel(CpuKernel, JITFunction[Any]):
                 if not warmup:
                     note_failed_launch(self.source, grid, args, kwargs, error)
                 raise
+            given = dict(zip(self.arg_names, args, strict=False)) | kwargs
+            for each in self.params:
+                if not each.is_constexpr and isinstance(given.get(each.name), list | dict | set):
+                    # No kernel takes it: the argument is at fault, not the machine.
+                    signature_of(each.name, given[each.name])
             raise RuntimeError(
                 f"the kernel '{self.__name__}' can't be launched: Triton finds no GPU. With arrays in the CPU's memory "
                 "it runs there, and its method interpret runs it with all checks; warmup compiles it within "
