@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.addresses.model import DescriptorFacts, LaunchFacts
 from tlx_xdsl.addresses.wrapping import WIDEN, wrap_at, wraps
-from tlx_xdsl.errors import CompilationError, InputError
+from tlx_xdsl.errors import CompilationError, InputError, Note
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.interpreter.faults import OutOfBounds
 from tlx_xdsl.text.diagnostics import Diagnostic, source_location
