@@ -22,8 +22,9 @@ from ..simulate.interpret import Change
 from ..simulate.options import SMALL, Options
 from .launches import Run
 
-RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds")
-"""The kinds of findings; what only a launch after the first one shows is a `relaunch`."""
+RULES = ("deadlock", "fault", "warning", "relaunch", "dependent", "overflow", "bounds")
+"""The kinds of findings; what only a launch after the first one shows is a `relaunch`, and `dependent` where it begins
+before the one before has ended."""
 
 
 @dataclass(frozen=True)
