@@ -41,9 +41,7 @@ STEPPED = (
         grid=2,
         options=RELAUNCHED,
     )
-    .bug(
-        "reads before the wait", "dependent launch reads", "'state' is read before gdc_wait: .* may write byte 0 later"
-    )
+    .bug("reads before the wait", "dependent launch reads", "'state' is read before gdc_wait: .* write byte 0")
     .bug("clears before the wait", "dependent launch writes", "'out' is written before gdc_wait")
     .clean(BUG="right: waits first")
 )
