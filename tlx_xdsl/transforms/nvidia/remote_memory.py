@@ -38,6 +38,7 @@ from ..rewriting import Pass, replace
 from .emit.integers import is_true
 from .emit.ptx import run_in_one_thread, wait_for_region
 from .emit.shared_address import address_terms, remote_address, shared_address
+from .remote_store_order import order_remote_stores
 from .remote_stores import lower_remote_store
 
 
@@ -51,6 +52,7 @@ class LowerRemoteMemoryPass(Pass):
 
         Raises CompilationError for what no instruction can do.
         """
+        order_remote_stores(op)
         views: list[Operation] = []
         fences = _Fences()
         for inner in list(op.walk()):
