@@ -37,6 +37,7 @@ from tlx_xdsl.interpreter.orders.launch import run_in_order
 from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch, takes_turns, talks
+from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.numerics.host_arrays import reach
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again, source_location
@@ -141,6 +142,8 @@ def interpret_source(
         sizes = grid_of(grid, {**defaults_of(source), **arguments})
         if options.stage == PTX:
             return _run_final(source, specialization, values, sizes, options)
+        if options.stage in wings.names("launchers"):
+            return _run_native(source, arguments, sizes, options)
 
         def plan() -> Plan:
             module = frontend_module(source, specialization, installed_profile())
@@ -172,6 +175,18 @@ def _run_final(
         done = run_ptx(source, specialization, values, grid, options)
     clusters = prod(grid) // prod(specialization.cluster)
     return Interpretation(clusters, done.instructions, done.seconds, tuple(warnings), 1, ptx=done)
+
+
+def _run_native(
+    source: KernelSource, arguments: Mapping[str, Any], grid: tuple[int, int, int], options: Options
+) -> Interpretation:
+    """Run the machine code that a wing makes of a kernel, with its checks of each access."""
+    launcher = wings.launcher(options.stage)(source)
+    values = {name: value.value if isinstance(value, constexpr) else value for name, value in arguments.items()}
+    began = time.perf_counter()
+    with collected_diagnostics() as warnings:
+        launcher.launch(grid, (), {**values, "checks": True})
+    return Interpretation(prod(grid), 0, time.perf_counter() - began, tuple(warnings), 1)
 
 
 def module_of(
@@ -394,7 +409,7 @@ def _prepared(
 ) -> Launch:
     module = plan.module
     memory = GlobalMemory()
-    memory.uninitialized.only_warns = options.unwritten == "warn"
+    memory.uninitialized.only_warns = options.unwritten != "error"
     wanted = options.global_order
     if wanted is None:
         wanted = options.order is not None or (options.jobs in (None, 1) and talks(module))
@@ -408,7 +423,8 @@ def _prepared(
         plan, memory, grid, sizes, arguments,
         target=target_named(options.target),
         order=_order(module) if wanted else None,
-        warns_of_unwritten=options.unwritten == "warn",
+        warns_of_unwritten=options.unwritten != "error",
+        poisons_masked=options.unwritten == "poison",
         fences_copies=bool(options.copy_fences),
         in_issue_order=options.tensor_core_order == "issue",
     )  # fmt: skip
