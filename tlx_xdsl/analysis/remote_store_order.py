@@ -1,8 +1,8 @@
-"""Barriers of the threads around stores to other CTAs' memory.
+"""Accesses before which the threads of a task must meet, because one of them stores to other CTAs' memory.
 
-Such a store may be to the own CTA's, or follow another one to the same place, and upstream Triton sees neither in the
-PTX that it becomes. Its barriers order what the threads of a task do with a buffer by its own operations alone: which
-thread stores an element and which one loads it is up to layouts.
+A store of threads to other CTAs' memory may be to the own CTA's, or follow another one to the same place, and upstream
+Triton sees neither in the PTX that it becomes. Its barriers order what the threads of a task do with a buffer by its own
+operations alone: which thread stores an element and which one loads it is up to layouts.
 
 Before:
 ```mlir
@@ -24,33 +24,34 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.buffer_users import accesses, task_of
-from tlx_xdsl.analysis.value_classes import ValueClasses
-from tlx_xdsl.analysis.ways import BODIES, ways
 from tlx_xdsl.dialects import nvvm, tlx, tt, ttg
 from tlx_xdsl.dialects.base import Kind, Sync, accesses_of, sync_of
 
-from ..rewriting import ops_of
-from .emit.ptx import wait_for_region
+from .buffer_users import accesses, task_of
+from .value_classes import ValueClasses
+from .ways import BODIES, ways
+
+_STORES = (tlx.RemoteStoreOp, tlx.AsyncRemoteStoreOp)
 
 
-def order_remote_stores(module: ModuleOp) -> None:
-    """Have threads wait for each other between a remote store and other accesses of their task to the same buffers."""
-    if not ops_of(module, tlx.RemoteStoreOp, tlx.AsyncRemoteStoreOp):
-        return
-    for func in ops_of(module, tt.FuncOp):
+def unordered_accesses(module: ModuleOp) -> Iterator[Operation]:
+    """Accesses that threads must meet before, each once there is a barrier before those that were given so far."""
+    for func in module.ops:
+        if not isinstance(func, tt.FuncOp) or not any(isinstance(op, _STORES) for op in func.walk()):
+            continue
         classes = ValueClasses.of(func, ttg.MemDescType)
-        for alloc in ops_of(func, ttg.LocalAllocOp):
+        allocations = [op for op in func.walk() if isinstance(op, ttg.LocalAllocOp)]
+        for alloc in allocations:
             for first, second in _pairs(accesses(alloc.result, classes)):
                 if any(not _meet(way) for way in ways(first, second)):
-                    wait_for_region(second)
+                    yield second
 
 
 def _pairs(users: list[Operation]) -> Iterator[tuple[Operation, Operation]]:
     """Accesses of one task's threads of which one is a remote store, in the order in which they may need a barrier."""
     by_threads = [op for op in users if _is_by_threads(op)]
     for store in users:
-        if not isinstance(store, tlx.RemoteStoreOp | tlx.AsyncRemoteStoreOp):
+        if not isinstance(store, _STORES):
             continue
         for other in by_threads:
             if other is store or task_of(other) != task_of(store) or _are_by_same_threads(store, other):
