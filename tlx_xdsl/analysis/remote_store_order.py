@@ -1,8 +1,8 @@
 """Accesses before which the threads of a task must meet, because one of them stores to other CTAs' memory.
 
-A store of threads to other CTAs' memory may be to the own CTA's, or follow another one to the same place, and upstream
-Triton sees neither in the PTX that it becomes. Its barriers order what the threads of a task do with a buffer by its own
-operations alone: which thread stores an element and which one loads it is up to layouts.
+A store of threads to the memory of other CTAs may be to that of their own, or follow another one to the same place, and
+upstream Triton sees neither in the PTX that it becomes. Its barriers order what the threads of a task do with a buffer
+by its own operations alone: which thread stores an element and which one loads it is up to layouts.
 
 Before:
 ```mlir
