@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import CO_VARARGS
 
 
 @dataclass(frozen=True)
@@ -212,8 +213,27 @@ def _blank(character: str) -> str:
     return "  " if unicodedata.east_asian_width(character) in ("W", "F") else " "
 
 
+def let_through(error: Exception) -> None:
+    """Raise an exception again that a handler of a signal has raised, such as the time limit of a test.
+
+    Python runs handlers between any two steps of the main thread, and gives them the frame that they interrupt.
+    """
+    interrupted: object = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if interrupted is not None:
+            names = frame.f_code.co_varnames[: frame.f_code.co_argcount + bool(frame.f_code.co_flags & CO_VARARGS)]
+            given = [frame.f_locals.get(name) for name in names]
+            if any(each is interrupted or (isinstance(each, tuple) and interrupted in each) for each in given):
+                raise error
+        interrupted = frame
+
+
 def internal_error(error: Exception) -> CompilationError:
-    """Return the error to report for an exception that is no fault of the input but of tlx_xdsl."""
+    """Return the error to report for an exception that is no fault of the input but of tlx_xdsl.
+
+    Raises the exception itself where a handler of a signal has raised it.
+    """
+    let_through(error)
     if isinstance(error, RecursionError):
         return CompilationError("this is nested too deeply for Python's stack: split it into several statements")
     if isinstance(error, MemoryError):

@@ -18,7 +18,7 @@ from xdsl.dialects import builtin, cf
 from xdsl.ir import Block, Region
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, let_through
 from tlx_xdsl.language.core import constexpr, dtype
 from tlx_xdsl.text.diagnostics import Diagnostic, report_again
 
@@ -368,6 +368,7 @@ def bind_python(site: CallSite, function: Any) -> Value:
     try:
         result = function(*args, **kwargs)
     except Exception as error:
+        let_through(error)
         said = " ".join(str(error).split())
         raise site.error(f"{name}: {type(error).__name__}: {said}") from error
     return Constexpr(result.value if isinstance(result, constexpr) else result)

@@ -212,5 +212,12 @@ def report_again(diagnostic: Diagnostic) -> None:
 
 
 def _report(severity: Literal["warning", "remark"], op: Operation, message: str, notes: Sequence[str]) -> None:
-    chain = call_chain(op.location)
-    _SINK.get()(Diagnostic(severity, message, source_location(op.location), (*notes, *chain)))
+    _SINK.get()(diagnostic_at(severity, op, message, notes))
+
+
+def diagnostic_at(
+    severity: Literal["warning", "remark"], op: Operation, message: str, notes: Sequence[str] = ()
+) -> Diagnostic:
+    """The diagnostic about `op`, at the user's line that has made it."""
+    shown = _in_users_code(op.location)
+    return Diagnostic(severity, message, source_location(shown), (*notes, *call_chain(shown)))

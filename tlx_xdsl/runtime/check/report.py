@@ -22,9 +22,10 @@ from ..simulate.interpret import Change
 from ..simulate.options import SMALL, Options
 from .launches import UNRUN, Left, Run
 
-RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds", "proof", *UNRUN)
-"""The kinds of findings; what only a launch after the first one shows is a `relaunch`. `proof` is what stops or refutes
-one, `unsupported` what can't be run, `compile` what the compiler refuses, `budget` what never fits on the target."""
+RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds", "masked", "proof", *UNRUN)
+"""The kinds of findings. What only a launch after the first one shows is a `relaunch`, and what a mask hides of a load
+and is computed with all the same is `masked`. `proof` is what stops or refutes one, `unsupported` what can't be run,
+`compile` what the compiler refuses, `budget` what never fits on the target."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Finding:
 
     def __str__(self) -> str:
         """Return the report, with the options that show it."""
-        return f"{self.diagnostic}\nnote: {self.seen_with}"
+        return f"{self.diagnostic}\nnote: {self.seen_with}" if self.options or self.sizes else str(self.diagnostic)
 
     @property
     def seen_with(self) -> str:
@@ -140,7 +141,8 @@ class Report:
     stages: tuple[str, ...]
     seconds: float
     remarks: tuple[Finding, ...] = ()
-    """What is wrong only if the host leaves arrays as they are between launches, and was not said to."""
+    """What is wrong only if the host leaves arrays as they are between launches, and was not said to; what other sizes
+    do; masked elements that are computed with."""
     cases: tuple[Case, ...] = ()
     """What was run, by sizes and stage."""
     refusals: tuple[Refusal, ...] = ()

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
+from tlx_xdsl.analysis.masked_results import reached_by_masked
 from tlx_xdsl.analysis.protocol.prove import SECONDS as PROOF_SECONDS, Proof, prove
+from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError
 from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid, grid_of
@@ -92,8 +94,12 @@ def checked(subject: Subject, limits: Limits, *, prove: bool, all_orders: bool) 
     compiles = not any(each.rule in REFUSALS for each in report.findings)
     if compiles:
         report = with_resets(report, subject.module)
-    if limits.seconds > 0 and not report.findings and not subject.sizes[0]:
-        report = replace(report, remarks=(*report.remarks, *subject.others()))
+    if limits.seconds > 0 and compiles:
+        refused = [each.sizes for each in report.refusals]
+        for sizes in [each for each in subject.sizes if each not in refused][:1]:
+            report = replace(report, remarks=(*report.remarks, *masked(subject.module(sizes))))
+        if not report.findings and not subject.sizes[0]:
+            report = replace(report, remarks=(*report.remarks, *subject.others()))
     if not prove or not compiles:
         return report
     return with_proofs(report, scopes, subject.settings, limits, subject.module, subject.scope)
@@ -140,6 +146,14 @@ def subject_of(
         lambda: other_sizes(source, grid, bound({}), settings),
         is_asked=SMALL not in sizes.values(),
     )
+
+
+def masked(module: ModuleOp) -> Iterator[Finding]:
+    """What masks hide of loads, and reaches a reduction or a dot."""
+    for function in module.walk():
+        if isinstance(function, tt.FuncOp):
+            for each in reached_by_masked(function):
+                yield Finding(each.remark, "masked", {})
 
 
 def other_sizes(source: KernelSource, grid: Grid, arguments: Mapping[str, Any], options: Options) -> Iterator[Finding]:

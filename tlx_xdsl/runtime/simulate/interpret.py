@@ -404,7 +404,7 @@ def _prepared(
 ) -> Launch:
     module = plan.module
     memory = GlobalMemory()
-    memory.uninitialized.only_warns = options.unwritten == "warn"
+    memory.uninitialized.only_warns = options.unwritten != "error"
     wanted = options.global_order
     if wanted is None:
         wanted = options.order is not None or (options.jobs in (None, 1) and talks(module))
@@ -418,7 +418,8 @@ def _prepared(
         plan, memory, grid, sizes, arguments,
         target=target_named(options.target),
         order=GlobalOrder(takes_turns(module)) if wanted else None,
-        warns_of_unwritten=options.unwritten == "warn",
+        warns_of_unwritten=options.unwritten != "error",
+        poisons_masked=options.unwritten == "poison",
         fences_copies=bool(options.copy_fences),
         in_issue_order=options.tensor_core_order == "issue",
     )  # fmt: skip
