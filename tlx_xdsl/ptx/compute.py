@@ -157,14 +157,23 @@ def _extremum(context: Context, modifiers: list[str], types: list[str]) -> Step 
     if kind.dtype.kind == "i" and modifiers == ["relu"] and count == 2:
         code = f"np.maximum(np.{name}imum({{0}},{{1}}),zero)"
         return _simple(context, (kind.name,) * 2, kind.name, code, zero=kind.dtype.type(0))
-    if kind.name not in ("f4", "f2") or not set(modifiers) <= {"NaN", "ftz"}:
+    others = set(modifiers) - {"NaN", "ftz"}
+    if kind.name not in ("f4", "f2") or (others and (others != {"xorsign", "abs"} or count == 3)):
         return None
     # f16 of numpy rounds nothing here, but has no fast comparison.
     code = "extremum({0},{1})" if count == 2 else "extremum(extremum({0},{1}),{2})"
+    if others:
+        code = "signed(extremum(np.abs({0}),np.abs({1})),{0},{1})"
     if "ftz" in modifiers:
         code = f"flush({code})"
     function = EXTREMA[name, "NaN" in modifiers]
-    return _simple(context, (kind.name,) * count, kind.name, code, flush=floats.flush, extremum=function)
+    names = {"flush": floats.flush, "extremum": function, "signed": _with_xored_signs}
+    return _simple(context, (kind.name,) * count, kind.name, code, **names)
+
+
+def _with_xored_signs(size: Array, a: Array, b: Array) -> Array:
+    """Negative where the sign bits of `a` and `b` differ; NaN stays as it is."""
+    return np.where((np.signbit(a) != np.signbit(b)) & ~np.isnan(size), -size, size)
 
 
 _CLASSES = {

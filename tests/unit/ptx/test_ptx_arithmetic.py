@@ -31,6 +31,22 @@ def test_integers(a, b):
     np.testing.assert_array_equal(less, (signed[0] < signed[1]).astype(np.uint32))
 
 
+def test_extrema_of_sizes_have_both_signs():
+    # PTX ISA, "min": the sign bits of both are xored, unless the result is NaN. So stock clamps to one size.
+    edges = np.float32([0.0, -0.0, 1.5, -1.5, 2.0, np.inf, -np.inf, np.nan])
+    a, b = (edges[np.arange(32) * step % 8] for step in (1, 3))
+    b[8:16] = -b[8:16]
+    with np.errstate(invalid="ignore"):
+        for name, size in (("min", np.fmin), ("max", np.fmax), ("min.NaN", np.minimum)):
+            opcode = f"{name}.xorsign.abs.f32"
+            found = each_thread(f"    {opcode} %r1, %r10, %r11;", a.view(np.uint32), b.view(np.uint32))
+            expected = size(np.abs(a), np.abs(b)).astype(np.float32)
+            expected = np.copysign(expected, np.where(np.signbit(a) != np.signbit(b), -1, 1).astype(np.float32))
+            numbers = ~np.isnan(expected)
+            np.testing.assert_array_equal(found[numbers], expected[numbers].view(np.uint32), opcode)
+            assert np.isnan(found[~numbers].view(np.float32)).all(), opcode
+
+
 def test_shifts_by_more_than_the_width():
     a, by = np.full(32, 0x80000001, np.uint32), np.arange(20, 52, dtype=np.uint32)
     left = each_thread("    shl.b32 %r1, %r10, %r11;", a, by)
