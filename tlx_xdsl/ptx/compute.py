@@ -47,29 +47,31 @@ def _simple(context: Context, kinds: tuple[str, ...], result: str, code: str, **
 
 # Forms that are written as expressions -------------------------------------------------------------------------------
 
+_DIRECTED = {"rz": "rz", "rm": "rd", "rp": "ru"}
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 
 
 def _arithmetic(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
-    """`add`, `sub` and `mul` that wrap around, or round to nearest."""
+    """`add`, `sub` and `mul` that wrap around, or round in a direction or to nearest."""
     if (product := context.instruction.product) is not None:
         return contraction.build(context, product)
     name = context.instruction.name
     if len(types) != 1:
         return None
     type_, kind = types[0], TYPES[types[0]]
-    if type_ in ("f32", "f64", "f32x2") and set(modifiers) <= {"rn"}:
-        view = "f4~2" if type_ == "f32x2" else kind
-        return _simple(context, (view, view), view, f"({{0}}{_INFIX[name]}{{1}})")
-    if type_ == "f32" and set(modifiers) <= {"rn", "ftz", "sat"}:
-        code = f"(flush({{0}}){_INFIX[name]}flush({{1}}))" if "ftz" in modifiers else f"({{0}}{_INFIX[name]}{{1}})"
-        code = f"flush({code})" if "ftz" in modifiers else code
-        code = f"saturate({code})" if "sat" in modifiers else code
-        return _simple(context, (kind,) * 2, kind, code, flush=floats.flush, saturate=floats.saturate)
-    directed = next((mode for mode in modifiers if mode in ("rz", "rm", "rp")), None)
-    if type_ in ("f32", "f64") and directed and set(modifiers) == {directed}:
-        mode = {"rz": "rz", "rm": "rd", "rp": "ru"}[directed]
-        return _simple(context, (kind,) * 2, kind, "directed({0},{1})", directed=rounded(name, KINDS[kind].dtype, mode))
+    if type_ == "f32x2" and set(modifiers) <= {"rn"}:
+        return _simple(context, ("f4~2",) * 2, "f4~2", f"({{0}}{_INFIX[name]}{{1}})")
+    directed = next((mode for mode in modifiers if mode in _DIRECTED), None)
+    others = set(modifiers) - {directed}
+    if type_ in ("f32", "f64") and others <= ({"rn", "ftz", "sat"} if type_ == "f32" else {"rn"}):
+        names: dict[str, Any] = {"flush": floats.flush, "saturate": floats.saturate}
+        a, b = ("flush({0})", "flush({1})") if "ftz" in others else ("{0}", "{1}")
+        code = f"({a}{_INFIX[name]}{b})"
+        if directed is not None:
+            names["directed"], code = rounded(name, KINDS[kind].dtype, _DIRECTED[directed]), f"directed({a},{b})"
+        code = f"flush({code})" if "ftz" in others else code
+        code = f"saturate({code})" if "sat" in others else code
+        return _simple(context, (kind,) * 2, kind, code, **names)
     if KINDS[kind].dtype.kind in "ui" and KINDS[kind].lanes == 1 and modifiers == (["lo"] if name == "mul" else []):
         view = _plain(kind)
         return _simple(context, (view, view), view, f"({{0}}{_INFIX[name]}{{1}})")

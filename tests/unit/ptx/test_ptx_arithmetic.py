@@ -47,6 +47,23 @@ def test_extrema_of_sizes_have_both_signs():
             assert np.isnan(found[~numbers].view(np.float32)).all(), opcode
 
 
+def test_sums_in_a_direction_that_flush_and_saturate():
+    # So libdevice rounds, where subnormal numbers are zeros.
+    tiny, one = np.float32(1e-40), np.float32(1)
+    pairs = np.float32([(1, 2**-30), (-1, -(2**-30)), (1e-40, 1e-40), (-1e-40, 0.0), (0.75, 0.5), (-2, 1)])
+    a, b = (np.resize(pairs[:, at], 32) for at in (0, 1))
+    beyond = np.nextafter(one, np.float32(2))
+    expected = {
+        "add.rz.ftz.f32": [1, -1, 0.0, -0.0, 1.25, -1],
+        "add.rp.ftz.f32": [beyond, -1, 0.0, -0.0, 1.25, -1],
+        "add.rm.ftz.sat.f32": [1, 0, 0, 0, 1, 0],
+        "add.rm.f32": [1, -beyond, 2 * tiny, -tiny, 1.25, -1],
+    }
+    for opcode, numbers in expected.items():
+        found = each_thread(f"    {opcode} %r1, %r10, %r11;", a.view(np.uint32), b.view(np.uint32)).view(np.float32)
+        np.testing.assert_array_equal(found, np.resize(np.float32(numbers), 32), opcode)
+
+
 def test_shifts_by_more_than_the_width():
     a, by = np.full(32, 0x80000001, np.uint32), np.arange(20, 52, dtype=np.uint32)
     left = each_thread("    shl.b32 %r1, %r10, %r11;", a, by)
