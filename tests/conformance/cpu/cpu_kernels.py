@@ -122,6 +122,8 @@ def _run(options: argparse.Namespace, name: str) -> Result:
     outcome, reason = RIGHT, ""
     try:
         run_entry(case, loader(case.suite, options.root))
+        if options.mode == "native" and (missing := sorted(set(case.kernels) - launched)):
+            raise WrongNumbers(f"never launched: {', '.join(missing)}")
     except WrongNumbers as error:
         outcome, reason = WRONG, _line(error)
     except BaseException as error:
