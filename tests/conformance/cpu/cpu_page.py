@@ -64,6 +64,7 @@ half of a 64-bit offset as its second counter; products of float32 that a kernel
 flash-linear-attention) may differ by 2e-2; the loss of `liger/grpo_loss` is reduced, as its gradient of sequences
 expects; the bias of `liger/poly_norm` is a number; `liger/softmax_blocks` gets blocks shorter than its rows;
 `fla/chunk_delta_rule` takes bf16 only; `fla/chunk_comba` has the reference of the suite's own tests.
+`liger/rms_norm` has rows enough for the kernels of blocks since 2026-11-29;
 `attorch/hardswish` leaves out 3 and -3, where attorch and torch chose different derivatives;
 `mamba/selective_state_update` always has a bias, without which the suite's own call fails; `lmdeploy/fused_lora` has
 its matrices by ranks; graphs of inductor are compiled anew for each of their sizes; `unsloth/cross_entropy` caps at
@@ -77,6 +78,9 @@ NOTES = """\
 - `fla/fused_chunk_based` loads with a mask without saying what else. On the CPU and on GPUs that is 0; in our
   interpreter it was NaN when that suite ran, and is 0 since.
 - `lmdeploy/awq_linear` holds PTX, which no CPU runs; the PTX machine does.
+- The PTX machine runs what stock Triton makes of a kernel for sm_90a, instruction by instruction: an entry that did not
+  end within 60 s (of inductor 45, of attorch 30) is a `timeout` there. The first configuration of `mamba/ssd_scan` does
+  not fit into the shared memory of that GPU.
 - Triton's interpreter lacks functions of libdevice, methods of `float` parameters (`.to`) and masks that are Python's
   booleans, and rounds to bf16 in its own way. flash-linear-attention cannot be imported with Triton 3.9 itself, which
   refuses names in a tuner's `key` that are no parameters.
