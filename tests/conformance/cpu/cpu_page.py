@@ -206,8 +206,12 @@ def _summary(suite: str, day: str, modes: Mapping[str, Records], old: Row) -> Ro
     here = {mode: records for mode, records in modes.items() if any(case.name in records for case in cases)}
     if not here:
         return old
-    kept = [mode for mode in MODES if old.get(f"right: {MODES[mode]}") and mode not in here]
-    run = f"{day} ({', '.join(MODES[mode] for mode in here)}), {old['run']}" if kept else day
+    ran = [MODES[mode] for mode in here]
+    kept = [name for name in MODES.values() if old.get(f"right: {name}") and name not in ran]
+    # What an earlier day alone ran of these modes does not count any more.
+    earlier = re.findall(rf"({DAY}(?: \(([^)]*)\))?)", old.get("run", ""))
+    others = [text for text, names in earlier if not names or not set(names.split(", ")) <= set(ran)]
+    run = ", ".join((f"{day} ({', '.join(ran)})", *others)) if kept else day
     kernels = {kernel for case in cases for kernel in kernels_of(case, here)}
     row = {**old, "suite": suite, "run": run, "entries": str(len(cases)), "kernels": str(len(kernels))}
     for mode, records in here.items():
