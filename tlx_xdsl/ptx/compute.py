@@ -199,14 +199,16 @@ def _test(context: Context, modifiers: list[str], types: list[str]) -> Step | No
 def _fma(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
     if types == ["f32x2"] and set(modifiers) <= {"rn"}:
         return _simple(context, ("f4~2",) * 3, "f4~2", "fma({0},{1},{2})", fma=floats.fma)
-    if types != ["f32"] or not set(modifiers) <= {"rn", "ftz", "sat"}:
+    directed = next((mode for mode in modifiers if mode in _DIRECTED), None)
+    if types != ["f32"] or not set(modifiers) <= {directed, "rn", "ftz", "sat"}:
         return None
+    fma = floats.fma if directed is None else rounded("fma", KINDS["f4"].dtype, _DIRECTED[directed])
     code = "fma({0},{1},{2})"
     if "ftz" in modifiers:
         code = "flush(fma(flush({0}),flush({1}),flush({2})))"
     if "sat" in modifiers:
         code = f"saturate({code})"
-    return _simple(context, ("f4",) * 3, "f4", code, fma=floats.fma, flush=floats.flush, saturate=floats.saturate)
+    return _simple(context, ("f4",) * 3, "f4", code, fma=fma, flush=floats.flush, saturate=floats.saturate)
 
 
 def _negate(context: Context, modifiers: list[str], types: list[str]) -> Step | None:

@@ -62,6 +62,11 @@ def test_sums_in_a_direction_that_flush_and_saturate():
     for opcode, numbers in expected.items():
         found = each_thread(f"    {opcode} %r1, %r10, %r11;", a.view(np.uint32), b.view(np.uint32)).view(np.float32)
         np.testing.assert_array_equal(found, np.resize(np.float32(numbers), 32), opcode)
+        fused = opcode.replace("add", "fma")
+        found = each_thread(
+            f"    mov.b32 %r12, 0x3F800000;\n    {fused} %r1, %r10, %r12, %r11;", a.view(np.uint32), b.view(np.uint32)
+        ).view(np.float32)
+        np.testing.assert_array_equal(found, np.resize(np.float32(numbers), 32), fused)
 
 
 def test_shifts_by_more_than_the_width():
