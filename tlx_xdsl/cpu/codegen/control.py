@@ -13,7 +13,7 @@ from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.memref import element_of, is_memref, ranked, sizes_of, strides_of
 from tlx_xdsl.text.diagnostics import source_location
 
-from .builder import I8, I32, I64, PTR, Builder, Value, constant, register_type
+from .builder import F32, F64, I8, I32, I64, PTR, Builder, Value, constant, register_type
 from .function import FunctionEmitter, Target, emits, refused
 from .views import View, address, dense
 
@@ -271,8 +271,9 @@ def call(fn: FunctionEmitter, op: func.CallOp) -> None:
     arguments = _all_parts(fn, op.arguments)
     if callee.is_declaration:
         if op.results:
-            raise refused(op, "it calls a function that is defined nowhere")
-        b.call(callee.sym_name.data, None, *arguments)
+            fn.values[op.results[0]] = _device_function(fn, op, callee.sym_name.data, arguments)
+        else:
+            b.call(callee.sym_name.data, None, *arguments)
         return
     scratch = b.gep(I8, fn.scratch, b.index(fn.arena_bytes))
     places = [(b.alloca(type_), type_) for result in op.results for type_ in types_of(result.type, checks=fn.checks)]
@@ -282,6 +283,19 @@ def call(fn: FunctionEmitter, op: func.CallOp) -> None:
     assert status is not None
     fn.return_if_failed(status)
     _define_all(fn, op.results, [b.load(type_, place, align=8) for place, type_ in places])
+
+
+_OF_LIBM = frozenset({"erfc", "hypot", "j0", "j1", "lgamma", "tgamma", "y0", "y1"})
+
+
+def _device_function(fn: FunctionEmitter, op: func.CallOp, symbol: str, arguments: Sequence[Value]) -> Value:
+    """A function of CUDA's libdevice that the C library has, too; that of f32 is computed in f64."""
+    b, is_single = fn.b, arguments[0].element == F32
+    name = symbol.removeprefix("__nv_").removesuffix("f" if is_single else "")
+    if name not in _OF_LIBM or not symbol.startswith("__nv_"):
+        raise refused(op, f"it calls '{symbol}', which is defined nowhere")
+    found = b.scalar_call(name, *(b.cast("fpext", each, F64) if is_single else each for each in arguments))
+    return b.cast("fptrunc", found, F32) if is_single else found
 
 
 @emits(func.ReturnOp)
