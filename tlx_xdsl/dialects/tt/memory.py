@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import BoolAttr, UnitAttr
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -27,6 +27,7 @@ from ..base import (
     EachElement,
     Effects,
     Elementwise,
+    EnumNumber,
     Feature,
     Needs,
     Sync,
@@ -37,12 +38,28 @@ from ..base import (
     pointee_type,
     reads,
     same,
+    shape_of_tensor,
     writes,
 )
 from .attrs import CacheKeywords
+from .block_pointer import is_block_pointer
 from .elementwise import MapElementwiseOp
+from .enums import PaddingOption
 
 FALSE = BoolAttr.from_bool(False)
+
+
+def _verify_block(op: LoadOp | StoreOp, *, is_masked: bool) -> None:
+    """A pointer to a block has dimensions to check instead of a mask."""
+    if not is_block_pointer(op.ptr.type):
+        if op.boundary_check is not None or "padding" in op.properties:
+            raise VerifyException("only a pointer to a block has boundaries (tt.make_tensor_ptr)")
+        return
+    if is_masked:
+        raise VerifyException("a pointer to a block takes no mask and no other value: check its boundaries")
+    rank = len(shape_of_tensor(pointee_type(op.ptr.type)))
+    if op.boundary_check is not None and any(not 0 <= dim < rank for dim in op.boundary_check.iter_values()):
+        raise VerifyException(f"the block has the dimensions 0 to {rank - 1}, found {op.boundary_check}")
 
 
 @irdl_op_definition
@@ -68,7 +85,8 @@ class AddPtrOp(TritonOp):
 class LoadOp(TritonOp):
     """Load through pointers; where `mask` is false the result is `other` (without it undefined; 0 on GPUs and CPUs).
 
-    `cachePolicy` holds hints for the caches.
+    `cachePolicy` holds hints for the caches. Through a pointer to a block, what is outside of the tensor along the
+    dimensions of `boundaryCheck` is `padding`.
     Example: `%v = tt.load %ptrs, %mask, %other : tensor<64x!tt.ptr<f32>>`
     """
 
@@ -81,6 +99,8 @@ class LoadOp(TritonOp):
     other = opt_operand_def(Derived("POINTER", pointee_type, "the value for masked elements"))
     cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
     is_volatile = prop_def(BoolAttr, prop_name="isVolatile", default_value=FALSE)
+    boundary_check = opt_prop_def(DenseArrayBase, prop_name="boundaryCheck")
+    padding = opt_prop_def(EnumNumber(PaddingOption))
     result = result_def(Derived("POINTER", pointee_type, "the loaded value"))
 
     traits = traits_def(EachElement())
@@ -103,6 +123,10 @@ class LoadOp(TritonOp):
             result_types=[pointee_type(ptr.type)],
         )
 
+    def verify_(self) -> None:
+        """A block has boundaries or a mask."""
+        _verify_block(self, is_masked=self.mask is not None or self.other is not None)
+
     def effects(self) -> Effects:
         """A volatile load stays where it is."""
         return Effects(reads("ptr"), sync=Sync.ORDERED if is_set(self, "isVolatile") else Sync.NONE)
@@ -124,6 +148,7 @@ class StoreOp(TritonOp):
     value = operand_def(Derived("POINTER", pointee_type, "the stored value"))
     mask = opt_operand_def(Derived("POINTER", mask_type, "the mask"))
     cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
+    boundary_check = opt_prop_def(DenseArrayBase, prop_name="boundaryCheck")
     ignore_cta = opt_prop_def(UnitAttr)
 
     traits = traits_def(EachElement())
@@ -141,7 +166,8 @@ class StoreOp(TritonOp):
         super().__init__(operands=[ptr, value, mask], properties={"cachePolicy": cache_policy})
 
     def verify_(self) -> None:
-        """A function of elements stores nothing."""
+        """A function of elements stores nothing; a block has boundaries or a mask."""
+        _verify_block(self, is_masked=self.mask is not None)
         if enclosing(self, MapElementwiseOp) is not None:
             raise VerifyException("a 'tt.map_elementwise' can't store")
 
