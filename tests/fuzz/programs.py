@@ -151,12 +151,16 @@ class Program:
     def condition(self) -> str:
         """A scalar condition."""
         scalar = self.some(("int32", "int64"), ())
-        return self.random.choice((f"{scalar.name} > {self.random.randint(-5, 100)}", f"n % {self.random.randint(2, 5)} == 1"))
+        return self.random.choice(
+            (f"{scalar.name} > {self.random.randint(-5, 100)}", f"n % {self.random.randint(2, 5)} == 1")
+        )
 
     def cast(self, value: Variable, dtype: str) -> Variable:
         """A cast with one right result: floats that an integer can't hold become 0 first."""
         text = value.name
-        if value.dtype in BYTES[:2] or (dtype in ("bfloat16", *BYTES[:2]) and value.dtype in ("float64", "int1", *INTEGERS)):
+        if value.dtype in BYTES[:2] or (
+            dtype in ("bfloat16", *BYTES[:2]) and value.dtype in ("float64", "int1", *INTEGERS)
+        ):
             return self.cast(self.bind(f"tl.cast({text}, tl.float32)", "float32", value.shape), dtype)
         if value.dtype in FLOATS and dtype in BYTES[:2]:
             text = f"tl.where(({text} < 100.0) & ({text} > -100.0), {text}, tl.cast(0.0, tl.{value.dtype}))"
@@ -208,7 +212,9 @@ class Program:
             b = self.some((a.dtype,), shape)
             return f"{a.name} {self.random.choice(('<', '<=', '==', '!='))} {b.name}"
         a, b = self.some(("int1",), shape), self.some(("int1",), shape)
-        return self.random.choice((f"{a.name} & {b.name}", f"{a.name} | {b.name}", f"{a.name} ^ {b.name}", f"~{a.name}"))
+        return self.random.choice(
+            (f"{a.name} & {b.name}", f"{a.name} | {b.name}", f"{a.name} ^ {b.name}", f"~{a.name}")
+        )
 
     def statement(self, depth: int) -> None:
         makers: list[Callable[[], None]] = [self.elementwise] * 4 + [
@@ -369,7 +375,9 @@ class Program:
                 count = self.name("c")
                 self.say(f"{p} = {one}\n{self.indent}{count} = n & 7")
                 self.say(f"while {count} > 0:")
-                self.say(f"    {p} = tl.where({count} % 3 == 1, {two}, {p} + 1)\n{self.indent}    {count} = {count} - 1")
+                self.say(
+                    f"    {p} = tl.where({count} % 3 == 1, {two}, {p} + 1)\n{self.indent}    {count} = {count} - 1"
+                )
             case _:
                 bit = self.some(("int1",), (16,))
                 self.say(f"{p} = tl.where({bit.name}, {one} + row, {two} + (row + {rng.randint(0, 8)}))")

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
+    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -16,6 +17,15 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
+from xdsl.irdl.declarative_assembly_format import (
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -132,6 +142,26 @@ class LoadOp(TritonOp):
         return Effects(reads("ptr"), sync=Sync.ORDERED if is_set(self, "isVolatile") else Sync.NONE)
 
 
+@irdl_custom_directive
+class StoredThrough(CustomDirective):
+    """`type($ptr)`; older texts give it, or the type of the value, a second time."""
+
+    types: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the type, and one more that must fit it."""
+        type_ = parser.parse_type()
+        if parser.parse_optional_punctuation(",") is not None:
+            position = parser.pos
+            if (other := parser.parse_type()) not in (fitting := (type_, pointee_type(type_))):
+                parser.raise_error(f"expected {fitting[0]} or {fitting[1]}, found {other}", position)
+        self.types.set(state, (type_,))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the type."""
+        self.types.print(printer, state, op)
+
+
 @irdl_op_definition
 class StoreOp(TritonOp):
     """Store through pointers where `mask` is true.
@@ -152,8 +182,10 @@ class StoreOp(TritonOp):
     ignore_cta = opt_prop_def(UnitAttr)
 
     traits = traits_def(EachElement())
-    custom_directives = (CacheKeywords,)
-    assembly_format = "$ptr `,` $value (`,` $mask^)? custom<CacheKeywords>() attr-dict `:` type($ptr)"
+    custom_directives = (CacheKeywords, StoredThrough)
+    assembly_format = (
+        "$ptr `,` $value (`,` $mask^)? custom<CacheKeywords>() attr-dict `:` custom<StoredThrough>(type($ptr))"
+    )
 
     def __init__(
         self,

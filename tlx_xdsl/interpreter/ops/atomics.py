@@ -41,6 +41,7 @@ from ..registry import (
 )
 from ..threads import differs, first_is_missing, of_first
 from ..touches import READ
+from .block_pointers import BlockPointer, padding
 from .thread_registers import stored_by
 
 _FUNCTIONS: dict[RMWOp, Callable[[Array, Array], Array]] = {
@@ -284,9 +285,11 @@ def plain_load(op: tt.LoadOp, _planner: Any) -> Built:
 
     is_scalar, is_volatile = as_tensor(op.result.type) is None, is_set(op, "isVolatile")
 
-    def run(task: Task, pointers: Array, *rest: Any) -> Array:
+    def run(task: Task, pointers: Array | BlockPointer, *rest: Any) -> Array:
         mask = rest[0] if has_mask else None
         other = rest[-1] if has_other else undefined
+        if isinstance(pointers, BlockPointer):
+            (pointers, mask), other = pointers.elements(op), padding(op)
         if is_scalar and task.active is not None and (differs(pointers) or differs(mask)):
             # The pointers of threads that do not run may be anything.
             mask = task.active if mask is None else task.active & mask
@@ -306,12 +309,16 @@ def plain_load(op: tt.LoadOp, _planner: Any) -> Built:
 
 @threadwise(tt.StoreOp)
 @immediate(tt.StoreOp)
-def plain_store(task: Task, op: tt.StoreOp, pointers: Array, values: Array, mask: Array | None = None) -> None:
+def plain_store(
+    task: Task, op: tt.StoreOp, pointers: Array | BlockPointer, values: Array, mask: Array | None = None
+) -> None:
     """Write where the mask holds; where several elements have one address, any of them may win.
 
     The first thread of the task stores a number. Raises Fault as `load` does, and where that thread does not run.
     """
     dtype, active = dtype_of(op.value.type), task.active
+    if isinstance(pointers, BlockPointer):
+        pointers, mask = pointers.elements(op)
     if as_tensor(op.value.type) is None:
         pointers, values, mask = (of_first(each) for each in (pointers, values, mask))
         if active is not None and not active[0]:
