@@ -13,8 +13,9 @@ from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.memref import element_of, is_memref, ranked, sizes_of, strides_of
 from tlx_xdsl.text.diagnostics import source_location
 
-from .builder import F32, F64, I8, I32, I64, PTR, Builder, Value, constant, register_type
+from .builder import I8, I32, I64, PTR, Builder, Value, constant, register_type
 from .function import FunctionEmitter, Target, emits, refused
+from .mathematics.device import of_device
 from .views import View, address, dense
 
 # What values are when they go from block to block --------------------------------------------------------------------
@@ -264,16 +265,19 @@ def _switch(b: Builder, value: Value, default: str, cases: Sequence[tuple[int, s
 
 @emits(func.CallOp)
 def call(fn: FunctionEmitter, op: func.CallOp) -> None:
-    """A call of a function of the module, or of one that the runtime has."""
+    """A call of a function of the module, of one that the runtime has, or of a device function."""
     b = fn.b
     callee = SymbolTable.lookup_symbol(op, op.callee)
     assert isinstance(callee, func.FuncOp), "the verifier says so"
     arguments = _all_parts(fn, op.arguments)
     if callee.is_declaration:
-        if op.results:
-            fn.values[op.results[0]] = _device_function(fn, op, callee.sym_name.data, arguments)
-        else:
+        if not op.results:
             b.call(callee.sym_name.data, None, *arguments)
+            return
+        found = of_device(b, callee.sym_name.data, register_type(op.results[0].type), arguments)
+        if found is None:
+            raise refused(op, f"'{callee.sym_name.data}' is defined nowhere")
+        fn.values[op.results[0]] = found
         return
     scratch = b.gep(I8, fn.scratch, b.index(fn.arena_bytes))
     places = [(b.alloca(type_), type_) for result in op.results for type_ in types_of(result.type, checks=fn.checks)]
@@ -283,19 +287,6 @@ def call(fn: FunctionEmitter, op: func.CallOp) -> None:
     assert status is not None
     fn.return_if_failed(status)
     _define_all(fn, op.results, [b.load(type_, place, align=8) for place, type_ in places])
-
-
-_OF_LIBM = frozenset({"erfc", "hypot", "j0", "j1", "lgamma", "tgamma", "y0", "y1"})
-
-
-def _device_function(fn: FunctionEmitter, op: func.CallOp, symbol: str, arguments: Sequence[Value]) -> Value:
-    """A function of CUDA's libdevice that the C library has, too; that of f32 is computed in f64."""
-    b, is_single = fn.b, arguments[0].element == F32
-    name = symbol.removeprefix("__nv_").removesuffix("f" if is_single else "")
-    if name not in _OF_LIBM or not symbol.startswith("__nv_"):
-        raise refused(op, f"it calls '{symbol}', which is defined nowhere")
-    found = b.scalar_call(name, *(b.cast("fpext", each, F64) if is_single else each for each in arguments))
-    return b.cast("fptrunc", found, F32) if is_single else found
 
 
 @emits(func.ReturnOp)

@@ -91,6 +91,6 @@ def _known(bases: list[SSAValue], *, of_elements: bool) -> Bases:
 
 def rearranges(op: Operation) -> bool:
     """True if the elements of the result are elements of the only operand: a splat, a broadcast, a transpose."""
-    if not len(op.operands) == len(op.results) == 1:
-        return False
-    return scalar_type(op.operands[0].type) == scalar_type(op.results[0].type)
+    return len(op.operands) == len(op.results) == 1 and scalar_type(op.operands[0].type) == scalar_type(
+        op.results[0].type
+    )

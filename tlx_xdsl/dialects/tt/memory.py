@@ -39,6 +39,7 @@ from ..base import (
     Elementwise,
     EnumNumber,
     Feature,
+    MaskedResult,
     Needs,
     Sync,
     TritonOp,
@@ -93,10 +94,10 @@ class AddPtrOp(TritonOp):
 
 @irdl_op_definition
 class LoadOp(TritonOp):
-    """Load through pointers; where `mask` is false the result is `other` (without it undefined; 0 on GPUs and CPUs).
+    """Load through pointers; where `mask` is false the result is `other`, and 0 without it.
 
     `cachePolicy` holds hints for the caches. Through a pointer to a block, what is outside of the tensor along the
-    dimensions of `boundaryCheck` is `padding`.
+    dimensions of `boundaryCheck` is `padding`, and 0 without it.
     Example: `%v = tt.load %ptrs, %mask, %other : tensor<64x!tt.ptr<f32>>`
     """
 
@@ -136,6 +137,13 @@ class LoadOp(TritonOp):
     def verify_(self) -> None:
         """A block has boundaries or a mask."""
         _verify_block(self, is_masked=self.mask is not None or self.other is not None)
+
+    @property
+    def masked_result(self) -> MaskedResult:
+        """What the result is where the mask is false, or outside of the tensor."""
+        may_be_hidden = self.mask is not None or self.boundary_check is not None
+        is_given = self.other is not None or self.padding is not None
+        return MaskedResult.ZERO if may_be_hidden and not is_given else MaskedResult.GIVEN
 
     def effects(self) -> Effects:
         """A volatile load stays where it is."""

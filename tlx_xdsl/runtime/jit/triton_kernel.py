@@ -73,6 +73,7 @@ class TritonKernel(CpuKernel, JITFunction[Any]):
             noinline=bool(noinline),
             passes=passes,
             do_not_specialize=do_not_specialize,
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
             debug=debug,
             target=target,
             checks=checks,
@@ -90,20 +91,6 @@ class TritonKernel(CpuKernel, JITFunction[Any]):
             repr=repr,
             launch_metadata=launch_metadata,
         )
-
-    def check_parameters(self) -> None:
-        """Check what the arguments of `jit` say of the parameters.
-
-        Raises CompilationError at a constexpr that is not to be specialised: it always is a part of the kernel.
-        """
-        nodes = {parameter.name: parameter.node for parameter in self.source.parameters}
-        for each in self.params:
-            if each.is_constexpr and (each.do_not_specialize or each.do_not_specialize_on_alignment):
-                raise self.source.error(
-                    nodes[each.name],
-                    f"{each.name} marked as constexpr and listed in do_not_specialize/do_not_specialize_on_alignment: "
-                    "leave one of them out",
-                )
 
     @property
     def cache_key(self) -> str:

@@ -93,7 +93,7 @@ def of_stores(x, y, z, out, n, B: tl.constexpr):
 def of_scalars(x, y, z, out, n, B: tl.constexpr):
     pid = tl.program_id(0)
     p = tl.where(pid % 2 == 0, x, z)
-    tl.store(out + pid, tl.load(p + 1) + tl.load(p, mask=pid > 1, other=0.0) + tl.atomic_add(p + 2, 1.0))
+    tl.store(out + pid, tl.load(p + 1) + tl.load(p, mask=pid > 1) + tl.atomic_add(p + 2, 1.0))
 
 
 KERNELS = [of_two, of_three, of_a_branch, of_a_loop, of_a_while_loop, of_elements, of_stores, of_scalars]
