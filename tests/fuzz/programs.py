@@ -34,8 +34,8 @@ BYTES = ("float8e5", "float8e4nv", "int1")
 EVERY = INTEGERS + FLOATS + BYTES
 SPELLED = {**{name: name.replace("uint", "u").replace("int", "i") for name in (*INTEGERS, "int1")},
            **{name: name.replace("float", "fp") for name in FLOATS + BYTES[:2]}, "bfloat16": "bf16"}  # fmt: skip
-WIDER = {"int1": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32", "float16": "float32",
-         "bfloat16": "float32", "float8e5": "float32", "float8e4nv": "float32"}  # fmt: skip
+WIDER = {**dict.fromkeys(("int1", "int8", "int16"), "int32"), **dict.fromkeys(("uint8", "uint16"), "uint32"),
+         **dict.fromkeys(("float16", "bfloat16", "float8e5", "float8e4nv"), "float32")}  # fmt: skip
 """Types to compute in for the elements of a narrow one."""
 LONGEST = 70
 """Elements of a row."""
@@ -320,7 +320,7 @@ class Program:
             sides += [side, scale, repr(form)]
         self.bind(f"tl.dot_scaled({', '.join(sides)})", "float32", (16, 16))
 
-    # --- memory --------------------------------------------------------------------------------------------------------
+    # --- memory ------------------------------------------------------------------------------------------------------
 
     def rows(self) -> None:
         """Rows that touch each other, of any length: each is read and written, in place or not."""
@@ -351,7 +351,7 @@ class Program:
             self.same[names[1]] = names[0]
         one, two, three = names[0], names[1], names[-1]
         p, q, condition = self.name("p"), self.name("q"), self.condition()
-        length, text = self.length()
+        _, text = self.length()
         place = f"{p} + row"
         match rng.randrange(6):
             case 0:

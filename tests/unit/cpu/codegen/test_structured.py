@@ -256,7 +256,8 @@ def test_a_box_that_leaves_its_array_ends_a_program_that_checks():
 
 def test_loops_end_in_their_conditions():
     """With conditions at the head LLVM turns each of them, in time that grows with the square of their number."""
-    text = """func.func @k(%x: memref<*xf32>, %n: index, %i: i32, %j: i32, %k: i32) attributes {tt.program_ids = 3 : i32} {
+    text = """func.func @k(%x: memref<*xf32>, %n: index, %i: i32, %j: i32, %k: i32)
+    attributes {tt.program_ids = 3 : i32} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c5 = arith.constant 5 : index
@@ -269,7 +270,8 @@ def test_loops_end_in_their_conditions():
     %t = arith.addf %s, %s : f32
     scf.yield %t : f32
   }
-  %m = memref.reinterpret_cast %x to offset: [0], sizes: [1], strides: [1] : memref<*xf32> to memref<1xf32, strided<[1]>>
+  %m = memref.reinterpret_cast %x to offset: [0], sizes: [1], strides: [1]
+      : memref<*xf32> to memref<1xf32, strided<[1]>>
   affine.store %sum, %m[0] : memref<1xf32, strided<[1]>>
   func.return
 }"""

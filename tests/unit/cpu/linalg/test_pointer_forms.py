@@ -169,7 +169,8 @@ BLOCK = "!tt.ptr<tensor<4x4xf32>>"
 
 
 def blocks(body: str) -> str:
-    return f"""tt.func public @kernel(%x: !tt.ptr<f32>, %m: i64, %n: i64, %at: i32, %z: !tt.ptr<f32>, %y: !tt.ptr<f32>) {{
+    pointers = "%z: !tt.ptr<f32>, %y: !tt.ptr<f32>"
+    return f"""tt.func public @kernel(%x: !tt.ptr<f32>, %m: i64, %n: i64, %at: i32, {pointers}) {{
   %one = arith.constant 1 : i64
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

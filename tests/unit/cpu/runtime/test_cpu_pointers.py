@@ -107,7 +107,9 @@ def arrays() -> list[Any]:
 CHECKED = KERNELS if is_full() else [of_three, of_a_loop]
 
 
-@pytest.mark.parametrize(("kernel", "checks"), [*((each, False) for each in KERNELS), *((each, True) for each in CHECKED)])
+@pytest.mark.parametrize(
+    ("kernel", "checks"), [*((each, False) for each in KERNELS), *((each, True) for each in CHECKED)]
+)
 def test_the_numbers_are_those_of_the_interpreter(kernel: Any, checks: bool):
     expected, found = arrays(), arrays()
     tlx_xdsl.interpret(kernel, PROGRAMS, *expected, N, B=8, jobs=1)
