@@ -794,8 +794,24 @@ tt.func @boundaries_of_an_element(%p: !tt.ptr<f32>) {
 // -----
 
 tt.func @no_such_boundary(%p: !tt.ptr<tensor<8xf32>>) {
-  // expected-error @below {{the block has the dimensions 0 to 0, found array<i32: 1>}}
+  // expected-error @below {{the block has the dimensions 0 to 0, found (1,)}}
   %v = tt.load %p {boundaryCheck = array<i32: 1>} : !tt.ptr<tensor<8xf32>>
+  tt.return
+}
+
+// -----
+
+tt.func @no_such_padding(%p: !tt.ptr<tensor<8xf32>>) {
+  // expected-error @below {{padding must be 1 (zero) or 2 (nan), found 3 : i32}}
+  %v = tt.load %p {boundaryCheck = array<i32: 0>, padding = 3 : i32} : !tt.ptr<tensor<8xf32>>
+  tt.return
+}
+
+// -----
+
+tt.func @boundaries_that_are_no_array(%p: !tt.ptr<tensor<8xf32>>) {
+  // expected-error @below {{boundaryCheck must be an array of dimensions, found 0 : i32}}
+  %v = tt.load %p {boundaryCheck = 0 : i32} : !tt.ptr<tensor<8xf32>>
   tt.return
 }
 

@@ -32,7 +32,7 @@ from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import pointee_type, scalar_type, shape_of_tensor
-from tlx_xdsl.dialects.tt.block_pointer import element_pointer, is_block_pointer
+from tlx_xdsl.dialects.tt.block_pointer import boundaries_of, element_pointer, is_block_pointer, padding_of
 from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.transforms.rewriting import Pass, constant, insert_before, ops_of
 
@@ -160,13 +160,12 @@ def _advanced(op: tt.AdvanceOp, block: _Block) -> _Block:
 def _access(op: tt.LoadOp | tt.StoreOp, block: _Block) -> None:
     type_ = pointee_type(op.ptr.type)
     shape, element = shape_of_tensor(type_), scalar_type(type_)
-    checked = () if op.boundary_check is None else tuple(op.boundary_check.iter_values())
     places = block_places(op, block.offsets, shape)
-    pointers, mask = elements(op, block.tensor, element_pointer(op.ptr.type), places, shape, checked)
+    pointers, mask = elements(op, block.tensor, element_pointer(op.ptr.type), places, shape, boundaries_of(op) or ())
     if isinstance(op, tt.StoreOp):
         insert_before(op, tt.StoreOp(pointers, op.value, mask, cache_policy=op.cache_policy))
     else:
-        pads_with_nan = op.padding == PaddingOption.PAD_NAN.attr and isinstance(element, AnyFloat)
+        pads_with_nan = padding_of(op) is PaddingOption.PAD_NAN and isinstance(element, AnyFloat)
         # A splat: xDSL takes a dense NaN for a list of different numbers.
         number = insert_before(op, constant(nan if pads_with_nan else 0, element)).result
         other = None if mask is None else splat(op, number, shape)

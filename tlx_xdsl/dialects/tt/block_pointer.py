@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import DenseArrayBase, i32, i64
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, i32, i64
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import (
     IRDLOperation,
     SameVariadicOperandSize,
@@ -27,6 +27,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from ..base import (
     POINTER,
@@ -40,6 +41,7 @@ from ..base import (
     shape_of_tensor,
     stripped_directive,
 )
+from .enums import PaddingOption
 from .types import PointerType
 
 
@@ -56,6 +58,31 @@ def element_pointer(type_: Attribute) -> Attribute:
 def is_block_pointer(type_: Attribute) -> bool:
     """Return whether a type is that of pointers to whole blocks, `!tt.ptr<tensor<64x64xf16>>`."""
     return isinstance(type_, PointerType) and as_tensor(type_.pointee) is not None
+
+
+def boundaries_of(access: Operation) -> tuple[int, ...] | None:
+    """The dimensions along which a load or a store stays inside of the tensor; None where it says nothing of them.
+
+    Raises VerifyException for what are no numbers.
+    """
+    if (held := access.attributes.get("boundaryCheck")) is None:
+        return None
+    if not isa(held, DenseArrayBase[IntegerType]):
+        raise VerifyException(f"boundaryCheck must be an array of dimensions, found {held}")
+    return tuple(held.get_values())
+
+
+def padding_of(access: Operation) -> PaddingOption | None:
+    """What a load gives outside of the tensor.
+
+    Raises VerifyException for what is none of the values.
+    """
+    if (held := access.attributes.get("padding")) is None:
+        return None
+    found = next((option for option in PaddingOption if option.attr == held), None)
+    if found is None:
+        raise VerifyException(f"padding must be 1 (zero) or 2 (nan), found {held}")
+    return found
 
 
 @irdl_custom_directive

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, UnitAttr
+from xdsl.dialects.builtin import BoolAttr, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -37,7 +37,6 @@ from ..base import (
     EachElement,
     Effects,
     Elementwise,
-    EnumNumber,
     Feature,
     MaskedResult,
     Needs,
@@ -53,24 +52,24 @@ from ..base import (
     writes,
 )
 from .attrs import CacheKeywords
-from .block_pointer import is_block_pointer
+from .block_pointer import boundaries_of, is_block_pointer, padding_of
 from .elementwise import MapElementwiseOp
-from .enums import PaddingOption
 
 FALSE = BoolAttr.from_bool(False)
 
 
 def _verify_block(op: LoadOp | StoreOp, *, is_masked: bool) -> None:
     """A pointer to a block has dimensions to check instead of a mask."""
+    checked, padding = boundaries_of(op), padding_of(op)
     if not is_block_pointer(op.ptr.type):
-        if op.boundary_check is not None or "padding" in op.properties:
+        if checked is not None or padding is not None:
             raise VerifyException("only a pointer to a block has boundaries (tt.make_tensor_ptr)")
         return
     if is_masked:
         raise VerifyException("a pointer to a block takes no mask and no other value: check its boundaries")
     rank = len(shape_of_tensor(pointee_type(op.ptr.type)))
-    if op.boundary_check is not None and any(not 0 <= dim < rank for dim in op.boundary_check.iter_values()):
-        raise VerifyException(f"the block has the dimensions 0 to {rank - 1}, found {op.boundary_check}")
+    if any(not 0 <= dim < rank for dim in checked or ()):
+        raise VerifyException(f"the block has the dimensions 0 to {rank - 1}, found {checked}")
 
 
 @irdl_op_definition
@@ -110,8 +109,6 @@ class LoadOp(TritonOp):
     other = opt_operand_def(Derived("POINTER", pointee_type, "the value for masked elements"))
     cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
     is_volatile = prop_def(BoolAttr, prop_name="isVolatile", default_value=FALSE)
-    boundary_check = opt_prop_def(DenseArrayBase, prop_name="boundaryCheck")
-    padding = opt_prop_def(EnumNumber(PaddingOption))
     result = result_def(Derived("POINTER", pointee_type, "the loaded value"))
 
     traits = traits_def(EachElement())
@@ -141,8 +138,8 @@ class LoadOp(TritonOp):
     @property
     def masked_result(self) -> MaskedResult:
         """What the result is where the mask is false, or outside of the tensor."""
-        may_be_hidden = self.mask is not None or self.boundary_check is not None
-        is_given = self.other is not None or self.padding is not None
+        may_be_hidden = self.mask is not None or boundaries_of(self) is not None
+        is_given = self.other is not None or padding_of(self) is not None
         return MaskedResult.ZERO if may_be_hidden and not is_given else MaskedResult.GIVEN
 
     def effects(self) -> Effects:
@@ -186,7 +183,6 @@ class StoreOp(TritonOp):
     value = operand_def(Derived("POINTER", pointee_type, "the stored value"))
     mask = opt_operand_def(Derived("POINTER", mask_type, "the mask"))
     cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
-    boundary_check = opt_prop_def(DenseArrayBase, prop_name="boundaryCheck")
     ignore_cta = opt_prop_def(UnitAttr)
 
     traits = traits_def(EachElement())

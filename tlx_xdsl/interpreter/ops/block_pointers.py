@@ -9,6 +9,7 @@ import numpy as np
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import pointee_type, shape_of_tensor
+from tlx_xdsl.dialects.tt.block_pointer import boundaries_of, padding_of
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.numerics.arrays import Array, is_float
 
@@ -30,7 +31,7 @@ class BlockPointer:
         """The address of each element, and whether it is inside along the dimensions that `op` checks."""
         type_ = pointee_type(op.ptr.type)
         block, size = shape_of_tensor(type_), dtype_of(type_).itemsize
-        checked = () if op.boundary_check is None else tuple(op.boundary_check.iter_values())
+        checked = boundaries_of(op) or ()
         addresses, inside = np.full(block, self.address, np.int64), np.ones(block, np.bool_)
         for dim, places in enumerate(np.ogrid[tuple(slice(count) for count in block)]):
             at = places.astype(np.int64) + self.offsets[dim]
@@ -40,11 +41,12 @@ class BlockPointer:
         return addresses, inside
 
 
-def padding(op: tt.LoadOp) -> Any:
-    """What elements are that are not inside: 0 where nothing else is said."""
+def padding(op: tt.LoadOp, unchecked: Any) -> Any:
+    """What elements are that are not inside; `unchecked` where the load does not say."""
     dtype = dtype_of(op.result.type)
-    pads_with_nan = op.padding is not None and tt.PaddingOption.PAD_NAN.attr == op.padding
-    return dtype.type(np.nan if pads_with_nan and is_float(dtype) else 0)
+    if (option := padding_of(op)) is None:
+        return unchecked
+    return dtype.type(np.nan if option is tt.PaddingOption.PAD_NAN and is_float(dtype) else 0)
 
 
 @immediate(tt.MakeTensorPtrOp)
