@@ -223,7 +223,7 @@ def _compiled(text: str) -> CodeType:
 class _Divisions(ast.NodeTransformer):
     """`//` and `%` as C has them."""
 
-    def visit_BinOp(self, node: ast.BinOp) -> Any:  # noqa: N802
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
         self.generic_visit(node)
         name = {ast.FloorDiv: "quotient", ast.Mod: "rest"}.get(type(node.op))
         if name is None:
