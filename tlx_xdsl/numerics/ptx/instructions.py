@@ -12,7 +12,7 @@ import numpy as np
 
 from tlx_xdsl.element_types import PTX_TYPES
 
-from ..arrays import Array, Binary, Dtype, Ternary, Unary, is_float, numpy_type
+from ..arrays import Array, Binary, Dtype, Ternary, Unary, is_float, numpy_type, where
 from ..directed_rounding import fused_multiply_add, leading_zeros
 from ..elementwise import maximum, maxnum, minimum, minnum
 from ..rounding import round_to
@@ -156,7 +156,7 @@ def _of_sizes(function: Binary) -> Binary:
 
     def run(a: Array, b: Array) -> Array:
         size = np.abs(function(np.abs(a), np.abs(b)))
-        return np.where(np.signbit(a) ^ np.signbit(b), -size, size)
+        return where(np.signbit(a) ^ np.signbit(b), -size, size)
 
     return run
 
