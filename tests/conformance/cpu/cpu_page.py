@@ -50,8 +50,8 @@ expects; the bias of `liger/poly_norm` is a number; `liger/softmax_blocks` gets 
 NOTES = """\
 - `liger/softmax_blocks` calls a type, `tl.float32(0.0)`, which stock Triton refuses, too: Liger-Kernel never gets to
   these kernels, since its blocks are as long as the rows.
-- `fla/fused_chunk_based` loads with a mask without saying what else: on the CPU and on GPUs that is 0, and in our
-  interpreter NaN.
+- `fla/fused_chunk_based` loads with a mask without saying what else: that was NaN in our interpreter when this was run,
+  and is [0](left-open.md#masked-loads) since.
 - Triton's interpreter lacks functions of libdevice, methods of `float` parameters (`.to`) and masks that are Python's
   booleans, and rounds to bf16 in its own way. flash-linear-attention cannot be imported with Triton 3.9 itself, which
   refuses names in a tuner's `key` that are no parameters.
