@@ -56,6 +56,33 @@ def relative_paths(folder: str | None) -> Generator[None]:
         _Shown.folder = before
 
 
+class Note(str):
+    """A line below a message that programs can act on: it names another place, or it says what to do.
+
+    >>> Note("written at f.py:3", SourceLocation("f.py", 3)).place.line
+    3
+    """
+
+    place: SourceLocation | None
+    """The place that it names."""
+    is_remedy: bool
+    """True if it says what to do."""
+
+    def __new__(cls, text: str, place: SourceLocation | None = None, *, is_remedy: bool = False) -> Note:
+        """Make the text a note."""
+        made = super().__new__(cls, text)
+        made.place, made.is_remedy = place, is_remedy
+        return made
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str, SourceLocation | None], dict[str, bool]]:
+        """Keep what a note has besides its text in another process."""
+        return (str(self), self.place), {"is_remedy": self.is_remedy}
+
+    def after(self, text: str) -> Note:
+        """The note with a text before it."""
+        return Note(text + self, self.place, is_remedy=self.is_remedy)
+
+
 class InputError(ValueError):
     """A value that a caller has given is wrong: its message is for that caller.
 

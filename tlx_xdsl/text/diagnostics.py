@@ -28,7 +28,7 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 
-from tlx_xdsl.errors import CompilationError, SourceLocation, render
+from tlx_xdsl.errors import CompilationError, Note, SourceLocation, render
 from tlx_xdsl.terminal import coloured
 
 
@@ -82,7 +82,7 @@ def call_chain(location: Attribute) -> tuple[str, ...]:
     while isinstance(location, CallSiteLoc):
         location = location.caller
         if (place := source_location(location)) is not None:
-            lines.append(f"{place}: called from here")
+            lines.append(Note(f"{place}: called from here", place))
     return tuple(lines)
 
 

@@ -1,7 +1,8 @@
 """What the operations of a kernel compute, as values of `values.py`.
 
-Numbers are taken as those of mathematics: they do not wrap around, which a proof says. A quotient of what may be
-negative is an unknown function of it.
+Numbers of 32 and 64 bits are taken as those of mathematics: they do not wrap around, which a proof says. What is
+narrower does, and so does what the kernel itself makes large. A quotient of what may be negative, and is not known, is
+an unknown function of it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tlx_xdsl.dialects import arith, tlx, tt, ttg
+from tlx_xdsl.dialects import arith, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import accesses_of, is_set
 
 from ..integers.functions import apply
 from ..integers.transfer import Domain, bits_of, transfer
 from .code import UnprovedError, attribute_text
+from .demand import Demands
 from .facts import Facts
 from .values import Sum, Value, Values, View, add, only_atom, order, parts_of, scale
 
@@ -25,18 +27,21 @@ Known = Value | View | None
 """What an SSA value is: an integer, a view, or None for what is not followed."""
 
 _BITS = {"and": "both", "or": "either", "xor": "unequal"}
+_TURNS = 19
+"""Loops are taken to turn less than two to the power of this, where what the kernel multiplies by decides about it."""
 
 
 class Arithmetic(Domain[Value]):
     """The transfer functions, with the facts of one path."""
 
-    def __init__(self, values: Values):
+    def __init__(self, values: Values, demands: Demands):
         self.values = values
+        self.demands = demands
         self.facts: Facts | None = None
 
     def constant(self, op: Operation, numbers: Sequence[int], bits: int) -> Value | None:
         """A number."""
-        return numbers[0] if len(set(numbers)) == 1 else None
+        return _signed(numbers[0], bits) if len(set(numbers)) == 1 else None
 
     def program_id(self, op: tt.GetProgramIdOp) -> Value | None:
         """An atom that all tasks share."""
@@ -48,25 +53,32 @@ class Arithmetic(Domain[Value]):
 
     def binary(self, op: Operation, function: str, left: Value, right: Value, *, signed: bool) -> Value | None:
         """Sums as they are; quotients and remainders by a number so that their own remainders are known."""
-        if isinstance(left, int) and isinstance(right, int) and function not in ("add", "sub", "mul", "shl"):
-            return int(apply(function, [left, right]))
-        if bits_of(op.results[0]) == 1 and function in _BITS:
+        bits = bits_of(op.results[0])
+        assert bits is not None and self.facts is not None
+        if bits == 1 and function in _BITS and not (isinstance(left, int) and isinstance(right, int)):
             return self.values.of(_BITS[function], left, right)
+        if not self._is_exact(function, left, signed):
+            if self.demands.may_be_kept(op.operands[0]):
+                raise UnprovedError(op, "this divides what may be negative, and only a remainder of it is followed")
+            left = left if (known := self.facts.constant(left)) is None else known
+        if isinstance(left, int) and isinstance(right, int) and function not in ("add", "sub", "mul", "shl"):
+            numbers = [left, right] if signed or bits == 1 else [each % (1 << bits) for each in (left, right)]
+            return _signed(int(apply(function, numbers)), bits)
         if not self._is_exact(function, left, signed):
             return self.elementwise(op, [left, right])
         match function, right:
             case "add", _:
-                return add(left, right)
+                return self.wrapped(add(left, right), bits)
             case "sub", _:
-                return add(left, right, -1)
+                return self.wrapped(add(left, right, -1), bits)
             case "mul", int():
-                return scale(left, right)
+                return self.wrapped(scale(left, right), bits)
             case "mul", _ if isinstance(left, int):
-                return scale(right, left)
+                return self.wrapped(scale(right, left), bits)
             case "mul", _:
-                return self.values.of("product", *sorted((left, right), key=order))
-            case "shl", int():
-                return scale(left, 1 << right)
+                return self.wrapped(self.values.of("product", *sorted((left, right), key=order)), bits)
+            case "shl", int() if 0 <= right < bits:
+                return self.wrapped(scale(left, 1 << right), bits)
             case "xor", 1 if self._is_bit(left):
                 return add(1, left, -1)
             case (("min" | "max"), _) if left == right:
@@ -74,40 +86,53 @@ class Arithmetic(Domain[Value]):
             case _:
                 return self._divided(op, function, left, right)
 
+    def wrapped(self, value: Value, bits: int, *, is_cast: bool = False) -> Value:
+        """The signed number in so many bits: the same where that is assumed, or known."""
+        assert self.facts is not None
+        if isinstance(value, int):
+            return _signed(value, bits)
+        half = 1 << bits - 1
+        is_large = abs(value.constant) >= half >> 1 or any(abs(factor) > half >> _TURNS for _, factor in value.parts)
+        if bits >= 32 and not is_cast and not is_large:
+            return value
+        if self.facts.is_natural(add(value, half)) and self.facts.is_natural(add(half - 1, value, -1)):
+            return value
+        return add(self.remainder(add(value, half), 2 * half), -half)
+
     def _divided(self, op: Operation, function: str, left: Value, right: Value) -> Value | None:
         """A quotient or a remainder; an unknown function else."""
         match function, right:
             case (("truncdiv" | "floordiv"), int()) if right > 0:
                 return self.quotient(left, right)
-            case (("truncdiv" | "floordiv"), Sum()) if (split := _multiple(left, right)) is not None:
-                rest = self._rest(op, function, split[1], right)
-                return None if rest is None else add(split[0], rest)
             case (("truncmod" | "mod"), int()) if right > 0:
                 return self.remainder(left, right)
-            case (("truncmod" | "mod"), Sum()) if (split := _multiple(left, right)) is not None:
-                return self._rest(op, function, split[1], right)
-            case "shr", int():
+            case (("truncdiv" | "floordiv" | "truncmod" | "mod"), Sum()) if (
+                split := _multiple(left, right)
+            ) is not None:
+                rest = self._rest(split[1], right)
+                if rest is None:
+                    return self.elementwise(op, [left, right])
+                return split[0] if function.endswith("div") else rest
+            case "shr", int() if right >= 0:
                 return self.quotient(left, 1 << right)
-            case "and", int() if right & (right + 1) == 0:
+            case "and", int() if right & (right + 1) == 0 <= right:
                 return self.remainder(left, right + 1)
             case _:
                 return self.elementwise(op, [left, right])
 
     def _is_exact(self, function: str, left: Value, signed: bool) -> bool:
         """Whether a quotient is rounded down, as here, and a remainder is not negative."""
-        is_rounded_down = function not in ("truncdiv", "truncmod", "floordiv", "mod", "shr")
-        is_signed_floor = signed and function in ("floordiv", "mod", "shr")
+        is_rounded_down = function not in ("truncdiv", "truncmod", "floordiv", "ceildiv", "mod", "shr", "min", "max")
+        is_signed_floor = signed and function not in ("truncdiv", "truncmod")
         assert self.facts is not None
         return is_rounded_down or is_signed_floor or self.facts.is_natural(left)
 
-    def _rest(self, op: Operation, function: str, rest: Value, divisor: Value) -> Value | None:
-        """The quotient or the remainder of what is left: a program's index is below the number of programs."""
+    def _rest(self, rest: Value, divisor: Value) -> Value | None:
+        """What is left by a division, where it is less than the divisor: a program's index, of their number."""
         atoms = only_atom(rest), only_atom(divisor)
         kinds = [atom and (atom.kind, *atom.arguments) for atom in atoms]
-        is_less = rest == 0 or (kinds[1] is not None and kinds[0] == ("program", *kinds[1][1:]))
-        if is_less and (kinds[1] is None or kinds[1][0] == "programs"):
-            return 0 if function.endswith("div") else rest
-        return self.elementwise(op, [rest, divisor])
+        is_less = kinds[1] is not None and kinds[1][0] == "programs" and kinds[0] == ("program", *kinds[1][1:])
+        return rest if rest == 0 or is_less else None
 
     def _is_bit(self, value: Value) -> bool:
         atoms = parts_of(value)
@@ -168,12 +193,19 @@ class Arithmetic(Domain[Value]):
         return left if left == right else self.values.of("select", condition, left, right)
 
     def extend(self, op: Operation, value: Value, *, signed: bool) -> Value | None:
-        """The same number; a bit that is set is -1 where it has a sign."""
-        return scale(value, -1) if signed and bits_of(op.operands[0]) == 1 else value
+        """The same number; a bit that is set is -1 where it has a sign, and what is negative large where it has none."""
+        assert self.facts is not None
+        bits = bits_of(op.operands[0])
+        assert bits is not None
+        if signed:
+            return scale(value, -1) if bits == 1 else value
+        return value if self.facts.is_natural(value) else self.remainder(value, 1 << bits)
 
     def truncate(self, op: Operation, value: Value) -> Value | None:
-        """The same number, which fits; or its last bit."""
-        return self.remainder(value, 2) if bits_of(op.results[0]) == 1 else value
+        """The number in fewer bits; or its last bit."""
+        bits = bits_of(op.results[0])
+        assert bits is not None
+        return self.remainder(value, 2) if bits == 1 else self.wrapped(value, bits, is_cast=True)
 
     def elementwise(self, op: Operation, operands: Sequence[Value]) -> Value | None:
         """An unknown function of the operands."""
@@ -182,6 +214,12 @@ class Arithmetic(Domain[Value]):
     def add_pointer(self, op: tt.AddPtrOp, pointer: Value, offset: Value) -> Value | None:
         """An unknown address."""
         return self.elementwise(op, [pointer, offset])
+
+
+def _signed(number: int, bits: int) -> int:
+    """The number that so many bits of a number are; one bit has no sign."""
+    number %= 1 << bits
+    return number - (1 << bits) if bits > 1 and number >> bits - 1 else number
 
 
 def _multiple(value: Value, divisor: Value) -> tuple[Value, Value] | None:
@@ -299,7 +337,7 @@ def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
             return base
         case _ if base.box is not None and len(base.axes) == len(shape):
             return _part(op, base, known, facts)
-        case ttg.MemDescSubsliceOp() | tlx.MemDescDynamicSubsliceOp() if base.slot is not None:
+        case ttg.MemDescSubsliceOp() | ttng.TMEMSubSliceOp() | tlx.MemDescDynamicSubsliceOp() if base.slot is not None:
             return View(base.allocation, base.slot, base.box, (), is_exact=False)
         case _:
             raise UnprovedError(op, f"which part of '{op.operands[0].name_hint or 'the buffer'}' this is, is not known")
@@ -314,6 +352,10 @@ def _part(op: Operation, base: View, known: Mapping[SSAValue, Any], facts: Facts
             box = list(base.box)
             for axis, offset, size in zip(base.axes, op.offsets.get_values(), shape, strict=True):
                 box[axis] = (box[axis][0] + int(offset), size)
+            return View(base.allocation, base.slot, tuple(box), base.axes, base.is_exact)
+        case ttng.TMEMSubSliceOp():
+            box, axis = list(base.box), base.axes[op.dim.value.data]
+            box[axis] = (box[axis][0] + op.offset.value.data, shape[op.dim.value.data])
             return View(base.allocation, base.slot, tuple(box), base.axes, base.is_exact)
         case tlx.MemDescDynamicSubsliceOp():
             box = list(base.box)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
@@ -50,20 +50,26 @@ def name_of(allocations: Sequence[Allocation], view: View) -> str:
 def read(state: State, allocations: Sequence[Allocation], view: View, event: Event, knows: Clock) -> None:
     """Note a read, of who knows `knows`.
 
-    Raises BrokenError when nothing orders it after a write, or nothing was written.
+    Raises BrokenError when nothing orders it after a write, or nothing was written that is still there.
     """
-    is_written = False
+    is_written, lost = False, None
     for other, uses in state.buffers.items():
         if uses.write is not None and _overlap(allocations, view, other):
-            is_written = True
             _check(allocations, view, other, uses.write, event, knows, "reads", "written")
+            if other.allocation == view.allocation:
+                is_written, lost = True, lost or uses.lost
+    name = name_of(allocations, view)
     if not is_written:
-        raise BrokenError(event.op, f"'{name_of(allocations, view)}' is read before it is written")
+        raise BrokenError(event.op, f"'{name}' is read before it is written")
     if not _is_written(state, view):
-        raise UnprovedError(event.op, f"not all of '{name_of(allocations, view)}' is known to be written")
+        if lost is None:
+            raise UnprovedError(event.op, f"not all of '{name}' is known to be written")
+        raise BrokenError(
+            event.op, f"'{name}' is read, and another array has overwritten it in their memory", [("overwritten", lost)]
+        )
     uses = state.buffers.get(view, Uses())
     reads = (*(each for each in uses.reads if each.agent != event.agent), event)
-    state.buffers[view] = Uses(uses.write, reads)
+    state.buffers[view] = replace(uses, reads=reads)
 
 
 def write(state: State, allocations: Sequence[Allocation], view: View, event: Event, knows: Clock) -> None:
@@ -77,16 +83,25 @@ def write(state: State, allocations: Sequence[Allocation], view: View, event: Ev
                 _check(allocations, view, other, uses.write, event, knows, "writes", "written")
             for each in uses.reads:
                 _check(allocations, view, other, each, event, knows, "writes", "read")
-            if other != view and view.is_exact and _covers(view, other):
+            if other.allocation != view.allocation:
+                state.buffers[other] = replace(uses, lost=event.op)
+            elif other != view and view.is_exact and _covers(view, other):
                 del state.buffers[other]
     state.buffers[view] = Uses(event)
+
+
+def allocate(state: State, number: int, op: Operation) -> None:
+    """Forget what was written to an allocation: it is made anew."""
+    for view, uses in list(state.buffers.items()):
+        if view.allocation == number:
+            state.buffers[view] = replace(uses, lost=op)
 
 
 def _check(
     allocations: Sequence[Allocation], view: View, other: View, before: Event, now: Event, knows: Clock, verb: str,
     past: str,
 ) -> None:  # fmt: skip
-    if before.is_known_to(knows):
+    if before == now or before.is_known_to(knows):
         return
     if not (view.is_exact and other.is_exact):
         raise UnprovedError(
@@ -101,7 +116,11 @@ def _check(
 
 def _is_written(state: State, view: View) -> bool:
     """Whether all of a view is written."""
-    written = [other for other, uses in state.buffers.items() if uses.write is not None and other.is_exact]
+    written = [
+        other
+        for other, uses in state.buffers.items()
+        if uses.write is not None and uses.lost is None and other.is_exact
+    ]
     if any(_covers(other, view) for other in written):
         return True
     if view.box is None:

@@ -15,7 +15,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base import Kind, Space, Sync, accesses_of, effects_of, global_access, is_set
+from tlx_xdsl.dialects.base import Kind, Space, Sync, accesses_of, effects_of
 
 from .demand import Demands, is_followed, is_view
 
@@ -239,19 +239,9 @@ def _decides(op: Operation, value: SSAValue) -> bool:
     """Whether an operand of what acts decides what it does: buffers, parities, predicates; not coordinates."""
     if isinstance(value.type, ttg.MemDescType):
         return True
-    return any(value is getattr(op, name, None) for name in ("phase", "pred", "id"))
-
-
-def global_signal(function: tt.FuncOp) -> Operation | None:
-    """The first operation through which programs, or tasks, may wait for each other in global memory."""
-    for op in function.walk():
-        if (global_access(op, Kind.ATOMIC) is not None and not op.name.startswith("ttng.")) or _is_volatile(op):
-            return op
-    return None
-
-
-def _is_volatile(op: Operation) -> bool:
-    return isinstance(op, tt.LoadOp) and is_set(op, "isVolatile")
+    if any(value is each for each in getattr(op, "barrier_preds", ())):
+        return True
+    return any(value is getattr(op, name, None) for name in ("phase", "pred", "id", "use_d"))
 
 
 def codes_of(function: tt.FuncOp, demands: Demands, warps: int) -> dict[Block, Code]:

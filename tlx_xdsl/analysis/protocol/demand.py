@@ -21,10 +21,10 @@ from ..integers.transfer import bits_of
 EXACT = 0
 """The modulus of values that must be known as they are."""
 
-_PASSING = (
-    upstream.AddiOp, upstream.SubiOp, upstream.MuliOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp,
-    upstream.IndexCastOp,
-)  # fmt: skip
+MOST_FACTOR = 64
+"""The greatest factor of which it is assumed that a counter times it does not wrap around."""
+
+_PASSING = (upstream.AddiOp, upstream.SubiOp, upstream.MuliOp, arith.ExtSIOp, arith.ExtUIOp, upstream.IndexCastOp)
 """The remainder of what they compute follows from those of the operands."""
 
 
@@ -33,14 +33,15 @@ class Demands:
 
     def __init__(self, root: Operation, roots: Iterable[SSAValue]):
         self.moduli: dict[SSAValue, int] = {}
-        self._sources = _sources(root)
+        self.sources = _sources(root)
+        """The values that control flow passes on as each argument of a block and result of an operation."""
         self._todo: list[SSAValue] = []
         for value in roots:
             self._ask(value, EXACT)
         while self._todo:
             value = self._todo.pop()
             modulus = self.moduli[value]
-            for source in self._sources.get(value, ()):
+            for source in self.sources.get(value, ()):
                 self._ask(source, modulus)
             if isinstance(value.owner, Operation):
                 self._ask_operands(value.owner, modulus)
@@ -49,8 +50,17 @@ class Demands:
         """Whether a value matters."""
         return value in self.moduli
 
+    def may_be_kept(self, value: SSAValue) -> bool:
+        """Whether a value comes of one of which only the remainder may be known, beside others of their own sign."""
+        if isinstance(value.owner, _PASSING):
+            return any(map(self.may_be_kept, value.owner.operands))
+        return self.moduli.get(value, EXACT) != EXACT and value in self.sources
+
     def _ask(self, value: SSAValue, modulus: int) -> None:
         known = self.moduli.get(value)
+        if 1 < (bits_of(value) or 0) < 32:
+            # It wraps around, after which remainders by other numbers are no longer what they were.
+            modulus = EXACT
         new = modulus if known is None else lcm(known, modulus)
         if new != known:
             self.moduli[value] = new
@@ -75,11 +85,15 @@ class Demands:
                 self._ask(condition, EXACT)
                 for choice in choices:
                     self._ask(choice, modulus)
+            case arith.TruncIOp() | upstream.IndexCastOp() if (bits := _narrowed(op)) is not None:
+                self._ask(op.operands[0], 1 << bits)
             case _ if isinstance(op, _PASSING) and not _may_turn_negative(op):
                 for operand in op.operands:
                     self._ask(operand, modulus)
-            case scf.ForOp() | scf.IfOp():
-                # Bounds and conditions are roots, if the operation is in the code at all.
+            case scf.IfOp():
+                self._ask(op.cond, EXACT)
+            case scf.ForOp():
+                # Bounds are roots if the loop is in the code; else it is a function of them.
                 pass
             case _:
                 for operand in op.operands:
@@ -92,9 +106,16 @@ def _may_turn_negative(op: Operation) -> bool:
         case upstream.SubiOp():
             return constant(op.rhs) is None
         case upstream.MuliOp():
-            return any((number := constant(each)) is not None and number < 0 for each in op.operands)
+            numbers = [number for each in op.operands if (number := constant(each)) is not None]
+            return any(not 0 <= number <= MOST_FACTOR for number in numbers)
         case _:
             return bits_of(op.results[0]) == 1
+
+
+def _narrowed(op: Operation) -> int | None:
+    """The width to which an operation brings a number; None where it had no more."""
+    before, after = bits_of(op.operands[0]), bits_of(op.results[0])
+    return after if before is not None and after is not None and after < before else None
 
 
 def constant(value: SSAValue) -> int | None:

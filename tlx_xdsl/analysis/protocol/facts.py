@@ -28,6 +28,10 @@ class LongerPeriodError(Exception):
         self.modulus = modulus
 
 
+class ForgottenError(Exception):
+    """The search must begin again, and forget facts of turns later: the answer to a question was forgotten at once."""
+
+
 class TooNearError(Exception):
     """The search must begin again, and forget turns later: a task entered a loop whose first turns were forgotten."""
 
@@ -63,11 +67,12 @@ class NewLimitError(Exception):
 
 
 class SplitError(Exception):
-    """What was asked is not known: the path goes on once with each of the `answers`."""
+    """What was asked, of `atoms`, is not known: the path goes on once with each of the `answers`."""
 
-    def __init__(self, answers: list[Facts]):
+    def __init__(self, answers: list[Facts], *atoms: Atom):
         super().__init__(answers)
         self.answers = answers
+        self.atoms = atoms
 
 
 @dataclass
@@ -78,6 +83,8 @@ class Questions:
     """Turns of loops are counted modulo this."""
     reach: int = 0
     """Turns that are not forgotten: one task may be ahead of another by so many."""
+    lag: int = 0
+    """Facts of a turn are kept for so many turns more: tasks compute with numbers of earlier ones."""
     moduli: dict[Atom, int] = field(default_factory=dict[Atom, int])
     """The remainders that are asked for, by atom."""
     least: dict[tuple[Part, ...], frozenset[int]] = field(default_factory=dict[tuple[Part, ...], frozenset[int]])
@@ -160,7 +167,7 @@ class Facts:
             answer = self.copy()
             answer.remainders[atom] = (wanted, remainder)
             answers.append(answer)
-        raise SplitError(answers)
+        raise SplitError(answers, atom)
 
     def split_early(self, value: Sum) -> None:
         """Split the path by all that is asked for somewhere of a value, and of its atoms' remainders."""
@@ -196,6 +203,17 @@ class Facts:
             if each is None:
                 return None
             result += factor * each
+        return result
+
+    def constant(self, value: Value) -> int | None:
+        """The number that a value is on this path, without a question."""
+        value = self.simplified(value)
+        result = constant_of(value)
+        for atom, factor in parts_of(value):
+            low, high = self._bounds(((atom, 1),))
+            if low != high:
+                return None
+            result += factor * int(low)
         return result
 
     def simplified(self, value: Value) -> Value:
@@ -323,7 +341,7 @@ class Facts:
             answer = self.copy()
             answer.bounds[parts] = (_exact(bounds[0]), _exact(bounds[1]))
             answers.append(answer)
-        raise SplitError(answers)
+        raise SplitError(answers, *(atom for atom, _ in parts))
 
     def _bounds(self, parts: tuple[Part, ...]) -> Bounds:
         """What is known of a sum, by its remainder, too."""

@@ -28,7 +28,7 @@ from tlx_xdsl.dialects.base import (
 
 from .arithmetic import Arithmetic, compute, function_of, view
 from .barriers import BrokenError, arrive, arrive_named, deliver, passes
-from .buffers import Allocation, name_of, read, write
+from .buffers import Allocation, allocate, name_of, read, write
 from .code import (
     Act,
     Advance,
@@ -64,15 +64,21 @@ from .values import (
     total,
 )
 
+_PRODUCTS = (ttng.TCGen5MMAOp, ttng.TCGen5MMAScaledOp)
+_SCALES = ("tcgen05", "copies")
+_SPACES = (Space.SHARED, Space.TENSOR)
 _QUEUES = {Group.WGMMA: "wgmma", Group.BULK: "store", Group.CP_ASYNC: "copy"}
 
 
 class Machine:
     """The steps of all tasks of a kernel."""
 
-    def __init__(self, codes: Mapping[Block, Code], allocations: Sequence[Allocation], demands: Demands):
+    def __init__(
+        self, function: Operation, codes: Mapping[Block, Code], allocations: Sequence[Allocation], demands: Demands
+    ):
+        self.function = function
         self.values = Values()
-        self.arithmetic = Arithmetic(self.values)
+        self.arithmetic = Arithmetic(self.values, demands)
         self.codes = codes
         self.allocations = allocations
         self.numbers = {each.op: number for number, each in enumerate(allocations)}
@@ -156,6 +162,7 @@ class Machine:
     def compute(self, state: State, task: Task, op: Operation) -> None:
         """Compute a value or a view, or allocate."""
         if op in self.numbers:
+            allocate(state, self.numbers[op], op)
             task.known[op.results[0]] = View(self.numbers[op])
         elif is_view(op):
             task.known[op.results[0]] = view(op, task.known, state.facts)
@@ -340,6 +347,9 @@ class Machine:
             case tlx.ArrivePerThreadOp():
                 if self.truth(state, task, op, op.pred):
                     self.arrive(task, op, self.barrier(state, task, op, op.alloc), 32 * task.code.warps)
+            case ttng.TCGen5CommitOp() if not op.descs and not ttng.has_pair_products(self.function):
+                if self.truth(state, task, op, op.pred):
+                    self.commit(state, task, op, op.barrier)
             case tlx.NamedBarrierArriveOp():
                 number = self.number(state, task, op, op.id)
                 barrier_ = state.named.setdefault(number, Named())
@@ -426,18 +436,25 @@ class Machine:
             knows[task.accesses] = task.step
         else:
             agent = self.agent_of(task, op, end)
-            task.issued[agent] = task.issued.get(agent, 0) + 1
-            event = Event(agent, task.issued[agent], op)
-            if end is Group.WGMMA:
-                # Products of one task follow each other.
-                knows[agent] = task.issued[agent] - 1
-        touched = [access for access in accesses if access.space is Space.SHARED and access.kind & _MEMORY]
+            issued = task.issued[agent] = task.issued.get(agent, 0) + 1
+            event = Event(agent, issued, op)
+            if end is Group.WGMMA or isinstance(op, _PRODUCTS):
+                # Products of one task, on Blackwell those to one accumulator, follow each other; and copies before them.
+                knows[agent] = issued - 1
+                copies = self.queue(task, *_SCALES)
+                knows[copies] = task.issued.get(copies, 0)
+        touched = [access for access in accesses if access.space in _SPACES and access.kind & _MEMORY]
         for access in touched:
             where = self.view(task, op, access.value)
-            if Kind.READ in access.kind:
+            is_new = access.operand == "d" and isinstance(op, _PRODUCTS) and not self.truth(state, task, op, op.use_d)
+            if Kind.READ in access.kind and not is_new:
                 read(state, self.allocations, where, event, knows)
             if Kind.WRITE in access.kind:
                 write(state, self.allocations, where, event, knows)
+        if isinstance(op, _PRODUCTS):
+            for barrier, pred in zip(op.barriers, op.barrier_preds, strict=True):
+                if self.truth(state, task, op, pred):
+                    self.commit(state, task, op, barrier)
         if isinstance(end, str):
             self.complete(state, task, op, end, touched, event)
 
@@ -447,8 +464,22 @@ class Machine:
             found = self._effects[op] = effects_of(op), accesses_of(op)
         return found
 
+    def commit(self, state: State, task: Task, op: Operation, value: SSAValue) -> None:
+        """Let the end of all that tensor cores do for a task arrive at a barrier."""
+        agent = self.queue(task, "tcgen05")
+        task.issued[agent] = task.issued.get(agent, 0) + 1
+        knows = task.clock.copy()
+        released = task.release()
+        join(released, {each: issued for each, issued in task.issued.items() if each[2] == "tcgen05"})
+        arrive(self.barrier(state, task, op, value), Event(agent, task.issued[agent], op), 1, knows, released)
+
     def agent_of(self, task: Task, op: Operation, end: str | Group) -> Agent:
         """The agent of what reports its end in that way."""
+        if end is Group.TCGEN05:
+            if not isinstance(op, _PRODUCTS):
+                return self.queue(task, *_SCALES)
+            where = self.view(task, op, op.d)
+            return self.queue(task, "tcgen05", where.allocation, where.slot, where.box)
         if isinstance(end, Group):
             if end not in _QUEUES:
                 raise UnprovedError(op, f"how the end of '{op.name}' is known is not followed")
@@ -478,12 +509,11 @@ def _followed(op: Operation, effects: Effects, accesses: tuple[OperandAccess, ..
         raise UnprovedError(op, f"what '{op.name}' does to shared memory and barriers is not known")
     if effects.sync & Sync.CLUSTER or any(_is_of_cluster(access) for access in accesses):
         raise UnprovedError(op, "this concerns other CTAs of the cluster, whose tasks are not followed")
-    if any(access.space is Space.TENSOR for access in accesses):
-        raise UnprovedError(op, "accesses to tensor memory are not followed")
     end = effects.completes_on
-    if effects.sync & Sync.NAMED or any(access.kind & ~_MEMORY_OR_END for access in accesses):
+    known = _MEMORY_OR_END | Kind.ARRIVE if isinstance(op, _PRODUCTS) else _MEMORY_OR_END
+    if effects.sync & Sync.NAMED or any(access.kind & ~known for access in accesses):
         raise UnprovedError(op, f"how '{op.name}' synchronises is not followed")
-    if end is not None and effects.by is not TMA and end not in (Group.CP_ASYNC, Group.WGMMA):
+    if end is not None and effects.by is not TMA and end not in (Group.CP_ASYNC, Group.WGMMA, Group.TCGEN05):
         raise UnprovedError(op, f"how the end of '{op.name}' is known is not followed")
     return accesses
 

@@ -21,17 +21,19 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base import Kind, accesses_of, num_ctas_of, num_warps_of
+from tlx_xdsl.dialects.base import Group, Kind, Space, accesses_of, effects_of, num_ctas_of, num_warps_of
 from tlx_xdsl.text.diagnostics import Diagnostic, error_at, source_location
 
 from .barriers import BrokenError, unfinished
 from .buffers import Allocation, name_of, shared_places
-from .code import Code, UnprovedError, codes_of, global_signal, only_block, roots_of
+from .changes import Changes
+from .code import Code, UnprovedError, codes_of, only_block, roots_of
 from .demand import Demands, constant, is_followed
 from .facts import (
     EarlierQuestionError,
     EarlierSplitError,
     Facts,
+    ForgottenError,
     LongerPeriodError,
     NewLimitError,
     Questions,
@@ -39,7 +41,7 @@ from .facts import (
     TooNearError,
 )
 from .machine import Machine
-from .quotient import reduce
+from .quotient import is_over, reduce
 from .state import State, Task
 from .values import Part
 
@@ -57,11 +59,18 @@ Answer = Literal["proved", "refuted", "unproved"]
 
 @dataclass(frozen=True)
 class Requirement:
-    """A loop must turn at least once: what goes wrong where it does not."""
+    """A loop must turn at least once, or come to an end."""
 
     loop: str
     """Its place."""
-    otherwise: Diagnostic
+    otherwise: Diagnostic | None
+    """What goes wrong where it does not turn; None for a loop that waits for what others write to global memory."""
+
+    def __str__(self) -> str:
+        """Return the condition as a report says it."""
+        if self.otherwise is None:
+            return f"where the loop at {self.loop} ends, which waits for what others write to global memory"
+        return f"where the loop at {self.loop} turns at least once; else: {self.otherwise.message}"
 
 
 @dataclass(frozen=True)
@@ -81,18 +90,40 @@ class Proof:
     tasks: int = 1
     required: tuple[Requirement, ...] = ()
     """What the proof is for only."""
+    unseen: tuple[str, ...] = ()
+    """What was not looked at."""
 
     def __bool__(self) -> bool:
         """True where all is proved."""
         return self.answer == "proved"
 
 
+PROVED = (
+    "no deadlock",
+    "no unordered access to shared memory, and no read of what was not written or is overwritten",
+    "arrivals, bytes and waits of each barrier are for one phase in all schedules",
+)
+"""What a proof says."""
 ASSUMPTIONS = (
-    "integer arguments are not negative, and indices do not wrap around in their integer type",
-    "global memory from which bounds are read does not change meanwhile",
+    "integer arguments are not negative, and no sum or product of 32 or 64 bits wraps around",
+    "different arguments point to different memory, and no one else writes what loops and conditions are loaded from",
     "loops in which nothing synchronises come to an end",
 )
 """What a proof assumes."""
+
+
+def unseen_in(function: tt.FuncOp) -> tuple[str, ...]:
+    """What a proof of a kernel does not look at."""
+    found = ["numbers and layouts", "the threads of a task among each other"]
+    effects = [(op, effects_of(op), accesses_of(op) or ()) for op in function.walk()]
+    accesses = [access for _, _, each in effects for access in each if access.kind & (Kind.READ | Kind.WRITE)]
+    if any(access.space is Space.GLOBAL for access in accesses):
+        found.append("global memory")
+    if any(access.is_async and access.space is not Space.GLOBAL for access in accesses):
+        found.append("fences between proxies")
+    if any(each.completes_on is Group.WGMMA for _, each, _ in effects):
+        found.append("results of wgmma in registers")
+    return tuple(found)
 
 
 def prove(module: ModuleOp, *, seconds: float = SECONDS) -> list[Proof]:
@@ -100,7 +131,8 @@ def prove(module: ModuleOp, *, seconds: float = SECONDS) -> list[Proof]:
 
     Proved is, for all values of arguments and all grids: no schedule of the tasks deadlocks, no buffer is read before
     it is written or written while it is read or written, no phase of a barrier gets too many or too few arrivals or
-    bytes, and each wait is for one phase in all schedules. Not looked at are proxies, other CTAs and global memory.
+    bytes, and each wait is for one phase in all schedules (`PROVED`, under `ASSUMPTIONS`). `Proof.unseen` names what was
+    not looked at.
     """
     return [
         _prove(module, op, seconds)
@@ -130,10 +162,11 @@ def _prove(module: ModuleOp, function: tt.FuncOp, seconds: float) -> Proof:
                 required[parts] = Requirement(_place(loop), diagnostic)
     except UnprovedError as error:
         answer, reason = "unproved", _described(error)
+    ends = [] if search is None else [Requirement(_place(loop), None) for loop, _ in search.waits]
     return Proof(
         function.sym_name.data, answer, reason, 0 if search is None else search.states, time.process_time() - began,
         tuple(_constant_loops(function)), () if search is None else search.steps(),
-        1 if search is None else len(search.codes), tuple(required.values()),
+        1 if search is None else len(search.codes), (*required.values(), *ends), unseen_in(function),
     )  # fmt: skip
 
 
@@ -176,6 +209,8 @@ class _Search:
     failed: State | None = None
     """The state in which something went wrong."""
     codes: list[Code] = field(default_factory=list[Code])
+    waits: list[tuple[Operation, Operation]] = field(default_factory=list[tuple[Operation, Operation]])
+    """Loops that wait for what others write to global memory, and the accesses to that."""
 
     def __post_init__(self) -> None:
         places = shared_places(self.module)
@@ -186,12 +221,19 @@ class _Search:
                 region, spans = places.get(op, (None, ()))
                 allocations.append(Allocation(op, op.results[0].name_hint or "buffer", region, spans))
         only_block(self.function, self.function.body)
-        if (signal := global_signal(self.function)) is not None:
-            raise UnprovedError(signal, "waiting for what happens in global memory is not followed")
         demands = Demands(self.function, roots_of(self.function))
+        changes = Changes(self.function, demands)
+        if (changed := changes.load()) is not None:
+            load, op = changed
+            raise UnprovedError(
+                load, f"the synchronisation depends on this, and '{op.name}' at {_place(op)} may change it"
+            )
         codes = codes_of(self.function, demands, num_warps_of(self.function.body.block.first_op or self.function) or 4)
         self.codes = list(codes.values())
-        self.machine = Machine(codes, allocations, demands)
+        self.waits = changes.waits()
+        if self.waits and len(codes) > 1:
+            raise UnprovedError(self.waits[0][1], "waiting for what happens in global memory is not followed")
+        self.machine = Machine(self.function, codes, allocations, demands)
         self.demands = demands
 
     def broken(self, required: Iterable[tuple[Part, ...]]) -> BrokenError | UnprovedError | None:
@@ -209,6 +251,10 @@ class _Search:
                 if questions.reach >= MOST_REACH:
                     return UnprovedError(error.op, "how far other tasks are ahead when one comes here is not bounded")
                 questions = replace(questions, reach=2 * questions.reach + 4)
+            except ForgottenError:
+                if questions.lag >= MOST_REACH:
+                    return UnprovedError(self.function, "this depends on numbers of earlier turns of a loop")
+                questions = replace(questions, lag=2 * questions.lag + 1)
             except EarlierSplitError as error:
                 questions = replace(questions, moduli={**questions.moduli, error.atom: error.modulus})
             except NewLimitError as error:
@@ -273,6 +319,8 @@ class _Search:
                 if not any(self.machine.turn(after, task) for task in after.tasks):
                     break
             except SplitError as error:
+                if any(is_over(before, atom) for atom in error.atoms):
+                    raise ForgottenError from error
                 answers: list[State] = []
                 for facts in error.answers:
                     answer = before.copy()

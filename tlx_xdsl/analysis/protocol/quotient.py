@@ -2,8 +2,8 @@
 
 What a task does depends on differences of turns and on their remainders by the period. So when all tasks in a loop have
 done a period of turns, that many are forgotten. Of clocks only the order of what is still asked for is kept, and
-facts of turns that all tasks have left are dropped. That a fact is dropped can make a path possible that is none; it
-never hides one.
+facts of turns that all tasks have left are dropped. That a fact is dropped can make a path possible that is none. It
+would hide one where it is the answer to a question that is asked again: then the search begins again, and drops later.
 """
 
 from __future__ import annotations
@@ -99,17 +99,18 @@ def _whole(number: float) -> float:
 
 def _drop_facts(state: State) -> None:
     facts = state.facts
-
-    def is_over(atom: Atom) -> bool:
-        return any(_is_passed(state, origin, at) for origin, at in references(atom))
-
     facts.bounds = {
-        parts: known for parts, known in facts.bounds.items() if not any(is_over(atom) for atom, _ in parts)
+        parts: known for parts, known in facts.bounds.items() if not any(is_over(state, atom) for atom, _ in parts)
     }  # fmt: skip
-    facts.remainders = {atom: known for atom, known in facts.remainders.items() if not is_over(atom)}
+    facts.remainders = {atom: known for atom, known in facts.remainders.items() if not is_over(state, atom)}
     for task in state.tasks:
-        task.left = {origin: 1 for origin in task.left if not is_over(origin)}
-    state.shifted = frozenset(origin for origin in state.shifted if not is_over(origin))
+        task.left = {origin: 1 for origin in task.left if not is_over(state, origin)}
+    state.shifted = frozenset(origin for origin in state.shifted if not is_over(state, origin))
+
+
+def is_over(state: State, atom: Atom) -> bool:
+    """Whether an atom is of turns that all tasks have left: facts of it are dropped."""
+    return any(_is_passed(state, origin, at) for origin, at in references(atom))
 
 
 @cache
@@ -131,13 +132,13 @@ def _references(value: Any) -> Iterator[tuple[Atom, int]]:
 
 def _is_passed(state: State, origin: Atom, at: int) -> bool:
     """Whether no task is, or will be, in that turn of a loop."""
-    return all(_is_beyond(task, origin, at) for task in state.tasks)
+    return all(_is_beyond(task, origin, at, state.facts.questions.lag) for task in state.tasks)
 
 
-def _is_beyond(task: Task, origin: Atom, at: int) -> bool:
+def _is_beyond(task: Task, origin: Atom, at: int, lag: int) -> bool:
     for turn in task.turns:
         if turn.origin is origin:
-            return turn.at > at
+            return turn.at > at + lag
     return origin in task.left or not task.code.loops_after(task.at)
 
 
@@ -191,7 +192,7 @@ def _rank(state: State, most_pending: int) -> None:
         named.gathering = ranked(named.gathering)
         named.passed = {number: ranked(clock) for number, clock in named.passed.items()}
     state.buffers = {
-        view: Uses(None if uses.write is None else events([uses.write])[0], events(uses.reads))
+        view: Uses(None if uses.write is None else events([uses.write])[0], events(uses.reads), uses.lost)
         for view, uses in state.buffers.items()
     }
 
@@ -231,7 +232,7 @@ def _key(state: State) -> Hashable:
             )
             for key, each in sorted(state.named.items())
         ),
-        frozenset((view, uses.write, frozenset(uses.reads)) for view, uses in state.buffers.items()),
+        frozenset((view, uses.write, frozenset(uses.reads), uses.lost) for view, uses in state.buffers.items()),
         frozenset(state.facts.bounds.items()), frozenset(state.facts.remainders.items()), state.shifted,
     )  # fmt: skip
 

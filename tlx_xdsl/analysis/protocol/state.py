@@ -132,6 +132,13 @@ class Barrier:
     gathering: Clock = field(default_factory=Clock)
     completed: Clock = field(default_factory=Clock)
 
+    @property
+    def lack(self) -> str:
+        """What a phase that has begun waits for; empty for one that has not."""
+        has_begun = self.pending < self.count or self.bytes
+        lacks = [f"{self.pending} of {self.count} arrivals"] if self.pending and has_begun else []
+        return " and ".join([*lacks, *([f"{self.bytes} bytes"] if self.bytes > 0 else [])])
+
     def copy(self) -> Barrier:
         """The same, to be changed."""
         return Barrier(
@@ -168,6 +175,8 @@ class Uses:
 
     write: Event | None = None
     reads: tuple[Event, ...] = ()
+    lost: Operation | None = None
+    """What has overwritten that since, through another array in the same memory."""
 
 
 @dataclass

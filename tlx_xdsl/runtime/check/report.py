@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.analysis.protocol.prove import Proof
+from tlx_xdsl.analysis.protocol.prove import ASSUMPTIONS, PROVED, Proof
 from tlx_xdsl.dialects.base.effects import Kind, accesses_of
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
@@ -20,11 +20,12 @@ from tlx_xdsl.text.diagnostics import Diagnostic
 
 from ..simulate.interpret import Change
 from ..simulate.options import SMALL, Options
-from .launches import Run
+from .launches import UNRUN, Left, Run
 
-RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds", "masked")
-"""The kinds of findings; what only a launch after the first one shows is a `relaunch`, and what a mask hides of a load
-and is computed with all the same is `masked`."""
+RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds", "masked", "proof", *UNRUN)
+"""The kinds of findings. What only a launch after the first one shows is a `relaunch`, and what a mask hides of a load
+and is computed with all the same is `masked`. `proof` is what stops or refutes one, `unsupported` what can't be run,
+`compile` what the compiler refuses, `budget` what never fits on the target."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,13 @@ class Finding:
 
     diagnostic: Diagnostic
     rule: str
-    """`deadlock`, `fault`, `warning`, or `relaunch`: what a launch on arrays as an earlier one left them shows."""
+    """One of `RULES`."""
     options: Mapping[str, Any]
     """The `stage`, `schedule` and `seed` of the first run that has shown it."""
     sizes: Sizes = field(default_factory=dict[str, int])
     """The smallest sizes at which it was seen."""
+    left: Left | None = None
+    """Of a `relaunch`: what makes the later launch go wrong."""
 
     def __str__(self) -> str:
         """Return the report, with the options that show it."""
@@ -77,6 +80,8 @@ class Refusal:
 
     sizes: Sizes
     error: Exception
+    is_asked: bool = True
+    """False where a size is one of `small`, which are tried as they come."""
 
     @property
     def reason(self) -> str:
@@ -113,7 +118,10 @@ class ProofAt:
             return f"{reason}\nthe synchronisation of {which} is {self.answer} ({spent})"
         lines = [f"the synchronisation of {which} in shared memory is proved for {self._turns} ({spent})"]
         for each in proof.required:
-            lines.append(f"  where the loop at {each.loop} turns at least once; else: {each.otherwise.message}")
+            lines.append(f"  {each}")
+        lines.append(f"  proved: {'; '.join(PROVED)}")
+        lines.append(f"  not looked at: {', '.join(proof.unseen)}")
+        lines.append(f"  assumed: {'; '.join(ASSUMPTIONS)}")
         return "\n".join(lines)
 
 
@@ -143,10 +151,20 @@ class Report:
     """Sizes that were not run for want of time."""
     proofs: tuple[ProofAt, ...] = ()
     """Where they were asked for: one for each kernel that the sizes give."""
+    wants_all_orders: bool = False
+    """Whether all orders were asked for."""
 
     def __bool__(self) -> bool:
-        """True where nothing was found; remarks do not count."""
-        return not self.findings
+        """True where nothing was found and all that was asked for was run; remarks do not count."""
+        return not (self.findings or self.unrun)
+
+    @property
+    def unrun(self) -> str:
+        """What was asked for and not run, in words; empty where all was."""
+        sizes = len(self.left) + sum(each.is_asked for each in self.refusals)
+        orders = self.wants_all_orders and any(case.unexplored for case in self.cases)
+        parts = [f"{sizes} size{'' if sizes == 1 else 's'}"] * bool(sizes) + ["some orders"] * orders
+        return f"{' and '.join(parts)} not run" if parts else ""
 
     def __str__(self) -> str:
         """Return all findings and remarks, the sizes, and a line that sums up."""
@@ -159,7 +177,7 @@ class Report:
 
     def orders(self) -> list[str]:
         """Lines that say whether all orders were run: where one ends in a fault, it is not known what else follows."""
-        if any(each.rule in ("deadlock", "fault") for each in self.findings):
+        if any(each.rule in ("deadlock", "fault", *UNRUN) for each in self.findings):
             return []
         where = f"each stage{' and size' if any(case.sizes for case in self.cases) else ''}"
         if not any(case.unexplored for case in self.cases):
@@ -175,7 +193,7 @@ class Report:
             if case.unexplored:
                 reasons.setdefault(case.unexplored, []).append(case)
         return [
-            f"not all orders were covered, {sum(case.orders for case in cases)} were run at {_named(cases)}: {reason}"
+            f"not all orders were covered, {_orders(cases)} at {_named(cases)}: {reason}"
             for reason, cases in reasons.items()
         ]
 
@@ -205,7 +223,14 @@ class Report:
         if self.proofs:
             answers = [each.answer for each in self.proofs]
             found += "".join(f", {answers.count(each)} {each}" for each in dict.fromkeys(answers))
+        found += f", {self.unrun}" * bool(self.unrun)
         return f"{orders} at {' and '.join(self.stages)} in {self.seconds:.1f} s: {found}"
+
+
+def _orders(cases: Sequence[Case]) -> str:
+    """How many orders were run: the first one of each case, and those after it."""
+    count = sum(case.orders for case in cases)
+    return f"{count} were run" if count else "only the first one was run"
 
 
 def _named(cases: Sequence[Case]) -> str:
@@ -231,10 +256,12 @@ class Subject:
     """The kernel for arguments of these types, whatever their values."""
     others: Callable[[], Iterable[Finding]]
     """Remarks on what goes wrong at sizes that are not run, where none are named."""
+    is_asked: bool = True
+    """False where a size is one of `small`."""
 
     def scope(self, at: Sizes, change: Change | None = None) -> Scope:
         """The launch at some sizes."""
-        return Scope(at, lambda: self.launchable(at, change))
+        return Scope(at, lambda: self.launchable(at, change), self.is_asked)
 
     def scopes(self, change: Change | None = None) -> list[Scope]:
         """The launches at all sizes."""
@@ -270,6 +297,8 @@ class Scope:
 
     sizes: Sizes
     make: Callable[[], Launchable]
+    is_asked: bool = True
+    """False where a size is one of `small`."""
 
 
 def shown(sizes: Sizes) -> str:

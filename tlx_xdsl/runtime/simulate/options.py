@@ -63,7 +63,8 @@ class Options:
 
     stage: str = field(default=FRONTEND, metadata={"help": "frontend (default), aliased, ttgir, a pass, or ptx"})
     """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, a wing's stage, such as
-    `linalg`, or `ptx`: the final PTX of stock Triton."""
+    `linalg`, `ptx`: the final PTX of stock Triton, or what a wing launches on, such as `cpu`: machine code, whose
+    accesses are checked. Of what is asked for, machine code knows the arguments and the grid alone."""
 
     schedule: str = field(default=POLICIES[0], metadata={"help": "who goes on when several can", "choices": POLICIES})
     """`round-robin`, `random` or `adversarial`."""
@@ -240,6 +241,7 @@ def check_options(
     arguments: Callable[..., Any] | None = None,
     sweep: bool = True,
     prove: bool = False,
+    all_orders: bool = False,
     options: Mapping[str, Any] | None = None,
     num_warps: int = 4,
     num_ctas: int = 1,
