@@ -75,8 +75,8 @@ at 5 shows in the loss, on any device.
 NOTES = """\
 - `liger/softmax_blocks` calls a type, `tl.float32(0.0)`, which stock Triton refuses, too: Liger-Kernel never gets to
   these kernels, since its blocks are as long as the rows.
-- `fla/fused_chunk_based` loads with a mask without saying what else. On the CPU and on GPUs that is 0; in our
-  interpreter it was NaN when that suite ran, and is 0 since.
+- `fla/fused_chunk_based` loads with a mask without saying what else: that was NaN in our interpreter when this was run,
+  and is [0](left-open.md#masked-loads) since.
 - `lmdeploy/awq_linear` holds PTX, which no CPU runs; the PTX machine does.
 - The PTX machine runs what stock Triton makes of a kernel for sm_90a, instruction by instruction: an entry that did not
   end within 60 s (of inductor 45, of attorch 30) is a `timeout` there. The first configuration of `mamba/ssd_scan` does

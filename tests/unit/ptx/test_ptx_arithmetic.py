@@ -77,6 +77,36 @@ def test_shifts_by_more_than_the_width():
     assert (right[by >= 31] == 0xFFFFFFFF).all()
 
 
+FLOATS = np.resize(np.float32([0.0, -0.0, 1.5, -1.5, np.nan, np.inf, -np.inf, 1e-40]), 32)
+
+
+@pytest.mark.parametrize("suffix", ["", ".NaN", ".ftz"])
+def test_zeros_have_an_order(suffix):
+    """-0 lies below +0 (PTX ISA, "max"), in whatever place of a vector, where numpy takes any of the two."""
+    for shift in range(8):
+        a, b = FLOATS, np.roll(FLOATS, shift)
+        zeros = (a == 0) & (b == 0)
+        high = each_thread(f"    max{suffix}.f32 %r1, %r10, %r11;", a.view(np.uint32), b.view(np.uint32))
+        low = each_thread(f"    min{suffix}.f32 %r1, %r10, %r11;", a.view(np.uint32), b.view(np.uint32))
+        assert (np.signbit(high.view(np.float32))[zeros] == (np.signbit(a) & np.signbit(b))[zeros]).all()
+        assert (np.signbit(low.view(np.float32))[zeros] == (np.signbit(a) | np.signbit(b))[zeros]).all()
+
+
+def test_the_extremum_of_sizes_has_the_product_of_the_signs():
+    a, b = FLOATS, np.roll(FLOATS, 3)
+    found = each_thread("    min.xorsign.abs.f32 %r1, %r10, %r11;", a.view(np.uint32), b.view(np.uint32))
+    size = np.fmin(np.abs(a), np.abs(b))
+    expected = np.where(np.signbit(a) ^ np.signbit(b), -size, size)
+    np.testing.assert_array_equal(found, expected.view(np.uint32))
+
+
+def test_sums_of_a_warp_wrap_around():
+    a = np.full(32, 0x7FFFFFF0, np.uint32)
+    for opcode in ("redux.sync.add.s32", "redux.sync.add.u32"):
+        found = each_thread(f"    {opcode} %r1, %r10, -1;", a)
+        assert (found == np.uint32((0x7FFFFFF0 * 32) % 2**32)).all()
+
+
 def exact_fma(a: float, b: float, c: float) -> np.float32:
     """One rounding to nearest even, from the exact value."""
     exact = Fraction(a) * Fraction(b) + Fraction(c)
