@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from xdsl.ir import Operation
 
-from .values import Atom, Part, Sum, Value, add, constant_of, only_atom, parts_of
+from .values import Atom, Part, Sum, Value, add, constant_of, only_atom, parts_of, total
 
 Bounds: TypeAlias = tuple[float, float]
 """The least and the greatest number that a sum can be."""
@@ -315,6 +315,9 @@ class Facts:
         if split and isinstance(value, Sum) and all(atom.kind in ("remainder", "select") for atom, _ in value.parts):
             number = self.number(value)
             value = value if number is None else number
+        if isinstance(value, Sum):
+            # Of a loop in another one it is the same question in all turns of that, as long as none are forgotten.
+            value = total(value.constant, {atom: factor for atom, factor in value.parts if not self._is_first(atom)})
         if isinstance(value, int):
             return value > 0
         parts, divisor, limit = normalised(value)
@@ -358,6 +361,10 @@ class Facts:
             low = low if low == -inf else low + (rest - int(low)) % modulus
             high = high if high == inf else high - (int(high) - rest) % modulus
         return low, high
+
+    def _is_first(self, atom: Atom) -> bool:
+        """Whether it is the origin of a loop in another one of which no turns are forgotten."""
+        return atom.kind == "origin" and bool(atom.arguments[1]) and self.bounds.get(((atom, 1),)) == (0, 0)
 
     def _inherited(self, parts: tuple[Part, ...]) -> Bounds:
         """The bounds of a sum of which nothing is noted: its origins may still be zero."""

@@ -86,6 +86,10 @@ class Machine:
         self._effects: dict[Operation, tuple[Effects, tuple[OperandAccess, ...] | None]] = {}
         self.limits: dict[tuple[Part, ...], Operation] = {}
         """The loops that turn if these atoms are more than a number."""
+        self.ends: dict[tuple[Part, ...], set[int]] = {}
+        """The constants with which loops end at these atoms."""
+        self.joins = False
+        """Whether loops whose ends differ by a constant have one origin."""
         self.most_pending = max(
             (
                 step.op.pendings.value.data
@@ -241,6 +245,10 @@ class Machine:
     def origin(self, state: State, task: Task, op: scf.ForOp, limit: Value) -> Atom:
         """The origin of a loop that goes up to `limit`, in these turns of the loops around it."""
         around = tuple(add(turn.at, total(0, {turn.origin: 1})) for turn in task.turns if turn.origin is not None)
+        assert isinstance(limit, Sum)
+        self.ends.setdefault(limit.parts, set()).add(limit.constant)
+        if self.joins:
+            limit = Sum(0, limit.parts)
         number = 0
         while (origin := self.values.atom("origin", limit, around, number)) in task.left:
             number += 1

@@ -238,6 +238,17 @@ class _Search:
 
     def broken(self, required: Iterable[tuple[Part, ...]]) -> BrokenError | UnprovedError | None:
         """What goes wrong, or stops the search, where these sums are positive; None if nothing does."""
+        self.machine.joins = False
+        broken = self.attempt(required)
+        if broken is not None and any(len(constants) > 1 for constants in self.machine.ends.values()):
+            failed, self.machine.joins = self.failed, True
+            if self.attempt(required) is None:
+                return None
+            self.failed = failed
+        return broken
+
+    def attempt(self, required: Iterable[tuple[Part, ...]]) -> BrokenError | UnprovedError | None:
+        """The same, with the turns of loops counted as the machine counts them now."""
         questions = Questions()
         while True:
             try:
