@@ -200,6 +200,13 @@ def _constant_loops(function: tt.FuncOp) -> list[str]:
     return found
 
 
+def _turns_done(task: Task) -> tuple[float, ...]:
+    """How far a task is: who is least far goes on first, so that tasks stay near each other."""
+    if not task.turns:
+        return (-inf if task.has_started and task.code.loops_after(task.at) else inf,)
+    return tuple(turn.at for turn in task.turns)
+
+
 @dataclass
 class _Search:
     module: ModuleOp
@@ -327,7 +334,7 @@ class _Search:
         before, after = state, state.copy()
         while True:
             try:
-                if not any(self.machine.turn(after, task) for task in after.tasks):
+                if not any(self.machine.turn(after, task) for task in sorted(after.tasks, key=_turns_done)):
                     break
             except SplitError as error:
                 if any(is_over(before, atom) for atom in error.atoms):
