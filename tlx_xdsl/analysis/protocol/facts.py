@@ -315,7 +315,7 @@ class Facts:
         if split and isinstance(value, Sum) and all(atom.kind in ("remainder", "select") for atom, _ in value.parts):
             number = self.number(value)
             value = value if number is None else number
-        if isinstance(value, Sum):
+        if isinstance(value, Sum) and abs(value.constant) <= self.questions.period + self.questions.reach:
             # Of a loop in another one it is the same question in all turns of that, as long as none are forgotten.
             value = total(value.constant, {atom: factor for atom, factor in value.parts if not self._is_first(atom)})
         if isinstance(value, int):
