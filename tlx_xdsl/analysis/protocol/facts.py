@@ -198,7 +198,7 @@ class Facts:
                 case "less" | "equal" | "both" | "either" | "unequal":
                     each = int(bool(self.truth(Sum(0, ((atom, 1),)))))
                 case _:
-                    low, high = self._bounds(((atom, 1),))
+                    low, high = self.known(((atom, 1),))
                     each = int(low) if low == high else None
             if each is None:
                 return None
@@ -210,7 +210,7 @@ class Facts:
         value = self.simplified(value)
         result = constant_of(value)
         for atom, factor in parts_of(value):
-            low, high = self._bounds(((atom, 1),))
+            low, high = self.known(((atom, 1),))
             if low != high:
                 return None
             result += factor * int(low)
@@ -248,7 +248,7 @@ class Facts:
             return value >= 0
         least: float = value.constant
         for atom, factor in value.parts:
-            low, high = self._bounds(((atom, 1),))
+            low, high = self.known(((atom, 1),))
             low = max(low, 0) if self._is_natural(atom) else low
             least += factor * (low if factor > 0 else high)
         if least >= 0:
@@ -321,7 +321,7 @@ class Facts:
         if isinstance(value, int):
             return value > 0
         parts, divisor, limit = normalised(value)
-        low, high = self._bounds(parts)
+        low, high = self.known(parts)
         # The sum times `divisor` is more than `limit`: the sum is at least `least`; or at most `most`, if it is below.
         if divisor > 0:
             least = limit // divisor + 1
@@ -346,7 +346,7 @@ class Facts:
             answers.append(answer)
         raise SplitError(answers, *(atom for atom, _ in parts))
 
-    def _bounds(self, parts: tuple[Part, ...]) -> Bounds:
+    def known(self, parts: tuple[Part, ...]) -> Bounds:
         """What is known of a sum, by its remainder, too."""
         low, high = self.bounds.get(parts, UNBOUNDED)
         least, most = self._inherited(parts)
