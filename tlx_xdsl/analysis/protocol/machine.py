@@ -447,7 +447,7 @@ class Machine:
             issued = task.issued[agent] = task.issued.get(agent, 0) + 1
             event = Event(agent, issued, op)
             if end is Group.WGMMA or isinstance(op, _PRODUCTS):
-                # Products of one task, on Blackwell those to one accumulator, follow each other; and copies before them.
+                # Products of one task, on Blackwell those to one accumulator, follow each other, and copies before.
                 knows[agent] = issued - 1
                 copies = self.queue(task, *_SCALES)
                 knows[copies] = task.issued.get(copies, 0)

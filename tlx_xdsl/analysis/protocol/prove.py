@@ -131,8 +131,8 @@ def prove(module: ModuleOp, *, seconds: float = SECONDS) -> list[Proof]:
 
     Proved is, for all values of arguments and all grids: no schedule of the tasks deadlocks, no buffer is read before
     it is written or written while it is read or written, no phase of a barrier gets too many or too few arrivals or
-    bytes, and each wait is for one phase in all schedules (`PROVED`, under `ASSUMPTIONS`). `Proof.unseen` names what was
-    not looked at.
+    bytes, and each wait is for one phase in all schedules (`PROVED`, under `ASSUMPTIONS`). `Proof.unseen` names what
+    was not looked at.
     """
     return [
         _prove(module, op, seconds)

@@ -62,7 +62,7 @@ def _move(state: State, values: Values, moves: Mapping[Atom, int]) -> None:
 
     for task in state.tasks:
         for turn in task.turns:
-            if turn.origin in moves:
+            if turn.origin is not None and turn.origin in moves:
                 _note_rest(state.facts, turn.origin, turn.limit)
     for task in state.tasks:
         task.known = {key: moved(known) for key, known in task.known.items()}
@@ -99,7 +99,7 @@ def _note_rest(facts: Facts, origin: Atom, limit: Value) -> None:
     rest = add(limit, Sum(0, ((origin, 1),)), -1)
     if isinstance(rest, Sum) and facts.bounds.get(((origin, 1),)) == (0, 0):
         parts, _, _ = normalised(rest)
-        facts.bounds[parts] = facts.known(parts)
+        facts.bounds.setdefault(parts, facts.known(parts))
 
 
 def _whole(number: float) -> float:
