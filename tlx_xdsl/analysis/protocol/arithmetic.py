@@ -355,7 +355,9 @@ def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
             return base
         case _ if base.box is not None and len(base.axes) == len(shape):
             return _part(op, base, known, facts)
-        case ttg.MemDescSubsliceOp() | ttng.TMEMSubSliceOp() | tlx.MemDescDynamicSubsliceOp() if base.slot is not None:
+        case ttg.MemDescSubsliceOp() | tlx.MemDescDynamicSubsliceOp() if base.slot is not None:
+            return View(base.allocation, base.slot, base.box, (), is_exact=False)
+        case ttng.TMEMSubSliceOp() if base.slot is not None:
             return View(base.allocation, base.slot, base.box, (), is_exact=False)
         case _:
             raise UnprovedError(op, f"which part of '{op.operands[0].name_hint or 'the buffer'}' this is, is not known")

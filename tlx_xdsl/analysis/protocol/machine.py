@@ -64,7 +64,6 @@ from .values import (
     total,
 )
 
-_PRODUCTS = (ttng.TCGen5MMAOp, ttng.TCGen5MMAScaledOp)
 _SCALES = ("tcgen05", "copies")
 _SPACES = (Space.SHARED, Space.TENSOR)
 _QUEUES = {Group.WGMMA: "wgmma", Group.BULK: "store", Group.CP_ASYNC: "copy"}
@@ -446,7 +445,7 @@ class Machine:
             agent = self.agent_of(task, op, end)
             issued = task.issued[agent] = task.issued.get(agent, 0) + 1
             event = Event(agent, issued, op)
-            if end is Group.WGMMA or isinstance(op, _PRODUCTS):
+            if end is Group.WGMMA or isinstance(op, ttng.MMAOp):
                 # Products of one task, on Blackwell those to one accumulator, follow each other, and copies before.
                 knows[agent] = issued - 1
                 copies = self.queue(task, *_SCALES)
@@ -454,12 +453,12 @@ class Machine:
         touched = [access for access in accesses if access.space in _SPACES and access.kind & _MEMORY]
         for access in touched:
             where = self.view(task, op, access.value)
-            is_new = access.operand == "d" and isinstance(op, _PRODUCTS) and not self.truth(state, task, op, op.use_d)
+            is_new = access.operand == "d" and isinstance(op, ttng.MMAOp) and not self.truth(state, task, op, op.use_d)
             if Kind.READ in access.kind and not is_new:
                 read(state, self.allocations, where, event, knows)
             if Kind.WRITE in access.kind:
                 write(state, self.allocations, where, event, knows)
-        if isinstance(op, _PRODUCTS):
+        if isinstance(op, ttng.MMAOp):
             for barrier, pred in zip(op.barriers, op.barrier_preds, strict=True):
                 if self.truth(state, task, op, pred):
                     self.commit(state, task, op, barrier)
@@ -484,7 +483,7 @@ class Machine:
     def agent_of(self, task: Task, op: Operation, end: str | Group) -> Agent:
         """The agent of what reports its end in that way."""
         if end is Group.TCGEN05:
-            if not isinstance(op, _PRODUCTS):
+            if not isinstance(op, ttng.MMAOp):
                 return self.queue(task, *_SCALES)
             where = self.view(task, op, op.d)
             return self.queue(task, "tcgen05", where.allocation, where.slot, where.box)
@@ -518,7 +517,7 @@ def _followed(op: Operation, effects: Effects, accesses: tuple[OperandAccess, ..
     if effects.sync & Sync.CLUSTER or any(_is_of_cluster(access) for access in accesses):
         raise UnprovedError(op, "this concerns other CTAs of the cluster, whose tasks are not followed")
     end = effects.completes_on
-    known = _MEMORY_OR_END | Kind.ARRIVE if isinstance(op, _PRODUCTS) else _MEMORY_OR_END
+    known = _MEMORY_OR_END | Kind.ARRIVE if isinstance(op, ttng.MMAOp) else _MEMORY_OR_END
     if effects.sync & Sync.NAMED or any(access.kind & ~known for access in accesses):
         raise UnprovedError(op, f"how '{op.name}' synchronises is not followed")
     if end is not None and effects.by is not TMA and end not in (Group.CP_ASYNC, Group.WGMMA, Group.TCGEN05):
