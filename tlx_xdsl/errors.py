@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import CO_VARARGS
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,33 @@ def relative_paths(folder: str | None) -> Generator[None]:
         yield
     finally:
         _Shown.folder = before
+
+
+class Note(str):
+    """A line below a message that programs can act on: it names another place, or it says what to do.
+
+    >>> Note("written at f.py:3", SourceLocation("f.py", 3)).place.line
+    3
+    """
+
+    place: SourceLocation | None
+    """The place that it names."""
+    is_remedy: bool
+    """True if it says what to do."""
+
+    def __new__(cls, text: str, place: SourceLocation | None = None, *, is_remedy: bool = False) -> Note:
+        """Make the text a note."""
+        made = super().__new__(cls, text)
+        made.place, made.is_remedy = place, is_remedy
+        return made
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str, SourceLocation | None], dict[str, bool]]:
+        """Keep what a note has besides its text in another process."""
+        return (str(self), self.place), {"is_remedy": self.is_remedy}
+
+    def after(self, text: str) -> Note:
+        """The note with a text before it."""
+        return Note(text + self, self.place, is_remedy=self.is_remedy)
 
 
 class InputError(ValueError):
@@ -185,8 +213,27 @@ def _blank(character: str) -> str:
     return "  " if unicodedata.east_asian_width(character) in ("W", "F") else " "
 
 
+def let_through(error: Exception) -> None:
+    """Raise an exception again that a handler of a signal has raised, such as the time limit of a test.
+
+    Python runs handlers between any two steps of the main thread, and gives them the frame that they interrupt.
+    """
+    interrupted: object = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if interrupted is not None:
+            names = frame.f_code.co_varnames[: frame.f_code.co_argcount + bool(frame.f_code.co_flags & CO_VARARGS)]
+            given = [frame.f_locals.get(name) for name in names]
+            if any(each is interrupted or (isinstance(each, tuple) and interrupted in each) for each in given):
+                raise error
+        interrupted = frame
+
+
 def internal_error(error: Exception) -> CompilationError:
-    """Return the error to report for an exception that is no fault of the input but of tlx_xdsl."""
+    """Return the error to report for an exception that is no fault of the input but of tlx_xdsl.
+
+    Raises the exception itself where a handler of a signal has raised it.
+    """
+    let_through(error)
     if isinstance(error, RecursionError):
         return CompilationError("this is nested too deeply for Python's stack: split it into several statements")
     if isinstance(error, MemoryError):

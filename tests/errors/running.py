@@ -126,21 +126,43 @@ def kernel(src, out):
             arguments={"src": "desc(randn:fp16[128,128], [128,128])", "out": "zeros:fp32[128,128]"},
         ),
         Entry(
-            "Another CTA's memory before that CTA has started",
+            "Another CTA's memory when that CTA may have ended",
             """
 @tlx_xdsl.jit
 def kernel(out):
     rank = tlx.cluster_cta_rank()
-    theirs = tlx.local_alloc((64,), tl.int32, 1)
-    tlx.remote_shmem_store(theirs[0], tl.zeros((64,), tl.int32) + rank, rank ^ 1)  # error
-    tlx.cluster_barrier()
-    tl.store(out + rank * 64 + tl.arange(0, 64), tlx.local_load(theirs[0]))
+    last = tlx.alloc_barriers(1)
+    with tlx.async_tasks(no_ending_cluster_sync=True):
+        with tlx.async_task("default"):
+            tlx.barrier_arrive(last[0], 1, remote_cta_rank=rank ^ 1)  # error
+        with tlx.async_task(num_warps=4):
+            tl.store(out + rank, rank)
 """,
-            "The CTAs of a cluster run at the same time, but do not begin together. A `tlx.cluster_barrier()` before "
-            "the store says that both have begun; the one after it says that both stores are over.",
+            "`no_ending_cluster_sync` leaves out the wait that the compiler puts after tasks and at the end of a "
+            "kernel. Then each CTA must itself wait for what others do with its memory, here by "
+            "`tlx.barrier_wait(last[0], 0)`.",
             grid=2,
             cluster=2,
-            arguments={"out": "zeros:i32[128]"},
+            arguments={"out": "zeros:i32[2]"},
+        ),
+        Entry(
+            "An mbarrier for other CTAs that a loop allocates",
+            """
+@tlx_xdsl.jit
+def kernel(out, n):
+    rank = tlx.cluster_cta_rank()
+    for turn in range(n):
+        ready = tlx.alloc_barriers(1)  # error
+        tlx.barrier_arrive(ready[0], 1, remote_cta_rank=rank ^ 1)
+        tlx.barrier_wait(ready[0], 0)
+    tl.store(out + rank, rank)
+""",
+            "An mbarrier must be initialised before another CTA arrives there, and that CTA may be a turn ahead. The "
+            "compiler moves initialisations to the start of the kernel where it can; in a loop they happen again and "
+            "again. Allocate it before the loop.",
+            grid=2,
+            cluster=2,
+            arguments={"out": "zeros:i32[2]", "n": "3"},
         ),
         Entry(
             "A load out of bounds",

@@ -103,7 +103,8 @@ def kernel():
     b = tlx.local_alloc((64, 64), tl.float16, 4, reuse=spec)
     spec.set_buffer_overlap(tlx.reuse_group(a, b))  # error
 """,
-            "Buffer i of one array shares memory with buffer i of the other, so there must be equally many. "
+            "Buffer i of one array shares memory with buffer i of the other, so there must be equally many, or the "
+            "array with more be as large without the other. "
             "`tlx.reuse_group(b, group_size=2)` makes two buffers of `b` count as one.",
         ),
         Entry(

@@ -107,16 +107,6 @@ def kernel(x, n):
             "Memory is read and written by `tl.load` and `tl.store`.",
         ),
         Entry(
-            "A chained comparison of blocks",
-            """
-@tlx_xdsl.jit
-def kernel(x, n):
-    i = tl.arange(0, 64)
-    tl.store(x + i, 0.0, mask=0 < i < n)  # error
-""",
-            "Python would ask whether the first block is true. Write `(0 < i) & (i < n)`.",
-        ),
-        Entry(
             "A reshape to another number of elements",
             """
 @tlx_xdsl.jit

@@ -15,13 +15,30 @@ Array = Any
 
 @dataclass(frozen=True)
 class Pointer:
-    """Places in an array."""
+    """Places in one of several arrays of one type: the number of the array, and the index there."""
 
-    array: Array
+    arrays: tuple[Array, ...]
     index: Any = 0
+    which: Any = 0
 
     def __add__(self, index: Any) -> Pointer:
-        return Pointer(self.array, self.index + np.asarray(index).astype(np.int64))
+        return Pointer(self.arrays, self.index + np.asarray(index).astype(np.int64), self.which)
+
+    def read(self, mask: Any = True) -> Array:
+        """The elements; 0 where the mask is off."""
+        index, which, wanted = np.broadcast_arrays(self.index, self.which, mask)
+        found = np.zeros(index.shape, self.arrays[0].dtype)
+        for number, array in enumerate(self.arrays):
+            here = wanted & (which == number)
+            found[here] = array[index[here]]
+        return found[()]
+
+    def write(self, value: Any, mask: Any = True) -> None:
+        """Replace the elements where the mask is on."""
+        index, which, wanted, value = np.broadcast_arrays(self.index, self.which, mask, value)
+        for number, array in enumerate(self.arrays):
+            here = wanted & (which == number)
+            array[index[here]] = value[here]
 
 
 def run(text: str, arrays: dict[str, Array], n: int) -> None:
@@ -31,7 +48,7 @@ def run(text: str, arrays: dict[str, Array], n: int) -> None:
     exec(compile(body, "<program>", "exec"), names)
     names |= {"tdiv": truncated_division, "trem": truncated_remainder}
     with np.errstate(all="ignore"):
-        names["kernel"](*map(Pointer, arrays.values()), np.int32(n))
+        names["kernel"](*(Pointer((each,)) for each in arrays.values()), np.int32(n))
 
 
 def truncated_division(a: Array, b: Array) -> Array:
@@ -43,13 +60,16 @@ def truncated_remainder(a: Array, b: Array) -> Array:
     return (a - truncated_division(a, b) * b).astype(a.dtype)
 
 
-def _load(pointer: Pointer, mask: Array = None, other: Any = 0) -> Array:
-    loaded = pointer.array[pointer.index]
-    return loaded if mask is None else np.where(mask, loaded, np.asarray(other).astype(loaded.dtype))
+def _load(pointer: Pointer, mask: Array = True, other: Any = None) -> Array:
+    loaded = pointer.read(mask)
+    return loaded if other is None else np.where(mask, loaded, np.asarray(other).astype(loaded.dtype))
 
 
-def _store(pointer: Pointer, value: Array) -> None:
-    pointer.array[pointer.index] = value
+def _where(condition: Array, yes: Any, no: Any) -> Any:
+    if not isinstance(yes, Pointer):
+        return np.where(condition, yes, no)
+    which = np.where(condition, yes.which, no.which + len(yes.arrays))
+    return Pointer(yes.arrays + no.arrays, np.where(condition, yes.index, no.index), which)
 
 
 def _cast(value: Any, dtype: Any) -> Array:
@@ -58,8 +78,8 @@ def _cast(value: Any, dtype: Any) -> Array:
 
 def _atomic(combine: Callable[[Array, Array], Array]) -> Callable[[Pointer, Array], Array]:
     def atomic(pointer: Pointer, value: Array) -> Array:
-        old = pointer.array[pointer.index].copy()
-        pointer.array[pointer.index] = combine(old, value)
+        old = pointer.read()
+        pointer.write(combine(old, value))
         return old
 
     return atomic
@@ -86,16 +106,16 @@ def _dot_scaled(a: Array, a_scale: Array, a_form: str, b: Array, b_scale: Array,
 
 
 LANGUAGE = SimpleNamespace(
-    **{name: getattr(np, name) for name in ("where", "reshape", "broadcast_to", "expand_dims", "floor", "ceil")},
+    **{name: getattr(np, name) for name in ("reshape", "broadcast_to", "expand_dims", "floor", "ceil")},
     **{f"{kind}{bits}": np.dtype(f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     **{f"float{bits}": np.dtype(f"float{bits}") for bits in (16, 32, 64)},
-    bfloat16=ml_dtypes.bfloat16, float8e5=ml_dtypes.float8_e5m2, float8e4nv=ml_dtypes.float8_e4m3fn,
+    bfloat16=ml_dtypes.bfloat16, float8e5=ml_dtypes.float8_e5m2, float8e4nv=ml_dtypes.float8_e4m3fn, int1=np.bool_,
     arange=lambda low, high: np.arange(low, high, dtype=np.int32),
-    load=_load, store=_store, cast=_cast, dot=_dot, dot_scaled=_dot_scaled, abs=np.abs,
+    load=_load, store=Pointer.write, where=_where, cast=_cast, dot=_dot, dot_scaled=_dot_scaled, abs=np.abs,
     static_range=range, range=range,
     # Where one is NaN, the other.
-    minimum=lambda a, b: np.fmin(a, b) if a.dtype.kind == "f" else np.minimum(a, b),
-    maximum=lambda a, b: np.fmax(a, b) if a.dtype.kind == "f" else np.maximum(a, b),
+    minimum=lambda a, b: np.minimum(a, b) if a.dtype.kind in "iu" else np.fmin(a, b),
+    maximum=lambda a, b: np.maximum(a, b) if a.dtype.kind in "iu" else np.fmax(a, b),
     div_rn=lambda a, b: (a / b).astype(a.dtype), sqrt_rn=np.sqrt,
     sum=lambda a, axis: a.sum(axis, dtype=a.dtype), cumsum=lambda a, axis: a.cumsum(axis, dtype=a.dtype),
     max=lambda a, axis=None: a.max(axis), min=lambda a, axis=None: a.min(axis),

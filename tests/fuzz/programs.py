@@ -28,9 +28,17 @@ from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.transforms.pipelines import run_pipeline, ttgir_pipeline
 
 SIGNED, UNSIGNED = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64")
-INTEGERS, FLOATS = SIGNED + UNSIGNED, ("float16", "float32", "float64")
-SPELLED = {**{name: name.replace("uint", "u").replace("int", "i") for name in INTEGERS},
-           **{name: name.replace("float", "fp") for name in FLOATS}}  # fmt: skip
+INTEGERS, FLOATS = SIGNED + UNSIGNED, ("float16", "bfloat16", "float32", "float64")
+BYTES = ("float8e5", "float8e4nv", "int1")
+"""Types that are moved and converted, but hardly computed with."""
+EVERY = INTEGERS + FLOATS + BYTES
+SPELLED = {**{name: name.replace("uint", "u").replace("int", "i") for name in (*INTEGERS, "int1")},
+           **{name: name.replace("float", "fp") for name in FLOATS + BYTES[:2]}, "bfloat16": "bf16"}  # fmt: skip
+WIDER = {"int1": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32", "float16": "float32",
+         "bfloat16": "float32", "float8e5": "float32", "float8e4nv": "float32"}  # fmt: skip
+"""Types to compute in for the elements of a narrow one."""
+LONGEST = 70
+"""Elements of a row."""
 WIDE = ("int32", "int64", "uint32", "uint64")
 SHAPES = ((), (16,), (16, 16))
 INDEX = {(): "n", (16,): "row", (16, 16): "grid"}
@@ -66,9 +74,13 @@ class Program:
     """The lines of a kernel, and its arrays: inputs by type, scratch memory of atomics, and what it writes."""
 
     random: random.Random
+    n: int
+    """The run-time argument: a length, too."""
     lines: list[str] = field(default_factory=list[str])
     arrays: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
     """Type and number of elements."""
+    same: dict[str, str] = field(default_factory=dict[str, str])
+    """Arrays that are others under a second name."""
     variables: list[Variable] = field(default_factory=list[Variable])
     indent: str = "    "
     fresh: int = 0
@@ -77,6 +89,11 @@ class Program:
     def text(self) -> str:
         """The file."""
         return HEADER.format(parameters=", ".join([*self.arrays, "n"])) + "\n".join(self.lines) + "\n"
+
+    @property
+    def explicit(self) -> str:
+        """The file with a value for all masked elements: without one the interpreter has them undefined."""
+        return self.text.replace("other=None", "other=0.0")
 
     def say(self, line: str) -> None:
         self.lines.append(self.indent + line)
@@ -111,17 +128,38 @@ class Program:
         return self.load(dtype, shape)
 
     def load(self, dtype: str, shape: tuple[int, ...]) -> Variable:
-        source, index = self.array("x", dtype, 256), INDEX[shape]
-        if shape and self.random.random() < 0.4:
-            mask = f"{index} % {self.random.randint(2, 5)} != 0"
-            return self.bind(
-                f"tl.load({source} + {index}, mask={mask}, other={self.random.randint(0, 9)})", dtype, shape
-            )
-        return self.bind(f"tl.load({source} + {index})", dtype, shape)
+        index = INDEX[shape]
+        if not shape or self.random.random() < 0.4:
+            return self.bind(f"tl.load({self.array('x', dtype, 256)} + {index})", dtype, shape)
+        length, text = self.length()
+        mask, size = f"{index} < {text}", length
+        if self.random.random() < 0.4:
+            mask, size = f"{index} % {self.random.randint(2, 5)} != 0", 256
+        return self.bind(f"tl.load({self.array('x', dtype, size)} + {index}, mask={mask}{self.other()})", dtype, shape)
+
+    def length(self) -> tuple[int, str]:
+        """A length that the compiler knows, or the one of the launch."""
+        if self.random.random() < 0.4:
+            return self.n, "n"
+        length = self.random.randint(1, LONGEST)
+        return length, str(length)
+
+    def other(self) -> str:
+        """The argument of a masked load, which mostly says nothing of what the mask hides."""
+        return f", other={self.random.choice((None, None, None, 0.0, 1.0, 9.0))}"
+
+    def condition(self) -> str:
+        """A scalar condition."""
+        scalar = self.some(("int32", "int64"), ())
+        return self.random.choice((f"{scalar.name} > {self.random.randint(-5, 100)}", f"n % {self.random.randint(2, 5)} == 1"))
 
     def cast(self, value: Variable, dtype: str) -> Variable:
         """A cast with one right result: floats that an integer can't hold become 0 first."""
         text = value.name
+        if value.dtype in BYTES[:2] or (dtype in ("bfloat16", *BYTES[:2]) and value.dtype in ("float64", "int1", *INTEGERS)):
+            return self.cast(self.bind(f"tl.cast({text}, tl.float32)", "float32", value.shape), dtype)
+        if value.dtype in FLOATS and dtype in BYTES[:2]:
+            text = f"tl.where(({text} < 100.0) & ({text} > -100.0), {text}, tl.cast(0.0, tl.{value.dtype}))"
         if value.dtype in FLOATS and dtype in INTEGERS:
             largest = 100 if dtype.endswith("8") else 1000
             low = "0.0" if dtype in UNSIGNED else f"-{largest}.0"
@@ -135,13 +173,19 @@ class Program:
 
     def expression(self, shape: tuple[int, ...]) -> tuple[str, str]:
         """An element-wise expression and its type."""
+        if self.random.random() < 0.1:
+            return self.bits(shape), "int1"
+        if self.random.random() < 0.1:
+            a = self.some(EVERY, shape)
+            b, bit = self.some((a.dtype,), shape), self.some(("int1",), shape)
+            return f"tl.where({bit.name}, {a.name}, {b.name})", a.dtype
         if self.random.random() < 0.35:
             a = self.some(FLOATS, shape)
             b = self.some((a.dtype,), shape)
             texts = [f"{a.name} + {b.name}", f"{a.name} - {b.name}", f"{a.name} * {b.name}", f"-{a.name}",
                      f"tl.minimum({a.name}, {b.name})", f"tl.maximum({a.name}, {b.name})", f"tl.abs({a.name})",
                      f"tl.where({a.name} < {b.name}, {a.name}, {b.name})"]  # fmt: skip
-            if a.dtype != "float16":
+            if a.dtype not in ("float16", "bfloat16"):
                 texts += [f"tl.floor({a.name})", f"tl.ceil({a.name})"]
             if a.dtype == "float32":
                 texts += [f"tl.div_rn({a.name}, tl.abs({b.name}) + 1.0)", f"tl.sqrt_rn(tl.abs({a.name}))"]
@@ -157,17 +201,27 @@ class Program:
             texts += [f"-{x}", f"tl.abs({x} >> 1)"]
         return self.random.choice(texts), a.dtype
 
+    def bits(self, shape: tuple[int, ...]) -> str:
+        """An expression that is true or false."""
+        if self.random.random() < 0.5:
+            a = self.some(INTEGERS + FLOATS, shape)
+            b = self.some((a.dtype,), shape)
+            return f"{a.name} {self.random.choice(('<', '<=', '==', '!='))} {b.name}"
+        a, b = self.some(("int1",), shape), self.some(("int1",), shape)
+        return self.random.choice((f"{a.name} & {b.name}", f"{a.name} | {b.name}", f"{a.name} ^ {b.name}", f"~{a.name}"))
+
     def statement(self, depth: int) -> None:
         makers: list[Callable[[], None]] = [self.elementwise] * 4 + [
             self.reduction,
             self.movement,
             self.atomic,
             self.one,
+            self.chosen,
         ]
         if depth < 2:
             makers += [lambda: self.loop(depth), lambda: self.branch(depth), lambda: self.repeat(depth)]
         if depth == 0:
-            makers += [self.product, self.scaled_product]
+            makers += [self.product, self.scaled_product, self.rows, self.rows]
         self.random.choice(makers)()
 
     def elementwise(self) -> None:
@@ -182,7 +236,7 @@ class Program:
         self.bind(text, "int32" if kind == "argmax" else value.dtype, (16, 16) if kind == "cumsum" else (16,))
 
     def movement(self) -> None:
-        grid, row = self.some(INTEGERS + FLOATS, (16, 16)), self.some(INTEGERS + FLOATS, (16,))
+        grid, row = self.some(EVERY, (16, 16)), self.some(EVERY, (16,))
         other, index = self.some((row.dtype,), (16,)), self.some(("int32",), (16,))
         match self.random.randrange(6):
             case 0:
@@ -265,6 +319,67 @@ class Program:
             sides += [side, scale, repr(form)]
         self.bind(f"tl.dot_scaled({', '.join(sides)})", "float32", (16, 16))
 
+    # --- memory --------------------------------------------------------------------------------------------------------
+
+    def rows(self) -> None:
+        """Rows that touch each other, of any length: each is read and written, in place or not."""
+        dtype, count = self.random.choice(EVERY), self.random.randint(1, 3)
+        wide = WIDER.get(dtype, dtype)
+        length, text = self.length()
+        block = self.random.choice([size for size in (1, 2, 4, 8, 16, 32, 64, 128, 512) if size >= length][:3])
+        source = self.array("x", dtype, length * count)
+        target = source if self.random.random() < 0.5 else self.array("y", dtype, length * count)
+        at, row, value, total = (self.name(letter) for letter in "aivs")
+        self.say(f"{at} = tl.arange(0, {block})")
+        self.say(f"for {row} in {self.random.choice(('tl.static_range', 'range'))}({count}):")
+        place, mask = f"{row} * {text} + {at}", f"mask={at} < {text}"
+        self.say(f"    {value} = tl.cast(tl.load({source} + {place}, {mask}{self.other()}), tl.{wide})")
+        choices = [f"{value} + {value}", f"-{value}" if wide[0] != "u" else f"~{value}", value]
+        if self.random.random() < 0.6:
+            self.say(f"    {total} = tl.{self.random.choice(('sum', 'max'))}({value}, 0)")
+            choices = [f"{value} - {total}", f"tl.where({value} < {total}, {value}, {value} - {value})"]
+        # Elements of 8 bits hold no sums.
+        result = choices[-1] if dtype in BYTES else self.random.choice(choices)
+        self.say(f"    tl.store({target} + {place}, tl.cast({result}, tl.{dtype}), {mask})")
+
+    def chosen(self) -> None:
+        """A pointer that is one of several, for all elements or for each; a load and perhaps a store through it."""
+        dtype, rng = self.random.choice(EVERY), self.random
+        names = [self.array("x", dtype, 24) for _ in range(rng.randint(2, 3))]
+        if rng.random() < 0.2:
+            self.same[names[1]] = names[0]
+        one, two, three = names[0], names[1], names[-1]
+        p, q, condition = self.name("p"), self.name("q"), self.condition()
+        length, text = self.length()
+        place = f"{p} + row"
+        match rng.randrange(6):
+            case 0:
+                self.say(f"{p} = tl.where({condition}, {one}, {two})")
+            case 1:
+                self.say(f"{p} = tl.where({condition}, {one} + 8, tl.where({self.condition()}, {two}, {three} + 4))")
+            case 2:
+                self.say(f"{p} = {one} + {rng.randint(0, 4)}")
+                self.say(f"if {condition}:")
+                self.say(f"    {p} = {two} + {rng.randint(0, 4)}")
+            case 3:
+                self.say(f"{p} = {one}\n{self.indent}{q} = {two}")
+                self.say(f"for {self.name('i')} in range({rng.choice(('n & 3', '3'))}):")
+                self.say(f"    {p}, {q} = {q}, {p} + 1")
+            case 4:
+                count = self.name("c")
+                self.say(f"{p} = {one}\n{self.indent}{count} = n & 7")
+                self.say(f"while {count} > 0:")
+                self.say(f"    {p} = tl.where({count} % 3 == 1, {two}, {p} + 1)\n{self.indent}    {count} = {count} - 1")
+            case _:
+                bit = self.some(("int1",), (16,))
+                self.say(f"{p} = tl.where({bit.name}, {one} + row, {two} + (row + {rng.randint(0, 8)}))")
+                place = p
+        mask = f", mask=row < {text}" if rng.random() < 0.6 else ""
+        self.bind(f"tl.load({place}{mask}{self.other() if mask else ''})", dtype, (16,))
+        if rng.random() < 0.6 and not (place == p and self.same.get(two) == one):
+            value = self.some((dtype,), (16,))
+            self.say(f"tl.store({place}, {value.name}{mask})")
+
     # --- control flow ------------------------------------------------------------------------------------------------
 
     def body(self, depth: int, target: Variable) -> None:
@@ -293,8 +408,7 @@ class Program:
 
     def branch(self, depth: int) -> None:
         target = self.target()
-        scalar = self.some(("int32", "int64"), ())
-        self.say(f"if {scalar.name} > {self.random.randint(-5, 100)}:")
+        self.say(f"if {self.condition()}:")
         self.body(depth, target)
         if self.random.random() < 0.6:
             self.say("else:")
@@ -316,7 +430,7 @@ class Program:
 
 def program(number: int) -> Program:
     """The program of a number: always the same one."""
-    made = Program(random.Random(number))
+    made = Program(random.Random(number), 1 + number % LONGEST)
     for _ in range(made.random.randint(3, 9)):
         made.statement(0)
     if not made.variables:
@@ -333,14 +447,18 @@ def arguments(made: Program, number: int) -> dict[str, np.ndarray[Any, Any]]:
     chance = np.random.default_rng(number)
     found: dict[str, np.ndarray[Any, Any]] = {}
     for name, (dtype, size) in made.arrays.items():
-        if dtype in FLOATS:
+        if name in made.same:
+            found[name] = found[made.same[name]]
+        elif dtype in INTEGERS:
+            limits = np.iinfo(dtype)
+            values = chance.integers(0 if limits.min == 0 else -100, 100, size).astype(dtype)
+            wide = chance.integers(limits.min, limits.max, size, dtype=dtype, endpoint=True)
+            found[name] = np.where(chance.random(size) < 0.3, wide, values)
+        elif dtype == "int1":
+            found[name] = chance.random(size) < 0.5
+        else:
             values = chance.integers(-999, 999, size) / 8
-            found[name] = values.astype(dtype)
-            continue
-        limits = np.iinfo(dtype)
-        values = chance.integers(0 if limits.min == 0 else -100, 100, size).astype(dtype)
-        wide = chance.integers(limits.min, limits.max, size, dtype=dtype, endpoint=True)
-        found[name] = np.where(chance.random(size) < 0.3, wide, values)
+            found[name] = values.astype(getattr(numpy_language.LANGUAGE, dtype))
     return found
 
 
@@ -367,11 +485,11 @@ def _lowered(kernel: Any, made: Program) -> str:
 
 def differences(made: Program, number: int) -> str:
     """What differs among numpy, the interpreter at the frontend's stage, and the interpreter of the final text."""
-    n = number % 97
+    n = made.n
     expected = arguments(made, number)
     numpy_language.run(made.text, expected, n)
     with tempfile.TemporaryDirectory() as folder:
-        kernel = _module(made.text, folder).kernel
+        kernel = _module(made.explicit, folder).kernel
         early, late = arguments(made, number), arguments(made, number)
         interpret(kernel, 1, **early, n=n, jobs=1)
         interpret_text(_lowered(kernel, made), 1, [*late.values(), n], jobs=1)

@@ -19,7 +19,7 @@ TWINS = {
     (bug.kernel.source.name, repr(bug.twin), repr(bug.constants)): bug for bugs in AREAS.values() for bug in bugs
 }  # fmt: skip
 """One mistake for each clean twin."""
-MENDED = ("proxy fence", "entry barrier", "peer exits early")
+MENDED = ("proxy fence",)
 """Classes of mistakes that our passes mend before the PTX is made."""
 PASSED_OVER = ("aliased tensor memory", "operand in flight", "ping-pong", "wrong slot")
 """Classes of which some show in the numbers only: operations of a tensor core count as ordered by their issue."""

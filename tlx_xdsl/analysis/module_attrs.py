@@ -8,7 +8,7 @@ from math import prod
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i32
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.base import needs_of, outermost
+from tlx_xdsl.dialects.base import module_integer, needs_of, outermost
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.targets import Feature, Target, target_of
 from tlx_xdsl.text.diagnostics import error_at
@@ -28,6 +28,12 @@ def set_cluster(module: ModuleOp, sizes: Sequence[int]) -> None:
     if prod(sizes) > 1:
         for name, size in zip(CLUSTER_DIMS, sizes, strict=True):
             module.attributes.setdefault(name, IntegerAttr(size, i32))
+
+
+def cluster_dims(module: ModuleOp) -> tuple[int, int, int] | None:
+    """CTAs of a cluster along x, y and z as the module says it; None for one CTA, or where it does not."""
+    x, y, z = (module_integer(module, name) or 1 for name in CLUSTER_DIMS)
+    return None if x * y * z == 1 else (x, y, z)
 
 
 def num_warps(module: ModuleOp) -> int:

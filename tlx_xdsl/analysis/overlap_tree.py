@@ -12,14 +12,16 @@ k of every leaf, or its buffers k*g to k*g + g-1 when the `group_size` of the tr
     | qk[0]                                | qk[1]                                |
     | p[0]     | p[1]     | alpha[0] |     | p[2]     | p[3]     | alpha[1] |     |
 
+A leaf may have fewer buffers than others, and so no part in the last groups, where the region is no longer for it.
+
 So buffer i of a leaf at offset o starts at `(i div g) * B + o + (i mod g) * unit`. Later passes address a leaf as
 an array of unit-sized slots that starts with the region, which is why offsets and B are padded to whole units.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
 from typing import Literal, TypeAlias
@@ -184,14 +186,13 @@ def place(
         _reject_same_kind_nesting(root)
     tree = _sized(root, 1, strict=strict)
     leaves = [(node.node, node.group_size) for node in tree.walk() if isinstance(node.node, Leaf)]
-    groups = _group_count(leaves)
+    groups = _group_count(root, leaves, strict=strict)
     available = None if explicit_bytes is None else _Size(explicit_bytes, bytes_per_unit)
     stride = _group_stride(tree, groups, available)
     slots = dict(_slots(tree, 0, stride))
     for leaf, _ in leaves:
         index_map(leaf, slots[leaf.index])
-    # There is no padding after the last group.
-    total = (groups - 1) * stride + tree.size if available is None else available.length
+    total = _end(tree, stride) if available is None else available.length
     return Placement(slots, total, common_alignment([leaf for leaf, _ in leaves]))
 
 
@@ -254,19 +255,52 @@ def _reject_same_kind_nesting(group: Group) -> None:
             _reject_same_kind_nesting(child)
 
 
-def _group_count(leaves: Sequence[tuple[Leaf, int]]) -> int:
-    """The number of groups of buffers, which is the same for every leaf."""
+def _group_count(root: Group, leaves: Sequence[tuple[Leaf, int]], *, strict: bool) -> int:
+    """The number of groups of buffers, which is the same for every leaf that the length of the region depends on."""
     counts = {Fraction(leaf.count, group_size) for leaf, group_size in leaves}
-    if len(counts) == 1 and (count := counts.pop()).denominator == 1:
-        return count.numerator
+    if all(count.denominator == 1 for count in counts) and (
+        len(counts) == 1 or (not strict and _has_room_for_fewer(root, leaves))
+    ):
+        return max(counts).numerator
     found = ", ".join(
         f"{leaf.name} has {leaf.count} / {group_size} = {Fraction(leaf.count, group_size)}"
         for leaf, group_size in leaves
     )
     raise OverlapError(
         "all allocations of a reuse_group tree must have the same whole number of buffer groups "
-        f"(buffers / group_size): {found}"
+        f"(buffers / group_size), unless those with fewer fit into the memory of the others: {found}"
     )
+
+
+def _has_room_for_fewer(root: Group, leaves: Sequence[tuple[Leaf, int]]) -> bool:
+    """True if the leaves with most groups of buffers would take as much memory without the others."""
+    most = max(leaf.count // group_size for leaf, group_size in leaves)
+    longest = _of(root, {leaf.index for leaf, group_size in leaves if leaf.count // group_size == most})
+    assert longest is not None, "a tree has leaves"
+    every, alone = (_sized(node, 1, strict=False) for node in (root, longest))
+    return _end(every, _dense_stride(every)) == _end(alone, _dense_stride(alone))
+
+
+def _of(node: Node, kept: Set[int]) -> Node | None:
+    """`node` with those of its leaves that are kept, None where there are none."""
+    if isinstance(node, Leaf):
+        return node if node.index in kept else None
+    children = tuple(child for each in node.children if (child := _of(each, kept)) is not None)
+    return replace(node, children=children) if children else None
+
+
+def _end(tree: _Sized, stride: int) -> int:
+    """The end of the last buffer: there is no padding after it."""
+    leaves = {each.node.index: each.node for each in tree.walk() if isinstance(each.node, Leaf)}
+    return max(
+        (leaves[index].count // slot.group_size - 1) * stride + slot.offset + slot.group_size * leaves[index].unit
+        for index, slot in _slots(tree, 0, stride)
+    )
+
+
+def _dense_stride(tree: _Sized) -> int:
+    """The least length from one group of buffers to the next."""
+    return _align_up(tree.size, tree.alignment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,13 +329,13 @@ class _Size:
 
 def _group_stride(tree: _Sized, groups: int, available: _Size | None) -> int:
     """The length from one group of buffers to the next."""
-    dense = _align_up(tree.size, tree.alignment)
+    dense = _dense_stride(tree)
     if available is None:
         return dense
     spread = available.length // groups // tree.alignment * tree.alignment
     if spread >= tree.size:
         return spread
-    needed = (groups - 1) * dense + tree.size
+    needed = _end(tree, dense)
     if needed <= available.length:
         return dense
     each = available.length // groups

@@ -112,7 +112,7 @@ class _Reader:
         trees = tuple(read_trees(spec, region.allocations, region.overlaps, leaves)) if region.overlaps else ()
         strides = {slot.stride for slot in slots.values()}
         related = len(strides) == 1 and (bool(trees) or region.allocations[0].is_placed)
-        groups = len(arrays[0].buffers) // arrays[0].group_size if related else 1
+        groups = max(len(each.buffers) // each.group_size for each in arrays) if related else 1
         stride = slots[0].stride if groups > 1 else size
         return self._region(
             name, memory, spec, size, region.alignment, arrays, _results(region.allocations), trees, groups, stride

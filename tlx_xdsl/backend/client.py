@@ -104,10 +104,11 @@ class WorkerClient:
     ) -> BackendResult:
         """Compile in a worker; raises BackendError, also if the worker died or ran out of time.
 
-        The time limit does not count the time that other threads' compiles take up all slots.
+        One that was killed from outside gets a successor, once. The time limit is that of each try, and does not count
+        the time that other threads' compiles take up all slots.
         """
-        with self._slot():
-            worker = self._check_out()
+
+        def answer_of(worker: WorkerProcess) -> BackendResult | BackendError:
             try:
                 request = Request(worker.directory, options, upto, source_name)
                 answer = converse(worker, request, text, timeout_s, on_stage)
@@ -118,6 +119,16 @@ class WorkerClient:
                 worker.end()
                 raise
             self._check_in(worker)
+            return answer
+
+        with self._slot():
+            worker = self._check_out()
+            try:
+                answer = answer_of(worker)
+            except BackendError:
+                if not worker.was_killed():
+                    raise
+                answer = answer_of(self._check_out())
         if isinstance(answer, BackendError):
             raise answer
         return answer

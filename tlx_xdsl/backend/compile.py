@@ -15,7 +15,7 @@ from tlx_xdsl.errors import SourceLocation
 
 from .client import CLIENT
 from .errors import BackendError, BackendTimeoutError, OutOfResourcesError
-from .locate import find_culprit, hints, intrinsic_of, place_of_call
+from .locate import SPECIALIZING, find_culprit, hints, intrinsic_of, place_of_call, specialized_loop
 from .module_text import ModuleText
 from .options import BackendOptions, Isolation, UpTo
 from .protocol import Request
@@ -69,8 +69,11 @@ def compile_ttgir(
         else:
             result = _compile_here(text, options, stages, source_name, on_stage)
     except BackendError as error:
-        if error.location is None and error.stage in _ABOUT_THE_MODULE and not isinstance(error, BackendTimeoutError):
-            _locate(error, text, options, source_name, may_try=locate and isolation == "process" and CLIENT.is_used)
+        may_try = locate and isolation == "process" and CLIENT.is_used
+        if any(SPECIALIZING in note for note in error.notes):
+            _blame_specialized_loop(error, text, options, source_name, may_try=may_try)
+        elif error.location is None and error.stage in _ABOUT_THE_MODULE and not isinstance(error, BackendTimeoutError):
+            _locate(error, text, options, source_name, may_try=may_try)
         error.source_line = _source_line(error.location, text, source_name)
         raise
     return _with_source_lines(result, text, source_name)
@@ -123,6 +126,29 @@ def _locate(error: BackendError, text: str, options: BackendOptions, source_name
         place = (kernel, ("stock Triton does not say which operation: the place is that of the kernel",))
     error.location, notes = place
     error.notes += notes
+
+
+_WARPS_OF_TWO_GROUPS = 8
+"""Warps among which the pass divides a product of 128 rows: two groups, with 64 rows each."""
+
+
+def _blame_specialized_loop(
+    error: BackendError, text: str, options: BackendOptions, source_name: str, *, may_try: bool
+) -> None:
+    """Say of a failure to specialise a loop that it is about the loop, and whether more warps do."""
+    place = specialized_loop(ModuleText(text))
+    if place is None:
+        return
+    said, error.location = error.message, place
+    error.message = f"this loop with warp_specialize=True can't be divided among {options.num_warps} warps"
+    error.notes = (said, *error.notes)
+    if may_try and options.num_warps < _WARPS_OF_TWO_GROUPS:
+        more = replace(options, num_warps=_WARPS_OF_TWO_GROUPS)
+        try:
+            CLIENT.compile(text, more, "cubin", source_name, _LOCATING_SECONDS)
+        except BackendError:
+            return
+        error.notes = (f"with num_warps={_WARPS_OF_TWO_GROUPS} the kernel compiles", *error.notes)
 
 
 def _culprit(

@@ -56,6 +56,16 @@ def find_culprit(module: ModuleText, stage: str, message: str, fails: Fails, *, 
     return next((operation for operation in module.operations() if _has_bare_tensor(module, operation)), None)
 
 
+SPECIALIZING = "NVGPUWarpSpecialization"
+"""Stock Triton's pass that divides loops with `warp_specialize=True` among warps, where the GPU is Hopper."""
+
+
+def specialized_loop(module: ModuleText) -> SourceLocation | None:
+    """Return the place of the first loop with `warp_specialize=True`."""
+    ends = (module.end_of(each) for each in module.operations() if each.name == "scf.for")
+    return next((module.place_of_end(end) for end in ends if "tt.warp_specialize" in end), None)
+
+
 def hints(module: ModuleText, culprit: Statement) -> tuple[str, ...]:
     """The message for an operation over which stock failed with an unhelpful text."""
     return ("a tensor of this operation has no layout",) if _has_bare_tensor(module, culprit) else ()

@@ -75,6 +75,17 @@ class ModuleText:
                 return found
         return SourceLocation(source_name, statement.line + 1, statement.column + 1), ()
 
+    def end_of(self, statement: Statement) -> str:
+        """Return the line on which an operation with regions ends, with its attributes and its `loc`; else nothing."""
+        number = _end_of_region(self.lines, statement.line)
+        return "" if number is None else self.lines[number]
+
+    def place_of_end(self, line: str) -> SourceLocation | None:
+        """The place in the user's source by the `loc` of a line that ends an operation."""
+        match = _LOC.search(line)
+        found = location_and_callers(self._expanded(match["inside"])) if match else None
+        return found[0] if found else None
+
     def place_of_module(self, source_name: str) -> SourceLocation:
         """The place of the module's first line in the text."""
         numbers = (number for number, line in enumerate(self.lines) if re.match(r"\s*(builtin\.)?module\b", line))
@@ -85,9 +96,8 @@ class ModuleText:
         for number, line in enumerate(self.lines):
             if "tt.func" in line and "private" not in line:
                 closing = _end_of_region(self.lines, number)
-                match = _LOC.search(self.lines[closing]) if closing is not None else None
-                found = location_and_callers(self._expanded(match["inside"])) if match else None
-                return found[0] if found else SourceLocation(source_name, number + 1, line.index("tt.func") + 1)
+                found = None if closing is None else self.place_of_end(self.lines[closing])
+                return found or SourceLocation(source_name, number + 1, line.index("tt.func") + 1)
         return None
 
     def _expanded(self, inside: str) -> str:

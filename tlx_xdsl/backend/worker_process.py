@@ -50,6 +50,8 @@ class WorkerProcess:
 
     def __init__(self):
         self._environment = _triton_environment()
+        self._was_ended = False
+        """True if this process has ended it."""
         self.directory = Path(tempfile.mkdtemp(prefix="tlx-xdsl-"))
         request_read, self._requests = _pipe()
         self._responses, response_write = _pipe()
@@ -85,6 +87,10 @@ class WorkerProcess:
         """Return whether it is alive and saw the environment that its parent has now."""
         return self.process.poll() is None and self._environment == _triton_environment()
 
+    def was_killed(self) -> bool:
+        """Return whether someone else has killed it, such as the system for want of memory: no fault of the text."""
+        return not self._was_ended and self.process.poll() in (-signal.SIGKILL, -signal.SIGTERM)
+
     def submit(self, request: Request) -> None:
         """Send a request; raises BrokenPipeError if the worker is gone."""
         send(self._requests, request)
@@ -106,6 +112,7 @@ class WorkerProcess:
         """End the process, if it still runs, with the ptxas that it may wait for; return its exit code."""
         # Once it was waited for, its number may belong to another process.
         if self.process.poll() is None:
+            self._was_ended = True
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
         return self.process.wait()

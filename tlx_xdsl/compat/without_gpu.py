@@ -21,7 +21,6 @@ from triton.runtime.jit import JITFunction, KernelInterface
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.runtime.driver.specialization import CLUSTER_OPTION, META_OPTIONS
-from tlx_xdsl.runtime.host.memory import constant_ones
 from tlx_xdsl.runtime.jit.triton_errors import with_interpreter_face
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 from tlx_xdsl.runtime.simulate.interpret import Interpretation, interpret_source
@@ -141,12 +140,10 @@ class Launch:
     arguments: dict[str, Any]
     """By name."""
     options: Options
-    types: dict[str, str]
-    """Of arguments whose type their values do not say."""
 
     def run(self) -> Interpretation:
         """Run all programs. Raises as `interpret` does."""
-        return interpret_source(self.source, self.grid, self.arguments, self.options, self.types)
+        return interpret_source(self.source, self.grid, self.arguments, self.options)
 
 
 def _launch(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) -> Launch:
@@ -167,28 +164,13 @@ def _launch(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) -> 
     if cluster is not None:
         options["cluster"] = tuple(cluster)
     named |= dict(zip(kernel.arg_names, args, strict=False))
-    for parameter in kernel.params:
-        if parameter.name in named and _is_specialized(parameter):
-            named[parameter.name] = constant_ones(named[parameter.name])
     options["reachable"] = tensors_reached(named.values())
-    kernel.check_parameters()
     kernel.source.signature.bind(**named)
-    return Launch(kernel.source, grid, named, Options(**options), _annotated(kernel, named))
+    return Launch(kernel.source, grid, named, Options(**options))
 
 
 class InterpreterWarning(UserWarning):
     """A warning of what a kernel has left unfinished when its programs ended, or what our passes had to say of it."""
-
-
-def _is_specialized(parameter: Any) -> bool:
-    """Return whether a parameter's value may become a part of the kernel."""
-    return not (parameter.is_constexpr or parameter.do_not_specialize or parameter.annotation_type)
-
-
-def _annotated(kernel: InterpretedKernel, named: dict[str, Any]) -> dict[str, str]:
-    """The types of the numbers whose parameters are annotated with one: `x: tl.float16`."""
-    numbers = (each for each in kernel.params if isinstance(named.get(each.name), bool | int | float))
-    return {each.name: each.annotation_type for each in numbers if each.annotation_type and not each.is_constexpr}
 
 
 @functools.cache

@@ -23,9 +23,9 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from tlx_xdsl.analysis.module_attrs import cluster_dims
 from tlx_xdsl.dialects.tt.func import FuncOp
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 
 from . import (
     asynchronous as asynchronous,

@@ -86,10 +86,11 @@ def _spec_attribute(value: StorageAliasSpec, name: str) -> Value | None:
 
 
 def attribute_names(value: Value) -> list[str]:
-    """The names of the attributes and methods of a runtime value."""
-    names = [name for cls, name in METHODS if cls is type(value)]
+    """The names of the attributes and methods of a runtime value, or of a number, which may stand for one."""
+    kind = Tensor if semantic.is_number(value) else type(value)
+    names = [name for cls, name in METHODS if cls is kind]
     match value:
-        case Tensor():
+        case Tensor() | Constexpr():
             return [*names, "T", "dtype", "numel", "shape", "type", *MEMBERS]
         case TensorDescriptor():
             return [*names, "block_shape", "dtype", "shape", "strides"]
@@ -161,6 +162,12 @@ def _python_attribute(visitor: Visitor, node: ast.Attribute, value: Constexpr) -
             return value
         if node.attr == "type":
             return Constexpr(constexpr_type(owner))
+        if isinstance(owner, constexpr_type) and semantic.is_number(of := Constexpr(owner.value)):
+            element = visitor.semantic(node, semantic.to_tensor, of).dtype
+            if hasattr(element, node.attr):
+                return Constexpr(getattr(element, node.attr))
+        if semantic.is_number(value) and (attribute := _number_attribute(visitor, node, value)) is not None:
+            return attribute
         suggestion = attribute_hint(value, node.attr) or did_you_mean(node.attr, dir(owner))
         raise visitor.error(node, f"{value.describe()} has no attribute '{node.attr}'{suggestion}") from None
     try:
@@ -169,8 +176,15 @@ def _python_attribute(visitor: Visitor, node: ast.Attribute, value: Constexpr) -
         raise visitor.error(node, str(error)) from error
 
 
+def _number_attribute(visitor: Visitor, node: ast.Attribute, value: Constexpr) -> Value | None:
+    """An attribute that the number has at run time: a launch makes a constant of an argument that is 1."""
+    return _runtime_attribute(visitor, node, visitor.semantic(node, semantic.to_tensor, value))
+
+
 def subscript_of(visitor: Visitor, node: ast.Subscript, value: Value) -> Value:
     """`value[index]`."""
+    if semantic.is_number(value) and _adds_dimensions(_index_parts(node)):
+        return _expand(visitor, node, visitor.semantic(node, semantic.to_tensor, value))
     if isinstance(value, TupleValue | Constexpr):
         return _item(visitor, node, value)
     if isinstance(value, BufferedTensor | MBarriers | ClcResponses | DescriptorRoom):
@@ -258,7 +272,7 @@ def view(visitor: Visitor, node: ast.AST, value: Array, index: Value) -> Value:
 
 def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:
     """`block[:, None]`: None inserts a dimension of size 1, `:` keeps one, `...` keeps those that are left."""
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = _index_parts(node)
     kinds = [_index_kind(visitor, part) for part in parts] if value.shape or _adds_dimensions(parts) else []
     if not kinds:
         way = ": read with tl.load(pointer + index)" if isinstance(value.dtype, pointer_type) else ""
@@ -278,6 +292,10 @@ def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:
         else:
             axis += 1
     return value
+
+
+def _index_parts(node: ast.Subscript) -> list[ast.expr]:
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
 def _adds_dimensions(parts: Sequence[ast.expr]) -> bool:

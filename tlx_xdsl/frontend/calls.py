@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl import wings
 from tlx_xdsl.dialects.base import OverBudgetException, needs_of
-from tlx_xdsl.errors import CompilationError, OverBudgetError
+from tlx_xdsl.errors import CompilationError, OverBudgetError, let_through
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.targets import Feature, refusal, target_of
@@ -384,6 +384,7 @@ def handled(handler: Handler, call: Call) -> Value:
     except CompilationError:
         raise
     except Exception as error:
+        let_through(error)
         # The fault of a plug-in is not ours, as an internal error would say.
         for each in wings.installed():
             if not each.is_ours and handler.__module__ in each.wing.lowerings:

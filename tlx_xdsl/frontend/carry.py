@@ -39,10 +39,10 @@ def runtime(visitor: Visitor, node: ast.AST, value: Value) -> Value:
     items = visitor.items_of(value)
     if items is None:
         return value
-    return TupleValue(tuple(runtime(visitor, node, item) for item in items), _class_of(value))
+    return TupleValue(tuple(runtime(visitor, node, item) for item in items), class_of(value))
 
 
-def _class_of(value: Value) -> Any:
+def class_of(value: Value) -> Any:
     """The class of a named tuple."""
     if isinstance(value, TupleValue):
         return value.cls

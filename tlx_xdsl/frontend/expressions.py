@@ -19,31 +19,38 @@ from .functions import is_compile_time, python_value
 from .python.foreign import NotInOurLanguage, compile_time, source_of
 from .python.source import construct
 from .python.suggestions import did_you_mean
-from .values import Constexpr, Tensor, TupleValue, Value
+from .values import Aggregate, Constexpr, TupleValue, Value
 from .visitor import EXPRESSIONS, Argument, CallSite, Visitor
 
-_BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
+_BINARY: dict[type[ast.operator], tuple[str, str]] = {
+    ast.Add: ("+", "__add__"),
+    ast.Sub: ("-", "__sub__"),
+    ast.Mult: ("*", "__mul__"),
+    ast.Div: ("/", "__truediv__"),
+    ast.FloorDiv: ("//", "__floordiv__"),
+    ast.Mod: ("%", "__mod__"),
+    ast.Pow: ("**", "__pow__"),
+    ast.BitAnd: ("&", "__and__"),
+    ast.BitOr: ("|", "__or__"),
+    ast.BitXor: ("^", "__xor__"),
+    ast.LShift: ("<<", "__lshift__"),
+    ast.RShift: (">>", "__rshift__"),
 }
-_COMPARE: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
+_COMPARE: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Eq: ("==", "__eq__"),
+    ast.NotEq: ("!=", "__ne__"),
+    ast.Lt: ("<", "__lt__"),
+    ast.LtE: ("<=", "__le__"),
+    ast.Gt: (">", "__gt__"),
+    ast.GtE: (">=", "__ge__"),
 }
+_UNARY: dict[type[ast.unaryop], str] = {
+    ast.Not: "__not__",
+    ast.USub: "__neg__",
+    ast.UAdd: "__pos__",
+    ast.Invert: "__invert__",
+}
+"""Operators and the methods by which aggregates say what they mean."""
 
 
 # --- names and literals ---------------------------------------------------------------------------------------------
@@ -182,9 +189,11 @@ def _bin_op(visitor: Visitor, node: ast.BinOp) -> Value:
 
 def binary(visitor: Visitor, node: ast.AST, op: ast.operator, lhs: Value, rhs: Value) -> Value:
     """`lhs op rhs`."""
-    symbol = _BINARY.get(type(op))
-    if symbol is None:
+    if type(op) not in _BINARY:
         raise visitor.error(node, f"unsupported operator in a kernel: {construct(op)}")
+    symbol, method = _BINARY[type(op)]
+    if (own := objects.operate(visitor, node, method, lhs, rhs)) is not None:
+        return own
     left, right = visitor.items_of(lhs), visitor.items_of(rhs)
     if symbol == "+" and left is not None and right is not None:
         return make_tuple([*left, *right])
@@ -205,7 +214,9 @@ def _compare_two(visitor: Visitor, node: ast.Compare, op: ast.cmpop, lhs: Value,
         return Constexpr(_is_same(visitor, node, lhs, rhs) == isinstance(op, ast.Is))
     if isinstance(op, ast.In | ast.NotIn):
         return Constexpr(_is_member(visitor, node, lhs, rhs) == isinstance(op, ast.In))
-    symbol = _COMPARE[type(op)]
+    symbol, method = _COMPARE[type(op)]
+    if (own := objects.operate(visitor, node, method, lhs, rhs)) is not None:
+        return own
     if symbol in ("==", "!=") and is_compile_time(lhs) and is_compile_time(rhs):
         return Constexpr((python_value(lhs) == python_value(rhs)) == (symbol == "=="))
     if symbol in ("==", "!=") and (_is_none(lhs) or _is_none(rhs)):
@@ -219,19 +230,30 @@ def _is_none(value: Value) -> bool:
 
 
 def _chained(visitor: Visitor, node: ast.Compare) -> Value:
-    """`a < b < c`, for scalars: `(a < b) & (b < c)`, each operand evaluated once."""
-    operands = [visitor.expression(operand) for operand in (node.left, *node.comparators)]
-    result: Value | None = None
-    for op, lhs, rhs in zip(node.ops, operands, operands[1:], strict=False):
+    """`a < b < c`: `(a < b) and (b < c)`, each operand evaluated at most once; of blocks by element."""
+    lhs = visitor.expression(node.left)
+    comparisons: list[Value] = []
+    for op, operand in zip(node.ops, node.comparators, strict=True):
+        rhs = visitor.expression(operand)
         one = _compare_two(visitor, node, op, lhs, rhs)
-        if isinstance(one, Tensor) and one.shape:
-            raise visitor.error(node, "chained comparisons are ambiguous for blocks: join two comparisons with '&'")
-        if isinstance(one, Constexpr):
-            if not one.value:
-                return one
-            continue
-        result = one if result is None else visitor.semantic(node, semantic.binary, "&", result, one)
-    return Constexpr(True) if result is None else result
+        lhs = rhs
+        if not isinstance(one, Constexpr):
+            comparisons.append(one)
+        elif not one.value:
+            return one
+    while len(comparisons) > 1:
+        *comparisons, left, right = comparisons
+        comparisons.append(_both(visitor, node, left, right))
+    return comparisons[0] if comparisons else Constexpr(True)
+
+
+def _both(visitor: Visitor, node: ast.AST, left: Value, right: Value) -> Value:
+    own = objects.operate(visitor, node, "logical_and", left, right)
+    if own is not None:
+        return own
+    return visitor.semantic(
+        node, semantic.binary, "&", visitor.as_condition(node, left), visitor.as_condition(node, right)
+    )
 
 
 def _is_same(visitor: Visitor, node: ast.Compare, lhs: Value, rhs: Value) -> bool:
@@ -259,6 +281,10 @@ def _bool_op(visitor: Visitor, node: ast.BoolOp) -> Value:
             result = visitor.expression(operand)
             continue
         right = visitor.expression(operand)
+        method = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
+        if (own := objects.operate(visitor, node, method, result, right)) is not None:
+            result = own
+            continue
         symbol = "&" if isinstance(node.op, ast.And) else "|"
         left, right = visitor.as_condition(node, result), visitor.as_condition(operand, right)
         result = visitor.semantic(node, semantic.binary, symbol, left, right)
@@ -267,6 +293,8 @@ def _bool_op(visitor: Visitor, node: ast.BoolOp) -> Value:
 
 def _unary(visitor: Visitor, node: ast.UnaryOp) -> Value:
     value = visitor.expression(node.operand)
+    if (own := objects.call_own(visitor, node, value, _UNARY[type(node.op)])) is not None:
+        return own
     match node.op:
         case ast.Not():
             if is_compile_time(value):
@@ -302,6 +330,15 @@ def call_site(visitor: Visitor, node: ast.Call) -> CallSite:
     return CallSite(visitor, node, positional, keywords)
 
 
+def _subscript(visitor: Visitor, node: ast.Subscript) -> Value:
+    value = visitor.expression(node.value)
+    if isinstance(value, Aggregate) and not isinstance(node.slice, ast.Slice):
+        own = objects.call_own(visitor, node, value, "__getitem__", visitor.expression(node.slice))
+        if own is not None:
+            return own
+    return subscript_of(visitor, node, value)
+
+
 def _call(visitor: Visitor, node: ast.Call) -> Value:
     callee = visitor.expression(node.func)
     site = call_site(visitor, node)
@@ -314,7 +351,7 @@ EXPRESSIONS.update(
         ast.Constant: lambda visitor, node: Constexpr(node.value),
         ast.Name: visit_name,
         ast.Attribute: lambda visitor, node: attribute_of(visitor, node, visitor.expression(node.value)),
-        ast.Subscript: lambda visitor, node: subscript_of(visitor, node, visitor.expression(node.value)),
+        ast.Subscript: _subscript,
         ast.Call: _call,
         ast.BinOp: _bin_op,
         ast.Compare: _compare,

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Hashable
+from collections.abc import Generator, Hashable, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from types import MethodType
 from typing import Any
 
@@ -16,17 +18,19 @@ from xdsl.dialects import builtin, cf
 from xdsl.ir import Block, Region
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.errors import CompilationError, let_through
+from tlx_xdsl.language.core import constexpr, dtype
+from tlx_xdsl.text.diagnostics import Diagnostic, report_again
 
+from . import semantic
 from .builder import hint
 from .calls import bound_arguments
-from .carry import all_parts, runtime
+from .carry import all_parts, class_of, runtime
 from .python.foreign import compile_time, constexpr_function_of
 from .python.source import KernelSource, Parameter
 from .slips import function_hint
-from .values import NONE, Aggregate, Constexpr, TupleValue, Value, Values, kind, parts, rebuild
-from .visitor import CallSite, Compiled, EarlyReturn, Returns, Visitor
+from .values import NONE, Aggregate, Constexpr, Tensor, TupleValue, Value, Values, kind, parts, rebuild
+from .visitor import CallSite, Compiled, EarlyReturn, Return, Returns, Visitor
 
 # --- calls ----------------------------------------------------------------------------------------------------------
 
@@ -196,7 +200,7 @@ def visit_return(visitor: Visitor, node: ast.Return) -> bool:
     returns = visitor.returns
     if visitor.builder.depth != returns.depth:
         raise _misplaced_return(visitor, node)
-    value = NONE if node.value is None else runtime(visitor, node, visitor.expression(node.value))
+    value = NONE if node.value is None else visitor.expression(node.value)
     visitor.locate(node)
     _return(visitor, node, value)
     return True
@@ -205,43 +209,123 @@ def visit_return(visitor: Visitor, node: ast.Return) -> bool:
 def _return(visitor: Visitor, node: ast.AST, value: Value) -> None:
     returns, builder = visitor.returns, visitor.builder
     if returns.style == "kernel":
-        if not (isinstance(value, Constexpr) and value.value is None):
-            raise visitor.error(node, f"a kernel returns nothing, found {value.describe()}")
+        if not _is_none(value):
+            raise visitor.error(node, f"a kernel returns nothing, found {runtime(visitor, node, value).describe()}")
         builder.emit(tt.ReturnOp, [])
         return
-    if returns.value is None:
-        returns.value = value
-    elif kind(value) != kind(returns.value):
-        where = "here" if isinstance(node, ast.Return) else "at its end"
-        raise visitor.error(
-            node,
-            f"Return type mismatch: '{visitor.source.name}' returns {returns.value.describe()} first and "
-            f"{value.describe()} {where}",
-        )
-    if returns.style == "function":
-        builder.emit(tt.ReturnOp, parts(value))
-    elif visitor.branches or returns.exit is not None:
-        if returns.exit is None:
-            returns.exit = builder.new_block([part.type for part in parts(value)])
-        builder.insert(cf.BranchOp(returns.exit, *parts(value)))
+    if returns.style == "inline" and returns.exit is None and (visitor.branches or returns.made):
+        returns.exit = builder.new_block()
+    returns.made.append(Return(node, value, builder.block, builder.location))
 
 
 def compile_body(visitor: Visitor, style: str) -> Value:
     """Compile a function's body, for the `style` of `Returns`; the result is what the function returns.
 
-    A path that reaches the end of the body returns None.
+    What all its returns agree on at compile time stays a compile-time value. A path that reaches the end of the body
+    returns None, or where others return a value an undefined one, which is 0.
     """
     builder = visitor.builder
     returns = visitor.returns = Returns(style, builder.depth)
-    visitor.visit_body(visitor.source.tree.body)
+    statements = visitor.source.tree.body
+    visitor.visit_body(statements)
     if not visitor.returned:
-        visitor.locate(visitor.source.tree.body[-1])
-        _return(visitor, visitor.source.tree.body[-1], NONE)
-    if returns.exit is not None:
-        builder.move_to(returns.exit)
-        assert returns.value is not None
-        return rebuild(returns.value, iter(returns.exit.args))
-    return NONE if returns.value is None else returns.value
+        visitor.locate(statements[-1])
+        _return(visitor, statements[-1], NONE)
+    if style == "kernel":
+        return NONE
+    values = _agreed(visitor, returns.made)
+    for each, value in zip(returns.made, values, strict=True):
+        with _at(visitor, each):
+            if style == "function":
+                builder.emit(tt.ReturnOp, parts(value))
+            elif returns.exit is not None:
+                builder.insert(cf.BranchOp(returns.exit, *parts(value)))
+    if returns.exit is None:
+        return values[0]
+    for part in parts(values[0]):
+        returns.exit.insert_arg(part.type, len(returns.exit.args)).location = returns.made[0].location
+    builder.move_to(returns.exit)
+    return rebuild(values[0], iter(returns.exit.args))
+
+
+@contextmanager
+def _at(visitor: Visitor, place: Return) -> Generator[None]:
+    """Append to the block that a return ends."""
+    builder = visitor.builder
+    block, location = builder.block, builder.location
+    builder.move_to(place.block)
+    builder.location = place.location
+    try:
+        yield
+    finally:
+        builder.move_to(block)
+        builder.location = location
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constexpr) and value.value is None
+
+
+def _agreed(visitor: Visitor, made: Sequence[Return]) -> list[Value]:
+    """The value of each return, all of one kind. Raises CompilationError at one of another kind."""
+    given = [each for each in made if isinstance(each.node, ast.Return)]
+    values = _alike(visitor, given, [each.value for each in given])
+    for each, value in zip(given, values, strict=True):
+        if kind(value) != kind(values[0]):
+            raise _mismatch(visitor, each.node, values[0], value)
+    if len(given) < len(made):
+        # The end of the body comes last.
+        *_, end = made
+        values.append(_undefined(visitor, end, values[0]) if values and not _is_none(values[0]) else NONE)
+    return values
+
+
+def _mismatch(visitor: Visitor, node: ast.AST, first: Value, other: Value) -> CompilationError:
+    where = "here" if isinstance(node, ast.Return) else "at its end"
+    return visitor.error(
+        node,
+        f"Return type mismatch: '{visitor.source.name}' returns {first.describe()} first and "
+        f"{other.describe()} {where}",
+    )
+
+
+def _alike(visitor: Visitor, made: Sequence[Return], values: Sequence[Value]) -> list[Value]:
+    """The values of returns: what differs from one to another is known at run time only, by item in tuples."""
+    if len({kind(value) for value in values}) < 2:
+        return list(values)
+    tuples = [visitor.items_of(value) for value in values]
+    sizes = {None if items is None else len(items) for items in tuples}
+    if len(sizes) == 1 and None not in sizes:
+        columns = [_alike(visitor, made, column) for column in zip(*(items or () for items in tuples), strict=True)]
+        return [TupleValue(row, class_of(value)) for row, value in zip(zip(*columns, strict=True), values, strict=True)]
+    found: list[Value] = []
+    for each, value in zip(made, values, strict=True):
+        with _at(visitor, each):
+            found.append(runtime(visitor, each.node, value))
+    return found
+
+
+def _undefined(visitor: Visitor, end: Return, like: Value) -> Value:
+    """The value that a function has where no `return` is reached: 0, and a warning. Of tensors only: else an error."""
+
+    def zero(value: Value) -> Value:
+        match value:
+            case Constexpr():
+                return value
+            case TupleValue():
+                return replace(value, items=tuple(map(zero, value.items)))
+            case Tensor(dtype=dtype()):
+                return visitor.semantic(end.node, semantic.constant, 0, value.dtype, value.shape)
+            case _:
+                raise _mismatch(visitor, end.node, like, NONE)
+
+    with _at(visitor, end):
+        found = zero(like)
+    if parts(like):
+        place = visitor.source.location(visitor.source.tree)
+        said = f"where no 'return' of '{visitor.source.name}' is reached its value is undefined, and 0 here"
+        report_again(Diagnostic("warning", said, place))
+    return found
 
 
 _AT_RUN_TIME = {
@@ -264,11 +348,13 @@ def bind_python(site: CallSite, function: Any) -> Value:
     name = getattr(function, "__name__", repr(function))
     for place, value in (*site.positional, *site.keywords.values()):
         if not is_compile_time(value) and not isinstance(value, Aggregate):
+            hint = function_hint(function)
+            if not hint and inspect.isfunction(function):
+                hint = "; tlx_xdsl.jit makes a kernel's function of it"
             raise site.visitor.error(
                 place,
                 f"'{name}' runs at compile time: its arguments must be constexprs, found {value.describe()}"
-                + ("; tlx_xdsl.jit makes a kernel's function of it" if inspect.isfunction(function) else "")
-                + (_AT_RUN_TIME.get(name) or function_hint(function)),
+                + (_AT_RUN_TIME.get(name) or hint),
             )
     args = [python_value(value) for _, value in site.positional]
     kwargs = {key: python_value(value) for key, (_, value) in site.keywords.items()}
@@ -282,6 +368,7 @@ def bind_python(site: CallSite, function: Any) -> Value:
     try:
         result = function(*args, **kwargs)
     except Exception as error:
+        let_through(error)
         said = " ".join(str(error).split())
         raise site.error(f"{name}: {type(error).__name__}: {said}") from error
     return Constexpr(result.value if isinstance(result, constexpr) else result)

@@ -27,7 +27,7 @@ from .values import (
     Value,
     describe_object,
 )
-from .visitor import CallSite
+from .visitor import CallSite, Visitor
 
 _ANY_ARGUMENTS: tuple[Any, ...] = (
     abs, bool, bytes, dict, divmod, float, int, len, list, max, min, pow, range, repr, reversed, round, set,
@@ -67,6 +67,42 @@ def _call_function(site: CallSite, function: Any) -> Value:
     if _is_helper(function):
         return bind_python(site, function)
     raise site.error(f"{describe_object(function)} can't be called in a kernel{function_hint(function)}")
+
+
+# --- operators of aggregates ------------------------------------------------------------------------------------------
+
+_REFLECTED = {"__lt__": "__gt__", "__gt__": "__lt__", "__le__": "__ge__", "__ge__": "__le__"}
+_SYMMETRIC = ("__eq__", "__ne__", "logical_and", "logical_or")
+
+
+def operate(visitor: Visitor, node: ast.AST, name: str, lhs: Value, rhs: Value) -> Value | None:
+    """What an aggregate says that an operator between two values is; None where it says nothing.
+
+    `name` is the operator's method, such as `__add__`. As in Python, the right operand is asked where the left one has
+    none, returns NotImplemented, or is of a base class of the right one's.
+    """
+    reflected = name if name in _SYMMETRIC else _REFLECTED.get(name, f"__r{name[2:]}")
+    asked = [(lhs, name, rhs), (rhs, reflected, lhs)]
+    if isinstance(lhs, Aggregate) and isinstance(rhs, Aggregate) and _is_below(rhs.cls, lhs.cls):
+        asked.reverse()
+    for owner, method, other in asked:
+        result = call_own(visitor, node, owner, method, other)
+        if result is not None and not (isinstance(result, Constexpr) and result.value is NotImplemented):
+            return result
+    return None
+
+
+def call_own(visitor: Visitor, node: ast.AST, owner: Value, name: str, *arguments: Value) -> Value | None:
+    """Call the method that an aggregate's class has for an operator; None where it has none."""
+    function = getattr(owner.cls, name, None) if isinstance(owner, Aggregate) else None
+    if function is None or (source_of(function) is None and constexpr_function_of(function) is None):
+        return None
+    return _call_function(CallSite(visitor, node, [(node, each) for each in (owner, *arguments)]), function)
+
+
+def _is_below(cls: Any, other: Any) -> bool:
+    one, base = aggregate_of(cls), aggregate_of(other)
+    return one is not None and base is not None and one is not base and issubclass(one, base)
 
 
 def _refuse_unused(site: CallSite, function: Any) -> None:
@@ -146,7 +182,8 @@ def _hasattr(site: CallSite) -> Value | None:
     if len(site.positional) != 2 or site.keywords:
         return None
     (_, value), (_, name) = site.positional
-    if isinstance(value, Constexpr) or not isinstance(name, Constexpr) or not isinstance(name.value, str):
+    is_python = isinstance(value, Constexpr) and not semantic.is_number(value)
+    if is_python or not isinstance(name, Constexpr) or not isinstance(name.value, str):
         return None
     return Constexpr(name.value in attribute_names(value))
 

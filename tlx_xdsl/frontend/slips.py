@@ -58,6 +58,8 @@ def attribute_hint(value: Value, name: str) -> str:
 def function_hint(function: Any) -> str:
     """The function of the language that stands for one of another library; nothing where there is none."""
     name = getattr(function, "__name__", "")
+    if name == "replace" and getattr(function, "__module__", "") in ("copy", "dataclasses"):
+        return "; use tl.aggregate_replace(value, field=...)"
     if inspect.isfunction(function) and not (function.__module__ or "").startswith(("numpy", "torch")):
         # The user's own.
         return ""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, cast, dataclass_transform
 
 from xdsl.ir import SSAValue
 
+from tlx_xdsl.errors import let_through
 from tlx_xdsl.language.core import builtin_name, dtype, pointer_type
 from tlx_xdsl.layouts.encodings import Ints
 
@@ -38,7 +39,8 @@ def shown(value: Any) -> str:
         return builtin_name(value) or name
     try:
         text = " ".join(repr(value).split())
-    except Exception:
+    except Exception as error:
+        let_through(error)
         # An integer of thousands of digits has no decimal spelling, and a class of the user's can do anything.
         text = hex(value) if isinstance(value, int) else f"<{type(value).__name__}>"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

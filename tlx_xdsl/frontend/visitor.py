@@ -87,6 +87,17 @@ class CallSite:
         return replace(self, positional=[(self.callee, receiver), *self.positional])
 
 
+@dataclass(frozen=True)
+class Return:
+    """A `return` of a body, or the end of it (`node` is the last statement then)."""
+
+    node: ast.AST
+    value: Value
+    block: Block
+    """The block that it ends."""
+    location: LocationAttr
+
+
 @dataclass
 class Returns:
     """The returns of the body that is being compiled."""
@@ -95,8 +106,8 @@ class Returns:
     """`kernel`: nothing, by `tt.return`. `function`: values, by `tt.return`. `inline`: into the caller's code."""
     depth: int
     """The builder's depth where the body starts: a return deeper than that is in a region."""
-    value: Value | None = None
-    """The value of the first `return`: the others must be of its kind."""
+    made: list[Return] = field(default_factory=list[Return])
+    """The returns so far, whose blocks have no terminators yet: what all of them return is known at the end."""
     exit: Block | None = None
     """The block in which the returns of an inlined function meet when there are several."""
 

@@ -15,6 +15,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import ttng
 from tlx_xdsl.dialects.base import THREADS, effects_of
+from tlx_xdsl.errors import Note
 
 from .engine import Queue
 from .faults import Fault, Race, fault_at, location_of
@@ -35,7 +36,8 @@ def explained(fault: Fault, task: Task) -> Fault:
     cause = _surplus(fault) or _repetition(fault, task)
     if cause is None:
         return fault
-    cause.notes = (*cause.notes, f"{location_of_fault(fault)}: {fault.message}", *fault.notes)
+    victim = Note(f"{location_of_fault(fault)}: {fault.message}", fault.location)
+    cause.notes = (*cause.notes, victim, *fault.notes)
     return cause
 
 
@@ -60,7 +62,7 @@ def _story(task: Task) -> list[str]:
     else:
         which = f"for parity {passed.parity}, phase {passed.phase}"
         story = [f"{task.label} has last waited at '{passed.barrier}' {which}, {where}; that phase had got:"]
-    return story + [f"    {line}" for line in lines(list(passed.arrivals))]
+    return [*story, *(line.after("    ") for line in lines(list(passed.arrivals)))]
 
 
 def _surplus(fault: Fault) -> Fault | None:

@@ -11,7 +11,7 @@ from xdsl.dialects import builtin, cf, func
 from xdsl.ir import Block, Operation
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.errors import CompilationError, internal_error
+from tlx_xdsl.errors import CompilationError, internal_error, let_through
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.numerics.arrays import Array
 
@@ -132,6 +132,7 @@ class Body:
 
 def fault_of(op: Operation, arguments: Sequence[Any], error: Exception) -> CompilationError:
     """The error that reports an exception while an operation ran, which was none of ours."""
+    let_through(error)
     for value in arguments:
         if isinstance(value, InFlight):
             return value.misused(op)

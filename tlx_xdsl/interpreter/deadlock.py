@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
+from tlx_xdsl.errors import Note
+from tlx_xdsl.text.diagnostics import source_location
+
 from .causes import cause_of
 from .faults import Deadlock, fault_at, location_of
 from .machine import Cluster, Task
@@ -31,8 +34,9 @@ def deadlock(cluster: Cluster) -> Deadlock:
     notes: list[str] = []
     reported: set[Operation] = set()
     for (where, reason), tasks in groups.items():
-        notes.append(f"{where}: {' and '.join(task.label for task in tasks)} {_plural(reason, len(tasks))}")
         assert tasks[0].waiting is not None
+        text = f"{where}: {' and '.join(task.label for task in tasks)} {_plural(reason, len(tasks))}"
+        notes.append(Note(text, source_location(tasks[0].waiting.op.location)))
         notes.extend(_releases(tasks[0].waiting, reported))
     notes.append("this is a deadlock of this schedule: nothing is in flight any more that could release a task")
     message = f"deadlock: {first.label} {first.waiting.reason()}{causes[first].text}"
@@ -45,7 +49,7 @@ def _plural(reason: str, tasks: int) -> str:
     return reason if tasks == 1 else reason.replace("waits ", "wait ", 1)
 
 
-def _releases(waiting: Waiting, reported: set[Operation]) -> list[str]:
+def _releases(waiting: Waiting, reported: set[Operation]) -> Sequence[str]:
     """The lines that could have released a task; each allocation of barriers is reported once."""
     if waiting.named is not None:
         others = _indented("others arrive at", named_barrier_users(waiting.op, waiting.named))
@@ -57,13 +61,13 @@ def _releases(waiting: Waiting, reported: set[Operation]) -> list[str]:
     return [] if barrier is None else barrier_notes(barrier)
 
 
-def barrier_notes(barrier: Mbarrier) -> list[str]:
+def barrier_notes(barrier: Mbarrier) -> Sequence[str]:
     """Return what has been done to a barrier in its current phase, and every line that may complete it."""
     name = barrier.name.partition("[")[0]
-    notes = barrier.history()
+    notes: list[str] = [*barrier.history()]
     arriving = _indented(f"'{name}' can be released by", arrivals(barrier.allocation))
     return notes + (arriving or [f"    no line arrives at '{name}'"])
 
 
-def _indented(head: str, ops: Sequence[Operation]) -> list[str]:
-    return [f"    {head} {line}" for line in lines(ops)]
+def _indented(head: str, ops: Sequence[Operation]) -> list[Note]:
+    return [line.after(f"    {head} ") for line in lines(ops)]

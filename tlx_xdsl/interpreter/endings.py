@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.text.diagnostics import report_warning
 
 from .deadlock import barrier_notes
-from .faults import fault_at, location_of
+from .faults import fault_at, place_note
 from .machine import Cluster, ThreadBlock
 from .mbarrier import Mbarrier
 
@@ -68,7 +68,7 @@ def _check_barriers(cluster: Cluster, block: ThreadBlock) -> None:
                 barrier.op,
                 f"the lifetime of '{barrier.name}' does not end (mbarrier.inval), as that of others does: stock "
                 "Triton may give its memory to another buffer while it is in use",
-                (f"such as at {location_of(ended)}",),
+                (place_note("such as at", ended),),
             )
 
 

@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.numerics.arrays import Array
 
 from .clocks import Clock
-from .faults import Fault, fault_at, location_of
+from .faults import Fault, fault_at, location_of, place_note, remedy
 from .races import Actor, Footprint
 
 OVER = {
@@ -177,5 +177,5 @@ class InFlight:
         return fault_at(
             op,
             f"'{op.name}' uses the result of an asynchronous dot that was not waited for",
-            (f"the dot is at {location_of(self.op)}", "wait with tlx.async_dot_wait(0, acc)"),
+            (place_note("the dot is at", self.op), remedy("wait with tlx.async_dot_wait(0, acc)")),
         )

@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, Note
 from tlx_xdsl.text.diagnostics import error_at, source_location
 
 
@@ -51,6 +51,16 @@ def fault_at(
     """The fault `message` of an operation, with its source line where that can be read."""
     error = error_at(where, message, notes)
     return kind(error.message, error.location, source_line=error.source_line, notes=error.notes)
+
+
+def place_note(before: str, op: Operation, after: str = "") -> Note:
+    """The note `before`, the place of an operation, `after`."""
+    return Note(f"{before} {location_of(op)}{after}", source_location(op.location))
+
+
+def remedy(text: str) -> Note:
+    """The note that says what to do."""
+    return Note(text, is_remedy=True)
 
 
 def location_of(op: Operation) -> str:

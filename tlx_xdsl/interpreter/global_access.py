@@ -49,6 +49,18 @@ class Access:
             return True
         return Strength.CTA in (self.strength, other.strength) and self.program != other.program
 
+    def is_covered_by(self, later: Access, clock: Clock) -> bool:
+        """Return whether who conflicts with this access, and comes after `later`, conflicts with `later`, too.
+
+        `clock` says what is ordered before `later`.
+        """
+        if self.strength is not later.strength:
+            return False
+        if self.actor.agent == later.actor.agent:
+            return True
+        is_local = self.strength is Strength.CTA and self.program != later.program
+        return self.issue is None and not is_local and clock.knows(*self.step)
+
     def needs_fence(self, other: Access, clock: Clock) -> bool:
         """Return whether this is a write of the generic proxy, which the async proxy of `other` need not see yet.
 

@@ -45,6 +45,9 @@ from .within_task import Places, may_be_unordered, place_key
 AGENTS = 1 << 20
 """Agents of a cluster at most: those of the next one begin after them."""
 
+_LOOKED_AT = 8
+"""Accesses of a set that a new one may replace. Where programs take turns there are no more; others stay."""
+
 Index = slice | Integers
 
 
@@ -104,8 +107,8 @@ class GlobalOrder:
     _numbers: dict[tuple[int, int, Operation, bool], int] = field(
         default_factory=dict[tuple[int, int, Operation, bool], int]
     )
-    _sets: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
-    """Each set's access that was added last, and the set of the others."""
+    _sets: list[tuple[int, int, bool]] = field(default_factory=lambda: [(0, 0, True)])
+    """Each set's access that was added last, the set of the others, and whether all are atomic for all."""
     _grown: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     _shadows: dict[int, _Shadow] = field(default_factory=dict[int, _Shadow])
     """By the address of the buffer."""
@@ -228,19 +231,29 @@ class GlobalOrder:
         return number
 
     def _grow(self, held: int, number: int, now: Access, clock: Clock) -> int:
-        """The set `held` with an access more; those that it makes superfluous are left out where that is easy."""
-        last, rest = self._sets[held]
-        if last == number:
+        """The set `held` with an access more; of those that were added last, the ones that it covers are left out."""
+        if self._sets[held][0] == number:
             return held
-        if held:
+        kept: list[int] = []
+        for _ in range(_LOOKED_AT):
+            if not held:
+                break
+            last, held, _ = self._sets[held]
             before = self._accesses[last]
             assert before is not None
-            same = before.strength is now.strength
-            if same and (before.actor.agent == now.actor.agent or (not rest and clock.knows(*before.step))):
-                held = rest
+            if not before.is_covered_by(now, clock):
+                kept.append(last)
+        for each in (*reversed(kept), number):
+            held = self._with(held, each)
+        return held
+
+    def _with(self, held: int, number: int) -> int:
+        """The set of an access and those of the set `held`."""
         if (grown := self._grown.get((number, held))) is None:
+            access = self._accesses[number]
+            assert access is not None
             grown = self._grown[number, held] = len(self._sets)
-            self._sets.append((number, held))
+            self._sets.append((number, held, access.strength is Strength.GPU and self._sets[held][2]))
         return grown
 
     def _check(
@@ -249,10 +262,13 @@ class GlobalOrder:
         chosen = held[index]
         if not chosen.any():
             return
+        joins = now.strength is Strength.GPU and not now.actor.is_async
         for each in _different(chosen):
             rest: int = each
+            if is_set and joins and self._sets[each][2]:
+                continue
             while rest:
-                number, rest = self._sets[rest] if is_set else (rest, 0)
+                number, rest = self._sets[rest][:2] if is_set else (rest, 0)
                 before = self._accesses[number]
                 assert before is not None
                 if before.reads_only and now.reads_only:

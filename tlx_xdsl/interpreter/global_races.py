@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from tlx_xdsl.errors import Note
 from tlx_xdsl.text.diagnostics import report_warning
 
-from .faults import Fault, fault_at, location_of
+from .faults import Fault, fault_at, place_note, remedy
 from .global_access import Access, Strength
 
 
 def race(before: Access, now: Access, where: str) -> Fault:
     verb, past = ("reads" if now.reads_only else "writes"), ("read" if before.reads_only else "written")
     message = f"{now.who} {verb} {where}, and nothing orders it after {before.who}, by which it is {past}"
-    return fault_at(now.actor.op, message, [f"{past} at {location_of(before.actor.op)}", *_remedy(before, now)])
+    return fault_at(now.actor.op, message, [place_note(f"{past} at", before.actor.op), *_remedy(before, now)])
 
 
 def too_early(before: Access, now: Access, where: str) -> Fault:
     """The race of a read with the first write, by a program that starts earlier: most likely the read is too early."""
     message = f"{before.who} reads {where}, and nothing orders it after {now.who}, by which it is written"
     notes = (
-        f"written at {location_of(now.actor.op)}, later in this run",
+        place_note("written at", now.actor.op, ", later in this run"),
         *_remedy(now, before),
         "if it is to read what was there before the launch, the write must be ordered after it instead",
     )
@@ -29,8 +30,8 @@ def of_other_threads(before: Access, now: Access, where: str, past: str) -> Faul
     verb = "reads" if now.reads_only else "writes"
     message = f"a thread of {now.who} {verb} {where}, and nothing orders it after another one, by which it is {past}"
     notes = (
-        f"{past} at {location_of(before.actor.op)}, as another element of its tensor, which another thread may have",
-        "tl.debug_barrier() between the two lets all threads of the task meet",
+        place_note(f"{past} at", before.actor.op, ", as another element of its tensor, which another thread may have"),
+        remedy("tl.debug_barrier() between the two lets all threads of the task meet"),
     )
     return fault_at(now.actor.op, message, notes)
 
@@ -42,8 +43,10 @@ def unfenced(before: Access, now: Access, where: str) -> Fault:
         "not be visible to the async proxy"
     )
     notes = (
-        f"written at {location_of(before.actor.op)}",
-        'tlx.fence("async_global") must come in between: after that line, or before this one and after the acquire',
+        place_note("written at", before.actor.op),
+        remedy(
+            'tlx.fence("async_global") must come in between: after that line, or before this one and after the acquire'
+        ),
     )
     return fault_at(now.actor.op, message, notes)
 
@@ -54,20 +57,25 @@ def warn_of_sums(before: Access, now: Access, name: str) -> None:
     message = f"{now.who} adds to {where} after that of program {before.program} is issued, which need not be over"
     notes = [
         "sums of floats differ from run to run, whatever orders the programs",
-        *([] if before.actor.queue is None else [f"{before.actor.queue.end()}; the release must come after that"]),
+        *(
+            []
+            if before.actor.queue is None
+            else [remedy(f"{before.actor.queue.end()}; the release must come after that")]
+        ),
     ]
     report_warning(now.actor.op, message, notes)
 
 
-def _remedy(before: Access, now: Access) -> list[str]:
+def _remedy(before: Access, now: Access) -> list[Note]:
     queue = before.actor.queue
-    notes = [] if queue is None else [f"{queue.end()}; that must come first"]
+    notes = [] if queue is None else [remedy(f"{queue.end()}; that must come first")]
     if before.program == now.program:
-        return [*notes, f"a barrier must order them: {before.actor.what} arrives at it, {now.actor.what} waits for it"]
-    if Strength.WEAK not in (before.strength, now.strength):
-        return [*notes, "an atomic operation of scope 'cta' is none for other programs: use scope='gpu'"]
-    return [
-        *notes,
-        f"an atomic operation with sem='release' after that line, by program {before.program}, and one with "
-        f"sem='acquire' at the same address before this line, by program {now.program}, order them",
-    ]
+        text = f"a barrier must order them: {before.actor.what} arrives at it, {now.actor.what} waits for it"
+    elif Strength.WEAK not in (before.strength, now.strength):
+        text = "an atomic operation of scope 'cta' is none for other programs: use scope='gpu'"
+    else:
+        text = (
+            f"an atomic operation with sem='release' after that line, by program {before.program}, and one with "
+            f"sem='acquire' at the same address before this line, by program {now.program}, order them"
+        )
+    return [*notes, remedy(text)]

@@ -15,6 +15,7 @@ from xdsl.dialects import cf, func, scf
 from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Block, Operation, Region
 from xdsl.traits import IsTerminator
+from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.linalg import IndexOp
@@ -90,14 +91,21 @@ def every_lane(code: LaneGraph, task: Task, values: Sequence[Array]) -> list[Arr
 
 
 class _LaneBody:
-    """One block."""
+    """One block, without what nothing uses: a tensor that is made only to ask for its type has no lanes."""
 
     def __init__(self, planner: Planner, block: Block):
         self._arguments = [planner.slot(argument) for argument in block.args]
         self._steps: list[tuple[Operation, LaneRun, list[int], list[int]]] = []
         self._yields: list[int] = []
         self.terminator: Operation | None = None
+        dead: set[Operation] = set()
+        for op in reversed(list(block.ops)):
+            uses = [use.operation for result in op.results for use in result.uses]
+            if would_be_trivially_dead(op) and dead.issuperset(uses):
+                dead.add(op)
         for op in block.ops:
+            if op in dead:
+                continue
             operands = [planner.slot(value) for value in op.operands]
             if op is block.last_op and op.has_trait(IsTerminator):
                 self.terminator, self._yields = op, operands

@@ -69,6 +69,8 @@ class Launch:
     arguments: Sequence[Any] = ()
     warns_of_unwritten: bool = False
     """True if a read of uninitialized memory is only warned of, instead of a fault."""
+    poisons_masked: bool = False
+    """True if what a mask hides of a load has every bit set, where it would be 0."""
     target: Target | None = None
     """The GPU that it is for, which says how many programs are resident at once."""
     order: GlobalOrder | None = None

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
+from tlx_xdsl.errors import Note
 from tlx_xdsl.text.diagnostics import report_warning
 
 from .clocks import Clock
 from .engine import Transfer
-from .faults import Race, fault_at, location_of
+from .faults import Race, fault_at, place_note
 from .users import lines, named_barrier_users
 
 
@@ -125,7 +126,7 @@ class Mbarrier:
                     f"nothing orders this wait for phase {self.phase - 1} of '{self.name}' after phase "
                     f"{self.phase - 2}: a wait that comes sooner passes at once, since phase {self.phase - 3} has the "
                     "same parity",
-                    (f"phase {self.phase - 2} is completed by what arrives at {location_of(other.op)}",),
+                    (place_note(f"phase {self.phase - 2} is completed by what arrives at", other.op),),
                     Race,
                 )
         self.waited = max(self.waited, self.phase)
@@ -158,7 +159,7 @@ class Mbarrier:
                     f"nothing orders this arrival on '{self.name}', in its phase {self.phase}, after phase "
                     f"{self.phase - 1}: it may count for that phase instead",
                     (
-                        f"phase {self.phase - 1} is completed by what arrives at {location_of(other.op)}, too",
+                        place_note(f"phase {self.phase - 1} is completed by what arrives at", other.op, ", too"),
                         *self.history(),
                     ),
                     Race,
@@ -199,11 +200,12 @@ class Mbarrier:
                 self.history(),
             )
 
-    def history(self) -> list[str]:
+    def history(self) -> list[Note]:
         """Return how it was initialised, and what the current phase has got so far."""
         count = "1 arrival" if self.count == 1 else f"{self.count} arrivals"
-        notes = [f"    initialised for {count} at {line}" for line in lines([self.op])]
-        return notes + [f"    '{self.name}' has got {line}" for line in lines([arrival.op for arrival in self.arrived])]
+        notes = [line.after(f"    initialised for {count} at ") for line in lines([self.op])]
+        arrived = lines([arrival.op for arrival in self.arrived])
+        return notes + [line.after(f"    '{self.name}' has got ") for line in arrived]
 
     def _complete(self, op: Operation) -> bool:
         if self.pending:
@@ -244,7 +246,7 @@ class Mbarrier:
                     f"nothing orders this wait for phase {self.phase - 1} of '{self.name}' before phase {self.phase} "
                     "completes, whose parity is the other one: a wait that comes later takes it for a phase that is "
                     "still to come",
-                    (f"phase {self.phase} is completed at {location_of(op)}",),
+                    (place_note(f"phase {self.phase} is completed at", op),),
                     Race,
                 )
 
@@ -307,7 +309,7 @@ class NamedBarrier:
                     op,
                     f"nothing orders this arrival at named barrier {self.number} after its phase before: it may count "
                     "for that phase, in which the task arrives twice then",
-                    (f"that phase is completed by what arrives at {location_of(other.op)}, too", *self.history()),
+                    (place_note("that phase is completed by what arrives at", other.op, ", too"), *self.history()),
                     Race,
                 )
         self.threads = expected

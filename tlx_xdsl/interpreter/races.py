@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.numerics.arrays import Integers
 
 from .clocks import Clock
-from .faults import Race, fault_at, location_of
+from .faults import Race, fault_at, place_note, remedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +173,8 @@ def _check(before: Actor, now: Actor, clock: Clock, name: str, verb: str, past: 
             f"{now.what} {verb} '{name}', which {before.what} has written without a proxy fence in between: "
             "the write need not be visible to the async proxy",
             (
-                f"written at {location_of(before.op)}",
-                "put tlx.fence_async_shared() after the write, before the operation that releases it to others",
+                place_note("written at", before.op),
+                remedy("put tlx.fence_async_shared() after the write, before the operation that releases it to others"),
             ),
         )
 
@@ -184,13 +184,15 @@ def _race(before: Actor, now: Actor, name: str, verb: str, past: str) -> Race:
         message = f"{now.what} {verb} '{name}' while an earlier one may still be in flight"
     else:
         message = f"{now.what} {verb} '{name}', and nothing orders it after {before.what}, by which it is {past}"
-    notes = [f"{past} at {location_of(before.op)}"]
+    notes = [place_note(f"{past} at", before.op)]
     if before.queue is not None:
-        notes.append(f"{before.queue.end()}; this line must come after that")
+        notes.append(remedy(f"{before.queue.end()}; this line must come after that"))
         if before.queue is now.queue and before.queue.hint:
-            notes.append(before.queue.hint)
+            notes.append(remedy(before.queue.hint))
     else:
-        notes.append(f"a barrier must order them: {before.what} arrives at it after that line, this one waits for it")
+        notes.append(
+            remedy(f"a barrier must order them: {before.what} arrives at it after that line, this one waits for it")
+        )
     race = fault_at(now.op, message, notes, Race)
     assert isinstance(race, Race)
     race.before = before

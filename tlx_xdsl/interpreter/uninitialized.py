@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.numerics.uninitialized import UninitializedArray
 from tlx_xdsl.text.diagnostics import report_warning
 
-from .faults import Fault, fault_at
+from .faults import Fault, fault_at, remedy
 
 
 @dataclass(eq=False, slots=True)
@@ -60,8 +60,10 @@ class UninitializedReads:
         bad = int((~found.all(1)).sum())
         message = f"'{name}' in global memory is read before it is written"
         count = f"{bad} of {len(found)} elements, byte {first} of the array first"
-        remedy = "the host must fill it before the launch, or the kernel must write first"
-        note = f"'{name}' is declared uninitialized: {remedy}"
+        note = remedy(
+            f"'{name}' is declared uninitialized: the host must fill it before the launch, or the kernel must write "
+            "first"
+        )
         if not self.only_warns:
             raise fault_at(op, f"{message}: {count}", (note,))
         if (op, name) not in self.reported:

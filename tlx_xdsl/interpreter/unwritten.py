@@ -19,7 +19,7 @@ from tlx_xdsl.dialects.ttng import PAIR_HALVES
 from tlx_xdsl.numerics.arrays import Array, Booleans, is_float, poison
 from tlx_xdsl.text.diagnostics import report_warning
 
-from .faults import Fault, UninitializedRead, fault_at, location_of
+from .faults import Fault, UninitializedRead, fault_at, place_note
 from .memory import UNINITIALIZED, Family, View
 from .users import lines, writers
 
@@ -104,7 +104,7 @@ class UninitializedReadPolicy:
         return fault_at(
             op,
             f"'{view.name}' is read, but {by}: {_count(bad)}",
-            (f"'{other.name}' is allocated at {location_of(other.op)}", *_written_at(other)),
+            (place_note(f"'{other.name}' is allocated at", other.op), *_written_at(other)),
             UninitializedRead,
         )
 

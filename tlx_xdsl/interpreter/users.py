@@ -11,6 +11,7 @@ from tlx_xdsl.analysis.buffer_users import uses
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tlx, tt, ttg
 from tlx_xdsl.dialects.base import Kind, Sync, enclosing, kind_of, sync_of
+from tlx_xdsl.errors import Note, SourceLocation
 from tlx_xdsl.text.diagnostics import source_line, source_location
 
 from .faults import location_of
@@ -99,17 +100,22 @@ def task_of(op: Operation) -> str:
     return ""
 
 
-def lines(ops: Sequence[Operation]) -> list[str]:
+def lines(ops: Sequence[Operation]) -> list[Note]:
     """One text for each source line of the operations: its place, who runs it, and the line itself."""
     tasks: dict[str, dict[str, None]] = {}
     texts: dict[str, str] = {}
+    places: dict[str, SourceLocation | None] = {}
     for op in ops:
         where = location_of(op)
         tasks.setdefault(where, {})
         if task := task_of(op):
             tasks[where][task] = None
-        texts[where] = (source_line(source_location(op.location)) or f"'{op.name}'").strip()
-    return [f"{where}{f', {_joined(sorted(by))}' if by else ''}: {texts[where]}" for where, by in tasks.items()]
+        places[where] = source_location(op.location)
+        texts[where] = (source_line(places[where]) or f"'{op.name}'").strip()
+    return [
+        Note(f"{where}{f', {_joined(sorted(by))}' if by else ''}: {texts[where]}", places[where])
+        for where, by in tasks.items()
+    ]
 
 
 def _joined(names: Sequence[str]) -> str:

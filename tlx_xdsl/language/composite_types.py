@@ -22,6 +22,12 @@ class pointer_type(base_type):
     address_space: str = "global"
     const: bool = field(default=False, compare=False)
 
+    def __post_init__(self) -> None:
+        """Check the element type. Raises TypeError for what is no type."""
+        element: object = self.element_ty
+        if not isinstance(element, base_type):
+            raise TypeError(f"a pointer points to elements of a type, found {element!r}")
+
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Triton's name, such as `pointer<fp16>`."""

@@ -175,12 +175,18 @@ class dtype(base_type):
         return self.KIND.FLOATING if self.is_floating() else self.KIND.INTEGRAL
 
     def get_int_max_value(self) -> int:
-        """The largest integer of the type."""
+        """The largest integer of the type. Raises TypeError for what is no integer."""
+        self._check_integer()
         return (1 << (self.int_bitwidth - self.is_int_signed())) - 1
 
     def get_int_min_value(self) -> int:
-        """The smallest integer of the type."""
+        """The smallest integer of the type. Raises TypeError for what is no integer."""
+        self._check_integer()
         return -(1 << (self.int_bitwidth - 1)) if self.is_int_signed() else 0
+
+    def _check_integer(self) -> None:
+        if not self.is_int():
+            raise TypeError(f"{self} is no integer type: it has no largest and smallest integer")
 
     def codegen_name(self) -> str:
         """The name in Python's and numpy's manner: `float32` for fp32, `bfloat16` for bf16."""

@@ -101,9 +101,13 @@ def _aggregate(cls: T) -> T:
     """Let the instances of a class be values of kernels: a record of the fields that the class annotates.
 
     The class has an `__init__` that assigns all fields, or gets one that takes them in order. Methods are jitted
-    functions. Raises TypeError for a class without annotated fields.
+    functions. Raises TypeError for a class without annotated fields, and for one that inherits from another class than
+    an aggregate.
     """
     fields: dict[str, Any] = {}
+    for base in cls.__mro__[1:]:
+        if base is not object and not {AGGREGATE_MARK, "__triton_aggregate__"} & vars(base).keys():
+            raise TypeError(f"the aggregate '{cls.__name__}' inherits from '{base.__name__}', which is no aggregate")
     for base in reversed(cls.__mro__):
         fields |= vars(base).get("__annotations__", {})
     if not fields:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arrays import Array, Binary, Dtype, unsigned, where
+from .arrays import Array, Binary, Dtype, is_float, unsigned, where
 
 
 def multiply_high(a: Array, b: Array, signed: Dtype, *, is_signed: bool) -> Array:
@@ -35,7 +35,7 @@ def _extremum(function: np.ufunc, *, is_lower: bool) -> Binary:
 
     def run(a: Array, b: Array) -> Array:
         found = function(a, b)
-        if np.all(found):
+        if np.all(found) or not is_float(found.dtype):
             return found
         lower, higher = (a, b) if is_lower else (b, a)
         return where((a == 0) & (b == 0), where(np.signbit(a), lower, higher), found)
@@ -43,8 +43,21 @@ def _extremum(function: np.ufunc, *, is_lower: bool) -> Binary:
     return run
 
 
+def extremum_along(function: Binary, values: Array, axis: int) -> Array:
+    """The extremum along an axis, which vanishes, by one of the functions below."""
+    values = np.moveaxis(values, axis, 0)
+    while (half := len(values) // 2) > 0:
+        values = np.concatenate((function(values[:half], values[half : 2 * half]), values[2 * half :]))
+    return values[0]
+
+
 # `minimum` and `maximum` spread NaN, the others give the number.
 minimum = _extremum(np.minimum, is_lower=True)
 maximum = _extremum(np.maximum, is_lower=False)
 minnum = _extremum(np.fmin, is_lower=True)
 maxnum = _extremum(np.fmax, is_lower=False)
+
+EXTREMA: dict[tuple[str, bool], Binary] = {
+    ("min", True): minimum, ("max", True): maximum, ("min", False): minnum, ("max", False): maxnum,
+}  # fmt: skip
+"""The functions by PTX's name, and whether NaN spreads."""

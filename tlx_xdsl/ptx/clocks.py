@@ -28,6 +28,10 @@ _MOST_PLACES = 3
 """Places that a note about an earlier access names."""
 
 
+STARTED = 1
+"""The step of each warp that is its start; what it does comes later."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """An asynchronous operation, or those of all warp groups of a cohort."""
@@ -51,13 +55,15 @@ class Clocks:
         self.known: NDArray[np.int32] = np.zeros((self.warps, self.warps), np.int32)
         self.fenced: NDArray[np.int32] = np.zeros((self.warps, self.warps), np.int32)
         every = np.arange(self.warps)
-        self.known[every, every] = 1
+        self.known[every, every] = STARTED + 1
         self._steps: dict[int, int] = {}
         """The last step of each asynchronous agent."""
         self._agents: dict[tuple[Any, ...], int] = {}
         self.names: dict[int, str] = {}
         self.is_async: Booleans = np.zeros(self.warps, np.bool_)
         """Whether an agent is of the async proxy."""
+        self._is_mark: Booleans = np.zeros(self.warps, np.bool_)
+        """Whether an agent stands for what has happened, and accesses no memory: all arrivals tell of that."""
         self._groups: dict[tuple[str, int], list[int]] = {}
         """The steps that were committed by each warp and not waited for, by the kind of operation."""
         self._places: dict[tuple[int, int], list[int]] = {}
@@ -82,6 +88,7 @@ class Clocks:
                 self.known = np.pad(self.known, ((0, 0), (0, more)))
                 self.fenced = np.pad(self.fenced, ((0, 0), (0, more)))
                 self.is_async = np.pad(self.is_async, (0, more))
+                self._is_mark = np.pad(self._is_mark, (0, more))
             self.is_async[found] = is_async
             self._steps[found] = 0
         return found
@@ -264,20 +271,32 @@ class Clocks:
         """Threads arrive at a barrier."""
         self._release(np.unique(cohort.warp_of[chosen]), barrier)
 
-    def arrive(self, cohort: Cohort, threads: Integers, barrier: Any) -> None:
-        """Threads arrive at an mbarrier."""
+    def arrive(self, cohort: Cohort, threads: Integers, barrier: Any, *, releases: bool) -> None:
+        """Threads arrive at an mbarrier, and release what they know or, relaxed, what a fence has."""
         warps = np.unique(cohort.warp_of[threads])
         self._check_made(warps, barrier)
+        if not releases:
+            self._arrive_relaxed(cohort, warps, barrier)
+            return
         for warp in warps.tolist():
             step = int(self.known[warp, warp])
             self._note(warp, step, cohort)
             self._arrived(barrier, warp, warp, step)
         self._release(warps, barrier)
 
+    def _arrive_relaxed(self, cohort: Cohort, warps: Integers, barrier: Any) -> None:
+        for warp in warps.tolist():
+            agent = self.agent("mbarrier.arrive", warp, is_async=False)
+            self._is_mark[agent] = True
+            step = self.known[warp, agent] = self._begin(cohort, agent)
+            self._arrived(barrier, warp, agent, step)
+            self._gather(barrier, *self._relaxed(warp))
+
     def _arrived(self, barrier: Any, warp: int, agent: int, step: int) -> None:
         """Note an arrival at an mbarrier."""
         barrier.arrivals[agent] = step
         if warp // self._per_cta != barrier.cta:
+            self.check_lives(barrier.cta, np.array([warp]))
             self._arrivals.setdefault(barrier.cta, {})[agent] = step
 
     def fence(self, cohort: Cohort, mask: Any) -> None:
@@ -287,10 +306,42 @@ class Clocks:
             self.known[warp, warp] += 1
 
     def arrive_relaxed(self, cohort: Cohort, chosen: NDArray[Any], barrier: Any) -> None:
-        """Threads arrive without releasing more than what a fence has."""
+        """Threads arrive at the cluster's barrier without releasing more than what a fence has."""
         for warp in np.unique(cohort.warp_of[chosen]).tolist():
-            if (found := self._released.get(warp)) is not None:
-                self._gather(barrier, *found)
+            self._gather(barrier, *self._relaxed(warp))
+
+    def _relaxed(self, warp: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """What a relaxed arrival tells: what a fence has released, who has started, and what has arrived."""
+        known = np.where(self._is_mark, self.known[warp], 0).astype(np.int32)
+        known[: self.warps] = np.minimum(self.known[warp, : self.warps], STARTED)
+        fenced = np.zeros_like(known)
+        if (released := self._released.get(warp)) is None:
+            return known, fenced
+        return _joined(known, released[0]), _joined(fenced, released[1])
+
+    def check_lives(self, cta: int, warps: Integers) -> None:
+        """Check that another CTA, whose memory warps access, has started for all that they know, and has not ended."""
+        if self.wave.cluster_size == 1:
+            return
+        of_others = warps[warps // self._per_cta != cta]
+        if not len(of_others):
+            return
+        rank = cta % self.wave.cluster_size
+        if not self.wave.alive[cta]:
+            raise Trap(
+                f"warp {int(of_others[0]) % self._per_cta} uses the memory of another CTA, {rank}, which has ended",
+                ("a barrier.cluster before its end does",),
+                PtxRace,
+            )
+        own = slice(cta * self._per_cta, (cta + 1) * self._per_cta)
+        late = self.known[of_others, own].max(axis=1) < STARTED
+        if late.any():
+            raise Trap(
+                f"warp {int(of_others[late][0]) % self._per_cta} uses the memory of another CTA, and nothing orders "
+                f"that after the start of CTA {rank} of the cluster",
+                ("a barrier.cluster before it does",),
+                PtxRace,
+            )
 
     def acquire(self, cohort: Cohort, chosen: Booleans, barrier: Any) -> None:
         """Threads have waited for a barrier."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from tlx_xdsl.numerics.arrays import Array, Dtype
 from tlx_xdsl.numerics.directed_rounding import rounded
+from tlx_xdsl.numerics.elementwise import EXTREMA
 from tlx_xdsl.numerics.matmul import E2M1
 from tlx_xdsl.numerics.ptx.conversions import CONVERSIONS
 from tlx_xdsl.numerics.ptx.instructions import INSTRUCTIONS, TYPES as PTX_TYPES, Compiled, Vectors
@@ -159,11 +160,11 @@ def _extremum(context: Context, modifiers: list[str], types: list[str]) -> Step 
     if kind.name not in ("f4", "f2") or not set(modifiers) <= {"NaN", "ftz"}:
         return None
     # f16 of numpy rounds nothing here, but has no fast comparison.
-    function = f"np.{name}imum" if "NaN" in modifiers else f"np.f{name}"
-    code = f"{function}({{0}},{{1}})" if count == 2 else f"{function}({function}({{0}},{{1}}),{{2}})"
+    code = "extremum({0},{1})" if count == 2 else "extremum(extremum({0},{1}),{2})"
     if "ftz" in modifiers:
         code = f"flush({code})"
-    return _simple(context, (kind.name,) * count, kind.name, code, flush=floats.flush)
+    function = EXTREMA[name, "NaN" in modifiers]
+    return _simple(context, (kind.name,) * count, kind.name, code, flush=floats.flush, extremum=function)
 
 
 _CLASSES = {

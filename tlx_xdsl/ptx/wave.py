@@ -219,6 +219,8 @@ class Wave:
             self.alive[cta] -= threads.stop - threads.start
             if self.alive[cta] == 0:
                 self.machine.ended(self, cta, cohort)
+            if (barrier := self.cluster_barriers.get(cta // self.cluster_size)) is not None:
+                barrier.leave(cohort.threads[threads].tolist())
         for meeting in reversed(cohort.meetings):
             self._meet(meeting)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
 
+from .by_name import ByName
 from .driver.specialization import pass_list
 from .kernel_call import LaunchShape, P, R, Signed, forwarded, taking
 from .simulate.options import check_options, run_options
@@ -32,19 +33,30 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 
-class Kernel(Signed[P, R]):
+class Kernel(ByName, Signed[P, R]):
     """A function that is compiled by tlx_xdsl; `source` is what was written.
 
     Raises TypeError for what is no function.
     """
 
-    def __init__(self, fn: Callable[..., Any], *, noinline: bool = False, passes: Iterable[str] = ()):
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        noinline: bool = False,
+        passes: Iterable[str] = (),
+        do_not_specialize: Iterable[int | str] | None = None,
+        do_not_specialize_on_alignment: Iterable[int | str] | None = None,
+    ):
         # What a decorator wrapped around the function plays no part: the source is what counts.
         fn = inspect.unwrap(fn)
         if not inspect.isfunction(fn):
             raise TypeError(f"tlx_xdsl.jit takes a function made by 'def', found {fn!r}")
         functools.update_wrapper(self, fn)
-        self.source = KernelSource(fn, noinline, pass_list(passes))
+        self.source = KernelSource(
+            fn, noinline, pass_list(passes),
+            frozenset(do_not_specialize or ()), frozenset(do_not_specialize_on_alignment or ()),
+        )  # fmt: skip
 
     @forwarded("tlx_xdsl.runtime.compile_kernel")
     def compile(

@@ -28,7 +28,7 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 
-from tlx_xdsl.errors import CompilationError, SourceLocation, render
+from tlx_xdsl.errors import CompilationError, Note, SourceLocation, render
 from tlx_xdsl.terminal import coloured
 
 
@@ -82,7 +82,7 @@ def call_chain(location: Attribute) -> tuple[str, ...]:
     while isinstance(location, CallSiteLoc):
         location = location.caller
         if (place := source_location(location)) is not None:
-            lines.append(f"{place}: called from here")
+            lines.append(Note(f"{place}: called from here", place))
     return tuple(lines)
 
 
@@ -212,5 +212,12 @@ def report_again(diagnostic: Diagnostic) -> None:
 
 
 def _report(severity: Literal["warning", "remark"], op: Operation, message: str, notes: Sequence[str]) -> None:
-    chain = call_chain(op.location)
-    _SINK.get()(Diagnostic(severity, message, source_location(op.location), (*notes, *chain)))
+    _SINK.get()(diagnostic_at(severity, op, message, notes))
+
+
+def diagnostic_at(
+    severity: Literal["warning", "remark"], op: Operation, message: str, notes: Sequence[str] = ()
+) -> Diagnostic:
+    """The diagnostic about `op`, at the user's line that has made it."""
+    shown = _in_users_code(op.location)
+    return Diagnostic(severity, message, source_location(shown), (*notes, *call_chain(shown)))

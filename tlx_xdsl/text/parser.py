@@ -34,7 +34,7 @@ from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, internal_error
+from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, internal_error, let_through
 
 from .aliases import AliasParser
 from .diagnostics import LOCATIONS, FileLineColRange, error_at, parse_error
@@ -285,6 +285,7 @@ def _what_failed(error: Exception) -> tuple[str, tuple[str, ...]]:
 
     xDSL's parser lets some of them pass for text that it does not expect, such as an array of an odd element type.
     """
+    let_through(error)
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, RecursionError | MemoryError) or not frames or _XDSL not in frames[-1].filename:
         internal = internal_error(error)

@@ -40,6 +40,9 @@ def ttgir_pipeline(profile: Profile | None = None, *, check_budget: bool = True)
         _pass("triton-tlx-fixup"),
         # Uses of registers that the tensor cores still write.
         _pass("tlx-check-dots-in-flight"),
+        # --- complete: what the user's operations need, before any other pass looks at the whole ---
+        # Barriers where the CTAs of a cluster start and end using each other's memory.
+        _pass("tlx-insert-cluster-barriers"),
         # --- layouts of buffers: sizes in memory depend on them ---
         # Requirements of operations become operations.
         _pass("tlx-insert-require-layout"),
@@ -81,7 +84,7 @@ def ttgir_pipeline(profile: Profile | None = None, *, check_budget: bool = True)
         # Before 3.9 what other threads have stored may come after the release of a lock.
         *(() if version.synchronized_atomics else (_pass("tlx-insert-barriers-at-atomics"),)),
         # --- synchronisation of clusters: while each buffer shows which CTA owns it ---
-        # Barriers where the CTAs of a cluster start and end using each other's memory.
+        # Barriers of the cluster at which all warps arrive.
         _pass("tlx-lower-cluster-barriers"),
         # Weaker memory ordering for arrivals at other CTAs' mbarriers, where it suffices.
         _pass("tlx-relax-remote-arrivals"),

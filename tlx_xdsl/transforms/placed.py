@@ -22,7 +22,7 @@ from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
 from tlx_xdsl import wings
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, let_through
 from tlx_xdsl.text.verify import verify_module
 
 from .registry import all_passes, configured, current_name, meant_pass
@@ -57,6 +57,7 @@ class ForeignPass(ModulePass):
             error.notes = (*error.notes, f"in the pass '{self.name}' ({self.origin})")
             raise
         except Exception as error:  # Code of others may fail in every way.
+            let_through(error)
             said = f"{type(error).__name__}: {error}"
             raise CompilationError(f"the pass '{self.name}' ({self.origin}) failed: {said}") from error
 

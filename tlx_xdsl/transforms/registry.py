@@ -36,6 +36,7 @@ _MODULES = {
     "tlx-inline-calls-with-tasks": "transforms.nvidia.inline_calls_with_tasks",
     "tlx-insert-barrier-before-tasks": "transforms.nvidia.barrier_before_tasks",
     "tlx-insert-barriers-at-atomics": "transforms.nvidia.barriers_at_atomics",
+    "tlx-insert-cluster-barriers": "transforms.nvidia.cluster_insertion",
     "tlx-insert-proxy-fences": "transforms.nvidia.proxy_fences",
     "tlx-insert-require-layout": "transforms.layout.insert_require_layout",
     "tlx-keep-memdesc-branches": "transforms.nvidia.memdesc_branches",

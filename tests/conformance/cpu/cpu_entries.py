@@ -33,16 +33,10 @@ class Entry:
     tolerance: float
     """Of the difference, both absolute and relative to the reference."""
     run: Callable[[Load], Pairs]
-
-    @property
-    def name(self) -> str:
-        """`suite/module:function`, unique."""
-        return f"{self.suite}/{self.run.__name__}"
-
-    @property
-    def reference(self) -> str:
-        """What the reference is."""
-        return " ".join((self.run.__doc__ or "").split()).rstrip(".")
+    name: str
+    """`suite/function`, unique."""
+    reference: str
+    """What the results are compared with."""
 
 
 ENTRIES: dict[str, Entry] = {}
@@ -53,12 +47,14 @@ class WrongNumbers(AssertionError):
 
 
 def entry(
-    suite: str, file: str, *kernels: str, call: str = "kernel", tolerance: float = EXACT
-) -> Callable[[Callable[[Load], Pairs]], Callable[[Load], Pairs]]:
-    """Enter a function as a case."""
+    suite: str, file: str, *kernels: str, call: str = "kernel", tolerance: float = EXACT,
+    name: str = "", reference: str = "",
+) -> Callable[[Callable[[Load], Pairs]], Callable[[Load], Pairs]]:  # fmt: skip
+    """Enter a function as a case; its name and its docstring stand where no `name` and no `reference` is given."""
 
     def enter(run: Callable[[Load], Pairs]) -> Callable[[Load], Pairs]:
-        made = Entry(suite, file, kernels, call, tolerance, run)
+        line = " ".join((reference or run.__doc__ or "").split()).rstrip(".")
+        made = Entry(suite, file, kernels, call, tolerance, run, f"{suite}/{name or run.__name__}", line)
         assert made.name not in ENTRIES, made.name
         ENTRIES[made.name] = made
         return run

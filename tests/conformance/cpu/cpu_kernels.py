@@ -2,9 +2,10 @@
 
     python -m tests.conformance.cpu.cpu_kernels SUITES --mode native --json native.json
 
-SUITES is a folder with checkouts named `vllm`, `liger`, `fla` and `triton`; docs/cpu-conformance.md says of what, and
-lists the entries. Modes: `stock` is Triton's own interpreter, `interpret` ours, which also tries to lower each kernel
-to linalg, and `native` the compiler for the CPU. Each entry runs in a process of its own.
+SUITES is a folder with checkouts; docs/cpu-conformance.md says of what and how they are named, and lists the entries.
+Modes: `stock` is Triton's own interpreter, `interpret` ours, which also tries to lower each kernel to linalg, `native`
+the compiler for the CPU, and `ptx` the machine for the PTX that stock Triton makes of kernels.
+Each entry runs in a process of its own, and natively each launch gets its tensors between sentinels.
 """
 
 from __future__ import annotations
@@ -29,12 +30,16 @@ from tests.conformance.isolated import run_isolated
 MODULES = (
     "cpu_vllm_batch", "cpu_vllm_sampling", "cpu_vllm_shards", "cpu_vllm_drafts", "cpu_vllm_mtp", "cpu_vllm_rejection",
     "cpu_liger", "cpu_liger_losses", "cpu_fla", "cpu_tutorials",
+    "cpu_attorch", "cpu_inductor", "cpu_mamba", "cpu_unsloth", "cpu_bitsandbytes", "cpu_xformers", "cpu_lmdeploy",
 )  # fmt: skip
 """The files with entries."""
 
 RIGHT, WRONG, REFUSED, FAILED, SLOW = "right", "wrong", "refused", "error", "timeout"
 TARGET = "sm_90a"
 """The GPU that scripts see, where they ask for one."""
+
+WITH_A_GPU = frozenset({"triton", "attorch", "mamba", "bitsandbytes", "unsloth", "xformers", "lmdeploy"})
+"""The suites that ask torch for a GPU, be it for its capability alone."""
 
 Result = dict[str, Any]
 
@@ -43,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the entries; the exit status is 1 if one is not right."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", type=Path, metavar="SUITES")
-    parser.add_argument("--mode", choices=("stock", "interpret", "native", "check"), required=True)
+    parser.add_argument("--mode", choices=("stock", "interpret", "native", "ptx", "check"), required=True)
     parser.add_argument("--only", default="", help="the entries whose names contain this")
     parser.add_argument("--json", type=Path, metavar="OUT", help="what OUT holds of other entries stays")
     parser.add_argument("--timeout", type=int, default=300, help="seconds for each entry (300)")
@@ -71,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def entries() -> dict[str, Any]:
     """All entries, by their names."""
     for name in MODULES:
-        import_module(f"tests.conformance.{name}")
+        import_module(f"tests.conformance.cpu.{name}")
     from tests.conformance.cpu.cpu_entries import ENTRIES
 
     return ENTRIES
@@ -99,6 +104,7 @@ def _measured(options: argparse.Namespace, name: str) -> Result:
 
 def _run(options: argparse.Namespace, name: str) -> Result:
     from tests.conformance.cpu.cpu_entries import WrongNumbers, run_entry
+    from tests.conformance.cpu.cpu_launches import record_launches
     from tests.conformance.cpu.cpu_loading import loader
     from tlx_xdsl.errors import CompilationError
 
@@ -111,7 +117,7 @@ def _run(options: argparse.Namespace, name: str) -> Result:
 
         CheckedKernel.seconds = options.seconds
     launched: set[str] = set()
-    _record_launches(launched)
+    record_launches(launched, native=options.mode == "native")
     outcome, reason = RIGHT, ""
     try:
         run_entry(case, loader(case.suite, options.root))
@@ -119,7 +125,7 @@ def _run(options: argparse.Namespace, name: str) -> Result:
         outcome, reason = WRONG, _line(error)
     except BaseException as error:
         refusal = _refusal(error, CompilationError)
-        outcome = FAILED if refusal is None else REFUSED
+        outcome = FAILED if refusal is None or "internal error" in str(refusal) else REFUSED
         reason = _line(refusal) if refusal is not None else f"{type(error).__name__}: {_line(error)}"
         if options.traceback:
             traceback.print_exc()
@@ -155,7 +161,7 @@ def _install(mode: str, suite: str, linalg: dict[str, str]) -> None:
     """Choose what runs kernels."""
     import tlx_xdsl.compat
 
-    if suite == "triton":
+    if suite in WITH_A_GPU:
         from tests.conformance.cpu.fake_cuda import install
 
         install(TARGET)
@@ -171,32 +177,10 @@ def _install(mode: str, suite: str, linalg: dict[str, str]) -> None:
     elif mode == "interpret":
         _try_linalg(linalg)
         tlx_xdsl.compat.install(mode="interpret", target=TARGET)
-    elif mode == "check":
-        tlx_xdsl.compat.install(mode="check", target=TARGET)
+    elif mode in ("check", "ptx"):
+        tlx_xdsl.compat.install(mode=mode, target=TARGET)
     else:
         tlx_xdsl.compat.install(mode="cpu", target=TARGET)  # pyright: ignore[reportArgumentType]
-
-
-def _record_launches(launched: set[str]) -> None:
-    """Note the names of the kernels that are launched."""
-    import triton
-
-    jit = triton.jit
-
-    def recorded(fn: Any = None, **options: Any) -> Any:
-        if fn is None:
-            return partial(recorded, **options)
-        kernel: Any = jit(fn, **options)
-        run = kernel.run
-
-        def noted(*args: Any, **kwargs: Any) -> Any:
-            launched.add(fn.__name__)
-            return run(*args, **kwargs)
-
-        kernel.run = noted
-        return kernel
-
-    triton.jit = import_module("triton.runtime.jit").jit = recorded  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _try_linalg(found: dict[str, str]) -> None:

@@ -15,9 +15,36 @@ from typing import Any
 
 from tests.conformance.cpu.cpu_entries import one_config
 
+PACKAGES = {
+    "attorch": ("attorch",),
+    "mamba": ("mamba_ssm", "ops", "ops.triton"),
+    "unsloth": ("unsloth", "kernels"),
+    "bitsandbytes": ("bitsandbytes", "backends", "backends.triton"),
+    "xformers": ("xformers", "ops", "ops._triton"),
+    "lmdeploy": ("lmdeploy", "pytorch", "pytorch.kernels", "pytorch.kernels.cuda"),
+}
+"""The package of a suite that is imported as it is, and those below it whose own `__init__` is left out.
+
+Those import what is compiled, and models. The package's own is left out where there are any.
+"""
+
+
+OUTSIDE = {
+    "unsloth": ("unsloth_zoo", "transformers"),
+    "lmdeploy": ("lmdeploy.messages", "transformers"),
+}
+"""The modules that a suite imports and its kernels need next to nothing of: of other packages, or of much more."""
+
+ABSENT = frozenset({"unsloth_zoo.mlx"})
+"""Modules of them that a suite finds out by whether there are."""
+
 
 def loader(suite: str, root: Path) -> Callable[[str], ModuleType]:
     """Return what imports modules of the suite in the folder `root/suite`, by their short names."""
+    if suite == "inductor":
+        installed = import_module("tests.conformance.cpu.inductor_on_cpu")
+        installed.install()
+        return lambda name: import_module(f"tests.conformance.cpu.{name}")
     folder = (root / suite).resolve()
     if not folder.is_dir():
         raise FileNotFoundError(f"no checkout of {suite} at {folder}")
@@ -29,7 +56,38 @@ def loader(suite: str, root: Path) -> Callable[[str], ModuleType]:
         return lambda name: import_module(f"liger_kernel.ops.{name}")
     if suite == "fla":
         return _fla(folder)
+    if suite in OUTSIDE:
+        sys.meta_path.insert(0, _Outside(OUTSIDE[suite], folder))
+    if suite in PACKAGES:
+        return _package(folder, *PACKAGES[suite])
     return lambda name: _tutorial(folder / "python" / "tutorials" / f"{name}.py")
+
+
+class _Outside(MetaPathFinder, Loader):
+    """Stands in for modules, and for all below them."""
+
+    def __init__(self, names: tuple[str, ...], folder: Path):
+        self._names = names
+        self._folder = folder
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if fullname in ABSENT or not any(f"{fullname}.".startswith(f"{name}.") for name in self._names):
+            return None
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _StandIn(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__path__ = []
+        if module.__name__ == "unsloth_zoo.utils":
+            module.__dict__.update(Version=import_module("packaging.version").Version)
+        if module.__name__ == "lmdeploy.messages":
+            # What kinds of quantising there are: an enumeration of its own.
+            tree = ast.parse((self._folder / "lmdeploy" / "messages.py").read_text(encoding="utf-8"))
+            kinds = [each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == "QuantPolicy"]
+            module.__dict__.update(enum=import_module("enum"))
+            exec(compile(ast.Module(list(kinds), []), "messages.py", "exec"), module.__dict__)
 
 
 class _OnlyKernels(MetaPathFinder, Loader):
@@ -87,6 +145,23 @@ class _Anything(metaclass=_AnyName):
 
     def __class_getitem__(cls, item: Any) -> Any:
         return cls
+
+
+def _package(folder: Path, package: str, *bare: str) -> Callable[[str], ModuleType]:
+    """Modules of a package, by their names below it; its tuners keep their first configuration."""
+    sys.path.insert(0, str(folder))
+    for name in ("", *bare) if bare else ():
+        whole = f"{package}.{name}".rstrip(".")
+        sys.modules[whole] = module = ModuleType(whole)
+        module.__path__ = [str(folder.joinpath(*whole.split(".")))]
+
+    def load(name: str) -> ModuleType:
+        module = import_module(f"{package}.{name}")
+        for each in [module for key, module in sys.modules.items() if key.partition(".")[0] == package]:
+            one_config(each)
+        return module
+
+    return load
 
 
 def _fla(folder: Path) -> Callable[[str], ModuleType]:

@@ -4,17 +4,22 @@
 
 FOLDER holds what the harnesses write with `--json`:
 
-    stock.json, interpret.json, native.json    tests.conformance.cpu.cpu_kernels, one for each mode
+    stock.json, interpret.json, native.json, ptx.json    tests.conformance.cpu.cpu_kernels, one for each mode
     tests.stock.json and tests.native.json     tests.conformance.stock_python, of one selection of cases
-    conditions.txt                             what the records were made on: commit, machine, versions
+    conditions.txt                             a line: the day, and what the records were made on
+
+What FOLDER says nothing of stays on the page as an earlier run has left it: a suite none of whose entries it has, and
+Stock's Python tests.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +30,9 @@ from tests.conformance.page import one_line, table
 
 PAGE = Path(__file__).parents[3] / "docs" / "cpu-conformance.md"
 FIXED = "2026-11-23"
-"""The day on which the list was fixed, before the first run."""
+"""The day on which the list of the first four suites was fixed, before the first run."""
+MORE = "2026-11-29"
+"""The day on which the other seven were added, none of them after a run of it."""
 
 SUITES = {
     "vllm": "vLLM 0.29.0 (github.com/vllm-project/vllm at 98dff2a81): all 57 kernels that the host launches below "
@@ -37,6 +44,18 @@ SUITES = {
     "`fla/ops/__init__.py` imports from, the first twelve with a `naive.py`; of each the first function.",
     "triton": "The tutorials of Triton (as Meta's fork holds them at db4666f22), 01 to 09. 10 is about block scales of "
     "Blackwell's tensor cores, and 11 waits for other launches by PTX.",
+    "attorch": "attorch (github.com/BobMcDear/attorch at 67c2772): all of its layers but attention, which it gives up "
+    "itself, forward and backward.",
+    "inductor": 'What torch.compile generates: 28 graphs, with `cpu_backend="triton"` and the sources handed to '
+    "`triton.jit` (`tests/conformance/cpu/inductor_on_cpu.py`). No checkout: it is the installed torch's.",
+    "mamba": "mamba-ssm (github.com/state-spaces/mamba at e9594ce): below `mamba_ssm/ops/triton`, but `mamba3`.",
+    "unsloth": "unsloth (github.com/unslothai/unsloth at 015bdef0): below `unsloth/kernels`, but `moe` and what calls "
+    "bitsandbytes' library.",
+    "bitsandbytes": "bitsandbytes (github.com/bitsandbytes-foundation/bitsandbytes at 95f9af30): `backends/triton`.",
+    "xformers": "xFormers (github.com/facebookresearch/xformers at ca6d2aa0): `ops/_triton`, but the rotation of "
+    "padded sequences, which needs a compiled package.",
+    "lmdeploy": "LMDeploy (github.com/InternLM/lmdeploy at 1263d5cd): 13 functions of `pytorch/kernels/cuda`, among "
+    "them one whose kernel holds PTX.",
 }
 
 CHANGED = """\
@@ -45,13 +64,19 @@ half of a 64-bit offset as its second counter; products of float32 that a kernel
 flash-linear-attention) may differ by 2e-2; the loss of `liger/grpo_loss` is reduced, as its gradient of sequences
 expects; the bias of `liger/poly_norm` is a number; `liger/softmax_blocks` gets blocks shorter than its rows;
 `fla/chunk_delta_rule` takes bf16 only; `fla/chunk_comba` has the reference of the suite's own tests.
+`attorch/hardswish` leaves out 3 and -3, where attorch and torch chose different derivatives;
+`mamba/selective_state_update` always has a bias, without which the suite's own call fails; `lmdeploy/fused_lora` has
+its matrices by ranks; graphs of inductor are compiled anew for each of their sizes; `unsloth/cross_entropy` caps at
+30: of 70,000 classes in parts the kernel caps the masked ones of the last part, too, and counts each as e^-cap, which
+at 5 shows in the loss, on any device.
 """
 
 NOTES = """\
 - `liger/softmax_blocks` calls a type, `tl.float32(0.0)`, which stock Triton refuses, too: Liger-Kernel never gets to
   these kernels, since its blocks are as long as the rows.
-- `fla/fused_chunk_based` loads with a mask without saying what else: on the CPU and on GPUs that is 0, and in our
-  interpreter NaN.
+- `fla/fused_chunk_based` loads with a mask without saying what else. On the CPU and on GPUs that is 0; in our
+  interpreter it was NaN when that suite ran, and is 0 since.
+- `lmdeploy/awq_linear` holds PTX, which no CPU runs; the PTX machine does.
 - Triton's interpreter lacks functions of libdevice, methods of `float` parameters (`.to`) and masks that are Python's
   booleans, and rounds to bf16 in its own way. flash-linear-attention cannot be imported with Triton 3.9 itself, which
   refuses names in a tuner's `key` that are no parameters.
@@ -62,66 +87,132 @@ HEAD = f"""\
 
 <!-- Made by `python -m tests.conformance.cpu.cpu_page FOLDER` of the records of the suites (tests/conformance). -->
 
-Kernels from public repositories, compiled for the CPU and run on torch's tensors. The list was fixed on {FIXED},
-before the first run. Nothing of the suites is kept here:
-`python -m tests.conformance.cpu.cpu_kernels SUITES --mode native` takes a folder with checkouts of them.
-An entry calls one function of a suite, or launches one of its kernels as it does, and compares all results with
-torch's; tuners keep their first configuration. Each has a process, and a time limit, of its own.
+Kernels from public repositories, compiled for the CPU and run on torch's tensors. The list of the first four suites
+was fixed on {FIXED} and that of the others on {MORE}, each before its first run. Nothing of the suites is kept here:
+`python -m tests.conformance.cpu.cpu_kernels SUITES --mode native` takes a folder with checkouts of them, named as
+below. An entry calls one function of a suite, or launches one of its kernels as it does, and compares all results with
+torch's; tuners keep their first configuration. Each has a process, and a time limit, of its own. Since {MORE} each
+native launch gets its tensors between sentinels: an entry whose kernels write past them is wrong.
 """
 
-MODES = {"stock": "Triton's interpreter", "interpret": "our interpreter", "native": "native"}
+MODES = {
+    "stock": "Triton's interpreter", "interpret": "our interpreter", "native": "native", "ptx": "PTX machine",
+}  # fmt: skip
+NOT_RIGHT = "What is not right natively:"
+TESTS = "## Stock's Python tests"
+LIST = "## The list"
+BARE = "not run"
+REASONS = "reason"
+"""What the table of entries that are not right is found by: its head begins as that of the lists does."""
 
 Records = Mapping[str, Mapping[str, Any]]
+Row = Mapping[str, str]
 
 
-def page(folder: Path | None) -> str:
+class Before:
+    """The page as it stands: what the records of a run do not say is taken from here."""
+
+    def __init__(self, text: str):
+        self._text = text
+
+    @cached_property
+    def rows(self) -> Mapping[str, Mapping[str, Row]]:
+        """The rows of its tables, by the first cell of the head and by their own."""
+        found: dict[str, dict[str, Row]] = {}
+        head: list[str] = []
+        for line in self._text.splitlines():
+            if not line.startswith("|"):
+                head = []
+                continue
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
+            if not head:
+                head = cells
+            elif not set("".join(cells)) <= set("-: "):
+                found.setdefault(REASONS if "reason" in head else head[0], {})[cells[0]] = dict(
+                    zip(head, cells, strict=True)
+                )
+        return found
+
+    def row(self, table: str, name: str) -> Row:
+        """A row of the tables whose head begins with `table`; empty where there is none."""
+        return self.rows.get(table, {}).get(name, {})
+
+    @property
+    def conditions(self) -> Mapping[str, str]:
+        """What the runs of each day were made on."""
+        return dict(re.findall(r"^- \*\*(\d{4}-\d\d-\d\d)\*\*: (.*)$", self._text, re.MULTILINE))
+
+    @property
+    def tests(self) -> str:
+        """The section of stock's Python tests."""
+        start = self._text.find(TESTS)
+        return self._text[start : self._text.find(LIST)].strip() + "\n" if start >= 0 else ""
+
+
+def page(folder: Path | None, before: str = "") -> str:
     """Return the text of the page."""
     modes = {mode: json.loads((folder / f"{mode}.json").read_text()) for mode in _modes(folder)} if folder else {}
-    conditions = folder / "conditions.txt" if folder else None
+    day, _, made_on = _conditions(folder)
+    old = Before(before)
+    measured = {case.suite for records in modes.values() for name, case in entries().items() if name in records}
+    summary = [_summary(suite, day, modes) if suite in measured else old.row("suite", suite) for suite in SUITES]
     parts = [HEAD, "## The suites\n", *(f"- **{name}**: {text}" for name, text in SUITES.items()), ""]
-    if modes:
-        parts += ["## Results\n"]
-        if conditions is not None and conditions.exists():
-            parts += [conditions.read_text().strip() + "\n"]
-        parts += [_summary(modes), *_not_right(modes.get("native", {})), NOTES]
-    if folder is not None and (folder / "tests.native.json").exists():
-        parts += _tests(folder)
-    parts += ["## The list\n", CHANGED, *(_list(suite, modes) for suite in SUITES)]
+    if any(summary):
+        days = {row.get("run", "") for row in summary}
+        machines = {**old.conditions, **({day: made_on} if day else {})}
+        parts += [
+            "## Results\n",
+            *(f"- **{each}**: {machines[each]}" for each in sorted(days & machines.keys())),
+            "\n*Reach linalg* counts the types and constants that kernels are compiled for, in the run of our "
+            "interpreter. *Run* is the day of a suite's last run.\n",
+            _table(summary),
+            *_not_right(modes.get("native", {}), measured, old),
+            NOTES,
+        ]
+    with_tests = folder is not None and (folder / "tests.native.json").exists()
+    parts += _tests(folder) if folder is not None and with_tests else [old.tests]
+    parts += [LIST + "\n", CHANGED, *(_list(suite, modes, old if suite not in measured else None) for suite in SUITES)]
     return "\n".join(parts)
+
+
+def _conditions(folder: Path | None) -> tuple[str, str, str]:
+    file = folder / "conditions.txt" if folder else None
+    text = file.read_text(encoding="utf-8").strip() if file is not None and file.exists() else ""
+    return text.partition(", ")
 
 
 def _modes(folder: Path) -> list[str]:
     return [mode for mode in MODES if (folder / f"{mode}.json").exists()]
 
 
-def _summary(modes: Mapping[str, Records]) -> str:
-    """A row for each suite: entries, and the kernels that they launch, of each mode."""
-    head = ["suite", "entries"]
-    for mode in modes:
-        head += [f"right: {MODES[mode]}"]
-    head += ["kernels"]
+def _table(rows: Sequence[Row]) -> str:
+    """A table of rows that need not have all columns."""
+    order = (
+        "suite", "run", "entries", *(f"right: {name}" for name in MODES.values()), "kernels", "reach linalg",
+        "kernels right: native", "not right",
+    )  # fmt: skip
+    head = [column for column in order if any(row.get(column) for row in rows)]
+    return table(tuple(head), [tuple(row.get(column, "") for column in head) for row in rows if row])
+
+
+def _summary(suite: str, day: str, modes: Mapping[str, Records]) -> Row:
+    """The row of a suite: entries, and the kernels that they launch, of each mode."""
+    cases = [case for case in entries().values() if case.suite == suite]
+    row = {"suite": suite, "run": day, "entries": str(len(cases))}
+    for mode, records in modes.items():
+        if any(case.name in records for case in cases):
+            row[f"right: {MODES[mode]}"] = str(sum(_outcome(records, case) == RIGHT for case in cases))
+    kernels = {kernel for case in cases for kernel in kernels_of(case, modes)}
+    row["kernels"] = str(len(kernels))
     if "interpret" in modes:
-        head += ["reach linalg"]
+        lowered = _lowered(cases, modes["interpret"])
+        row["reach linalg"] = f"{sum(not why for why in lowered.values())} of {len(lowered)}"
     if "native" in modes:
-        head += ["kernels right: native", "not right"]
-    rows: list[tuple[str, ...]] = []
-    for suite in SUITES:
-        cases = [case for case in entries().values() if case.suite == suite]
-        row = [suite, str(len(cases))]
-        for records in modes.values():
-            row.append(str(sum(_outcome(records, case) == RIGHT for case in cases)))
-        kernels = {kernel for case in cases for kernel in kernels_of(case, modes)}
-        row.append(str(len(kernels)))
-        if "interpret" in modes:
-            lowered = _lowered(cases, modes["interpret"])
-            row.append(f"{sum(not why for why in lowered.values())} of {len(lowered)}")
-        if "native" in modes:
-            bad = {k for case in cases if _outcome(modes["native"], case) != RIGHT for k in kernels_of(case, modes)}
-            outcomes = Counter(_outcome(modes["native"], case) for case in cases)
-            row.append(str(len(kernels - bad)))
-            row.append(", ".join(f"{count} {outcome}" for outcome, count in outcomes.items() if outcome != RIGHT))
-        rows.append(tuple(row))
-    return table(tuple(head), rows)
+        bad = {k for case in cases if _outcome(modes["native"], case) != RIGHT for k in kernels_of(case, modes)}
+        outcomes = Counter(_outcome(modes["native"], case) for case in cases)
+        row["kernels right: native"] = str(len(kernels - bad))
+        row["not right"] = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items() if outcome != RIGHT)
+    return row
 
 
 def _lowered(cases: Iterable[Entry], records: Records) -> dict[tuple[str, str], str]:
@@ -145,17 +236,17 @@ def _module(case: Entry) -> str:
 
 
 def _outcome(records: Records, case: Entry) -> str:
-    return str(records.get(case.name, {}).get("outcome", "not run"))
+    return str(records.get(case.name, {}).get("outcome", BARE))
 
 
-def _not_right(native: Records) -> Iterable[str]:
-    rows = [
-        (name, str(record["outcome"]), one_line(str(record["reason"])))
-        for name, record in sorted(native.items())
-        if record["outcome"] != RIGHT
-    ]
+def _not_right(native: Records, measured: set[str], old: Before) -> Iterable[str]:
+    found = {name: (str(each["outcome"]), one_line(str(each["reason"]))) for name, each in native.items()}
+    for name, row in old.rows.get(REASONS, {}).items():
+        if name.partition("/")[0] not in measured:
+            found[name] = row["outcome"], row["reason"]
+    rows = [(name, *each) for name, each in sorted(found.items()) if each[0] != RIGHT]
     if rows:
-        yield "What is not right natively:\n"
+        yield f"{NOT_RIGHT}\n"
         yield table(("entry", "outcome", "reason"), rows)
 
 
@@ -174,18 +265,23 @@ def _tests(folder: Path) -> Iterable[str]:
         yield "\n".join(f"- {len(cases)}: {one_line(cause)}" for cause, cases in ordered) + "\n"
 
 
-def _list(suite: str, modes: Mapping[str, Records]) -> str:
-    rows: list[tuple[str, ...]] = []
+def _list(suite: str, modes: Mapping[str, Records], old: Before | None) -> str:
+    """The entries of a suite, with what `old` says of them or else the records."""
+    head = ["entry", "module", "kernels", "call", "reference", "tolerance", *(MODES[mode] for mode in modes)]
+    rows: list[Row] = []
     for name, case in entries().items():
         if case.suite != suite:
             continue
         kernels = " ".join(f"`{kernel}`" for _, kernel in kernels_of(case, modes)) or "those that the call launches"
         tolerance = "exact" if not case.tolerance else f"{case.tolerance:g}"
-        row = (name, f"`{case.file}`", kernels, f"`{case.call}`", case.reference, tolerance)
-        rows.append((*row, *(_outcome(records, case) for records in modes.values())))
-    head = ("entry", "module", "kernels", "call", "reference", "tolerance", *(MODES[mode] for mode in modes))
-    return f"### {suite}\n\n" + table(head, rows)
+        fixed = name, f"`{case.file}`", kernels, f"`{case.call}`", case.reference, tolerance
+        outcomes = [_outcome(records, case) for records in modes.values()]
+        kept = old.row("entry", name) if old is not None else {}
+        rows.append(kept or dict(zip(head, (*fixed, *outcomes), strict=True)))
+    columns = [column for column in (*head[:6], *MODES.values()) if any(row.get(column, BARE) != BARE for row in rows)]
+    return f"### {suite}\n\n" + table(tuple(columns), [tuple(row.get(each, BARE) for each in columns) for row in rows])
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(Path(sys.argv[1]) if len(sys.argv) > 1 else None), encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    PAGE.write_text(page(Path(sys.argv[1]) if len(sys.argv) > 1 else None, text), encoding="utf-8")

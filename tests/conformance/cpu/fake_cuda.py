@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,6 +30,15 @@ class _Generator(torch.Generator):
         return super().__new__(cls, _cpu(device))
 
 
+class _Device(nullcontext[None]):
+    """`torch.cuda.device`: the only one."""
+
+    idx = 0
+
+    def __init__(self, device: Any):
+        super().__init__()
+
+
 def _cpu(value: Any) -> Any:
     if (isinstance(value, str) and value.partition(":")[0] == "cuda") or (
         isinstance(value, torch.device) and value.type == "cuda"
@@ -50,6 +60,7 @@ def install(target: str) -> None:
         "device_count": lambda: 1,
         "current_device": lambda: 0,
         "set_device": lambda *_: None,
+        "device": _Device,
         "get_device_capability": lambda *_: capability,
         "get_device_properties": lambda *_: properties,
         "get_device_name": lambda *_: properties.name,
@@ -60,6 +71,7 @@ def install(target: str) -> None:
     }
     for name, value in fakes.items():
         setattr(torch.cuda, name, value)
+    torch._C._cuda_getCurrentRawStream = lambda *_: 0  # type: ignore[attr-defined]
     torch.Generator = _Generator  # type: ignore[misc]
     _OnTheCpu().__enter__()
     # The mode is of a thread.

@@ -72,3 +72,19 @@ func.func @iterators(%x: tensor<4xf32>) {
   } -> tensor<4xf32>
   return
 }
+
+// -----
+
+func.func @a_product_of_one(%a: tensor<4x4xf32>) {
+  // expected-error @below {{expected the number of indexing_map (3) to be equal to the number of input/output operands (2)}}
+  %0 = linalg.matmul ins(%a : tensor<4x4xf32>) outs(%a : tensor<4x4xf32>) -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @a_product_of_three(%a: tensor<2x4x4xf32>) {
+  // expected-error @below {{expected the number of indexing_map (3) to be equal to the number of input/output operands (4)}}
+  %0 = linalg.batch_matmul ins(%a, %a, %a : tensor<2x4x4xf32>, tensor<2x4x4xf32>, tensor<2x4x4xf32>) outs(%a : tensor<2x4x4xf32>) -> tensor<2x4x4xf32>
+  return
+}

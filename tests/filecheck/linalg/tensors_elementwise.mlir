@@ -140,12 +140,16 @@ tt.func public @divisions(%x: tensor<8xi32>, %y: tensor<8xi32>, %s: i32) -> (ten
 // CHECK-NEXT: arith.extui %{{.*}} : i1 to i32
 // CHECK: func.call @__nv_j0f(%{{.*}}) : (f32) -> f32
 // CHECK: func.call @__nv_j0f(%x) : (f32) -> f32
+// The sign is a bit, of zeros and NaN, too.
+// CHECK: arith.bitcast %{{.*}} : f32 to i32
+// CHECK: arith.cmpi slt
 // CHECK: func.func private @__nv_j0f(f32) -> f32
 // CHECK-NOT: func.func
-tt.func public @device_functions(%t: tensor<8xf32>, %x: f32) -> (tensor<8xf32>, tensor<8xi32>, f32) {
+tt.func public @device_functions(%t: tensor<8xf32>, %x: f32) -> (tensor<8xf32>, tensor<8xi32>, tensor<8xi32>, f32) {
   %0 = tt.extern_elementwise %t {libname = "", libpath = "", pure = true, symbol = "__nv_erff"} : (tensor<8xf32>) -> tensor<8xf32>
   %1 = tt.extern_elementwise %t {libname = "", libpath = "", pure = true, symbol = "__nv_isnanf"} : (tensor<8xf32>) -> tensor<8xi32>
   %2 = tt.extern_elementwise %0 {libname = "", libpath = "", pure = true, symbol = "__nv_j0f"} : (tensor<8xf32>) -> tensor<8xf32>
   %3 = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_j0f"} : (f32) -> f32
-  tt.return %2, %1, %3 : tensor<8xf32>, tensor<8xi32>, f32
+  %4 = tt.extern_elementwise %t {libname = "", libpath = "", pure = true, symbol = "__nv_signbitf"} : (tensor<8xf32>) -> tensor<8xi32>
+  tt.return %2, %1, %4, %3 : tensor<8xf32>, tensor<8xi32>, tensor<8xi32>, f32
 }

@@ -1,5 +1,6 @@
 """Where the buffers of an overlap tree lie: worked examples, and laws that hold for every tree."""
 
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import pytest
@@ -163,14 +164,29 @@ def test_untreed_allocations_that_do_not_fit():
 @pytest.mark.parametrize(
     ("tree", "found"),
     [
-        (shared(leaf(0, 2, 64), leaf(1, 4, 64)), "a has 2 / 1 = 2, b has 4 / 1 = 4"),
+        (shared(leaf(0, 2, 256), leaf(1, 4, 128)), "a has 2 / 1 = 2, b has 4 / 1 = 4"),
         (shared(leaf(0, 3, 64), group_size=2), "a has 3 / 2 = 3/2"),
+        (distinct(leaf(0, 2, 64), leaf(1, 3, 64)), "a has 2 / 1 = 2, b has 3 / 1 = 3"),
+        # The third buffer of a would lie after the last one of b.
+        (shared(leaf(0, 3, 128), leaf(1, 2, 256)), "a has 3 / 1 = 3, b has 2 / 1 = 2"),
     ],
 )
 def test_group_counts_differ(tree: Group, found: str):
     with pytest.raises(OverlapError, match="the same whole number of buffer groups") as caught:
         place(tree)
     assert str(caught.value).endswith(found)
+
+
+def test_fewer_buffers_beside_others_that_take_the_memory_anyway():
+    placement = place(shared(leaf(0, 2, 8192), leaf(1, 3, 8192)))
+    assert placement.total == 3 * 8192
+    assert placement.slots == {0: Slot(0, 8192, 1), 1: Slot(0, 8192, 1)}
+    small = distinct(leaf(0, 2, 1024), leaf(2, 2, 512))
+    assert place(shared(small, leaf(1, 5, 4096))).total == 5 * 4096
+    with pytest.raises(OverlapError, match="the same whole number of buffer groups"):
+        place(shared(leaf(0, 2, 8192), leaf(1, 3, 8192)), strict=True)
+    # What is asked for spreads over the groups of the array with most.
+    assert place(shared(leaf(0, 2, 8192), leaf(1, 3, 8192)), 6 * 8192).slots[0].stride == 16384
 
 
 def test_strict_refuses_what_the_default_pads():
@@ -293,6 +309,29 @@ def test_laws_with_an_explicit_size(root: Group, excess: int):
     placement = place(root, needed + excess)
     assert placement.total == needed + excess
     check_laws(root, placement)
+
+
+def fewer(node: Node, less: st.DataObject, above: int = 1) -> Node:
+    """A tree some of whose leaves have fewer groups of buffers."""
+    if isinstance(node, Group):
+        size = above * node.group_size
+        return replace(node, children=tuple(fewer(child, less, size) for child in node.children))
+    return replace(node, count=less.draw(st.integers(1, node.count // above)) * above)
+
+
+@many
+@given(trees(), st.data(), st.integers(0, 20000))
+def test_laws_with_fewer_buffers_in_some_leaves(whole: Group, less: st.DataObject, excess: int):
+    root = fewer(whole, less)
+    assert isinstance(root, Group)
+    try:
+        placement = place(root)
+    except OverlapError:
+        return
+    check_laws(root, placement)
+    assert placement.total <= place(whole).total
+    assert place(root, placement.total) == placement
+    check_laws(root, place(root, placement.total + excess))
 
 
 @given(trees())

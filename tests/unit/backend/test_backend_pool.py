@@ -33,6 +33,9 @@ class FakeWorker:
     def usable(self):
         return self.alive
 
+    def was_killed(self):
+        return False
+
     def end(self):
         self.alive = False
 

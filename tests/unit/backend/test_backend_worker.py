@@ -14,7 +14,7 @@ from backend_kernels import VECTOR_ADD, needs_triton
 
 import tlx_xdsl
 from tests.versions import INSTALLED
-from tlx_xdsl.backend import BackendOptions, client, compile_ttgir, start_worker, stop_worker
+from tlx_xdsl.backend import BackendError, BackendOptions, client, compile_ttgir, start_worker, stop_worker
 
 HOPPER = BackendOptions(target="sm_90a")
 REPOSITORY = Path(next(iter(tlx_xdsl.__path__))).parent
@@ -95,6 +95,23 @@ class TestLife:
         client.CLIENT.workers[0].process.wait()
         assert compile_ttgir(VECTOR_ADD, HOPPER, stages="ttgir").ttgir
         assert worker_pid() != first
+
+    @pytest.mark.parametrize("times", [1, 2])
+    def test_one_that_is_killed_at_work_gets_one_successor(self, times: int):
+        killed: list[int] = []
+
+        def kill(stage: str) -> None:
+            if stage == "ptx" and len(killed) < times:
+                killed.append(worker_pid())
+                os.kill(killed[-1], signal.SIGKILL)
+
+        if times == 1:
+            assert compile_ttgir(VECTOR_ADD, HOPPER, on_stage=kill).cubin
+            assert worker_pid() != killed[0]
+        else:
+            with pytest.raises(BackendError, match="died of SIGKILL"):
+                compile_ttgir(VECTOR_ADD, HOPPER, on_stage=kill, locate=False)
+            assert len(set(killed)) == times
 
     def test_stopping_it_is_harmless(self):
         start_worker()

@@ -2,6 +2,8 @@
 
 # covers: tl.compile_time
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -110,6 +112,17 @@ def test_aggregates_of_triton_are_the_same() -> None:
     run(kernel_of(TritonChild, TritonNested, tlx_xdsl.jit))
 
 
+def test_an_aggregate_inherits_from_aggregates() -> None:
+    class Plain:
+        pass
+
+    class Mixed(Base, Plain):
+        pass
+
+    with pytest.raises(TypeError, match="the aggregate 'Mixed' inherits from 'Plain', which is no aggregate"):
+        tl.core._aggregate(Mixed)
+
+
 # Refusals -----------------------------------------------------------------------------------------------------------
 
 
@@ -130,6 +143,11 @@ def missing(p):
 
 
 @tlx_xdsl.jit
+def of_dataclasses(p):
+    dataclasses.replace(Child(2, p), pointer=p)
+
+
+@tlx_xdsl.jit
 def run_time(p):
     c = Child(2, p)
     tl.store(c.address(), 1)
@@ -144,6 +162,7 @@ def run_time(p):
             "tl.aggregate_replace takes an aggregate and values of its fields by name, found a runtime value",
         ),
         (missing, "Child: missing a required argument: 'pointer', expected Child\\(factor, pointer, more=3\\)"),
+        (of_dataclasses, "found a runtime value of type .*; use tl.aggregate_replace"),
         (run_time, "address: AttributeError: the field 'pointer' of 'Child' is known at run time only"),
     ],
 )

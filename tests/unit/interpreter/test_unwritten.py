@@ -291,5 +291,5 @@ def test_a_response_of_cluster_launch_control():
 
 
 def test_there_is_no_other_choice():
-    with pytest.raises(ValueError, match="unwritten must be error or warn, found 'ignore'"):
+    with pytest.raises(ValueError, match="unwritten must be error or warn or poison, found 'ignore'"):
         Options(unwritten="ignore")

@@ -291,9 +291,10 @@ def test_several_processes_and_a_trace(kernels, tmp_path, capsys):
     assert json.loads(path.read_text())["traceEvents"]
 
 
-def test_clusters_are_counted(kernels, capsys):
+@pytest.mark.parametrize("cluster", ["2", "2,1", "2,1,1"])
+def test_clusters_are_counted(kernels, capsys, cluster):
     arguments = ["--arg", "x=ones[256]", "--arg", "out=zeros[256]", "--arg", "factor=3", "--arg", "n=256"]
-    assert run(f"{kernels}:scale", "--grid", 8, "--cluster", "2,1,1", *arguments) == 0
+    assert run(f"{kernels}:scale", "--grid", 8, "--cluster", cluster, *arguments) == 0
     assert "4 clusters in" in capsys.readouterr().out
 
 

@@ -128,6 +128,31 @@ def row_threads(x, out, M: tl.constexpr, N: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def row_halves(x, out, TMEM: tl.constexpr, ROWS: tl.constexpr):
+    """The halves of rows that a thread has in all, in place of a load of each, joined again as pairs."""
+    buffer = tlx.local_alloc((128, 64), tl.float32, 1, tlx.storage_kind.tmem if TMEM else tlx.storage_kind.smem)
+    tlx.local_store(buffer[0], tl.load(x + places(128, 64)))
+    rows = tlx.local_load(buffer[0], layout=ROWS)
+    low, high = rows.reshape(128, 2, 32).permute(0, 2, 1).split()
+    most = tl.max(tl.maximum(low, high), 1)
+    pairs = tl.join(low - most[:, None], high * 2)
+    tl.store(out + places(128, 64), pairs.permute(0, 2, 1).reshape(128, 64))
+
+
+@tlx_xdsl.jit
+def joined_with_another(x, out, ROWS: tl.constexpr):
+    """Pairs of which one element is pinned and the other one is not, either way, and of both transposed."""
+    buffer = tlx.local_alloc((128, 64), tl.float32, 1)
+    tlx.local_store(buffer[0], tl.load(x + places(128, 64)))
+    rows = tlx.local_load(buffer[0], layout=ROWS)
+    free = tl.load(x + places(128, 64))
+    first, second = tl.join(rows, free + 1).split()
+    third, fourth = tl.join(free * 2, rows).split()
+    turned = tl.trans(first + second) + tl.trans(third - fourth)
+    tl.store(out + places(64, 128), turned)
+
+
+@tlx_xdsl.jit
 def pinned_branch(x, out, which, M: tl.constexpr, N: tl.constexpr):
     """One branch gives a pinned block, the other one that is not; a transposition follows."""
     block = tl.load(x + places(M, N))
@@ -321,12 +346,23 @@ def centred(x: Any) -> Any:
     return total - total.mean(1, keepdims=True)
 
 
+def halves(x: Any) -> Any:
+    low, high = wide(x)[:, :32], wide(x)[:, 32:]
+    return np.concatenate([low - x.max(1, keepdims=True), high * 2], 1)
+
+
 def both_parts(x: Any) -> Any:
     return np.concatenate([x.ravel(), x[:, x.shape[1] // 2 :].ravel()])
 
 
 BYTES = ml_dtypes.float8_e4m3fn
 TILE = {"M": 128, "N": 16}
+ROW_EACH = tlx.layout(shape=((32, 4), 64), stride=((64, 2048), 1))
+"""128 x 64 elements over 4 warps: a thread has a row."""
+ROW_OF_FOUR = tlx.layout(shape=((4, 8, 4), (4, 4, 4)), stride=((4, 64, 512), (1, 16, 2048)))
+"""Four threads share a row, by 4 elements in turn, so that each has the pairs that are half a row apart."""
+QUARTERS = tlx.layout(shape=((4, 8, 4), (16, 4)), stride=((16, 64, 512), (1, 2048)))
+"""Four threads have a quarter of a row each: the elements of such pairs must move."""
 PRODUCT = {"M": 128, "N": 64, "K": 64}
 
 CASES = [
@@ -366,6 +402,27 @@ CASES = [
         constexprs={"M": 64, "N": 128},
     ),
     Case(captured, {"x": normal(64, 64), "out": zeros(64, 64)}, lambda x: x + 1, constexprs={"M": 64, "N": 64}),
+    *(
+        Case(
+            row_halves,
+            {"x": normal(128, 64), "out": zeros(128, 64)},
+            halves,
+            target=target,
+            tolerance=1e-6,
+            constexprs={"TMEM": target != "sm_90a", "ROWS": rows},
+        )
+        for target, rows in (("sm_90a", ROW_EACH), ("sm_90a", ROW_OF_FOUR), ("sm_90a", QUARTERS), ("sm_100a", ROW_EACH))
+    ),
+    *(
+        Case(
+            joined_with_another,
+            {"x": normal(128, 64), "out": zeros(64, 128)},
+            lambda x: (3 * wide(x) + 1).T,
+            tolerance=1e-6,
+            constexprs={"ROWS": rows},
+        )
+        for rows in (ROW_EACH, QUARTERS)
+    ),
     Case(row_threads, {"x": normal(128, 16), "out": zeros(128, 16)}, centred, tolerance=1e-5, constexprs=TILE),
     Case(
         pinned_branch,

@@ -9,11 +9,13 @@ from xdsl.dialects.builtin import UnrankedMemRefType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import SymbolTable
 
+from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.memref import element_of, is_memref, ranked, sizes_of, strides_of
 from tlx_xdsl.text.diagnostics import source_location
 
 from .builder import I8, I32, I64, PTR, Builder, Value, constant, register_type
 from .function import FunctionEmitter, Target, emits, refused
+from .mathematics.device import of_device
 from .views import View, address, dense
 
 # What values are when they go from block to block --------------------------------------------------------------------
@@ -82,6 +84,14 @@ def _phis(b: Builder, ways: Sequence[tuple[Sequence[Value], str]]) -> list[Value
         b.phi(parts[0].element, 1, [(part, label) for part, (_, label) in zip(parts, ways, strict=True)])[0]
         for parts in zip(*(parts for parts, _ in ways), strict=True)
     ]
+
+
+@emits(arith.SelectOp)
+def select(fn: FunctionEmitter, op: arith.SelectOp) -> None:
+    """One of two; of memory its address, and its bounds if they are checked."""
+    condition = fn.values[op.condition]
+    ways = (parts_of(fn, op.true_value), parts_of(fn, op.false_value))
+    define(fn, op.result, [fn.b.select(condition, *parts) for parts in zip(*ways, strict=True)])
 
 
 # scf -----------------------------------------------------------------------------------------------------------------
@@ -255,15 +265,19 @@ def _switch(b: Builder, value: Value, default: str, cases: Sequence[tuple[int, s
 
 @emits(func.CallOp)
 def call(fn: FunctionEmitter, op: func.CallOp) -> None:
-    """A call of a function of the module, or of one that the runtime has."""
+    """A call of a function of the module, of one that the runtime has, or of a device function."""
     b = fn.b
     callee = SymbolTable.lookup_symbol(op, op.callee)
     assert isinstance(callee, func.FuncOp), "the verifier says so"
     arguments = _all_parts(fn, op.arguments)
     if callee.is_declaration:
-        if op.results:
-            raise refused(op, "it calls a function that is defined nowhere")
-        b.call(callee.sym_name.data, None, *arguments)
+        if not op.results:
+            b.call(callee.sym_name.data, None, *arguments)
+            return
+        found = of_device(b, callee.sym_name.data, register_type(op.results[0].type), arguments)
+        if found is None:
+            raise refused(op, f"'{callee.sym_name.data}' is defined nowhere")
+        fn.values[op.results[0]] = found
         return
     scratch = b.gep(I8, fn.scratch, b.index(fn.arena_bytes))
     places = [(b.alloca(type_), type_) for result in op.results for type_ in types_of(result.type, checks=fn.checks)]

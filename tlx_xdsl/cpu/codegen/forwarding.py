@@ -25,6 +25,9 @@ _PURE = frozenset(op.name for op in (*arith.Arith.operations, *math.Math.operati
 _VIEWS = frozenset(
     {"memref.subview", "memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape", "memref.cast"}
 )
+_SAME_MEMORY = _VIEWS | {"arith.select", "builtin.unrealized_conversion_cast"}
+"""Operations whose result is memory that they take."""
+_LOADS = frozenset({"memref.load", "affine.load", "memref.dim"})
 _HARMLESS = _PURE | _VIEWS | {"memref.alloc", "memref.load", "affine.load", "cf.assert", "linalg.yield"}
 """Operations that write nothing."""
 _WRITERS = frozenset({"memref.store", "affine.store", "memref.copy", "linalg.fill", "linalg.generic", "linalg.reduce",
@@ -85,6 +88,18 @@ def buffer_of(value: SSAValue) -> SSAValue | None:
             return None
         value = owner.operands[0]
     return None
+
+
+def is_only_read(memory: SSAValue) -> bool:
+    """Whether memory, and every view of it, is used by nothing but what reads it."""
+    for use in memory.uses:
+        op = use.operation
+        inputs = len(op.inputs) if isinstance(op, LinalgStructuredOperation) else int(isinstance(op, memref.CopyOp))
+        if op.name in _LOADS or use.index < inputs:
+            continue
+        if op.name not in _SAME_MEMORY or not all(map(is_only_read, op.results)):
+            return False
+    return memref.is_memref(memory.type)
 
 
 def _load_of(copy: memref.CopyOp) -> Forwarded | None:

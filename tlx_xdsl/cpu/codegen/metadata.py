@@ -14,6 +14,8 @@ class Argument:
     name: str
     type: str
     """`ptr`, `i1` to `i64`, `f16`, `bf16`, `f32` or `f64`."""
+    is_only_read: bool = False
+    """True for an array that the kernel surely leaves as it is."""
 
 
 @dataclass(frozen=True)

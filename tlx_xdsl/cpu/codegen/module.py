@@ -23,7 +23,7 @@ from tlx_xdsl.dialects.memref import is_memref
 from ..bufferize.plan_arena import BYTES
 from .builder import I8, I32, I64, PTR, Builder, Externals, Value, constant
 from .control import begin_block, define, types_of
-from .forwarding import forwarding
+from .forwarding import forwarding, is_only_read
 from .function import FunctionEmitter, Sites, Target, load_handlers, refused
 from .host import Features, Host, host
 from .llvm import Compiled, optimized
@@ -67,7 +67,8 @@ def llvm_module(module: ModuleOp, target: Host, *, checks: bool) -> tuple[str, M
     given = kernel.body.blocks[0].args
     given = given[: len(given) - program_arguments(kernel)]
     arguments = tuple(
-        Argument(argument.name_hint or f"arg{number}", _spelled(argument.type)) for number, argument in enumerate(given)
+        Argument(argument.name_hint or f"arg{number}", _spelled(argument.type), is_only_read(argument))
+        for number, argument in enumerate(given)
     )
     symbols = tuple(sorted(name for name in declarations if not name.startswith("llvm.")))
     text = "\n".join([*declarations.values(), *texts, _ATTRIBUTES, ""])

@@ -146,12 +146,6 @@ def compare_integers(fn: FunctionEmitter, op: arith.CmpiOp, values: Sequence[Val
     return fn.b.compare(f"icmp {op.predicate_name}", values[0], values[1])
 
 
-@scalar(arith.SelectOp)
-def select(fn: FunctionEmitter, _op: arith.SelectOp, values: Sequence[Value]) -> Value:
-    """One of two."""
-    return fn.b.select(*values)
-
-
 # Conversions ---------------------------------------------------------------------------------------------------------
 
 
@@ -219,15 +213,6 @@ def rounded(fn: FunctionEmitter, value: Value, type_: Attribute) -> Value:
 # Floats --------------------------------------------------------------------------------------------------------------
 
 
-@scalar(arith.RemFOp)
-def remainder(fn: FunctionEmitter, op: Operation, values: Sequence[Value]) -> Value:
-    """C's `fmod`."""
-    type_ = op.results[0].type
-    first, second = (widened(fn, value, type_) for value in values)
-    name = "fmodf" if first.element == F32 else "fmod"
-    return rounded(fn, fn.b.scalar_call(name, first, second), type_)
-
-
 @scalar(upstream.NegfOp)
 def negate(fn: FunctionEmitter, op: Operation, values: Sequence[Value]) -> Value:
     """The other sign, of zeros and NaN too."""
@@ -245,7 +230,7 @@ def compare_floats(fn: FunctionEmitter, op: arith.CmpfOp, values: Sequence[Value
 
 
 def mathematical(fn: FunctionEmitter, op: Operation, values: Sequence[Value]) -> Value:
-    """A function of `math`."""
+    """A function of `math`, or C's `fmod`."""
     type_ = op.results[0].type
     if isinstance(op, math.AbsFOp) and conversions.is_narrow(type_):
         (value,) = values
@@ -263,4 +248,4 @@ def mathematical(fn: FunctionEmitter, op: Operation, values: Sequence[Value]) ->
     return rounded(fn, found, type_) if is_float(type_) else found
 
 
-scalar(*math.Math.operations)(mathematical)
+scalar(*math.Math.operations, arith.RemFOp)(mathematical)

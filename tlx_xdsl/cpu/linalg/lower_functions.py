@@ -108,6 +108,12 @@ def _lower_op(op: Operation, grid: Sequence[SSAValue]) -> None:
             replace(op, func.CallOp(op.callee.string_value(), [*op.arguments, *grid], types))
         case tt.BitcastOp() if _is_memory(op.result) and op.operand_types == op.result_types:
             forward(op, op.src)
+        case tt.BitcastOp() if isinstance(moved := op.src.owner, tt.AddPtrOp) and _is_memory(op.result):
+            # The memory from there on.
+            there = insert_before(op, upstream.IndexCastOp(moved.offset, INDEX)).result
+            view = insert_before(op, memref.ReinterpretCastOp(moved.ptr, there, [1], [1])).result
+            replace(op, UnrealizedConversionCastOp.get([view], [op.result.type]))
+            Rewriter.erase_op(moved)
         case tt.BitcastOp() | tt.IntToPtrOp() if _is_memory(op.result):
             # What memory lies there, or has elements of another type, is left to the user's conversion to LLVM.
             replace(op, UnrealizedConversionCastOp.get([op.src], [op.result.type]))

@@ -66,6 +66,8 @@ def _followed(value: SSAValue, stop: Callable[[SSAValue], bool]) -> list[SSAValu
             found.append(value)
         elif isinstance(op, arith.SelectOp) and as_tensor(op.condition.type) is not None:
             pending += [op.false_value, op.true_value]
+        elif isinstance(op, tt.CatOp | tt.JoinOp):
+            pending += [op.rhs, op.lhs]
         elif isinstance(op, tt.AddPtrOp) or rearranges(op):
             pending.append(op.operands[0])
         else:
@@ -89,4 +91,6 @@ def _known(bases: list[SSAValue], *, of_elements: bool) -> Bases:
 
 def rearranges(op: Operation) -> bool:
     """True if the elements of the result are elements of the only operand: a splat, a broadcast, a transpose."""
-    return len(op.operands) == 1 and scalar_type(op.operands[0].type) == scalar_type(op.results[0].type)
+    return len(op.operands) == len(op.results) == 1 and scalar_type(op.operands[0].type) == scalar_type(
+        op.results[0].type
+    )

@@ -28,14 +28,22 @@ from dataclasses import dataclass, replace as with_changes
 from functools import singledispatchmethod
 
 from xdsl.dialects import arith as upstream
-from xdsl.dialects.builtin import FunctionType, ModuleOp, i32, i64
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.dialects.builtin import FunctionType, ModuleOp, i1, i8, i32, i64
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tlx_xdsl.analysis.integers.transfer import is_pointer, pointee_bytes
+from tlx_xdsl.analysis.integers.transfer import bytes_of, is_pointer, pointee_bytes
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.base import as_tensor, integer_bits, scalar_type, with_element_type
-from tlx_xdsl.transforms.rewriting import Pass, constant, functions_of, insert_after_definition, insert_before, ops_of
+from tlx_xdsl.dialects.base import as_tensor, integer_bits, pointee_type, scalar_type, with_element_type
+from tlx_xdsl.transforms.rewriting import (
+    Pass,
+    constant,
+    functions_of,
+    insert_after_definition,
+    insert_before,
+    ops_of,
+    retype,
+)
 
 from .blocks import splat_as
 from .emitter import refuse
@@ -53,17 +61,22 @@ class SplitPointersPass(Pass):
 
         Raises CompilationError at a pointer whose bases are unknown.
         """
-        functions = functions_of(op)
-        names = {call.callee.string_value() for call in ops_of(op, tt.CallOp)}
-        called = {name: function for name, function in functions.items() if name in names}
-        parameters = {name: _split_parameters(function) for name, function in called.items()}
-        for function in functions.values():
-            _Splitter(function, parameters).run()
+        # A file may hold several modules.
+        for module in ops_of(op, ModuleOp):
+            functions = functions_of(module)
+            names = {call.callee.string_value() for call in ops_of(module, tt.CallOp)}
+            called = {name: function for name, function in functions.items() if name in names}
+            parameters = {name: _split_parameters(function) for name, function in called.items()}
+            for function in functions.values():
+                _Splitter(function, parameters).run()
 
 
 @dataclass(frozen=True)
 class Part:
-    """A base with offsets in elements, and the elements for which they are the pointer: all, without a condition."""
+    """A base with offsets, and the elements for which they are the pointer: all, without a condition.
+
+    Offsets count elements of what the base points to, which may be narrower than what the pointer points to.
+    """
 
     base: SSAValue
     offset: SSAValue | None = None
@@ -108,10 +121,14 @@ class _Splitter:
         self.parts: dict[SSAValue, Parts] = {}
         self.dead: list[Operation] = []
         self.casts: dict[tuple[SSAValue, Attribute], SSAValue] = {}
+        self.aligned: dict[tuple[SSAValue, Attribute], tuple[SSAValue, SSAValue]] = {}
 
     def run(self) -> None:
         """Rewrite the function."""
         self._enter()
+        for op in list(self.function.walk()):
+            if isinstance(op, tt.LoadOp | tt.StoreOp) and scalar_type(pointee_type(op.ptr.type)) == i1:
+                _access_bytes(op)
         slots = slots_of(self.function, is_pointer)
         bases = bases_of(slots)
         neighbours = [self._split_slot(slot, bases[slot]) for slot in slots]
@@ -130,9 +147,12 @@ class _Splitter:
         name = self.function.sym_name.data
         split = self.parameters.get(name)
         if split is None:
-            for argument in entry.args:
+            for argument in list(entry.args):
                 if isinstance(argument.type, tt.PointerType):
                     self.parts[argument] = (Part(argument),)
+                elif is_pointer(argument):
+                    self._read_addresses(argument)
+            self._update_type(entry)
             return
         for number, offset in zip(split, entry.args[len(entry.args) - len(split) :], strict=True):
             argument = entry.args[number]
@@ -141,9 +161,19 @@ class _Splitter:
                 self._replace_argument(argument, new, offset)
             else:
                 self.parts[argument] = (Part(argument, offset),)
-        self.function.function_type = FunctionType.from_lists(
-            [argument.type for argument in entry.args], list(self.function.function_type.outputs.data)
-        )
+        self._update_type(entry)
+
+    def _update_type(self, entry: Block) -> None:
+        outputs = list(self.function.function_type.outputs.data)
+        self.function.function_type = FunctionType.from_lists([argument.type for argument in entry.args], outputs)
+
+    def _read_addresses(self, argument: BlockArgument) -> None:
+        """Let a tensor of pointers among the arguments of a kernel be their addresses."""
+        pointers = tt.IntToPtrOp.create(operands=[argument], result_types=[argument.type])
+        argument.replace_all_uses_with(pointers.result)
+        pointers.operands[0] = argument
+        retype(argument, _offset_type(argument.type))
+        insert_after_definition(argument, pointers)
 
     def _replace_argument(self, old: BlockArgument, new: BlockArgument, offset: SSAValue) -> None:
         """Let a tensor of pointers among the arguments be a splat of the new base, which is split like any other."""
@@ -202,7 +232,12 @@ class _Splitter:
         part, *others = self._parts(op, pointer)
         if others:
             raise refuse(op, "it carries pointers whose elements have different bases")
-        return part
+        before, after = pointee_bytes(part.base), pointee_bytes(pointer)
+        if part.offset is not None and before < after:
+            raise refuse(op, f"its offsets in elements of {before} bytes may be no multiples of {after} bytes")
+        type_ = scalar_type(pointer.type)
+        assert isinstance(type_, tt.PointerType)
+        return self._narrowed(op, part, type_)
 
     # Operations ------------------------------------------------------------------------------------------------------
 
@@ -225,13 +260,35 @@ class _Splitter:
         # What terminators carry is filled in at the end.
         if op.successors or op.next_op is None:
             return
+        if isinstance(op, tt.PtrToIntOp) and as_tensor(op.src.type) is not None:
+            self._addresses(op)
+            return
         if any(operand in self.parts and len(self.parts[operand]) > 1 for operand in op.operands):
             self._access_parts(op)
             return
         for number, operand in enumerate(op.operands):
             if is_pointer(operand):
                 (part,) = self._parts(op, operand)
-                op.operands[number] = self._pointer(op, part, operand.type)
+                # An address is the same whatever lies there.
+                type_ = part.base.type if isinstance(op, tt.PtrToIntOp) else operand.type
+                op.operands[number] = self._pointer(op, part, type_)
+
+    def _addresses(self, op: tt.PtrToIntOp) -> None:
+        """The addresses of a tensor of pointers: those of the bases, and the bytes from there on."""
+        found: SSAValue | None = None
+        for part in self._parts(op, op.src):
+            base = insert_before(op, tt.PtrToIntOp.create(operands=[part.base], result_types=[i64])).results[0]
+            address = splat_as(op, base, op.result.type)
+            if part.offset is not None:
+                size = self._constant(op, pointee_bytes(part.base), op.result.type)
+                bytes_ = insert_before(op, upstream.MuliOp(self._wide(op, part.offset, op.src.type), size)).result
+                address = insert_before(op, upstream.AddiOp(address, bytes_)).result
+            if found is not None and part.condition is not None:
+                address = self._chosen(op, part.condition, address, found)
+            found = address
+        assert found is not None
+        op.result.replace_all_uses_with(found)
+        self._erase(op)
 
     @singledispatchmethod
     def _split(self, op: Operation) -> Parts | None:
@@ -263,26 +320,97 @@ class _Splitter:
 
     @_split.register
     def _(self, op: tt.AddPtrOp) -> Parts:
-        return tuple(
-            with_changes(part, offset=self._sum(op, part.offset, op.offset)) for part in self._parts(op, op.ptr)
-        )
+        def moved(part: Part) -> Part:
+            step = op.offset
+            if (ratio := pointee_bytes(op.result) // pointee_bytes(part.base)) > 1:
+                wide = self._wide(op, step, step.type)
+                step = insert_before(op, upstream.MuliOp(wide, self._constant(op, ratio, wide.type))).result
+            return with_changes(part, offset=self._sum(op, part.offset, step))
+
+        return tuple(map(moved, self._parts(op, op.ptr)))
 
     @_split.register
     def _(self, op: tt.BitcastOp) -> Parts:
         pointee = scalar_type(op.result.type)
         assert isinstance(pointee, tt.PointerType)
+        return tuple(self._narrowed(op, part, pointee) for part in self._parts(op, op.src))
 
-        def cast(part: Part) -> Part:
-            before, after = pointee_bytes(op.src), pointee_bytes(op.result)
-            offset = part.offset
-            if offset is not None and before % after:
-                raise refuse(op, f"its offsets in elements of {before} bytes may be no multiples of {after} bytes")
-            if offset is not None and before != after:
-                wide = self._wide(op, offset, op.result.type)
-                offset = insert_before(op, upstream.MuliOp(wide, self._constant(op, before // after, wide.type))).result
-            return with_changes(part, base=self._cast(part.base, pointee), offset=offset)
+    def _narrowed(self, op: Operation, part: Part, pointee: tt.PointerType) -> Part:
+        """A part whose base points to no wider type: offsets of a narrower base stay as they are."""
+        before, after = pointee_bytes(part.base), bytes_of(pointee.pointee)
+        offset = part.offset
+        if offset is not None and before < after:
+            return part
+        if offset is not None and before != after:
+            wide = self._wide(op, offset, offset.type)
+            offset = insert_before(op, upstream.MuliOp(wide, self._constant(op, before // after, wide.type))).result
+        return with_changes(part, base=self._cast(part.base, pointee), offset=offset)
 
-        return tuple(cast(part) for part in self._parts(op, op.src))
+    def _widened(self, op: Operation, part: Part, pointer: Attribute) -> Part:
+        """A part whose base is of the pointer's type, for an access.
+
+        An access is aligned to its type, so all offsets are multiples of it, but for what the base is away from one.
+        """
+        pointee = scalar_type(pointer)
+        assert isinstance(pointee, tt.PointerType)
+        size, narrow = bytes_of(pointee.pointee), pointee_bytes(part.base)
+        if part.offset is None or narrow == size:
+            return with_changes(part, base=self._cast(part.base, pointee))
+        base, shift = self._aligned(part.base, pointee)
+        wide = self._wide(op, part.offset, part.offset.type)
+        if as_tensor(wide.type) is not None:
+            shift = splat_as(op, shift, wide.type)
+        rest = insert_before(op, upstream.SubiOp(wide, shift)).result
+        bits = (size // narrow).bit_length() - 1
+        offset = insert_before(op, upstream.ShRSIOp(rest, self._constant(op, bits, wide.type))).result
+        return with_changes(part, base=base, offset=offset)
+
+    def _aligned(self, base: SSAValue, pointee: tt.PointerType) -> tuple[SSAValue, SSAValue]:
+        """A base, at the next address that is aligned to a wider type, and the elements up to there."""
+        if (found := self.aligned.get((base, pointee))) is None:
+            size = bytes_of(base.type.pointee)
+            address = tt.PtrToIntOp.create(operands=[base], result_types=[i64])
+            zero, mask = constant(0, i64), constant(bytes_of(pointee.pointee) - 1, i64)
+            below = upstream.SubiOp(zero.result, address.result)
+            bytes_ = upstream.AndIOp(below.result, mask.result)
+            bits = constant(size.bit_length() - 1, i64)
+            shift = upstream.ShRSIOp(bytes_.result, bits.result)
+            moved = tt.AddPtrOp(base, shift.result)
+            cast = tt.BitcastOp.create(operands=[moved.result], result_types=[pointee])
+            last: SSAValue = base
+            for each in (address, zero, mask, below, bytes_, bits, shift, moved, cast):
+                last = insert_after_definition(last, each).results[0]
+            self.parts[last] = (Part(last),)
+            found = self.aligned[base, pointee] = (last, shift.result)
+        return found
+
+    @_split.register(tt.CatOp)
+    @_split.register(tt.JoinOp)
+    def _(self, op: tt.CatOp | tt.JoinOp) -> Parts:
+        left, right = self._parts(op, op.lhs), self._parts(op, op.rhs)
+
+        def joined(first: SSAValue, second: SSAValue) -> SSAValue:
+            type_ = with_element_type(op.result.type, scalar_type(first.type))
+            return insert_before(op, type(op).create(operands=[first, second], result_types=[type_])).results[0]
+
+        def sides(part: Part, own: SSAValue, other: SSAValue) -> tuple[SSAValue, ...]:
+            """The offsets of its side and of the other one, and where they are its elements."""
+            bits = [with_element_type(each.type, i1) for each in (own, other)]
+            condition = part.condition or self._constant(op, -1, bits[0])
+            offsets = self._wide(op, part.offset, own.type), self._wide(op, None, other.type)
+            return *offsets, condition, self._constant(op, 0, bits[1])
+
+        if len(left) == len(right) == 1 and left[0].base is right[0].base:
+            offsets = [self._wide(op, part.offset, side.type) for (part,), side in ((left, op.lhs), (right, op.rhs))]
+            return (Part(left[0].base, joined(*offsets)),)
+        found: list[Part] = []
+        for part in left:
+            offset, nothing, condition, never = sides(part, op.lhs, op.rhs)
+            found.append(Part(part.base, joined(offset, nothing), joined(condition, never)))
+        for part in right:
+            offset, nothing, condition, never = sides(part, op.rhs, op.lhs)
+            found.append(Part(part.base, joined(nothing, offset), joined(never, condition)))
+        return tuple(found)
 
     @_split.register
     def _(self, op: tt.IntToPtrOp) -> Parts | None:
@@ -304,6 +432,9 @@ class _Splitter:
         if len(yes) == len(no) == 1 and (len(bases) == 1 or as_tensor(op.condition.type) is None):
             if yes == no:
                 return yes
+            narrowest = min((yes[0].base, no[0].base), key=pointee_bytes).type
+            assert isinstance(narrowest, tt.PointerType)
+            yes, no = ((self._narrowed(op, parts[0], narrowest),) for parts in (yes, no))
             offsets = [self._wide(op, parts[0].offset, op.result.type) for parts in (yes, no)]
             offset = insert_before(op, arith.SelectOp(op.condition, *offsets)).result
             if len(bases) == 1:
@@ -372,6 +503,7 @@ class _Splitter:
 
     def _pointer(self, op: Operation, part: Part, type_: Attribute) -> SSAValue:
         """A base and offsets as a pointer before `op`."""
+        part = self._widened(op, part, type_)
         pointer = part.base
         if as_tensor(type_) is not None:
             pointer = splat_as(op, pointer, type_)
@@ -409,6 +541,22 @@ class _Splitter:
             found = self.casts[base, type_] = insert_after_definition(base, cast).results[0]
             self.parts[found] = (Part(found),)
         return found
+
+
+def _access_bytes(op: tt.LoadOp | tt.StoreOp) -> None:
+    """Access bits as the bytes that they are in memory: all but 0 are true."""
+    pointer = with_element_type(op.ptr.type, tt.PointerType.get(i8))
+    bytes_ = insert_before(op, tt.BitcastOp.create(operands=[op.ptr], result_types=[pointer])).results[0]
+    if isinstance(op, tt.StoreOp):
+        value = insert_before(op, arith.ExtUIOp(op.value, i8)).result
+        insert_before(op, tt.StoreOp(bytes_, value, op.mask, cache_policy=op.cache_policy))
+    else:
+        other = None if op.other is None else insert_before(op, arith.ExtUIOp(op.other, i8)).result
+        is_volatile = bool(op.is_volatile.value.data)
+        loaded = tt.LoadOp(bytes_, op.mask, other, cache_policy=op.cache_policy, is_volatile=is_volatile)
+        zero = insert_before(op, constant(0, insert_before(op, loaded).result.type))
+        op.result.replace_all_uses_with(insert_before(op, arith.CmpiOp("ne", loaded.result, zero.result)).result)
+    Rewriter.erase_op(op)
 
 
 def _origin(pointer: SSAValue) -> str:

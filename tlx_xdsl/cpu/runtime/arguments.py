@@ -7,20 +7,18 @@ types, integers that are 1, constants. What it is given becomes a slot: addresse
 from __future__ import annotations
 
 import ctypes
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.frontend.python.source import Fixed, Signature
+from tlx_xdsl.frontend.python.source import Fixed, Parameter, Signature
 from tlx_xdsl.language.core import constexpr
-from tlx_xdsl.runtime.driver.host_values import is_constant, is_descriptor, signature_of
-from tlx_xdsl.runtime.host.memory import constant_ones
-from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
+from tlx_xdsl.runtime.driver.host_values import constant_ones, is_constant, is_descriptor, signature_of, type_of
 
-Reader: TypeAlias = "Callable[[Any, list[Any], list[Any], Rule], None]"
+Reader: TypeAlias = "Callable[[Any, list[Any], list[Any], Parameter], None]"
 """Appends what a value adds to the key of the specialisation, and its slots."""
 
 _I32 = 1 << 31
@@ -30,21 +28,8 @@ _ONE = "1"
 """The part of a key that says: an integer that is 1, and so a constant."""
 
 
-@dataclass(frozen=True)
-class Rule:
-    """How the values of a parameter are read."""
-
-    name: str
-    default: Any
-    """`MISSING` where there is none."""
-    is_constexpr: bool
-    takes_ones: bool
-    """True if an integer that is 1 becomes a constant, as it does in Triton: most of them are strides."""
-    type: str | None
-    """The type of numbers that the parameter's annotation names, in Triton's spelling."""
-
-
-MISSING: Any = object()
+MISSING: Any = inspect.Parameter.empty
+"""The default of a parameter without one."""
 
 
 def constant_key(value: Any) -> Any:
@@ -68,14 +53,14 @@ def constant_key(value: Any) -> Any:
     return cls, value
 
 
-def read_constant(value: Any, parts: list[Any], slots: list[Any], rule: Rule) -> None:
+def read_constant(value: Any, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
     """A compile-time value is a part of the key, and no slot."""
     cls = value.__class__
     # The common ones without a call.
     parts.append((cls, value) if cls is int or cls is bool or cls is str else constant_key(value))
 
 
-def _read_int(value: int, parts: list[Any], slots: list[Any], rule: Rule) -> None:
+def _read_int(value: int, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
     if value == 1 and rule.takes_ones:
         parts.append(_ONE)
         return
@@ -88,17 +73,17 @@ def _read_int(value: int, parts: list[Any], slots: list[Any], rule: Rule) -> Non
     slots.append(value)
 
 
-def _read_float(value: float, parts: list[Any], slots: list[Any], rule: Rule) -> None:
+def _read_float(value: float, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
     parts.append("fp32")
     slots.append(value)
 
 
-def _read_bool(value: Any, parts: list[Any], slots: list[Any], rule: Rule) -> None:
+def _read_bool(value: Any, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
     parts.append("i1")
     slots.append(bool(value))
 
 
-def _read_number(value: Any, parts: list[Any], slots: list[Any], rule: Rule) -> None:
+def _read_number(value: Any, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
     parts.append(value.dtype)
     slots.append(value.item())
 
@@ -107,51 +92,54 @@ _byte_of: Callable[[Any], Any] = ctypes.c_char.from_buffer
 _address_of: Callable[[Any], int] = ctypes.addressof
 
 
-def address_of_array(array: Any) -> int:
-    """Where the first element of an array lies.
+class ReadOnly(int):
+    """The address of an array that a kernel must not write."""
 
-    Raises TypeError for one that is read-only: a kernel may write to any of its arrays.
-    """
+
+def _append_address(array: Any, parts: list[Any], slots: list[Any]) -> None:
+    """Append where the first element of an array lies; one that is read-only has a specialisation of its own."""
     try:
         # Four times as fast as `array.ctypes.data`, for what is writable, without gaps, and of a type of C's.
-        return _address_of(_byte_of(array))
+        slots.append(_address_of(_byte_of(array)))
     except (TypeError, ValueError, BufferError):
-        if not array.flags.writeable:
-            raise InputTypeError("is read-only: pass a copy") from None
-        return int(array.ctypes.data)
+        if array.flags.writeable:
+            slots.append(int(array.ctypes.data))
+        else:
+            parts.append(ReadOnly)
+            slots.append(ReadOnly(array.ctypes.data))
 
 
-def _read_array(value: Any, parts: list[Any], slots: list[Any], rule: Rule) -> None:
+def _read_array(value: Any, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
     parts.append(value.dtype)
-    try:
-        slots.append(_address_of(_byte_of(value)))
-    except (TypeError, ValueError, BufferError):
-        slots.append(address_of_array(value))
+    _append_address(value, parts, slots)
 
 
-def _read_tensor(value: Any, parts: list[Any], slots: list[Any], rule: Rule) -> None:
+def _read_tensor(value: Any, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
     if value.device.type != "cpu":
         raise InputTypeError(f"is on the device {value.device}: a launch on the CPU takes what is in its memory")
     parts.append(value.dtype)
     slots.append(value.data_ptr())
 
 
-def _read_foreign(value: Any, parts: list[Any], slots: list[Any], rule: Rule) -> None:
+def _read_foreign(value: Any, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
     """What gives its memory by a method of torch's, or by numpy's interface for arrays."""
     device = getattr(value, "device", None)
     if getattr(device, "type", "cpu") != "cpu":
         raise InputTypeError(f"is on the device {device}: a launch on the CPU takes what is in its memory")
     parts.append(str(value.dtype))
-    slots.append(value.data_ptr() if hasattr(value, "data_ptr") else address_of_array(np.asarray(value)))
+    if hasattr(value, "data_ptr"):
+        slots.append(value.data_ptr())
+    else:
+        _append_address(np.asarray(value), parts, slots)
 
 
-def _read_tuple(value: tuple[Any, ...], parts: list[Any], slots: list[Any], rule: Rule) -> None:
+def _read_tuple(value: tuple[Any, ...], parts: list[Any], slots: list[Any], rule: Parameter) -> None:
     parts.append((value.__class__, len(value)))
     for item in value:
         reader_of(item)(item, parts, slots, rule)
 
 
-def _read_descriptor(value: Any, parts: list[Any], slots: list[Any], rule: Rule) -> None:
+def _read_descriptor(value: Any, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
     """A descriptor is its base, sizes and strides."""
     if getattr(value, "padding", "zero") != "zero":
         raise InputTypeError(f"pads with {value.padding}, which only a descriptor that a kernel makes can on the CPU")
@@ -218,7 +206,7 @@ def _is_of_torch(value: object) -> bool:
 
 
 def split(
-    rules: Sequence[Rule], values: Sequence[Any]
+    rules: Sequence[Parameter], values: Sequence[Any]
 ) -> tuple[dict[str, Signature], dict[str, Any], list[tuple[str, Any]]]:
     """The types of runtime arguments, the compile-time ones, and each runtime value by its name, of a launch.
 
@@ -228,21 +216,14 @@ def split(
     constexprs: dict[str, Any] = {}
     runtime: list[tuple[str, Any]] = []
     for rule, value in zip(rules, values, strict=True):
-        if not rule.is_constexpr and rule.takes_ones:
+        if rule.takes_ones:
             value = constant_ones(value)
         if rule.is_constexpr or is_constant(value):
             constexprs[rule.name] = value
             continue
-        is_number = isinstance(value, bool | int | float | np.generic)
-        signature[rule.name] = rule.type if rule.type and is_number else signature_of(rule.name, value)
+        signature[rule.name] = type_of(rule, value)
         runtime.append((rule.name, value))
     return signature, constexprs, runtime
-
-
-def annotated_type(annotation: Any) -> str | None:
-    """The type of numbers that an annotation names: `tl.float16`, `"tl.int64"` and `"i64"` do, `int` does not."""
-    name = annotation if isinstance(annotation, str) else getattr(annotation, "name", None)
-    return dtype_name(name) if isinstance(name, str) else None
 
 
 def flat_types(signature: Mapping[str, Signature]) -> list[str]:

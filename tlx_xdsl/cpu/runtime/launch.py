@@ -7,20 +7,19 @@ comes.
 
 from __future__ import annotations
 
-import inspect
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tlx_xdsl.errors import InputOverflowError, InputTypeError
-from tlx_xdsl.frontend.python.source import KernelSource
+from tlx_xdsl.frontend.python.source import KernelSource, Parameter
 from tlx_xdsl.grid import Grid, sizes_of
 from tlx_xdsl.runtime.driver.fingerprint import GlobalValues, kernel_fingerprint
 from tlx_xdsl.runtime.host.options import CpuOptions, cpu_options
 
-from .arguments import MISSING, Rule, annotated_type, flat_types, read_constant, reader_of, split
+from .arguments import MISSING, ReadOnly, flat_types, read_constant, reader_of, split
 from .build import CpuSpecialization, load_program, object_key
 from .packing import Packer
 from .program import Program
@@ -65,20 +64,12 @@ class BoundLaunch:
 
 
 class CpuLauncher:
-    """Launches a kernel on the CPU.
+    """Launches a kernel on the CPU."""
 
-    `unspecialized` are parameters, by name or position, whose value 1 is no constant.
-    """
-
-    def __init__(
-        self,
-        source: KernelSource,
-        unspecialized: Iterable[int | str] = (),
-        defaults: CpuOptions = _NO_OPTIONS,
-    ):
+    def __init__(self, source: KernelSource, defaults: CpuOptions = _NO_OPTIONS):
         self._source = source
         self._defaults = defaults
-        self._rules = rules_of(source, frozenset(unspecialized))
+        self._rules = rules_of(source)
         self._names = tuple(rule.name for rule in self._rules)
         self._known: dict[Any, _Specialized] = {}
         self._programs: dict[str, Program] = {}
@@ -126,7 +117,7 @@ class CpuLauncher:
             self._forget()
         found = self._known.get(key := tuple(parts))
         if found is None:
-            found = self._specialized(key, values, options)
+            found = self._specialized(key, values, slots, options)
         if grid.__class__ is not tuple and callable(grid):
             grid = grid(dict(zip(self._names, values, strict=True)))
         return found, found.pack(slots, values), _sizes_of(grid)
@@ -147,7 +138,9 @@ class CpuLauncher:
             raise InputTypeError(f"{self._source.name}: multiple values for argument '{twice}'")
         return values
 
-    def _specialized(self, key: tuple[Any, ...], values: Sequence[Any], options: CpuOptions) -> _Specialized:
+    def _specialized(
+        self, key: tuple[Any, ...], values: Sequence[Any], slots: Sequence[Any], options: CpuOptions
+    ) -> _Specialized:
         with _Building.lock:
             if (found := self._known.get(key)) is not None:
                 return found
@@ -160,9 +153,13 @@ class CpuLauncher:
             program = self._programs.get(content)
             if program is None:
                 program = self._programs[content] = load_program(self._source, wanted, content)
-            found = self._known[key] = _Specialized(
-                program, Packer(flat_types(signature), program.metadata, self._rules)
-            )
+            pack = Packer(flat_types(signature), program.metadata, self._rules)
+            for argument, slot in zip(program.metadata.arguments, slots, strict=True):
+                if isinstance(slot, ReadOnly) and not argument.is_only_read:
+                    raise InputTypeError(
+                        f"{self._source.name}: '{argument.name}' is read-only, and the kernel may write it: pass a copy"
+                    )
+            found = self._known[key] = _Specialized(program, pack)
             return found
 
     def _forget(self) -> None:
@@ -171,27 +168,15 @@ class CpuLauncher:
             self._known, self._programs, self._globals = {}, {}, None
 
 
-def rules_of(source: KernelSource, unspecialized: frozenset[int | str]) -> tuple[Rule, ...]:
-    """How the values of each parameter are read.
+def rules_of(source: KernelSource) -> tuple[Parameter, ...]:
+    """The parameters, by which the values of each are read.
 
-    Raises CompilationError for parameters that no launch can give, and at a constexpr that is not to be specialised.
+    Raises CompilationError for parameters that no launch can give.
     """
-    found: list[Rule] = []
-    for at, each in enumerate(source.parameters):
+    for each in source.parameters:
         if each.is_variadic:
             raise source.error(each.node, f"'{source.name}' can't be launched with '*{each.name}': give each a name")
-        left_out = at in unspecialized or each.name in unspecialized
-        if each.is_constexpr and left_out:
-            raise source.error(
-                each.node,
-                f"{each.name} marked as constexpr and listed in do_not_specialize/do_not_specialize_on_alignment: "
-                "leave one of them out",
-            )
-        default = MISSING if each.default is inspect.Parameter.empty else each.default
-        type_ = None if each.is_constexpr else annotated_type(source.signature.parameters[each.name].annotation)
-        takes_ones = not (each.is_constexpr or left_out or type_)
-        found.append(Rule(each.name, default, each.is_constexpr, takes_ones, type_))
-    return tuple(found)
+    return source.parameters
 
 
 def _sizes_of(grid: Any) -> tuple[int, int, int]:

@@ -10,11 +10,12 @@ import numpy as np
 
 from tlx_xdsl.element_types import BY_NAME, BY_SPELLING
 from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.frontend.python.source import Parameter
 from tlx_xdsl.numerics.arrays import numpy_type
 from tlx_xdsl.runtime.driver.host_values import is_constant, is_descriptor, on_host
 
 from ..codegen.metadata import Metadata
-from .arguments import Rule, split
+from .arguments import split
 
 _ADDRESS = "*"
 
@@ -48,7 +49,7 @@ class Packer:
     `types` are those of the slots, in Triton's spelling, and `rules` those of the kernel's parameters.
     """
 
-    def __init__(self, types: Sequence[str], metadata: Metadata, rules: Sequence[Rule]):
+    def __init__(self, types: Sequence[str], metadata: Metadata, rules: Sequence[Parameter]):
         wanted = [each.type for each in metadata.arguments]
         given = [_in_object(each) for each in types]
         if wanted != given:

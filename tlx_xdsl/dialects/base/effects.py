@@ -73,6 +73,17 @@ class Group(Enum):
     TCGEN05 = "tcgen05.commit"
 
 
+class MaskedResult(Enum):
+    """The result of an access where its mask is false."""
+
+    GIVEN = auto()
+    """There is no mask, or an operand says what the result is."""
+    ZERO = auto()
+    """Stock Triton's code for NVIDIA GPUs sets the register to 0 before the access, which the mask skips."""
+    ANY = auto()
+    """Whatever lay in memory that the access does not write then."""
+
+
 @dataclass(frozen=True)
 class Engine:
     """Threads, or the hardware that accesses memory for them."""

@@ -24,14 +24,21 @@ from .. import arith
 from ..base import as_tensor, element_bits
 from .structured import EFFECTS, PARALLEL, REDUCTION, YieldOp
 
+_OPERANDS = 3
+"""Of a product: two matrices, and the accumulator."""
+
 
 def _product_body(operands: Sequence[SSAValue]) -> Region:
     """Multiply and add in the type of the accumulator, to which elements of operands are converted first.
 
-    Integers are signed (OpDSL, `TypeFn.cast_signed`).
+    Integers are signed (OpDSL, `TypeFn.cast_signed`). Of another number of operands than three, which the verifier
+    refuses at the operation, the body gives the last back.
     """
     types = abstract_ops.NamedOperation.body_arg_types(operands)
     block = Block(arg_types=types)
+    if len(types) != _OPERANDS:
+        block.add_op(YieldOp(*block.args[-1:]))
+        return Region(block)
     target = types[-1]
     is_float = isinstance(target, AnyFloat)
     with ImplicitBuilder(block):

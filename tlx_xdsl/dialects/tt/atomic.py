@@ -24,7 +24,9 @@ from ..base import (
     Effects,
     EnumNumber,
     Kind,
+    MaskedResult,
     TritonOp,
+    as_tensor,
     element_bits,
     is_float,
     is_integer,
@@ -55,7 +57,7 @@ class _AtomicOp(TritonOp):
 
 @irdl_op_definition
 class AtomicLoadOp(_AtomicOp):
-    """Load atomically; a synchronisation, so that it stays even where its result is not used.
+    """Load atomically, 0 where `mask` is false; a synchronisation, so that it stays even where its result is not used.
 
     Example: `%0 = tt.atomic_load acquire, gpu, %p : (!tt.ptr<i32>) -> i32`
     """
@@ -76,6 +78,11 @@ class AtomicLoadOp(_AtomicOp):
         "custom<MemSemantic>($sem) `,` custom<MemSyncScope>($scope) `,` $ptr (`,` $mask^)? "
         "attr-dict `:` functional-type(operands, $result)"
     )
+
+    @property
+    def masked_result(self) -> MaskedResult:
+        """What the result is where the mask is false."""
+        return MaskedResult.GIVEN if self.mask is None else MaskedResult.ZERO
 
     def verify_(self) -> None:
         """A load cannot release."""
@@ -155,6 +162,9 @@ ANY_RMW = (RMWOp.XCHG,)
 class AtomicRMWOp(_AtomicOp):
     """Replace the value at `ptr` by what `atomic_rmw_op` makes of it and `val`, and yield the old value.
 
+    Where `mask` is false nothing happens, and an element of a tensor is 0. A number, which one thread hands to the
+    others in shared memory, is then whatever lay there.
+
     Example: `%old = tt.atomic_rmw fadd, acq_rel, gpu, %p, %v, %m : (!tt.ptr<f32>, f32, i1) -> f32`
     """
 
@@ -175,6 +185,13 @@ class AtomicRMWOp(_AtomicOp):
         "custom<RMWOp>($atomic_rmw_op) `,` custom<MemSemantic>($sem) `,` custom<MemSyncScope>($scope) `,` "
         "$ptr `,` $val (`,` $mask^)? attr-dict `:` functional-type(operands, $result)"
     )
+
+    @property
+    def masked_result(self) -> MaskedResult:
+        """What the result is where the mask is false."""
+        if self.mask is None:
+            return MaskedResult.GIVEN
+        return MaskedResult.ZERO if as_tensor(self.result.type) is not None else MaskedResult.ANY
 
     def verify_(self) -> None:
         """The pointers point to the value, and the operation exists for its type."""

@@ -28,6 +28,7 @@ from ..base import (
     Effects,
     Elementwise,
     Feature,
+    MaskedResult,
     Needs,
     Sync,
     TritonOp,
@@ -66,7 +67,7 @@ class AddPtrOp(TritonOp):
 
 @irdl_op_definition
 class LoadOp(TritonOp):
-    """Load through pointers; where `mask` is false the result is `other` (without it undefined; 0 on GPUs and CPUs).
+    """Load through pointers; where `mask` is false the result is `other`, and 0 without it.
 
     `cachePolicy` holds hints for the caches.
     Example: `%v = tt.load %ptrs, %mask, %other : tensor<64x!tt.ptr<f32>>`
@@ -102,6 +103,11 @@ class LoadOp(TritonOp):
             properties={"cachePolicy": cache_policy, "isVolatile": BoolAttr.from_bool(is_volatile)},
             result_types=[pointee_type(ptr.type)],
         )
+
+    @property
+    def masked_result(self) -> MaskedResult:
+        """What the result is where the mask is false."""
+        return MaskedResult.ZERO if self.mask is not None and self.other is None else MaskedResult.GIVEN
 
     def effects(self) -> Effects:
         """A volatile load stays where it is."""

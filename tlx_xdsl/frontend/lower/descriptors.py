@@ -5,6 +5,8 @@ Block pointers, which descriptors replace, are refused here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tt
@@ -31,6 +33,8 @@ MAX_RANK = 5
 """Dimensions that a descriptor may have (CUDA driver API, `cuTensorMapEncodeTiled`)."""
 MIN_ROW_BYTES = 16
 """Bytes that a block's last dimension must have."""
+STRIDE_BYTES = 16
+"""Bytes that strides but the last one are a multiple of (PTX ISA, "Tensor"; CUDA driver API, `globalStrides`)."""
 MIN_GATHERED_ROWS = 8
 """Rows that a gather or a scatter takes at least."""
 
@@ -54,6 +58,7 @@ def _make_tensor_descriptor(call: Call) -> Value:
         call.fail("padding_option", f"elements of type {element} have no NaN to pad with, expected 'zero'")
     if not _is_one(strides[-1]):
         call.fail("strides", f"the last stride must be the constexpr 1, found {strides[-1].describe()}")
+    check_row_distances(call, strides, element)
     shape = tuple(_scalar(call, "shape", size, int32) for size in sizes)
     steps = tuple(_scalar(call, "strides", stride, int64) for stride in strides)
     return TensorDescriptor(
@@ -65,6 +70,19 @@ def _make_tensor_descriptor(call: Call) -> Value:
         shape,
         steps,
     )
+
+
+def check_row_distances(call: Call, strides: Sequence[Value], element: dtype) -> None:
+    """Refuse rows, and what is above them, at distances that TMA can't address, where they are known."""
+    for stride in strides[:-1]:
+        known = stride.value if isinstance(stride, Constexpr) else None
+        width = element.primitive_bitwidth // 8
+        if isinstance(known, int) and known * width % STRIDE_BYTES:
+            call.fail(
+                "strides",
+                f"Tensor descriptor strides must be {STRIDE_BYTES}-byte aligned, found {known} elements of type "
+                f"{element}, {known * width} bytes",
+            )
 
 
 def _block_shape(call: Call, element: dtype) -> tuple[int, ...]:

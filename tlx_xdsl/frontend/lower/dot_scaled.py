@@ -49,6 +49,10 @@ def _dot_scaled(call: Call) -> Value:
         call.fail("out_dtype", f"the product has type fp32, found {call.dtype('out_dtype')}")
     formats = call.choice("lhs_format", _FORMATS), call.choice("rhs_format", _FORMATS)
     packed = call.flag("lhs_k_pack"), call.flag("rhs_k_pack")
+    for side, form, is_packed in zip(("lhs", "rhs"), formats, packed, strict=True):
+        if not is_packed and form.per_element == 1:
+            name = form.kind.keyword
+            call.fail(f"{side}_k_pack", f"only e2m1 can be packed along another dimension than K, found '{name}'")
     lhs, rhs = _operand(call, "lhs", formats[0]), _operand(call, "rhs", formats[1])
     if len(lhs.shape) != len(rhs.shape) or lhs.shape[:-2] != rhs.shape[:-2]:
         call.fail(None, f"'lhs' and 'rhs' must be matrices or equal batches, found {_both(lhs, rhs)}")

@@ -95,19 +95,22 @@ def _check_operands(call: Call, lhs: Tensor, rhs: Tensor) -> None:
 
 
 def _result_type(call: Call, lhs: Tensor) -> dtype:
-    """The type of the product when no accumulator gives it."""
-    wanted = call.dtype("out_dtype") if call.given("out_dtype") else None
+    """The type of the product: as `out_dtype` says, or the accumulator, where the operands leave a choice."""
+    acc, parameter = call.args["acc"], "out_dtype"
+    wanted: dtype | pointer_type | None = call.dtype("out_dtype") if call.given("out_dtype") else None
+    if wanted is None and isinstance(acc, Tensor):
+        wanted, parameter = acc.dtype, "acc"
     if lhs.dtype == int8:
         return int32
     if wanted == bfloat16:
-        call.fail("out_dtype", "the product can't have type bf16: use float32, and convert it with .to(tl.bfloat16)")
+        call.fail(parameter, "the product can't have type bf16: use float32, and convert it with .to(tl.bfloat16)")
     if lhs.dtype == float64:
         return float64
     if lhs.dtype in (float32, bfloat16) or wanted is None:
         return float32
     if wanted not in (float16, float32):
-        call.fail("out_dtype", f"the product of {lhs.dtype} has type fp32 or fp16, found {wanted}")
-    return wanted
+        call.fail(parameter, f"the product of {lhs.dtype} has type fp32 or fp16, found {wanted}")
+    return float16 if wanted == float16 else float32
 
 
 def _accumulator(call: Call, shape: tuple[int, ...], element: dtype) -> Tensor:
@@ -120,8 +123,8 @@ def _accumulator(call: Call, shape: tuple[int, ...], element: dtype) -> Tensor:
         call.expected("acc", what)
     if call.given("out_dtype") and call.dtype("out_dtype") != acc.dtype:
         call.fail("acc", f"'acc' must have the type {call.dtype('out_dtype')} of 'out_dtype', found {acc.describe()}")
-    if acc.dtype.is_int() != element.is_int():
-        call.fail("acc", f"'acc' must have elements such as {element}, found {acc.describe()}")
+    if acc.dtype != element:
+        call.fail("acc", f"'acc' must have the type of the product, {element}, found {acc.describe()}")
     return acc
 
 

@@ -15,7 +15,7 @@ from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, i
 
 from .. import semantic
 from ..calls import Call, lowers
-from ..numbers import natural_dtype, rounded
+from ..numbers import is_number, natural_dtype, rounded
 from ..types import ir_type
 from ..values import Constexpr, Tensor, TensorDescriptor, Value
 from .block_pointers import resolved
@@ -212,7 +212,9 @@ def _lower_hint(name: str, attribute: str) -> None:
 
     @lowers(f"tl.{name}")
     def lower(call: Call) -> Value:
-        value = call.of("input", Tensor, "a runtime value")
+        number = call.args["input"]
+        # Of a number everything is known; it stays one.
+        value = call.tensor("input") if is_number(number) else call.of("input", Tensor, "a runtime value")
         given = call.python("values", "a constexpr integer for each dimension")
         numbers = list(call.integers("values")) if isinstance(given, tuple | list) else [call.integer("values")]
         if not all(1 <= number < 2**31 for number in numbers):
@@ -223,7 +225,7 @@ def _lower_hint(name: str, attribute: str) -> None:
         # An argument has no operation to carry the hint, and of a constant everything is known.
         if isinstance(value.ssa, OpResult) and not isinstance(value.ssa.op, ConstantOp):
             value.ssa.op.attributes[attribute] = DenseIntOrFPElementsAttr.from_list(TensorType(i32, [rank]), numbers)
-        return value
+        return number
 
     _ = lower
 

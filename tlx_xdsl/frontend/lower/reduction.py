@@ -14,6 +14,7 @@ from tlx_xdsl.dialects import tt
 
 from .. import semantic
 from ..calls import Call, lowers
+from ..carry import runtime
 from ..functions import call_jitted
 from ..python.foreign import source_of
 from ..python.source import KernelSource
@@ -86,7 +87,7 @@ def _combination(call: Call, operands: _Operands, end: type[IRDLOperation]) -> R
         argument.location = builder.location
         arguments.append((node, Tensor(argument, block.dtype)))
     with builder.at_end_of(body):
-        result = call_jitted(CallSite(visitor, call.node, arguments), source)
+        result = runtime(visitor, node, call_jitted(CallSite(visitor, call.node, arguments), source))
         items = visitor.items_of(result)
         values = (result,) if items is None else items
         found = [value.ssa.type if isinstance(value, Tensor) else None for value in values]

@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect, tt, ttg, ttng
 from tlx_xdsl.dialects.tt import DescriptorReduceKind, PaddingOption, PointerType, TensorDescType
-from tlx_xdsl.language.core import int8, int32, int64, pointer_type
+from tlx_xdsl.language.core import dtype, int8, int32, int64, pointer_type
 from tlx_xdsl.numerics.host_arrays import UNIT
 from tlx_xdsl.targets import Feature
 
@@ -18,6 +18,7 @@ from ..builder import unit
 from ..calls import Call, lowers
 from ..types import ir_type
 from ..values import Constexpr, DescriptorRoom, Tensor, TensorDescriptor, Value
+from .descriptors import check_row_distances
 from .tlx_common import block_of, cache_policy, one_barrier
 
 MAX_CTAS = 16
@@ -152,7 +153,7 @@ def _make_tensor_descriptor(call: Call) -> Value:
             f"the last dimension of a block has at least {INNER_BYTES} bytes, found {block[-1]} elements of {element}",
         )
     shape = call.coordinates("shape", rank)
-    strides = _strides(call, rank)
+    strides = _strides(call, rank, element)
     padding = call.choice("padding_option", {"zero": PaddingOption.PAD_ZERO, "nan": PaddingOption.PAD_NAN})
     if padding is PaddingOption.PAD_NAN and not element.is_floating():
         call.fail("padding_option", f"only a tensor of floats is padded with nan, found {element}")
@@ -164,13 +165,14 @@ def _make_tensor_descriptor(call: Call) -> Value:
     return TensorDescriptor(made, element, block, tuple(shape), tuple(strides))
 
 
-def _strides(call: Call, rank: int) -> list[Tensor]:
+def _strides(call: Call, rank: int, element: dtype) -> list[Tensor]:
     items = call.items("strides", f"a tuple of {rank} strides")
     if len(items) != rank:
         call.expected("strides", f"a tuple of {rank} strides")
     last = items[-1]
     if isinstance(last, Constexpr) and last.value != 1:
         call.fail("strides", f"the last stride must be 1, found {last.value}")
+    check_row_distances(call, items, element)
     return [call.as_scalar("strides", item, int64) for item in items]
 
 

@@ -135,7 +135,12 @@ def source_of(value: Any) -> KernelSource | None:
         if base.__name__ == "JITFunction":
             known = value.__dict__.get("_tlx_xdsl_source")
             if known is None:
-                known = KernelSource(inspect.unwrap(value.fn), bool(getattr(value, "noinline", False)))
+                left_out, unaligned = (
+                    frozenset(getattr(value, name, None) or ())
+                    for name in ("do_not_specialize", "do_not_specialize_on_alignment")
+                )
+                noinline = bool(getattr(value, "noinline", False))
+                known = KernelSource(inspect.unwrap(value.fn), noinline, (), left_out, unaligned)
                 value.__dict__["_tlx_xdsl_source"] = known
             return known
     return None

@@ -14,6 +14,7 @@ from functools import cached_property
 from types import CellType
 from typing import Any, TypeAlias
 
+from tlx_xdsl.element_types import SPELLINGS
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.language.core import LIBRARY_MARK, constexpr
 from tlx_xdsl.text.profiles import ascii_name
@@ -41,6 +42,12 @@ class Parameter:
     node: ast.arg
     is_variadic: bool = False
     """True if this is the `*args` of the function."""
+    number_type: str | None = None
+    """The type of numbers that the annotation names, in Triton's spelling: `tl.float16` and `"i64"` do."""
+    takes_ones: bool = True
+    """True if a launch makes an integer that is 1 a constant, as Triton does: most of them are strides."""
+    takes_alignment: bool = True
+    """True if a launch says of a number or an address that it is a multiple of 16."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,10 @@ class KernelSource:
     """True if calls stay calls."""
     passes: tuple[str, ...] = ()
     """Passes of other packages that every compile of the kernel has, as `after:NAME=PASS` (`transforms/placed.py`)."""
+    unspecialized: frozenset[int | str] = frozenset()
+    """Parameters, by name or position, of whose values a launch says nothing (`do_not_specialize`)."""
+    unaligned: frozenset[int | str] = frozenset()
+    """Parameters of whose values a launch does not say that 16 divides them (`do_not_specialize_on_alignment`)."""
 
     @property
     def name(self) -> str:
@@ -137,19 +148,36 @@ class KernelSource:
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters in order."""
+        """The parameters in order.
+
+        Raises CompilationError for those that no kernel can have, and at a constexpr that is not to be specialised: it
+        always is a part of the kernel.
+        """
         arguments = self.tree.args
         nodes = {node.arg: node for node in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
         if arguments.vararg is not None:
             nodes[arguments.vararg.arg] = arguments.vararg
         result: list[Parameter] = []
-        for name, parameter in self.signature.parameters.items():
+        for at, (name, parameter) in enumerate(self.signature.parameters.items()):
             if parameter.kind is parameter.VAR_KEYWORD:
                 raise self.error(self.tree, f"'{self.name}' can't take '**{name}': give each argument a name")
             variadic = parameter.kind is parameter.VAR_POSITIONAL
+            is_constexpr = says_constexpr(parameter.annotation)
+            left_out, unaligned = (not chosen.isdisjoint((at, name)) for chosen in (self.unspecialized, self.unaligned))
+            if is_constexpr and (left_out or unaligned):
+                raise self.error(
+                    nodes[name],
+                    f"{name} marked as constexpr and listed in do_not_specialize/do_not_specialize_on_alignment: "
+                    "leave one of them out",
+                )
+            type_ = None if is_constexpr else _number_type(parameter.annotation)
+            takes_ones = not (is_constexpr or left_out or type_)
             result.append(
-                Parameter(name, says_constexpr(parameter.annotation), parameter.default, nodes[name], variadic)
-            )
+                Parameter(
+                    name, is_constexpr, parameter.default, nodes[name], variadic, type_, takes_ones,
+                    not (left_out or unaligned),
+                )
+            )  # fmt: skip
         return tuple(result)
 
     @cached_property
@@ -204,6 +232,11 @@ def says_constexpr(annotation: Any) -> bool:
     if isinstance(annotation, str):
         return annotation.split(".")[-1] == "constexpr"
     return annotation is constexpr or getattr(annotation, "__qualname__", None) == "constexpr"
+
+
+def _number_type(annotation: Any) -> str | None:
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "name", None)
+    return SPELLINGS.get(name.rsplit(".", 1)[-1]) if isinstance(name, str) else None
 
 
 def construct(node: ast.AST) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base import PointerType, as_tensor, element_bits, is_set, scalar_type
+from tlx_xdsl.dialects.base import MaskedResult, PointerType, as_tensor, element_bits, is_set, scalar_type
 from tlx_xdsl.dialects.tt import MemSemantic, RMWOp
 from tlx_xdsl.numerics.arrays import Array, Dtype, Integers, poison, unsigned
 
@@ -135,22 +135,38 @@ def in_turns(addresses: Integers) -> list[Integers]:
     return [order[turn == number] for number in range(int(turn.max()) + 1)]
 
 
+def masked_out(result: MaskedResult, dtype: Dtype) -> Callable[[Task], Array]:
+    """Return what gives the element of a result that a mask hides.
+
+    That is 0 where the operation promises it. What may be anything, and with `unwritten="poison"` the others too, has
+    every bit set: NaN, or -1.
+    """
+    zero, undefined = np.zeros((), dtype)[()], poison((), dtype)[()]
+    if result is MaskedResult.ANY:
+        return lambda _task: undefined
+    return lambda task: undefined if task.cluster.launch.poisons_masked else zero
+
+
 def _exchange(
     task: Task,
     op: Operation,
     dtype: Dtype,
     addresses: Array,
-    mask: Array | None,
     make: Callable[[Array, Integers], Array],
+    mask: Array | None = None,
+    hidden: MaskedResult = MaskedResult.GIVEN,
 ) -> Array:
     """Replace each element by what `make` gives for the old ones and their numbers; gives the old ones.
 
-    Masked elements are left alone, and come back with every bit set.
+    Masked elements are left alone, and come back as `hidden`.
     """
     shape, memory = np.shape(addresses), _memory(task)
     flat = np.ravel(addresses)
-    chosen = np.arange(len(flat)) if mask is None else np.flatnonzero(np.broadcast_to(mask, shape))
-    result = poison(flat.shape, dtype)
+    if mask is None:
+        chosen, result = np.arange(len(flat)), np.empty(flat.shape, dtype)
+    else:
+        chosen = np.flatnonzero(np.broadcast_to(mask, shape))
+        result = np.full(flat.shape, masked_out(hidden, dtype)(task))
     with memory.exclusive:
         for group in in_turns(flat[chosen]):
             touches = None if task.order is None else task.order.touches
@@ -177,7 +193,7 @@ def _flat(values: Array, addresses: Array) -> Array:
 def read_modify_write(
     task: Task, op: tt.AtomicRMWOp, addresses: Array, values: Array, mask: Array | None = None
 ) -> Any:
-    """The old values; what is masked has every bit set."""
+    """The old values; what is masked is as `masked_out` has it."""
     dtype, order = dtype_of(op.val.type), _Order(op)
     combine = combining(RMWOp(op.atomic_rmw_op.value.data), dtype)
     given = _flat(values, addresses)
@@ -185,7 +201,7 @@ def read_modify_write(
     def make(old: Array, where: Integers) -> Array:
         return combine(old, given[where])
 
-    old = _exchange(task, op, dtype, addresses, mask, make)
+    old = _exchange(task, op, dtype, addresses, make, mask, op.masked_result)
     order.apply(task, _reached(addresses, mask))
     return old
 
@@ -204,18 +220,17 @@ def compare_and_swap(task: Task, op: tt.AtomicCASOp, addresses: Array, compare: 
     def make(old: Array, where: Integers) -> Array:
         return np.where(old.view(bits) == expected[where], given[where], old.view(bits)).view(dtype)
 
-    old = _exchange(task, op, dtype, addresses, None, make)
+    old = _exchange(task, op, dtype, addresses, make)
     order.apply(task, addresses)
     return old
 
 
 @action(tt.AtomicLoadOp)
 def load(task: Task, op: tt.AtomicLoadOp, addresses: Array, mask: Array | None = None) -> Any:
-    """Masked elements have every bit set."""
+    """Masked elements are as `masked_out` has them."""
     dtype, order = dtype_of(op.result.type), _Order(op)
-    undefined = poison((), dtype)[()]
     is_scalar = as_tensor(op.result.type) is None
-    values = _memory(task).load(op, addresses, dtype, mask, undefined)
+    values = _memory(task).load(op, addresses, dtype, mask, masked_out(op.masked_result, dtype)(task))
     order.apply(task, _reached(addresses, mask))
     return values[()] if is_scalar else values
 
@@ -273,24 +288,22 @@ def add_pointer(op: tt.AddPtrOp) -> Binary:
 @threadwise(tt.LoadOp)
 @structured(tt.LoadOp)
 def plain_load(op: tt.LoadOp, _planner: Any) -> Built:
-    """Masked elements without another value have every bit set: they are NaN, or -1, so that their use is seen.
+    """Masked elements without another value are as `masked_out` has them.
 
     Before a volatile load others may have their turn: what it finds may depend on theirs.
     Raises Fault for an address outside of all arrays, or one that is not a multiple of the element.
     """
     dtype = dtype_of(op.result.type)
-    has_mask, has_other = op.mask is not None, op.other is not None
-    undefined = poison((), dtype)[()]
-
+    hidden, has_mask, has_other = masked_out(op.masked_result, dtype), op.mask is not None, op.other is not None
     is_scalar, is_volatile = as_tensor(op.result.type) is None, is_set(op, "isVolatile")
 
     def run(task: Task, pointers: Array, *rest: Any) -> Array:
         mask = rest[0] if has_mask else None
-        other = rest[-1] if has_other else undefined
         if is_scalar and task.active is not None and (differs(pointers) or differs(mask)):
             # The pointers of threads that do not run may be anything.
             mask = task.active if mask is None else task.active & mask
             pointers = np.broadcast_to(pointers, mask.shape)
+        other = rest[-1] if has_other else hidden(task)
         loaded = task.global_memory.load(op, pointers, dtype, mask, other)
         if is_volatile and task.order is not None:
             order_by_fences(task, task.order, _reached(pointers, mask))

@@ -101,8 +101,8 @@ _PACKED: dict[PackedArithOpKind, Callable[..., Array]] = {
     PackedArithOpKind.SUB: np.subtract,
     PackedArithOpKind.MUL: np.multiply,
     PackedArithOpKind.FMA: _fma,
-    PackedArithOpKind.MIN: np.fmin,
-    PackedArithOpKind.MAX: np.fmax,
+    PackedArithOpKind.MIN: elementwise.minnum,
+    PackedArithOpKind.MAX: elementwise.maxnum,
 }
 
 

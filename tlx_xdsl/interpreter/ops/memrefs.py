@@ -17,6 +17,7 @@ from tlx_xdsl.dialects import bufferization, memref
 from tlx_xdsl.dialects.base import PointerType, groups_of, tensor_type
 from tlx_xdsl.dialects.memref import box_type, element_of, is_memref, kept_dimensions, ranked, sizes_of, strides_of
 from tlx_xdsl.numerics.arrays import Array, Dtype, poison, unsigned
+from tlx_xdsl.numerics.elementwise import maximum, maxnum, minimum, minnum
 
 from ..faults import fault_at
 from ..machine import Task
@@ -302,18 +303,18 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "addf": np.add,
     "addi": np.add,
     "assign": lambda _old, new: new,
-    "maximumf": np.maximum,
+    "maximumf": maximum,
     "maxs": np.maximum,
     "maxu": np.maximum,
-    "minimumf": np.minimum,
+    "minimumf": minimum,
     "mins": np.minimum,
     "minu": np.minimum,
     "mulf": np.multiply,
     "muli": np.multiply,
     "ori": np.bitwise_or,
     "andi": np.bitwise_and,
-    "maxnumf": np.fmax,
-    "minnumf": np.fmin,
+    "maxnumf": maxnum,
+    "minnumf": minnum,
     "xori": np.bitwise_xor,
 }
 

@@ -2,11 +2,14 @@
 
 Any association of the elements is right for the hardware's purposes, and it picks its own; here neighbours are
 combined first, and always the lower one stands on the left.
+
+Comparisons of a NaN are false, so that functions which choose by them are not associative there: for them elements are
+combined one after the other, as the loops after `linalg-lower-tensors` do, and native code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +17,8 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, Region
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, is_float
+from tlx_xdsl.text.diagnostics import report_remark
 
 from ..lanes import LaneGraph, every_lane
 from ..machine import Task
@@ -72,10 +76,14 @@ def reduce(op: tt.ReduceOp, planner: Planner) -> Built:
     axis = op.axis.value.data
     if (function := _ufunc(op.combine_op.block)) is not None:
         return Kind.PURE, _at_once(function.reduce, axis)
-    combine = _combine(planner, op.combine_op)
+    combine, chooses = _combine(planner, op.combine_op), _only_operation(op.combine_op.block) is None
 
     def run(task: Task, *sources: Array) -> Any:
         values: Sequence[Array] = [np.moveaxis(source, axis, 0) for source in sources]
+        if chooses and _have_nan(sources):
+            _remark_on_order(op, sources)
+            *_, last = _one_by_one(combine, task, values)
+            values = [value[None] for value in last]
         while (count := len(values[0])) > 1:
             even = count // 2 * 2
             joined = combine(task, [value[0:even:2] for value in values], [value[1:even:2] for value in values])
@@ -97,13 +105,17 @@ def scan(op: tt.ScanOp, planner: Planner) -> Built:
         forward = _at_once(function.accumulate, axis)
         backward: Unary = lambda values: np.flip(forward(np.flip(values, axis)), axis)  # noqa: E731
         return Kind.PURE, backward if is_reverse else forward
-    combine = _combine(planner, op.combine_op)
+    combine, chooses = _combine(planner, op.combine_op), _only_operation(op.combine_op.block) is None
 
     def run(task: Task, *sources: Array) -> Any:
         values: Sequence[Array] = [np.moveaxis(source, axis, 0) for source in sources]
         if is_reverse:
             values = [value[::-1] for value in values]
         count, step = len(values[0]), 1
+        if chooses and _have_nan(sources):
+            _remark_on_order(op, sources)
+            columns = zip(*_one_by_one(combine, task, values), strict=True)
+            values, step = [np.stack(column) for column in columns], count
         while step < count:
             joined = combine(task, [value[:-step] for value in values], [value[step:] for value in values])
             values = [np.concatenate((a[:step], b)) for a, b in zip(values, joined, strict=True)]
@@ -114,6 +126,29 @@ def scan(op: tt.ScanOp, planner: Planner) -> Built:
         return one_or_all(results)
 
     return Kind.EFFECT, run
+
+
+def _have_nan(sources: Sequence[Array]) -> bool:
+    return any(is_float(source.dtype) and bool(np.isnan(source).any()) for source in sources)
+
+
+def _one_by_one(combine: Combine, task: Task, values: Sequence[Array]) -> Iterator[Sequence[Array]]:
+    """Give each element along the first axis combined with all before it, in their order."""
+    found: Sequence[Array] = [value[0] for value in values]
+    yield found
+    for at in range(1, len(values[0])):
+        found = combine(task, found, [value[at] for value in values])
+        yield found
+
+
+def _remark_on_order(op: Operation, sources: Sequence[Array]) -> None:
+    """Say where an index is chosen by comparisons of NaN."""
+    if any(source.dtype.kind in "iu" for source in sources):
+        report_remark(
+            op,
+            "a NaN is among the numbers: which index this gives depends on the order in which they are compared",
+            ("on a GPU the order follows layouts and num_warps; tl.where(x == x, x, ...) before it decides",),
+        )
 
 
 # Maps ----------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.ttg import memdesc_type
 from tlx_xdsl.layouts.encodings import Ints, TensorMemoryLayout
 from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.elementwise import EXTREMA, extremum_along
 from tlx_xdsl.numerics.matmul import multiply
 
 from ..code import Plan
@@ -273,7 +274,7 @@ def tmem_load(task: Task, op: ttng.TMEMLoadOp, view: View, *_token: Any) -> Any:
     absolute = op.abs is not None and bool(op.abs.value.data)
     nan_wins = op.nan is not None and bool(op.nan.value.data)
     takes_least = op.red_op is not None and op.red_op.case is ttng.TMEMLoadReduceModifier.MIN
-    reduce = (np.minimum if nan_wins else np.fmin) if takes_least else (np.maximum if nan_wins else np.fmax)
+    function = EXTREMA["min" if takes_least else "max", nan_wins]
     reduces, with_token = op.red is not None, op.token is not None
     check_warps(task, op)
     values = task.read(op, view)
@@ -283,7 +284,7 @@ def tmem_load(task: Task, op: ttng.TMEMLoadOp, view: View, *_token: Any) -> Any:
     if with_token:
         results.append(None)
     if reduces:
-        results.append(reduce.reduce(np.abs(values) if absolute else values, axis=1))
+        results.append(extremum_along(function, np.abs(values) if absolute else values, 1))
     return results
 
 

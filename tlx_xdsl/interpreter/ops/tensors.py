@@ -13,8 +13,9 @@ from tlx_xdsl.numerics.arrays import Array, poison
 
 from ..engine import InFlight
 from ..faults import fault_at
+from ..machine import Task
 from ..numbers import dtype_of
-from ..registry import Binary, Run, Unary, pure, threadwise
+from ..registry import Binary, Run, Unary, effect, pure, threadwise
 from ..threads import differs
 from .thread_registers import spread
 
@@ -98,22 +99,23 @@ def convert_layout(op: ttg.ConvertLayoutOp) -> Unary:
     return run
 
 
-@pure(tt.GatherOp)
-def gather(op: tt.GatherOp) -> Binary:
+@effect(tt.GatherOp)
+def gather(op: tt.GatherOp) -> Run:
     """Picked along one axis; beside it, an element comes from its own place.
 
-    The index -1 is what a masked load leaves (every bit set), and picks an element with every bit set. Raises Fault
-    for all other indices outside of the source, for which the hardware gives anything.
+    Raises Fault for an index outside of the source, for which the hardware gives anything. With `unwritten="poison"`
+    the index -1 is what a masked load leaves, and picks an element with every bit set.
     """
     axis, dtype = op.axis.value.data, dtype_of(op.result.type)
     source, wanted = shape_of_tensor(op.src.type), shape_of_tensor(op.indices.type)
     inside = tuple(slice(None) if dim == axis else slice(0, size) for dim, size in enumerate(wanted))
     undefined = poison((), dtype)
 
-    def run(values: Array, indices: Array) -> Array:
-        masked = indices == -1
-        _check_indices(op, np.where(masked, 0, indices), source[axis], axis)
-        picked = np.take_along_axis(values[inside], np.where(masked, 0, indices).astype(np.int64), axis)
+    def run(task: Task, values: Array, indices: Array) -> Array:
+        masked = (indices == -1) & task.cluster.launch.poisons_masked
+        held = np.where(masked, 0, indices).astype(np.int64)
+        _check_indices(op, held, source[axis], axis)
+        picked = np.take_along_axis(values[inside], held, axis)
         return np.where(masked, undefined, picked) if masked.any() else picked
 
     return run

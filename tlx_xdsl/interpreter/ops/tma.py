@@ -15,6 +15,7 @@ from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base import is_set, shape_of_tensor
 from tlx_xdsl.dialects.tt import DescriptorReduceKind, descriptor_type
 from tlx_xdsl.numerics.arrays import Array, unsigned, where
+from tlx_xdsl.numerics.elementwise import maximum, minimum
 
 from ..descriptor import Descriptor
 from ..engine import Queue, Transfer
@@ -200,8 +201,8 @@ def _decrement(old: Any, limit: Any) -> Array:
 
 _REDUCTIONS: dict[DescriptorReduceKind, Callable[[Array, Array], Array]] = {
     DescriptorReduceKind.ADD: np.add,
-    DescriptorReduceKind.MIN: np.minimum,
-    DescriptorReduceKind.MAX: np.maximum,
+    DescriptorReduceKind.MIN: minimum,
+    DescriptorReduceKind.MAX: maximum,
     DescriptorReduceKind.INC: _increment,
     DescriptorReduceKind.DEC: _decrement,
     DescriptorReduceKind.AND: np.bitwise_and,

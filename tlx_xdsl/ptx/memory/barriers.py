@@ -128,12 +128,30 @@ class ClusterBarrier:
     """The barrier at which each thread of a cluster arrives once in a phase (PTX ISA, "barrier.cluster")."""
 
     threads: int
+    """Those that have not exited: it waits for no others."""
     arrived: int = 0
     phase: int = 0
     gathering: Any = None
     completed: Any = None
     arrivals: dict[int, int] = field(default_factory=dict[int, int])
     """How often each thread has arrived."""
+
+    def arrive(self, threads: int) -> None:
+        """Count threads that arrive."""
+        self.arrived += threads
+        self._complete()
+
+    def leave(self, threads: list[int]) -> None:
+        """Wait no more for threads that exit."""
+        self.threads -= len(threads)
+        self.arrived -= sum(self.arrivals.get(thread, 0) > self.phase for thread in threads)
+        self._complete()
+
+    def _complete(self) -> None:
+        if self.arrived and self.arrived == self.threads:
+            self.arrived = 0
+            self.phase += 1
+            self.completed, self.gathering = self.gathering, None
 
     def passed(self, phase: int) -> bool:
         """Return whether the phase of that number is complete."""

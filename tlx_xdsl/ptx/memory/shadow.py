@@ -28,6 +28,10 @@ class Knowledge(Protocol):
     fenced: NDArray[np.int32]
     is_async: Booleans
 
+    def check_lives(self, cta: int, warps: Integers) -> None:
+        """Raise Trap where warps do not know that a CTA has started, or it has ended."""
+        ...
+
     def race(self, agent: int, step: int, where: str, past: str, *, writes: bool, fence: bool) -> Exception:
         """The report of two accesses that nothing orders."""
         ...
@@ -73,6 +77,7 @@ class Shadow:
             at = places if chosen is None else places[chosen]
             of = warp_of if warp_of is None or chosen is None else warp_of[chosen]
             here = (cta, warps, agents, of, at, size)
+            self._clocks.check_lives(cta, warps if of is None else np.unique(of))
             self._check_writes(*here, writes=writes, proxy=proxy, ordered=ordered, atomic=atomic)
             if writes:
                 self._check_reads(*here, ordered=ordered)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.elementwise import EXTREMA
 
 from ..arithmetic.kinds import KINDS, PLAIN, TYPES
 from ..cohort import Cohort
@@ -50,7 +51,6 @@ _UPDATES: dict[str, Any] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor, "exch": _swap, "cas": _compare_and_swap, "inc": _increase, "dec": _decrease,
 }  # fmt: skip
-_FLOAT_EXTREMA: dict[str, Any] = {"min": np.fmin, "max": np.fmax}
 
 
 def _build(context: Context) -> Step:
@@ -72,7 +72,8 @@ def _build(context: Context) -> Step:
     if kind.dtype.kind not in "ui":
         if name not in ("add", "min", "max", "exch"):
             raise context.refuse()
-        update = _FLOAT_EXTREMA.get(name, update)
+        if name in ("min", "max"):
+            update = EXTREMA[name, False]
     first = 1 if returns else 0
     extra = 2 if name == "cas" else 1
     context.expect(first + 1 + extra, first + 2 + extra)

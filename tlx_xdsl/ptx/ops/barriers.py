@@ -147,7 +147,8 @@ def _cluster(context: Context, parts: list[str]) -> Step:
 def _barrier_of(cohort: Cohort, cluster: int) -> ClusterBarrier:
     wave = cohort.wave
     if (found := wave.cluster_barriers.get(cluster)) is None:
-        found = wave.cluster_barriers[cluster] = ClusterBarrier(wave.cluster_size * wave.machine.threads)
+        ctas = slice(cluster * wave.cluster_size, (cluster + 1) * wave.cluster_size)
+        found = wave.cluster_barriers[cluster] = ClusterBarrier(int(wave.alive[ctas].sum()))
     return found
 
 
@@ -169,11 +170,7 @@ def _cluster_arrive(releases: bool) -> Callable[..., None]:
                 cohort.wave.order.release(cohort, chosen, barrier)
             else:
                 cohort.wave.order.arrive_relaxed(cohort, chosen, barrier)
-            barrier.arrived += int(np.count_nonzero(chosen))
-            if barrier.arrived == barrier.threads:
-                barrier.arrived = 0
-                barrier.phase += 1
-                barrier.completed, barrier.gathering = barrier.gathering, None
+            barrier.arrive(int(np.count_nonzero(chosen)))
 
     return run
 

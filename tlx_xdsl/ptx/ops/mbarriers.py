@@ -173,10 +173,7 @@ def _arrive(context: Context, *, drops: bool, expects: bool, releases: bool) -> 
                 total = len(threads)
             if drops:
                 barrier.count -= total
-            if releases:
-                cohort.wave.order.arrive(cohort, threads, barrier)
-            else:
-                cohort.wave.order.arrive_relaxed(cohort, threads, barrier)
+            cohort.wave.order.arrive(cohort, threads, barrier, releases=releases)
             barrier.arrive(total)
         return states
 

@@ -18,6 +18,7 @@ import numpy as np
 from tlx_xdsl.element_types import BY_TENSOR_MAP
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.numerics.arrays import Bytes, Integers, numpy_type
+from tlx_xdsl.numerics.elementwise import maximum, minimum
 
 from ..cohort import Cohort
 from ..memory.descriptors import swizzled
@@ -32,7 +33,7 @@ from .memory import Mask
 UNIT = 16
 _HINTS = ("L2::cache_hint", "level::cache_hint")
 REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda a, b: a + b, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "add": lambda a, b: a + b, "min": minimum, "max": maximum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.numerics.arrays import Array, Booleans, Integers
+from tlx_xdsl.numerics.elementwise import EXTREMA, extremum_along
 
 from ..arithmetic.kinds import TYPES
 from ..cohort import LANES, Cohort
@@ -227,18 +228,22 @@ def _redux(context: Context) -> Step:
         raise context.refuse()
     context.expect(3)
     kind = TYPES[type_]
-    function, absolute, spreads = _REDUCTIONS[name], "abs" in parts, "NaN" in parts
+    absolute, spreads = "abs" in parts, "NaN" in parts
     if type_ == "f32" and name not in ("min", "max"):
         raise context.refuse()
-    if type_ == "f32" and not spreads:
-        function = np.fmin if name == "min" else np.fmax
+
+    def reduced(values: Array) -> Array:
+        if type_ == "f32":
+            return extremum_along(EXTREMA[name, spreads], values, 0)
+        # numpy adds up in 64 bits where no type is given.
+        return _REDUCTIONS[name].reduce(values, dtype=values.dtype)
 
     def run(cohort: Cohort, mask: Mask, values: Any, wanted: Any) -> Any:
         named = members(cohort, mask, wanted)
         found = rows(cohort, np.abs(values) if absolute else values)
         result = np.empty(len(found), found.dtype)
         for place, (row, which) in enumerate(zip(found, named, strict=True)):
-            result[place] = function.reduce(row[which]) if which.any() else 0
+            result[place] = reduced(row[which]) if which.any() else 0
         return back(cohort, np.repeat(result[:, None], LANES, 1))
 
     reads = (context.read(1, kind), context.read(2, "u4"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Sequence
 
-from tlx_xdsl.errors import CompilationError, SourceLocation
+from tlx_xdsl.errors import CompilationError, Note, SourceLocation
 
 from .syntax import Instruction, Module, Place
 
@@ -64,7 +64,11 @@ def fault(
     if where is None:
         made = error_on_line(module, instruction.line, message, notes)
         return kind(made.message, made.location, source_line=made.source_line, notes=made.notes)
-    calls = [f"called from {found}" for place in _callers(instruction.place) if (found := location_of(module, place))]
+    calls = [
+        Note(f"called from {found}", found)
+        for place in _callers(instruction.place)
+        if (found := location_of(module, place))
+    ]
     source = linecache.getline(where.filename, where.line).rstrip("\n") or None
     return kind(message, where, source_line=source, notes=(*notes, *calls, ptx))
 

@@ -11,7 +11,7 @@ from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, In
 from tlx_xdsl.progress import Progress
 
 from ..simulate.options import Options
-from .launches import Arrays, FirstLaunches, launched
+from .launches import REFUSALS, UNRUN, Arrays, FirstLaunches, Seen, launched
 from .report import Case, Finding, Refusal, Report, Scope, Sizes
 
 
@@ -34,8 +34,8 @@ def explore(scopes: Sequence[Scope], settings: Options, limits: Limits) -> Repor
     """Run the launches of all scopes, which have the smallest sizes first.
 
     Each scope is run once at each stage, for at most half of the time; then all of them in one order after the other,
-    as long as there are orders that make a difference.
-    Raises what is wrong with all scopes, such as a kernel that does not compile.
+    as long as there are orders that make a difference. What the compiler refuses at all sizes is a finding; at some,
+    these sizes are refused. Raises what is wrong with the arguments of all scopes.
     """
     if limits.launches is not None and limits.launches < 1:
         raise InputError(f"launches must be at least 1, found {limits.launches}")
@@ -60,6 +60,8 @@ class _Exploration:
     tried: int = 0
     """Scopes that have been run, or are refused."""
     refused: dict[int, Exception] = field(default_factory=dict[int, Exception])
+    uncompiled: dict[int, tuple[str, Seen]] = field(default_factory=dict[int, tuple[str, Seen]])
+    """Of those, which the compiler refuses: the stage, and what it says."""
     found: dict[tuple[str, str], tuple[int, Finding]] = field(
         default_factory=dict[tuple[str, str], tuple[int, Finding]]
     )
@@ -70,6 +72,8 @@ class _Exploration:
     cases: dict[tuple[int, str], Case] = field(default_factory=dict[tuple[int, str], Case])
     """By the number of the scope, and the stage."""
     launches: dict[tuple[int, str], FirstLaunches] = field(default_factory=dict[tuple[int, str], FirstLaunches])
+    not_run: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])
+    """Where there is nothing to run: the compiler refuses it, or the interpreter has no code for it."""
 
     def report(self) -> Report:
         stages = self.limits.stages
@@ -83,9 +87,13 @@ class _Exploration:
                 self.tried += 1
                 progress.advance()
         if len(self.refused) == len(self.scopes):
-            raise self.refused[0]
+            if not self.uncompiled:
+                raise self.refused[0]
+            self._accept(min(self.uncompiled))
         with Progress(1, "orders") as progress:
-            while left := [key for key, each in self.launches.items() if not each.orders.is_over]:
+            while left := [
+                key for key, each in self.launches.items() if not (each.orders.is_over or key in self.not_run)
+            ]:
                 for number, stage in left:
                     if self._is_over(1.0) or self._has_found:
                         return self._summed_up()
@@ -109,6 +117,7 @@ class _Exploration:
         launches = self.launches.setdefault((number, stage), FirstLaunches())
         orders = launches.orders
         everywhere = {each: True for each in _STRICT if getattr(self.settings, each) is None}
+        seen: list[Seen] = []
         order: dict[str, Any] = {"stage": stage, "schedule": FIRST if is_first else OTHERS, "seed": 0}
         try:
             if not is_first:
@@ -122,11 +131,18 @@ class _Exploration:
         except (CompilationError, InputError, InputTypeError, InputOverflowError) as error:
             if not scope.sizes:
                 raise
-            # Other sizes may be right for the kernel: whether one is, is reported at the end.
-            self.refused[number] = error
-            for key in [key for key in self.launches if key[0] == number]:
-                del self.launches[key]
+            self._refuse(number, error)
             return
+        if scope.sizes and (refusal := next((each for each in seen if each.rule in REFUSALS), None)) is not None:
+            # Other sizes may be right for the kernel: whether one is, is reported at the end.
+            self.uncompiled[number] = stage, refusal
+            said = refusal.diagnostic
+            self._refuse(number, CompilationError(said.message, said.location, notes=said.notes))
+            return
+        is_run = not any(each.rule in UNRUN for each in seen)
+        if not is_run:
+            self.not_run.add((number, stage))
+            order = {"stage": stage}
         if not is_first and (text := orders.text):
             order["order"] = text
         findings: list[Finding] = []
@@ -134,19 +150,33 @@ class _Exploration:
             is_sure = each.launch == 1 or self.limits.launches is not None
             # Whether the host sets arrays back between launches is not known.
             diagnostic = each.diagnostic if is_sure else replace(each.diagnostic, severity="remark")
-            finding = Finding(diagnostic, each.rule if each.launch == 1 else "relaunch", order, scope.sizes)
+            rule = each.rule if each.launch == 1 else "relaunch"
+            finding = Finding(diagnostic, rule, order, scope.sizes, each.left)
             known = self.found if is_sure else self.remarks
             if each.key not in known or known[each.key][0] > number:
                 known[each.key] = (number, finding)
             findings.extend([finding] if is_sure else [])
-        self._note(number, stage, scope.sizes, time.perf_counter() - began, findings)
+        self._note(number, stage, scope.sizes, time.perf_counter() - began, findings, is_run=is_run)
 
-    def _note(self, number: int, stage: str, sizes: Sizes, seconds: float, findings: Sequence[Finding]) -> None:
+    def _refuse(self, number: int, error: Exception) -> None:
+        self.refused[number] = error
+        for key in [key for key in self.launches if key[0] == number]:
+            del self.launches[key]
+
+    def _accept(self, number: int) -> None:
+        """Take what the compiler refuses at a size for a finding: it does at all others, too."""
+        stage, seen = self.uncompiled[number]
+        sizes = self.scopes[number].sizes
+        self.found[seen.key] = number, Finding(seen.diagnostic, seen.rule, {"stage": stage}, sizes)
+
+    def _note(
+        self, number: int, stage: str, sizes: Sizes, seconds: float, findings: Sequence[Finding], *, is_run: bool
+    ) -> None:
         case = self.cases.get((number, stage), Case(stage, sizes, 0, 0.0, ()))
         known = {(each.rule, each.diagnostic.location, each.diagnostic.message) for each in case.findings}
         new = [each for each in findings if (each.rule, each.diagnostic.location, each.diagnostic.message) not in known]
         self.cases[number, stage] = Case(
-            stage, sizes, case.runs + 1, case.seconds + seconds, (*case.findings, *new)
+            stage, sizes, case.runs + is_run, case.seconds + seconds, (*case.findings, *new)
         )  # fmt: skip
 
     def _case(self, key: tuple[int, str]) -> Case:
@@ -156,13 +186,19 @@ class _Exploration:
 
     def _summed_up(self) -> Report:
         only = [remark for key, (_, remark) in self.remarks.items() if key not in self.found]
+        found = [finding for _, finding in self.found.values()]
+        # What a pass refuses, the run before it has warned of.
+        refused = tuple(f": {each.diagnostic.message}" for each in found if each.rule == "budget")
         return Report(
-            tuple(finding for _, finding in self.found.values()),
+            tuple(each for each in found if each.rule != "warning" or not each.diagnostic.message.endswith(refused)),
             sum(case.runs for case in self.cases.values()),
             tuple(self.limits.stages),
             time.perf_counter() - self.began,
             tuple(only),
             tuple(self._case(key) for key in sorted(self.launches)),
-            tuple(Refusal(self.scopes[number].sizes, error) for number, error in sorted(self.refused.items())),
+            tuple(
+                Refusal(self.scopes[number].sizes, error, is_asked=self.scopes[number].is_asked)
+                for number, error in sorted(self.refused.items())
+            ),
             tuple(scope.sizes for scope in self.scopes[self.tried :]),
         )

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.errors import SourceLocation
-from tlx_xdsl.interpreter.faults import Deadlock, Fault
+from tlx_xdsl.errors import CompilationError, Note, OverBudgetError, SourceLocation
+from tlx_xdsl.interpreter.faults import Deadlock, Fault, Unsupported
 from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.text.diagnostics import Diagnostic
 
@@ -33,21 +33,38 @@ MOST_DESCENDING = 16
 """Clusters that every target runs side by side, and so in any order (Jetson AGX Orin has 16 multiprocessors)."""
 
 
+REFUSALS = ("compile", "budget")
+"""Rules of what the compiler refuses: an error in the kernel, and more of a resource than there is."""
+UNRUN = (*REFUSALS, "unsupported")
+"""Rules of what can't be run."""
+
+
 @dataclass(frozen=True)
 class Seen:
     """What one launch does wrong."""
 
     diagnostic: Diagnostic
     rule: str
-    """`deadlock`, `fault` or `warning`."""
+    """`deadlock`, `fault`, `warning`, `unsupported`, or one of `REFUSALS`."""
     launch: int
     """From 1."""
+    left: Left | None = None
+    """What makes a later launch go wrong."""
 
     @property
     def key(self) -> tuple[str, str]:
         """What it is: the same for all launches and orders."""
         place = self.diagnostic.location
         return self.rule, self.diagnostic.message if place is None else str(place)
+
+
+@dataclass(frozen=True)
+class Left:
+    """An array without whose change by earlier launches a later one does nothing wrong."""
+
+    array: str
+    before: int | float
+    """What the first element that was changed held before the first launch."""
 
 
 class Arrays:
@@ -168,8 +185,9 @@ def _unwritten(
         for name in changed:
             if name != suspect and not _differs(after[name], before[name]):
                 message = f"'{name}' is written by the first launch, and not by the second"
-                note = f"in the second launch: {_left(suspect, 'the first', before, left)}; {_REMEDY}"
-                yield Seen(Diagnostic("warning", message, writers.get(suspect), (note,)), "warning", 2)
+                note = _note("in the second launch", _left(suspect, "the first", before, left))
+                found = Diagnostic("warning", message, writers.get(suspect), (note,))
+                yield Seen(found, "warning", 2, Left(suspect, _first_change(before[suspect], left[suspect])[1]))
 
 
 @dataclass(frozen=True)
@@ -184,14 +202,19 @@ class _Launch:
 
 
 def _launch(run: Run, options: Mapping[str, Any], number: int) -> _Launch:
-    """What one launch does wrong. Raises CompilationError for what is no fault of a run."""
+    """What one launch does wrong; what the compiler refuses is wrong, too."""
     try:
         result = run(options)
+    except Unsupported as error:
+        return _Launch((Seen(_diagnostic(error), "unsupported", number),), ended=False)
     except Fault as fault:
         is_deadlock = isinstance(fault, Deadlock)
         message = f"deadlock: {fault.message.removeprefix('deadlock: ')}" if is_deadlock else fault.message
         found = Diagnostic("error", message, fault.location, fault.notes)
         return _Launch((Seen(found, "deadlock" if is_deadlock else "fault", number),), ended=False)
+    except CompilationError as error:
+        rule = "budget" if isinstance(error, OverBudgetError) else "compile"
+        return _Launch((Seen(_diagnostic(error), rule, number),), ended=False)
     warnings = [each for each in (*result.warnings, *result.unfilled) if each.severity == "warning"]
     return _Launch(
         tuple(Seen(each, "warning", number) for each in warnings), True, result.communicates, result.clusters,
@@ -199,7 +222,15 @@ def _launch(run: Run, options: Mapping[str, Any], number: int) -> _Launch:
     )  # fmt: skip
 
 
+def _diagnostic(error: CompilationError) -> Diagnostic:
+    return Diagnostic("error", error.message, error.location, error.notes)
+
+
 _REMEDY = "the kernel must set it back, or the host before each launch"
+
+
+def _note(which: str, left: str) -> Note:
+    return Note(f"{which}: {left}; {_REMEDY}", is_remedy=True)
 
 
 def _explained(
@@ -218,8 +249,8 @@ def _explained(
         if any(each.key == seen.key for each in _launch(run, options, 1).seen):
             # Then the order is why, and no earlier launch.
             return replace(seen, launch=1, diagnostic=replace(seen.diagnostic, notes=tuple(notes)))
-    notes.append(_cause(run, arrays, options, before, left, seen))
-    return replace(seen, diagnostic=replace(seen.diagnostic, notes=tuple(notes)))
+    note, cause = _cause(run, arrays, options, before, left, seen)
+    return replace(seen, diagnostic=replace(seen.diagnostic, notes=(*notes, note)), left=cause)
 
 
 def _cause(
@@ -229,17 +260,19 @@ def _cause(
     before: Mapping[str, NDArray[Any]],
     left: Mapping[str, NDArray[Any]],
     seen: Seen,
-) -> str:
-    """A note with the launch, and with the array without whose change it does nothing wrong."""
+) -> tuple[str, Left | None]:
+    """A note with the launch, and the array without whose change it does nothing wrong."""
     which = f"in the {_ORDINALS.get(seen.launch, f'{seen.launch}th')} launch"
     earlier = "the first" if seen.launch == 2 else "those before"
     changed = _changed(before, left)
     for name in changed[:MOST_SUSPECTS]:
         arrays.restore({**left, name: before[name]})
         if all(each.key != seen.key for each in _launch(run, options, seen.launch).seen):
-            return f"{which}: {_left(name, earlier, before, left)}; {_REMEDY}"
+            return _note(which, _left(name, earlier, before, left)), Left(
+                name, _first_change(before[name], left[name])[1]
+            )
     names = " and ".join(f"'{name}'" for name in changed)
-    return f"{which}: {names} are as {earlier} left them" if changed else which
+    return (f"{which}: {names} are as {earlier} left them" if changed else which), None
 
 
 _ORDINALS = {2: "second", 3: "third"}
@@ -256,9 +289,15 @@ def _differs(one: NDArray[Any], other: NDArray[Any]) -> bool:
 
 def _left(name: str, earlier: str, before: Mapping[str, NDArray[Any]], left: Mapping[str, NDArray[Any]]) -> str:
     """What the first element that was changed holds now, and held before."""
-    old, new = before[name], left[name]
-    differs = [each.reshape(-1, 1).view(np.uint8) for each in (old, new)]
-    at = int(np.flatnonzero((differs[0] != differs[1]).any(1))[0])
+    new = left[name]
+    at, was = _first_change(before[name], new)
     place = [int(i) for i in np.unravel_index(at, new.shape)]
     element = f"'{name}'" if new.size == 1 else f"element {place} of '{name}'"
-    return f"{element} is left at {new.ravel()[at]} by {earlier}, which was {old.ravel()[at]}"
+    return f"{element} is left at {new.ravel()[at]} by {earlier}, which was {was}"
+
+
+def _first_change(old: NDArray[Any], new: NDArray[Any]) -> tuple[int, Any]:
+    """The number of the first element that was changed, and what it held."""
+    differs = [each.reshape(-1, 1).view(np.uint8) for each in (old, new)]
+    at = int(np.flatnonzero((differs[0] != differs[1]).any(1))[0])
+    return at, old.ravel()[at]

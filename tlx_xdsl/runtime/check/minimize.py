@@ -114,7 +114,7 @@ class Minimized:
 def minimize(subject: Subject, stages: Sequence[str], seconds: float) -> Minimized:
     """Delete each operation that synchronises, at all sizes and stages, for at most `seconds` each.
 
-    Raises ValueError where something is wrong with the kernel as it is, and CompilationError where it does not compile.
+    Raises ValueError where something is wrong with the kernel as it is.
     """
     return _Search(subject, stages, seconds).found()
 
@@ -158,12 +158,8 @@ class _Search:
             delete(module, what)
 
         scopes = [self.subject.scope(at, change) for at in self.sizes]
-        try:
-            report = explore(
-                scopes, self.subject.settings, Limits(self.seconds, self.stages, 1, stops=True, every=True)
-            )
-        except CompilationError as error:
-            return Deletion(what, Diagnostic("error", error.message, error.location, error.notes))
+        limits = Limits(self.seconds, self.stages, 1, stops=True, every=True)
+        report = explore(scopes, self.subject.settings, limits)
         if report.findings:
             return Deletion(what, report.findings[0].diagnostic, report.runs)
         if (other := self._differs(change)) is not None:

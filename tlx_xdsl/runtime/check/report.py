@@ -20,10 +20,12 @@ from tlx_xdsl.text.diagnostics import Diagnostic
 
 from ..simulate.interpret import Change
 from ..simulate.options import SMALL, Options
-from .launches import Run
+from .launches import UNRUN, Left, Run
 
-RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds")
-"""The kinds of findings; what only a launch after the first one shows is a `relaunch`."""
+RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds", "masked", "proof", *UNRUN)
+"""The kinds of findings. What only a launch after the first one shows is a `relaunch`, and what a mask hides of a load
+and is computed with all the same is `masked`. `proof` is what stops or refutes one, `unsupported` what can't be run,
+`compile` what the compiler refuses, `budget` what never fits on the target."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +34,17 @@ class Finding:
 
     diagnostic: Diagnostic
     rule: str
-    """`deadlock`, `fault`, `warning`, or `relaunch`: what a launch on arrays as an earlier one left them shows."""
+    """One of `RULES`."""
     options: Mapping[str, Any]
     """The `stage`, `schedule` and `seed` of the first run that has shown it."""
     sizes: Sizes = field(default_factory=dict[str, int])
     """The smallest sizes at which it was seen."""
+    left: Left | None = None
+    """Of a `relaunch`: what makes the later launch go wrong."""
 
     def __str__(self) -> str:
         """Return the report, with the options that show it."""
-        return f"{self.diagnostic}\nnote: {self.seen_with}"
+        return f"{self.diagnostic}\nnote: {self.seen_with}" if self.options or self.sizes else str(self.diagnostic)
 
     @property
     def seen_with(self) -> str:
@@ -76,6 +80,8 @@ class Refusal:
 
     sizes: Sizes
     error: Exception
+    is_asked: bool = True
+    """False where a size is one of `small`, which are tried as they come."""
 
     @property
     def reason(self) -> str:
@@ -135,7 +141,8 @@ class Report:
     stages: tuple[str, ...]
     seconds: float
     remarks: tuple[Finding, ...] = ()
-    """What is wrong only if the host leaves arrays as they are between launches, and was not said to."""
+    """What is wrong only if the host leaves arrays as they are between launches, and was not said to; what other sizes
+    do; masked elements that are computed with."""
     cases: tuple[Case, ...] = ()
     """What was run, by sizes and stage."""
     refusals: tuple[Refusal, ...] = ()
@@ -144,10 +151,20 @@ class Report:
     """Sizes that were not run for want of time."""
     proofs: tuple[ProofAt, ...] = ()
     """Where they were asked for: one for each kernel that the sizes give."""
+    wants_all_orders: bool = False
+    """Whether all orders were asked for."""
 
     def __bool__(self) -> bool:
-        """True where nothing was found; remarks do not count."""
-        return not self.findings
+        """True where nothing was found and all that was asked for was run; remarks do not count."""
+        return not (self.findings or self.unrun)
+
+    @property
+    def unrun(self) -> str:
+        """What was asked for and not run, in words; empty where all was."""
+        sizes = len(self.left) + sum(each.is_asked for each in self.refusals)
+        orders = self.wants_all_orders and any(case.unexplored for case in self.cases)
+        parts = [f"{sizes} size{'' if sizes == 1 else 's'}"] * bool(sizes) + ["some orders"] * orders
+        return f"{' and '.join(parts)} not run" if parts else ""
 
     def __str__(self) -> str:
         """Return all findings and remarks, the sizes, and a line that sums up."""
@@ -160,7 +177,7 @@ class Report:
 
     def orders(self) -> list[str]:
         """Lines that say whether all orders were run: where one ends in a fault, it is not known what else follows."""
-        if any(each.rule in ("deadlock", "fault") for each in self.findings):
+        if any(each.rule in ("deadlock", "fault", *UNRUN) for each in self.findings):
             return []
         where = f"each stage{' and size' if any(case.sizes for case in self.cases) else ''}"
         if not any(case.unexplored for case in self.cases):
@@ -176,7 +193,7 @@ class Report:
             if case.unexplored:
                 reasons.setdefault(case.unexplored, []).append(case)
         return [
-            f"not all orders were covered, {sum(case.orders for case in cases)} were run at {_named(cases)}: {reason}"
+            f"not all orders were covered, {_orders(cases)} at {_named(cases)}: {reason}"
             for reason, cases in reasons.items()
         ]
 
@@ -206,7 +223,14 @@ class Report:
         if self.proofs:
             answers = [each.answer for each in self.proofs]
             found += "".join(f", {answers.count(each)} {each}" for each in dict.fromkeys(answers))
+        found += f", {self.unrun}" * bool(self.unrun)
         return f"{orders} at {' and '.join(self.stages)} in {self.seconds:.1f} s: {found}"
+
+
+def _orders(cases: Sequence[Case]) -> str:
+    """How many orders were run: the first one of each case, and those after it."""
+    count = sum(case.orders for case in cases)
+    return f"{count} were run" if count else "only the first one was run"
 
 
 def _named(cases: Sequence[Case]) -> str:
@@ -232,10 +256,12 @@ class Subject:
     """The kernel for arguments of these types, whatever their values."""
     others: Callable[[], Iterable[Finding]]
     """Remarks on what goes wrong at sizes that are not run, where none are named."""
+    is_asked: bool = True
+    """False where a size is one of `small`."""
 
     def scope(self, at: Sizes, change: Change | None = None) -> Scope:
         """The launch at some sizes."""
-        return Scope(at, lambda: self.launchable(at, change))
+        return Scope(at, lambda: self.launchable(at, change), self.is_asked)
 
     def scopes(self, change: Change | None = None) -> list[Scope]:
         """The launches at all sizes."""
@@ -271,6 +297,8 @@ class Scope:
 
     sizes: Sizes
     make: Callable[[], Launchable]
+    is_asked: bool = True
+    """False where a size is one of `small`."""
 
 
 def shown(sizes: Sizes) -> str:

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
+from tlx_xdsl.analysis.masked_results import reached_by_masked
 from tlx_xdsl.analysis.protocol.prove import SECONDS as PROOF_SECONDS, Proof, prove
+from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError
 from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid, grid_of
@@ -31,7 +33,9 @@ from ..simulate.interpret import (
 from ..simulate.options import FRONTEND, ORDERS, SECONDS, SMALL, STAGES, Options, known_options
 from ..simulate.wrapping import facts_of, ragged_remark, wrap_remark
 from .explore import Limits, explore
+from .launches import REFUSALS
 from .report import Finding, Launchable, ProofAt, Report, Scope, Sizes, Subject, combinations, small_values, values_of
+from .resets import with_resets
 
 _OPTIONS = {field.name for field in fields(Options)}.difference(ORDERS)
 
@@ -48,6 +52,7 @@ def check(
     arguments: Callable[..., Any] | None = None,
     sweep: bool = True,
     prove: bool = False,
+    all_orders: bool = False,
     options: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> Report:
@@ -61,7 +66,8 @@ def check(
 
     The kernel is launched `launches` times, on arrays as the launch before has left them: what only a later one does
     wrong is a finding, too. By default a kernel with atomic operations or `while` is launched twice, and that is a
-    remark, since the host may set back what the kernel does not.
+    remark, since the host may set back what the kernel does not; it is a finding where the kernel sets that array back
+    itself, and not always.
 
     `sizes` has the values of named numbers: all their combinations are run, or with `sweep=False` that of the first
     ones. `arguments` makes the arguments for each: a tuple, or a dictionary by name. A parameter with the name of a
@@ -72,19 +78,31 @@ def check(
 
     With `prove` the report has a proof for all trip counts, too, or why there is none (`Report.proofs`).
 
-    Raises CompilationError for a kernel that does not compile; TypeError and ValueError for arguments that do not fit.
+    The report is false, too, where sizes that were asked for were not run, or with `all_orders` where orders were left
+    out. What the compiler refuses is a finding.
+
+    Raises TypeError and ValueError for arguments that do not fit.
     """
     subject = subject_of(kernel, grid, args, named, sizes or {}, arguments, sweep=sweep, options=options)
-    return checked(subject, Limits(seconds, stages, launches), prove=prove)
+    return checked(subject, Limits(seconds, stages, launches), prove=prove, all_orders=all_orders)
 
 
-def checked(subject: Subject, limits: Limits, *, prove: bool) -> Report:
+def checked(subject: Subject, limits: Limits, *, prove: bool, all_orders: bool) -> Report:
     """Check a kernel at some sizes, with a proof where that is asked for. Raises as `check` does."""
     scopes = subject.scopes()
-    report = explore(scopes, subject.settings, limits)
-    if limits.seconds > 0 and report and not subject.sizes[0]:
-        report = replace(report, remarks=(*report.remarks, *subject.others()))
-    return with_proofs(report, scopes, subject.settings, limits, subject.module, subject.scope) if prove else report
+    report = replace(explore(scopes, subject.settings, limits), wants_all_orders=all_orders)
+    compiles = not any(each.rule in REFUSALS for each in report.findings)
+    if compiles:
+        report = with_resets(report, subject.module)
+    if limits.seconds > 0 and compiles:
+        refused = [each.sizes for each in report.refusals]
+        for sizes in [each for each in subject.sizes if each not in refused][:1]:
+            report = replace(report, remarks=(*report.remarks, *masked(subject.module(sizes))))
+        if not report.findings and not subject.sizes[0]:
+            report = replace(report, remarks=(*report.remarks, *subject.others()))
+    if not prove or not compiles:
+        return report
+    return with_proofs(report, scopes, subject.settings, limits, subject.module, subject.scope)
 
 
 def subject_of(
@@ -118,7 +136,7 @@ def subject_of(
     numbers = {name: values_of(name, each) for name, each in sizes.items() if each != SMALL}
     if len(numbers) < len(sizes):
         once = {name: max(numbers.get(name, (1,))) for name in sizes}
-        small = small_values(module_of(source, bound(once), settings)[0])
+        small = small_values(any_values(source, bound(once), settings))
         numbers = {name: numbers.get(name, small) for name in sizes}
     return Subject(
         combinations(numbers, sweep=sweep),
@@ -126,7 +144,16 @@ def subject_of(
         launchable,
         lambda at: any_values(source, bound(at), settings),
         lambda: other_sizes(source, grid, bound({}), settings),
+        is_asked=SMALL not in sizes.values(),
     )
+
+
+def masked(module: ModuleOp) -> Iterator[Finding]:
+    """What masks hide of loads, and reaches a reduction or a dot."""
+    for function in module.walk():
+        if isinstance(function, tt.FuncOp):
+            for each in reached_by_masked(function):
+                yield Finding(each.remark, "masked", {})
 
 
 def other_sizes(source: KernelSource, grid: Grid, arguments: Mapping[str, Any], options: Options) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.element_types import BY_SPELLING
 from tlx_xdsl.errors import InputOverflowError, InputTypeError
-from tlx_xdsl.frontend.python.source import Fixed, KernelSource, Signature
+from tlx_xdsl.frontend.python.source import Fixed, KernelSource, Parameter, Signature
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.language.core import constexpr, dtype
 from tlx_xdsl.numerics.arrays import numpy_type
@@ -75,6 +75,14 @@ ALIGNED = 16
 """The divisor of pointers (in bytes) and integers that a kernel is compiled for."""
 
 
+def constant_ones(value: Any) -> Any:
+    """An integer that is 1 as a constant, in tuples, too: Triton compiles kernels for that, and strides are 1 by it."""
+    if isinstance(value, tuple):
+        given = cast("tuple[Any, ...]", value)
+        return _like(given, list(map(constant_ones, given)))
+    return constexpr(1) if type(value) is int and value == 1 else value
+
+
 def specialized(name: str, type_: Signature, value: Any) -> Signature:
     """The type of the argument `name` with what a launch promises of its value: that it is a multiple of 16.
 
@@ -88,7 +96,7 @@ def specialized(name: str, type_: Signature, value: Any) -> Signature:
     number = 1
     if type_.startswith("*"):
         number = _array(name, value).ctypes.data
-    elif isinstance(value, int) and not isinstance(value, bool):
+    elif isinstance(value, int) and not isinstance(value, bool) and type_[0] in "iu" and type_ != "i1":
         number = value
     return type_ if number % ALIGNED else f"{type_}:{ALIGNED}"
 
@@ -194,6 +202,15 @@ def uninitialized(shape: int | Sequence[int], dtype: Any = "fp32") -> NDArray[An
     return UninitializedArray.of(tuple(index(size) for size in sizes), found)
 
 
+def type_of(parameter: Parameter, value: Any) -> Signature:
+    """The type that a value has as the argument of a parameter, whose annotation may say that of numbers.
+
+    Raises as `signature_of` does.
+    """
+    is_number = isinstance(value, bool | int | float | np.generic)
+    return parameter.number_type if parameter.number_type and is_number else signature_of(parameter.name, value)
+
+
 @dataclass(frozen=True)
 class Typed:
     """Arguments, apart by what the compiler makes of them."""
@@ -207,9 +224,10 @@ class Typed:
 
 
 def typed(source: KernelSource, arguments: Mapping[str, Any], types: Mapping[str, Signature] | None = None) -> Typed:
-    """The types of arguments by name, as a launch with these values has them: what is a multiple of 16 says so.
+    """The types of arguments by name, as a launch with these values has them.
 
-    `types` has those that are not to be derived from values.
+    An integer that is 1 is a constant, and what is a multiple of 16 says so, where the parameter does not say otherwise
+    (`do_not_specialize`, an annotation). `types` has those that are not to be derived from values.
 
     Raises TypeError for a value that no argument can have, OverflowError for an integer of more than 64 bits.
     """
@@ -218,12 +236,17 @@ def typed(source: KernelSource, arguments: Mapping[str, Any], types: Mapping[str
         name = parameter.name
         if name not in arguments:
             continue
-        value = arguments[name]
+        value, type_ = arguments[name], (types or {}).get(name)
+        if type_ is None and parameter.takes_ones:
+            value = constant_ones(value)
         if parameter.is_constexpr or is_constant(value):
-            found.constexprs[name] = value
-        else:
-            found.signature[name] = (types or {}).get(name) or specialized(name, signature_of(name, value), value)
-            found.values.extend(flattened(name, value))
+            found.constexprs[name] = arguments[name]
+            continue
+        if type_ is None:
+            type_ = type_of(parameter, value)
+            type_ = specialized(name, type_, value) if parameter.takes_alignment else type_
+        found.signature[name] = type_
+        found.values.extend(flattened(name, value))
     return found
 
 

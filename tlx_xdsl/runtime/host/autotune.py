@@ -15,6 +15,7 @@ import numpy as np
 
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 
+from ..by_name import ByName
 from ..driver.specialization import CLUSTER_OPTION, HINTS
 from .measure import do_bench as measured
 
@@ -84,7 +85,7 @@ class Config:
     __repr__ = __str__
 
 
-class _Decorated:
+class _Decorated(ByName):
     """Something around a kernel, which is launched as the kernel is."""
 
     def __init__(self, fn: Any, arg_names: Sequence[str]):

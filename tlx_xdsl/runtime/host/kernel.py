@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class HostLauncher(Protocol):
     """The part of a wing that runs a kernel on arrays in this process's memory (`Wing.launchers`).
 
-    It is made with the kernel's source, the parameters that are not to be specialised and the defaults of the options.
+    It is made with the kernel's source and the defaults of the options.
     """
 
     def launch(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -57,16 +57,19 @@ class CpuKernel(Kernel[P, R]):
         noinline: bool = False,
         passes: Iterable[str] = (),
         do_not_specialize: Iterable[int | str] | None = None,
+        do_not_specialize_on_alignment: Iterable[int | str] | None = None,
         debug: bool | None = None,
         target: Target | None = None,
         checks: bool = False,
     ):
-        super().__init__(fn, noinline=noinline, passes=passes)
+        super().__init__(
+            fn, noinline=noinline, passes=passes, do_not_specialize=do_not_specialize,
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
+        )  # fmt: skip
         self.target: Target | None = checked_target(target)
         """What runs the kernel where a launch says nothing else; None: what its arguments are made for."""
         self.refused: str | None = None
         """Why Triton's runtime did not take the kernel, in Triton's words."""
-        self._unspecialized = do_not_specialize
         self._defaults = CpuOptions(checks, bool(debug))
 
     @cached_property
@@ -77,7 +80,7 @@ class CpuKernel(Kernel[P, R]):
     @cached_property
     def on_cpu(self) -> HostLauncher:
         """The kernel's launches on the CPU."""
-        return wings.launcher("cpu")(self.source, self._unspecialized or (), self._defaults)
+        return wings.launcher("cpu")(self.source, self._defaults)
 
     def _not_launchable(self) -> CompilationError:
         if self.refused is not None:

@@ -7,8 +7,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from tlx_xdsl.language.core import constexpr
-
 from ..driver.host_values import is_descriptor
 
 
@@ -41,13 +39,3 @@ def are_in_cpu_memory(values: Iterable[Any]) -> bool:
             return False
         found = found or here is True
     return found
-
-
-def constant_ones(value: Any) -> Any:
-    """An integer that is 1 as a constant, in tuples, too: Triton compiles kernels for that, and strides are 1 by it."""
-    if isinstance(value, tuple):
-        given = cast("tuple[Any, ...]", value)
-        cls: Any = type(given)
-        items = map(constant_ones, given)
-        return cls(*items) if hasattr(cls, "_fields") else tuple(items)
-    return constexpr(1) if type(value) is int and value == 1 else value

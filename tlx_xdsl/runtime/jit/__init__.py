@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
-from typing import Any, overload
+from typing import Any, cast, overload
 
 from ..driver.specialization import Target
 from ..host.kernel import CpuKernel
@@ -76,6 +76,17 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Kernel | Callab
     return _kernel(fn, options)
 
 
+def _parameters(option: str, given: Any) -> list[int | str]:
+    """The parameters that an option names, by name or position, also where they come one by one.
+
+    Raises TypeError for anything else.
+    """
+    found = [] if isinstance(given, str) or not isinstance(given, Iterable) else list(cast("Iterable[Any]", given))
+    if not isinstance(given, Iterable) or isinstance(given, str) or not all(isinstance(e, int | str) for e in found):
+        raise TypeError(f"{option}: expected a list of names or positions of parameters, found {given!r}")
+    return found
+
+
 _OPTIONS = (
     "version",
     "repr",
@@ -89,13 +100,20 @@ _OPTIONS = (
     "passes",
 )
 
-_OF_CPU = ("do_not_specialize", "debug", "noinline", "target", "checks", "passes")
+_OF_PARAMETERS = ("do_not_specialize", "do_not_specialize_on_alignment")
+
+_OF_SOURCE = (*_OF_PARAMETERS, "noinline", "passes")
+"""Those that say how the function is read."""
+
+_OF_CPU = (*_OF_SOURCE, "debug", "target", "checks")
 """Those that mean something without Triton."""
 
 
 def _kernel(fn: Callable[..., Any], options: Mapping[str, Any]) -> Kernel:
+    chosen = {name: options[name] for name in _OF_PARAMETERS if options.get(name) is not None}
+    options = {**options, **{name: _parameters(name, given) for name, given in chosen.items()}}
     if _Reading.active:
-        return Kernel(fn, noinline=bool(options.get("noinline")), passes=options.get("passes", ()))
+        return Kernel(fn, **{name: options[name] for name in _OF_SOURCE if name in options})
     plain = CpuKernel(fn, **{name: options[name] for name in _OF_CPU if name in options})
     if plain.target == "cpu" or not plain.is_launchable():
         return plain

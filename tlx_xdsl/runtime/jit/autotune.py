@@ -22,7 +22,7 @@ from typing import Any, cast
 
 import triton
 from triton import knobs
-from triton.runtime.autotuner import Autotuner
+from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
@@ -30,6 +30,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.targets import target_of
 
+from ..by_name import ByName
 from ..driver.specialization import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
 from ..host.autotune import CpuAutotuner
 from ..measure.reference_check import Reference, difference, expected_of, poison
@@ -84,7 +85,7 @@ class Config(triton.Config):
     __hash__ = triton.Config.__hash__
 
 
-class TLXAutotuner(Autotuner):
+class TLXAutotuner(ByName, Autotuner):
     """Triton's autotuner, which compiles in parallel, checks, keeps what it finds, and tunes for the CPU, too.
 
     report: the configurations of the last search in the order of their speed; None before the first.
@@ -354,6 +355,15 @@ class TLXAutotuner(Autotuner):
     def _account(self, why: str, reasons: Mapping[Any, str], configs: Sequence[Any]) -> str:
         head = f"{self.kernel.__name__}: {len(configs)} of {len(self.configs)} configurations were left out"
         return "\n".join((f"{head}, because they {why}:", *(f"  {config}: {reasons[config]}" for config in configs)))
+
+
+class TLXHeuristics(ByName, Heuristics):
+    """Triton's kernel some of whose parameters are computed, which is pickled by name."""
+
+
+def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], TLXHeuristics]:
+    """Decorate a kernel: each of the named parameters is computed by a function of all arguments by name."""
+    return lambda fn: TLXHeuristics(fn, fn.arg_names, values)
 
 
 def _capability() -> int:

@@ -301,7 +301,6 @@ def _compile(
     """The files of a compiled kernel by stage, what Triton's runtime wants to know of it, and milliseconds."""
     from tlx_xdsl.backend import compile_ttgir, start_worker
 
-    src.fn.check_parameters()
     # It imports Triton while the frontend is at work.
     start_worker()
     wanted = specialization_of_source(src, target, options)

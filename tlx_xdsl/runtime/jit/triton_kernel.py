@@ -31,6 +31,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import constexpr
 
 from ..driver.fingerprint import kernel_fingerprint
+from ..driver.host_values import signature_of
 from ..driver.reproducible import note_failed_launch
 from ..driver.specialization import CLUSTER_OPTION, META_OPTIONS, Target, cluster_option
 from ..host.kernel import CpuKernel
@@ -72,6 +73,7 @@ class TritonKernel(CpuKernel, JITFunction[Any]):
             noinline=bool(noinline),
             passes=passes,
             do_not_specialize=do_not_specialize,
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
             debug=debug,
             target=target,
             checks=checks,
@@ -89,20 +91,6 @@ class TritonKernel(CpuKernel, JITFunction[Any]):
             repr=repr,
             launch_metadata=launch_metadata,
         )
-
-    def check_parameters(self) -> None:
-        """Check what the arguments of `jit` say of the parameters.
-
-        Raises CompilationError at a constexpr that is not to be specialised: it always is a part of the kernel.
-        """
-        nodes = {parameter.name: parameter.node for parameter in self.source.parameters}
-        for each in self.params:
-            if each.is_constexpr and (each.do_not_specialize or each.do_not_specialize_on_alignment):
-                raise self.source.error(
-                    nodes[each.name],
-                    f"{each.name} marked as constexpr and listed in do_not_specialize/do_not_specialize_on_alignment: "
-                    "leave one of them out",
-                )
 
     @property
     def cache_key(self) -> str:
@@ -214,6 +202,11 @@ class TritonKernel(CpuKernel, JITFunction[Any]):
                 if not warmup:
                     note_failed_launch(self.source, grid, args, kwargs, error)
                 raise
+            given = dict(zip(self.arg_names, args, strict=False)) | kwargs
+            for each in self.params:
+                if not each.is_constexpr and isinstance(given.get(each.name), list | dict | set):
+                    # No kernel takes it: the argument is at fault, not the machine.
+                    signature_of(each.name, given[each.name])
             raise RuntimeError(
                 f"the kernel '{self.__name__}' can't be launched: Triton finds no GPU. With arrays in the CPU's memory "
                 "it runs there, and its method interpret runs it with all checks; warmup compiles it within "

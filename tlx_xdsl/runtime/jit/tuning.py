@@ -6,9 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if not TYPE_CHECKING and find_spec("triton") is not None:
-    from triton import heuristics
-
-    from .autotune import Config, autotune
+    from .autotune import Config, autotune, heuristics
 else:
     # What stands last is what the reference shows.
     from ..host.autotune import Config, autotune, heuristics

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,8 +63,10 @@ class Winners:
             if path is None:
                 return None
             times: Any = json.loads(Path(path).read_text())["milliseconds"]
-            found = [tuple(math.inf if each is None else float(each) for each in three) for three in times]
-        except (OSError, ValueError, LookupError, TypeError):
+            found = [tuple(map(_time, three)) for three in times]
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            return None
+        if not all(found):
             return None
         return dict(zip(configs, found, strict=True)) if len(found) == len(configs) else None
 
@@ -75,6 +78,19 @@ class Winners:
             get_cache_manager(self.key).put(json.dumps(record, indent=1), self.name, binary=False)
         except OSError:
             return
+
+
+def _time(value: object) -> float:
+    """Milliseconds as they are stored; None is a configuration that could not be measured.
+
+    Raises ValueError for what is no time.
+    """
+    if value is None:
+        return math.inf
+    # A whole number of hundreds of digits has no float, and JSON's NaN would win or lose every comparison.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
+        raise ValueError(f"{type(value).__name__} is no time")
+    return float(value)
 
 
 def device_name() -> str:

@@ -48,10 +48,10 @@ def write(folder: Path, what: Failing, failure: Failure) -> Path:
         values.notes.append(f"not complete: {error}")
         body = f"raise NotImplementedError({str(error)!r})"
     script = Template(_TEMPLATE.read_text()).substitute(
-        error=str(failure.error).splitlines()[0].replace('"""', "'''").replace("\\", "\\\\"),
+        error=_in_docstring(str(failure.error).splitlines()[0]),
         step=failure.step,
         kernel=what.source.name,
-        notes="".join(f"{note}\n" for note in values.notes),
+        notes="".join(f"{_in_docstring(note)}\n" for note in values.notes),
         versions=", ".join(f"{name} {version}" for name, version in versions().items()),
         body="\n".join(f"    {line}".rstrip() for line in body.splitlines()),
     )
@@ -72,6 +72,11 @@ def write_into(parent: str | Path, source: KernelSource, error: CompilationError
         failure = Failure("frontend" if failing.grid is None else "PTX machine", error)
     digest = hashlib.sha256(f"{error}{failure.text}".encode()).hexdigest()[:8]
     return write(Path(parent) / f"{source.name}-{failure.step.split()[0].lower()}-{digest}", failing, failure)
+
+
+def _in_docstring(text: str) -> str:
+    """A text as the docstring of the script has it, with other quotes than those that end it."""
+    return text.replace("\\", "\\\\").replace('"', "'")
 
 
 # --- the script -------------------------------------------------------------------------------------------------------
@@ -97,8 +102,8 @@ def _body(what: Failing, failure: Failure, values: Values) -> str:
             options = _run_options(what.options, values)
             return f"{listed}\ntlx_xdsl.interpret_text({text}, {failure.sizes}, arguments{options})"
         case "frontend" | "PTX machine" | "launch":
-            file = f"source/{Path(what.source.filename).name}:{what.source.name}"
-            load = f"kernel, _ = load_kernel(f'{{HERE}}/{file}')"
+            file = f"/source/{Path(what.source.filename).name}:{what.source.name}"
+            load = f"kernel, _ = load_kernel(str(HERE) + {file!r})"
             if what.grid is not None:
                 return f"{load}\n{_run_of_source(what, failure, values)}"
             assert what.specialization is not None, "what is no run is a compile"

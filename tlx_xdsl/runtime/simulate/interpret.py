@@ -16,7 +16,7 @@ from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
 from tlx_xdsl import wings
-from tlx_xdsl.analysis.module_attrs import set_cluster
+from tlx_xdsl.analysis.module_attrs import cluster_dims, set_cluster
 from tlx_xdsl.dialects.func import assume_program_arguments
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.tt.types import TensorDescType
@@ -36,15 +36,15 @@ from tlx_xdsl.interpreter.orders.launch import run_in_order
 from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch, takes_turns, talks
+from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.numerics.host_arrays import reach
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again, source_location
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 from tlx_xdsl.transforms.pipelines import is_plain, run_pipeline
 from tlx_xdsl.transforms.placed import with_placed
-from tlx_xdsl.transforms.registry import current_name
+from tlx_xdsl.transforms.registry import current_name, pass_class
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 
 from ..driver.compilation import frontend_module, installed_profile, passes_for
@@ -139,11 +139,16 @@ def interpret_source(
         sizes = grid_of(grid, {**defaults_of(source), **arguments})
         if options.stage == PTX:
             return _run_final(source, specialization, values, sizes, options)
+        if options.stage in wings.names("launchers"):
+            return _run_native(source, arguments, sizes, options)
 
         def plan() -> Plan:
             module = frontend_module(source, specialization, installed_profile())
             if change is not None:
                 change(module)
+            if options.stage == FRONTEND:
+                # What the compiler promises is there.
+                run_pipeline(module, promised(), make_context())
             return _lowered(module, source.symbol, options.stage, (*source.passes, *options.passes))
 
         def known_plan() -> Plan:
@@ -167,6 +172,18 @@ def _run_final(
         done = run_ptx(source, specialization, values, grid, options)
     clusters = prod(grid) // prod(specialization.cluster)
     return Interpretation(clusters, done.instructions, done.seconds, tuple(warnings), 1, ptx=done)
+
+
+def _run_native(
+    source: KernelSource, arguments: Mapping[str, Any], grid: tuple[int, int, int], options: Options
+) -> Interpretation:
+    """Run the machine code that a wing makes of a kernel, with its checks of each access."""
+    launcher = wings.launcher(options.stage)(source)
+    values = {name: value.value if isinstance(value, constexpr) else value for name, value in arguments.items()}
+    began = time.perf_counter()
+    with collected_diagnostics() as warnings:
+        launcher.launch(grid, (), {**values, "checks": True})
+    return Interpretation(prod(grid), 0, time.perf_counter() - began, tuple(warnings), 1)
 
 
 def module_of(
@@ -258,6 +275,11 @@ def argument_types(kernel: Function) -> dict[str, Attribute]:
             extents = [i32] * rank + [i64] * rank
             at += 2 * rank if types[at : at + 2 * rank] == extents else 0
     return result
+
+
+def promised() -> tuple[ModulePass, ...]:
+    """The passes that complete what the frontend makes of a kernel, which count as its own doing at each stage."""
+    return (pass_class("tlx-insert-cluster-barriers")(),)
 
 
 def passes_until(stage: str, module: ModuleOp, asked: Sequence[str] = ()) -> tuple[ModulePass, ...]:
@@ -382,7 +404,7 @@ def _prepared(
 ) -> Launch:
     module = plan.module
     memory = GlobalMemory()
-    memory.uninitialized.only_warns = options.unwritten == "warn"
+    memory.uninitialized.only_warns = options.unwritten != "error"
     wanted = options.global_order
     if wanted is None:
         wanted = options.order is not None or (options.jobs in (None, 1) and talks(module))
@@ -396,7 +418,8 @@ def _prepared(
         plan, memory, grid, sizes, arguments,
         target=target_named(options.target),
         order=GlobalOrder(takes_turns(module)) if wanted else None,
-        warns_of_unwritten=options.unwritten == "warn",
+        warns_of_unwritten=options.unwritten != "error",
+        poisons_masked=options.unwritten == "poison",
         fences_copies=bool(options.copy_fences),
         in_issue_order=options.tensor_core_order == "issue",
     )  # fmt: skip

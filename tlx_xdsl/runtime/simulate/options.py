@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tlx_xdsl import wings
 from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.interpreter.limits import MAX_OPERATIONS, MAX_SECONDS, MAX_TURNS, POLICIES
@@ -18,8 +19,9 @@ FRONTEND, ALIASED, TTGIR, PTX = "frontend", "aliased", "ttgir", "ptx"
 """The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run; stock
 Triton has made PTX."""
 
-UNWRITTEN = ("error", "warn")
-"""Values of the option `unwritten`: what a read of uninitialized memory is."""
+UNWRITTEN = ("error", "warn", "poison")
+"""Values of the option `unwritten`: what a read of uninitialized memory is. The last one is `warn` with poison besides
+where a mask hides elements of a load."""
 
 UNLAUNCHABLE = ("warn", "error")
 """Values of the option `unlaunchable`: what a kernel is that no GPU could launch."""
@@ -61,7 +63,8 @@ class Options:
 
     stage: str = field(default=FRONTEND, metadata={"help": "frontend (default), aliased, ttgir, a pass, or ptx"})
     """`frontend`, `aliased`, `ttgir`, the name of the last pass of the pipeline that is to run, a wing's stage, such as
-    `linalg`, or `ptx`: the final PTX of stock Triton."""
+    `linalg`, `ptx`: the final PTX of stock Triton, or what a wing launches on, such as `cpu`: machine code, whose
+    accesses are checked. Of what is asked for, machine code knows the arguments and the grid alone."""
 
     schedule: str = field(default=POLICIES[0], metadata={"help": "who goes on when several can", "choices": POLICIES})
     """`round-robin`, `random` or `adversarial`."""
@@ -73,7 +76,8 @@ class Options:
         default=UNWRITTEN[0], metadata={"help": "reads of uninitialized memory (error)", "choices": UNWRITTEN}
     )
     """The result of a read of uninitialized memory: an `error`, or `warn`: a warning, and NaN. In global memory that is
-    what an array of `tlx_xdsl.uninitialized` has until something writes it."""
+    what an array of `tlx_xdsl.uninitialized` has until something writes it. `poison` warns, too, and makes NaN, or -1,
+    of what a mask hides of a load without `other`, which is 0 else."""
 
     tensor_core_order: str = field(
         default=TENSOR_CORE_ORDERS[0],
@@ -175,6 +179,8 @@ class Options:
             choices, found = each.metadata.get("choices"), getattr(self, each.name)
             if choices is not None and found not in choices:
                 raise InputError(f"{each.name} must be {' or '.join(choices)}, found '{found}'")
+        if self.unwritten == "poison" and (self.stage == PTX or self.stage in wings.names("stages")):
+            raise InputError(f"unwritten='poison' is not for the stage '{self.stage}', where masked elements are 0")
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"jobs must be at least 1, found {self.jobs}")
 
@@ -235,6 +241,7 @@ def check_options(
     arguments: Callable[..., Any] | None = None,
     sweep: bool = True,
     prove: bool = False,
+    all_orders: bool = False,
     options: Mapping[str, Any] | None = None,
     num_warps: int = 4,
     num_ctas: int = 1,

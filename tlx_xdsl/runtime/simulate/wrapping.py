@@ -15,12 +15,15 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.addresses.model import DescriptorFacts, LaunchFacts
 from tlx_xdsl.addresses.wrapping import wrap_at, wraps
-from tlx_xdsl.errors import CompilationError, InputError
+from tlx_xdsl.errors import CompilationError, InputError, Note
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.interpreter.faults import OutOfBounds
 from tlx_xdsl.text.diagnostics import Diagnostic, source_location
 
 from ..driver.host_values import is_descriptor
+
+REACH = 1024
+"""How many times as large as in the launch a number of programs, or an argument, may be expected to become."""
 
 
 def facts_of(grid: tuple[int, int, int], values: Mapping[str, Any]) -> LaunchFacts:
@@ -35,8 +38,12 @@ def facts_of(grid: tuple[int, int, int], values: Mapping[str, Any]) -> LaunchFac
 
 
 def wrap_remark(module: ModuleOp, facts: LaunchFacts) -> Diagnostic | None:
-    """The offset that wraps around first in larger launches, and which arrays there are besides."""
-    found = [each for each in wraps(module, facts) if not each.happens]
+    """The offset that wraps around first in larger launches, and which arrays there are besides.
+
+    None where only a launch wraps that is more than `REACH` times as large: nearly every kernel has a size from which
+    on it wraps.
+    """
+    found = [each for each in wraps(module, facts) if not each.happens and each.factor <= REACH]
     if not found:
         return None
     first, *others = found
@@ -67,7 +74,7 @@ def with_wrap(fault: OutOfBounds, module: ModuleOp, facts: LaunchFacts) -> OutOf
     return fault
 
 
-_WIDEN = "tl.cast(..., tl.int64) of the program's id or of the stride makes offsets 64 bits wide"
+_WIDEN = Note("tl.cast(..., tl.int64) of the program's id or of the stride makes offsets 64 bits wide", is_remedy=True)
 
 
 # Sizes that no block divides -----------------------------------------------------------------------------------------
@@ -93,7 +100,7 @@ def ragged_remark(
         except OutOfBounds as fault:
             which = " and ".join(names)
             message = f"with {which} = {size - 1} for {size}, and arrays of that size: {fault.message}"
-            notes = ("a mask keeps the elements past the end of an array out", *fault.notes)
+            notes = (Note("a mask keeps the elements past the end of an array out", is_remedy=True), *fault.notes)
             return Diagnostic("remark", message, fault.location, notes)
         except (CompilationError, ValueError, TypeError):
             # The kernel, or what makes its grid, is not for such a size.

@@ -1,14 +1,16 @@
-"""How the reports of `tlx check` and `tlx lint` are written: for people, for GitHub, as SARIF, and as JUnit's XML."""
+"""How the reports of `tlx check` and `tlx lint` are written: for people, for GitHub, as JSON, SARIF and JUnit's XML."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
-from tlx_xdsl.runtime.check.report import Case, Finding, Report, Sizes, shown
+from tlx_xdsl.errors import Note, SourceLocation
+from tlx_xdsl.runtime.check.report import Case, Finding, ProofAt, Report, Sizes, shown
 from tlx_xdsl.version import __version__
 
 
@@ -16,26 +18,110 @@ def _text(report: Report, _kernel: str) -> str:
     return str(report)
 
 
+def records(report: Report) -> list[Finding]:
+    """All that a report has to say at a line: what was found, remarks, and what stops or refutes a proof."""
+    proofs = [
+        Finding(replace(each.proof.reason, severity="error" if each.answer == "refuted" else "remark"), "proof", {},
+                each.sizes)
+        for each in report.proofs
+        if each.proof.reason is not None
+    ]  # fmt: skip
+    return [*report.findings, *report.remarks, *proofs]
+
+
+def _proved(report: Report) -> list[ProofAt]:
+    """The proofs: of what is not proved the reason is a record."""
+    return [each for each in report.proofs if each.proof]
+
+
 def _github(report: Report, _kernel: str) -> str:
     """Workflow commands, which GitHub shows at the lines."""
     lines: list[str] = []
-    for each in (*report.findings, *report.remarks):
+    for each in records(report):
         place = each.diagnostic.location
         at = "" if place is None else f" file={place.filename},line={place.line},col={max(place.column, 1)}"
-        text = "%0A".join([each.diagnostic.message, *each.diagnostic.notes, *_how(each)]).replace("\r", "%0D")
+        text = _escaped("\n".join([each.diagnostic.message, *each.diagnostic.notes, *_how(each)]))
         lines.append(f"::{_GITHUB[each.diagnostic.severity]}{at}::{text}")
-    return "\n".join([*lines, *map(str, report.proofs), report.summary])
+    if report.unrun:
+        lines.append(f"::error::{_escaped('; '.join([report.unrun, *report.sizes(), *report.orders()]))}")
+    return "\n".join([*lines, *map(str, _proved(report)), report.summary])
+
+
+def _escaped(text: str) -> str:
+    """A text as the message of a workflow command."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def as_json(report: Report, kernel: str) -> str:
+    """The report on a kernel, `FILE.py:KERNEL`, for programs: each record with its lines, sizes, order and remedy."""
+    ways = [
+        {
+            "stage": case.stage, "sizes": dict(case.sizes), "runs": case.runs, "orders": case.orders,
+            "seconds": round(case.seconds, 3), "unexplored": case.unexplored or None,
+        }
+        for case in report.cases
+    ]  # fmt: skip
+    made = {
+        "tool": report.tool,
+        "version": __version__,
+        "kernel": kernel,
+        "ok": bool(report),
+        "summary": report.summary,
+        "unrun": report.unrun or None,
+        "records": [_record(each, kernel) for each in records(report)],
+        "cases": ways,
+        "refused": [
+            {"sizes": dict(each.sizes), "reason": each.reason, "asked": each.is_asked} for each in report.refusals
+        ],
+        "left": [dict(sizes) for sizes in report.left],
+        "proofs": [
+            {
+                "sizes": dict(each.sizes), "answer": each.answer, "unseen": each.proof.unseen,
+                "text": str(each).splitlines(),
+            }
+            for each in report.proofs
+        ],
+    }  # fmt: skip
+    return json.dumps(made, indent=2)
+
+
+def _record(finding: Finding, kernel: str) -> dict[str, Any]:
+    found = finding.diagnostic
+    notes = [each for each in found.notes if isinstance(each, Note)]
+    return {
+        "kernel": kernel,
+        "rule": finding.rule,
+        "severity": found.severity,
+        "message": found.message,
+        **_place(found.location),
+        "related": [{**_place(each.place), "text": each.strip()} for each in notes if each.place is not None],
+        "remedy": "; ".join(each for each in notes if each.is_remedy) or None,
+        "sizes": dict(finding.sizes),
+        **{name: finding.options.get(name) for name in ("stage", "schedule", "seed", "order")},
+        "notes": list(found.notes),
+        "replay": finding.seen_with.removeprefix("seen with ") if _how(finding) else None,
+    }
+
+
+def _place(place: SourceLocation | None) -> dict[str, Any]:
+    if place is None:
+        return {"file": None, "line": None, "column": None}
+    return {"file": place.filename, "line": place.line or None, "column": place.column or None}
 
 
 def _sarif(report: Report, _kernel: str) -> str:
     """SARIF 2.1.0 (OASIS)."""
     driver = {"name": report.tool, "version": __version__, "rules": [{"id": each} for each in report.rules]}
-    results = [_result(each) for each in (*report.findings, *report.remarks)]
+    said: dict[str, Any] = {"executionSuccessful": True}
+    if report.unrun:
+        text = "; ".join([report.unrun, *report.sizes(), *report.orders()])
+        said["toolExecutionNotifications"] = [{"level": "error", "message": {"text": text}}]
+    results = [_result(each) for each in records(report)]
     results += [
         {"ruleId": "proof", "level": "none", "kind": "informational", "message": {"text": str(each)}}
-        for each in report.proofs
+        for each in _proved(report)
     ]
-    runs = [{"tool": {"driver": driver}, "results": results}]
+    runs = [{"tool": {"driver": driver}, "invocations": [said], "results": results}]
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": runs}, indent=2)
 
 
@@ -56,10 +142,18 @@ def _result(finding: Finding) -> dict[str, Any]:
         "message": {"text": "\n".join([found.message, *found.notes, *_how(finding)])},
     }
     if (place := found.location) is not None and place.line:
-        region = {"startLine": place.line, "startColumn": max(place.column, 1)}
-        physical = {"artifactLocation": {"uri": place.filename}, "region": region}
-        result["locations"] = [{"physicalLocation": physical}]
-    return result
+        result["locations"] = [{"physicalLocation": _physical(place)}]
+    related = [
+        {"physicalLocation": _physical(each.place), "message": {"text": each.strip()}}
+        for each in found.notes
+        if isinstance(each, Note) and each.place is not None and each.place.line
+    ]
+    return {**result, "relatedLocations": related} if related else result
+
+
+def _physical(place: SourceLocation) -> dict[str, Any]:
+    region = {"startLine": place.line, "startColumn": max(place.column, 1)}
+    return {"artifactLocation": {"uri": place.filename}, "region": region}
 
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -115,6 +209,6 @@ def _legal(text: str) -> str:
 
 
 FORMATS: dict[str, Callable[[Report, str], str]] = {
-    "text": _text, "github": _github, "sarif": _sarif, "junit": junit
+    "text": _text, "github": _github, "json": as_json, "sarif": _sarif, "junit": junit
 }  # fmt: skip
 """How a report on a kernel, `FILE.py:KERNEL`, is written."""

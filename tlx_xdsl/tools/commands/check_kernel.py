@@ -14,7 +14,7 @@ from tlx_xdsl.runtime.check.minimize import minimize
 from tlx_xdsl.runtime.check.report import Finding, Launchable, Sizes, Subject, combinations, small_values
 from tlx_xdsl.runtime.check.run import any_values, arrays_of, checked, other_sizes
 from tlx_xdsl.runtime.simulate.interpret import Change, Interpretation, interpret_source, module_of
-from tlx_xdsl.runtime.simulate.options import Options
+from tlx_xdsl.runtime.simulate.options import SMALL, Options
 
 from ..launch_line.launches import launch_at
 from ..launch_line.request import read
@@ -22,14 +22,14 @@ from .check_formats import FORMATS
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry the command out; returns 1 where something was found.
+    """Carry the command out; returns 1 where something was found, or not run that was asked for.
 
-    Raises CompilationError for a kernel that does not compile, and for a command line that does not fit it.
+    Raises CompilationError for a command line that does not fit the kernel.
     """
     stages = stages_of(args)
     subject = subject_of(args)
     limits = Limits(args.seconds, stages, args.launches)
-    report = checked(subject, limits, prove=args.prove)
+    report = checked(subject, limits, prove=args.prove, all_orders=args.all_orders)
     print(FORMATS[args.format](report, args.kernel))
     return 0 if report else 1
 
@@ -78,4 +78,5 @@ def subject_of(args: argparse.Namespace) -> Subject:
         found = launch_at(request, {})
         return other_sizes(found.source, found.grid, found.arguments, Options(**found.options))
 
-    return Subject(sizes, Options(jobs=1), launchable, module, others)
+    is_asked = SMALL not in request.lists["size"].values()
+    return Subject(sizes, Options(jobs=1), launchable, module, others, is_asked)

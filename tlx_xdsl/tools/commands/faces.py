@@ -35,7 +35,7 @@ class Face:
         return getattr(import_module(f"{__package__}.{self.work}"), self.function)(args)
 
 
-FORMATS = ("github", "junit", "sarif", "text")
+FORMATS = ("github", "json", "junit", "sarif", "text")
 """What `check_formats` writes."""
 
 _REPEATED: dict[str, Any] = {"action": "append", "default": []}
@@ -78,7 +78,7 @@ RUN = Face(_run, "run_kernel")
 def _check(parser: argparse.ArgumentParser) -> None:
     """Declare those of `tlx check FILE.py:KERNEL`: runs in all orders that matter, and what is wrong in any."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = f"{VALUES}\nThe exit status is 1 where something was found.\n"
+    parser.epilog = f"{VALUES}\nThe exit status is 1 where something was found, or not run that was asked for.\n"
     parser.add_argument("kernel", metavar="FILE", help="FILE.py:KERNEL")
     add_launch_arguments(parser, f"{SIZE_HELP}; several as in 0..3,7 or small, of which all combinations are run")
     parser.add_argument(
@@ -90,7 +90,15 @@ def _check(parser: argparse.ArgumentParser) -> None:
         help="prove the synchronisation of the tasks for all trip counts, too, or say which line stops the proof",
     )  # fmt: skip
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"time for all sizes and orders ({SECONDS:g})")
-    parser.add_argument("--stages", default=",".join(STAGES), help=f"stages of the pipeline ({','.join(STAGES)})")
+    parser.add_argument(
+        "--all-orders",
+        action="store_true",
+        help="exit with 1 where orders that make a difference were not run",
+    )
+    parser.add_argument(
+        "--stages", default=",".join(STAGES),
+        help=f"stages of the pipeline ({','.join(STAGES)}); also passes, linalg, cpu and ptx",
+    )  # fmt: skip
     parser.add_argument(
         "--launches", type=int, metavar="N",
         help="launches in a row on the same arrays (2 where there are atomics or while loops, as a remark; else 1)",

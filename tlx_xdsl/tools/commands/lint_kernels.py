@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 from tlx_xdsl.errors import CompilationError, OverBudgetError, SourceLocation
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.runtime.check.report import Case, Finding, Report
+from tlx_xdsl.runtime.check.run import masked
 from tlx_xdsl.runtime.driver.compilation import compile_text, frontend_module
 from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.kernel import Kernel
@@ -27,9 +28,10 @@ from .addresses_launch import findings_of, kernel_function, launch_of
 from .addresses_text import warn_of_collisions, warn_of_leaving
 from .check_formats import FORMATS
 
-RULES = ("file", "frontend", "budget", "pass", "addresses", "unchecked")
+RULES = ("file", "frontend", "budget", "pass", "addresses", "masked", "unchecked")
 """The kinds of findings: a file that can't be run; what the frontend refuses; what can never launch; what a pass
-refuses or warns of; bytes out of bounds, or written by two programs; what could not be checked."""
+refuses or warns of; bytes out of bounds, or written by two programs; what a mask hides, and is computed with all the
+same; what could not be checked."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
                     remarks.append(_remark(kernel, why))
                 continue
             for reason in _check(lint, args, request):
-                remarks.append(_remark(kernel, reason))
+                remarks.append(_remark(kernel, reason) if isinstance(reason, str) else reason)
         except CompilationError as error:
             # Unless it is among the findings, it is about the options.
             lint.add(Diagnostic("error", error.message, error.location, error.notes), "frontend")
@@ -174,8 +176,8 @@ def _missing(request: Request) -> list[str]:
     ]
 
 
-def _check(lint: _Lint, args: argparse.Namespace, request: Request) -> Generator[str]:
-    """Check one kernel; give what could not be checked, in words.
+def _check(lint: _Lint, args: argparse.Namespace, request: Request) -> Generator[str | LintFinding]:
+    """Check one kernel; give the remarks, those of what could not be checked in words.
 
     Raises CompilationError, which is a finding by then, where a step fails.
     """
@@ -183,6 +185,8 @@ def _check(lint: _Lint, args: argparse.Namespace, request: Request) -> Generator
     with lint.step("frontend"):
         module = frontend_module(source, wanted)
         verify_module(module)
+    for each in masked(module):
+        yield LintFinding(each.diagnostic, each.rule, {})
     with lint.step("pass"):
         compile_text(source, wanted, keep_ttir=False)
     if args.grid is None:

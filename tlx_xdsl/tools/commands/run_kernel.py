@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.analysis.module_attrs import cluster_dims
 from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
 from tlx_xdsl.interpreter.orders.reduction import Orders
 from tlx_xdsl.interpreter.plan import kernel_of
@@ -20,7 +21,6 @@ from tlx_xdsl.runtime.driver.defaults import KernelDefaults
 from tlx_xdsl.runtime.driver.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.simulate.interpret import Interpretation, argument_types, interpret_module, interpret_source
 from tlx_xdsl.runtime.simulate.options import FRONTEND, PTX, Options
-from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 
 from ..launch_line.kernel_options import run_options
 from ..launch_line.launches import Hint, argument_value, grid_of, launch_at, numbers_of

@@ -124,8 +124,9 @@ def _cluster(value: object) -> list[int]:
         sizes = [int(str(part)) for part in parts]
     except ValueError:
         sizes = []
-    if len(sizes) != 3 or min(sizes) < 1:
-        raise CompilationError(f"--cluster: expected three sizes X,Y,Z of at least 1, found '{value}'")
+    if not 1 <= len(sizes) <= 3 or min(sizes) < 1:
+        raise CompilationError(f"--cluster: expected one to three sizes X,Y,Z of at least 1, found '{value}'")
+    sizes += [1] * (3 - len(sizes))
     if prod(sizes) > LARGEST_CLUSTER:
         raise CompilationError(f"--cluster: a cluster has at most {LARGEST_CLUSTER} CTAs, found {prod(sizes)}")
     return sizes

@@ -35,7 +35,7 @@ from tlx_xdsl.dialects.tlx import (
     ReleaseLayoutOp,
     RequireLayoutOp,
 )
-from tlx_xdsl.layouts.distributed import reshaped_layout, split_layout, transposed_layout
+from tlx_xdsl.layouts.distributed import joined_layout, reshaped_layout, split_layout, transposed_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, SliceLayout
 
 from ..rewriting import (
@@ -205,6 +205,8 @@ def result_layout(op: Operation, encoding: Attribute) -> Attribute | None:
         found = transposed_layout(data, tensor_type(op.src.type).get_shape(), order)
     elif isinstance(op, tt.ReshapeOp) and op.allow_reorder is None:
         found = reshaped_layout(data, tensor_type(op.src.type).get_shape(), tensor_type(op.result.type).get_shape())
+    elif isinstance(op, tt.JoinOp):
+        found = joined_layout(data, tensor_type(op.lhs.type).get_shape())
     elif isinstance(op, tt.SplitOp):
         found = split_layout(data, tensor_type(op.src.type).get_shape())
     elif isinstance(op, tt.ExpandDimsOp) and isinstance(data, SliceLayout) and data.dim == op.axis.value.data:
@@ -219,6 +221,9 @@ def _convert_operands(op: Operation, encoding: Attribute) -> None:
     """Bring all operands of an operation that computes in the layout `encoding` to it."""
     if isinstance(op, tt.ReduceOp):
         encoding = tensor_type(op.srcs[0].type).encoding
+    elif isinstance(op, tt.JoinOp):
+        halves = [tensor_type(value.type).encoding for value in op.operands]
+        encoding = next(half for half in halves if result_layout(op, half) == encoding)
     elif not _keeps_layout(op):
         return
     for index in range(len(op.operands)):

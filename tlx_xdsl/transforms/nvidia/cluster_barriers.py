@@ -1,9 +1,4 @@
-"""`tlx-lower-cluster-barriers`: have the CTAs of a cluster wait for each other, where users say and where they must.
-
-Before another CTA's memory is used, that CTA must have started, and its mbarriers must be known to the cluster; and a
-CTA must not end, or invalidate an mbarrier, while others may use its memory. Where the user has no barrier
-after the last initialisation, or before an exit, one is inserted. After `tlx.async_tasks` the CTAs wait for
-each other, unless `no_ending_cluster_sync` is given.
+"""`tlx-lower-cluster-barriers`: write the barriers of the cluster as operations that all warps take part in.
 
 Where nothing but initialisations of mbarriers, and their fence, precedes a barrier, its arrival is relaxed:
 the fence has released them, and a release to the cluster takes most of a microsecond before a kernel's first load.
@@ -46,15 +41,14 @@ from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.analysis.module_attrs import CLUSTER_DIMS
+from tlx_xdsl.analysis.cluster_reach import ClusterReach
+from tlx_xdsl.analysis.module_attrs import cluster_dims
 from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base import TCGEN05, TCGEN05_COPY, Kind, accesses_of, effects_of, enclosing, module_integer
+from tlx_xdsl.dialects.base import enclosing, module_integer
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..rewriting import Pass, insert_before, ops_of, replace
-
-NO_ENDING_SYNC = "tlx.no_ending_cluster_sync"
-"""On `ttg.warp_specialize`: the CTAs of the cluster do not wait for each other after it."""
+from .cluster_insertion import NO_ENDING_SYNC
 
 _FILL = 4
 """The warps of partitions that stock Triton launches are a multiple of this, a warp group."""
@@ -62,7 +56,7 @@ _FILL = 4
 
 @dataclass(frozen=True)
 class LowerClusterBarriersPass(Pass):
-    """Complete the barriers of the cluster, and write them as `nvvm` operations."""
+    """Write the barriers of the cluster as `nvvm` operations."""
 
     name = "tlx-lower-cluster-barriers"
 
@@ -74,75 +68,21 @@ class LowerClusterBarriersPass(Pass):
         if (module_integer(op, "ttg.num-ctas") or 1) > 1:
             # Tensors span the cluster, and stock Triton puts the barriers.
             return
-        dims = cluster_dims(op)
+        dims, reach = cluster_dims(op), ClusterReach(op)
         for func in ops_of(op, tt.FuncOp):
             if dims is not None and func.is_kernel:
                 func.attributes[nvvm.CLUSTER_DIM] = DenseArrayBase.from_list(i32, dims)
-            _complete(func, is_cluster=dims is not None)
-            _relax_start(func)
-            _lower(func)
+            if func.body.blocks:
+                _relax_start(func)
+                _lower(func, reach)
 
 
-def cluster_dims(module: ModuleOp) -> tuple[int, int, int] | None:
-    """CTAs of a cluster along x, y and z as the module says it; None for one CTA, or where it does not."""
-    x, y, z = (module_integer(module, name) or 1 for name in CLUSTER_DIMS)
-    return None if x * y * z == 1 else (x, y, z)
-
-
-# --- where barriers are missing -------------------------------------------------------------------------------------
-
-
-def _complete(func: tt.FuncOp, *, is_cluster: bool) -> None:
-    if not func.body.blocks:
-        return
-    ops = list(func.walk())
-    reaches = any(_reaches(op) or _is_for_cluster(op) for op in ops)
-    tasks = [op for op in ops if isinstance(op, ttg.WarpSpecializeOp)]
-    if reaches:
-        _complete_start(func)
-    if reaches or is_cluster or any(isinstance(op, ttng.ClusterWaitOp) for op in ops):
-        for op in tasks:
-            if NO_ENDING_SYNC not in op.attributes:
-                _put_barrier(op, before=op.next_op)
-                # It is said by an operation from here on.
-                op.attributes[NO_ENDING_SYNC] = UnitAttr()
-    if reaches:
-        for block in func.body.blocks:
-            if isinstance(exit_ := block.last_op, tt.ReturnOp) and not _waits_at_end(block):
-                _put_barrier(exit_, before=exit_)
-
-
-def _reaches(op: Operation) -> bool:
-    """True if it uses the memory of other CTAs; the commit of what a pair's tensor cores do signals its end to both."""
-    by_pair = effects_of(op).by in (TCGEN05, TCGEN05_COPY)
-    return isinstance(op, tlx.MapToRemoteOp) or (not by_pair and _is_for_cluster(op))
-
-
-def _is_for_cluster(op: Operation) -> bool:
-    """True if it accesses data of other CTAs; a commit alone does not say whether it arrives at their mbarriers."""
-    return any(access.cluster and access.kind & (Kind.READ | Kind.WRITE) for access in accesses_of(op) or ())
-
-
-def _complete_start(func: tt.FuncOp) -> None:
-    """Fence and barrier after the last initialisation in the entry block, where the user has none."""
-    entry = list(func.body.blocks[0].ops)
-    inits = [number for number, op in enumerate(entry) if isinstance(op, ttng.InitBarrierOp)]
-    users = [number for number, op in enumerate(entry) if any(map(_reaches, op.walk()))]
-    first_use = users[0] if users else len(entry) - 1
-    last_init = inits[-1] if inits else -1
-    between = entry[last_init + 1 : first_use]
-    arrives = [op for op in between if isinstance(op, ttng.ClusterArriveOp)]
-    fenced = any(isinstance(op, tlx.FenceMBarrierInitClusterOp) for op in between)
-    anchor = arrives[0] if arrives else entry[max(last_init + 1, 0)] if inits else entry[first_use]
-    if inits and not fenced:
-        insert_before(anchor, tlx.FenceMBarrierInitClusterOp())
-    if not arrives:
-        _put_barrier(anchor, before=anchor)
+# --- the start --------------------------------------------------------------------------------------------------------
 
 
 def _relax_start(func: tt.FuncOp) -> None:
     """Relax the first arrival of a kernel where nothing is left to release."""
-    if not func.body.blocks or not func.is_kernel:
+    if not func.is_kernel:
         return
     fenced = True
     for op in func.body.blocks[0].ops:
@@ -163,30 +103,14 @@ def _relax_start(func: tt.FuncOp) -> None:
                 pass
 
 
-def _waits_at_end(block: Block) -> bool:
-    """True if the cluster waits in this block after everything that may use other CTAs' memory."""
-    for op in reversed(list(block.ops)):
-        if isinstance(op, ttng.ClusterWaitOp | ttg.WarpSpecializeOp) or any(map(_reaches, op.walk())):
-            # Where the cluster waits after partitions, the wait stands there; else the user has said that it must not.
-            return isinstance(op, ttng.ClusterWaitOp | ttg.WarpSpecializeOp)
-    return False
-
-
-def _put_barrier(source: Operation, *, before: Operation | None) -> None:
-    """The CTAs wait for each other before an operation, at the location of `source`."""
-    assert before is not None, "a block ends in a terminator"
-    insert_before(before, ttng.ClusterArriveOp(properties={"relaxed": BoolAttr.from_bool(False)}), located_at=source)
-    insert_before(before, ttng.ClusterWaitOp(), located_at=source)
-
-
 # --- what they become ------------------------------------------------------------------------------------------------
 
 
-def _lower(func: tt.FuncOp) -> None:
+def _lower(func: tt.FuncOp, reach: ClusterReach) -> None:
     tasks = ops_of(func, ttg.WarpSpecializeOp)
     idle = -(-max((sum(op.num_warps) for op in tasks), default=0) // _FILL) * _FILL
     if idle:
-        _sink_start(func, idle)
+        _sink_start(func, idle, reach)
     for op in list(func.walk()):
         match op:
             case tlx.FenceMBarrierInitClusterOp():
@@ -204,7 +128,7 @@ def _lower(func: tt.FuncOp) -> None:
                 pass
 
 
-def _sink_start(func: tt.FuncOp, idle: int) -> None:
+def _sink_start(func: tt.FuncOp, idle: int, reach: ClusterReach) -> None:
     """Move the barrier at the start of a kernel into the partitions that follow, if nothing needs it before."""
     arrive = next((op for op in func.walk() if isinstance(op, ttng.ClusterArriveOp)), None)
     if arrive is None or arrive.parent is not func.body.blocks[0] or not _is_relaxed(arrive):
@@ -214,14 +138,14 @@ def _sink_start(func: tt.FuncOp, idle: int) -> None:
         return
     tasks = wait.next_op
     while tasks is not None and not isinstance(tasks, ttg.WarpSpecializeOp):
-        if isinstance(tasks, ttng.ClusterArriveOp) or any(map(_reaches, tasks.walk())):
+        if isinstance(tasks, ttng.ClusterArriveOp) or reach.within(tasks):
             return
         tasks = tasks.next_op
     if tasks is None or sum(tasks.num_warps) != idle:
         return
     for region in (tasks.default_region, *tasks.partitions.partition_regions):
         block = region.blocks[0]
-        needs = next((op for op in block.ops if any(map(_reaches, op.walk()))), block.last_op)
+        needs = next((op for op in block.ops if reach.within(op)), block.last_op)
         assert needs is not None, "a region ends in a terminator"
         insert_before(needs, ttng.ClusterWaitOp(), located_at=wait)
         first = block.first_op

@@ -94,8 +94,9 @@ class _Advisor:
                 self._stages(part, lambda counts: self._size(_recounted(tree, counts)))
 
     def _tree(self) -> Group | None:
-        """The region's one tree, with all group sizes at the leaves."""
-        if len(self.region.trees) != 1:
+        """The region's one tree, with all group sizes at the leaves, if all arrays have buffers in each group."""
+        counts = {len(each.buffers) // each.group_size for each in self.region.arrays}
+        if len(self.region.trees) != 1 or len(counts) > 1:
             return None
         tree = _flat(self.region.trees[0], 1)
         assert isinstance(tree, Group)

@@ -58,10 +58,12 @@ def machine() -> Path:
     """The program that runs kernels; compiled at its first use, which takes seconds."""
     files = sorted(path for path in _INCLUDE.rglob("*") if path.suffix in (".h", ".cpp"))
     key = _hash(_version(), *(path.read_text(encoding="utf-8") for path in files))
-    path = _folder() / f"machine-{key}"
-    if not path.is_file():
+    name = f"machine-{key}"
+    path = _kept(name)
+    if path is None:
         source = str(_INCLUDE / "machine" / "main.cpp")
-        _compile(path, ["-O2", "-rdynamic", source, "-ldl"], None)
+        path = _compile("machine", ["-O2", "-rdynamic", source, "-ldl"], None)
+        _write(_folder() / f"{name}.link", path.name)
     return path
 
 
@@ -73,26 +75,41 @@ def compile_many(programs: Sequence[Program]) -> list[Compiled]:
     base = _hash(_version(), *(path.read_text(encoding="utf-8") for path in sorted(_INCLUDE.glob("*.h"))))
     texts = [program.text("PROGRAM") for program in programs]
     names = [f"program_{_hash(base, text)}" for text in texts]
-    folder = _folder()
-    missing = {name: text for name, text in zip(names, texts, strict=True) if not (folder / f"{name}.link").is_file()}
+    libraries = {name: path for name in names if (path := _kept(name)) is not None}
+    missing = {name: text for name, text in zip(names, texts, strict=True) if name not in libraries}
     if missing:
-        library = folder / f"programs-{_hash(*missing)}.so"
         body = _PROLOGUE + "".join(text.replace("PROGRAM_", f"{name}_") for name, text in missing.items())
-        _compile(library, ["-O1", "-shared", "-fPIC", "-I", str(_INCLUDE), "-x", "c++", "-"], body)
+        library = _compile("programs", ["-O1", "-shared", "-fPIC", "-I", str(_INCLUDE), "-x", "c++", "-"], body)
         for name in missing:
-            _write(folder / f"{name}.link", library.name)
-    return [Compiled(folder / (folder / f"{name}.link").read_text(), f"{name}_entries") for name in names]
+            _write(_folder() / f"{name}.link", library.name)
+            libraries[name] = library
+    return [Compiled(libraries[name], f"{name}_entries") for name in names]
 
 
-def _compile(target: Path, arguments: Sequence[str], text: str | None) -> None:
-    handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".part")
+def _kept(name: str) -> Path | None:
+    """The file that a name stands for, whose own name has the hash of its content; None where it is not whole."""
+    folder = _folder()
+    try:
+        path = folder / Path((folder / f"{name}.link").read_text(encoding="utf-8")).name
+        digest = _digest(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return path if path.stem.endswith(f"-{digest}") else None
+
+
+def _compile(kind: str, arguments: Sequence[str], text: str | None) -> Path:
+    """Compile to a file whose name has the hash of its content."""
+    folder = _folder()
+    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
     os.close(handle)
     try:
         command = [find_compiler(), *_FLAGS, "-o", temporary, *arguments]
         result = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         if result.returncode:
             raise _compiler_error(result.stderr)
+        target = folder / f"{kind}-{_digest(Path(temporary).read_bytes())}"
         os.replace(temporary, target)
+        return target
     finally:
         Path(temporary).unlink(missing_ok=True)
 
@@ -125,7 +142,8 @@ def _folder() -> Path:
 
 
 def _hash(*parts: str) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{len(part)}:{part}".encode())
-    return digest.hexdigest()[:24]
+    return _digest("".join(f"{len(part)}:{part}" for part in parts).encode())
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:24]

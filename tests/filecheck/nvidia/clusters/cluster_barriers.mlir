@@ -1,4 +1,4 @@
-// RUN: tlx-opt %s -p tlx-lower-cluster-barriers --split-input-file | filecheck %s
+// RUN: tlx-opt %s -p tlx-insert-cluster-barriers,tlx-lower-cluster-barriers --split-input-file | filecheck %s
 
 // The user has not written that the cluster waits: it does so after the initialisation and before the exit.
 

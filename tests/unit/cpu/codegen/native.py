@@ -24,6 +24,8 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 
 _FORMATS = {"f32": "f", "f64": "d"}
+FENCE = np.array([0xFE, 0xFF], np.uint8)
+"""The bytes beside arrays: NaN in every type of floats, and not what a store of NaN or -1 writes."""
 _LAUNCH = struct.Struct("<qqqiiiiq")
 
 
@@ -39,7 +41,10 @@ def bufferized(module: ModuleOp) -> ModuleOp:
 
 
 class Guarded:
-    """An array that ends where a page begins that may not be touched; the page before it may not be touched either."""
+    """An array that ends where a page begins that may not be touched; the page before it may not be touched either.
+
+    What is left of its own pages is NaN, in every type of floats.
+    """
 
     def __init__(self, values: np.ndarray, *, at_end: bool = True) -> None:
         page = mmap.PAGESIZE
@@ -49,9 +54,18 @@ class Guarded:
         protect = ctypes.CDLL(None, use_errno=True).mprotect
         for place in (start, start + (pages + 1) * page):
             assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0, ctypes.get_errno()
-        offset = page + (pages * page - values.nbytes if at_end else 0)
-        self.array = np.frombuffer(self.memory, values.dtype, values.size, offset).reshape(values.shape)
+        room = pages * page - values.nbytes
+        offset = room if at_end else 0
+        own = np.frombuffer(self.memory, np.uint8, pages * page, page)
+        self._beside = own[:offset] if at_end else own[values.nbytes :]
+        self._beside[...] = np.resize(FENCE, room)
+        self._before = self._beside.tobytes()
+        self.array = np.frombuffer(self.memory, values.dtype, values.size, page + offset).reshape(values.shape)
         self.array[...] = values
+
+    def check(self) -> None:
+        """Raise AssertionError if something beside the array was written."""
+        assert self._beside.tobytes() == self._before, "it writes beside an array"
 
 
 @dataclass

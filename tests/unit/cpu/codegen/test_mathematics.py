@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import IntegerType, f32, i32
 from tests.unit.volume import is_full
 from tlx_xdsl.cpu.codegen.builder import Builder, Externals, Value
 from tlx_xdsl.cpu.codegen.mathematics import evaluate
+from tlx_xdsl.cpu.codegen.mathematics.device import of_device
 from tlx_xdsl.interpreter.ops import math as interpreted
 
 RNG = np.random.default_rng(20)
@@ -340,3 +341,54 @@ def test_every_float_of_a_sweep(name):
         np.testing.assert_array_equal(np.isnan(found), np.isnan(nearest))
         unit = np.ldexp(1.0, np.maximum(np.frexp(exact[finite])[1] - 24, -149))
         assert np.max(np.abs(found[finite] - exact[finite]) / unit) <= FUNCTIONS[name][2]
+
+
+# Device functions that the C library computes -------------------------------------------------------------------------
+
+LIBRARY: dict[str, tuple[Exact, list[tuple[float, float]]]] = {
+    "lgamma": (lambda x: mpmath.log(abs(mpmath.gamma(x))), [(1e-30, 1e30), (0.5, 3.0), (-9.9, -0.1)]),
+    "tgamma": (mpmath.gamma, [(1e-30, 1.0), (0.5, 34.0), (-9.9, -0.1)]),
+    "erfc": (mpmath.erfc, [(-6.0, 10.0), (1e-30, 1e-3)]),
+    "erfinv": (mpmath.erfinv, [(-0.999, 0.999), (1e-30, 1e-3), (0.9999, 0.99999999)]),
+    "exp10": (lambda x: mpmath.power(10, x), [(-37.0, 38.0)]),
+    "j0": (lambda x: mpmath.besselj(0, x), [(0.0, 2.0)]),
+    "y1": (lambda x: mpmath.bessely(1, x), [(0.1, 2.0)]),
+}
+
+
+def device(symbol: str, dtype: Any, *operands: Any) -> Any:
+    element = "double" if dtype is np.float64 else "float"
+    return evaluated(lambda b, *given: of_device(b, symbol, element, given), dtype, *operands, lanes=1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
+@pytest.mark.parametrize("name", LIBRARY)
+def test_the_c_library_has_device_functions(name, dtype):
+    exact, ranges = LIBRARY[name]
+    values = np.concatenate([RNG.uniform(low, high, COUNT // 2) for low, high in ranges]).astype(dtype)
+    found = device(f"__nv_{name}{'f' if dtype is np.float32 else ''}", dtype, values)
+    assert max(errors(found, values, exact, dtype)) <= (0.51 if dtype is np.float32 else 6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
+@pytest.mark.parametrize(
+    ("name", "function"), [("hypot", np.hypot), ("nextafter", np.nextafter), ("fdim", lambda x, y: np.fmax(x - y, 0))]
+)
+def test_the_c_library_has_device_functions_of_two_numbers(name, function, dtype):
+    x, y = (RNG.standard_normal(COUNT).astype(dtype) for _ in range(2))
+    found = device(f"__nv_{name}{'f' if dtype is np.float32 else ''}", dtype, x, y)
+    np.testing.assert_allclose(found, function(x, y), rtol=np.finfo(dtype).eps, atol=0)
+
+
+def test_the_inverse_of_the_error_function_has_edges():
+    x = np.array([0.0, -0.0, 1.0, -1.0, 1.5, -2.0, np.nan, np.inf, 1e-45])
+    found = device("__nv_erfinv", np.float64, x)
+    np.testing.assert_allclose(found, [0, 0, np.inf, -np.inf, np.nan, np.nan, np.nan, np.nan, 1e-45 * PI**0.5 / 2])
+    assert np.signbit(found[:2]).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("symbol", ["lgammaf", "__nv_erfcinvf", "__nv_", "__nv_nosuchf"])
+def test_other_functions_are_not_called(symbol):
+    b = Builder(Externals())
+    assert of_device(b, symbol, "float", [Value("%x", "float")]) is None
+    assert not b.externals.declarations

@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import tlx_xdsl
+import tlx_xdsl.language as tl
 from tests.unit.cpu.runtime import cpu_kernels as kernels
 from tests.unit.cpu.runtime.cpu_kernels import Pair, jit
 from tlx_xdsl.cpu.runtime import build, launch
@@ -75,7 +76,7 @@ def test_arrays(dtype: Any):
 def test_an_array_is_read_from_its_first_element():
     x = np.arange(100, dtype=np.float32).reshape(10, 10)
     out = np.zeros(4, np.float32)
-    jit(kernels.stride)[1](x[2:8:2, 3::3], out, 20, N=4)
+    jit(kernels.stride)[1](x[2:9:2, 3::3], out, 20, N=4)
     assert (out == [23, 43, 63, 83]).all()
     jit(kernels.stride)[1](x[::-1], out, -10, N=4)
     assert (out == [90, 80, 70, 60]).all()
@@ -244,6 +245,44 @@ def test_options_of_gpus_change_nothing():
     assert (z == x + y).all()
 
 
+def test_arrays_that_are_only_read_may_be_read_only():
+    x, y, z = arrays(3)
+    x.flags.writeable = False
+    kernel = jit(kernels.add)
+    kernel[(8,)](x, y, z, 1000)
+    assert (z == x + y).all()
+    for wrong in ((y, y, x), (x, y, x)):
+        with pytest.raises(TypeError, match="add: 'z' is read-only, and the kernel may write it: pass a copy"):
+            kernel[(8,)](*wrong, 1000)
+
+
+@tlx_xdsl.jit
+def reads_and_writes(a, b, c, d, e, f, out, n, B: tl.constexpr):
+    """Only `a` and `b` are surely left as they are."""
+    at = tl.arange(0, B)
+    chosen = tl.where(n > 4, a, b)
+    tl.store(out + at, tl.load(chosen + at) + tl.load(a + at * at % B, mask=at < n))
+    tl.store(c, 1.0)
+    tl.store(d + at * 2, tl.load(b + at), mask=at < n)
+    tl.atomic_add(e + at, 1.0)
+    p = f
+    for _ in range(n):
+        tl.store(p, 2.0)
+        p += 1
+
+
+def test_what_a_kernel_writes_is_known_by_the_name():
+    given = {name: np.ones(32, np.float32) for name in ("a", "b", "c", "d", "e", "f", "out")}
+    for name, array in given.items():
+        array.flags.writeable = False
+        if name in "ab":
+            reads_and_writes[(1,)](**given, n=5, B=16)
+        else:
+            with pytest.raises(TypeError, match=f"'{name}' is read-only, and the kernel may write it"):
+                reads_and_writes[(1,)](**given, n=5, B=16)
+        array.flags.writeable = True
+
+
 def wrong_calls() -> dict[str, tuple[Any, type[Exception], str]]:
     x, y, z = arrays(3)
     read_only = x.copy()
@@ -253,7 +292,7 @@ def wrong_calls() -> dict[str, tuple[Any, type[Exception], str]]:
         "too many": (lambda k: k(x, y, z, 1, 2, 3), TypeError, "add: too many positional arguments"),
         "twice": (lambda k: k(x, y, z, 5, x=x), TypeError, "add: multiple values for argument 'x'"),
         "unknown": (lambda k: k(x, y, z, 5, blocks=4), KeyError, "blocks was specified but unrecognised"),
-        "read-only": (lambda k: k(read_only, y, z, 5), TypeError, "add: 'x' is read-only: pass a copy"),
+        "read-only": (lambda k: k(x, y, read_only, 5), TypeError, "add: 'z' is read-only, and the kernel may write it"),
         "text": (lambda k: k(x, y, z, "5"), TypeError, "add: 'n' must be an array, .*, found str"),
         "gpu": (lambda k: k(x, Tensor(y, "cuda"), z, 5), TypeError, "add: 'y' is on the device .*CPU"),
         "wide": (lambda k: k(x, y, z, 1 << 64), OverflowError, "'n' is 18446744073709551616"),

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import ml_dtypes
@@ -15,7 +14,6 @@ pytest.importorskip("llvmlite")
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tlx_xdsl.cpu.runtime import program
 
 BLOCK = 16
 SENTINEL = 7
@@ -24,28 +22,6 @@ DTYPES = [
     ml_dtypes.bfloat16, np.float16, np.float32, np.float64, np.int8, np.uint16, np.int32, np.int64, np.bool_,
     ml_dtypes.float8_e5m2,
 ]  # fmt: skip
-
-
-class NoBlocks:
-    """Scratch memory that is new for every run."""
-
-    @property
-    def blocks(self) -> list[Any]:
-        return []
-
-
-@pytest.fixture
-def stale(monkeypatch: pytest.MonkeyPatch):
-    """Every run finds NaN, or -1, wherever it has not written."""
-    new_block = program._new_block
-
-    def written(size: int) -> tuple[int, int, Any]:
-        block = new_block(size)
-        ctypes.memset(block[1], 0xFF, size)
-        return block
-
-    monkeypatch.setattr(program, "_new_block", written)
-    monkeypatch.setattr(program, "_scratch", NoBlocks())
 
 
 @tlx_xdsl.jit
@@ -75,7 +51,6 @@ def test_what_another_kernel_left_is_not_seen():
         assert out.tolist() == [1, 2, 3] + [0] * 13
 
 
-@pytest.mark.usefixtures("stale")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_elements_of_every_type(dtype: Any):
     x = np.arange(1, BLOCK + 1).astype(dtype)
@@ -205,7 +180,6 @@ ORACLES: dict[Any, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.usefixtures("stale")
 @pytest.mark.parametrize("kernel", ORACLES)
 def test_every_kind_of_load(kernel: Any):
     for n in LENGTHS:

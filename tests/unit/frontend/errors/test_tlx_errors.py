@@ -119,6 +119,7 @@ HOPPER_FAULTS = [
     ("tlx.allocate_tensor_descriptor(0)", "'num' must be a constexpr integer of at least 1"),
     (f"{ROOM}; tlx.make_tensor_descriptor(room, ptr, [n], [1], [64])", "must be the place of one descriptor, such as ptr[i]"),
     ("tlx.make_tensor_descriptor(None, ptr, [n, n], [n, 2], [64, 64])", "the last stride must be 1, found 2"),
+    ("tlx.make_tensor_descriptor(None, ptr, [n, n], [20, 1], [64, 64])", "16-byte aligned, found 20 elements of type fp16"),
     ("tlx.make_tensor_descriptor(None, ptr, [n, n], [n, 1], [64, 4])", "at least 16 bytes, found 4 elements of fp16"),
     ("tlx.make_tensor_descriptor(None, ptr, [n], [1], [64], 'edge')", "'padding_option' must be one of 'zero', 'nan'"),
     ("tlx.reinterpret_tensor_descriptor(n, [64], tl.float16)", "must be room for a tensor descriptor"),

@@ -26,6 +26,7 @@ AS_STOCK = [
         "tl.store(x, e.shape[0]);; tl.store(x, e.strides[1]);; e.store([0, 0], e.load([n, n]))",
     ),
     (HOST, "e = tl.make_tensor_descriptor(x, [n], [1], [64]);; e.store([0], e.load([n]))"),
+    (HOST, "e = tl.make_tensor_descriptor(x, [n, 24], [24, 1], [1, 64]);; e.store([0, 0], e.load([n, 0]))"),
     (
         HOST,
         "e = tl.make_tensor_descriptor(x, [n, n, n], [n, n, 1], [2, 4, 64]);; e.store([n, 0, 0], e.load([0, 0, n]))",
@@ -67,6 +68,8 @@ FAULTS = [
     ("tl.make_tensor_descriptor(x, [5000000000], [1], [64])", "'shape' must fit into an int32", "[5"),
     ("tl.make_tensor_descriptor(x, [n], [1], [64], 'inf')", "must be one of 'zero', 'nan', found 'inf'", "'inf'"),
     ("tl.make_tensor_descriptor(i, [n], [1], [64], 'nan')", "have no NaN to pad with", "'nan'"),
+    ("tl.make_tensor_descriptor(x, [n, 20], [20, 1], [1, 64])", "found 20 elements of type fp16, 40 bytes", "[20, 1]"),
+    ("tl.make_tensor_descriptor(x, [n, n, n], [n, 4, 1], [1, 1, 64])", "must be 16-byte aligned, found 4", "[n, 4"),
     ("d.load([n])", "'offsets' must have 2 items, one for each dimension, found 1", "[n]"),
     ("d.load(n)", "'offsets' must be a tuple of 2 offsets", "n)"),
     ("d.load([m, 0])", "an offset must be an int32", "[m"),

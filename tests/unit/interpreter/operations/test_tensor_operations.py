@@ -87,3 +87,26 @@ def test_an_index_outside_of_the_source_names_its_place() -> None:
     with pytest.raises(Fault, match=r"index 4 \(element \[2\] of the indices\) is outside of the 4 elements"):
         apply("tt.gather %0[%1] {axis = 0 : i32} : (T<f32>, T<i32>) -> T<f32>", source, indices,
               types="T<f32>; T<i32>", result="T<f32>")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["reduce", "scan"])
+def test_a_combination_may_make_a_tensor_that_nothing_uses(name: str) -> None:
+    # So inductor asks for the type of a number: `(x + tl.zeros((1,), tl.int1)).dtype`.
+    result, more = ("tensor<8xf32>", "") if name == "reduce" else ("tensor<8x4xf32>", ", reverse = false")
+    text = function(
+        f"""
+    %r = "tt.{name}"(%0) <{{axis = 1 : i32{more}}}> ({{
+    ^bb0(%a: f32, %b: f32):
+      %z = arith.constant dense<0.0> : tensor<1xf32>
+      %s = tt.splat %a : f32 -> tensor<1xf32>
+      %t = arith.addf %s, %z : tensor<1xf32>
+      %m = arith.minimumf %a, %b : f32
+      tt.{name}.return %m : f32
+    }}) : (tensor<8x4xf32>) -> {result}
+    tt.return %r : {result}""",
+        "%0: tensor<8x4xf32>",
+        result,
+    )
+    values = RNG.standard_normal((8, 4)).astype(np.float32)
+    expected = values.min(1) if name == "reduce" else np.minimum.accumulate(values, 1)
+    np.testing.assert_array_equal(call(text, values), expected)

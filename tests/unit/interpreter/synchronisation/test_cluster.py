@@ -54,10 +54,11 @@ def exchange(out_ptr, DROP: tl.constexpr = ""):
     tl.store(out_ptr + tl.program_id(0) * 32 + tl.arange(0, 32), tlx.local_load(buffer[0]))
 
 
+@pytest.mark.parametrize("drop", ["", "first barrier"])  # the compiler puts the first one
 @pytest.mark.parametrize("schedule", POLICIES)
-def test_remote_store(schedule):
+def test_remote_store(schedule, drop):
     out = np.full((4, 32), -1, np.int32)
-    result = tlx_xdsl.interpret(exchange, 4, out, schedule=schedule, **PAIR)
+    result = tlx_xdsl.interpret(exchange, 4, out, drop, schedule=schedule, **PAIR)
     np.testing.assert_array_equal(out, np.array([1, 0, 1, 0])[:, None].repeat(32, 1))
     assert list(result.warnings) == []
 
@@ -66,10 +67,6 @@ def test_remote_store(schedule):
 @pytest.mark.parametrize(
     ("drop", "message"),
     [
-        (
-            "first barrier",
-            "CTA . uses 'buffer.* of CTA .', and nothing orders that after the start of CTA .",
-        ),
         ("second barrier", r"reads 'buffer\[0\]', and nothing orders it after the default|read before it is written"),
         ("rank", "there is no CTA 2 in a cluster of 2"),
     ],
@@ -135,10 +132,22 @@ def last_words(END: tl.constexpr):
     """CTA 0 arrives at a barrier of CTA 1, which does not wait there."""
     bars = tlx.alloc_barriers(1, 2)
     tlx.cluster_barrier()
-    if tlx.cluster_cta_rank() == 0:
-        tlx.barrier_arrive(bars[0], 2, remote_cta_rank=1)
+    with tlx.async_tasks(no_ending_cluster_sync=True):
+        with tlx.async_task("default"):
+            if tlx.cluster_cta_rank() == 0:
+                tlx.barrier_arrive(bars[0], 2, remote_cta_rank=1)
+        with tlx.async_task(num_warps=4):
+            tl.device_assert(True)
     if END:
         tlx.cluster_barrier()
+
+
+@tlx_xdsl.jit
+def last_words_without_tasks():
+    """The compiler has the cluster wait at the end."""
+    bars = tlx.alloc_barriers(1, 2)
+    if tlx.cluster_cta_rank() == 0:
+        tlx.barrier_arrive(bars[0], 2, remote_cta_rank=1)
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
@@ -146,6 +155,7 @@ def test_a_thread_block_must_live_as_long_as_others_use_its_memory(schedule):
     with pytest.raises(Fault, match="the memory of CTA 1 is used, and nothing keeps that CTA from ending before"):
         tlx_xdsl.interpret(last_words, 2, False, schedule=schedule, **PAIR)
     tlx_xdsl.interpret(last_words, 2, True, schedule=schedule, **PAIR)
+    tlx_xdsl.interpret(last_words_without_tasks, 2, schedule=schedule, **PAIR)
 
 
 # --- the barrier of the cluster -------------------------------------------------------------------------------------

@@ -1,12 +1,17 @@
 """Accesses to global memory that no atomic operation, barrier or wait orders: kernels with the fault, and without."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
+from tlx_xdsl.interpreter.global_access import Access, Strength
+from tlx_xdsl.interpreter.races import Actor
 
 # Kernels are read by the frontend, not run by Python.
 # pyright: basic
@@ -162,6 +167,56 @@ def test_a_lock():
     assert total[0] == 5
     assert "'total'" in check(locked, 5, numbers(1), numbers(1), False, "relaxed")
     assert "'lock'" in check(locked, 5, numbers(1), numbers(1), True, "acquire")
+
+
+@pytest.mark.parametrize("sem", ["acquire", "relaxed"])
+def test_each_program_at_a_lock_costs_the_same(monkeypatch, sem):
+    """What has been done at an address before does not grow with the programs, in order or not."""
+    looked, knows = [0], Clock.knows
+
+    def counted(self, agent, step):
+        looked[0] += 1
+        return knows(self, agent, step)
+
+    monkeypatch.setattr(Clock, "knows", counted)
+    costs = []
+    for programs in (50, 100, 200):
+        looked[0] = 0
+        if sem == "acquire":
+            assert check(locked, programs, numbers(1), numbers(1), False, sem) is None
+        else:
+            assert check(counted_kernel, programs, numbers(1), numbers(programs)) is None
+        costs.append(looked[0] / programs)
+    assert costs[2] < costs[0] * 1.5
+
+
+@tlx_xdsl.jit
+def counted_kernel(count, out):
+    at = tl.atomic_add(count, 1, sem="relaxed")
+    tl.store(out + at, at)
+
+
+@pytest.mark.parametrize(
+    ("scope", "program", "knows", "covered"),
+    [
+        (Strength.GPU, 1, True, True),
+        (Strength.GPU, 1, False, False),
+        (Strength.WEAK, 1, True, True),
+        # Another task of program 1 may conflict with what program 0 has done, and not with program 1.
+        (Strength.CTA, 1, True, False),
+        (Strength.CTA, 0, True, True),
+    ],
+)
+def test_an_access_covers_those_that_come_before_it(scope, program, knows, covered):
+    before, later = (
+        Access(Actor(agent, 3, None, "a task"), (number, 0, 0), scope, False)
+        for agent, number in ((1, 0), (2, program))
+    )
+    clock = Clock({1: 3 if knows else 2})
+    assert before.is_covered_by(later, clock) == covered
+    assert not before.is_covered_by(replace(later, strength=Strength.WEAK), clock) or scope is Strength.WEAK
+    # What one agent does later covers what it did.
+    assert before.is_covered_by(replace(before, actor=Actor(1, 4, None, "a task")), Clock())
 
 
 @tlx_xdsl.jit

@@ -238,7 +238,8 @@ def wrong_index_kernel(x, i, out):
 
 def test_an_undefined_index_picks_an_undefined_element():
     x, out = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
-    tlx_xdsl.interpret(wrong_index_kernel, (1,), x, np.where(x == 3, -1, 2).astype(np.int32), out)
+    i = np.where(x == 3, -1, 2).astype(np.int32)
+    tlx_xdsl.interpret(wrong_index_kernel, (1,), x, i, out, unwritten="poison")
     np.testing.assert_array_equal(out, np.where(x == 3, np.nan, 2))
 
 

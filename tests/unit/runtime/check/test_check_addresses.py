@@ -32,19 +32,24 @@ def remarks(*arguments, grid=4):
     return {each.rule: each.diagnostic for each in report.remarks}
 
 
-def arrays():
-    return np.zeros(4 * 48, np.float32), np.ones(4 * 48, np.float32)
+def arrays(stride=48):
+    return np.zeros(4 * stride, np.float32), np.ones(4 * stride, np.float32)
 
 
 def test_the_size_at_which_an_offset_wraps_around():
-    found = remarks(*arrays(), 30, 48, 32, False, True)["overflow"]
-    # 2^31 / 48 programs, or rows of 2^31 / 3 elements.
+    stride = 3 << 18
+    found = remarks(*arrays(stride), 30, stride, 32, False, True)["overflow"]
+    # 2^31 / stride programs, or rows of 2^31 / 3 elements.
     assert found.message == (
-        "the offsets of 'x' wrap around in 32 bits from 44,739,244 programs along x or stride = 715,827,883 on, with "
+        "the offsets of 'x' wrap around in 32 bits from 2,732 programs along x or stride = 715,827,883 on, with "
         "the other numbers as they are here"
     )
     assert "an array of 2^31 elements has 8.6 GB" in found.notes[0]
-    assert "overflow" not in remarks(*arrays(), 30, 48, 32, True, True)
+    assert "overflow" not in remarks(*arrays(stride), 30, stride, 32, True, True)
+
+
+def test_no_remark_where_a_launch_must_be_more_than_a_thousand_times_as_large():
+    assert "overflow" not in remarks(*arrays(), 30, 48, 32, False, True)
 
 
 @pytest.mark.parametrize(("factor", "happens"), [(1, False), (1 << 20, True)])

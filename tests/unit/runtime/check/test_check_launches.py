@@ -123,6 +123,50 @@ def test_by_default_it_is_a_remark():
     assert not handed_over(False, launches=1).remarks
 
 
+@tlx_xdsl.jit
+def two_flags(x, flag, out, RESETS: tl.constexpr):
+    """Program 1 hands a block to program 0 by two flags, of which program 0 sets back some."""
+    offsets = tl.arange(0, 32)
+    if tl.program_id(0) == 1:
+        tl.store(x + offsets, offsets)
+        tl.atomic_xchg(flag, 1, sem="release")
+        tl.atomic_xchg(flag + 1, 1, sem="release")
+    else:
+        while tl.atomic_add(flag + 1, 0, sem="acquire") == 0:
+            pass
+        tl.store(out + offsets, tl.load(x + offsets))
+        if RESETS:
+            tl.atomic_xchg(flag, 0)
+        if RESETS == 2:
+            tl.store(flag + tl.arange(0, 2), tl.zeros((2,), tl.int32))
+
+
+@pytest.mark.parametrize(("resets", "what"), [(0, "remark"), (1, "finding"), (2, "nothing")])
+def test_what_a_kernel_sets_back_in_part_is_a_finding_by_default(resets, what):
+    """With some resets in the kernel, the host is not the one to do it."""
+    arrays = zeros(32), zeros(2), zeros(32)
+    report = tlx_xdsl.check(two_flags, 2, *arrays, resets, seconds=0, stages=("frontend",))
+    assert [each.rule for each in report.findings] == ["relaunch"] * (what == "finding")
+    assert [each.rule for each in report.remarks] == ["relaunch"] * (what == "remark")
+    for each in (*report.findings, *report.remarks):
+        assert each.diagnostic.severity == ("error" if what == "finding" else "remark")
+        assert each.left is not None
+        assert (each.left.array, each.left.before) == ("flag", 0)
+
+
+@tlx_xdsl.jit
+def accumulates(sums, out):
+    offsets = tl.arange(0, 32)
+    tl.atomic_add(sums + offsets, 1.0)
+    tl.store(out + tl.program_id(0) * 32 + offsets, 0.0)
+
+
+def test_a_workspace_that_nothing_fills_is_a_finding():
+    report = tlx_xdsl.check(accumulates, 2, tlx_xdsl.uninitialized((32,), np.float32), zeros(64, np.float32), seconds=0)
+    assert report.findings[0].diagnostic.message.startswith("'sums' in global memory is read before it is written")
+    assert tlx_xdsl.check(accumulates, 2, zeros(32, np.float32), zeros(64, np.float32), seconds=0)
+
+
 @pytest.mark.parametrize("given", [{"launches": 1}, {"launches": 3}])
 def test_a_deadlock_of_a_later_launch(given):
     arrays = zeros(1), zeros(4)

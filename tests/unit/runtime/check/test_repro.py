@@ -124,6 +124,15 @@ def test_a_compile_that_fails_fails_again(folder, capsys, kernel, step, message)
     assert {"xdsl", "numpy", "Python"} <= report["versions"].keys()
 
 
+@pytest.mark.parametrize("name", ["it's {odd}", 'a "{0!r}" b', "back\\slash", "triple" + 3 * '"' + "$x {"])
+def test_any_name_of_a_file_will_do(folder, capsys, name):
+    (folder / "kernels.py").rename(folder / f"{name}.py")
+    assert main(["repro", f"{name}.py:front"]) == 0
+    message = first_line(capsys.readouterr().out)
+    assert message == f"{name}.py:11:23: error: name 'undefined_name' is not defined"
+    assert reproduced(folder) == message
+
+
 def test_a_run_that_fails_fails_again(folder, capsys):
     np.save("x.npy", np.arange(20, dtype=np.float32))
     command = ["repro", "kernels.py:bounds", "--grid", "3", "--arg", "x=x.npy", "--arg", "scale=0.5", "-o", "bug"]

@@ -199,10 +199,19 @@ def test_another_text_of_the_kernel_is_measured_anew(launches):
     assert [searched(one)[0], searched(one)[0], searched(tlx_xdsl.jit(other))[0]] == [2, 0, 2]
 
 
-def test_a_damaged_file_is_measured_anew(launches, tmp_path):
+TIMES = '{{"milliseconds": [[{}, 2, 3], [4, 5, 6]]}}'
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    ['{"milliseconds": [[1, 2', '{"milliseconds": [[], []]}', '{"milliseconds": ' + "[" * 100_000]
+    + [TIMES.format(wrong) for wrong in ("9" * 400, "NaN", "Infinity", "-1", '"1"', "true")],
+    ids=["cut", "empty", "deep", "long", "nan", "infinity", "negative", "text", "boolean"],
+)  # fmt: skip
+def test_a_damaged_file_is_measured_anew(launches, tmp_path, damaged):
     assert searched(store_n)[0] == 2
     (file,) = tmp_path.rglob("*.winner.json")
-    file.write_text('{"milliseconds": [[1, 2')
+    file.write_text(damaged)
     assert searched(store_n)[0] == 2
     assert searched(store_n)[0] == 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import sys
 import types
 
@@ -224,12 +225,15 @@ def test_without_a_gpu_there_are_other_ways(monkeypatch):
     for launch in (add[(1,)], functools.partial(add.bind, (1,))):
         with pytest.raises(RuntimeError, match=r"'add' can't be launched: Triton finds no GPU\. .*interpret"):
             launch(*tensors, 1024, BLOCK=256)
+        with pytest.raises(TypeError, match="'y' must be an array, .*, found list"):
+            launch(tensors[0], [1.0, 2.0], tensors[2], 1024, BLOCK=256)
 
 
-def test_an_option_of_the_decorator_that_triton_refuses_is_reported():
-    kernel = tlx_xdsl.jit(add.fn, do_not_specialize=5)
-    with pytest.raises(tlx_xdsl.CompilationError, match=r"'add' can't be launched: Triton said TypeError: .*'int'"):
-        kernel[(1,)](*(FakeTensor(1024) for _ in range(3)), 1024, BLOCK=256)
+@pytest.mark.parametrize("given", [5, "n", [1.5]])
+def test_parameters_that_are_not_to_be_specialised_come_in_a_list(given):
+    expected = "do_not_specialize: expected a list of names or positions of parameters, found "
+    with pytest.raises(TypeError, match=re.escape(f"{expected}{given!r}")):
+        tlx_xdsl.jit(add.fn, do_not_specialize=given)
 
 
 def test_another_text_is_refused():

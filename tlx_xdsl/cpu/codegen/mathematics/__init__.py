@@ -1,7 +1,8 @@
 """Functions of the dialect `math` on vectors of lanes: selects, bit operations and polynomials, without tables.
 
 A file for each family, whose docstrings say how large errors are. Of f64, those that have no polynomials here are
-called in the C library, lane by lane; `arith.remf` is so, too.
+called in the C library, lane by lane; `arith.remf` is so, too. CUDA's functions that no operation computes stand in
+`device`.
 """
 
 from __future__ import annotations

@@ -260,7 +260,14 @@ def _compare_size(emit: Emitter, predicate: str, value: SSAValue) -> SSAValue:
     return emit.result(arith.CmpfOp(predicate, size, emit.constant(float("inf"), value.type)))
 
 
-_CLASSES = {"isnan": _is_nan, "isinf": _is_infinite, "finite": _is_finite, "isfinite": _is_finite}
+def _is_negative(emit: Emitter, value: SSAValue) -> SSAValue:
+    bits = cast_bits(emit, value, IntegerType(element_bits(value.type)))
+    return emit.result(arith.CmpiOp("slt", bits, emit.constant(0, bits.type)))
+
+
+_CLASSES = {
+    "isnan": _is_nan, "isinf": _is_infinite, "finite": _is_finite, "isfinite": _is_finite, "signbit": _is_negative,
+}  # fmt: skip
 """Functions that say what kind of number a float is, as 0 or 1."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.dialects.builtin import DenseArrayBase, TensorType, i32
+from xdsl.dialects.builtin import DenseArrayBase, NoneAttr, TensorType, i32
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import tt, ttg
@@ -24,6 +24,11 @@ from .converter import Converter, handles
 def layout_of_value(value: SSAValue) -> DistributedLayout:
     """The layout of a tensor that has one."""
     return cast(DistributedLayout, layout_of(ttg.tensor_type(value.type).encoding))
+
+
+def has_layout(value: SSAValue) -> bool:
+    """True for a tensor that has a layout, such as one that follows from what the user pins."""
+    return not isinstance(ttg.tensor_type(value.type).encoding, NoneAttr)
 
 
 @handles(tt.ExpandDimsOp)
@@ -69,16 +74,23 @@ def trans(converter: Converter, op: tt.TransOp) -> None:
 @handles(tt.JoinOp)
 def join(converter: Converter, op: tt.JoinOp) -> None:
     """A thread holds the two elements of a pair side by side."""
-    half = converter.default_layout(shape_of_tensor(op.lhs.type))
+    shape = shape_of_tensor(op.lhs.type)
+    if has_layout(op.result):
+        # It follows from a layout that is pinned on an operand, which the other one is brought to.
+        half = ttg.tensor_type(op.lhs.type).encoding
+    else:
+        half = layout_attr(converter.default_layout(shape))
     for index in range(2):
-        converter.require(op, index, layout_attr(half))
-    converter.settle(op.result, layout_attr(joined_layout(half, shape_of_tensor(op.lhs.type))))
+        converter.require(op, index, half)
+    converter.settle(op.result, layout_attr(joined_layout(cast(DistributedLayout, layout_of(half)), shape)))
 
 
 @handles(tt.SplitOp)
 def split(converter: Converter, op: tt.SplitOp) -> None:
-    """A thread holds the two elements of a pair side by side."""
+    """A thread holds the two elements of a pair; those that are pinned need not be side by side."""
     shape = shape_of_tensor(op.out_lhs.type)
+    if has_layout(op.out_lhs) and has_layout(op.src):
+        return
     half = converter.default_layout(shape)
     converter.require(op, 0, layout_attr(joined_layout(half, shape)))
     for result in op.results:
