@@ -34,8 +34,8 @@ BYTES = ("float8e5", "float8e4nv", "int1")
 EVERY = INTEGERS + FLOATS + BYTES
 SPELLED = {**{name: name.replace("uint", "u").replace("int", "i") for name in (*INTEGERS, "int1")},
            **{name: name.replace("float", "fp") for name in FLOATS + BYTES[:2]}, "bfloat16": "bf16"}  # fmt: skip
-WIDER = {"int1": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32", "float16": "float32",
-         "bfloat16": "float32", "float8e5": "float32", "float8e4nv": "float32"}  # fmt: skip
+WIDER = {**dict.fromkeys(("int1", "int8", "int16"), "int32"), **dict.fromkeys(("uint8", "uint16"), "uint32"),
+         **dict.fromkeys(("float16", "bfloat16", "float8e5", "float8e4nv"), "float32")}  # fmt: skip
 """Types to compute in for the elements of a narrow one."""
 LONGEST = 70
 """Elements of a row."""
@@ -89,11 +89,6 @@ class Program:
     def text(self) -> str:
         """The file."""
         return HEADER.format(parameters=", ".join([*self.arrays, "n"])) + "\n".join(self.lines) + "\n"
-
-    @property
-    def explicit(self) -> str:
-        """The file with a value for all masked elements: without one the interpreter has them undefined."""
-        return self.text.replace("other=None", "other=0.0")
 
     def say(self, line: str) -> None:
         self.lines.append(self.indent + line)
@@ -151,12 +146,16 @@ class Program:
     def condition(self) -> str:
         """A scalar condition."""
         scalar = self.some(("int32", "int64"), ())
-        return self.random.choice((f"{scalar.name} > {self.random.randint(-5, 100)}", f"n % {self.random.randint(2, 5)} == 1"))
+        return self.random.choice(
+            (f"{scalar.name} > {self.random.randint(-5, 100)}", f"n % {self.random.randint(2, 5)} == 1")
+        )
 
     def cast(self, value: Variable, dtype: str) -> Variable:
         """A cast with one right result: floats that an integer can't hold become 0 first."""
         text = value.name
-        if value.dtype in BYTES[:2] or (dtype in ("bfloat16", *BYTES[:2]) and value.dtype in ("float64", "int1", *INTEGERS)):
+        if value.dtype in BYTES[:2] or (
+            dtype in ("bfloat16", *BYTES[:2]) and value.dtype in ("float64", "int1", *INTEGERS)
+        ):
             return self.cast(self.bind(f"tl.cast({text}, tl.float32)", "float32", value.shape), dtype)
         if value.dtype in FLOATS and dtype in BYTES[:2]:
             text = f"tl.where(({text} < 100.0) & ({text} > -100.0), {text}, tl.cast(0.0, tl.{value.dtype}))"
@@ -208,7 +207,9 @@ class Program:
             b = self.some((a.dtype,), shape)
             return f"{a.name} {self.random.choice(('<', '<=', '==', '!='))} {b.name}"
         a, b = self.some(("int1",), shape), self.some(("int1",), shape)
-        return self.random.choice((f"{a.name} & {b.name}", f"{a.name} | {b.name}", f"{a.name} ^ {b.name}", f"~{a.name}"))
+        return self.random.choice(
+            (f"{a.name} & {b.name}", f"{a.name} | {b.name}", f"{a.name} ^ {b.name}", f"~{a.name}")
+        )
 
     def statement(self, depth: int) -> None:
         makers: list[Callable[[], None]] = [self.elementwise] * 4 + [
@@ -319,7 +320,7 @@ class Program:
             sides += [side, scale, repr(form)]
         self.bind(f"tl.dot_scaled({', '.join(sides)})", "float32", (16, 16))
 
-    # --- memory --------------------------------------------------------------------------------------------------------
+    # --- memory ------------------------------------------------------------------------------------------------------
 
     def rows(self) -> None:
         """Rows that touch each other, of any length: each is read and written, in place or not."""
@@ -350,7 +351,7 @@ class Program:
             self.same[names[1]] = names[0]
         one, two, three = names[0], names[1], names[-1]
         p, q, condition = self.name("p"), self.name("q"), self.condition()
-        length, text = self.length()
+        _, text = self.length()
         place = f"{p} + row"
         match rng.randrange(6):
             case 0:
@@ -369,7 +370,9 @@ class Program:
                 count = self.name("c")
                 self.say(f"{p} = {one}\n{self.indent}{count} = n & 7")
                 self.say(f"while {count} > 0:")
-                self.say(f"    {p} = tl.where({count} % 3 == 1, {two}, {p} + 1)\n{self.indent}    {count} = {count} - 1")
+                self.say(
+                    f"    {p} = tl.where({count} % 3 == 1, {two}, {p} + 1)\n{self.indent}    {count} = {count} - 1"
+                )
             case _:
                 bit = self.some(("int1",), (16,))
                 self.say(f"{p} = tl.where({bit.name}, {one} + row, {two} + (row + {rng.randint(0, 8)}))")
@@ -489,7 +492,7 @@ def differences(made: Program, number: int) -> str:
     expected = arguments(made, number)
     numpy_language.run(made.text, expected, n)
     with tempfile.TemporaryDirectory() as folder:
-        kernel = _module(made.explicit, folder).kernel
+        kernel = _module(made.text, folder).kernel
         early, late = arguments(made, number), arguments(made, number)
         interpret(kernel, 1, **early, n=n, jobs=1)
         interpret_text(_lowered(kernel, made), 1, [*late.values(), n], jobs=1)

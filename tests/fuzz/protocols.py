@@ -292,7 +292,8 @@ def _proof(text: str, seed: int) -> Proof:
         path = Path(folder) / f"protocol_{seed}.py"
         path.write_text(text, encoding="utf-8")
         spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module: Any = importlib.util.module_from_spec(spec)
         sys.modules[path.stem] = module
         spec.loader.exec_module(module)

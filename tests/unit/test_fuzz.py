@@ -8,7 +8,7 @@ from tests.fuzz import clusters, kernels, mlir, native, pointers, programs, tree
 from tests.fuzz.pool import BAD, Ending, ending, endings, volume
 
 TRIALS = [
-    (mlir, 40, 2000), (kernels, 12, 500), (native, 5, 500), (pointers, 20, 1000), (programs, 3, 200), (trees, 1, 100),
+    (mlir, 40, 2000), (kernels, 12, 500), (native, 48, 5000), (pointers, 20, 1000), (programs, 3, 200), (trees, 1, 100),
     (clusters, 2, 500),
 ]  # fmt: skip
 

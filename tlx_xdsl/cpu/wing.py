@@ -6,6 +6,7 @@ WING = Wing(
     passes={
         "linalg-bufferize": "tlx_xdsl.cpu.bufferize.bufferize",
         "linalg-carry-structure": "tlx_xdsl.cpu.linalg.carry_structure",
+        "linalg-expand-block-pointers": "tlx_xdsl.cpu.linalg.expand_block_pointers",
         "linalg-expand-descriptors": "tlx_xdsl.cpu.linalg.expand_descriptors",
         "linalg-fuse-elementwise": "tlx_xdsl.cpu.bufferize.fuse_elementwise",
         "linalg-lower-accesses": "tlx_xdsl.cpu.linalg.lower_accesses",

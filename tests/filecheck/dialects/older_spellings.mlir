@@ -26,6 +26,11 @@ tt.func @cache_hints(%p: !tt.ptr<f32>, %v: f32) {
   // CHECK-NEXT: tt.store %p, %v {cachePolicy = #tt.cache_policy<cache_modifier = wb, eviction_policy = evict_normal>} : !tt.ptr<f32>
   // OLD-NEXT: tt.store %p, %v cacheModifier = wb : !tt.ptr<f32>
   tt.store %p, %v cacheModifier = wb : !tt.ptr<f32>
+  // A second type, of the pointer or of the value.
+  // CHECK-NEXT: tt.store %p, %v : !tt.ptr<f32>
+  tt.store %p, %v : !tt.ptr<f32>, !tt.ptr<f32>
+  // CHECK-NEXT: tt.store %p, %v : !tt.ptr<f32>
+  tt.store %p, %v : !tt.ptr<f32>, f32
   tt.return
 }
 

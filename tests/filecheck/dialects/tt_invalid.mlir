@@ -758,3 +758,75 @@ tt.func @one_type_for_each_operand(%s: f32) {
   %0 = tt.splat %s : (f32, f32) -> tensor<4xf32>
   tt.return
 }
+
+// -----
+
+tt.func @block_of_another_rank(%x: !tt.ptr<f32>, %n: i64, %i: i32) {
+  // expected-error @below {{the block tensor<8xf32> and the tensor of 2 dimensions differ in rank}}
+  %p = tt.make_tensor_ptr %x, [%n, %n], [%n, %n], [%i, %i] {order = array<i32: 1, 0>} : <tensor<8xf32>>
+  tt.return
+}
+
+// -----
+
+tt.func @no_block(%x: !tt.ptr<f32>, %n: i64, %i: i32) {
+  // expected-error @below {{expected a pointer to a tensor, found !tt.ptr<f32>}}
+  %p = tt.make_tensor_ptr %x, [%n], [%n], [%i] {order = array<i32: 0>} : <f32>
+  tt.return
+}
+
+// -----
+
+tt.func @advances_too_far(%p: !tt.ptr<tensor<8xf32>>, %i: i32) {
+  // expected-error @below {{the block has 1 dimensions, found 2 offsets}}
+  %q = tt.advance %p, [%i, %i] : <tensor<8xf32>>
+  tt.return
+}
+
+// -----
+
+tt.func @boundaries_of_an_element(%p: !tt.ptr<f32>) {
+  // expected-error @below {{only a pointer to a block has boundaries (tt.make_tensor_ptr)}}
+  %v = tt.load %p {boundaryCheck = array<i32: 0>} : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+tt.func @no_such_boundary(%p: !tt.ptr<tensor<8xf32>>) {
+  // expected-error @below {{the block has the dimensions 0 to 0, found (1,)}}
+  %v = tt.load %p {boundaryCheck = array<i32: 1>} : !tt.ptr<tensor<8xf32>>
+  tt.return
+}
+
+// -----
+
+tt.func @no_such_padding(%p: !tt.ptr<tensor<8xf32>>) {
+  // expected-error @below {{padding must be 1 (zero) or 2 (nan), found 3 : i32}}
+  %v = tt.load %p {boundaryCheck = array<i32: 0>, padding = 3 : i32} : !tt.ptr<tensor<8xf32>>
+  tt.return
+}
+
+// -----
+
+tt.func @boundaries_that_are_no_array(%p: !tt.ptr<tensor<8xf32>>) {
+  // expected-error @below {{boundaryCheck must be an array of dimensions, found 0 : i32}}
+  %v = tt.load %p {boundaryCheck = 0 : i32} : !tt.ptr<tensor<8xf32>>
+  tt.return
+}
+
+// -----
+
+tt.func @block_with_a_mask(%p: !tt.ptr<tensor<8xf32>>, %m: i1, %v: tensor<8xf32>) {
+  // expected-error @below {{a pointer to a block takes no mask and no other value: check its boundaries}}
+  tt.store %p, %v, %m : !tt.ptr<tensor<8xf32>>
+  tt.return
+}
+
+// -----
+
+tt.func @another_second_type(%p: !tt.ptr<f32>, %v: f32) {
+  // expected-error @below {{expected !tt.ptr<f32> or f32, found f16}}
+  tt.store %p, %v : !tt.ptr<f32>, f16
+  tt.return
+}

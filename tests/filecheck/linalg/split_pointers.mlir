@@ -80,3 +80,71 @@ tt.func public @elements(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %out: !tt.ptr<f32>)
   tt.store %s, %v : tensor<16x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// Pointers side by side are accesses through each base, where the elements are its own.
+// CHECK-LABEL: @cat
+tt.func public @cat(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
+  %p = tt.splat %x : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  %q = tt.splat %y : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  // CHECK: %[[FIRST:.*]] = tt.cat %{{.*}}, %{{.*}} : tensor<4xi1> -> tensor<8xi1>
+  // CHECK: %[[SECOND:.*]] = tt.cat %{{.*}}, %{{.*}} : tensor<4xi1> -> tensor<8xi1>
+  %r = tt.cat %p, %q : tensor<4x!tt.ptr<f32>> -> tensor<8x!tt.ptr<f32>>
+  // CHECK: tt.load %{{.*}}, %[[FIRST]] :
+  // CHECK: tt.load %{{.*}}, %[[SECOND]] :
+  // CHECK: arith.select %[[SECOND]]
+  %v = tt.load %r : tensor<8x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// Offsets count elements of the narrower type up to an access, which is aligned to its own.
+// CHECK-LABEL: @wider
+tt.func public @wider(%x: !tt.ptr<i16>, %n: i32) -> i64 {
+  // CHECK: %[[SHIFT:.*]] = arith.shrsi
+  // CHECK-NEXT: %[[NEXT:.*]] = tt.addptr %x, %[[SHIFT]]
+  // CHECK-NEXT: %[[BASE:.*]] = tt.bitcast %[[NEXT]] : !tt.ptr<i16> -> !tt.ptr<i64>
+  // CHECK: %[[FOUR:.*]] = arith.constant 4 : i64
+  // CHECK-NEXT: %[[STEP:.*]] = arith.muli %{{.*}}, %[[FOUR]] : i64
+  // CHECK: %[[OFFSET:.*]] = arith.addi %{{.*}}, %{{.*}} : i64
+  // CHECK: %[[REST:.*]] = arith.subi %[[OFFSET]], %[[SHIFT]] : i64
+  // CHECK: %[[AT:.*]] = arith.shrsi %[[REST]]
+  // CHECK: %[[POINTER:.*]] = tt.addptr %[[BASE]], %[[AT]]
+  // CHECK: tt.load %[[POINTER]] : !tt.ptr<i64>
+  %p = tt.addptr %x, %n : !tt.ptr<i16>, i32
+  %q = tt.bitcast %p : !tt.ptr<i16> -> !tt.ptr<i64>
+  %r = tt.addptr %q, %n : !tt.ptr<i64>, i32
+  %v = tt.load %r : !tt.ptr<i64>
+  tt.return %v : i64
+}
+
+// -----
+
+// A tensor of pointers among the arguments of a kernel is one of addresses.
+// CHECK-LABEL: @addresses
+// CHECK-SAME: (%p: tensor<8xi64>)
+tt.func public @addresses(%p: tensor<8x!tt.ptr<f32>>) {
+  // CHECK: tt.int_to_ptr %{{.*}} : i64 -> !tt.ptr<f32>
+  // CHECK: arith.divsi %p
+  %v = tt.load %p : tensor<8x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// A file may hold several modules.
+module {
+  // CHECK-LABEL: @inner
+  tt.func public @inner(%x: !tt.ptr<i1>) {
+    // Bits are bytes in memory.
+    // CHECK: %[[BYTE:.*]] = tt.load %{{.*}} : !tt.ptr<i8>
+    // CHECK: arith.cmpi ne, %[[BYTE]]
+    %v = tt.load %x : !tt.ptr<i1>
+    // CHECK: %[[BIT:.*]] = arith.extui %{{.*}} : i1 to i8
+    // CHECK: tt.store %{{.*}}, %[[BIT]] : !tt.ptr<i8>
+    tt.store %x, %v : !tt.ptr<i1>
+    tt.return
+  }
+}

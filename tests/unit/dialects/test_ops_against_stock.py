@@ -24,7 +24,7 @@ pytestmark = [
 
 FILECHECK = Path(__file__).parents[2] / "filecheck" / "dialects"
 FILES = ("tt_ops", "ttg_ops", "ttng_ops", "ttng_cluster_ops", "arith_ops", "other_ops")
-OLDER = {"ttg.local_barrier", "ttng.cluster_arrive", "ttng.cluster_wait"}
+OLDER = {"tt.advance", "tt.make_tensor_ptr", "ttg.local_barrier", "ttng.cluster_arrive", "ttng.cluster_wait"}
 
 
 @pytest.fixture(scope="module")

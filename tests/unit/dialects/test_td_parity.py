@@ -40,8 +40,8 @@ RENAMED = {
 }
 """Operands that have another name here, and why."""
 
-OLDER = {"ttg.local_barrier", "ttng.cluster_arrive", "ttng.cluster_wait"}
-"""Operations that only Triton 3.6 to 3.8 have."""
+OLDER = {"tt.make_tensor_ptr", "tt.advance", "ttg.local_barrier", "ttng.cluster_arrive", "ttng.cluster_wait"}
+"""Operations that only versions before Triton 3.9 have."""
 
 ENUM_CASES_RENAMED = {("AddrSpace", "None"): "Null"}
 """`None` is a keyword of Python."""

@@ -335,27 +335,33 @@ class Builder:
         Gives the number, what is carried as it is in the body, and a list: the body replaces its elements by what the
         next iteration gets. After it that list holds what the loop ends with.
         """
-        before, head, body, done = self.label, self.name(), self.name(), self.name()
+        before, body, done = self.label, self.name(), self.name()
         carried = [*carried]
-        self.branch(head)
-        self.begin(head)
-        number, line = self.phi(start.element, 1, [(start, before)])
-        values: list[Value] = []
-        lines: list[int] = []
-        for value in carried:
-            phi, at = self.phi(value.element, value.lanes, [(value, before)])
-            values.append(phi)
-            lines.append(at)
-        self.branch_if(self.compare("icmp slt", number, end), body, done)
+        # The condition stands at the end, and once before: LLVM's pass that does so takes long where loops are nested.
+        bounds = [each.text for each in (start, end)]
+        is_entered = all(each.lstrip("-").isdigit() for each in bounds) and int(bounds[0]) < int(bounds[1])
+        if is_entered:
+            self.branch(body)
+        else:
+            self.branch_if(self.compare("icmp slt", start, end), body, done)
         self.begin(body)
+        number, line = self.phi(start.element, 1, [(start, before)])
+        phis = [self.phi(value.element, value.lanes, [(value, before)]) for value in carried]
+        values = [value for value, _ in phis]
         following = list(values)
         yield number, values, following
-        self.add_way(line, self.binary("add nsw", number, step), self.label)
-        for at, value in zip(lines, following, strict=True):
+        after = self.binary("add nsw", number, step)
+        self.add_way(line, after, self.label)
+        for (_, at), value in zip(phis, following, strict=True):
             self.add_way(at, value, self.label)
-        self.branch(head)
+        latch = self.label
+        self.branch_if(self.compare("icmp slt", after, end), body, done)
         self.begin(done)
-        following[:] = values
+        if not is_entered:
+            ways = zip(carried, following, strict=True)
+            following[:] = [
+                self.phi(last.element, last.lanes, [(first, before), (last, latch)])[0] for first, last in ways
+            ]
 
     def index(self, number: int) -> Value:
         """A number as an i64."""

@@ -15,7 +15,7 @@ from tlx_xdsl.errors import CompilationError
 
 from .host import Host, host, llvm
 
-PASSES = ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg", "loop_rotate", "new_gvn", "simplify_cfg")
+PASSES = ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg", "new_gvn", "simplify_cfg")
 """LLVM's passes that pay, for the loops have vectors and registers already. All of O2 takes four times as long, and its
 code was not faster on any of the kernels of `benchmarks/cpu/run.py`."""
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, i32
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith as upstream
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base import scalar_type, shape_of_tensor
 from tlx_xdsl.layouts.encodings import Ints
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import constant, insert_before
 
 
 def splat(op: Operation, value: SSAValue, shape: Ints) -> SSAValue:
@@ -55,3 +59,57 @@ def reshaped(op: Operation, value: SSAValue, shape: Ints) -> SSAValue:
         return value
     type_ = TensorType(scalar_type(value.type), shape)
     return insert_before(op, tt.ReshapeOp.create(operands=[value], result_types=[type_])).result
+
+
+def wide(op: Operation, value: SSAValue) -> SSAValue:
+    """An integer in 64 bits."""
+    return value if value.type == i64 else insert_before(op, arith.ExtSIOp(value, i64)).result
+
+
+@dataclass(frozen=True)
+class Strided:
+    """A tensor in memory."""
+
+    base: SSAValue
+    """A pointer."""
+    shape: tuple[SSAValue, ...]
+    """i32 or i64."""
+    strides: tuple[SSAValue, ...]
+    """i64, in elements."""
+
+
+def elements(
+    op: Operation,
+    tensor: Strided,
+    pointer: Attribute,
+    places: Sequence[SSAValue],
+    block: Ints,
+    checked: Collection[int],
+) -> tuple[SSAValue, SSAValue | None]:
+    """The pointers to elements with these places (i64) along each dimension, and which are inside.
+
+    Only along the dimensions `checked` some may be outside; without any there is no mask.
+    """
+    offset: SSAValue | None = None
+    mask: SSAValue | None = None
+    for dim, (place, size, stride) in enumerate(zip(places, tensor.shape, tensor.strides, strict=True)):
+        extent = (block[dim],)
+        if dim in checked:
+            low = arith.CmpiOp("sge", place, insert_before(op, constant(0, TensorType(i64, extent))).result)
+            high = arith.CmpiOp("slt", place, splat(op, wide(op, size), extent))
+            inside = upstream.AndIOp(insert_before(op, low).result, insert_before(op, high).result)
+            bits = spread(op, insert_before(op, inside).result, dim, block)
+            mask = bits if mask is None else insert_before(op, upstream.AndIOp(mask, bits)).result
+        moved = spread(op, insert_before(op, upstream.MuliOp(place, splat(op, stride, extent))).result, dim, block)
+        offset = moved if offset is None else insert_before(op, upstream.AddiOp(offset, moved)).result
+    assert offset is not None, "a block has dimensions"
+    bases = splat_as(op, tensor.base, TensorType(pointer, block))
+    return insert_before(op, tt.AddPtrOp(bases, offset)).result, mask
+
+
+def block_places(op: Operation, firsts: Sequence[SSAValue], block: Ints) -> list[SSAValue]:
+    """The places (i64) along each dimension of the block that begins at `firsts`."""
+    return [
+        insert_before(op, upstream.AddiOp(splat(op, wide(op, first), (size,)), positions(op, size, i64))).result
+        for first, size in zip(firsts, block, strict=True)
+    ]

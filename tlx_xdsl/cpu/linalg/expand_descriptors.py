@@ -25,13 +25,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 
-from xdsl.dialects import arith as upstream
 from xdsl.dialects.builtin import (
     AnyFloat,
     FunctionType,
     IntegerType,
     ModuleOp,
-    TensorType,
     i32,
     i64,
 )
@@ -45,7 +43,7 @@ from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.transforms.rewriting import Pass, constant, insert_before, ops_of, retype
 
-from .blocks import positions, reshaped, splat, spread
+from .blocks import Strided, block_places, elements, reshaped, splat
 from .emitter import refuse
 from .slots import add_neighbour, drop_inputs, drop_operands, set_operand, slots_of
 
@@ -65,13 +63,7 @@ class ExpandDescriptorsPass(Pass):
 
 
 @dataclass(frozen=True)
-class _Descriptor:
-    base: SSAValue
-    """A pointer."""
-    shape: tuple[SSAValue, ...]
-    """i32."""
-    strides: tuple[SSAValue, ...]
-    """i64."""
+class _Descriptor(Strided):
     pads_with_nan: bool = False
 
 
@@ -207,20 +199,13 @@ class _Expander:
     def _block(self, op: Operation, desc: SSAValue, indices: Sequence[SSAValue]) -> tuple[SSAValue, SSAValue]:
         """The pointers of a block at indices, and the mask of what is inside of the tensor."""
         block = _block_of(desc)
-        firsts = [splat(op, _wide(op, index), (size,)) for index, size in zip(indices, block, strict=True)]
-        places = [
-            insert_before(op, upstream.AddiOp(first, positions(op, size, i64))).result
-            for first, size in zip(firsts, block, strict=True)
-        ]
-        return self._pointers(op, desc, places, block)
+        return self._pointers(op, desc, block_places(op, indices, block), block)
 
     def _rows(self, op: Operation, desc: SSAValue, rows: SSAValue, column: SSAValue) -> tuple[SSAValue, SSAValue]:
         """The pointers of rows with these numbers, from a column on, and the mask."""
         shape = (shape_of_tensor(rows.type)[0], _block_of(desc)[1])
-        wide = rows if scalar_type(rows.type) == i64 else insert_before(op, arith.ExtSIOp(rows, i64)).result
-        first = splat(op, _wide(op, column), (shape[1],))
-        columns = insert_before(op, upstream.AddiOp(first, positions(op, shape[1], i64))).result
-        return self._pointers(op, desc, [wide, columns], shape)
+        numbers = rows if scalar_type(rows.type) == i64 else insert_before(op, arith.ExtSIOp(rows, i64)).result
+        return self._pointers(op, desc, [numbers, *block_places(op, [column], shape[1:])], shape)
 
     def _pointers(
         self, op: Operation, desc: SSAValue, places: Sequence[SSAValue], block: Ints
@@ -229,25 +214,11 @@ class _Expander:
         found = self._of(op, desc)
         if len(found.shape) != len(block):
             raise refuse(op, f"the block has {len(block)} dimensions, the tensor {len(found.shape)}")
-        offsets: list[SSAValue] = []
-        masks: list[SSAValue] = []
-        for dim, (place, size, stride) in enumerate(zip(places, found.shape, found.strides, strict=True)):
-            extent = (block[dim],)
-            low = arith.CmpiOp("sge", place, insert_before(op, constant(0, TensorType(i64, extent))).result)
-            high = arith.CmpiOp("slt", place, splat(op, _wide(op, size), extent))
-            inside = upstream.AndIOp(insert_before(op, low).result, insert_before(op, high).result)
-            masks.append(spread(op, insert_before(op, inside).result, dim, block))
-            offset = insert_before(op, upstream.MuliOp(place, splat(op, stride, extent))).result
-            offsets.append(spread(op, offset, dim, block))
-        offset, mask = offsets[0], masks[0]
-        for other, inside in zip(offsets[1:], masks[1:], strict=True):
-            offset = insert_before(op, upstream.AddiOp(offset, other)).result
-            mask = insert_before(op, upstream.AndIOp(mask, inside)).result
         # A descriptor among the arguments becomes a pointer at the end.
         pointer = tt.PointerType.get(_signless(_block_element(desc)))
-        base = tt.SplatOp.create(operands=[found.base], result_types=[TensorType(pointer, block)])
-        pointers = insert_before(op, base).result
-        return insert_before(op, tt.AddPtrOp(pointers, offset)).result, mask
+        pointers, mask = elements(op, found, pointer, places, block, range(len(block)))
+        assert mask is not None, "a block has dimensions"
+        return pointers, mask
 
 
 def _pads_with_nan(op: tt.MakeTensorDescOp) -> bool:
@@ -274,7 +245,3 @@ def _block_of(desc: SSAValue) -> Ints:
 def _block_element(desc: SSAValue) -> Attribute:
     assert isinstance(desc.type, TensorDescType)
     return desc.type.element_type
-
-
-def _wide(op: Operation, value: SSAValue) -> SSAValue:
-    return value if value.type == i64 else insert_before(op, arith.ExtSIOp(value, i64)).result

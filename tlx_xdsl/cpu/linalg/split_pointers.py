@@ -368,7 +368,7 @@ class _Splitter:
     def _aligned(self, base: SSAValue, pointee: tt.PointerType) -> tuple[SSAValue, SSAValue]:
         """A base, at the next address that is aligned to a wider type, and the elements up to there."""
         if (found := self.aligned.get((base, pointee))) is None:
-            size = bytes_of(base.type.pointee)
+            size = pointee_bytes(base)
             address = tt.PtrToIntOp.create(operands=[base], result_types=[i64])
             zero, mask = constant(0, i64), constant(bytes_of(pointee.pointee) - 1, i64)
             below = upstream.SubiOp(zero.result, address.result)

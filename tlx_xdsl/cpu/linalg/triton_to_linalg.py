@@ -35,6 +35,7 @@ from tlx_xdsl.transforms.canonicalize import CanonicalizePass
 from tlx_xdsl.transforms.rewriting import Pass
 
 from .carry_structure import CarryStructurePass
+from .expand_block_pointers import ExpandBlockPointersPass
 from .expand_descriptors import ExpandDescriptorsPass
 from .lower_accesses import LowerAccessesPass
 from .lower_functions import LowerFunctionsPass
@@ -65,7 +66,13 @@ class TritonToLinalgPass(ModulePass):
 
 def structuring_passes() -> tuple[Pass, ...]:
     """The first of them: after these the addresses and masks of accesses are as the analysis can read them."""
-    return ExpandDescriptorsPass(), SplitPointersPass(), ScalarizeCarriedPass(), CarryStructurePass()
+    return (
+        ExpandBlockPointersPass(),
+        ExpandDescriptorsPass(),
+        SplitPointersPass(),
+        ScalarizeCarriedPass(),
+        CarryStructurePass(),
+    )
 
 
 def linalg_pipeline(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..base import dialect_of
 from .atomic import *
 from .attrs import *
+from .block_pointer import *
 from .debug import *
 from .descriptor import *
 from .dot import *

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import BoolAttr, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
+    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -16,6 +17,15 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
+from xdsl.irdl.declarative_assembly_format import (
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -38,12 +48,28 @@ from ..base import (
     pointee_type,
     reads,
     same,
+    shape_of_tensor,
     writes,
 )
 from .attrs import CacheKeywords
+from .block_pointer import boundaries_of, is_block_pointer, padding_of
 from .elementwise import MapElementwiseOp
 
 FALSE = BoolAttr.from_bool(False)
+
+
+def _verify_block(op: LoadOp | StoreOp, *, is_masked: bool) -> None:
+    """A pointer to a block has dimensions to check instead of a mask."""
+    checked, padding = boundaries_of(op), padding_of(op)
+    if not is_block_pointer(op.ptr.type):
+        if checked is not None or padding is not None:
+            raise VerifyException("only a pointer to a block has boundaries (tt.make_tensor_ptr)")
+        return
+    if is_masked:
+        raise VerifyException("a pointer to a block takes no mask and no other value: check its boundaries")
+    rank = len(shape_of_tensor(pointee_type(op.ptr.type)))
+    if any(not 0 <= dim < rank for dim in checked or ()):
+        raise VerifyException(f"the block has the dimensions 0 to {rank - 1}, found {checked}")
 
 
 @irdl_op_definition
@@ -69,7 +95,8 @@ class AddPtrOp(TritonOp):
 class LoadOp(TritonOp):
     """Load through pointers; where `mask` is false the result is `other`, and 0 without it.
 
-    `cachePolicy` holds hints for the caches.
+    `cachePolicy` holds hints for the caches. Through a pointer to a block, what is outside of the tensor along the
+    dimensions of `boundaryCheck` is `padding`, and 0 without it.
     Example: `%v = tt.load %ptrs, %mask, %other : tensor<64x!tt.ptr<f32>>`
     """
 
@@ -104,14 +131,40 @@ class LoadOp(TritonOp):
             result_types=[pointee_type(ptr.type)],
         )
 
+    def verify_(self) -> None:
+        """A block has boundaries or a mask."""
+        _verify_block(self, is_masked=self.mask is not None or self.other is not None)
+
     @property
     def masked_result(self) -> MaskedResult:
-        """What the result is where the mask is false."""
-        return MaskedResult.ZERO if self.mask is not None and self.other is None else MaskedResult.GIVEN
+        """What the result is where the mask is false, or outside of the tensor."""
+        may_be_hidden = self.mask is not None or boundaries_of(self) is not None
+        is_given = self.other is not None or padding_of(self) is not None
+        return MaskedResult.ZERO if may_be_hidden and not is_given else MaskedResult.GIVEN
 
     def effects(self) -> Effects:
         """A volatile load stays where it is."""
         return Effects(reads("ptr"), sync=Sync.ORDERED if is_set(self, "isVolatile") else Sync.NONE)
+
+
+@irdl_custom_directive
+class StoredThrough(CustomDirective):
+    """`type($ptr)`; older texts give it, or the type of the value, a second time."""
+
+    types: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the type, and one more that must fit it."""
+        type_ = parser.parse_type()
+        if parser.parse_optional_punctuation(",") is not None:
+            position = parser.pos
+            if (other := parser.parse_type()) not in (fitting := (type_, pointee_type(type_))):
+                parser.raise_error(f"expected {fitting[0]} or {fitting[1]}, found {other}", position)
+        self.types.set(state, (type_,))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the type."""
+        self.types.print(printer, state, op)
 
 
 @irdl_op_definition
@@ -133,8 +186,10 @@ class StoreOp(TritonOp):
     ignore_cta = opt_prop_def(UnitAttr)
 
     traits = traits_def(EachElement())
-    custom_directives = (CacheKeywords,)
-    assembly_format = "$ptr `,` $value (`,` $mask^)? custom<CacheKeywords>() attr-dict `:` type($ptr)"
+    custom_directives = (CacheKeywords, StoredThrough)
+    assembly_format = (
+        "$ptr `,` $value (`,` $mask^)? custom<CacheKeywords>() attr-dict `:` custom<StoredThrough>(type($ptr))"
+    )
 
     def __init__(
         self,
@@ -147,7 +202,8 @@ class StoreOp(TritonOp):
         super().__init__(operands=[ptr, value, mask], properties={"cachePolicy": cache_policy})
 
     def verify_(self) -> None:
-        """A function of elements stores nothing."""
+        """A function of elements stores nothing; a block has boundaries or a mask."""
+        _verify_block(self, is_masked=self.mask is not None)
         if enclosing(self, MapElementwiseOp) is not None:
             raise VerifyException("a 'tt.map_elementwise' can't store")
 

@@ -41,6 +41,7 @@ from ..registry import (
 )
 from ..threads import differs, first_is_missing, of_first
 from ..touches import READ
+from .block_pointers import BlockPointer, padding
 from .thread_registers import stored_by
 
 _FUNCTIONS: dict[RMWOp, Callable[[Array, Array], Array]] = {
@@ -297,13 +298,18 @@ def plain_load(op: tt.LoadOp, _planner: Any) -> Built:
     hidden, has_mask, has_other = masked_out(op.masked_result, dtype), op.mask is not None, op.other is not None
     is_scalar, is_volatile = as_tensor(op.result.type) is None, is_set(op, "isVolatile")
 
-    def run(task: Task, pointers: Array, *rest: Any) -> Array:
+    def run(task: Task, given: Array | BlockPointer, *rest: Any) -> Array:
         mask = rest[0] if has_mask else None
+        other = rest[-1] if has_other else hidden(task)
+        if isinstance(given, BlockPointer):
+            pointers, mask = given.elements(op)
+            other = padding(op, other)
+        else:
+            pointers = given
         if is_scalar and task.active is not None and (differs(pointers) or differs(mask)):
             # The pointers of threads that do not run may be anything.
             mask = task.active if mask is None else task.active & mask
             pointers = np.broadcast_to(pointers, mask.shape)
-        other = rest[-1] if has_other else hidden(task)
         loaded = task.global_memory.load(op, pointers, dtype, mask, other)
         if is_volatile and task.order is not None:
             order_by_fences(task, task.order, _reached(pointers, mask))
@@ -319,12 +325,15 @@ def plain_load(op: tt.LoadOp, _planner: Any) -> Built:
 
 @threadwise(tt.StoreOp)
 @immediate(tt.StoreOp)
-def plain_store(task: Task, op: tt.StoreOp, pointers: Array, values: Array, mask: Array | None = None) -> None:
+def plain_store(
+    task: Task, op: tt.StoreOp, given: Array | BlockPointer, values: Array, mask: Array | None = None
+) -> None:
     """Write where the mask holds; where several elements have one address, any of them may win.
 
     The first thread of the task stores a number. Raises Fault as `load` does, and where that thread does not run.
     """
     dtype, active = dtype_of(op.value.type), task.active
+    pointers, mask = given.elements(op) if isinstance(given, BlockPointer) else (given, mask)
     if as_tensor(op.value.type) is None:
         pointers, values, mask = (of_first(each) for each in (pointers, values, mask))
         if active is not None and not active[0]:

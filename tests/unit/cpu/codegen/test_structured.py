@@ -2,12 +2,15 @@
 
 # covers: target.cpu
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.unit.cpu.codegen.native import Guarded, compiled_buffers
-from tlx_xdsl.cpu.codegen.module import lowered
+from tlx_xdsl.cpu.codegen.host import host
+from tlx_xdsl.cpu.codegen.module import llvm_module, lowered
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.parser import parse_module
 
@@ -249,3 +252,36 @@ def test_a_box_that_leaves_its_array_ends_a_program_that_checks():
     assert (site.line, site.message) == (7, "access outside of its array")
     site = kernel.run((1, 1, 1), [a, 6])
     assert site.line == 7
+
+
+def test_loops_end_in_their_conditions():
+    """With conditions at the head LLVM turns each of them, in time that grows with the square of their number."""
+    text = """func.func @k(%x: memref<*xf32>, %n: index, %i: i32, %j: i32, %k: i32)
+    attributes {tt.program_ids = 3 : i32} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %zero = arith.constant 1.0 : f32
+  %known = scf.for %a = %c0 to %c5 step %c1 iter_args(%s = %zero) -> (f32) {
+    %t = arith.addf %s, %s : f32
+    scf.yield %t : f32
+  }
+  %sum = scf.for %b = %c0 to %n step %c1 iter_args(%s = %known) -> (f32) {
+    %t = arith.addf %s, %s : f32
+    scf.yield %t : f32
+  }
+  %m = memref.reinterpret_cast %x to offset: [0], sizes: [1], strides: [1]
+      : memref<*xf32> to memref<1xf32, strided<[1]>>
+  affine.store %sum, %m[0] : memref<1xf32, strided<[1]>>
+  func.return
+}"""
+    written, _ = llvm_module(parse_module(text), host(), checks=False)
+    body = written[written.index('@"k.body"') : written.index("\n}")]
+    loops = re.findall(r"^(\w+):\n(?:  .*\n)*?(  %\S+ = phi i64(?:.*\n)+?  br .*)$", body, re.MULTILINE)
+    assert len(loops) == 2, body
+    for label, block in loops:
+        assert f"label %{label}, label" in block.splitlines()[-1], block
+    for turns, expected in ((0, 32), (1, 64), (3, 256)):
+        out = np.zeros(1, np.float32)
+        assert compiled_buffers(text).run((1, 1, 1), [out, turns]) is None
+        assert out[0] == expected
