@@ -89,9 +89,10 @@ def _phis(b: Builder, ways: Sequence[tuple[Sequence[Value], str]]) -> list[Value
 @emits(arith.SelectOp)
 def select(fn: FunctionEmitter, op: arith.SelectOp) -> None:
     """One of two; of memory its address, and its bounds if they are checked."""
-    condition = fn.values[op.condition]
-    ways = (parts_of(fn, op.true_value), parts_of(fn, op.false_value))
-    define(fn, op.result, [fn.b.select(condition, *parts) for parts in zip(*ways, strict=True)])
+    # The front end's early returns have upstream's operation, whose operands have other names.
+    condition, *ways = op.operands
+    parts = zip(*(parts_of(fn, way) for way in ways), strict=True)
+    define(fn, op.results[0], [fn.b.select(fn.values[condition], *each) for each in parts])
 
 
 # scf -----------------------------------------------------------------------------------------------------------------
