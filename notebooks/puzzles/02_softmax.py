@@ -54,6 +54,7 @@ def _(tl, tlx_xdsl):
 @app.cell
 def _(judged, np, softmax):
     x = (np.random.default_rng(0).standard_normal((8, 100)) * 50).astype(np.float32)
+    x[1::2] -= 400
     y = np.empty_like(x)
     powers = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
     verdict = judged(softmax, 8, x, y, 100, BLOCK=128, expected={"y": (y, powers / powers.sum(1, keepdims=True))})
@@ -68,8 +69,8 @@ def _(mo):
     Subtract the maximum of the row: all powers are then at most 1, and one of them is 1.
     ///
 
-    /// details | NaN?
-    Masked elements without `other=` are NaN here, and whatever was in the register on a GPU. Which value leaves
+    /// details | Zeros, or NaN?
+    Masked elements without `other=` are 0, here and on a GPU, and half of the rows are below it. Which value leaves
     both a maximum and a sum of powers as they are?
     ///
     """)

@@ -88,7 +88,7 @@ class Writer:
     def piece(self, *, alone: bool) -> Piece:
         """A piece that all CTAs run; with `alone` all warps do, and they may meet."""
         kinds = [self._signal, self._gather, self._store, self._async_store, self._copy, self._scratch, self._sum]
-        kinds += [self._local_barrier, self._loop] + ([self._cluster_barrier] if alone else [])
+        kinds += [self._local_barrier, self._loop, self._own_store] + ([self._cluster_barrier] if alone else [])
         return self.choice.choice(kinds)()
 
     def private(self) -> Piece:
@@ -133,6 +133,16 @@ class Writer:
                 f"acc += tlx.local_load({box}[0])",
             ],
             self._sent(shift, more),
+        )
+
+    def _own_store(self) -> Piece:
+        box, more = self._name("box"), self.choice.randrange(9)
+        again = self.choice.random() < 0.5
+        lines = [f"tlx.remote_shmem_store({box}[0], acc + {more}, rank)", f"acc += tlx.local_load({box}[0])"]
+        return Piece(
+            [f"{box} = tlx.local_alloc((WIDTH,), tl.int32, 1)"],
+            lines * (1 + again),
+            lambda blocks: 4 * blocks + 3 * more if again else 2 * blocks + more,
         )
 
     def _async_store(self) -> Piece:

@@ -225,9 +225,9 @@ class _Divisions(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         self.generic_visit(node)
-        name = {ast.FloorDiv: "quotient", ast.Mod: "rest"}.get(type(node.op))
-        if name is None:
+        if not isinstance(node.op, ast.FloorDiv | ast.Mod):
             return node
+        name = "quotient" if isinstance(node.op, ast.FloorDiv) else "rest"
         return ast.Call(ast.Name(name, ast.Load()), [node.left, node.right], [])
 
 

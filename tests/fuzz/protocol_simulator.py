@@ -71,18 +71,22 @@ class _Search:
                     return after
                 if after is not None:
                     following.append(after)
-            if not following and any(at < len(task) for at, task in zip(state.at, self.tasks, strict=True)):
-                return "deadlock"
-            if all(at == len(task) for at, task in zip(state.at, self.tasks, strict=True)):
-                if state.flying:
-                    return "a load in flight at the end"
-                if any(phase[1:] != (count, 0) for phase, count in zip(state.barriers, self.counts, strict=True)):
-                    return "a phase that is not complete"
+            if found := self.at_the_end(state) if self.is_over(state) else "" if following else "deadlock":
+                return found
             for after in following:
                 if after not in seen:
                     seen.add(after)
                     todo.append(after)
         return ""
+
+    def is_over(self, state: _State) -> bool:
+        return all(at == len(task) for at, task in zip(state.at, self.tasks, strict=True))
+
+    def at_the_end(self, state: _State) -> str:
+        if state.flying:
+            return "a load in flight at the end"
+        has_begun = any(phase[1:] != (count, 0) for phase, count in zip(state.barriers, self.counts, strict=True))
+        return "a phase that is not complete" if has_begun else ""
 
     def conflict(self, state: _State) -> str:
         """Two accesses that may come next."""

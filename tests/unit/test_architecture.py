@@ -26,11 +26,14 @@ pytestmark = pytest.mark.quick
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tlx_xdsl"
 
-LOWEST = {"aliases", "element_types", "errors", "lifeline", "progress", "targets", "terminal", "version", "wings"}
+LOWEST = {
+    "aliases", "by_name", "element_types", "errors", "lifeline", "progress", "targets", "terminal", "version", "wings",
+}  # fmt: skip
 """What every package may import."""
 
 LAYERS = {
     "aliases": -2,
+    "by_name": -2,
     "element_types": -2,
     "errors": -2,
     "lifeline": -2,
@@ -95,6 +98,7 @@ MAKES_OPERATORS = {PACKAGE / "kernels" / "library.py"}
 
 WITHOUT_XDSL = {
     "aliases",
+    "by_name",
     "element_types",
     "errors",
     "grid",

@@ -58,6 +58,9 @@ def test_the_page_keeps_what_a_run_says_nothing_of(tmp_path):
     old, new = (cpu_page.Before(text) for text in (before, after))
     assert new.row("suite", "vllm") == old.row("suite", "vllm")
     assert new.row("suite", "triton")["right: native"] == "0"
-    assert new.row("suite", "triton")["run"] == "2031-01-02"
+    assert new.row("suite", "triton")["right: our interpreter"] == old.row("suite", "triton")["right: our interpreter"]
+    assert new.row("suite", "triton")["run"].startswith("2031-01-02 (native), ")
+    assert cpu_page.page(tmp_path, after) == after
+    assert new.row("entry", "triton/vector_add")["our interpreter"] == "right"
     assert new.row("entry", "triton/vector_add")["native"] == "wrong"
     assert new.row("entry", "vllm/post_update") == old.row("entry", "vllm/post_update")

@@ -259,4 +259,26 @@ MEETS = (
     .clean(BUG="right: one side returns")
 )
 
-CAGES = (MULTICAST, EXCHANGE, REDUCED, MEETS)
+
+@tlx_xdsl.jit
+def kept(x, out):
+    """A block that each CTA stores to its own memory as it would to another's, and loads transposed, twice."""
+    rank = tlx.cluster_cta_rank()
+    box = tlx.local_alloc((32, 32), tl.float32, 1)
+    at = tl.arange(0, 32)[:, None] * 32 + tl.arange(0, 32)[None, :]
+    value = tl.load(x + at)
+    for _ in range(2):
+        # The threads meet in between: the compiler sees to that.
+        tlx.remote_shmem_store(box[0], value, rank)
+        value = tlx.local_load(tlx.local_trans(box[0]))
+    tl.store(out + rank * 1024 + at, value)
+
+
+KEPT = Cage(
+    kept,
+    lambda: (numbers(1024, dtype="float32"), zeros(2048, dtype="float32")),
+    grid=2,
+    options=PAIR,
+).clean()
+
+CAGES = (MULTICAST, EXCHANGE, REDUCED, MEETS, KEPT)

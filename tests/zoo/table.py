@@ -5,6 +5,7 @@ from typing import Any
 from tests.zoo import (
     bounds,
     clusters,
+    dependent,
     descriptors,
     flags,
     grids,
@@ -33,7 +34,7 @@ _CAGES = {
     "hopper": _cages(rings, transactions, stores, products, handshakes, persistent),
     "clusters": _cages(clusters),
     "blackwell": _cages(tensor_memory, pairs),
-    "global memory": _cages(flags, locks, grids, proxies),
+    "global memory": _cages(flags, locks, grids, proxies, dependent),
     "bounds": _cages(bounds, threads),
     "descriptors": _cages(descriptors),
     "right": _cages(right_in_a_block, right_between_programs),

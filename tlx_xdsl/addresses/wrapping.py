@@ -15,6 +15,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.analysis.integers.functions import apply
 from tlx_xdsl.analysis.integers.polynomials import Argument, Counter, Pid, Scalar, Symbol, Unknown
+from tlx_xdsl.errors import Note
 
 from .analysis import analyse_program_addresses
 from .bounds import MOST_PROGRAMS, Bounds
@@ -23,6 +24,9 @@ from .intervals import Interval
 from .model import Access, Condition, LaunchFacts
 
 AXES = "xyz"
+
+WIDEN = Note("tl.cast(..., tl.int64) of the program's id or of the stride makes offsets 64 bits wide", is_remedy=True)
+"""The remedy."""
 
 
 @dataclass(frozen=True)

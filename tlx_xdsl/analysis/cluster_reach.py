@@ -55,7 +55,7 @@ def is_reached(alloc: Operation, classes: ValueClasses) -> bool:
     """True if memory may be in use when no one in its own CTA knows.
 
     Other CTAs access it by its address there, or by a copy or a signal to several CTAs, or it is the source of a copy
-    whose end another CTA is told. What is not known counts. `classes` are the buffers of the function.
+    whose end is signalled to another CTA. What is not known counts. `classes` are the buffers of the function.
     """
     return any(_is_for_other_ctas(use) for use in uses(alloc.results[0], classes))
 

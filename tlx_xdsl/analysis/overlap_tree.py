@@ -259,7 +259,7 @@ def _group_count(root: Group, leaves: Sequence[tuple[Leaf, int]], *, strict: boo
     """The number of groups of buffers, which is the same for every leaf that the length of the region depends on."""
     counts = {Fraction(leaf.count, group_size) for leaf, group_size in leaves}
     if all(count.denominator == 1 for count in counts) and (
-        len(counts) == 1 or (not strict and _has_room_for_fewer(root, leaves))
+        len(counts) == 1 or (not strict and _fewer_cost_nothing(root, leaves))
     ):
         return max(counts).numerator
     found = ", ".join(
@@ -272,7 +272,7 @@ def _group_count(root: Group, leaves: Sequence[tuple[Leaf, int]], *, strict: boo
     )
 
 
-def _has_room_for_fewer(root: Group, leaves: Sequence[tuple[Leaf, int]]) -> bool:
+def _fewer_cost_nothing(root: Group, leaves: Sequence[tuple[Leaf, int]]) -> bool:
     """True if the leaves with most groups of buffers would take as much memory without the others."""
     most = max(leaf.count // group_size for leaf, group_size in leaves)
     longest = _of(root, {leaf.index for leaf, group_size in leaves if leaf.count // group_size == most})

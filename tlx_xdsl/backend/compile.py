@@ -11,7 +11,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from tlx_xdsl.errors import SourceLocation
+from tlx_xdsl.errors import Note, SourceLocation
 
 from .client import CLIENT
 from .errors import BackendError, BackendTimeoutError, OutOfResourcesError
@@ -148,7 +148,8 @@ def _blame_specialized_loop(
             CLIENT.compile(text, more, "cubin", source_name, _LOCATING_SECONDS)
         except BackendError:
             return
-        error.notes = (f"with num_warps={_WARPS_OF_TWO_GROUPS} the kernel compiles", *error.notes)
+        remedy = Note(f"with num_warps={_WARPS_OF_TWO_GROUPS} the kernel compiles", is_remedy=True)
+        error.notes = (remedy, *error.notes)
 
 
 def _culprit(

@@ -65,7 +65,7 @@ class CheckedKernel(InterpretedKernel):
         Where `interpret` faults, so does this: what the script would go on with is not known.
         """
         limits = Limits(self.seconds, (launch.options.stage,))
-        report = check_launch(launch.source, launch.grid, launch.arguments, launch.options, limits, launch.types)
+        report = check_launch(launch.source, launch.grid, launch.arguments, launch.options, limits)
         RECORD.launches += 1
         RECORD.runs += report.runs
         RECORD.kernels.add(launch.source.name)

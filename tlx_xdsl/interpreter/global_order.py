@@ -35,6 +35,7 @@ from tlx_xdsl.numerics.arrays import Integers
 from tlx_xdsl.text.diagnostics import source_location
 
 from .clocks import Clock
+from .dependent_launches import DependentLaunch
 from .global_access import Access, Strength, strength_of
 from .global_memory import Buffer, GlobalMemory
 from .global_races import of_other_threads, race, too_early, unfenced, warn_of_sums
@@ -101,6 +102,8 @@ class GlobalOrder:
         default_factory=dict[tuple[int, tuple[int, int, int] | None], Clock]
     )
     """For each address, and program where the scope is that, what those knew who have released something there."""
+    dependent: DependentLaunch | None = None
+    """What is accessed before and after the wait for earlier launches, where the kernel has one."""
     touches: list[Touch] | None = None
     """Where a step is to note what it touches that others may touch in another order."""
     _accesses: list[Access | None] = field(default_factory=lambda: [None])
@@ -136,6 +139,8 @@ class GlobalOrder:
         size: int,
         kind: str,
         places: Integers | None = None,
+        *,
+        reads_descriptor: bool = False,
     ) -> None:
         """Note an access to elements of `size` bytes of a buffer: a `read`, a `write` or an `update`.
 
@@ -143,6 +148,8 @@ class GlobalOrder:
         Raises Fault for a race.
         """
         now = self._access(memory, op, kind)
+        if self.dependent is not None and not (now.writes_descriptor or reads_descriptor):
+            self.dependent.note(op, buffer, index, size, kind, memory.clock)
         is_any = isinstance(index, slice) or len(index)
         if is_any and self.touches is not None and now.strength is not Strength.WEAK:
             self.touches.append(global_touch(op, buffer.name, index, size, reads=now.reads_only))

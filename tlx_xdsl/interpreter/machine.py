@@ -15,6 +15,7 @@ from tlx_xdsl.targets import Target
 from .budget import Budget
 from .clocks import Clock
 from .code import Plan
+from .dependent_launches import DEPENDENTS, EARLIER
 from .descriptor import Descriptor
 from .engine import OVER, Queue, TensorCore, Transfer
 from .faults import fault_at
@@ -387,6 +388,8 @@ class Cluster:
         self.queues.clear()
         self.marks.clear()
         self.passed_on.clear()
+        # Who waits for a copy knows what its issuer has waited for.
+        self.passed_on.update((EARLIER, DEPENDENTS))
         self.tensor_cores.clear()
         self.requests = self.failed_request = None
         self.barrier = ClusterBarrier()

@@ -153,7 +153,7 @@ class OrderedMemory(GlobalMemory):
         buffer = self.find(address)
         assert buffer is not None
         first = address - buffer.start
-        self._order.note(self, op, buffer, slice(first, first + size), 1, "read")
+        self._order.note(self, op, buffer, slice(first, first + size), 1, "read", reads_descriptor=True)
 
     def strided(
         self, op: Operation, address: int, counts: list[int], strides: list[int], dtype: Dtype, verb: str

@@ -12,23 +12,18 @@ operations are sure to have the same thread at an address only where it is the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import takewhile
 
 import numpy as np
-from xdsl.dialects import scf
-from xdsl.ir import Block, Operation
+from xdsl.ir import Operation
 from xdsl.traits import IsTerminator
 
+from tlx_xdsl.analysis.ways import BODIES, ways
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import Sync, accesses_of, as_tensor, enclosing, stays_in_threads, sync_of
-from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.numerics.arrays import Integers
-
-_BODIES = (*LOOPS, scf.IfOp)
-"""Operations that do nothing but run their regions."""
 
 _KEPT = 1 << 12
 """Answers that are kept, with the modules that they are about."""
@@ -40,7 +35,7 @@ def may_be_unordered(first: Operation, second: Operation) -> bool:
 
     Only ways through loops and branches of structured control flow are looked at, those with the fewest turns.
     """
-    return any(not any(map(_meets, way)) for way in _ways(first, second))
+    return any(not any(map(_meets, way)) for way in ways(first, second))
 
 
 @lru_cache(maxsize=_KEPT)
@@ -55,48 +50,10 @@ def conflicts(op: Operation) -> bool:
     return any(may_be_unordered(op, other) or may_be_unordered(other, op) for other in others)
 
 
-def _ways(first: Operation, second: Operation) -> Iterator[list[Operation]]:
-    """The operations between two, on the straight way and on those once round a loop around both."""
-    above = {block: op for block, op in _places(first)}
-    for block, op in _places(second):
-        if (mine := above.get(block)) is None:
-            continue
-        rest, beginning = [*_rest(first, mine)], [*_beginning(second, op)]
-        ops = list(block.ops)
-        if mine is not op and ops.index(mine) < ops.index(op):
-            yield [*rest, *ops[ops.index(mine) + 1 : ops.index(op)], *beginning]
-        if isinstance(block.parent_op(), LOOPS):
-            yield [*rest, *ops[ops.index(mine) + 1 :], *ops[: ops.index(op)], *beginning]
-
-
-def _places(op: Operation) -> Iterator[tuple[Block, Operation]]:
-    """The blocks around an operation, innermost first, each with the operation in it that holds this one."""
-    here = op
-    while (block := here.parent_block()) is not None:
-        yield block, here
-        above = block.parent_op()
-        if not isinstance(above, _BODIES):
-            return
-        here = above
-
-
-def _rest(op: Operation, top: Operation) -> Iterable[Operation]:
-    """What comes after `op` inside of `top`."""
-    for block, each in takewhile(lambda place: place[1] is not top, _places(op)):
-        ops = list(block.ops)
-        yield from ops[ops.index(each) + 1 :]
-
-
-def _beginning(op: Operation, top: Operation) -> Iterable[Operation]:
-    """What comes before `op` inside of `top`."""
-    for block, each in takewhile(lambda place: place[1] is not top, _places(op)):
-        yield from takewhile(lambda other, each=each: other is not each, block.ops)
-
-
 def _meets(op: Operation) -> bool:
     """Whether the threads may have to meet in `op`: it brings an order, or moves values between them."""
-    if isinstance(op, _BODIES):
-        return any(_meets(each) for each in op.walk() if each is not op and not isinstance(each, _BODIES))
+    if isinstance(op, BODIES):
+        return any(_meets(each) for each in op.walk() if each is not op and not isinstance(each, BODIES))
     if op.has_trait(IsTerminator):
         return False
     if sync_of(op) & ~Sync.ORDERED or accesses_of(op) is None:

@@ -24,9 +24,8 @@ class pointer_type(base_type):
 
     def __post_init__(self) -> None:
         """Check the element type. Raises TypeError for what is no type."""
-        element: object = self.element_ty
-        if not isinstance(element, base_type):
-            raise TypeError(f"a pointer points to elements of a type, found {element!r}")
+        if not isinstance(self.element_ty, base_type):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"a pointer points to elements of a type, found {self.element_ty!r}")
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -63,7 +63,7 @@ class Clocks:
         self.is_async: Booleans = np.zeros(self.warps, np.bool_)
         """Whether an agent is of the async proxy."""
         self._is_mark: Booleans = np.zeros(self.warps, np.bool_)
-        """Whether an agent stands for what has happened, and accesses no memory: all arrivals tell of that."""
+        """Whether an agent stands for what has happened, and accesses no memory: all arrivals signal that."""
         self._groups: dict[tuple[str, int], list[int]] = {}
         """The steps that were committed by each warp and not waited for, by the kind of operation."""
         self._places: dict[tuple[int, int], list[int]] = {}
@@ -311,7 +311,7 @@ class Clocks:
             self._gather(barrier, *self._relaxed(warp))
 
     def _relaxed(self, warp: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """What a relaxed arrival tells: what a fence has released, who has started, and what has arrived."""
+        """What a relaxed arrival signals: what a fence has released, who has started, and what has arrived."""
         known = np.where(self._is_mark, self.known[warp], 0).astype(np.int32)
         known[: self.warps] = np.minimum(self.known[warp, : self.warps], STARTED)
         fenced = np.zeros_like(known)

@@ -47,29 +47,31 @@ def _simple(context: Context, kinds: tuple[str, ...], result: str, code: str, **
 
 # Forms that are written as expressions -------------------------------------------------------------------------------
 
+_DIRECTED = {"rz": "rz", "rm": "rd", "rp": "ru"}
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 
 
 def _arithmetic(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
-    """`add`, `sub` and `mul` that wrap around, or round to nearest."""
+    """`add`, `sub` and `mul` that wrap around, or round in a direction or to nearest."""
     if (product := context.instruction.product) is not None:
         return contraction.build(context, product)
     name = context.instruction.name
     if len(types) != 1:
         return None
     type_, kind = types[0], TYPES[types[0]]
-    if type_ in ("f32", "f64", "f32x2") and set(modifiers) <= {"rn"}:
-        view = "f4~2" if type_ == "f32x2" else kind
-        return _simple(context, (view, view), view, f"({{0}}{_INFIX[name]}{{1}})")
-    if type_ == "f32" and set(modifiers) <= {"rn", "ftz", "sat"}:
-        code = f"(flush({{0}}){_INFIX[name]}flush({{1}}))" if "ftz" in modifiers else f"({{0}}{_INFIX[name]}{{1}})"
-        code = f"flush({code})" if "ftz" in modifiers else code
-        code = f"saturate({code})" if "sat" in modifiers else code
-        return _simple(context, (kind,) * 2, kind, code, flush=floats.flush, saturate=floats.saturate)
-    directed = next((mode for mode in modifiers if mode in ("rz", "rm", "rp")), None)
-    if type_ in ("f32", "f64") and directed and set(modifiers) == {directed}:
-        mode = {"rz": "rz", "rm": "rd", "rp": "ru"}[directed]
-        return _simple(context, (kind,) * 2, kind, "directed({0},{1})", directed=rounded(name, KINDS[kind].dtype, mode))
+    if type_ == "f32x2" and set(modifiers) <= {"rn"}:
+        return _simple(context, ("f4~2",) * 2, "f4~2", f"({{0}}{_INFIX[name]}{{1}})")
+    directed = next((mode for mode in modifiers if mode in _DIRECTED), None)
+    others = set(modifiers) - {directed}
+    if type_ in ("f32", "f64") and others <= ({"rn", "ftz", "sat"} if type_ == "f32" else {"rn"}):
+        names: dict[str, Any] = {"flush": floats.flush, "saturate": floats.saturate}
+        a, b = ("flush({0})", "flush({1})") if "ftz" in others else ("{0}", "{1}")
+        code = f"({a}{_INFIX[name]}{b})"
+        if directed is not None:
+            names["directed"], code = rounded(name, KINDS[kind].dtype, _DIRECTED[directed]), f"directed({a},{b})"
+        code = f"flush({code})" if "ftz" in others else code
+        code = f"saturate({code})" if "sat" in others else code
+        return _simple(context, (kind,) * 2, kind, code, **names)
     if KINDS[kind].dtype.kind in "ui" and KINDS[kind].lanes == 1 and modifiers == (["lo"] if name == "mul" else []):
         view = _plain(kind)
         return _simple(context, (view, view), view, f"({{0}}{_INFIX[name]}{{1}})")
@@ -157,14 +159,23 @@ def _extremum(context: Context, modifiers: list[str], types: list[str]) -> Step 
     if kind.dtype.kind == "i" and modifiers == ["relu"] and count == 2:
         code = f"np.maximum(np.{name}imum({{0}},{{1}}),zero)"
         return _simple(context, (kind.name,) * 2, kind.name, code, zero=kind.dtype.type(0))
-    if kind.name not in ("f4", "f2") or not set(modifiers) <= {"NaN", "ftz"}:
+    others = set(modifiers) - {"NaN", "ftz"}
+    if kind.name not in ("f4", "f2") or (others and (others != {"xorsign", "abs"} or count == 3)):
         return None
     # f16 of numpy rounds nothing here, but has no fast comparison.
     code = "extremum({0},{1})" if count == 2 else "extremum(extremum({0},{1}),{2})"
+    if others:
+        code = "signed(extremum(np.abs({0}),np.abs({1})),{0},{1})"
     if "ftz" in modifiers:
         code = f"flush({code})"
     function = EXTREMA[name, "NaN" in modifiers]
-    return _simple(context, (kind.name,) * count, kind.name, code, flush=floats.flush, extremum=function)
+    names = {"flush": floats.flush, "extremum": function, "signed": _with_xored_signs}
+    return _simple(context, (kind.name,) * count, kind.name, code, **names)
+
+
+def _with_xored_signs(size: Array, a: Array, b: Array) -> Array:
+    """Negative where the sign bits of `a` and `b` differ; NaN stays as it is."""
+    return np.where((np.signbit(a) != np.signbit(b)) & ~np.isnan(size), -size, size)
 
 
 _CLASSES = {
@@ -188,14 +199,16 @@ def _test(context: Context, modifiers: list[str], types: list[str]) -> Step | No
 def _fma(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
     if types == ["f32x2"] and set(modifiers) <= {"rn"}:
         return _simple(context, ("f4~2",) * 3, "f4~2", "fma({0},{1},{2})", fma=floats.fma)
-    if types != ["f32"] or not set(modifiers) <= {"rn", "ftz", "sat"}:
+    directed = next((mode for mode in modifiers if mode in _DIRECTED), None)
+    if types != ["f32"] or not set(modifiers) <= {directed, "rn", "ftz", "sat"}:
         return None
+    fma = floats.fma if directed is None else rounded("fma", KINDS["f4"].dtype, _DIRECTED[directed])
     code = "fma({0},{1},{2})"
     if "ftz" in modifiers:
         code = "flush(fma(flush({0}),flush({1}),flush({2})))"
     if "sat" in modifiers:
         code = f"saturate({code})"
-    return _simple(context, ("f4",) * 3, "f4", code, fma=floats.fma, flush=floats.flush, saturate=floats.saturate)
+    return _simple(context, ("f4",) * 3, "f4", code, fma=fma, flush=floats.flush, saturate=floats.saturate)
 
 
 def _negate(context: Context, modifiers: list[str], types: list[str]) -> Step | None:

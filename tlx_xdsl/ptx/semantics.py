@@ -65,7 +65,7 @@ MEANINGS: dict[str, Meaning] = {
     "madc": Meaning("Extended-Precision Integer: madc", _EXACT),
     "mapa": Meaning("Data Movement: mapa", "the rank in the bits from 24 on"),
     "match": Meaning("Parallel Synchronization: match.sync", _EXACT),
-    "max": Meaning("Integer, Floating Point: max", "`.NaN`, `.relu`, three operands"),
+    "max": Meaning("Integer, Floating Point: max", "`.NaN`, `.relu`, `.xorsign.abs`, three operands"),
     "mbarrier": Meaning("Parallel Synchronization: mbarrier", "phases, arrivals, bytes; `try_wait` waits to the end"),
     "membar": Meaning("Parallel Synchronization: membar", "as fence"),
     "min": Meaning("Integer, Floating Point: min", "as max"),

@@ -86,7 +86,7 @@ def difference(name: str, found: NDArray[Any], right: NDArray[Any], tolerance: f
     values, wanted = found.astype(np.float64), right.astype(np.float64)
     missing = np.isnan(values) & ~np.isnan(wanted)
     if missing.any():
-        reason = "not written, or computed from what is no number (inf - inf, 0 / 0, a masked load without `other=`)"
+        reason = "not written, or computed from what is no number (inf - inf, 0 / 0)"
         return f"{_first(name, missing)} is NaN: {reason}. So {_are(missing)}."
     wrong = ~np.isclose(values, wanted, rtol=0, atol=tolerance * float(np.nanmax(np.abs(wanted))), equal_nan=True)
     if not wrong.any():

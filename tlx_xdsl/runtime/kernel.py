@@ -9,10 +9,10 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from tlx_xdsl.by_name import ByName
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
 
-from .by_name import ByName
 from .driver.specialization import pass_list
 from .kernel_call import LaunchShape, P, R, Signed, forwarded, taking
 from .simulate.options import check_options, run_options

@@ -57,13 +57,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     os.environ["TRITON_INTERPRET"] = "1" if options.mode == "stock" else "0"
     names = [name for name in entries() if options.only in name]
-    found = run_isolated(partial(_measured, options), names, 1, batch=1, seconds=options.timeout)
     results: dict[str, Result] = {}
-    if options.json is not None and options.json.exists():
-        results = json.loads(options.json.read_text())
-    results |= {name: _ended(result, options.timeout) for name, result in zip(names, found, strict=True)}
-    if options.json is not None:
-        options.json.write_text(json.dumps(results, indent=1) + "\n")
+    for name in names:
+        (found,) = run_isolated(partial(_measured, options), [name], 1, batch=1, seconds=options.timeout)
+        results[name] = _ended(found, options.timeout)
+        # After each: what has run so far is kept if this process ends.
+        if options.json is not None:
+            before = json.loads(options.json.read_text()) if options.json.exists() else {}
+            options.json.write_text(json.dumps({**before, name: results[name]}, indent=1) + "\n")
     print(dict(Counter(results[name]["outcome"] for name in names)))
     if options.mode == "check":
         checked = [results[name] for name in names if "launches" in results[name]]
@@ -121,6 +122,8 @@ def _run(options: argparse.Namespace, name: str) -> Result:
     outcome, reason = RIGHT, ""
     try:
         run_entry(case, loader(case.suite, options.root))
+        if options.mode == "native" and (missing := sorted(set(case.kernels) - launched)):
+            raise WrongNumbers(f"never launched: {', '.join(missing)}")
     except WrongNumbers as error:
         outcome, reason = WRONG, _line(error)
     except BaseException as error:

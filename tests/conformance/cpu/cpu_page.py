@@ -64,6 +64,7 @@ half of a 64-bit offset as its second counter; products of float32 that a kernel
 flash-linear-attention) may differ by 2e-2; the loss of `liger/grpo_loss` is reduced, as its gradient of sequences
 expects; the bias of `liger/poly_norm` is a number; `liger/softmax_blocks` gets blocks shorter than its rows;
 `fla/chunk_delta_rule` takes bf16 only; `fla/chunk_comba` has the reference of the suite's own tests.
+`liger/rms_norm` has rows enough for the kernels of blocks since 2026-11-29;
 `attorch/hardswish` leaves out 3 and -3, where attorch and torch chose different derivatives;
 `mamba/selective_state_update` always has a bias, without which the suite's own call fails; `lmdeploy/fused_lora` has
 its matrices by ranks; graphs of inductor are compiled anew for each of their sizes; `unsloth/cross_entropy` caps at
@@ -74,9 +75,12 @@ at 5 shows in the loss, on any device.
 NOTES = """\
 - `liger/softmax_blocks` calls a type, `tl.float32(0.0)`, which stock Triton refuses, too: Liger-Kernel never gets to
   these kernels, since its blocks are as long as the rows.
-- `fla/fused_chunk_based` loads with a mask without saying what else. On the CPU and on GPUs that is 0; in our
-  interpreter it was NaN when that suite ran, and is 0 since.
+- `fla/fused_chunk_based` loads with a mask without saying what else: that was NaN in our interpreter when this was run,
+  and is [0](left-open.md#masked-loads) since.
 - `lmdeploy/awq_linear` holds PTX, which no CPU runs; the PTX machine does.
+- The PTX machine runs what stock Triton makes of a kernel for sm_90a, instruction by instruction: an entry that did not
+  end within 60 s (of inductor 45, of attorch 30) is a `timeout` there. The first configuration of `mamba/ssd_scan` does
+  not fit into the shared memory of that GPU.
 - Triton's interpreter lacks functions of libdevice, methods of `float` parameters (`.to`) and masks that are Python's
   booleans, and rounds to bf16 in its own way. flash-linear-attention cannot be imported with Triton 3.9 itself, which
   refuses names in a tuner's `key` that are no parameters.
@@ -102,6 +106,8 @@ NOT_RIGHT = "What is not right natively:"
 TESTS = "## Stock's Python tests"
 LIST = "## The list"
 BARE = "not run"
+LAUNCHED = "those that the call launches"
+DAY = r"\d{4}-\d\d-\d\d"
 REASONS = "reason"
 """What the table of entries that are not right is found by: its head begins as that of the lists does."""
 
@@ -140,7 +146,7 @@ class Before:
     @property
     def conditions(self) -> Mapping[str, str]:
         """What the runs of each day were made on."""
-        return dict(re.findall(r"^- \*\*(\d{4}-\d\d-\d\d)\*\*: (.*)$", self._text, re.MULTILINE))
+        return dict(re.findall(rf"^- \*\*({DAY})\*\*: (.*)$", self._text, re.MULTILINE))
 
     @property
     def tests(self) -> str:
@@ -154,24 +160,23 @@ def page(folder: Path | None, before: str = "") -> str:
     modes = {mode: json.loads((folder / f"{mode}.json").read_text()) for mode in _modes(folder)} if folder else {}
     day, _, made_on = _conditions(folder)
     old = Before(before)
-    measured = {case.suite for records in modes.values() for name, case in entries().items() if name in records}
-    summary = [_summary(suite, day, modes) if suite in measured else old.row("suite", suite) for suite in SUITES]
+    summary = [_summary(suite, day, modes, old.row("suite", suite)) for suite in SUITES]
     parts = [HEAD, "## The suites\n", *(f"- **{name}**: {text}" for name, text in SUITES.items()), ""]
     if any(summary):
-        days = {row.get("run", "") for row in summary}
+        days = {each for row in summary for each in re.findall(DAY, row.get("run", ""))}
         machines = {**old.conditions, **({day: made_on} if day else {})}
         parts += [
             "## Results\n",
             *(f"- **{each}**: {machines[each]}" for each in sorted(days & machines.keys())),
             "\n*Reach linalg* counts the types and constants that kernels are compiled for, in the run of our "
-            "interpreter. *Run* is the day of a suite's last run.\n",
+            "interpreter. *Run* is the day of a suite's last run, and in which modes if not in all.\n",
             _table(summary),
-            *_not_right(modes.get("native", {}), measured, old),
+            *_not_right(modes.get("native", {}), old),
             NOTES,
         ]
     with_tests = folder is not None and (folder / "tests.native.json").exists()
     parts += _tests(folder) if folder is not None and with_tests else [old.tests]
-    parts += [LIST + "\n", CHANGED, *(_list(suite, modes, old if suite not in measured else None) for suite in SUITES)]
+    parts += [LIST + "\n", CHANGED, *(_list(suite, modes, old) for suite in SUITES)]
     return "\n".join(parts)
 
 
@@ -195,21 +200,28 @@ def _table(rows: Sequence[Row]) -> str:
     return table(tuple(head), [tuple(row.get(column, "") for column in head) for row in rows if row])
 
 
-def _summary(suite: str, day: str, modes: Mapping[str, Records]) -> Row:
-    """The row of a suite: entries, and the kernels that they launch, of each mode."""
+def _summary(suite: str, day: str, modes: Mapping[str, Records], old: Row) -> Row:
+    """The row of a suite: entries, and the kernels that they launch, of each mode; of others what `old` says."""
     cases = [case for case in entries().values() if case.suite == suite]
-    row = {"suite": suite, "run": day, "entries": str(len(cases))}
-    for mode, records in modes.items():
-        if any(case.name in records for case in cases):
-            row[f"right: {MODES[mode]}"] = str(sum(_outcome(records, case) == RIGHT for case in cases))
-    kernels = {kernel for case in cases for kernel in kernels_of(case, modes)}
-    row["kernels"] = str(len(kernels))
-    if "interpret" in modes:
-        lowered = _lowered(cases, modes["interpret"])
+    here = {mode: records for mode, records in modes.items() if any(case.name in records for case in cases)}
+    if not here:
+        return old
+    ran = [MODES[mode] for mode in here]
+    kept = [name for name in MODES.values() if old.get(f"right: {name}") and name not in ran]
+    # What an earlier day alone ran of these modes does not count any more.
+    earlier = re.findall(rf"({DAY}(?: \(([^)]*)\))?)", old.get("run", ""))
+    others = [text for text, names in earlier if not names or not set(names.split(", ")) <= set(ran)]
+    run = ", ".join((f"{day} ({', '.join(ran)})", *others)) if kept else day
+    kernels = {kernel for case in cases for kernel in kernels_of(case, here)}
+    row = {**old, "suite": suite, "run": run, "entries": str(len(cases)), "kernels": str(len(kernels))}
+    for mode, records in here.items():
+        row[f"right: {MODES[mode]}"] = str(sum(_outcome(records, case) == RIGHT for case in cases))
+    if "interpret" in here:
+        lowered = _lowered(cases, here["interpret"])
         row["reach linalg"] = f"{sum(not why for why in lowered.values())} of {len(lowered)}"
-    if "native" in modes:
-        bad = {k for case in cases if _outcome(modes["native"], case) != RIGHT for k in kernels_of(case, modes)}
-        outcomes = Counter(_outcome(modes["native"], case) for case in cases)
+    if "native" in here:
+        bad = {k for case in cases if _outcome(here["native"], case) != RIGHT for k in kernels_of(case, here)}
+        outcomes = Counter(_outcome(here["native"], case) for case in cases)
         row["kernels right: native"] = str(len(kernels - bad))
         row["not right"] = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items() if outcome != RIGHT)
     return row
@@ -239,11 +251,9 @@ def _outcome(records: Records, case: Entry) -> str:
     return str(records.get(case.name, {}).get("outcome", BARE))
 
 
-def _not_right(native: Records, measured: set[str], old: Before) -> Iterable[str]:
-    found = {name: (str(each["outcome"]), one_line(str(each["reason"]))) for name, each in native.items()}
-    for name, row in old.rows.get(REASONS, {}).items():
-        if name.partition("/")[0] not in measured:
-            found[name] = row["outcome"], row["reason"]
+def _not_right(native: Records, old: Before) -> Iterable[str]:
+    found = {name: (row["outcome"], row["reason"]) for name, row in old.rows.get(REASONS, {}).items()}
+    found |= {name: (str(each["outcome"]), one_line(str(each["reason"]))) for name, each in native.items()}
     rows = [(name, *each) for name, each in sorted(found.items()) if each[0] != RIGHT]
     if rows:
         yield f"{NOT_RIGHT}\n"
@@ -265,21 +275,23 @@ def _tests(folder: Path) -> Iterable[str]:
         yield "\n".join(f"- {len(cases)}: {one_line(cause)}" for cause, cases in ordered) + "\n"
 
 
-def _list(suite: str, modes: Mapping[str, Records], old: Before | None) -> str:
-    """The entries of a suite, with what `old` says of them or else the records."""
-    head = ["entry", "module", "kernels", "call", "reference", "tolerance", *(MODES[mode] for mode in modes)]
+def _list(suite: str, modes: Mapping[str, Records], old: Before) -> str:
+    """The entries of a suite, with the records' outcomes, and what `old` says of other modes."""
     rows: list[Row] = []
     for name, case in entries().items():
         if case.suite != suite:
             continue
-        kernels = " ".join(f"`{kernel}`" for _, kernel in kernels_of(case, modes)) or "those that the call launches"
-        tolerance = "exact" if not case.tolerance else f"{case.tolerance:g}"
-        fixed = name, f"`{case.file}`", kernels, f"`{case.call}`", case.reference, tolerance
-        outcomes = [_outcome(records, case) for records in modes.values()]
-        kept = old.row("entry", name) if old is not None else {}
-        rows.append(kept or dict(zip(head, (*fixed, *outcomes), strict=True)))
-    columns = [column for column in (*head[:6], *MODES.values()) if any(row.get(column, BARE) != BARE for row in rows)]
-    return f"### {suite}\n\n" + table(tuple(columns), [tuple(row.get(each, BARE) for each in columns) for row in rows])
+        kept = old.row("entry", name)
+        kernels = " ".join(f"`{kernel}`" for _, kernel in kernels_of(case, modes)) or kept.get("kernels", LAUNCHED)
+        row = {
+            **kept, "entry": name, "module": f"`{case.file}`", "kernels": kernels, "call": f"`{case.call}`",
+            "reference": case.reference, "tolerance": "exact" if not case.tolerance else f"{case.tolerance:g}",
+        }  # fmt: skip
+        row |= {MODES[mode]: _outcome(records, case) for mode, records in modes.items() if name in records}
+        rows.append(row)
+    ran = [mode for mode in MODES.values() if any(mode in row for row in rows)]
+    head = ("entry", "module", "kernels", "call", "reference", "tolerance", *ran)
+    return f"### {suite}\n\n" + table(head, [tuple(row.get(each, BARE) for each in head) for row in rows])
 
 
 if __name__ == "__main__":

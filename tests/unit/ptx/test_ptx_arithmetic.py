@@ -31,12 +31,80 @@ def test_integers(a, b):
     np.testing.assert_array_equal(less, (signed[0] < signed[1]).astype(np.uint32))
 
 
+def test_extrema_of_sizes_have_both_signs():
+    # PTX ISA, "min": the sign bits of both are xored, unless the result is NaN. So stock clamps to one size.
+    edges = np.float32([0.0, -0.0, 1.5, -1.5, 2.0, np.inf, -np.inf, np.nan])
+    a, b = (edges[np.arange(32) * step % 8] for step in (1, 3))
+    b[8:16] = -b[8:16]
+    with np.errstate(invalid="ignore"):
+        for name, size in (("min", np.fmin), ("max", np.fmax), ("min.NaN", np.minimum)):
+            opcode = f"{name}.xorsign.abs.f32"
+            found = each_thread(f"    {opcode} %r1, %r10, %r11;", a.view(np.uint32), b.view(np.uint32))
+            expected = size(np.abs(a), np.abs(b)).astype(np.float32)
+            expected = np.copysign(expected, np.where(np.signbit(a) != np.signbit(b), -1, 1).astype(np.float32))
+            numbers = ~np.isnan(expected)
+            np.testing.assert_array_equal(found[numbers], expected[numbers].view(np.uint32), opcode)
+            assert np.isnan(found[~numbers].view(np.float32)).all(), opcode
+
+
+def test_sums_in_a_direction_that_flush_and_saturate():
+    # So libdevice rounds, where subnormal numbers are zeros.
+    tiny, one = np.float32(1e-40), np.float32(1)
+    pairs = np.float32([(1, 2**-30), (-1, -(2**-30)), (1e-40, 1e-40), (-1e-40, 0.0), (0.75, 0.5), (-2, 1)])
+    a, b = (np.resize(pairs[:, at], 32) for at in (0, 1))
+    beyond = np.nextafter(one, np.float32(2))
+    expected = {
+        "add.rz.ftz.f32": [1, -1, 0.0, -0.0, 1.25, -1],
+        "add.rp.ftz.f32": [beyond, -1, 0.0, -0.0, 1.25, -1],
+        "add.rm.ftz.sat.f32": [1, 0, 0, 0, 1, 0],
+        "add.rm.f32": [1, -beyond, 2 * tiny, -tiny, 1.25, -1],
+    }
+    for opcode, numbers in expected.items():
+        found = each_thread(f"    {opcode} %r1, %r10, %r11;", a.view(np.uint32), b.view(np.uint32)).view(np.float32)
+        np.testing.assert_array_equal(found, np.resize(np.float32(numbers), 32), opcode)
+        fused = opcode.replace("add", "fma")
+        found = each_thread(
+            f"    mov.b32 %r12, 0x3F800000;\n    {fused} %r1, %r10, %r12, %r11;", a.view(np.uint32), b.view(np.uint32)
+        ).view(np.float32)
+        np.testing.assert_array_equal(found, np.resize(np.float32(numbers), 32), fused)
+
+
 def test_shifts_by_more_than_the_width():
     a, by = np.full(32, 0x80000001, np.uint32), np.arange(20, 52, dtype=np.uint32)
     left = each_thread("    shl.b32 %r1, %r10, %r11;", a, by)
     right = each_thread("    shr.s32 %r1, %r10, %r11;", a, by)
     assert left[by >= 32].any() == 0
     assert (right[by >= 31] == 0xFFFFFFFF).all()
+
+
+FLOATS = np.resize(np.float32([0.0, -0.0, 1.5, -1.5, np.nan, np.inf, -np.inf, 1e-40]), 32)
+
+
+@pytest.mark.parametrize("suffix", ["", ".NaN", ".ftz"])
+def test_zeros_have_an_order(suffix):
+    """-0 lies below +0 (PTX ISA, "max"), in whatever place of a vector, where numpy takes any of the two."""
+    for shift in range(8):
+        a, b = FLOATS, np.roll(FLOATS, shift)
+        zeros = (a == 0) & (b == 0)
+        high = each_thread(f"    max{suffix}.f32 %r1, %r10, %r11;", a.view(np.uint32), b.view(np.uint32))
+        low = each_thread(f"    min{suffix}.f32 %r1, %r10, %r11;", a.view(np.uint32), b.view(np.uint32))
+        assert (np.signbit(high.view(np.float32))[zeros] == (np.signbit(a) & np.signbit(b))[zeros]).all()
+        assert (np.signbit(low.view(np.float32))[zeros] == (np.signbit(a) | np.signbit(b))[zeros]).all()
+
+
+def test_the_extremum_of_sizes_has_the_product_of_the_signs():
+    a, b = FLOATS, np.roll(FLOATS, 3)
+    found = each_thread("    min.xorsign.abs.f32 %r1, %r10, %r11;", a.view(np.uint32), b.view(np.uint32))
+    size = np.fmin(np.abs(a), np.abs(b))
+    expected = np.where(np.signbit(a) ^ np.signbit(b), -size, size)
+    np.testing.assert_array_equal(found, expected.view(np.uint32))
+
+
+def test_sums_of_a_warp_wrap_around():
+    a = np.full(32, 0x7FFFFFF0, np.uint32)
+    for opcode in ("redux.sync.add.s32", "redux.sync.add.u32"):
+        found = each_thread(f"    {opcode} %r1, %r10, -1;", a)
+        assert (found == np.uint32((0x7FFFFFF0 * 32) % 2**32)).all()
 
 
 def exact_fma(a: float, b: float, c: float) -> np.float32:

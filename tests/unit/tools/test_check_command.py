@@ -100,7 +100,17 @@ def test_a_proof_and_what_refutes_it(tmp_path, capsys):
     assert run(f"{path}:ring", *given) == 0
     printed = capsys.readouterr().out
     assert "the synchronisation of 'ring' at T=1 in shared memory is proved for all trip counts" in printed
+    assert "  not looked at: numbers and layouts, the threads of a task among each other, global memory" in printed
+    assert "  proved: no deadlock; " in printed
+    assert "  assumed: integer arguments are not negative" in printed
     assert printed.rstrip().endswith(", 1 proved")
+    for written, wanted in (
+        ("sarif", '"ruleId": "proof"'),
+        ("junit", "not looked at: "),
+        ("github", "not looked at: "),
+    ):
+        assert run(f"{path}:ring", *given, "--format", written) == 0
+        assert wanted in capsys.readouterr().out
     # With one turn it runs.
     path.write_text(text.replace('"BUG": "none"', '"BUG": "no arrival"'))
     assert run(f"{path}:ring", *given) == 1

@@ -83,8 +83,13 @@ def runs_of(touch: Touch, first: int) -> Runs:
                 here = here & mask
         axis = dim + 1
         here = np.broadcast_to(here, (len(here), *along.shape[1:]))
-        count = here.sum(axis, keepdims=True)
-        lowest = np.argmax(here, axis=axis, keepdims=True) * touch.size + along.take([0], axis)
+        whole: Booleans = np.all(here, axis=axis, keepdims=True)
+        count, skipped = np.where(whole, here.shape[axis], 0), np.zeros(whole.shape, np.int64)
+        # Most programs touch all: only the others are counted.
+        parts_of = np.flatnonzero(~whole.reshape(len(whole), -1).all(1))
+        count[parts_of] = here[parts_of].sum(axis, keepdims=True)
+        skipped[parts_of] = np.argmax(here[parts_of], axis=axis, keepdims=True)
+        lowest = skipped * touch.size + along.take([0], axis)
         starts, ends = starts + lowest, starts + lowest + count * touch.size
     return _selected(touch, starts, ends, masks, first)
 
@@ -116,6 +121,7 @@ def _contiguous_dim(touch: Touch) -> int | None:
 
 def _is_one_run(mask: Booleans, axis: int) -> bool:
     """True if the true elements along an axis follow each other, in every program."""
+    mask = mask[~mask.reshape(len(mask), -1).all(1)]
     edges = np.diff(mask.astype(np.int8), axis=axis) == 1
     return bool(np.all(edges.sum(axis=axis) + mask.take(0, axis) <= 1))
 

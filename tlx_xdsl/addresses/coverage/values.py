@@ -114,7 +114,52 @@ def fitted(parts: Sequence[Integers], bits: int) -> Number | Unknown:
     low, high = number.bounds()
     if -(1 << (bits - 1)) <= low and high < 1 << (bits - 1):
         return number
-    return Number((wrapped(number.total, bits),), bits)
+    turns = _turns(number)
+    if turns is None:
+        return Number((wrapped(number.total, bits),), bits)
+    # All elements of a program wrap around as often: they stay apart from the number that they are added to.
+    gathered[()] = gathered[()] - (turns << bits) if () in gathered else -(turns << bits)
+    return Number(tuple(gathered.values()), bits)
+
+
+def _turns(number: Number) -> Integers | None:
+    """How often each program's elements wrap around; None where those of one program differ in that."""
+    low, high = _ends(number)
+    half = 1 << (number.bits - 1)
+    turns = (low + half) >> number.bits
+    return turns if bool(np.all(turns == (high + half) >> number.bits)) else None
+
+
+def _ends(number: Number) -> tuple[Integers, Integers]:
+    """Numbers between which each program's elements lie; sums of parts that do not overlap reach them."""
+    low, high = (
+        added([end(part, axis=tuple(range(1, part.ndim)), keepdims=True) for part in number.parts])
+        for end in (np.min, np.max)
+    )
+    return low, high
+
+
+def compared(function: Callable[[Any, Any], Any], left: Number, right: Number, *, is_order: bool) -> Booleans:
+    """Whether a comparison holds; element by element only in programs in which elements differ in that.
+
+    `is_order` says that it is one of less and more.
+    """
+    if not is_order:
+        return function(left.total, right.total)
+    (low, high), (other_low, other_high) = _ends(left), _ends(right)
+    # Of an order the most different operands decide for all.
+    one, other = function(high, other_low), function(low, other_high)
+    mixed = np.flatnonzero(one != other)
+    if not len(mixed):
+        return one
+    if 2 * len(mixed) > len(one):
+        return function(left.total, right.total)
+    rows = [added([part if len(part) == 1 else part[mixed] for part in number.parts]) for number in (left, right)]
+    found = function(*rows)
+    result = np.empty((len(one), *found.shape[1:]), np.bool_)
+    result[:] = one
+    result[mixed] = found
+    return result
 
 
 def wrapped(array: Integers, bits: int) -> Integers:

@@ -22,6 +22,7 @@ from .values import (
     Truth,
     Unknown,
     Value,
+    compared,
     constant,
     fitted,
     mapped,
@@ -47,6 +48,7 @@ class Programs:
         return len(self.ids[0])
 
 
+_ORDERS = ("<", "<=", ">", ">=")
 _INEXACT = Unknown("its mask is not known")
 _TOO_LARGE = Unknown("an unsigned number leaves 63 bits")
 
@@ -122,9 +124,12 @@ class VectorDomain(Domain[Value]):
             case Truth(), Truth() if not (left.exact and right.exact):
                 return _INEXACT
             case (Truth(), Truth()) | (Number(), Number()):
-                first, second = left.total, right.total
-                if not signed and isinstance(left, Number) and isinstance(right, Number):
+                if isinstance(left, Number) and isinstance(right, Number):
+                    if signed or min(left.bounds()[0], right.bounds()[0]) >= 0:
+                        return Truth((compared(COMPARISONS[sign], left, right, is_order=sign in _ORDERS),))
                     first, second = unsigned(left), unsigned(right)
+                else:
+                    first, second = left.total, right.total
                 if first is None or second is None:
                     return _TOO_LARGE
                 return Truth((COMPARISONS[sign](first, second),))

@@ -54,37 +54,55 @@ class Arithmetic(Domain[Value]):
     def binary(self, op: Operation, function: str, left: Value, right: Value, *, signed: bool) -> Value | None:
         """Sums as they are; quotients and remainders by a number so that their own remainders are known."""
         bits = bits_of(op.results[0])
-        assert bits is not None and self.facts is not None
+        assert bits is not None
         if bits == 1 and function in _BITS and not (isinstance(left, int) and isinstance(right, int)):
             return self.values.of(_BITS[function], left, right)
+        if function in ("add", "sub", "mul", "shl"):
+            found = self._sum(op, function, left, right)
+            return None if found is None else self.wrapped(found, bits)
         if not self._is_exact(function, left, signed):
-            if self.demands.may_be_kept(op.operands[0]):
-                raise UnprovedError(op, "this divides what may be negative, and only a remainder of it is followed")
-            left = left if (known := self.facts.constant(left)) is None else known
-        if isinstance(left, int) and isinstance(right, int) and function not in ("add", "sub", "mul", "shl"):
+            left = self._number(op, left)
+        if isinstance(left, int) and isinstance(right, int):
             numbers = [left, right] if signed or bits == 1 else [each % (1 << bits) for each in (left, right)]
             return _signed(int(apply(function, numbers)), bits)
-        if not self._is_exact(function, left, signed):
-            return self.elementwise(op, [left, right])
         match function, right:
-            case "add", _:
-                return self.wrapped(add(left, right), bits)
-            case "sub", _:
-                return self.wrapped(add(left, right, -1), bits)
-            case "mul", int():
-                return self.wrapped(scale(left, right), bits)
-            case "mul", _ if isinstance(left, int):
-                return self.wrapped(scale(right, left), bits)
-            case "mul", _:
-                return self.wrapped(self.values.of("product", *sorted((left, right), key=order)), bits)
-            case "shl", int() if 0 <= right < bits:
-                return self.wrapped(scale(left, 1 << right), bits)
+            case _ if not self._is_exact(function, left, signed):
+                return self.elementwise(op, [left, right])
             case "xor", 1 if self._is_bit(left):
                 return add(1, left, -1)
             case (("min" | "max"), _) if left == right:
                 return left
             case _:
                 return self._divided(op, function, left, right)
+
+    def _sum(self, op: Operation, function: str, left: Value, right: Value) -> Value | None:
+        """A sum or a product, as in mathematics."""
+        match function, left, right:
+            case "add", _, _:
+                return add(left, right)
+            case "sub", _, _:
+                return add(left, right, -1)
+            case "mul", _, int():
+                return scale(left, right)
+            case "mul", int(), _:
+                return scale(right, left)
+            case "mul", _, _:
+                return self.values.of("product", *sorted((left, right), key=order))
+            case _, _, int() if 0 <= right < (bits_of(op.results[0]) or 0):
+                return scale(left, 1 << right)
+            case _:
+                return self.elementwise(op, [left, right])
+
+    def _number(self, op: Operation, value: Value) -> Value:
+        """What may be negative as a number, where it is known.
+
+        Raises UnprovedError where only a remainder of it may be.
+        """
+        if self.demands.may_be_kept(op.operands[0]):
+            raise UnprovedError(op, "this divides what may be negative, and only a remainder of it is followed")
+        assert self.facts is not None
+        known = self.facts.constant(value)
+        return value if known is None else known
 
     def wrapped(self, value: Value, bits: int, *, is_cast: bool = False) -> Value:
         """The signed number in so many bits: the same where that is assumed, or known."""
@@ -193,7 +211,7 @@ class Arithmetic(Domain[Value]):
         return left if left == right else self.values.of("select", condition, left, right)
 
     def extend(self, op: Operation, value: Value, *, signed: bool) -> Value | None:
-        """The same number; a bit that is set is -1 where it has a sign, and what is negative large where it has none."""
+        """The same number; a bit that is set is -1 where it has a sign, what is negative is large where it has none."""
         assert self.facts is not None
         bits = bits_of(op.operands[0])
         assert bits is not None
@@ -337,7 +355,9 @@ def view(op: Operation, known: Mapping[SSAValue, Any], facts: Facts) -> View:
             return base
         case _ if base.box is not None and len(base.axes) == len(shape):
             return _part(op, base, known, facts)
-        case ttg.MemDescSubsliceOp() | ttng.TMEMSubSliceOp() | tlx.MemDescDynamicSubsliceOp() if base.slot is not None:
+        case ttg.MemDescSubsliceOp() | tlx.MemDescDynamicSubsliceOp() if base.slot is not None:
+            return View(base.allocation, base.slot, base.box, (), is_exact=False)
+        case ttng.TMEMSubSliceOp() if base.slot is not None:
             return View(base.allocation, base.slot, base.box, (), is_exact=False)
         case _:
             raise UnprovedError(op, f"which part of '{op.operands[0].name_hint or 'the buffer'}' this is, is not known")

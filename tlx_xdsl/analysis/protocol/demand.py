@@ -68,18 +68,9 @@ class Demands:
 
     def _ask_operands(self, op: Operation, modulus: int) -> None:
         match op:
-            case upstream.RemSIOp() | upstream.RemUIOp() if (divisor := constant(op.rhs)) is not None and divisor > 0:
-                self._ask(op.lhs, divisor)
-                self._ask(op.rhs, EXACT)
-            case upstream.DivSIOp() | upstream.DivUIOp() if (divisor := constant(op.rhs)) is not None and divisor > 0:
-                self._ask(op.lhs, modulus * divisor)
-                self._ask(op.rhs, EXACT)
-            case upstream.ShRSIOp() | upstream.ShRUIOp() if (bits := constant(op.rhs)) is not None and bits >= 0:
-                self._ask(op.lhs, modulus << bits)
-                self._ask(op.rhs, EXACT)
-            case upstream.AndIOp() if (mask := constant(op.rhs)) is not None and mask & (mask + 1) == 0 < mask:
-                self._ask(op.lhs, mask + 1)
-                self._ask(op.rhs, EXACT)
+            case _ if (needed := _modulus_of_dividend(op, modulus)) is not None:
+                self._ask(op.operands[0], needed)
+                self._ask(op.operands[1], EXACT)
             case arith.SelectOp():
                 condition, *choices = op.operands
                 self._ask(condition, EXACT)
@@ -98,6 +89,22 @@ class Demands:
             case _:
                 for operand in op.operands:
                     self._ask(operand, EXACT)
+
+
+def _modulus_of_dividend(op: Operation, modulus: int) -> int | None:
+    """The modulus by which the first operand of a division by a number must be known; None for other operations."""
+    number = constant(op.operands[1]) if len(op.operands) == 2 else None
+    match op, number:
+        case ((upstream.RemSIOp() | upstream.RemUIOp()), int()) if number > 0:
+            return number
+        case ((upstream.DivSIOp() | upstream.DivUIOp()), int()) if number > 0:
+            return modulus * number
+        case ((upstream.ShRSIOp() | upstream.ShRUIOp()), int()) if number >= 0:
+            return modulus << number
+        case upstream.AndIOp(), int() if number & (number + 1) == 0 < number:
+            return number + 1
+        case _:
+            return None
 
 
 def _may_turn_negative(op: Operation) -> bool:

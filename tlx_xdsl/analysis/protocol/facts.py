@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from xdsl.ir import Operation
 
-from .values import Atom, Part, Sum, Value, add, constant_of, only_atom, parts_of
+from .values import Atom, Part, Sum, Value, add, constant_of, only_atom, parts_of, total
 
 Bounds: TypeAlias = tuple[float, float]
 """The least and the greatest number that a sum can be."""
@@ -198,7 +198,7 @@ class Facts:
                 case "less" | "equal" | "both" | "either" | "unequal":
                     each = int(bool(self.truth(Sum(0, ((atom, 1),)))))
                 case _:
-                    low, high = self._bounds(((atom, 1),))
+                    low, high = self.known(((atom, 1),))
                     each = int(low) if low == high else None
             if each is None:
                 return None
@@ -210,7 +210,7 @@ class Facts:
         value = self.simplified(value)
         result = constant_of(value)
         for atom, factor in parts_of(value):
-            low, high = self._bounds(((atom, 1),))
+            low, high = self.known(((atom, 1),))
             if low != high:
                 return None
             result += factor * int(low)
@@ -248,7 +248,7 @@ class Facts:
             return value >= 0
         least: float = value.constant
         for atom, factor in value.parts:
-            low, high = self._bounds(((atom, 1),))
+            low, high = self.known(((atom, 1),))
             low = max(low, 0) if self._is_natural(atom) else low
             least += factor * (low if factor > 0 else high)
         if least >= 0:
@@ -315,10 +315,13 @@ class Facts:
         if split and isinstance(value, Sum) and all(atom.kind in ("remainder", "select") for atom, _ in value.parts):
             number = self.number(value)
             value = value if number is None else number
+        if isinstance(value, Sum) and abs(value.constant) <= self.questions.period + self.questions.reach:
+            # Of a loop in another one it is the same question in all turns of that, as long as none are forgotten.
+            value = total(value.constant, {atom: factor for atom, factor in value.parts if not self._is_first(atom)})
         if isinstance(value, int):
             return value > 0
         parts, divisor, limit = normalised(value)
-        low, high = self._bounds(parts)
+        low, high = self.known(parts)
         # The sum times `divisor` is more than `limit`: the sum is at least `least`; or at most `most`, if it is below.
         if divisor > 0:
             least = limit // divisor + 1
@@ -343,7 +346,7 @@ class Facts:
             answers.append(answer)
         raise SplitError(answers, *(atom for atom, _ in parts))
 
-    def _bounds(self, parts: tuple[Part, ...]) -> Bounds:
+    def known(self, parts: tuple[Part, ...]) -> Bounds:
         """What is known of a sum, by its remainder, too."""
         low, high = self.bounds.get(parts, UNBOUNDED)
         least, most = self._inherited(parts)
@@ -358,6 +361,10 @@ class Facts:
             low = low if low == -inf else low + (rest - int(low)) % modulus
             high = high if high == inf else high - (int(high) - rest) % modulus
         return low, high
+
+    def _is_first(self, atom: Atom) -> bool:
+        """Whether it is the origin of a loop in another one of which no turns are forgotten."""
+        return atom.kind == "origin" and bool(atom.arguments[1]) and self.bounds.get(((atom, 1),)) == (0, 0)
 
     def _inherited(self, parts: tuple[Part, ...]) -> Bounds:
         """The bounds of a sum of which nothing is noted: its origins may still be zero."""

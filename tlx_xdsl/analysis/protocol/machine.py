@@ -64,7 +64,6 @@ from .values import (
     total,
 )
 
-_PRODUCTS = (ttng.TCGen5MMAOp, ttng.TCGen5MMAScaledOp)
 _SCALES = ("tcgen05", "copies")
 _SPACES = (Space.SHARED, Space.TENSOR)
 _QUEUES = {Group.WGMMA: "wgmma", Group.BULK: "store", Group.CP_ASYNC: "copy"}
@@ -86,6 +85,10 @@ class Machine:
         self._effects: dict[Operation, tuple[Effects, tuple[OperandAccess, ...] | None]] = {}
         self.limits: dict[tuple[Part, ...], Operation] = {}
         """The loops that turn if these atoms are more than a number."""
+        self.ends: dict[tuple[Part, ...], set[int]] = {}
+        """The constants with which loops end at these atoms."""
+        self.joins = False
+        """Whether loops whose ends differ by a constant have one origin."""
         self.most_pending = max(
             (
                 step.op.pendings.value.data
@@ -241,6 +244,10 @@ class Machine:
     def origin(self, state: State, task: Task, op: scf.ForOp, limit: Value) -> Atom:
         """The origin of a loop that goes up to `limit`, in these turns of the loops around it."""
         around = tuple(add(turn.at, total(0, {turn.origin: 1})) for turn in task.turns if turn.origin is not None)
+        assert isinstance(limit, Sum)
+        self.ends.setdefault(limit.parts, set()).add(limit.constant)
+        if self.joins:
+            limit = Sum(0, limit.parts)
         number = 0
         while (origin := self.values.atom("origin", limit, around, number)) in task.left:
             number += 1
@@ -438,20 +445,20 @@ class Machine:
             agent = self.agent_of(task, op, end)
             issued = task.issued[agent] = task.issued.get(agent, 0) + 1
             event = Event(agent, issued, op)
-            if end is Group.WGMMA or isinstance(op, _PRODUCTS):
-                # Products of one task, on Blackwell those to one accumulator, follow each other; and copies before them.
+            if end is Group.WGMMA or isinstance(op, ttng.MMAOp):
+                # Products of one task, on Blackwell those to one accumulator, follow each other, and copies before.
                 knows[agent] = issued - 1
                 copies = self.queue(task, *_SCALES)
                 knows[copies] = task.issued.get(copies, 0)
         touched = [access for access in accesses if access.space in _SPACES and access.kind & _MEMORY]
         for access in touched:
             where = self.view(task, op, access.value)
-            is_new = access.operand == "d" and isinstance(op, _PRODUCTS) and not self.truth(state, task, op, op.use_d)
+            is_new = access.operand == "d" and isinstance(op, ttng.MMAOp) and not self.truth(state, task, op, op.use_d)
             if Kind.READ in access.kind and not is_new:
                 read(state, self.allocations, where, event, knows)
             if Kind.WRITE in access.kind:
                 write(state, self.allocations, where, event, knows)
-        if isinstance(op, _PRODUCTS):
+        if isinstance(op, ttng.MMAOp):
             for barrier, pred in zip(op.barriers, op.barrier_preds, strict=True):
                 if self.truth(state, task, op, pred):
                     self.commit(state, task, op, barrier)
@@ -476,7 +483,7 @@ class Machine:
     def agent_of(self, task: Task, op: Operation, end: str | Group) -> Agent:
         """The agent of what reports its end in that way."""
         if end is Group.TCGEN05:
-            if not isinstance(op, _PRODUCTS):
+            if not isinstance(op, ttng.MMAOp):
                 return self.queue(task, *_SCALES)
             where = self.view(task, op, op.d)
             return self.queue(task, "tcgen05", where.allocation, where.slot, where.box)
@@ -510,7 +517,7 @@ def _followed(op: Operation, effects: Effects, accesses: tuple[OperandAccess, ..
     if effects.sync & Sync.CLUSTER or any(_is_of_cluster(access) for access in accesses):
         raise UnprovedError(op, "this concerns other CTAs of the cluster, whose tasks are not followed")
     end = effects.completes_on
-    known = _MEMORY_OR_END | Kind.ARRIVE if isinstance(op, _PRODUCTS) else _MEMORY_OR_END
+    known = _MEMORY_OR_END | Kind.ARRIVE if isinstance(op, ttng.MMAOp) else _MEMORY_OR_END
     if effects.sync & Sync.NAMED or any(access.kind & ~known for access in accesses):
         raise UnprovedError(op, f"how '{op.name}' synchronises is not followed")
     if end is not None and effects.by is not TMA and end not in (Group.CP_ASYNC, Group.WGMMA, Group.TCGEN05):

@@ -131,8 +131,8 @@ def prove(module: ModuleOp, *, seconds: float = SECONDS) -> list[Proof]:
 
     Proved is, for all values of arguments and all grids: no schedule of the tasks deadlocks, no buffer is read before
     it is written or written while it is read or written, no phase of a barrier gets too many or too few arrivals or
-    bytes, and each wait is for one phase in all schedules (`PROVED`, under `ASSUMPTIONS`). `Proof.unseen` names what was
-    not looked at.
+    bytes, and each wait is for one phase in all schedules (`PROVED`, under `ASSUMPTIONS`). `Proof.unseen` names what
+    was not looked at.
     """
     return [
         _prove(module, op, seconds)
@@ -200,6 +200,13 @@ def _constant_loops(function: tt.FuncOp) -> list[str]:
     return found
 
 
+def _turns_done(task: Task) -> tuple[float, ...]:
+    """How far a task is: who is least far goes on first, so that tasks stay near each other."""
+    if not task.turns:
+        return (-inf if task.has_started and task.code.loops_after(task.at) else inf,)
+    return tuple(turn.at for turn in task.turns)
+
+
 @dataclass
 class _Search:
     module: ModuleOp
@@ -238,6 +245,17 @@ class _Search:
 
     def broken(self, required: Iterable[tuple[Part, ...]]) -> BrokenError | UnprovedError | None:
         """What goes wrong, or stops the search, where these sums are positive; None if nothing does."""
+        self.machine.joins = False
+        broken = self.attempt(required)
+        if broken is not None and any(len(constants) > 1 for constants in self.machine.ends.values()):
+            failed, self.machine.joins = self.failed, True
+            if self.attempt(required) is None:
+                return None
+            self.failed = failed
+        return broken
+
+    def attempt(self, required: Iterable[tuple[Part, ...]]) -> BrokenError | UnprovedError | None:
+        """The same, with the turns of loops counted as the machine counts them now."""
         questions = Questions()
         while True:
             try:
@@ -316,7 +334,7 @@ class _Search:
         before, after = state, state.copy()
         while True:
             try:
-                if not any(self.machine.turn(after, task) for task in after.tasks):
+                if not any(self.machine.turn(after, task) for task in sorted(after.tasks, key=_turns_done)):
                     break
             except SplitError as error:
                 if any(is_over(before, atom) for atom in error.atoms):

@@ -16,9 +16,9 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from .facts import Bounds, normalised
+from .facts import Bounds, Facts, normalised
 from .state import Agent, Clock, Event, State, Task, Uses
-from .values import Atom, Sum, Values
+from .values import Atom, Sum, Value, Values, add
 
 
 def reduce(state: State, values: Values, most_pending: int) -> Hashable:
@@ -61,6 +61,10 @@ def _move(state: State, values: Values, moves: Mapping[Atom, int]) -> None:
         return values.moved_atom(atom, back, made)
 
     for task in state.tasks:
+        for turn in task.turns:
+            if turn.origin is not None and turn.origin in moves:
+                _note_rest(state.facts, turn.origin, turn.limit)
+    for task in state.tasks:
         task.known = {key: moved(known) for key, known in task.known.items()}
         task.turns = tuple(
             replace(
@@ -88,6 +92,14 @@ def _move(state: State, values: Values, moves: Mapping[Atom, int]) -> None:
         ends = sorted((low / divisor, high / divisor))
         bounds[rest] = (_whole(ends[0]), _whole(ends[1]))
     facts.bounds = bounds
+
+
+def _note_rest(facts: Facts, origin: Atom, limit: Value) -> None:
+    """Note what is known of the turns that are left, as long as the origin is zero: it follows from the limit alone."""
+    rest = add(limit, Sum(0, ((origin, 1),)), -1)
+    if isinstance(rest, Sum) and facts.bounds.get(((origin, 1),)) == (0, 0):
+        parts, _, _ = normalised(rest)
+        facts.bounds.setdefault(parts, facts.known(parts))
 
 
 def _whole(number: float) -> float:

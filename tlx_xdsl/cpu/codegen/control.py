@@ -277,7 +277,7 @@ def call(fn: FunctionEmitter, op: func.CallOp) -> None:
             return
         found = of_device(b, callee.sym_name.data, register_type(op.results[0].type), arguments)
         if found is None:
-            raise refused(op, f"'{callee.sym_name.data}' is defined nowhere")
+            raise refused(op, f"it calls '{callee.sym_name.data}', which is defined nowhere")
         fn.values[op.results[0]] = found
         return
     scratch = b.gep(I8, fn.scratch, b.index(fn.arena_bytes))

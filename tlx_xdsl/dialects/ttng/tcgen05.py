@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -22,6 +22,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
+    Operand,
+    VarOperand,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -141,9 +143,15 @@ def _verified_buffers(op: TCGen5MMAOp | TCGen5MMAScaledOp) -> tuple[MemDescType,
     return a, b, d
 
 
-class _MMAOp(TritonOp):
+class MMAOp(TritonOp):
     """Shared parts of the MMAs."""
 
+    if TYPE_CHECKING:
+        # Each has them, as definitions that are read where they stand.
+        d: Operand
+        use_d: Operand
+        barriers: VarOperand
+        barrier_preds: VarOperand
     INPUTS: ClassVar = ("a", "b")
 
     def effects(self) -> Effects:
@@ -159,7 +167,7 @@ class _MMAOp(TritonOp):
 
 
 @irdl_op_definition
-class TCGen5MMAOp(_MMAOp):
+class TCGen5MMAOp(MMAOp):
     """d = a * b, plus d where `useD` is true, with d in tensor memory.
 
     `a` is in shared or tensor memory, `b` in shared memory. With `is_async` the MMA is in flight until the
@@ -232,7 +240,7 @@ class TCGen5MMAOp(_MMAOp):
 
 
 @irdl_op_definition
-class TCGen5MMAScaledOp(_MMAOp):
+class TCGen5MMAScaledOp(MMAOp):
     """d = (a * a_scale) * (b * b_scale), plus d where `useD` is true; the scales are in tensor memory, or in
     shared memory until a pass copies them.
 

@@ -19,6 +19,7 @@ from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import as_tensor, scalar_type
 from tlx_xdsl.numerics.arrays import Array, is_float, poison, unsigned
 
+from ..dependent_launches import DEPENDENTS, EARLIER, is_wait
 from ..faults import Unsupported, fault_at
 from ..machine import Task
 from ..numbers import dtype_of
@@ -190,9 +191,9 @@ def no_one_value(op: Operation) -> Run:
 
 
 @effect(
-    gpu.BarrierOp, ttg.BarrierOp, ttg.LocalBarrierOp, ttng.TMEMWaitOp, nvvm.SetMaxRegisterOp, nvvm.GriddepcontrolOp,
-    tt.GridDependencyWaitOp, tt.GridDependencyLaunchDependentsOp, tlx.DumpLayoutOp, tlx.AssertSameLayoutOp,
-    tlx.AssertSameLayoutExpectedOp, tlx.AsyncTMAPrefetchOp, tlx.PrefetchOp, tlx.PrefetchTensormapOp,
+    gpu.BarrierOp, ttg.BarrierOp, ttg.LocalBarrierOp, ttng.TMEMWaitOp, nvvm.SetMaxRegisterOp, tlx.DumpLayoutOp,
+    tlx.AssertSameLayoutOp, tlx.AssertSameLayoutExpectedOp, tlx.AsyncTMAPrefetchOp, tlx.PrefetchOp,
+    tlx.PrefetchTensormapOp,
 )  # fmt: skip
 def nothing(_op: Operation) -> Run:
     """The threads of a task are in order, and so are its accesses to tensor memory, which are complete at once.
@@ -200,6 +201,17 @@ def nothing(_op: Operation) -> Run:
     Registers have no limit, launches follow each other, and hints and notes to the compiler change nothing.
     """
     return lambda *_: None
+
+
+@effect(nvvm.GriddepcontrolOp, tt.GridDependencyWaitOp, tt.GridDependencyLaunchDependentsOp)
+def dependent_launch(op: Operation) -> Run:
+    """Note that earlier launches are over, or that later ones may begin; here they follow each other."""
+    agent = EARLIER if is_wait(op) else DEPENDENTS
+
+    def run(task: Task) -> None:
+        task.clock.observe(agent, 1)
+
+    return run
 
 
 # Promises and predicates ---------------------------------------------------------------------------------------------

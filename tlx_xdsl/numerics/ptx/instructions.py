@@ -12,7 +12,7 @@ import numpy as np
 
 from tlx_xdsl.element_types import PTX_TYPES
 
-from ..arrays import Array, Binary, Dtype, Ternary, Unary, is_float, numpy_type
+from ..arrays import Array, Binary, Dtype, Ternary, Unary, is_float, numpy_type, where
 from ..directed_rounding import fused_multiply_add, leading_zeros
 from ..elementwise import maximum, maxnum, minimum, minnum
 from ..rounding import round_to
@@ -141,9 +141,24 @@ def _plain(count: int, integers: Function | None, floats: Function | None, allow
 def _extremum(number: Binary, spreading: Binary, integers: Binary) -> Build:
     def build(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
         function = integers if not types[0].is_float else spreading if "NaN" in modifiers else number
+        if modifiers >= _SIZES and types[0].is_float:
+            function, modifiers = _of_sizes(function), modifiers - _SIZES
         return _plain(2, function, function, frozenset(("NaN", "ftz")))(modifiers, types)
 
     return build
+
+
+_SIZES = frozenset(("xorsign", "abs"))
+
+
+def _of_sizes(function: Binary) -> Binary:
+    """The extremum of two absolute values, with the product of their signs (`.xorsign.abs`)."""
+
+    def run(a: Array, b: Array) -> Array:
+        size = np.abs(function(np.abs(a), np.abs(b)))
+        return where(np.signbit(a) ^ np.signbit(b), -size, size)
+
+    return run
 
 
 _FMA = _plain(3, None, fused_multiply_add)

@@ -11,7 +11,7 @@ from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, In
 from tlx_xdsl.progress import Progress
 
 from ..simulate.options import Options
-from .launches import REFUSALS, UNRUN, Arrays, FirstLaunches, Seen, launched
+from .launches import DEPENDENT, REFUSALS, UNRUN, Arrays, FirstLaunches, Seen, launched
 from .report import Case, Finding, Refusal, Report, Scope, Sizes
 
 
@@ -147,10 +147,11 @@ class _Exploration:
             order["order"] = text
         findings: list[Finding] = []
         for each in seen:
-            is_sure = each.launch == 1 or self.limits.launches is not None
+            is_sure = each.launch == 1 or (self.limits.launches or 0) >= each.launch
+            is_sure &= each.diagnostic.severity != "remark"
             # Whether the host sets arrays back between launches is not known.
             diagnostic = each.diagnostic if is_sure else replace(each.diagnostic, severity="remark")
-            rule = each.rule if each.launch == 1 else "relaunch"
+            rule = each.rule if each.launch == 1 or each.rule == DEPENDENT else "relaunch"
             finding = Finding(diagnostic, rule, order, scope.sizes, each.left)
             known = self.found if is_sure else self.remarks
             if each.key not in known or known[each.key][0] > number:

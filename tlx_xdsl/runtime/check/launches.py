@@ -25,6 +25,8 @@ from ..simulate.interpret import Interpretation
 Run: TypeAlias = Callable[[Mapping[str, Any]], Interpretation]
 """One launch, with these options besides those that all launches have."""
 
+DEPENDENT = "dependent"
+"""The rule of what goes wrong where a launch begins before the one before it has ended."""
 MOST_SUSPECTS = 8
 """Arrays that are tried as the cause of what a later launch does wrong; the smallest ones come first."""
 
@@ -45,7 +47,7 @@ class Seen:
 
     diagnostic: Diagnostic
     rule: str
-    """`deadlock`, `fault`, `warning`, `unsupported`, or one of `REFUSALS`."""
+    """`deadlock`, `fault`, `warning`, `dependent`, `unsupported`, or one of `REFUSALS`."""
     launch: int
     """From 1."""
     left: Left | None = None
@@ -108,7 +110,7 @@ def launched(
     a fault, there is no other launch. Arrays are left in any state.
     """
     before, first = arrays.state(), _launch(run, options if is_first else {**options, "order": firsts.orders}, 1)
-    yield from first.seen
+    yield from (*first.seen, *first.dependent)
     known = {each.key for each in first.seen}
     if is_first and first.ended and first.communicates and first.clusters > 1:
         after = arrays.state()
@@ -199,6 +201,8 @@ class _Launch:
     clusters: int = 0
     writers: Mapping[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
     """Where each array was written last."""
+    dependent: tuple[Seen, ...] = ()
+    """What goes wrong in a launch that begins before the one before has ended."""
 
 
 def _launch(run: Run, options: Mapping[str, Any], number: int) -> _Launch:
@@ -218,7 +222,7 @@ def _launch(run: Run, options: Mapping[str, Any], number: int) -> _Launch:
     warnings = [each for each in (*result.warnings, *result.unfilled) if each.severity == "warning"]
     return _Launch(
         tuple(Seen(each, "warning", number) for each in warnings), True, result.communicates, result.clusters,
-        result.writers,
+        result.writers, tuple(Seen(each, DEPENDENT, number + 1) for each in result.dependent),
     )  # fmt: skip
 
 

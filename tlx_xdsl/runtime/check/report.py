@@ -22,10 +22,11 @@ from ..simulate.interpret import Change
 from ..simulate.options import SMALL, Options
 from .launches import UNRUN, Left, Run
 
-RULES = ("deadlock", "fault", "warning", "relaunch", "overflow", "bounds", "masked", "proof", *UNRUN)
-"""The kinds of findings. What only a launch after the first one shows is a `relaunch`, and what a mask hides of a load
-and is computed with all the same is `masked`. `proof` is what stops or refutes one, `unsupported` what can't be run,
-`compile` what the compiler refuses, `budget` what never fits on the target."""
+RULES = ("deadlock", "fault", "warning", "relaunch", "dependent", "overflow", "bounds", "masked", "proof", *UNRUN)
+"""The kinds of findings. What only a launch after the first one shows is a `relaunch`, and `dependent` where it begins
+before the one before has ended. What a mask hides of a load and is computed with all the same is `masked`. `proof` is
+what stops or refutes one, `unsupported` what can't be run, `compile` what the compiler refuses, `budget` what never
+fits on the target."""
 
 
 @dataclass(frozen=True)

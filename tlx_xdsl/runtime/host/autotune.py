@@ -13,9 +13,9 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from tlx_xdsl.by_name import ByName
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 
-from ..by_name import ByName
 from ..driver.specialization import CLUSTER_OPTION, HINTS
 from .measure import do_bench as measured
 

@@ -26,11 +26,11 @@ from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
+from tlx_xdsl.by_name import ByName
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.targets import target_of
 
-from ..by_name import ByName
 from ..driver.specialization import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
 from ..host.autotune import CpuAutotuner
 from ..measure.reference_check import Reference, difference, expected_of, poison

@@ -92,6 +92,14 @@ class TritonKernel(CpuKernel, JITFunction[Any]):
             launch_metadata=launch_metadata,
         )
 
+    def check_parameters(self) -> None:
+        """Check what the arguments of `jit` say of the parameters.
+
+        Raises CompilationError at a constexpr that is not to be specialised: it always is a part of the kernel.
+        """
+        # Reading them checks it.
+        assert self.source.parameters is not None
+
     @property
     def cache_key(self) -> str:
         """The hash of the kernel's source and all that it reaches."""

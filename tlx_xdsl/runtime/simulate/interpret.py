@@ -26,6 +26,7 @@ from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.code import Function, Plan
+from tlx_xdsl.interpreter.dependent_launches import DependentLaunch, waits_for_grids
 from tlx_xdsl.interpreter.faults import OutOfBounds
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.global_order import GlobalOrder, last_writers
@@ -80,6 +81,8 @@ class Interpretation:
     """Whether programs may depend on what others have done: the kernel has atomic operations or `while`."""
     ptx: PtxRun | None = None
     """What the run has done at the stage `ptx`, whose `turns` are the instructions that warps have run."""
+    dependent: tuple[Diagnostic, ...] = ()
+    """What comes before the wait for earlier launches, and may not, if accesses to global memory are compared."""
     unfilled: tuple[Diagnostic, ...] = ()
     """What is left uninitialized of arrays that were declared so, and that the kernel only writes (`tlx check`)."""
     writers: Mapping[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
@@ -358,8 +361,10 @@ def _executed(
         raise with_wrap(fault, plan.module, facts_of(grid, dict(named))) from None
     unfilled = _unfilled(launch.memory, named)
     writers = {} if launch.order is None else last_writers(launch.order, launch.memory)
+    early = () if launch.order is None or launch.order.dependent is None else launch.order.dependent.conflicts()
     return Interpretation(
-        len(firsts), turns, seconds, (), jobs, talks(plan.module), unfilled=unfilled, writers=writers
+        len(firsts), turns, seconds, (), jobs, talks(plan.module), dependent=tuple(early), unfilled=unfilled,
+        writers=writers,
     )  # fmt: skip
 
 
@@ -417,12 +422,16 @@ def _prepared(
     return Launch(
         plan, memory, grid, sizes, arguments,
         target=target_named(options.target),
-        order=GlobalOrder(takes_turns(module)) if wanted else None,
+        order=_order(module) if wanted else None,
         warns_of_unwritten=options.unwritten != "error",
         poisons_masked=options.unwritten == "poison",
         fences_copies=bool(options.copy_fences),
         in_issue_order=options.tensor_core_order == "issue",
     )  # fmt: skip
+
+
+def _order(module: ModuleOp) -> GlobalOrder:
+    return GlobalOrder(takes_turns(module), dependent=DependentLaunch() if waits_for_grids(module) else None)
 
 
 def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:

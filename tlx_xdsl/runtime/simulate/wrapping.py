@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.addresses.model import DescriptorFacts, LaunchFacts
-from tlx_xdsl.addresses.wrapping import wrap_at, wraps
+from tlx_xdsl.addresses.wrapping import WIDEN, wrap_at, wraps
 from tlx_xdsl.errors import CompilationError, InputError, Note
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.interpreter.faults import OutOfBounds
@@ -55,7 +55,7 @@ def wrap_remark(module: ModuleOp, facts: LaunchFacts) -> Diagnostic | None:
     )
     notes = [
         f"as long as {first.condition} they do not: an array of 2^31 elements has {size / 1e9:.1f} GB",
-        _WIDEN,
+        WIDEN,
     ]
     if names := dict.fromkeys(
         each.access.base_name for each in others if each.access.base_name != first.access.base_name
@@ -70,11 +70,8 @@ def with_wrap(fault: OutOfBounds, module: ModuleOp, facts: LaunchFacts) -> OutOf
     if found is None:
         return fault
     fault.message = f"{fault.message}; its offset wraps around in 32 bits: {found.condition} does not hold"
-    fault.notes = (*fault.notes, _WIDEN)
+    fault.notes = (*fault.notes, WIDEN)
     return fault
-
-
-_WIDEN = Note("tl.cast(..., tl.int64) of the program's id or of the stride makes offsets 64 bits wide", is_remedy=True)
 
 
 # Sizes that no block divides -----------------------------------------------------------------------------------------

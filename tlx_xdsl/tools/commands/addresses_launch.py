@@ -18,6 +18,7 @@ from tlx_xdsl.addresses.coverage.disjointness import proofs
 from tlx_xdsl.addresses.coverage.launch import Launch, argument_names
 from tlx_xdsl.addresses.coverage.walk import TooLong
 from tlx_xdsl.addresses.report import report_lines
+from tlx_xdsl.addresses.wrapping import wraps
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.code import Function
@@ -134,4 +135,5 @@ def findings_of(module: ModuleOp, function: tt.FuncOp, launch: Launch, args: arg
         except TooLong as error:
             notes = ("shorter loops, as of smaller arrays, may do; without --grid nothing is run",)
             raise error_at(function, f"the addresses of this launch can't be computed: {error}", notes) from error
-    return Findings(function, accesses, launch, coverage, proofs(module, accesses), values)
+    wrapping = [] if grid is None else [e for e in wraps(module, facts) if e.happens and e.access.function is function]
+    return Findings(function, accesses, launch, coverage, proofs(module, accesses), values, wrapping)

@@ -16,6 +16,7 @@ from tlx_xdsl.addresses.coverage.disjointness import AXES, Proof
 from tlx_xdsl.addresses.coverage.hints import Prefetch, coalescing_hint, prefetch_hint, vector_bytes
 from tlx_xdsl.addresses.coverage.launch import Launch
 from tlx_xdsl.addresses.coverage.ordering import ordering
+from tlx_xdsl.addresses.wrapping import WIDEN, Wrap
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.text.diagnostics import report_warning, source_line, source_location
@@ -41,6 +42,8 @@ class Findings:
     """For all launches; they matter where there is no coverage."""
     values: Sequence[str]
     """A line for each value that depends on the program's ids, and for each access."""
+    wrapping: Sequence[Wrap] = ()
+    """The accesses whose offsets wrap around in the launch, where a grid is given."""
 
     @property
     def prefetches(self) -> list[Prefetch]:
@@ -123,7 +126,7 @@ def _arrays(found: Findings) -> list[str]:
     coverage = found.coverage
     lines: list[str] = []
     for each in coverage.writings():
-        lines.append(f"{each.array}: {_verdict(each, found.launch)}")
+        lines.append(f"{each.array}: {_verdict(each, found)}")
         holes = coverage.holes(each.array)
         if holes:
             element = coverage.of(each.array, "store", "atomic")[0].element
@@ -140,16 +143,22 @@ def _arrays(found: Findings) -> list[str]:
     return lines
 
 
-def _verdict(writing: Writing, launch: Launch) -> str:
+def _verdict(writing: Writing, found: Findings) -> str:
+    wrap = next((each for each in found.wrapping if each.access.base_name == writing.array), None)
     match writing.verdict:
         case "disjoint":
-            return "no two programs write the same bytes"
+            return "no two programs write the same bytes" if wrap is None else _wrapping(wrap)
         case "shared by atomics":
             return "programs write the same bytes, by atomic operations alone"
         case "collides":
-            return _collision(writing, launch)
+            return _collision(writing, found.launch)
         case _:
             return f"whether programs write the same bytes is not known: {writing.reason}"
+
+
+def _wrapping(wrap: Wrap) -> str:
+    line = _line(wrap.access.op)
+    return f"the offsets in line {line} wrap around in 32 bits: {wrap.condition} does not hold"
 
 
 def _collision(writing: Writing, launch: Launch) -> str:
@@ -208,7 +217,14 @@ def _line(op: Operation) -> str:
 def warn(found: Findings) -> None:
     """Warn of programs that write the same bytes, and of accesses that leave their array."""
     warn_of_collisions(found)
+    warn_of_wrapping(found)
     warn_of_leaving(found)
+
+
+def warn_of_wrapping(found: Findings) -> None:
+    """Warn of offsets that wrap around in the launch."""
+    for each in found.wrapping:
+        report_warning(each.access.op, f"'{each.access.base_name}': {_wrapping(each)}", [WIDEN])
 
 
 def warn_of_collisions(found: Findings) -> None:
@@ -278,6 +294,10 @@ def findings_as_json(found: Findings) -> dict[str, Any]:
             "certain": each.certain,
         }
         for each in coverage.leaving()
+    ]
+    result["wrapping"] = [
+        {"place": _where(each.access.op), "array": each.access.base_name, "condition": str(each.condition)}
+        for each in found.wrapping
     ]
     result["not_followed"] = [
         {"place": _where(each.op), "array": each.array, "kind": each.kind, "reason": each.reason}

@@ -25,7 +25,7 @@ from ..launch_line.loading import kernels_of_file, load_kernel
 from ..launch_line.request import Request, request_of
 from ..launch_line.specialization import specialization_of
 from .addresses_launch import findings_of, kernel_function, launch_of
-from .addresses_text import warn_of_collisions, warn_of_leaving
+from .addresses_text import warn_of_collisions, warn_of_leaving, warn_of_wrapping
 from .check_formats import FORMATS
 
 RULES = ("file", "frontend", "budget", "pass", "addresses", "masked", "unchecked")
@@ -196,6 +196,7 @@ def _check(lint: _Lint, args: argparse.Namespace, request: Request) -> Generator
         launch = launch_of(request, function, wanted.constexprs)
         found = findings_of(module, function, launch, args)
         warn_of_collisions(found)
+        warn_of_wrapping(found)
     with lint.step("addresses", "error"):
         warn_of_leaving(found)
     unseen = [] if found.coverage is None else found.coverage.unseen

@@ -5,7 +5,7 @@ CTA must not end, or invalidate an mbarrier, while others may use its memory. Wh
 last initialisation before the first use, or before an exit, one is inserted. After `tlx.async_tasks` the CTAs wait
 for each other, unless `no_ending_cluster_sync` is given.
 
-An mbarrier that other CTAs use may be allocated later: after the first use of another CTA, behind a return, in a branch
+An mbarrier that other CTAs use may be allocated later: after the first use of another CTA, after a return, in a branch
 or a task. Where the user has no barrier after it either, its initialisation moves to the kernel's beginning. A second
 barrier there would not do: a CTA may wait for another one before it, which is past it. Buffers that other CTAs use move
 as well: stock Triton gives the memory of one that is allocated later to what is used before, such as the exchange of a
@@ -40,7 +40,6 @@ tt.return
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import BoolAttr, ModuleOp, UnitAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -51,15 +50,13 @@ from tlx_xdsl.analysis.module_attrs import cluster_dims
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import enclosing, module_integer
+from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.text.diagnostics import error_at, location_of
 
 from ..rewriting import Pass, insert_before, ops_of
 
 NO_ENDING_SYNC = "tlx.no_ending_cluster_sync"
 """On `ttg.warp_specialize`: the CTAs of the cluster do not wait for each other after it."""
-
-_ONCE = (scf.IfOp, ttg.WarpSpecializeOp, ttg.WarpSpecializePartitionsOp)
-"""Operations that run what is in them once at most."""
 
 
 class InsertClusterBarriersPass(Pass):
@@ -243,12 +240,9 @@ def _captured(value: SSAValue) -> SSAValue:
 
 def _check_runs_once(init: ttng.InitBarrierOp) -> None:
     """Raise CompilationError for an initialisation that a loop repeats."""
-    op = init.parent_op()
-    while isinstance(op, _ONCE):
-        op = op.parent_op()
-    if not isinstance(op, tt.FuncOp):
-        raise _not_known(init)
-    if _follows_itself(_block_in(op, init)):
+    func = enclosing(init, tt.FuncOp)
+    assert func is not None
+    if enclosing(init, *LOOPS) is not None or _follows_itself(_block_in(func, init)):
         raise _not_known(init)
 
 

@@ -30,6 +30,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from tlx_xdsl.analysis.remote_store_order import unordered_accesses
 from tlx_xdsl.dialects import nvvm, tlx, ttg
 from tlx_xdsl.layouts.linear_layout import log2
 from tlx_xdsl.text.diagnostics import error_at
@@ -51,6 +52,9 @@ class LowerRemoteMemoryPass(Pass):
 
         Raises CompilationError for what no instruction can do.
         """
+        for access in unordered_accesses(op):
+            # Upstream Triton sees no access in the PTX that a remote store becomes, and puts no barrier for it.
+            wait_for_region(access)
         views: list[Operation] = []
         fences = _Fences()
         for inner in list(op.walk()):

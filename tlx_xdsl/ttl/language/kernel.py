@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
+from tlx_xdsl.by_name import ByName
+
 __all__ = ["Kernel", "Program", "compute", "core", "datamovement", "grid_size", "kernel", "node", "operation"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,7 +67,7 @@ RUNTIME = "tlx_xdsl.ttl.runtime"
 
 
 @dataclass(eq=False)
-class Kernel:
+class Kernel(ByName):
     """A kernel, as `@ttl.kernel` makes it of a function."""
 
     fn: Callable[..., None]

@@ -31,7 +31,7 @@
 // CHECK:         tlx.map_to_remote
 // CHECK-NOT:     ttng.init_barrier
 // CHECK:         tlx.map_to_remote %[[B]]
-// CHECK-LABEL: @behind_a_return
+// CHECK-LABEL: @after_a_return
 // CHECK-NEXT:    %[[C:[a-z0-9_]+]] = ttg.local_alloc
 // CHECK-NEXT:    ttng.init_barrier %[[C]], 1
 // CHECK-NEXT:    tlx.fence_mbarrier_init_cluster
@@ -78,7 +78,7 @@ builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, 
     tlx.arrive_remote %q, 1 : !there
     tt.return
   }
-  tt.func public @behind_a_return(%rank: i32, %leaves: i1) {
+  tt.func public @after_a_return(%rank: i32, %leaves: i1) {
     cf.cond_br %leaves, ^end, ^on
   ^end:
     tt.return
@@ -107,7 +107,7 @@ builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, 
 // -----
 
 // In a task it becomes a capture; a buffer that others write is allocated before the barrier, too, and the source of a
-// copy, whose end another CTA is told.
+// copy, whose end is signalled to another CTA.
 
 // CHECK-LABEL: @in_a_task
 // CHECK-NEXT:    %[[TO:[a-z0-9_]+]] = ttg.local_alloc : () -> !ttg.memdesc<64xi32

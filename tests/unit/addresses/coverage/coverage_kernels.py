@@ -174,6 +174,14 @@ def grouped_matmul(
     tl.store(c + offs_m[:, None] * N + offs_n[None, :], acc.to(tl.float16), mask=inside)
 
 
+@tlx_xdsl.jit
+def batches(src, dst, stride, n, BLOCK: tl.constexpr):
+    """Offsets in 32 bits, which wrap around where there are many batches."""
+    offs = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0) * stride + offs
+    tl.store(dst + at, tl.load(src + at, mask=offs < n), mask=offs < n)
+
+
 _VECTOR = {"BLOCK": 64}
 TLX_COMPILE = {
     "masked_copy": {"signature": {"src": "*fp32:16", "dst": "*fp32:16", "n": "i32"}, "constexprs": _VECTOR},
@@ -197,6 +205,10 @@ TLX_COMPILE = {
     "two_axes_too_close": {"signature": {"dst": "*fp32"}, "constexprs": _VECTOR},
     "before_the_start": {"signature": {"dst": "*fp32"}, "constexprs": _VECTOR},
     "endless": {"signature": {"dst": "*fp32"}},
+    "batches": {
+        "signature": {"src": "*bf16:16", "dst": "*bf16:16", "stride": "i32:16", "n": "i32"},
+        "constexprs": {"BLOCK": 1024},
+    },
     "grouped_matmul": {
         "signature": {"a": "*fp16:16", "b": "*fp16:16", "c": "*fp16:16", "M": "i32", "N": "i32:16", "K": "i32:16"},
         "constexprs": {"BM": 64, "BN": 64, "BK": 32, "GROUP": 4},

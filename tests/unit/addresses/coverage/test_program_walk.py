@@ -9,6 +9,8 @@ from tlx_xdsl.addresses.coverage.coverage import Coverage, Touched
 from tlx_xdsl.addresses.coverage.launch import Launch
 from tlx_xdsl.addresses.coverage.map import coverage_map
 from tlx_xdsl.addresses.coverage.runs import Runs
+from tlx_xdsl.addresses.coverage.values import Number, compared, fitted, wrapped
+from tlx_xdsl.analysis.integers.functions import COMPARISONS
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
@@ -243,3 +245,28 @@ def test_the_map_of_blocks_that_go_over_the_ends_of_rows():
     assert (drawn == owners.reshape(6, 48)).all()
     assert found.counts.max() == 1
     assert found.is_exact
+
+
+# --- numbers of many programs, by their edges -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_known_by_program_is_what_each_element_has(seed: int):
+    pick = np.random.default_rng(seed)
+    bits = int(pick.choice([8, 16]))
+    steps = int(pick.integers(1, 40))
+    # Some programs wrap around as a whole, some between two elements, most not at all.
+    parts = (
+        pick.integers(-(1 << bits), 1 << bits, (50, 1, 1)),
+        np.arange(8, dtype=np.int64).reshape(1, 8, 1) * steps,
+        pick.integers(0, 3, (50 if seed % 2 else 1, 1, 4)),
+    )
+    exact = wrapped(sum(parts), bits)
+    number = fitted(parts, bits)
+    assert isinstance(number, Number)
+    np.testing.assert_array_equal(np.broadcast_to(number.total, exact.shape), exact)
+    limit = Number((pick.integers(-100, 100, (50 if seed % 3 else 1, 1, 1)),), bits)
+    for name in ("<", "<=", ">", ">=", "==", "!="):
+        function = COMPARISONS[name]
+        found = compared(function, number, limit, is_order=name not in ("==", "!="))
+        np.testing.assert_array_equal(np.broadcast_to(found, exact.shape), function(exact, limit.total))

@@ -93,7 +93,7 @@ def test_named_barriers():
 
 
 @pytest.mark.parametrize(("kernel", "arguments", "message"), [
-    (polls, {"flag": np.zeros(1, np.int32), "T": 3}, "global memory is not followed"),
+    (polls, {"flag": np.zeros(1, np.int32), "T": 3}, "what this gives is not followed"),
     (by_thread, {"T": 3}, "not followed"),
     (below_zero, {"T": 3}, ""),
 ])  # fmt: skip
@@ -146,7 +146,8 @@ def test_an_answer_that_is_forgotten_is_asked_for_again():
 
 
 EASY = ["hopper_gemm_ws.py:matmul", "hopper_gemm_pipelined.py:matmul", "ampere_gemm_pipelined.py:matmul",
-        "hopper_attention_ws.py:attention", "hopper_attention_pipelined.py:attention", "blackwell_attention_ws.py:attention"]  # fmt: skip
+        "hopper_attention_ws.py:attention", "hopper_attention_pipelined.py:attention",
+        "blackwell_attention_ws.py:attention"]  # fmt: skip
 LONG = ["hopper_attention_pingpong.py:attention", "hopper_gemm_persistent_cooperative.py:matmul",
         "hopper_gemm_persistent_pingpong.py:matmul", "blackwell_gemm_ws.py:matmul"]  # fmt: skip
 
@@ -186,8 +187,54 @@ def test_what_a_proof_is_for_only():
     assert required.otherwise.message.startswith("deadlock")
 
 
+def zoo(name, **constants):
+    """A mistake of the zoo by its name, with other constants."""
+    (found,) = [bug for bugs in AREAS.values() for bug in bugs if bug.name == name]
+    return replace(found, constants={**found.constants, **constants})
+
+
+def proof_of(bug, mistake):
+    source = source_of_kernel(bug.kernel)
+    constants = {name: value for name, value in bug.constants.items() if name in source.signature.parameters}
+    given = dict(source.signature.bind_partial(*bug.arguments(), **constants, BUG=mistake).arguments)
+    return prove(any_values(source, given, Options(**bug.options)), seconds=5)[0]
+
+
+def test_what_is_not_looked_at_is_named():
+    both = ("numbers and layouts", "the threads of a task among each other")
+    assert proof(turns, T=3, BUG="none").unseen == both
+    assert example("hopper_gemm_ws.py:matmul").unseen == (
+        *both, "global memory", "fences between proxies", "results of wgmma in registers"
+    )  # fmt: skip
+
+
+def test_a_phase_that_has_begun_is_to_end():
+    bug = zoo("copy_ring-empty-counts-two", TILES=1, SLOTS=2)
+    assert "ends in the middle of a phase, which lacks 1 of 2 arrivals" in str(proof_of(bug, bug.mistake).reason)
+    assert proof_of(bug, "")
+
+
+def test_a_wait_for_other_programs_is_a_condition():
+    (required,) = proof_of(zoo("spin_lock-relaxed-take"), "").required
+    assert "ends, which waits for what others write to global memory" in str(required)
+    # Tasks of one program may wait for each other there, and at a barrier.
+    found = proof_of(zoo("tasks_of_one-atomics-without-order"), "right: atomics of the block")
+    assert found.reason.message == "waiting for what happens in global memory is not followed"
+
+
+def test_no_proof_stands_beside_a_finding():
+    bug = zoo("last_one-all-add-up")
+    assert proof_of(bug, bug.mistake)
+    report = tlx_xdsl.check(
+        bug.kernel, bug.grid, *bug.arguments(), BUG=bug.mistake, prove=True, seconds=0, **bug.constants
+    )  # fmt: skip
+    assert report.findings
+    assert [each.answer for each in report.proofs] == ["not proved"]
+    assert "not proved: a run has found: " in str(report)
+
+
 # Proxies, results in flight, and threads of a task are not looked at.
-BESIDE = ("proxy fence", "result in flight", "descriptor in use", "descriptor", "layout of a view", "threads of one task",
+BESIDE = ("proxy fence", "result in flight", "descriptor", "layout of a view", "threads of one task",
           "element left out")  # fmt: skip
 """What the kinds of mistakes begin with."""
 UNSEEN = re.compile("global memory|out of bounds|written by the first launch")
@@ -210,15 +257,12 @@ def sizes_of(bug):
 @pytest.mark.parametrize("bug", CHOSEN, ids=lambda bug: bug.name)
 def test_no_mistake_of_the_zoo_is_proved(bug):
     """Or it is no mistake at that size, or one in what is not looked at; zero turns are a condition of the proof."""
-    source = source_of_kernel(bug.kernel)
     for sizes in sizes_of(bug):
-        constants = {name: value for name, value in sizes.items() if name in source.signature.parameters}
-        given = dict(source.signature.bind_partial(*bug.arguments(), **constants, BUG=bug.mistake).arguments)
+        here = replace(bug, constants=sizes)
         try:
-            module = any_values(source, given, Options(**bug.options))
+            found = proof_of(here, bug.mistake)
         except (tlx_xdsl.CompilationError, ValueError):
             continue
-        found = prove(module, seconds=5)[0]
         if found and not found.required:
-            findings = replace(bug, constants=sizes).check()
+            findings = here.check()
             assert all(UNSEEN.search(each.message) for each in findings), str(findings[0])

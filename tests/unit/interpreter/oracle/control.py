@@ -178,8 +178,7 @@ def nested_calls(m: Model, x, out) -> None:
 
 @reference("defaults_and_keywords", x=floats("f4", 128), out=empty("f4", 128), n=value(70))
 def defaults_and_keywords(m: Model, x, out, n) -> None:
-    # What is loaded where the mask is off is undefined: here NaN.
-    a = np.where(I128 < 100, x, F4(np.nan))
+    a = np.where(I128 < 100, x, F4(0))
     b = np.where(n > I128, x, F4(1))
     c = np.where((I128 >= 3) & (n > I128), F4(2), x)
     m.store("out", I128, a + b * c)
@@ -205,7 +204,7 @@ def spread_arguments(m: Model, x, out, n) -> None:
 
 @reference("tuple_argument", pair=lambda rng: (rng.standard_normal(64).astype("f4"), 40), out=empty("f4", 64))
 def tuple_argument(m: Model, pair, out) -> None:
-    m.store("out", I64, np.where(pair[1] > I64, pair[0], F4(np.nan)))
+    m.store("out", I64, np.where(pair[1] > I64, pair[0], F4(0)))
 
 
 @reference("named_tuples", x=floats("f4", 300), out=empty("f4", 65), low=value(5), high=value(50), stride=value(3))

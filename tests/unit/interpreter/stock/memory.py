@@ -61,7 +61,7 @@ def atomic_updates(rng):
     x, h = normal(rng, 256), normal(rng, 256, dtype=np.float16)
     i, u = rng.integers(-1000, 1000, 256).astype(np.int32), rng.integers(0, 2**32, 256).astype(np.uint32)
     w = rng.integers(-(10**12), 10**12, 256)
-    # What is masked off gives back anything: there the result must not depend on it.
+    # What is masked off gives back 0: there the result does not depend on it.
     u[~inside] = 0xFFFFFFFF
     out_i, old = i + index, i.copy()
     old = old + np.where(inside, out_i, 0)

@@ -34,7 +34,7 @@ def padded(array, columns, block):
 # Where a copy begins -------------------------------------------------------------------------------------------------
 
 
-@tlx_xdsl.jit
+@tlx_xdsl.jit(do_not_specialize=["column"])
 def load(src, dst, column):
     tile = tlx.local_alloc(src.block_shape, tlx.dtype_of(src), 1)
     full = tlx.alloc_barriers(1)

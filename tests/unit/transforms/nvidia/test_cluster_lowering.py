@@ -4,12 +4,15 @@
 
 import re
 
+import numpy as np
 import pytest
 
+import tlx_xdsl
 from tests.gallery.synchronisation.cluster_runs import CASES
 from tests.gallery.synchronisation.lowered_clusters import HOPPER, PAIRS, specialization
 from tests.unit.volume import is_full
 from tests.versions import INSTALLED
+from tests.zoo.clusters import kept
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.ops import control
 from tlx_xdsl.interpreter.scheduler import POLICIES
@@ -37,6 +40,14 @@ def test_the_compiler_has_the_cluster_wait_at_its_start_and_end(name, setting, v
     case.constexprs[setting] = value
     for stage in ("frontend", "aliased", "ttgir"):
         assert list(case.run(stage=stage, schedule="adversarial", jobs=1).warnings) == []
+
+
+@pytest.mark.backend
+def test_threads_meet_around_a_store_to_the_own_memory():
+    """Which thread stores an element, and which one loads it, is up to the layouts of the two."""
+    x, out = np.arange(1024, dtype=np.float32), np.zeros(2048, np.float32)
+    tlx_xdsl.interpret(kept, 2, x, out, cluster=(2, 1, 1), target="sm_90a", stage="ptx")
+    assert (out.reshape(2, 1024) == x).all()
 
 
 TASKS = """

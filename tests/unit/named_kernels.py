@@ -2,6 +2,7 @@
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
+import tlx_xdsl.ttl.language as ttl
 from tlx_xdsl.runtime.host import autotune as host
 
 
@@ -42,6 +43,11 @@ class Holder:
     @tlx_xdsl.jit
     def held(x):
         tl.store(x, tl.load(x) + 3)
+
+
+@ttl.kernel(grid=(1, 1))
+def tiles(x):
+    pass
 
 
 renamed = tlx_xdsl.jit(_bump)

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from tests.unit.runtime import named_kernels as kernels
+from tests.unit import named_kernels as kernels
 
 NAMED = [
     kernels.bump,
@@ -20,6 +20,7 @@ NAMED = [
     kernels.tuned_on_cpu.fn,
     kernels.tuned_on_cpu.fn.fn,
     kernels.Holder.held,
+    kernels.tiles,
 ]
 
 
