@@ -87,12 +87,12 @@ def _phis(b: Builder, ways: Sequence[tuple[Sequence[Value], str]]) -> list[Value
 
 
 @emits(arith.SelectOp)
-def select(fn: FunctionEmitter, op: arith.SelectOp) -> None:
+def select(fn: FunctionEmitter, op: Operation) -> None:
     """One of two; of memory its address, and its bounds if they are checked."""
-    # The front end's early returns have upstream's operation, whose operands have other names.
-    condition, *ways = op.operands
-    parts = zip(*(parts_of(fn, way) for way in ways), strict=True)
-    define(fn, op.results[0], [fn.b.select(fn.values[condition], *each) for each in parts])
+    # Rewrites of xDSL make the operation of its own class, with other names.
+    condition, *both = op.operands
+    ways = (parts_of(fn, each) for each in both)
+    define(fn, op.results[0], [fn.b.select(fn.values[condition], *parts) for parts in zip(*ways, strict=True)])
 
 
 # scf -----------------------------------------------------------------------------------------------------------------
