@@ -13,7 +13,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -269,18 +269,18 @@ class Answer:
         return bool(self.wrong) and bool(self.proof)
 
 
-def answer(seed: int) -> Answer | None:
+def answer(seed: int, sizes: Sequence[Mapping[str, int]] = SIZES) -> Answer | None:
     """What both say; None for a protocol that has too many states."""
     protocol = protocol_of(seed)
     text = text_of(protocol)
     proof = _proof(text, seed)
     found = ""
     try:
-        for sizes in SIZES:
-            message, turn = wrong(protocol, sizes)
+        for at in sizes:
+            message, turn = wrong(protocol, at)
             # A proof may be for loops that turn only.
             if message and (turn or not proof.required):
-                found = f"{sizes}: {message}"
+                found = f"{at}: {message}"
                 break
     except TooLargeError:
         return None

@@ -11,10 +11,10 @@ pytestmark = pytest.mark.quick
 
 FREE = {
     "tt.addptr", "tt.advance", "tt.approx_divf", "tt.bitcast", "tt.broadcast", "tt.cat", "tt.clampf", "tt.dot",
-    "tt.dot_scaled", "tt.expand_dims", "tt.fp_to_fp", "tt.gather", "tt.get_num_programs", "tt.get_program_id", "tt.histogram",
-    "tt.int_to_ptr", "tt.join", "tt.make_range", "tt.make_tensor_descriptor", "tt.make_tensor_ptr", "tt.mulhiui",
-    "tt.precise_divf", "tt.precise_sqrt", "tt.ptr_to_int", "tt.reduce", "tt.reshape", "tt.scan", "tt.splat", "tt.split", "tt.trans",
-    "tt.unsplat",
+    "tt.dot_scaled", "tt.expand_dims", "tt.fp_to_fp", "tt.gather", "tt.get_num_programs", "tt.get_program_id",
+    "tt.histogram", "tt.int_to_ptr", "tt.join", "tt.make_range", "tt.make_tensor_descriptor", "tt.make_tensor_ptr",
+    "tt.mulhiui", "tt.precise_divf", "tt.precise_sqrt", "tt.ptr_to_int", "tt.reduce", "tt.reshape", "tt.scan",
+    "tt.splat", "tt.split", "tt.trans", "tt.unsplat",
     "ttg.convert_layout", "ttg.fp4_to_fp", "ttg.memdesc_index", "ttg.memdesc_reinterpret", "ttg.memdesc_reshape",
     "ttg.memdesc_subslice", "ttg.memdesc_trans", "ttg.predicate_stage", "ttg.warp_id",
     "ttng.clc_get_program_id", "ttng.clc_is_canceled", "ttng.packed_arith", "ttng.reinterpret_tensor_descriptor",

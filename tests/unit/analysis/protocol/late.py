@@ -367,7 +367,7 @@ LATE = {
 
 RIGHT = [
     (parities, 2, ""), (parities, 3, ""), (parities, 2, "right: more than needed"),
-    (parities, 2, "right: negative, but even"), (parities, 2, "8 bits without a sign"),
+    (parities, 2, "right: negative, but even"),
     (parities, 2, "right: 8 bits of a remainder"), (blocks, 2, ""), (blocks, 3, ""),
     (shared, 0, ""), (shared, 0, "right: apart"), (shared, 0, "right: the other one"),
     (shared_by_tasks, 0, ""), (loaded, 0, ""), (loaded, 0, "right: stored elsewhere"),

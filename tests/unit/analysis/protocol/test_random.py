@@ -7,16 +7,17 @@ import pytest
 
 from tests.fuzz.protocol_model import Act, Barriers, Buffers, For, Protocol
 from tests.fuzz.protocol_simulator import wrong
-from tests.fuzz.protocols import answer
+from tests.fuzz.protocols import SIZES, answer
 from tests.unit import volume
 
 # pyright: basic
 
 COUNT = 2000 if volume.is_full() else 100
+CHOSEN = SIZES if volume.is_full() else [each for each in SIZES if each["n"] < 7]
 
 
 def test_nothing_wrong_is_proved():
-    answers = [each for seed in range(COUNT) if (each := answer(seed)) is not None]
+    answers = [each for seed in range(COUNT) if (each := answer(seed, CHOSEN)) is not None]
     assert not [f"seed {each.seed}: {each.wrong}\n{each.text}" for each in answers if each.is_false]
     right = [each for each in answers if not each.wrong]
     assert len(right) > len(answers) // 4
