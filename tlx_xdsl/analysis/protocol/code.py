@@ -241,7 +241,7 @@ def _decides(op: Operation, value: SSAValue) -> bool:
         return True
     if any(value is each for each in getattr(op, "barrier_preds", ())):
         return True
-    return any(value is getattr(op, name, None) for name in ("phase", "pred", "id", "use_d"))
+    return any(value is getattr(op, name, None) for name in ("phase", "pred", "id", "use_d", "size"))
 
 
 def codes_of(function: tt.FuncOp, demands: Demands, warps: int) -> dict[Block, Code]:

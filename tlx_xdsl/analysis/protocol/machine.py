@@ -15,6 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.base import (
+    BULK_COPY,
     TMA,
     Effects,
     Group,
@@ -453,6 +454,9 @@ class Machine:
         touched = [access for access in accesses if access.space in _SPACES and access.kind & _MEMORY]
         for access in touched:
             where = self.view(task, op, access.value)
+            if isinstance(op, tlx.AsyncBulkLoadOp) and self.number(state, task, op, op.size) < _bytes_of(op.result):
+                # Some of it: the rest stays as it was.
+                where = replace(where, is_exact=False)
             is_new = access.operand == "d" and isinstance(op, ttng.MMAOp) and not self.truth(state, task, op, op.use_d)
             if Kind.READ in access.kind and not is_new:
                 read(state, self.allocations, where, event, knows)
@@ -500,7 +504,11 @@ class Machine:
         """Complete the bytes that were written on a barrier; what the task itself has written is not released."""
         barrier = self.barrier(state, task, op, getattr(op, end))
         written = [access for access in touched if Kind.WRITE in access.kind]
-        size = sum(_bytes(ttg.memdesc_type(access.value.type)) for access in written)
+        size = sum(_bytes_of(access.value) for access in written)
+        if isinstance(op, tlx.AsyncBulkLoadOp):
+            size = self.number(state, task, op, op.size)
+            if not 0 < size <= _bytes_of(op.result):
+                raise UnprovedError(op, f"{size} bytes are copied to a buffer of {_bytes_of(op.result)}")
         released: Clock = {agent: step for agent, step in task.clock.items() if agent[0] != "accesses"}
         released[event.agent] = event.step
         deliver(barrier, event, size, task.clock, released)
@@ -520,7 +528,11 @@ def _followed(op: Operation, effects: Effects, accesses: tuple[OperandAccess, ..
     known = _MEMORY_OR_END | Kind.ARRIVE if isinstance(op, ttng.MMAOp) else _MEMORY_OR_END
     if effects.sync & Sync.NAMED or any(access.kind & ~known for access in accesses):
         raise UnprovedError(op, f"how '{op.name}' synchronises is not followed")
-    if end is not None and effects.by is not TMA and end not in (Group.CP_ASYNC, Group.WGMMA, Group.TCGEN05):
+    if (
+        end is not None
+        and effects.by not in (TMA, BULK_COPY)
+        and end not in (Group.CP_ASYNC, Group.WGMMA, Group.TCGEN05)
+    ):
         raise UnprovedError(op, f"how the end of '{op.name}' is known is not followed")
     return accesses
 
@@ -529,5 +541,6 @@ def _is_of_cluster(access: OperandAccess) -> bool:
     return access.cluster or access.space is Space.CLUSTER
 
 
-def _bytes(type_: ttg.MemDescType) -> int:
+def _bytes_of(buffer: SSAValue) -> int:
+    type_ = ttg.memdesc_type(buffer.type)
     return prod(type_.shape) * type_.element_bits // 8

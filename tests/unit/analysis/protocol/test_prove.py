@@ -214,6 +214,11 @@ def test_a_phase_that_has_begun_is_to_end():
     assert proof_of(bug, "")
 
 
+def test_bulk_copies_are_followed_by_their_bytes():
+    assert proof_of(zoo("bulk-half-a-row"), "")
+    assert "lacks 512 bytes" in str(proof_of(zoo("bulk-half-a-row"), "half a row").reason)
+
+
 def test_a_wait_for_other_programs_is_a_condition():
     (required,) = proof_of(zoo("spin_lock-relaxed-take"), "").required
     assert "ends, which waits for what others write to global memory" in str(required)
