@@ -15,8 +15,8 @@ from tests.versions import INSTALLED
 
 CASES = left_open.cases()
 SHORT = [
-    "f32 to integers", "f32 to narrow floats", "int32 quotients", "f32 extrema", "f32 row extrema with NaN",
-    "masked bfloat16", "masked atomics float32", "atomic_maxima",
+    "f32 to narrow floats", "f32 extrema", "f32 row extrema with NaN", "masked bfloat16", "masked atomics float32",
+    "atomic_maxima",
 ]  # fmt: skip
 """Those that are compiled by stock Triton each time: half a second each."""
 
@@ -32,7 +32,7 @@ def test_the_interpreter(name: str):
     assert not CASES[name].differences("frontend")
 
 
-@pytest.mark.parametrize("machine", ["ttgir", "linalg"])
+@pytest.mark.parametrize("machine", ["ttgir", "linalg"] if volume.is_full() else ["ttgir"])
 @pytest.mark.parametrize("name", CASES if volume.is_full() else SHORT)
 def test_later_stages(name: str, machine: str):
     assert not CASES[name].differences(machine)
@@ -85,7 +85,7 @@ def one_by_one(row: np.ndarray, *, low: bool, left: bool) -> int:
     return best
 
 
-@pytest.mark.parametrize("n", [8, 16, 64])
+@pytest.mark.parametrize("n", [8, 64])
 def test_a_nan_among_indices_begins_anew(n: int):
     """The interpreter at each stage, and native code; the PTX machine has the order of the layout."""
     rng = np.random.default_rng(n)

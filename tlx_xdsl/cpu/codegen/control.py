@@ -87,11 +87,12 @@ def _phis(b: Builder, ways: Sequence[tuple[Sequence[Value], str]]) -> list[Value
 
 
 @emits(arith.SelectOp)
-def select(fn: FunctionEmitter, op: arith.SelectOp) -> None:
+def select(fn: FunctionEmitter, op: Operation) -> None:
     """One of two; of memory its address, and its bounds if they are checked."""
-    condition = fn.values[op.condition]
-    ways = (parts_of(fn, op.true_value), parts_of(fn, op.false_value))
-    define(fn, op.result, [fn.b.select(condition, *parts) for parts in zip(*ways, strict=True)])
+    # Rewrites of xDSL make the operation of its own class, with other names.
+    condition, *both = op.operands
+    ways = (parts_of(fn, each) for each in both)
+    define(fn, op.results[0], [fn.b.select(fn.values[condition], *parts) for parts in zip(*ways, strict=True)])
 
 
 # scf -----------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Pointers that are chosen while a program runs: what is read and written through them lies where they point."""
 
-# covers: target.cpu, tl.where
+# covers: target.cpu
 
 from __future__ import annotations
 

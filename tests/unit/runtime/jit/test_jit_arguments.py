@@ -225,7 +225,7 @@ def test_without_a_gpu_there_are_other_ways(monkeypatch):
     for launch in (add[(1,)], functools.partial(add.bind, (1,))):
         with pytest.raises(RuntimeError, match=r"'add' can't be launched: Triton finds no GPU\. .*interpret"):
             launch(*tensors, 1024, BLOCK=256)
-        with pytest.raises(TypeError, match="'y' must be an array, .*, found list"):
+        with pytest.raises(TypeError, match=r"'y' must be an array, .*, found list"):
             launch(tensors[0], [1.0, 2.0], tensors[2], 1024, BLOCK=256)
 
 
