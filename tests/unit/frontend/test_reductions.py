@@ -38,6 +38,14 @@ def lone(a, b, c, d):
 @tlx_xdsl.jit
 def broken(a, b):
     return a + missing
+
+@tlx_xdsl.jit
+def blocks(a, b):
+    return tl.sum(a + b + tl.zeros((4,), tl.int32), 0)
+
+@tlx_xdsl.jit
+def asks(a, b):
+    return a + b if (a + tl.zeros((4,), tl.int32)).dtype.is_int() else a
 """
 
 
@@ -221,3 +229,11 @@ def test_an_error_in_the_combining_function_stands_there_with_the_call_as_a_note
         compiled(tmp_path, "y = tl.reduce(x, 0, broken)")
     assert error.value.source_line.strip() == "return a + missing"
     assert any("'broken' is called here" in note for note in error.value.notes)
+
+
+def test_a_block_in_the_combining_function_is_refused_where_it_is_made(tmp_path):
+    """Stock Triton's conversion ends in the words of MLIR's rewriter. What nothing uses, as inductor has it, is taken."""
+    with pytest.raises(CompilationError, match="'blocks' combines one element with another, and this makes a") as error:
+        compiled(tmp_path, "y = tl.reduce(x, 0, blocks)")
+    assert error.value.source_line.strip() == "return tl.sum(a + b + tl.zeros((4,), tl.int32), 0)"
+    compiled(tmp_path, "y = tl.reduce(x, 0, asks)")

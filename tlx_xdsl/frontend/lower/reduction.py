@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i32
-from xdsl.ir import Block, Region
+from xdsl.ir import Block, Operation, Region
 from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base import as_tensor
+from tlx_xdsl.text.diagnostics import error_at
 
 from .. import semantic
 from ..calls import Call, lowers
@@ -96,7 +98,25 @@ def _combination(call: Call, operands: _Operands, end: type[IRDLOperation]) -> R
             shown = ", ".join(value.describe() for value in values)
             call.fail("combine_fn", f"'{source.name}' must return {expected}, found {shown}")
         builder.emit(end, [value.ssa for value in values if isinstance(value, Tensor)])
+    _check_elements(source.name, body)
     return Region(body)
+
+
+def _check_elements(name: str, body: Block) -> None:
+    """Check that what a combination returns comes from numbers. Blocks that nothing uses are left to later passes.
+
+    Raises CompilationError at the operation that makes a block.
+    """
+    assert body.last_op is not None
+    asked: list[Operation] = [body.last_op]
+    seen = {body.last_op}
+    for op in asked:
+        if (made := next((each for each in op.results if as_tensor(each.type) is not None), None)) is not None:
+            raise error_at(op, f"'{name}' combines one element with another, and this makes a block: {made.type}")
+        makers = {operand.owner for operand in op.operands}
+        new = [each for each in makers if isinstance(each, Operation) and each not in seen]
+        asked += new
+        seen.update(new)
 
 
 # --- handlers -------------------------------------------------------------------------------------------------------
