@@ -232,7 +232,7 @@ def test_an_error_in_the_combining_function_stands_there_with_the_call_as_a_note
 
 
 def test_a_block_in_the_combining_function_is_refused_where_it_is_made(tmp_path):
-    """Stock Triton's conversion ends in the words of MLIR's rewriter. What nothing uses, as inductor has it, is taken."""
+    """Stock Triton ends in the words of MLIR's rewriter. What nothing uses, as inductor has it, is taken."""
     with pytest.raises(CompilationError, match="'blocks' combines one element with another, and this makes a") as error:
         compiled(tmp_path, "y = tl.reduce(x, 0, blocks)")
     assert error.value.source_line.strip() == "return tl.sum(a + b + tl.zeros((4,), tl.int32), 0)"
