@@ -27,6 +27,7 @@ from xdsl.traits import is_side_effect_free
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base import MaskedResult, as_tensor, is_elementwise, scalar_type
 from tlx_xdsl.dialects.regions import forwarded
+from tlx_xdsl.errors import Note
 from tlx_xdsl.text.diagnostics import Diagnostic, diagnostic_at
 
 from .axis_info import axis_infos
@@ -53,7 +54,8 @@ class Reached:
             notes = ("one thread hands it to the others in shared memory, and then writes nothing there",)
         else:
             message = f"what the mask hides is 0, and reaches '{self.reader.name}'{where}"
-            notes = ("'other=' says what it is to be; unwritten=\"poison\" runs the kernel with NaN instead",)
+            what = "'other=' says what it is to be; unwritten=\"poison\" runs the kernel with NaN instead"
+            notes = (Note(what, is_remedy=True),)
         return diagnostic_at("remark", self.op, message, notes)
 
 

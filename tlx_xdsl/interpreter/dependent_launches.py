@@ -24,7 +24,7 @@ from tlx_xdsl.numerics.arrays import Integers
 from tlx_xdsl.text.diagnostics import Diagnostic, source_location
 
 from .clocks import Clock
-from .faults import location_of
+from .faults import place_note, remedy
 from .global_memory import Buffer
 
 EARLIER = 0
@@ -118,7 +118,7 @@ class DependentLaunch:
             f"'{name}' is {_DONE[kind]} before gdc_wait: a launch before of this kernel, on the same arrays, may "
             f"{past} byte {at} later"
         )
-        notes = (f"{_DONE[past]} at {location_of(before)}{after}", _REMEDY)
+        notes = (place_note(f"{_DONE[past]} at", before, after), remedy(_REMEDY))
         return Diagnostic("error", message, source_location(op.location), notes)
 
     def _assumption(self, name: str, mine: NDArray[np.int32]) -> Diagnostic:
