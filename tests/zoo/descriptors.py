@@ -22,9 +22,10 @@ def by_groups(x, out, GROUPS: tl.constexpr, BUG: tl.constexpr):
     for g in tl.static_range(GROUPS + 1):
         if g < GROUPS:
             if BUG == "rows not aligned":
+                # at: rows not aligned
                 source = tlx.make_tensor_descriptor(room[g % 2], x + g * 256, [16, 16], [17, 1], [16, 16])
                 tlx.barrier_expect_bytes(full[g % 2], 512)
-                tlx.async_descriptor_load(source, tile[g % 2], [0, 0], full[g % 2])  # at: rows not aligned
+                tlx.async_descriptor_load(source, tile[g % 2], [0, 0], full[g % 2])
             else:
                 slot: tl.constexpr = 0 if BUG == "rewritten under a load" else g % 2
                 # at: rewritten under a load
@@ -44,7 +45,7 @@ BY_GROUPS = (
         "descriptor in use",
         "descriptor.*(in flight|nothing orders)",
     )
-    .bug("rows not aligned", "descriptor", "no multiple of 16")
+    .bug("rows not aligned", "descriptor", "strides must be 16-byte aligned")
     .clean(GROUPS=1)
     .clean(GROUPS=3)
 )
