@@ -42,6 +42,8 @@ FIRST_VERSION: dict[str, Version] = {
 """The first version of each operation that 3.6 lacks (asked of 3.6.0, 3.7.1, 3.8.0 and 3.9.0)."""
 
 LAST_VERSION: dict[str, Version] = {
+    "tt.advance": (3, 7),
+    "tt.make_tensor_ptr": (3, 7),
     "ttg.local_barrier": (3, 6),
     "ttng.cluster_arrive": (3, 8),
     "ttng.cluster_wait": (3, 8),
@@ -81,7 +83,8 @@ class Profile:
     """An `arith.select` may choose between buffers of shared memory (from 3.8 on); older versions assert."""
 
     calls_beside_tasks: bool
-    """Calls that are not inlined can be lowered in a kernel with tasks (not in 3.8)."""
+    """Calls that are not inlined are right in a kernel with tasks (from 3.9 on). A barrier in the function that is
+    called waits for the threads of all tasks in 3.6 and 3.7, which is a deadlock; 3.8 asserts."""
 
     sums_bfloat16: bool
     """`tl.sum`, `cumsum` and `cumprod` of bf16 are computed in bf16 (from 3.9 on), not in f32."""
@@ -148,7 +151,7 @@ def _profile(version: Version) -> Profile:
         gpu_barriers=version < (3, 7),
         views_fill_allocations=version == (3, 8),
         selects_buffers=version >= (3, 8),
-        calls_beside_tasks=version != (3, 8),
+        calls_beside_tasks=version >= (3, 9),
         sums_bfloat16=version >= (3, 9),
         cached_loads=version >= (3, 9),
         dead_accesses=version >= (3, 7),

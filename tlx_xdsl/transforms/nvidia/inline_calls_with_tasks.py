@@ -1,6 +1,7 @@
-"""`tlx-inline-calls-with-tasks`: have upstream Triton inline every function of a kernel with tasks, for Triton 3.8.
+"""`tlx-inline-calls-with-tasks`: have upstream Triton inline every function of a kernel with tasks, before Triton 3.9.
 
-Its lowering of tasks looks for an attribute of each function, which no pass sets on those that the default task calls.
+The lowering of tasks in 3.8 looks for an attribute of each function, which no pass sets on those that the default task
+calls. In 3.6 and 3.7 a barrier in such a function waits for the threads of all tasks, and the kernel hangs.
 
 Before:
 ```mlir
