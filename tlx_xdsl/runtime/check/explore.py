@@ -197,9 +197,6 @@ class _Exploration:
             time.perf_counter() - self.began,
             tuple(only),
             tuple(self._case(key) for key in sorted(self.launches)),
-            tuple(
-                Refusal(self.scopes[number].sizes, error, is_asked=self.scopes[number].is_asked)
-                for number, error in sorted(self.refused.items())
-            ),
+            tuple(Refusal(self.scopes[number].sizes, error) for number, error in sorted(self.refused.items())),
             tuple(scope.sizes for scope in self.scopes[self.tried :]),
         )

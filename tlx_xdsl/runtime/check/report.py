@@ -81,8 +81,6 @@ class Refusal:
 
     sizes: Sizes
     error: Exception
-    is_asked: bool = True
-    """False where a size is one of `small`, which are tried as they come."""
 
     @property
     def reason(self) -> str:
@@ -152,6 +150,8 @@ class Report:
     """Sizes that were not run for want of time."""
     proofs: tuple[ProofAt, ...] = ()
     """Where they were asked for: one for each kernel that the sizes give."""
+    wants_all_sizes: bool = True
+    """Whether sizes that are refused were asked for."""
     wants_all_orders: bool = False
     """Whether all orders were asked for."""
 
@@ -162,7 +162,7 @@ class Report:
     @property
     def unrun(self) -> str:
         """What was asked for and not run, in words; empty where all was."""
-        sizes = len(self.left) + sum(each.is_asked for each in self.refusals)
+        sizes = len(self.left) + len(self.refusals) * self.wants_all_sizes
         orders = self.wants_all_orders and any(case.unexplored for case in self.cases)
         parts = [f"{sizes} size{'' if sizes == 1 else 's'}"] * bool(sizes) + ["some orders"] * orders
         return f"{' and '.join(parts)} not run" if parts else ""
@@ -258,11 +258,11 @@ class Subject:
     others: Callable[[], Iterable[Finding]]
     """Remarks on what goes wrong at sizes that are not run, where none are named."""
     is_asked: bool = True
-    """False where a size is one of `small`."""
+    """False where a size is one of `small`, which are tried as they come."""
 
     def scope(self, at: Sizes, change: Change | None = None) -> Scope:
         """The launch at some sizes."""
-        return Scope(at, lambda: self.launchable(at, change), self.is_asked)
+        return Scope(at, lambda: self.launchable(at, change))
 
     def scopes(self, change: Change | None = None) -> list[Scope]:
         """The launches at all sizes."""
@@ -298,8 +298,6 @@ class Scope:
 
     sizes: Sizes
     make: Callable[[], Launchable]
-    is_asked: bool = True
-    """False where a size is one of `small`."""
 
 
 def shown(sizes: Sizes) -> str:

@@ -90,7 +90,8 @@ def check(
 def checked(subject: Subject, limits: Limits, *, prove: bool, all_orders: bool) -> Report:
     """Check a kernel at some sizes, with a proof where that is asked for. Raises as `check` does."""
     scopes = subject.scopes()
-    report = replace(explore(scopes, subject.settings, limits), wants_all_orders=all_orders)
+    report = explore(scopes, subject.settings, limits)
+    report = replace(report, wants_all_sizes=subject.is_asked, wants_all_orders=all_orders)
     compiles = not any(each.rule in REFUSALS for each in report.findings)
     if compiles:
         report = with_resets(report, subject.module)

@@ -71,7 +71,8 @@ def as_json(report: Report, kernel: str) -> str:
         "records": [_record(each, kernel) for each in records(report)],
         "cases": ways,
         "refused": [
-            {"sizes": dict(each.sizes), "reason": each.reason, "asked": each.is_asked} for each in report.refusals
+            {"sizes": dict(each.sizes), "reason": each.reason, "asked": report.wants_all_sizes}
+            for each in report.refusals
         ],
         "left": [dict(sizes) for sizes in report.left],
         "proofs": [
