@@ -1,4 +1,4 @@
-"""Block pointers, which Triton's text had up to version 3.4: blocks of a tensor in global memory that move."""
+"""Block pointers, which Triton has up to version 3.7: blocks of a tensor in global memory that move."""
 
 from __future__ import annotations
 
