@@ -73,6 +73,9 @@ class BackendOptions:
 
     `check_resources` refuses a kernel that can never launch on the target, before LLVM and ptxas work on it. Without
     it such a kernel is compiled all the same: its PTX can be read, but no driver loads it.
+
+    `mends` puts right what the Triton version is known to miscompile (`defects.py`). Without it the code is what stock
+    Triton alone makes.
     """
 
     target: str = "sm_90a"
@@ -82,6 +85,7 @@ class BackendOptions:
     enable_fp_fusion: bool | None = None
     num_stages: int = 3
     check_resources: bool = True
+    mends: bool = True
 
     def __post_init__(self):
         """Refuse what stock Triton would only stumble over later."""
