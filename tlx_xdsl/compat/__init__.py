@@ -39,8 +39,9 @@ def install(*, mode: Mode = "launch", target: str = "sm_90a") -> None:
     `mode` says what a launch does: `launch` runs on the GPU; `cpu` runs every kernel as machine code of the CPU, on
     tensors in its memory, where torch then puts what is asked for on a GPU; `interpret` runs every kernel, plain ones
     too, in our interpreter, on tensors in the CPU's memory; `check` checks each launch in several orders before that,
-    as `tlx check` does (`findings`); `ptx` runs the PTX that stock Triton makes of every kernel, on the same; `compile`
-    makes cubins for `target` and runs nothing. All but `launch` need no GPU: Triton sees one of the kind `target`.
+    as `tlx check` does (`findings`); `ptx` runs the PTX that stock Triton makes of every kernel, on the same;
+    `record` keeps each launch for `tlx gate`, and interprets it; `compile` makes cubins for `target` and runs nothing.
+    All but `launch` need no GPU: Triton sees one of the kind `target`.
     Under `TRITON_INTERPRET=1` a `launch` interprets, too.
 
     Raises ModuleNotFoundError without Triton, ValueError for an unknown mode or target, and RuntimeError where

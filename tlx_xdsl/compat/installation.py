@@ -14,7 +14,7 @@ from tlx_xdsl.targets import target_named
 
 from .modules import Finder, forget_modules, recall_modules
 
-Mode = Literal["launch", "cpu", "interpret", "check", "ptx", "compile"]
+Mode = Literal["launch", "cpu", "interpret", "check", "ptx", "record", "compile"]
 """The effect of a launch."""
 
 _MISSING = object()

@@ -24,7 +24,7 @@ from tlx_xdsl.runtime.jit import jit as our_jit
 from tlx_xdsl.runtime.jit.autotune import Config
 from tlx_xdsl.runtime.jit.triton_compile import compile_source
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
-from tlx_xdsl.runtime.simulate.options import PTX
+from tlx_xdsl.runtime.simulate.options import FRONTEND, PTX
 
 from .cuda_as_cpu import replacements_of_torch
 from .decorator import drop_in, settle
@@ -83,6 +83,10 @@ def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
         from .checked import CheckedKernel
 
         jit = interpreted(target, CheckedKernel)
+    elif mode == "record":
+        from .recorded import RecordedKernel
+
+        jit = interpreted(target, RecordedKernel, FRONTEND)
     elif mode == "read":
         jit = stock.jit
     elif mode == "compile":

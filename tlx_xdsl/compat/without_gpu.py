@@ -140,6 +140,8 @@ class Launch:
     arguments: dict[str, Any]
     """By name."""
     options: Options
+    compile_options: dict[str, Any] = dataclasses.field(default_factory=dict[str, Any])
+    """The options of the launch that are those of a compile, as the script says them."""
 
     def run(self) -> Interpretation:
         """Run all programs. Raises as `interpret` does."""
@@ -166,7 +168,11 @@ def _launch(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) -> 
     named |= dict(zip(kernel.arg_names, args, strict=False))
     options["reachable"] = tensors_reached(named.values())
     kernel.source.signature.bind(**named)
-    return Launch(kernel.source, grid, named, Options(**options))
+    compiled_with = {name: launch[name] for name in _COMPILE_OPTIONS if launch.get(name) is not None}
+    return Launch(kernel.source, grid, named, Options(**options), compiled_with)
+
+
+_COMPILE_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion")
 
 
 class InterpreterWarning(UserWarning):

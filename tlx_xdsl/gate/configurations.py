@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
 
 LAUNCH_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 """Options of a launch that a configuration of an autotuner has beside compile-time arguments."""
@@ -53,8 +55,8 @@ def combined(listed: Sequence[Mapping[str, Any]], choices: Mapping[str, Sequence
     return list({repr(sorted(each.items())): each for each in found}.values())
 
 
-def drawn(configurations: Sequence[dict[str, Any]], count: int | None, seed: int) -> list[dict[str, Any]]:
-    """Return so many of the configurations, in their order; all of them for None."""
+def drawn(configurations: Sequence[T], count: int | None, seed: int) -> list[T]:
+    """Return so many of the configurations, or launches, in their order; all of them for None."""
     if count is None or count >= len(configurations):
         return list(configurations)
     chosen = random.Random(seed).sample(range(len(configurations)), count)

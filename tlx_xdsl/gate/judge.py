@@ -144,7 +144,7 @@ class _Case:
         with collected_diagnostics():
             text = compile_text(
                 self._subject.source, self._specialization, triton_version=toolchain.version, conversion=conversion,
-                keep_ttir=False,
+                keep_ttir=False, as_stock=not self._manner.with_mends,
             )  # fmt: skip
         mends = self._manner.with_mends or not self._plain
         options = self._specialization.backend_options(num_stages=self._stages, mends=mends)

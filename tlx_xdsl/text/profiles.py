@@ -122,6 +122,11 @@ class Profile:
         return self.version >= FIRST_VERSION["tt.grid_dependency_wait"]
 
     @property
+    def negates_from_zero(self) -> bool:
+        """Return whether Triton's own frontend makes `0 - x` of `-x`, which is 0 for the zero (3.6 and 3.7)."""
+        return self.version < (3, 8)
+
+    @property
     def name(self) -> str:
         """The version as text, such as `3.9`."""
         return version_name(self.version)

@@ -154,15 +154,18 @@ def first_beyond_plain(module: ModuleOp, *, barriers: bool = False) -> Operation
     return store_by_some_threads(module)
 
 
-def plain_pipeline(profile: Profile | None = None) -> tuple[ModulePass, ...]:
-    """The passes that plain Triton needs before stock Triton of a version gets it."""
+def plain_pipeline(profile: Profile | None = None, *, as_stock: bool = False) -> tuple[ModulePass, ...]:
+    """The passes that plain Triton needs before stock Triton of a version gets it.
+
+    With `as_stock` the version gets what its own frontend would make, and so gets wrong what it gets wrong by itself.
+    """
     version = profile or NEWEST
     return (
         _pass("tlx-check-target", plain=True),
         _pass("expand-float-conversions"),
-        _pass("expand-negf"),
+        _pass("expand-negf", from_zero=as_stock and version.negates_from_zero),
         *(() if version.has_dependent_launches else (_pass("expand-dependent-launches"),)),
-        *(() if version.synchronized_atomics else (_pass("tlx-insert-barriers-at-atomics"),)),
+        *(() if as_stock or version.synchronized_atomics else (_pass("tlx-insert-barriers-at-atomics"),)),
     )
 
 

@@ -61,6 +61,7 @@ def compile_text(
     keep_ttir: bool = True,
     lowers: bool = True,
     check_budget: bool = True,
+    as_stock: bool = False,
     on_stage: StageCallback | None = None,
     on_pass: Callable[[str], None] | None = None,
 ) -> CompiledText:
@@ -70,7 +71,8 @@ def compile_text(
     where `on_stage` looks, after every pass. `on_stage` receives the text after the frontend and each pass, which
     `tlx-opt` reads, and `on_pass` their names alone.
     Without `keep_ttir` the result's `ttir` is empty; without `lowers` no pass runs, and its `ttgir` is empty; without
-    `check_budget` a kernel that needs more than its target has is no error.
+    `check_budget` a kernel that needs more than its target has is no error. With `as_stock` the version gets plain
+    Triton as its own frontend makes it, and so gets wrong what it gets wrong by itself.
 
     `conversion` says who gives tensors their layouts. With `own`, the loops of a plain kernel are not pipelined: its
     loads are waited for where they stand.
@@ -108,7 +110,8 @@ def compile_text(
     if not lowers:
         return CompiledText(specialization.symbol or source.symbol, ttir, "", clock.times)
     plain = _goes_to_stock(module, conversion)
-    passes = passes_for(profile, plain=plain, check_budget=check_budget, asked=(*source.passes, *specialization.passes))
+    asked = (*source.passes, *specialization.passes)
+    passes = passes_for(profile, plain=plain, check_budget=check_budget, as_stock=as_stock, asked=asked)
     with phase("passes", source.name):
         run_pipeline(
             module, passes, make_context(), lambda done, module: finish(done.name, module, is_end=done is passes[-1])
@@ -141,16 +144,22 @@ def _goes_to_stock(module: ModuleOp, conversion: Conversion) -> bool:
 
 
 def passes_for(
-    profile: Profile | None = None, *, plain: bool, check_budget: bool = True, asked: Sequence[str] = ()
+    profile: Profile | None = None,
+    *,
+    plain: bool,
+    check_budget: bool = True,
+    as_stock: bool = False,
+    asked: Sequence[str] = (),
 ) -> tuple[ModulePass, ...]:
     """The passes that a module of the frontend goes through on its way to a Triton version (none in particular).
 
-    `plain` says whether the module is plain Triton, which stock Triton's own passes give layouts. `check_budget` is as
-    for `compile_text`. `asked` are passes of other packages, as `after:NAME=PASS`; those that wings place come, too.
+    `plain` says whether the module is plain Triton, which stock Triton's own passes give layouts. `check_budget`
+    and `as_stock` are as for `compile_text`. `asked` are passes of other packages, as `after:NAME=PASS`; those that
+    wings place come, too.
 
     Raises CompilationError for a pass that is asked for and can't be placed.
     """
-    ours = plain_pipeline(profile) if plain else ttgir_pipeline(profile, check_budget=check_budget)
+    ours = plain_pipeline(profile, as_stock=as_stock) if plain else ttgir_pipeline(profile, check_budget=check_budget)
     return with_placed(ours, asked)
 
 

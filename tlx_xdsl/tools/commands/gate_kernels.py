@@ -15,6 +15,7 @@ from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.gate import Manner, Results, Subject, gate
 from tlx_xdsl.gate.configurations import LAUNCH_OPTIONS, combined, drawn, heuristics_of, tuned
 from tlx_xdsl.gate.environments import toolchains
+from tlx_xdsl.gate.recorded import launches_of, sampled
 from tlx_xdsl.gate.report import FORMATS
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.driver.defaults import KernelDefaults
@@ -65,7 +66,7 @@ def _subjects(args: argparse.Namespace, kernels: str) -> Iterator[Subject]:
     path = Path(kernels)
     if path.is_dir():
         for file in sorted(path.rglob("*.py")):
-            if TABLE in file.read_text(errors="replace"):
+            if _has_table(file):
                 yield from _of_file(args, str(file))
     elif kernels.endswith(".py"):
         yield from _of_file(args, kernels)
@@ -77,12 +78,21 @@ def _subjects(args: argparse.Namespace, kernels: str) -> Iterator[Subject]:
 
 
 def _of_file(args: argparse.Namespace, file: str) -> Iterator[Subject]:
-    """The subjects of a file: what its table names."""
+    """The subjects of a file: what its table names, or the launches of a script without one."""
+    if not _has_table(Path(file)):
+        yield from sampled(launches_of(file, (), args.target or "sm_90a"), args.sample, args.seed)
+        return
     kernels = kernels_of_file(file)
     for name, line in _table(file).items():
         if name not in kernels:
             raise CompilationError(f"{TABLE} names '{name}', which is no kernel of this file", SourceLocation(file, 0))
         yield from _of_kernel(_launch_line(line, args, file), f"{file}:{name}", *kernels[name], _decorated(file, name))
+
+
+def _has_table(file: Path) -> bool:
+    if not file.is_file():
+        raise CompilationError("no such file", SourceLocation(str(file), 0))
+    return f"\n{TABLE} =" in file.read_text(errors="replace")
 
 
 def _table(file: str) -> Mapping[str, str]:
