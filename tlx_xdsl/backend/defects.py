@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 Handling: TypeAlias = Literal["mended", "refused", "warned"]
 """`mended`: a pass, or a change of the final PTX, puts it right. `refused`: an error at the line. `warned`: a warning at
-the line, with the version that has it right."""
+the line, with the release that has it right."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,16 @@ DEFECTS: tuple[Defect, ...] = (
         "mended",
         "backend/mends.py",
         (r"written after the last wgmma\.fence",),
+    ),
+    Defect(
+        "shared_operand_of_two_groups",
+        ("triton-lang/triton#11047",),
+        "leaves out the barrier between a wgmma's wait and the overwrite of its operand, which another warp group may read",
+        ("3.6.0", "3.7.0", "3.7.1", "3.8.0"),
+        "3.9.0",
+        "mended",
+        "backend/mends.py",
+        (r"read by the wgmma",),
     ),
 )
 

@@ -16,6 +16,7 @@ from .capture import STDERR_NAME, STDOUT_NAME, captured, read_log, read_logs
 from .diagnosis import diagnose, find_unlocated_error, find_warnings, note_of_stage
 from .errors import BackendError
 from .limits import check_resources
+from .mends import Mended, mend
 from .options import BackendOptions
 from .protocol import Request
 from .ptxas import parse_error, parse_resources, parse_warnings
@@ -145,13 +146,20 @@ class _Compilation:
         with self._timed("ptx"):
             self._ptx = module.to_ptx(llir, facts)
             self._refuse_printed_error()
+            mended = self._mend(result.metadata.num_warps) if options.mends else ()
         metadata = replace(_metadata(facts, options), cluster=_cluster(self._ptx))
-        result = replace(result, ptx=self._ptx, metadata=metadata)
+        result = replace(result, ptx=self._ptx, metadata=metadata, mended=mended)
         if upto == "ptx":
             return result
         with self._timed("cubin"), printing_ptxas_log():
             cubin = module.to_cubin(self._ptx, facts)
         return replace(result, cubin=cubin)
+
+    def _mend(self, num_warps: int) -> tuple[Mended, ...]:
+        """Put right in the PTX what this version miscompiles; `num_warps` are those of all tasks."""
+        threads = 32 * num_warps if num_warps == self._request.options.num_warps else 0
+        self._ptx, mended = mend(self._ptx, self._version, threads=threads)
+        return mended
 
     def _refuse_printed_error(self) -> None:
         """Fail where LLVM only printed an error: the code is wrong then (3.9, bad inline-asm constraint)."""
