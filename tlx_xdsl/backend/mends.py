@@ -1,8 +1,9 @@
-"""Put into PTX the fences and barriers that single Triton versions leave out (`defects.py`).
+"""Put into stock Triton's texts what single versions leave out (`defects.py`).
 
 A plain kernel meets our passes as TTIR only, so what stock Triton's own passes forget can be mended in their result
-alone. Each mend adds one instruction that is legal wherever it stands, and looks at instructions and labels, not at
-addresses: it may add one too many, and never changes a number. Triton writes an instruction to a line.
+alone. Each mend of PTX adds one instruction, a fence or a barrier, that is legal wherever it stands, and looks at
+instructions and labels, not at addresses: it may add one too many, and never changes a number. Triton writes an
+instruction to a line. One mend is of TTGIR: that of scales, whose decoding has no trace of its origin in PTX.
 """
 
 from __future__ import annotations
@@ -174,6 +175,54 @@ def _after_waits(text: _Text) -> list[int]:
     """Return the lines behind waits of a product from which a warp group may overwrite what others still multiply."""
     return text.reaching("wgmma.wait_group", _SHARED_WRITE, _BARRIERS) if text.threads > _WARP_GROUP else []
 
+
+# --- scales in TTGIR --------------------------------------------------------------------------------------------------
+
+SCALES = "scale_of_byte_zero"
+_DECODED = re.compile(
+    r"^(?P<indent> *)(?P<shifted>%\w+) = arith\.shli (?P<byte>%\w+), %\w+ : (?P<type>tensor<[\dx]+xi16, .*?>)"
+    r"(?P<place>(?: loc\([^\n]*\))?)\n(?P=indent)(?P<decoded>%\w+ = tt\.bitcast )(?P=shifted)"
+    r"(?P<rest> : tensor<[\dx]+xi16, [^\n]* -> tensor<[\dx]+xbf16, )",
+    re.MULTILINE,
+)
+_LEAST_SCALE = 0x40
+"""The bits of 2**-127 in bf16."""
+
+
+def mend_scales(ttgir: str, given: str, version: str) -> tuple[str, tuple[Mended, ...]]:
+    """Return TTGIR in which a scale of byte 0 is 2**-127, not 0.0, of what stock Triton has made of `given`.
+
+    Source: OCP Microscaling Formats (MX) 1.0, E8M0: the value is 2**(byte - 127), there is no zero. The text comes back
+    as it was where the release has it right, and where `given` itself casts integers to bf16, which look the same.
+    """
+    has = any(version in defect.versions for defect in DEFECTS if defect.name == SCALES)
+    if not has or "tt.dot_scaled" not in given or _CAST_TO_BF16.search(given):
+        return ttgir, ()
+    lines: list[int] = []
+
+    def raised(match: re.Match[str]) -> str:
+        type_, place, shifted = match["type"], match["place"], match["shifted"]
+        if not re.search(rf"{re.escape(match['byte'])} = arith\.extui %\w+ : tensor<[\dx]+xi8,", ttgir):
+            return match[0]
+        lines.append(ttgir.count("\n", 0, match.end()) + 1)
+        least, most = f"%least_scale_{len(lines)}", f"%scale_bits_{len(lines)}"
+        return "\n".join(
+            match["indent"] + line
+            for line in (
+                match[0].partition("\n")[0].strip(),
+                f"{least} = arith.constant dense<{_LEAST_SCALE}> : {type_}{place}",
+                f"{most} = arith.maxui {shifted}, {least} : {type_}{place}",
+                f"{match['decoded']}{most}{match['rest']}",
+            )
+        )
+
+    text = _DECODED.sub(raised, ttgir)
+    return text, (Mended(SCALES, tuple(lines)),) if lines else ()
+
+
+_CAST_TO_BF16 = re.compile(r"tt\.bitcast [^\n]*xi16[^\n]* -> tensor<[\dx]+xbf16")
+
+# --- PTX --------------------------------------------------------------------------------------------------------------
 
 _Mend: TypeAlias = tuple[str, Callable[[_Text], Sequence[int]]]
 
