@@ -8,6 +8,7 @@ from html import escape
 
 from tlx_xdsl.errors import SourceLocation, render
 
+from .mends import Mended
 from .options import UpTo
 
 
@@ -81,7 +82,7 @@ class BackendResult:
     ptxas's performance warnings (`C7510: ...`) and what else Triton and ptxas warned about.
     `times_ms` gives the wall time in milliseconds of `parse`, `passes`, `llir`, `ptx` and `cubin`, as far as
     they ran. `log` is everything that was printed meanwhile. `fp_fusion` says whether `a * b + c` could become a fused
-    multiply-add.
+    multiply-add. `mended` names what of the version's defects was put right in `ptx`.
     """
 
     upto: UpTo
@@ -96,6 +97,7 @@ class BackendResult:
     times_ms: Mapping[str, float] = field(default_factory=dict[str, float])
     log: str = ""
     fp_fusion: bool = True
+    mended: tuple[Mended, ...] = ()
 
     def _repr_html_(self) -> str:
         """The figures as a table, and the texts to unfold, for a notebook."""

@@ -16,6 +16,7 @@ from .capture import STDERR_NAME, STDOUT_NAME, captured, read_log, read_logs
 from .diagnosis import diagnose, find_unlocated_error, find_warnings, note_of_stage
 from .errors import BackendError
 from .limits import check_resources
+from .mends import Mended, mend, mend_scales
 from .options import BackendOptions
 from .protocol import Request
 from .ptxas import parse_error, parse_resources, parse_warnings
@@ -29,6 +30,7 @@ Report = Callable[[str], None]
 _TARGET_ATTRIBUTE = re.compile(r'\bttg\.target"?\s*=\s*"cuda:(\d+)"')
 _KERNEL = re.compile(r"^\s*tt\.func\s+(?:public\s+)?@(?P<name>[\w$.]+)", re.MULTILINE)
 _COPY_NAME = "measured.ttgir"
+_MENDED_NAME = "mended.ttgir"
 _CLUSTER = re.compile(r"^\s*\.reqnctapercluster\s+(\d+)(?:,\s*(\d+))?(?:,\s*(\d+))?", re.MULTILINE)
 
 
@@ -68,10 +70,16 @@ class _Compilation:
                 module.to_ttgir(facts)
             else:
                 module.run_passes(stock_passes(options.capability, text))
+            module, mended = self._mend_scales(module, text) if options.mends else (module, ())
             facts["tensordesc_meta"] = module.descriptor_metadata()
             ttgir = self._request.renamed(module.text())
         result = BackendResult(
-            upto, self._version, ttgir, metadata=_metadata(facts, options), fp_fusion=module.fp_fusion
+            upto,
+            self._version,
+            ttgir,
+            metadata=_metadata(facts, options),
+            fp_fusion=module.fp_fusion,
+            mended=mended,
         )
         if upto != "ttgir":
             result = self._lower(module, facts, result)
@@ -145,13 +153,31 @@ class _Compilation:
         with self._timed("ptx"):
             self._ptx = module.to_ptx(llir, facts)
             self._refuse_printed_error()
+            mended = self._mend(result.metadata.num_warps) if options.mends else ()
         metadata = replace(_metadata(facts, options), cluster=_cluster(self._ptx))
-        result = replace(result, ptx=self._ptx, metadata=metadata)
+        result = replace(result, ptx=self._ptx, metadata=metadata, mended=(*result.mended, *mended))
         if upto == "ptx":
             return result
         with self._timed("cubin"), printing_ptxas_log():
             cubin = module.to_cubin(self._ptx, facts)
         return replace(result, cubin=cubin)
+
+    def _mend_scales(self, module: StockModule, given: str) -> tuple[StockModule, tuple[Mended, ...]]:
+        """Put right in the TTGIR what this version miscompiles; the module itself where that is nothing."""
+        if "tt.dot_scaled" not in given:
+            return module, ()
+        text, mended = mend_scales(module.text(), given, self._version)
+        if not mended:
+            return module, ()
+        path = self._request.directory / _MENDED_NAME
+        path.write_text(text)
+        return StockModule(path, self._request.options), mended
+
+    def _mend(self, num_warps: int) -> tuple[Mended, ...]:
+        """Put right in the PTX what this version miscompiles; `num_warps` are those of all tasks."""
+        threads = 32 * num_warps if num_warps == self._request.options.num_warps else 0
+        self._ptx, mended = mend(self._ptx, self._version, threads=threads)
+        return mended
 
     def _refuse_printed_error(self) -> None:
         """Fail where LLVM only printed an error: the code is wrong then (3.9, bad inline-asm constraint)."""
