@@ -39,6 +39,8 @@ every launch is wrong, in those of 12.9 none. Of another one 12.8 and 13.0 make 
 
 _RELEASE = re.compile(r"\brelease (\d+\.\d+)(?:, V(\d+\.\d+\.\d+))?")
 _PIN = re.compile(r"\d+(\.\d+){0,2}")
+_INSTALLED = Path("/usr/local")
+"""Where NVIDIA's installer puts toolkits, as folders `cuda-13.0`."""
 _SECONDS = 20
 """Seconds that an assembler gets to say its release."""
 
@@ -171,7 +173,7 @@ def _named_places() -> Iterator[tuple[str | Path, str]]:
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if folder := os.environ.get(variable):
             yield Path(folder, "bin", "ptxas"), variable
-    for path in sorted(Path("/usr/local").glob("cuda*/bin/ptxas")):
+    for path in sorted(_INSTALLED.glob("cuda*/bin/ptxas")):
         yield path, str(path.parents[1])
     if path := shutil.which("ptxas"):
         yield path, "PATH"

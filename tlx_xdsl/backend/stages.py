@@ -179,22 +179,20 @@ class _Compilation:
 
 
 def _check_products(ptx: str, assembler: Assembler, options: BackendOptions) -> tuple[BackendWarning, ...]:
-    """Warn of products with an operand in registers, or refuse them, where the assembler may miscompile them."""
-    places = [] if assembler.is_right else products_of_registers(ptx)
-    remedy = remedy_for_products(options.newest_cuda)
+    """Warn of products with an operand in registers, or refuse them, where the assembler may miscompile them.
+
+    What is allowed is only warned of where it is wrong in every launch.
+    """
     allowed = options.allow_old_ptxas or os.environ.get(ALLOW_VARIABLE, "").lower() in TRUE
-    if places and assembler.is_wrong and not allowed:
-        raise BackendError(
-            f"{assembler} may give this product, whose operand is in registers, wrong addresses: wrong in every launch",
-            places[0],
-            notes=(
-                Note(remedy, is_remedy=True),
-                f"to go on all the same: allow_old_ptxas=True, --allow-old-ptxas or {ALLOW_VARIABLE}=1",
-            ),
-            stage="cubin",
-        )
-    text = f"{assembler} may reuse the registers of this product's operand before wgmma has read them; {remedy}"
-    return tuple(BackendWarning(text, place, once=True) for place in places)
+    if assembler.is_right or (allowed and not assembler.is_wrong) or not (places := products_of_registers(ptx)):
+        return ()
+    may = "use wrong addresses for" if assembler.is_wrong else "overwrite, before wgmma has read them, registers of"
+    text = f"{assembler} may {may} this product, which has an operand in registers"
+    remedy = remedy_for_products(options.newest_cuda)
+    if assembler.is_wrong and not allowed:
+        ways = f"to go on all the same: allow_old_ptxas=True, --allow-old-ptxas or {ALLOW_VARIABLE}=1"
+        raise BackendError(text, places[0], notes=(Note(remedy, is_remedy=True), ways), stage="cubin")
+    return tuple(BackendWarning(f"{text}; {remedy}", place, once=True) for place in places)
 
 
 def _is_plain(module: StockModule, text: str) -> bool:
