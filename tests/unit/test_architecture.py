@@ -58,6 +58,7 @@ LAYERS = {
     "runtime": 8,
     "compat": 9,
     "torch": 9,
+    "gate": 9.5,
     "tools": 10,
     # The wings: nothing of the core imports them, nor one the other.
     "cpu": 11,

@@ -4,11 +4,12 @@ Importing this package imports neither Triton nor xDSL. `compile_ttgir` is the e
 list of stock passes that our text goes through, worth reading from top to bottom.
 """
 
-from .client import CLIENT
+from .client import CLIENT, stop_workers
 from .compile import compile_in_this_process, compile_ttgir
 from .errors import BackendError, BackendTimeoutError, OutOfResourcesError
 from .options import MOST_REGISTERS, BackendOptions, Isolation, UpTo, installed_triton_version
 from .result import BackendResult, BackendWarning, KernelMetadata, KernelResources
+from .toolchain import Toolchain, installed_toolchain
 
 start_worker = CLIENT.start
 stop_worker = CLIENT.stop
@@ -25,11 +26,14 @@ __all__ = [
     "KernelMetadata",
     "KernelResources",
     "OutOfResourcesError",
+    "Toolchain",
     "UpTo",
     "compile_in_this_process",
     "compile_ttgir",
+    "installed_toolchain",
     "installed_triton_version",
     "limit_workers",
     "start_worker",
     "stop_worker",
+    "stop_workers",
 ]

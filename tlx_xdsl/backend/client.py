@@ -15,6 +15,7 @@ from .errors import BackendError
 from .options import BackendOptions, UpTo
 from .protocol import Request
 from .result import BackendResult
+from .toolchain import Toolchain
 from .worker_process import WorkerProcess, converse
 
 _MOST_BY_DEFAULT = 8
@@ -35,7 +36,8 @@ class WorkerClient:
     the holder of a slot that finds none idle.
     """
 
-    def __init__(self, limit: int | None = None):
+    def __init__(self, limit: int | None = None, toolchain: Toolchain | None = None):
+        self._toolchain = toolchain
         self._limit = default_limit() if limit is None else limit
         self.is_used = True
         """False where this process compiles itself (`compile_in_this_process`)."""
@@ -72,7 +74,7 @@ class WorkerClient:
                 return
             self._drop_unusable()
             while len(self._idle) + len(self._busy) < min(workers, self._limit):
-                self._idle.append(WorkerProcess())
+                self._idle.append(WorkerProcess(self._toolchain))
 
     def stop(self) -> None:
         """End the workers; the next compile starts another.
@@ -91,7 +93,7 @@ class WorkerClient:
         for worker in self.workers:
             worker.close_pipes()
         # The lock too: a thread that does not exist in this process may hold it.
-        self.__init__(self._limit)
+        self.__init__(self._limit, self._toolchain)
 
     def compile(
         self,
@@ -160,7 +162,7 @@ class WorkerClient:
         with self._lock:
             self._drop_unusable()
             # The one that was last at work: its memory is still warm.
-            worker = self._idle.pop() if self._idle else WorkerProcess()
+            worker = self._idle.pop() if self._idle else WorkerProcess(self._toolchain)
             self._busy.add(worker)
             return worker
 
@@ -191,6 +193,30 @@ def _end_all(workers: list[WorkerProcess]) -> None:
 CLIENT = WorkerClient()
 """The process's own client: a worker takes about 0.2 s to start, so all callers share them."""
 
-atexit.register(CLIENT.stop)
+_OTHERS: dict[Toolchain, WorkerClient] = {}
+"""The clients of Tritons that are not the installed one."""
+
+
+def client_of(toolchain: Toolchain | None) -> WorkerClient:
+    """Return the client whose workers compile with a Triton; None is the installed one."""
+    if toolchain is None or toolchain.folder is None:
+        return CLIENT
+    if toolchain not in _OTHERS:
+        _OTHERS[toolchain] = WorkerClient(toolchain=toolchain)
+    return _OTHERS[toolchain]
+
+
+def stop_workers() -> None:
+    """End the workers of all Tritons; the next compile starts another."""
+    for client in (CLIENT, *_OTHERS.values()):
+        client.stop()
+
+
+def _forget_all() -> None:
+    for client in (CLIENT, *_OTHERS.values()):
+        client.forget()
+
+
+atexit.register(stop_workers)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=CLIENT.forget)
+    os.register_at_fork(after_in_child=_forget_all)

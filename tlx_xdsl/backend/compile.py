@@ -13,13 +13,14 @@ from pathlib import Path
 
 from tlx_xdsl.errors import Note, SourceLocation
 
-from .client import CLIENT
+from .client import CLIENT, WorkerClient, client_of
 from .errors import BackendError, BackendTimeoutError, OutOfResourcesError
 from .locate import SPECIALIZING, find_culprit, hints, intrinsic_of, place_of_call, specialized_loop
 from .module_text import ModuleText
 from .options import BackendOptions, Isolation, UpTo
 from .protocol import Request
 from .result import BackendResult
+from .toolchain import Toolchain
 
 _ABOUT_THE_MODULE = ("parse", "passes", "llir", "ptx", "cubin")
 """The stages whose failures have a place."""
@@ -41,6 +42,7 @@ def compile_ttgir(
     timeout_s: float | None = 600.0,
     locate: bool = True,
     on_stage: Callable[[str], None] | None = None,
+    toolchain: Toolchain | None = None,
 ) -> BackendResult:
     """Compile a module in TTGIR text with the installed stock Triton, up to and including `stages`.
 
@@ -54,26 +56,29 @@ def compile_ttgir(
 
     `on_stage` is called with the name of each stage (`parse`, `passes`, `llir`, `ptx`, `cubin`) that begins.
 
+    `toolchain` is another Triton, whose workers are processes in any case.
+
     Where Triton names no place for a failure, it is looked for by compiling variants of the text, for up to a minute;
     without `locate` such a failure has the place of the kernel.
 
     Raises BackendError where Triton or ptxas refuse or die, OutOfResourcesError if the kernel could never
     launch on the target, BackendTimeoutError.
     """
-    if find_spec("triton") is None:
+    client = client_of(toolchain)
+    if client is CLIENT and find_spec("triton") is None:
         raise BackendError("stock Triton is not installed: pip install 'tlx-xdsl[nvidia]' (Linux only)", stage="start")
     _refuse_unwritable(text, source_name)
     try:
-        if isolation == "process" and CLIENT.is_used:
-            result = CLIENT.compile(text, options, stages, source_name, timeout_s, on_stage)
+        if client is not CLIENT or (isolation == "process" and CLIENT.is_used):
+            result = client.compile(text, options, stages, source_name, timeout_s, on_stage)
         else:
             result = _compile_here(text, options, stages, source_name, on_stage)
     except BackendError as error:
-        may_try = locate and isolation == "process" and CLIENT.is_used
+        may_try = locate and isolation == "process" and client.is_used
         if any(SPECIALIZING in note for note in error.notes):
-            _blame_specialized_loop(error, text, options, source_name, may_try=may_try)
+            _blame_specialized_loop(error, text, options, source_name, client if may_try else None)
         elif error.location is None and error.stage in _ABOUT_THE_MODULE and not isinstance(error, BackendTimeoutError):
-            _locate(error, text, options, source_name, may_try=may_try)
+            _locate(error, text, _Tries(options, source_name, client), may_try=may_try)
         error.source_line = _source_line(error.location, text, source_name)
         raise
     return _with_source_lines(result, text, source_name)
@@ -107,9 +112,9 @@ def _compile_here(
         return compile_request(request, on_stage or (lambda stage: None))
 
 
-def _locate(error: BackendError, text: str, options: BackendOptions, source_name: str, *, may_try: bool) -> None:
+def _locate(error: BackendError, text: str, tries: _Tries, *, may_try: bool) -> None:
     """Give an error the location that stock Triton did not report."""
-    module = ModuleText(text)
+    module, source_name = ModuleText(text), tries.source_name
     kernel = module.place_of_function(source_name) or module.place_of_module(source_name)
     if isinstance(error, OutOfResourcesError):
         error.location = kernel
@@ -119,7 +124,7 @@ def _locate(error: BackendError, text: str, options: BackendOptions, source_name
         error.location = module.place_of_module(source_name)
         return
     try:
-        place = _culprit(error, module, _Tries(options, source_name), may_try=may_try)
+        place = _culprit(error, module, tries, may_try=may_try)
     except BackendTimeoutError:
         place = None
     if place is None:
@@ -133,7 +138,7 @@ _WARPS_OF_TWO_GROUPS = 8
 
 
 def _blame_specialized_loop(
-    error: BackendError, text: str, options: BackendOptions, source_name: str, *, may_try: bool
+    error: BackendError, text: str, options: BackendOptions, source_name: str, client: WorkerClient | None
 ) -> None:
     """Say of a failure to specialise a loop that it is about the loop, and whether more warps do."""
     place = specialized_loop(ModuleText(text))
@@ -142,10 +147,10 @@ def _blame_specialized_loop(
     said, error.location = error.message, place
     error.message = f"this loop with warp_specialize=True can't be divided among {options.num_warps} warps"
     error.notes = (said, *error.notes)
-    if may_try and options.num_warps < _WARPS_OF_TWO_GROUPS:
+    if client is not None and options.num_warps < _WARPS_OF_TWO_GROUPS:
         more = replace(options, num_warps=_WARPS_OF_TWO_GROUPS)
         try:
-            CLIENT.compile(text, more, "cubin", source_name, _LOCATING_SECONDS)
+            client.compile(text, more, "cubin", source_name, _LOCATING_SECONDS)
         except BackendError:
             return
         remedy = Note(f"with num_warps={_WARPS_OF_TWO_GROUPS} the kernel compiles", is_remedy=True)
@@ -172,8 +177,9 @@ def _culprit(
 class _Tries:
     """Compiles variants of a module in workers, for a limited time; raises BackendTimeoutError after it."""
 
-    def __init__(self, options: BackendOptions, source_name: str):
+    def __init__(self, options: BackendOptions, source_name: str, client: WorkerClient):
         self.source_name = source_name
+        self._client = client
         self._options = options
         self._deadline = time.monotonic() + _LOCATING_SECONDS
 
@@ -195,7 +201,7 @@ class _Tries:
         remaining = self._deadline - time.monotonic()
         if remaining <= 0:
             raise BackendTimeoutError("no more tries")
-        return CLIENT.compile(text, self._options, upto, self.source_name, remaining)
+        return self._client.compile(text, self._options, upto, self.source_name, remaining)
 
 
 def _with_source_lines(result: BackendResult, text: str, source_name: str) -> BackendResult:

@@ -16,9 +16,10 @@ from pathlib import Path
 from .capture import read_log, read_logs
 from .diagnosis import diagnose, how_it_ended
 from .errors import BackendError, BackendTimeoutError
-from .options import ALLOW_VARIABLE, PTXAS_VARIABLE, installed_triton_version
+from .options import ALLOW_VARIABLE, PTXAS_VARIABLE
 from .protocol import Request, StageStarted, receive, send
 from .result import BackendResult
+from .toolchain import Toolchain, installed_toolchain
 
 _STARTUP_LOG = "startup.log"
 _END_SECONDS = 2.0
@@ -51,7 +52,8 @@ def _pipe() -> tuple[int, int]:
 class WorkerProcess:
     """A running worker process with its two pipes and its directory for input, logs and temporary files."""
 
-    def __init__(self):
+    def __init__(self, toolchain: Toolchain | None = None):
+        self._toolchain = toolchain
         self._environment = _triton_environment()
         self._was_ended = False
         """True if this process has ended it."""
@@ -82,9 +84,18 @@ class WorkerProcess:
 
     def _process_environment(self) -> dict[str, str]:
         # The package may be importable only through what the caller did to sys.path.
-        python_path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        folders = [entry or os.getcwd() for entry in sys.path]
+        if self._toolchain is not None and self._toolchain.folder is not None:
+            folders.insert(0, str(self._toolchain.folder.resolve()))
+        python_path = os.pathsep.join(folders)
         # Stock leaves ptxas's temporary files there when ptxas fails: in our directory they go with it.
         return {**os.environ, "PYTHONPATH": python_path, "TMPDIR": str(self.directory)}
+
+    @property
+    def triton_version(self) -> str | None:
+        """The version that it compiles with."""
+        used = self._toolchain or installed_toolchain()
+        return None if used is None else used.version
 
     def usable(self) -> bool:
         """Return whether it is alive and saw the environment that its parent has now."""
@@ -166,7 +177,7 @@ def converse(
     except TimeoutError:
         raise BackendTimeoutError(
             f"the compile did not end within {timeout_s} s",
-            notes=(f"stock Triton {installed_triton_version()} was in stage '{stage}'",),
+            notes=(f"stock Triton {worker.triton_version} was in stage '{stage}'",),
             stage=stage,
             log=request.renamed(worker.logs()),
         ) from None
@@ -177,5 +188,5 @@ def converse(
             request.renamed(worker.logs()),
             stage=stage,
             death=how_it_ended(worker.kill()),
-            triton_version=installed_triton_version(),
+            triton_version=worker.triton_version,
         ) from None

@@ -24,6 +24,7 @@ COMMANDS = {
     "map": ("map", "show which memory every buffer of a kernel has"),
     "addresses": ("faces:ADDRESSES", "show where each program of a kernel touches memory"),
     "sweep": ("sweep", "compile all combinations of choices, with a verdict on each"),
+    "gate": ("gate:GATE", "judge the final code of kernels, of Triton versions and configurations"),
     "lint": ("faces:LINT", "check kernels without compiling them to a binary"),
     "repro": ("repro", "write a script that fails as a kernel does"),
     "doctor": ("doctor", "show what is installed here, and how to get what is missing"),

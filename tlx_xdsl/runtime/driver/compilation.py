@@ -129,7 +129,8 @@ def _goes_to_stock(module: ModuleOp, conversion: Conversion) -> bool:
     """Return whether stock Triton gets the module as TTIR, and gives it layouts itself."""
     if conversion == "own":
         return False
-    beyond = first_beyond_plain(module)
+    # Stock's own frontend makes barriers of the thread block, too; by default a kernel with one has our layouts.
+    beyond = first_beyond_plain(module, barriers=conversion == "stock")
     if conversion == "stock" and beyond is not None:
         raise error_at(
             beyond,

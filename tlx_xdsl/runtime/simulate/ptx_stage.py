@@ -46,7 +46,18 @@ def run_ptx(
     Raises CompilationError for an error in the kernel; its subclass PtxFault for what the PTX does wrong.
     """
     wanted = replace(specialization, debug=False, enable_fp_fusion=options.enable_fp_fusion)
-    result = compiled(source, wanted)
+    return run_result(compiled(source, wanted), source, wanted, values, grid, options)
+
+
+def run_result(
+    result: BackendResult,
+    source: KernelSource,
+    specialization: Specialization,
+    values: Sequence[tuple[str, Any]],
+    grid: tuple[int, int, int],
+    options: Options,
+) -> PtxRun:
+    """Run PTX that a Triton has made of a kernel, as `run_ptx` does."""
     facts, has_maps = result.metadata, target_named(options.target).has(Feature.TMA)
     return run_program(
         prepare(read(result.ptx, f"{source.name}.ptx"), fp_fusion=result.fp_fusion),
@@ -54,7 +65,7 @@ def run_ptx(
         _parameters(values, facts.tensordesc_meta, has_maps=has_maps),
         names=_names(values, has_maps=has_maps),
         num_warps=facts.num_warps,
-        cluster=facts.cluster or ((facts.num_ctas, 1, 1) if facts.num_ctas > 1 else wanted.cluster),
+        cluster=facts.cluster or ((facts.num_ctas, 1, 1) if facts.num_ctas > 1 else specialization.cluster),
         shared=facts.shared,
         scratch=facts.global_scratch_size,
         reachable=[on_host("reachable", value) for value in options.reachable],

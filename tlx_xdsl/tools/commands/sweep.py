@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
     # It takes a second, and `--help` does without.
     from tlx_xdsl.runtime.sweep import compile_many, sweep_jobs
 
-    choices = {name: _values(name, text) for name, text in assignments(args.choices, "--set").items()}
+    choices = {name: choice_values(name, text) for name, text in assignments(args.choices, "--set").items()}
     _check_bench(args)
     request = read(args)
     jobs = sweep_jobs(
@@ -95,7 +95,7 @@ def _check_bench(args: argparse.Namespace) -> None:
         raise CompilationError(f"--{given}: only with --bench")
 
 
-def _values(name: str, text: str) -> list[Any]:
+def choice_values(name: str, text: str) -> list[Any]:
     """The values between the commas, those inside brackets aside."""
     parts, depth = [""], 0
     for character in text:

@@ -9,7 +9,7 @@ import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 from tlx_xdsl.compat import NEEDS_TRITON, reading
 from tlx_xdsl.errors import CompilationError, SourceLocation
@@ -43,6 +43,15 @@ def kernels_of_file(path: str) -> dict[str, tuple[Kernel, KernelDefaults]]:
     module = run_file(path)
     own = {name: each for name, each in _kernels(module).items() if Path(each.source.filename) == Path(path).absolute()}
     return {name: (kernel, kernel_defaults(path, vars(module), name)) for name, kernel in own.items()}
+
+
+def loaded_names(path: str) -> dict[str, Any]:
+    """What the module of a file that was run last defines, by name: kernels with their autotuners, and tables."""
+    return vars(_MODULES[str(Path(path).resolve())])
+
+
+_MODULES: dict[str, ModuleType] = {}
+"""The modules of files that were run, by path."""
 
 
 def _choice(path: str) -> str:
@@ -90,6 +99,7 @@ def run_file(path: str) -> ModuleType:
         raise _import_error(path, error) from error
     finally:
         sys.path[:] = before
+    _MODULES[str(Path(path).resolve())] = module
     return module
 
 
