@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Handling: TypeAlias = Literal["mended", "refused", "warned"]
-"""`mended`: a pass, or a change of the final PTX, puts it right. `refused`: an error at the line. `warned`: a warning at
-the line, with the version that has it right."""
+"""`mended`: a pass, or a change of stock Triton's text, puts it right. `refused`: an error at the line. `warned`: a
+warning at the line, with the release that has it right."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,44 @@ DEFECTS: tuple[Defect, ...] = (
         "mended",
         "backend/mends.py",
         (r"written after the last wgmma\.fence",),
+    ),
+    Defect(
+        "shared_operand_of_two_groups",
+        ("triton-lang/triton#11047",),
+        "leaves out the barrier before the overwrite of an operand that another warp group may still multiply",
+        ("3.6.0", "3.7.0", "3.7.1", "3.8.0"),
+        "3.9.0",
+        "mended",
+        "backend/mends.py",
+        (r"read by the wgmma",),
+    ),
+    Defect(
+        "tensor_memory_in_two_shapes",
+        ("facebookexperimental/triton#1992", "triton-lang/triton#10263"),
+        "leaves out the barrier between accesses of eight warps to tensor memory in two shapes",
+        ("3.6.0", "3.7.0", "3.7.1"),
+        "3.8.0",
+        "mended",
+        "tlx-insert-tensor-memory-barriers",
+        (r"tensor memory, and nothing orders it after what was (?:read|written) by the tcgen05\.(?:ld|st)",),
+    ),
+    Defect(
+        "scale_of_byte_zero",
+        ("triton-lang/triton#11624",),
+        "decodes the scale byte 0 of a tl.dot_scaled as 0.0, not as 2**-127",
+        ("3.6.0", "3.7.0", "3.7.1", "3.8.0"),
+        "3.9.0",
+        "mended",
+        "backend/mends.py",
+    ),
+    Defect(
+        "registers_of_a_task_that_prints",
+        ("triton-lang/triton#10417",),
+        "gives a task that prints or asserts fewer than the 32 registers that the driver needs for it",
+        ("3.6.0", "3.7.0", "3.7.1"),
+        "3.8.0",
+        "mended",
+        "tlx-rebalance-setmaxnreg",
     ),
 )
 

@@ -35,8 +35,12 @@ Isolation: TypeAlias = Literal["process", "none"]
 MOST_REGISTERS = 255
 """32-bit registers that a thread can have. Source: CUDA C++ Programming Guide, "Compute Capabilities"."""
 
+PTXAS_VARIABLE = "TLX_PTXAS"
+"""A path, a release or `stock`: which ptxas assembles where no option says it."""
+ALLOW_VARIABLE = "TLX_ALLOW_OLD_PTXAS"
+
 FP_FUSION_VARIABLE = "TRITON_DEFAULT_FP_FUSION"
-_TRUE = ("1", "true", "on", "y", "yes")
+TRUE = ("1", "true", "on", "y", "yes")
 """What Triton reads as true in a variable of the environment; all else is false."""
 _FIRST_WITHOUT_FP_FUSION = (3, 10)
 """The first Triton that contracts nothing by default, as 3.9 announces (`triton._utils.FP_FUSION_DEFAULT_WARNING`)."""
@@ -49,7 +53,7 @@ def default_fp_fusion(triton_version: str) -> bool:
     """
     said = os.environ.get(FP_FUSION_VARIABLE)
     if said is not None:
-        return said.lower() in _TRUE
+        return said.lower() in TRUE
     numbers = [int(number) for number in re.findall(r"\d+", triton_version)[:2]]
     return tuple(numbers) < _FIRST_WITHOUT_FP_FUSION
 
@@ -74,6 +78,10 @@ class BackendOptions:
     `check_resources` refuses a kernel that can never launch on the target, before LLVM and ptxas work on it. Without
     it such a kernel is compiled all the same: its PTX can be read, but no driver loads it.
 
+    `ptxas` pins the assembler: a path, a release such as `13.4`, or `stock` for what stock Triton takes; without it the
+    newest one is taken whose binaries load on a driver of the major CUDA version `newest_cuda` (`assemblers.py`).
+    `allow_old_ptxas` goes on with one that is known to miscompile the kernel's products, and is silent over one that may.
+
     `mends` puts right what the Triton version is known to miscompile (`defects.py`). Without it the code is what stock
     Triton alone makes.
     """
@@ -86,6 +94,9 @@ class BackendOptions:
     num_stages: int = 3
     check_resources: bool = True
     mends: bool = True
+    ptxas: str | None = None
+    newest_cuda: int | None = None
+    allow_old_ptxas: bool = False
 
     def __post_init__(self):
         """Refuse what stock Triton would only stumble over later."""

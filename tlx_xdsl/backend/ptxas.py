@@ -29,7 +29,8 @@ _FATAL = re.compile(rf"^{_TOOL} (?:.*; )?(?:fatal|error)\s*: (?P<text>.*)$")
 _FILE = re.compile(r'^\s*\.file\s+(?P<number>\d+)\s+"(?P<first>[^"]*)"(?:\s+"(?P<second>[^"]*)")?')
 _LOC = re.compile(r"^\s*\.loc\s+(?P<file>\d+)\s+(?P<line>\d+)\s+(?P<column>\d+)")
 _FUNCTION = (".visible", ".func", ".entry")
-_WGMMA = "wgmma.mma_async"
+_WGMMA = re.compile(r"wgmma\.mma_async")
+_OF_REGISTERS = re.compile(r"wgmma\.mma_async[^{]*\{[^}]*\}\s*,\s*\{")
 _ABOUT_WGMMA = re.compile(r"wgmma|GMMA|warpgroup")
 _AROUND = re.compile(r"\baround line (?P<line>\d+)")
 
@@ -107,7 +108,15 @@ def source_of_line(ptx: str, number: int) -> SourceLocation | None:
     return None
 
 
-def sources_of_instruction(ptx: str, opcode: str) -> list[SourceLocation]:
+def products_of_registers(ptx: str) -> list[SourceLocation | None]:
+    """Return the places of wgmma whose operand A is in registers, one for each line; None where no place is known."""
+    if _OF_REGISTERS.search(ptx) is None:
+        return []
+    lines = {(place.filename, place.line): place for place in reversed(sources_of_instruction(ptx, _OF_REGISTERS))}
+    return [*reversed(lines.values())] or [None]
+
+
+def sources_of_instruction(ptx: str, pattern: re.Pattern[str]) -> list[SourceLocation]:
     """Return the distinct source locations of an instruction in a PTX text, in the order of the source."""
     lines = ptx.splitlines()
     files = _files(lines)
@@ -118,7 +127,7 @@ def sources_of_instruction(ptx: str, opcode: str) -> list[SourceLocation]:
             current = None
         elif match := _LOC.match(line):
             current = _place(match, files)
-        elif opcode in line and current is not None:
+        elif current is not None and pattern.search(line):
             found.add(current)
     return sorted(found, key=lambda place: (place.filename, place.line, place.column))
 

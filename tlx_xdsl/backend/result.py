@@ -8,6 +8,7 @@ from html import escape
 
 from tlx_xdsl.errors import SourceLocation, render
 
+from .mends import Mended
 from .options import UpTo
 
 
@@ -66,6 +67,8 @@ class BackendWarning:
     location: SourceLocation | None = None
     source_line: str | None = None
     notes: tuple[str, ...] = ()
+    once: bool = False
+    """True if one of a line is enough for all configurations of a kernel."""
 
     def __str__(self) -> str:
         """Return the rendered warning."""
@@ -81,7 +84,8 @@ class BackendResult:
     ptxas's performance warnings (`C7510: ...`) and what else Triton and ptxas warned about.
     `times_ms` gives the wall time in milliseconds of `parse`, `passes`, `llir`, `ptx` and `cubin`, as far as
     they ran. `log` is everything that was printed meanwhile. `fp_fusion` says whether `a * b + c` could become a fused
-    multiply-add.
+    multiply-add. `mended` names what of the version's defects was put right in `ptx`. `assembler` is the ptxas that made
+    the binary: `ptxas 13.4.59 (triton's ptxas-blackwell)`.
     """
 
     upto: UpTo
@@ -96,12 +100,15 @@ class BackendResult:
     times_ms: Mapping[str, float] = field(default_factory=dict[str, float])
     log: str = ""
     fp_fusion: bool = True
+    mended: tuple[Mended, ...] = ()
+    assembler: str = ""
 
     def _repr_html_(self) -> str:
         """The figures as a table, and the texts to unfold, for a notebook."""
         rows: dict[str, object] = {"Triton": self.triton_version}
         if self.cubin:
             rows |= {
+                "assembler": self.assembler,
                 "registers per thread": self.resources.registers,
                 "spill stores and loads, bytes per thread": (
                     f"{self.resources.spill_store_bytes} and {self.resources.spill_load_bytes}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import time
 from collections.abc import Callable, Generator
@@ -10,18 +11,20 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, cast
 
-from tlx_xdsl.errors import SourceLocation
+from tlx_xdsl.errors import Note, SourceLocation
 
+from .assemblers import Assembler, candidates, remedy_for_products
 from .capture import STDERR_NAME, STDOUT_NAME, captured, read_log, read_logs
 from .diagnosis import diagnose, find_unlocated_error, find_warnings, note_of_stage
 from .errors import BackendError
 from .limits import check_resources
-from .options import BackendOptions
+from .mends import Mended, mend, mend_scales
+from .options import ALLOW_VARIABLE, TRUE, BackendOptions
 from .protocol import Request
-from .ptxas import parse_error, parse_resources, parse_warnings
-from .result import BackendResult, KernelMetadata
+from .ptxas import parse_error, parse_resources, parse_warnings, products_of_registers
+from .result import BackendResult, BackendWarning, KernelMetadata
 from .stock_passes import stock_passes
-from .triton_api import StockModule, import_triton, printing_ptxas_log
+from .triton_api import StockModule, UnknownToAssemblerError, import_triton, printing_ptxas_log
 
 Report = Callable[[str], None]
 """Called with a stage's name when it begins."""
@@ -29,6 +32,7 @@ Report = Callable[[str], None]
 _TARGET_ATTRIBUTE = re.compile(r'\bttg\.target"?\s*=\s*"cuda:(\d+)"')
 _KERNEL = re.compile(r"^\s*tt\.func\s+(?:public\s+)?@(?P<name>[\w$.]+)", re.MULTILINE)
 _COPY_NAME = "measured.ttgir"
+_MENDED_NAME = "mended.ttgir"
 _CLUSTER = re.compile(r"^\s*\.reqnctapercluster\s+(\d+)(?:,\s*(\d+))?(?:,\s*(\d+))?", re.MULTILINE)
 
 
@@ -55,12 +59,16 @@ class _Compilation:
         self._stage = "start"
         self._version = ""
         self._ptx = ""
+        self._assemblers: tuple[Assembler, ...] = ()
         self._times_ms: dict[str, float] = {}
 
     def run(self) -> BackendResult:
         """Run the stages, up to the one asked for."""
         options, upto = self._request.options, self._request.upto
         self._version = import_triton()
+        self._assemblers = candidates(
+            options.capability, self._version, pin=options.ptxas, newest_cuda=options.newest_cuda
+        )
         module, text = self._parse()
         facts: dict[str, object] = {"name": module.entry_name()}
         with self._timed("passes"):
@@ -68,10 +76,16 @@ class _Compilation:
                 module.to_ttgir(facts)
             else:
                 module.run_passes(stock_passes(options.capability, text))
+            module, mended = self._mend_scales(module, text) if options.mends else (module, ())
             facts["tensordesc_meta"] = module.descriptor_metadata()
             ttgir = self._request.renamed(module.text())
         result = BackendResult(
-            upto, self._version, ttgir, metadata=_metadata(facts, options), fp_fusion=module.fp_fusion
+            upto,
+            self._version,
+            ttgir,
+            metadata=_metadata(facts, options),
+            fp_fusion=module.fp_fusion,
+            mended=mended,
         )
         if upto != "ttgir":
             result = self._lower(module, facts, result)
@@ -100,7 +114,7 @@ class _Compilation:
         stderr = self._request.renamed(read_log(directory, STDERR_NAME))
         return replace(
             result,
-            warnings=find_warnings(stderr) + parse_warnings(stdout, result.ptx),
+            warnings=result.warnings + find_warnings(stderr) + parse_warnings(stdout, result.ptx),
             resources=parse_resources(stdout),
             log=stderr + stdout,
         )
@@ -119,7 +133,7 @@ class _Compilation:
     def _parse(self) -> tuple[StockModule, str]:
         options = self._request.options
         with self._timed("parse"):
-            module = StockModule(self._request.input_path, options)
+            module = StockModule(self._request.input_path, options, self._assemblers[0])
             text = self._request.input_path.read_text()
             _check_kernel(module, text, self._request.source_name)
             _check_agreement(module, text, options)
@@ -145,19 +159,66 @@ class _Compilation:
         with self._timed("ptx"):
             self._ptx = module.to_ptx(llir, facts)
             self._refuse_printed_error()
+            mended = self._mend(result.metadata.num_warps) if options.mends else ()
         metadata = replace(_metadata(facts, options), cluster=_cluster(self._ptx))
-        result = replace(result, ptx=self._ptx, metadata=metadata)
+        result = replace(result, ptx=self._ptx, metadata=metadata, mended=(*result.mended, *mended))
         if upto == "ptx":
             return result
         with self._timed("cubin"), printing_ptxas_log():
-            cubin = module.to_cubin(self._ptx, facts)
-        return replace(result, cubin=cubin)
+            return self._assemble(module, facts, result, *self._assemblers)
+
+    def _assemble(
+        self, module: StockModule, facts: dict[str, object], result: BackendResult, first: Assembler, *others: Assembler
+    ) -> BackendResult:
+        """Add the binary, by the first assembler that knows the text's version and the target."""
+        warnings = _check_products(self._ptx, first, self._request.options)
+        try:
+            cubin = module.to_cubin(self._ptx, facts, first)
+        except UnknownToAssemblerError:
+            if not others:
+                raise
+            return self._assemble(module, facts, result, *others)
+        return replace(result, cubin=cubin, assembler=str(first), warnings=warnings)
+
+    def _mend_scales(self, module: StockModule, given: str) -> tuple[StockModule, tuple[Mended, ...]]:
+        """Put right in the TTGIR what this version miscompiles; the module itself where that is nothing."""
+        if "tt.dot_scaled" not in given:
+            return module, ()
+        text, mended = mend_scales(module.text(), given, self._version)
+        if not mended:
+            return module, ()
+        path = self._request.directory / _MENDED_NAME
+        path.write_text(text)
+        return StockModule(path, self._request.options, self._assemblers[0]), mended
+
+    def _mend(self, num_warps: int) -> tuple[Mended, ...]:
+        """Put right in the PTX what this version miscompiles; `num_warps` are those of all tasks."""
+        threads = 32 * num_warps if num_warps == self._request.options.num_warps else 0
+        self._ptx, mended = mend(self._ptx, self._version, threads=threads)
+        return mended
 
     def _refuse_printed_error(self) -> None:
         """Fail where LLVM only printed an error: the code is wrong then (3.9, bad inline-asm constraint)."""
         log = read_log(self._request.directory, STDERR_NAME)
         if find_unlocated_error(log) is not None:
             raise diagnose(log, stage=self._stage, triton_version=self._version)
+
+
+def _check_products(ptx: str, assembler: Assembler, options: BackendOptions) -> tuple[BackendWarning, ...]:
+    """Warn of products with an operand in registers, or refuse them, where the assembler may miscompile them.
+
+    What is allowed is only warned of where it is wrong in every launch.
+    """
+    allowed = options.allow_old_ptxas or os.environ.get(ALLOW_VARIABLE, "").lower() in TRUE
+    if assembler.is_right or (allowed and not assembler.is_wrong) or not (places := products_of_registers(ptx)):
+        return ()
+    may = "use wrong addresses for" if assembler.is_wrong else "overwrite, before wgmma has read them, registers of"
+    text = f"{assembler} may {may} this product, which has an operand in registers"
+    remedy = remedy_for_products(options.newest_cuda)
+    if assembler.is_wrong and not allowed:
+        ways = f"to go on all the same: allow_old_ptxas=True, --allow-old-ptxas or {ALLOW_VARIABLE}=1"
+        raise BackendError(text, places[0], notes=(Note(remedy, is_remedy=True), ways), stage="cubin")
+    return tuple(BackendWarning(f"{text}; {remedy}", place, once=True) for place in places)
 
 
 def _is_plain(module: StockModule, text: str) -> bool:

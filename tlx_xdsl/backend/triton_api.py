@@ -7,11 +7,13 @@ After the lowering to LLVM IR the module is a husk, of which some questions abor
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Generator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+from .assemblers import Assembler
 from .errors import BackendError
 from .options import BackendOptions, default_fp_fusion
 from .stock_passes import StockPass, allocating_passes
@@ -32,6 +34,15 @@ def printing_ptxas_log() -> Generator[None]:
         yield
 
 
+_UNKNOWN = re.compile(r"Unsupported \.version|is not defined for option 'gpu-name'")
+_SECOND_ALLOCATION = "--regAllocOptLevel=2"
+"""What stock passes to any ptxas since 3.7, against a defect of 13.x; 3.6 knew no such ptxas."""
+
+
+class UnknownToAssemblerError(Exception):
+    """Raised over PTX of a version, or for a target, that is newer than the ptxas."""
+
+
 def _fp_fusion(options: BackendOptions) -> bool:
     if options.enable_fp_fusion is not None:
         return options.enable_fp_fusion
@@ -49,8 +60,11 @@ _NOTED = {
 class StockModule:
     """A parsed module with its context, and stock Triton's stages for it."""
 
-    def __init__(self, path: Path, options: BackendOptions):
-        """Parse and verify the file; raises RuntimeError, with the reason on standard error."""
+    def __init__(self, path: Path, options: BackendOptions, assembler: Assembler | None = None):
+        """Parse and verify the file; raises RuntimeError, with the reason on standard error.
+
+        The PTX is what stock writes, in the version that `assembler` reads where that is an older one.
+        """
         self._ir: Any = import_module("triton._C.libtriton").ir
         compiler: Any = import_module("triton.backends.compiler")
         nvidia: Any = import_module("triton.backends.nvidia.compiler")
@@ -63,16 +77,18 @@ class StockModule:
         self._module.context = self._context
         self._stages: dict[str, Any] = {}
         self._capability = options.capability
-        stock_options = backend.parse_options(
-            {
-                "num_warps": options.num_warps,
-                "num_ctas": options.num_ctas,
-                "maxnreg": options.maxnreg,
-                "num_stages": options.num_stages,
-                # Said in any case: 3.9 prints a warning over what is left out.
-                "enable_fp_fusion": _fp_fusion(options),
-            }
-        )
+        asked: dict[str, object] = {
+            "num_warps": options.num_warps,
+            "num_ctas": options.num_ctas,
+            "maxnreg": options.maxnreg,
+            "num_stages": options.num_stages,
+            # Said in any case: 3.9 prints a warning over what is left out.
+            "enable_fp_fusion": _fp_fusion(options),
+        }
+        stock_options = backend.parse_options(asked)
+        if assembler is not None:
+            version = nvidia.get_ptx_version_from_options(stock_options, options.capability)
+            stock_options = backend.parse_options(asked | _for_assembler(assembler, version, stock_options.ptx_options))
         self.fp_fusion: bool = stock_options.enable_fp_fusion
         """Whether LLVM and ptxas may contract: what was asked for, unless the environment forbids it."""
         self._ptx_version: int = nvidia.get_ptx_version_from_options(stock_options, options.capability)
@@ -152,9 +168,29 @@ class StockModule:
         """Lower LLVM IR text to PTX, filling `metadata`."""
         return str(self._stages["ptx"](llir, metadata))
 
-    def to_cubin(self, ptx: str, metadata: dict[str, object]) -> bytes:
-        """Assemble PTX with the ptxas that Triton brings."""
-        return bytes(self._stages["cubin"](ptx, metadata))
+    def to_cubin(self, ptx: str, metadata: dict[str, object], assembler: Assembler) -> bytes:
+        """Assemble PTX; raises UnknownToAssemblerError where `assembler` is older than the text or the target."""
+        knobs: Any = import_module("triton.knobs")
+        ptxas_error: type[Exception] = import_module("triton.runtime.errors").PTXASError
+        with knobs.nvidia.scope():
+            # For this stage alone: by its ptxas stock chooses the version of the PTX, too.
+            knobs.nvidia.ptxas = knobs.nvidia.ptxas_blackwell = assembler.path
+            try:
+                return bytes(self._stages["cubin"](ptx, metadata))
+            except ptxas_error as error:
+                if _UNKNOWN.search(str(error)):
+                    raise UnknownToAssemblerError(str(error)) from error
+                raise
+
+
+def _for_assembler(assembler: Assembler, ptx_version: int, ptx_options: str | None) -> dict[str, object]:
+    """Return the options of stock Triton that an assembler needs, beside the PTX version that stock would write."""
+    more: dict[str, object] = {}
+    if assembler.ptx_version < ptx_version:
+        more["ptx_version"] = assembler.ptx_version
+    if assembler.numbers >= (13,) and cast(str, import_module("triton").__version__).startswith("3.6."):
+        more["ptx_options"] = f"{ptx_options or ''} {_SECOND_ALLOCATION}".strip()
+    return more
 
 
 def _binding(stock_pass: StockPass) -> Any | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from .capture import read_log, read_logs
 from .diagnosis import diagnose, how_it_ended
 from .errors import BackendError, BackendTimeoutError
+from .options import ALLOW_VARIABLE, PTXAS_VARIABLE
 from .protocol import Request, StageStarted, receive, send
 from .result import BackendResult
 from .toolchain import Toolchain, installed_toolchain
@@ -24,8 +25,11 @@ _STARTUP_LOG = "startup.log"
 _END_SECONDS = 2.0
 """Seconds that a worker gets to end by itself before it is killed."""
 
-_ENVIRONMENT_PREFIXES = ("TRITON_", "MLIR_", "LLVM_", "PTXAS_", "NVPTX_", "DISABLE_")
-"""Names of the environment variables that Triton's and LLVM's behaviour may depend on."""
+_ENVIRONMENT_PREFIXES = (
+    "TRITON_", "MLIR_", "LLVM_", "PTXAS_", "NVPTX_", "DISABLE_",
+    PTXAS_VARIABLE, ALLOW_VARIABLE, "CUDA_HOME", "CUDA_PATH", "PATH",
+)  # fmt: skip
+"""Beginnings of names of the environment variables that Triton's and LLVM's behaviour, and the choice of ptxas, may depend on."""
 
 
 def _triton_environment() -> dict[str, str]:

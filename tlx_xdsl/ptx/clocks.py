@@ -6,7 +6,8 @@ tensor core. `known[warp]` holds the last step of each agent that is over and vi
 the last one that is visible to the async proxy, too (PTX ISA, "Async proxy"). Two accesses to the same byte of which
 one writes must be ordered (Lamport 1978; Mattern 1989), whichever way this run had them.
 
-The threads of a warp count as one: they run together here.
+The threads of a warp count as one, for they run together here. That accesses of different lanes of one warp need an
+order, too, is `lanes.py`'s.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from tlx_xdsl.numerics.arrays import Booleans, Integers
 
 from .cohort import LANES, Cohort
+from .lanes import EVERY_LANE, LaneOrder
 from .memory.shadow import STEPS, Shadow
 from .memory.surroundings import Surroundings, Trap
 from .read.faults import PtxRace, describe
@@ -43,6 +45,8 @@ class Token:
     what: str
     ordered_with_itself: bool = False
     """True if each comes after those that its agent has had before."""
+    lane: int | None = None
+    """The lane that has issued it; None where whole warps have."""
 
 
 class Clocks:
@@ -72,7 +76,8 @@ class Clocks:
         """What each warp knew at its last fence, which its relaxed arrivals release."""
         self._arrivals: dict[int, dict[int, int]] = {}
         """The last step in which each agent of another CTA has arrived at an mbarrier of a CTA."""
-        self.shared = Shadow(self, len(wave.shared.bytes), wave.shared.stride)
+        self.lanes = LaneOrder(self.known, self._report_lanes)
+        self.shared = Shadow(self, len(wave.shared.bytes), wave.shared.stride, self.lanes)
         self._tensor: Shadow | None = None
 
     # Agents ----------------------------------------------------------------------------------------------------------
@@ -107,24 +112,30 @@ class Clocks:
 
     def load(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
         """Threads read `size` bytes at each place."""
-        self._threads(cohort, cohort.warp_of if mask is None else cohort.warp_of[mask], places, size, writes=False)
+        warps, lanes = self._who(cohort, mask)
+        self._threads(cohort, warps, places, size, lanes, writes=False)
 
     def store(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
         """Threads write `size` bytes at each place."""
-        self._threads(cohort, cohort.warp_of if mask is None else cohort.warp_of[mask], places, size, writes=True)
+        warps, lanes = self._who(cohort, mask)
+        self._threads(cohort, warps, places, size, lanes, writes=True)
 
     def update(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
         """Threads read and write `size` bytes at each place by atomic operations."""
-        warps = cohort.warp_of if mask is None else cohort.warp_of[mask]
-        self._threads(cohort, warps, places, size, writes=True, atomic=True)
+        warps, lanes = self._who(cohort, mask)
+        self._threads(cohort, warps, places, size, lanes, writes=True, atomic=True)
 
     def rows_read(self, cohort: Cohort, mask: Any, places: Integers, rows: int, size: int) -> None:
         """Each warp reads so many rows."""
-        self._threads(cohort, np.repeat(self._running(cohort, mask), rows), places, size, writes=False)
+        self._threads(cohort, np.repeat(self._running(cohort, mask), rows), places, size, EVERY_LANE, writes=False)
 
     def rows_written(self, cohort: Cohort, mask: Any, places: Integers, rows: int, size: int) -> None:
         """Each warp writes so many rows."""
-        self._threads(cohort, np.repeat(self._running(cohort, mask), rows), places, size, writes=True)
+        self._threads(cohort, np.repeat(self._running(cohort, mask), rows), places, size, EVERY_LANE, writes=True)
+
+    @staticmethod
+    def _who(cohort: Cohort, mask: Any) -> tuple[Integers, Integers]:
+        return (cohort.warp_of, cohort.lane) if mask is None else (cohort.warp_of[mask], cohort.lane[mask])
 
     @staticmethod
     def _running(cohort: Cohort, mask: Any) -> Integers:
@@ -136,6 +147,7 @@ class Clocks:
         warps: Integers,
         places: Integers,
         size: int,
+        lanes: Integers | int,
         *,
         writes: bool,
         atomic: bool = False,
@@ -147,8 +159,9 @@ class Clocks:
         steps = self.known[own, own].astype(np.int64)
         for warp, step in zip(own.tolist(), steps.tolist(), strict=True):
             self._note(warp, step, cohort)
+        self.lanes.at = cohort.at
         self.shared.access(
-            own, own, steps, warps, places, size, writes=writes, proxy=False, ordered=False, atomic=atomic
+            own, own, steps, warps, places, size, lanes, writes=writes, proxy=False, ordered=False, atomic=atomic
         )
 
     # Asynchronous operations -----------------------------------------------------------------------------------------
@@ -158,7 +171,7 @@ class Clocks:
         warp = int(cohort.warp_of[thread])
         agent = self.agent(kind, warp, to)
         step = self._begin(cohort, agent)
-        return Token(np.array([agent]), np.array([step]), np.array([warp]), kind)
+        return Token(np.array([agent]), np.array([step]), np.array([warp]), kind, lane=int(cohort.lane[thread]))
 
     def issue_groups(self, cohort: Cohort, kind: str) -> Token:
         """Each warp group of a cohort issues an operation."""
@@ -182,7 +195,7 @@ class Clocks:
     def _units(self, token: Token, units: Integers, size: int, *, writes: bool) -> None:
         for agent, step, warp, row in zip(token.agents, token.steps, token.warps, units, strict=True):
             self.shared.access(
-                np.array([warp]), np.array([agent]), np.array([step]), None, row * size, size,
+                np.array([warp]), np.array([agent]), np.array([step]), None, row * size, size, token.lane,
                 writes=writes, proxy=True, ordered=token.ordered_with_itself,
             )  # fmt: skip
 
@@ -192,9 +205,11 @@ class Clocks:
         for warp in np.unique(warps).tolist():
             agent = self.agent("cp.async", warp, is_async=False)
             step = self._begin(cohort, agent)
+            self.lanes.copiers[warp], self.lanes.at = agent, cohort.at
+            own = warps == warp
             self.shared.access(
-                np.array([warp]), np.array([agent]), np.array([step]), None, places[warps == warp], size,
-                writes=True, proxy=False, ordered=False,
+                np.array([warp]), np.array([agent]), np.array([step]), None, places[own], size,
+                cohort.lane[threads][own], writes=True, proxy=False, ordered=False,
             )  # fmt: skip
 
     def remote_stores(
@@ -207,7 +222,7 @@ class Clocks:
             step = self._begin(cohort, agent)
             token = Token(np.array([agent]), np.array([step]), np.array([warp]), "st.async")
             self.shared.access(
-                token.warps, token.agents, token.steps, None, places[warps == warp], size,
+                token.warps, token.agents, token.steps, None, places[warps == warp], size, None,
                 writes=True, proxy=False, ordered=True,
             )  # fmt: skip
             self.complete(token, barrier)
@@ -352,6 +367,7 @@ class Clocks:
         count = len(known)
         self.known[warps, :count] = np.maximum(self.known[warps, :count], known)
         self.fenced[warps, :count] = np.maximum(self.fenced[warps, :count], fenced)
+        self.lanes.meet(warps, known)
 
     def pass_wait(self, cohort: Cohort, chosen: Booleans, barrier: Any) -> None:
         """Threads have waited for an mbarrier."""
@@ -398,7 +414,10 @@ class Clocks:
         self.fenced[warps] = self.known[warps]
 
     def warp_sync(self, cohort: Cohort, named: Any) -> None:
-        """The threads of a warp count as one."""
+        """Threads of warps meet; where only some of a warp's do, that counts for all of them."""
+        for warp in cohort.warps[named.any(axis=1)].tolist():
+            self.lanes.meet(np.array([warp]), self.known[warp])
+            self.known[warp, warp] += 1
 
     # Tensor memory ---------------------------------------------------------------------------------------------------
 
@@ -422,7 +441,7 @@ class Clocks:
         step = self._begin(cohort, agent)
         places = self._words(cta, *np.broadcast_arrays(lanes, columns))
         self.tensor.access(
-            warp, np.array([agent]), np.array([step]), None, places, 1, writes=writes, proxy=False, ordered=True
+            warp, np.array([agent]), np.array([step]), None, places, 1, None, writes=writes, proxy=False, ordered=True
         )
 
     def tensor_issue(self, cohort: Cohort, thread: int, accumulator: Any) -> Token:
@@ -434,7 +453,7 @@ class Clocks:
         """An operation of the tensor core reads or writes tensor memory, which has no proxies."""
         places = self._words(cta, *np.broadcast_arrays(lanes, columns))
         self.tensor.access(
-            token.warps, token.agents, token.steps, None, places, 1, writes=writes, proxy=False, ordered=True
+            token.warps, token.agents, token.steps, None, places, 1, None, writes=writes, proxy=False, ordered=True
         )
 
     def tensor_commit(self, cohort: Cohort, thread: int, barrier: Any) -> None:
@@ -487,6 +506,17 @@ class Clocks:
     def name(self, agent: int) -> str:
         """The name of an agent in reports."""
         return self.names.get(agent) or f"warp {agent % self._per_cta}"
+
+    def _report_lanes(self, agent: int, step: int, at: int | None, where: str, past: str, *, writes: bool) -> Trap:
+        """The report of two accesses of different lanes of a warp, of which the first was at an instruction."""
+        instructions = self.wave.program.function.instructions
+        place = self.places(agent, step) if at is None else describe(self.wave.program.module, instructions[at])
+        return Trap(
+            f"this {'writes' if writes else 'reads'} {where}, and nothing orders it after what was {past} by another "
+            f"lane of the warp" + ("" if agent < self.warps else f", by the {self.name(agent)}"),
+            (f"{past} at {place}", "bar.warp.sync must come in between, or another barrier"),
+            PtxRace,
+        )
 
     def race(self, agent: int, step: int, where: str, past: str, *, writes: bool, fence: bool) -> Trap:
         """The report of two accesses that nothing orders."""

@@ -55,20 +55,22 @@ def build(
     cluster: tuple[int, int, int] = (1, 1, 1),
     launch_pdl: bool = False,
     enable_fp_fusion: bool | None = None,
+    ptxas: str | None = None,
 ) -> Launcher:
     """Compile `kernel` and make a launcher of it: `launcher(grid, *arguments)`, with the runtime arguments in order.
 
     What was compiled before, in another process too, comes from the cache on disk (`binaries.py`).
 
     `signature` and `constexprs` are as for `Kernel.compile`; `cluster` is in CTAs along x, y and z;
-    `enable_fp_fusion` says whether `a * b + c` may be one fused multiply-add (None: Triton's default).
+    `enable_fp_fusion` says whether `a * b + c` may be one fused multiply-add (None: Triton's default); `ptxas` pins the
+    assembler: a path, a release or `stock`.
 
     Raises CompilationError for a fault in the kernel, and for a descriptor as an argument where there is no TMA.
     """
     check_descriptors(kernel.source, signature, target_named(target))
     wanted = Specialization(
         signature, constexprs, target, num_warps,
-        cluster=cluster, maxnreg=maxnreg, enable_fp_fusion=enable_fp_fusion,
+        cluster=cluster, maxnreg=maxnreg, enable_fp_fusion=enable_fp_fusion, ptxas=ptxas,
     )  # fmt: skip
     binary = _binary(kernel, wanted)
     metadata = binary.metadata

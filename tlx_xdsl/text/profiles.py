@@ -99,6 +99,9 @@ class Profile:
     """What tasks capture is stored after a barrier of all threads (from 3.7 on); in 3.6 other warps may still read what
     lies there."""
 
+    synchronized_tensor_memory: bool
+    """Warps meet between accesses to tensor memory that depend on each other (from 3.8 on)."""
+
     synchronized_atomics: bool
     """The threads of a program meet before an atomic operation that releases, and after one that acquires (from 3.9
     on)."""
@@ -161,6 +164,7 @@ def _profile(version: Version) -> Profile:
         cached_loads=version >= (3, 9),
         dead_accesses=version >= (3, 7),
         synchronized_captures=version >= (3, 7),
+        synchronized_tensor_memory=version >= (3, 8),
         synchronized_atomics=version >= (3, 9),
         allocates_for_pairs=version >= (3, 8),
     )

@@ -119,6 +119,8 @@ def ttgir_pipeline(profile: Profile | None = None, *, check_budget: bool = True)
         *(() if version.dead_accesses else (_pass("tlx-fold-branches"),)),
         # 3.6 stores captures over what slower warps still read.
         *(() if version.synchronized_captures else (_pass("tlx-insert-barrier-before-tasks"),)),
+        # 3.6 and 3.7 know no order of warps in tensor memory.
+        *(() if version.synchronized_tensor_memory else (_pass("tlx-insert-tensor-memory-barriers"),)),
         # --- report ---
         # The layouts that the user prints or asserts: last, when they are final.
         _pass("tlx-dump-layout"),

@@ -63,6 +63,8 @@ SIGNATURE = {"x": "*fp32", "n": "i32", "factor": "fp32"}
         {"cluster": (2, 1, 1)},
         {"maxnreg": 64},
         {"enable_fp_fusion": False},
+        {"ptxas": "12.9"},
+        {"allow_old_ptxas": True},
     ],
 )
 def test_the_key_covers_what_is_compiled_for(change):

@@ -6,7 +6,7 @@ from importlib import metadata
 
 import pytest
 
-from tests.versions import INSTALLED
+from tlx_xdsl.backend import assemblers
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError
 from tlx_xdsl.tools import tlx
 from tlx_xdsl.tools.commands import doctor as doctor_command
@@ -89,41 +89,87 @@ def test_what_the_driver_lacks_has_a_remedy(driver, subject, found, remedy):
     assert remedy in (finding.remedy or "")
 
 
-@pytest.mark.backend
-def test_the_variable_s_ptxas_is_taken_when_it_runs(tmp_path, monkeypatch):
-    assert INSTALLED is not None
-    path = script(tmp_path, "ptxas", "Cuda compilation tools, release 99.7, V99.7.1")
+@pytest.fixture
+def assembled(tmp_path, monkeypatch):
+    """A machine with Triton's two assemblers alone, whose releases the function says that it gives."""
+    for name in (*assemblers.TOOLS.values(), "TLX_PTXAS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(assemblers, "_of_triton", lambda name: str(tmp_path / name))
+    named = assemblers._named_places
+    monkeypatch.setattr(assemblers, "_named_places", lambda: [each for each in named() if "triton's" in each[1]])
+
+    def releases(ptxas, blackwell):
+        for name, release in (("ptxas", ptxas), ("ptxas-blackwell", blackwell)):
+            script(tmp_path, name, f"Cuda compilation tools, release {release.rpartition('.')[0]}, V{release}")
+
+    return releases
+
+
+def test_each_target_s_assembler_is_named_and_who_chose_it(assembled):
+    assembled("12.9.86", "13.4.59")
+    found = doctor_command.ptxas("3.9.0", None)
+    assert found["sm_89"] == doctor_command.Finding(
+        "ptxas sm_80 to sm_89", "13.4.59 (triton's ptxas-blackwell), the best here; stock Triton takes 12.9.86"
+    )
+    assert found["sm_90a"] == doctor_command.Finding(
+        "ptxas sm_90a to sm_121a", "13.4.59 (triton's ptxas-blackwell), as stock Triton takes"
+    )
+    assert doctor_command.ptxas("3.9.0", 12)["sm_100a"].found == (
+        "12.9.86 (triton's ptxas), the best for CUDA 12; stock Triton takes 13.4.59"
+    )
+    assert doctor_command.other_ptxas().found == "13.4.59 (triton's ptxas-blackwell), 12.9.86 (triton's ptxas)"
+
+
+@pytest.mark.parametrize(
+    ("newest_cuda", "release", "remedy"),
+    [(None, "13.1.80", "pip install nvidia-cuda-nvcc, which"), (12, "12.8.93", "need a driver of CUDA 13")],
+)
+def test_hopper_s_products_are_warned_of_with_an_old_assembler(assembled, newest_cuda, release, remedy):
+    assembled("12.8.93", "13.1.80")
+    found = doctor_command.ptxas("3.7.1", newest_cuda)
+    assert found["sm_90a"].found.startswith(release)
+    assert remedy in (found["sm_90a"].remedy or "")
+    # Only Hopper has such products.
+    assert found["sm_89"].remedy is None
+    assert found["sm_100a"].remedy is None
+
+
+def test_a_variable_that_names_no_ptxas_is_reported(assembled, tmp_path, monkeypatch):
+    assembled("12.9.86", "13.4.59")
+    mute = script(tmp_path, "mute", "nothing of use")
+    for named in (str(tmp_path / "missing"), mute):
+        monkeypatch.setenv("TRITON_PTXAS_PATH", named)
+        found = doctor_command.ptxas("3.9.0", None)
+        assert f"TRITON_PTXAS_PATH={named} does not run" in (found["sm_80"].remedy or "")
+        assert found["sm_90a"].remedy is None
+
+
+def test_a_choice_by_a_variable_is_said(assembled, tmp_path, monkeypatch):
+    assembled("12.9.86", "13.4.59")
+    path = script(tmp_path, "other", "Cuda compilation tools, release 99.7, V99.7.1")
     monkeypatch.setenv("TRITON_PTXAS_PATH", path)
-    assert doctor_command.ptxas("ptxas").found == f"99.7, {path} (TRITON_PTXAS_PATH)"
-
-
-@pytest.mark.backend
-@pytest.mark.parametrize("name", ["missing", "mute"])
-def test_a_variable_that_names_no_ptxas_is_reported(name, tmp_path, monkeypatch):
-    script(tmp_path, "mute", "nothing of use")
-    monkeypatch.setenv("TRITON_PTXAS_BLACKWELL_PATH", str(tmp_path / name))
-    finding = doctor_command.ptxas("ptxas-blackwell")
-    assert finding.found.endswith("/ptxas-blackwell")
-    assert "unset or correct it" in (finding.remedy or "")
-
-
-@pytest.mark.backend
-def test_an_older_ptxas_is_warned_of(tmp_path, monkeypatch):
-    path = script(tmp_path, "ptxas", "Cuda compilation tools, release 9.0, V9.0.1")
-    monkeypatch.setenv("TRITON_PTXAS_PATH", path)
-    finding = doctor_command.ptxas("ptxas")
-    assert finding.found == f"9.0, {path} (TRITON_PTXAS_PATH)"
-    assert "older than Triton's own" in (finding.remedy or "")
+    assert doctor_command.ptxas("3.9.0", 12)["sm_80"].found == "99.7.1 (TRITON_PTXAS_PATH), as stock Triton takes"
+    monkeypatch.setenv("TLX_PTXAS", "12.9")
+    found = doctor_command.ptxas("3.9.0", None)
+    assert {each.found for each in found.values()} == {"12.9.86 (triton's ptxas, pinned), by TLX_PTXAS"}
+    # Hopper's has a remedy.
+    assert [found[name].subject for name in ("sm_89", "sm_90a", "sm_103a")] == [
+        "ptxas sm_80 to sm_89", "ptxas sm_90a", "ptxas sm_100a to sm_121a"
+    ]  # fmt: skip
+    monkeypatch.setenv("TLX_PTXAS", "12.1")
+    finding = doctor_command.ptxas("3.9.0", None)["sm_80"]
+    assert finding.found.startswith("ptxas: expected one of release 12.1")
+    assert "unset or correct TLX_PTXAS" in (finding.remedy or "")
 
 
 @pytest.mark.parametrize(
     ("major", "releases", "remedy"),
     [
-        (9, {"ptxas": "13.0", "ptxas-blackwell": "14.0"}, None),
-        (9, {"ptxas": "14.1"}, "install one of CUDA 14.0 on"),
-        (10, {"ptxas": "12.9", "ptxas-blackwell": "14.0"}, "binaries of ptxas 14.0"),
-        (10, {"ptxas": "14.0", "ptxas-blackwell": "13.1"}, None),
-        (9, {"ptxas": "/path/ptxas does not run"}, None),
+        (9, {"sm_90a": "13.0.88", "sm_100a": "14.0.1"}, None),
+        (9, {"sm_90a": "14.1.1"}, "install one of CUDA 14.0 on"),
+        (10, {"sm_90a": "12.9.86", "sm_100a": "14.0.1"}, "binaries of ptxas 14.0.1"),
+        (10, {"sm_90a": "14.0.1", "sm_100a": "13.1.80"}, None),
+        (9, {"sm_90a": "ptxas:"}, None),
         (7, {}, "sm_80 and newer"),
     ],
 )

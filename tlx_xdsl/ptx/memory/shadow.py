@@ -1,7 +1,7 @@
 """What is known of the accesses to each byte of a memory: its last write, and the last read of each agent.
 
-A write is the number of its agent and of its step in one integer. Where nothing in a CTA can be unordered, as after a
-barrier of all its threads, no byte is looked at.
+A write is the number of its agent, of its step and of its lane in one integer. Where nothing in a CTA can be
+unordered, as after a barrier of all its threads, no byte is looked at.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.numerics.arrays import Array, Booleans, Integers
 
+from ..lanes import LANE_BITS, NO_LANE, LaneOrder
 from ..read.symbols import SHARED_START
 
-STEP_BITS = 40
+STEP_BITS = 40 - LANE_BITS
 STEPS = 1 << 30
 _STEP = (1 << STEP_BITS) - 1
+_LANE = (1 << LANE_BITS) - 1
 
 
 class Knowledge(Protocol):
@@ -40,8 +42,8 @@ class Knowledge(Protocol):
 class Shadow:
     """The accesses to `size` bytes, of which each CTA has `stride`."""
 
-    def __init__(self, clocks: Knowledge, size: int, stride: int):
-        self._clocks = clocks
+    def __init__(self, clocks: Knowledge, size: int, stride: int, lanes: LaneOrder | None = None):
+        self._clocks, self._lanes = clocks, lanes
         self._size, self._stride = size, stride
         self._writes: Integers = np.zeros(size, np.int64)
         self._atomic: Booleans | None = None
@@ -60,6 +62,7 @@ class Shadow:
         warp_of: Integers | None,
         places: Integers,
         size: int,
+        lanes: Integers | int | None,
         *,
         writes: bool,
         proxy: bool,
@@ -70,19 +73,25 @@ class Shadow:
 
         `warp_of` says whose each access is; None where there is one agent. `proxy` is for the async proxy, which sees
         only what was fenced; with `ordered` an agent's accesses follow each other. Writes that are `atomic` operations
-        need no order with each other.
+        need no order with each other. `lanes` says which lane of its warp makes each; None where none does.
         Raises Trap for accesses that nothing orders.
         """
         for cta, chosen in self._by_cta(places):
             at = places if chosen is None else places[chosen]
             of = warp_of if warp_of is None or chosen is None else warp_of[chosen]
+            own = lanes if not isinstance(lanes, np.ndarray) or chosen is None else lanes[chosen]
             here = (cta, warps, agents, of, at, size)
             self._clocks.check_lives(cta, warps if of is None else np.unique(of))
-            self._check_writes(*here, writes=writes, proxy=proxy, ordered=ordered, atomic=atomic)
+            self._check_writes(*here, own, writes=writes, proxy=proxy, ordered=ordered, atomic=atomic)
             if writes:
                 self._check_reads(*here, ordered=ordered)
                 self._mark(at, size, atomic=atomic)
-            self._record(cta, warps, agents, steps, of, at, size, writes=writes)
+            if self._lanes is not None and own is not None:
+                if writes:
+                    self._lanes.check_reads(warps, of, at, size, own, self._where)
+                elif of is not None:
+                    self._lanes.note_reads(warps, steps, of, at, size, own)
+            self._record(cta, warps, agents, steps, of, at, size, own, writes=writes)
 
     def _mark(self, places: Integers, size: int, *, atomic: bool) -> None:
         if self._atomic is None:
@@ -126,6 +135,7 @@ class Shadow:
         warp_of: Integers | None,
         places: Integers,
         size: int,
+        lanes: Integers | int | None,
         *,
         writes: bool,
         proxy: bool,
@@ -138,14 +148,16 @@ class Shadow:
             for agent, step in self._last_writes.get(cta, {}).items()
             if self._unknown(agent, step, warps, proxy=proxy and not writes) and not (ordered and agent == agents[0])
         ]
-        if not suspects:
+        last_writes = self._last_writes.get(cta, {})
+        apart = lanes is not None and self._lanes is not None and self._lanes.may_be_apart(last_writes, warps)
+        if not suspects and not apart:
             return
         rows = self._rows(self._writes, places, size, 0)
         if atomic and self._atomic is not None:
             rows = np.where(self._rows(self._atomic, places, size, 0), 0, rows)
         if (rows == rows[:, :1]).all():
             rows = rows[:, :1]
-        agent, step = rows >> STEP_BITS, rows & _STEP
+        agent, step = rows >> STEP_BITS + LANE_BITS, rows >> LANE_BITS & _STEP
         owner = warps[0] if warp_of is None else warp_of[:, None]
         late = clocks.known[owner, agent] < step
         fence = np.zeros_like(late)
@@ -159,6 +171,8 @@ class Shadow:
                 int(agent[at]), int(step[at]), self._where(int(places[at[0]])), "written", writes=writes,
                 fence=not bool(late[at]),
             )  # fmt: skip
+        if apart and self._lanes is not None and lanes is not None:
+            self._lanes.check_writes(agent, step, rows & _LANE, owner, lanes, places, self._where, writes=writes)
 
     def _unknown(self, agent: int, step: int, warps: Integers, *, proxy: bool) -> bool:
         clocks = self._clocks
@@ -196,16 +210,18 @@ class Shadow:
         warp_of: Integers | None,
         places: Integers,
         size: int,
+        lanes: Integers | int | None,
         *,
         writes: bool,
     ) -> None:
         if writes:
             last = self._last_writes.setdefault(cta, {})
             if warp_of is None:
-                values = np.int64((int(agents[0]) << STEP_BITS) | int(steps[0]))
+                values = np.int64(((int(agents[0]) << STEP_BITS) | int(steps[0])) << LANE_BITS)
             else:
                 place = np.searchsorted(warps, warp_of)
-                values = ((agents[place].astype(np.int64) << STEP_BITS) | steps[place])[:, None]
+                values = (((agents[place].astype(np.int64) << STEP_BITS) | steps[place]) << LANE_BITS)[:, None]
+            values = values | (NO_LANE if lanes is None else lanes if isinstance(lanes, int) else lanes[:, None])
             if size & (size - 1) == 0 and size > 1:
                 self._writes.reshape(-1, size)[places >> (size.bit_length() - 1)] = values
             else:

@@ -53,13 +53,15 @@ def write_bundle(
     conversion: Conversion = "auto",
     flags: LaunchFlags | None = None,
     enable_fp_fusion: bool | None = None,
+    ptxas: str | None = None,
 ) -> Path:
     """Compile `kernel` and write its bundle into a folder of `folder`; returns that folder.
 
     `signature` and `constexprs` are as for `Kernel.compile`; a type such as `*fp16:16` says that launches only pass
     multiples of 16. `name` (the kernel's, without one) distinguishes the bundles in `folder`, is the prefix of the C
     functions, and must be an identifier of C. A bundle of that name is replaced, in one step. `cluster` is in CTAs
-    along x, y and z. `enable_fp_fusion` says whether `a * b + c` may be one fused multiply-add (None: as Triton does).
+    along x, y and z. `enable_fp_fusion` says whether `a * b + c` may be one fused multiply-add (None: as Triton does). `ptxas` pins the
+    assembler: a path, a release or `stock`; a driver loads binaries of its own major CUDA version and older ones.
 
     Raises CompilationError for a fault in the kernel, for what a bundle can't launch, and without stock Triton.
     """
@@ -67,7 +69,7 @@ def write_bundle(
     check_name(name or source.name)
     wanted = Specialization(
         signature, constexprs or {}, target, num_warps, num_ctas, cluster,
-        maxnreg=maxnreg, enable_fp_fusion=enable_fp_fusion,
+        maxnreg=maxnreg, enable_fp_fusion=enable_fp_fusion, ptxas=ptxas,
     )  # fmt: skip
     check_launchable(source, wanted)
     text, result = compile_source(source, wanted, conversion=conversion, num_stages=num_stages)
@@ -175,6 +177,7 @@ def _manifest(
             "num_stages": num_stages,
             "maxnreg": specialization.maxnreg,
             "enable_fp_fusion": result.fp_fusion,
+            "assembler": result.assembler,
             "registers": resources.registers,
             "spill_store_bytes": resources.spill_store_bytes,
             "spill_load_bytes": resources.spill_load_bytes,

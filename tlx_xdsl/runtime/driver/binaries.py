@@ -56,6 +56,7 @@ def binary_key(source: KernelSource, wanted: Specialization, triton_version: str
         compiler_fingerprint(),
         passes_fingerprint(wanted.passes),
         triton_version,
+        wanted.assembler_identity(),
         sorted(each for each in os.environ.items() if each[0].startswith(_ENVIRONMENT)),
     )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
@@ -115,6 +116,7 @@ class Products:
     metadata: KernelMetadata = field(default_factory=KernelMetadata)
     resources: KernelResources = field(default_factory=KernelResources)
     fp_fusion: bool = True
+    assembler: str = ""
     warnings: tuple[str, ...] = ()
     """What our passes, Triton and ptxas have warned of, as it is printed."""
     times_ms: dict[str, float] = field(default_factory=dict[str, float])
@@ -124,7 +126,7 @@ class Products:
         """What stock Triton made of the text, for those who write bundles."""
         return BackendResult(
             "cubin" if self.cubin else "ptx", self.triton_version, "", self.llir, self.ptx, self.cubin,
-            self.metadata, self.resources, fp_fusion=self.fp_fusion,
+            self.metadata, self.resources, fp_fusion=self.fp_fusion, assembler=self.assembler,
         )  # fmt: skip
 
 

@@ -9,8 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
+from tlx_xdsl.backend import assemblers
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.python.source import Signature
+
+from ..launch.cuda_driver import cuda_major
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendOptions
@@ -63,14 +66,23 @@ class Specialization:
     version and the variable `TRITON_DEFAULT_FP_FUSION` say."""
     passes: tuple[str, ...] = ()
     """Passes of other packages beside the compiler's, as `after:NAME=PASS` (`transforms/placed.py`)."""
+    ptxas: str | None = None
+    """The assembler: a path, a release such as `13.4`, or `stock`; None for the newest that the driver allows."""
+    allow_old_ptxas: bool = False
+    """Whether an assembler may be taken that is known to miscompile the kernel's products."""
 
     def backend_options(self, **more: Any) -> BackendOptions:
         """The options to compile its TTGIR with; `more` are options that it does not have."""
         from tlx_xdsl.backend import BackendOptions
 
         return BackendOptions(
-            self.target, self.num_warps, self.num_ctas, self.maxnreg, self.enable_fp_fusion, **more
+            self.target, self.num_warps, self.num_ctas, self.maxnreg, self.enable_fp_fusion,
+            ptxas=self.ptxas, newest_cuda=cuda_major(), allow_old_ptxas=self.allow_old_ptxas, **more,
         )  # fmt: skip
+
+    def assembler_identity(self) -> str:
+        """Return what the choice of an assembler depends on here, for the keys of caches."""
+        return assemblers.identity(self.ptxas, allow_old=self.allow_old_ptxas, newest_cuda=cuda_major())
 
 
 Target: TypeAlias = Literal["cpu", "gpu", "interpreter"]

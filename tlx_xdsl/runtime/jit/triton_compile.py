@@ -32,16 +32,18 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
 from triton.runtime.cache import CacheManager, FileCacheManager, get_cache_manager, get_dump_manager
 
+from tlx_xdsl.backend import assemblers
 from tlx_xdsl.errors import CompilationError, SourceLocation
 
 from ..driver.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
 from ..driver.phases import follow_launches, phase
 from ..driver.reproducible import reproducible
 from ..driver.specialization import CLUSTER_OPTION, META_OPTIONS, cluster_option
+from ..launch.cuda_driver import cuda_major
 from .compiled_kernel import TLXCompiledKernel, specialization_of_source, symbol_of
 
 if TYPE_CHECKING:
-    from tlx_xdsl.backend import BackendResult
+    from tlx_xdsl.backend import BackendResult, BackendWarning
 
     from ..driver.compilation import CompiledText, Specialization
 
@@ -278,17 +280,15 @@ def _hook() -> Any:
     return knobs.runtime.add_stages_inspection_hook
 
 
-@functools.cache
 def triton_identity() -> str:
     """Return which Triton and which ptxas: names and stamps of files, where stock reads 300 MB and starts ptxas."""
-    package = Path(triton.__file__).parent
-    tools = [os.environ.get(name) for name in ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")]
-    files = [
-        *sorted((package / "_C").glob("libtriton*")),
-        *sorted((package / "backends" / "nvidia").glob("bin/ptxas*")),
-        *(Path(tool) for tool in tools if tool),
-    ]
-    stamps = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files if path.is_file()]
+    return f"{_library_identity()} {assemblers.identity(newest_cuda=cuda_major())}"
+
+
+@functools.cache
+def _library_identity() -> str:
+    libraries = sorted((Path(triton.__file__).parent / "_C").glob("libtriton*"))
+    stamps = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in libraries]
     return f"{triton.__version__} {stamps}"
 
 
@@ -332,8 +332,15 @@ def _compile(
             text.ttgir, chosen, source_name=f"{text.name}.ttgir", isolation="none" if _hook() else "process"
         )
     for warning in result.warnings:
-        _warn(src, warning.text, warning.location)
+        if not warning.once or warning not in _SAID:
+            _warn(src, warning.text, warning.location)
+        if warning.once:
+            _SAID.add(warning)
     return _files(text, result), _metadata(result, options), {**text.times_ms, **result.times_ms}
+
+
+_SAID: set[BackendWarning] = set()
+"""The warnings that are for one line of a kernel, however often it is compiled."""
 
 
 def _warn(src: ASTSource, message: str, place: SourceLocation | None) -> None:
@@ -365,6 +372,7 @@ def _metadata(result: BackendResult, options: Mapping[str, Any]) -> dict[str, An
     facts, resources = result.metadata, result.resources
     return {
         "triton_version": result.triton_version,
+        "assembler": result.assembler,
         **vars(facts),
         "kernel_num_warps": options["num_warps"],
         "tensordesc_meta": [dict(entry) for entry in facts.tensordesc_meta],

@@ -705,6 +705,20 @@ def default_driver() -> CudaDriver:
     return CudaDriver()
 
 
+@functools.cache
+def cuda_major() -> int | None:
+    """Return the major CUDA version whose binaries the driver loads, such as 13; None without a driver.
+
+    The driver is not initialised for it, which takes a while.
+    """
+    try:
+        library = _load_library()
+    except CudaDriverError:
+        return None
+    version = ctypes.c_int()
+    return version.value // 1000 if library.cuDriverGetVersion(ctypes.byref(version)) == 0 else None
+
+
 def available() -> bool:
     """Return whether kernels can be launched here: a working driver and at least one GPU. Never raises."""
     return default_driver().available()

@@ -56,6 +56,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Triton whose text is written (the installed one's, else 3.9)",
     )
     parser.add_argument(
+        "--ptxas",
+        metavar="PATH|RELEASE",
+        help="assembler of the cubin, or stock for the one that Triton takes (the newest whose cubins the driver loads)",
+    )
+    parser.add_argument(
+        "--allow-old-ptxas",
+        action="store_true",
+        help="go on with a ptxas that is known to miscompile products of Hopper",
+    )
+    parser.add_argument(
         "--print-after-all", action="store_true", help="also write the module after every pass, for tlx-opt"
     )
     parser.add_argument(

@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> None:
     upto = _upto(needed)
     version = triton_version(args.triton_version, needs_backend=upto is not None)
     request = read(args)
-    source, specialization, options = request.source, specialization_of(request), request.options
+    source, options = request.source, request.options
+    specialization = replace(specialization_of(request), ptxas=args.ptxas, allow_old_ptxas=args.allow_old_ptxas)
     write_bundle = _bundle_writer(args, request, specialization)
     clock.lap("the kernel's file")
     paths: list[Path] = []
@@ -241,6 +242,7 @@ def _compiled(job: _Job, args: argparse.Namespace, clock: Clock, write: Callable
         metadata=result.metadata,
         resources=result.resources,
         fp_fusion=result.fp_fusion,
+        assembler=result.assembler,
         times_ms={**made.times_ms, **times},
     )
 
@@ -330,6 +332,7 @@ def _launch_json(specialization: Specialization, options: Mapping[str, Any], res
             "profile_scratch_size": metadata.profile_scratch_size,
             "registers": result.resources.registers,
             "triton_version": result.triton_version,
+            "assembler": result.assembler,
         },
         indent=2,
     )
@@ -398,4 +401,4 @@ def _resources(result: Products) -> list[str]:
     )
     always = ("registers", "spill", "shared memory, bytes per block", "warps")
     rows = tuple(row for row in rows if row[1] or row[0].startswith(always))
-    return section("resources, by ptxas", rows)
+    return section(f"resources, by {result.assembler}", rows)

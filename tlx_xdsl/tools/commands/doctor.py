@@ -6,26 +6,27 @@ import argparse
 import contextlib
 import os
 import platform
-import re
 import shutil
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from importlib import metadata
+from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 
 from tlx_xdsl import wings
-from tlx_xdsl.backend import installed_triton_version
+from tlx_xdsl.backend import BackendError, assemblers, installed_triton_version
+from tlx_xdsl.backend.options import PTXAS_VARIABLE
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError, default_driver
-from tlx_xdsl.text.profiles import PROFILES, profile_for, version_name
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError, cuda_major, default_driver
+from tlx_xdsl.targets import targets_of
+from tlx_xdsl.text.profiles import PROFILES, parse_version, profile_for, version_name
 from tlx_xdsl.version import __version__
 
-PTXAS = {"ptxas": "TRITON_PTXAS_PATH", "ptxas-blackwell": "TRITON_PTXAS_BLACKWELL_PATH"}
-"""The assemblers that Triton brings, and the variable that puts another in the place of each."""
+_HOPPER = 90
+"""The capability whose products some assemblers miscompile."""
 OLDEST_GPU = 8
 """The oldest major compute capability that stock Triton's passes and ours lower for."""
 CACHE = "TRITON_CACHE_DIR"
@@ -66,10 +67,13 @@ def findings(driver: CudaDriver | None = None) -> Iterator[Finding]:
     yield from of_wings()
     version = installed_triton_version()
     yield triton(version)
-    assemblers = [ptxas(name) for name in PTXAS] if version is not None else []
-    yield from assemblers
+    newest_cuda = cuda_major() if driver is None else driver.version() // 1000
+    chosen = {} if version is None else ptxas(version, newest_cuda)
+    yield from dict.fromkeys(chosen.values())
+    if version is not None:
+        yield other_ptxas()
     yield cache()
-    yield from gpu(driver or default_driver(), {each.subject: each.found.partition(",")[0] for each in assemblers})
+    yield from gpu(driver or default_driver(), {name: each.found.partition(" ")[0] for name, each in chosen.items()})
     yield torch()
 
 
@@ -103,23 +107,45 @@ def triton(version: str | None) -> Finding:
     return Finding("Triton", f"{version}, profile {profile.name}", remedy)
 
 
-def ptxas(name: str) -> Finding:
-    """One of the assemblers: the one that its variable names, or else the one in Triton's package.
+def ptxas(version: str, newest_cuda: int | None) -> dict[str, Finding]:
+    """The assembler of each target by its name, and by whose choice; neighbours that are alike share a finding."""
+    found: dict[str, Finding] = {}
+    targets = targets_of(parse_version(version))
+    for said, group in groupby(targets, lambda target: _chosen(target.capability, version, newest_cuda)):
+        names = [target.name for target in group]
+        subject = f"ptxas {names[0]}" + (f" to {names[-1]}" if len(names) > 1 else "")
+        found |= dict.fromkeys(names, Finding(subject, *said))
+    return found
 
-    Triton falls back to its own without a word when the variable names nothing that runs.
-    """
-    variable = PTXAS[name]
-    chosen = os.environ.get(variable)
-    own = metadata.distribution("triton").locate_file(f"triton/backends/nvidia/bin/{name}")
-    release = _release(str(own))
-    if chosen and (other := _release(chosen)) is not None:
-        older = release is not None and _numbers(other) < _numbers(release)
-        remedy = f"it is older than Triton's own ({release}), whose PTX it may not know: unset {variable}"
-        return Finding(name, f"{other}, {chosen} ({variable})", remedy if older else None)
-    found = f"{release}, {own}" if release is not None else f"{own} does not run"
-    if chosen:
-        return Finding(name, found, f"{variable}={chosen} does not run, Triton takes its own: unset or correct it")
-    return Finding(name, found, None if release is not None else f"set {variable}, or reinstall Triton: {INSTALL}")
+
+def _chosen(capability: int, version: str, newest_cuda: int | None) -> tuple[str, str | None]:
+    """What a target gets, and what to do about it."""
+    variable = assemblers.TOOLS[assemblers.stock_tool(capability, version)]
+    try:
+        chosen = assemblers.candidates(capability, version, newest_cuda=newest_cuda)[0]
+        stock = assemblers.stock_choice(capability, version)
+    except BackendError as error:
+        return error.message, f"unset or correct {PTXAS_VARIABLE} and {variable}, or reinstall Triton: {INSTALL}"
+    said = f"{chosen.release} ({chosen.origin}), "
+    if PTXAS_VARIABLE in os.environ:
+        said += f"by {PTXAS_VARIABLE}"
+    elif chosen.path == stock.path:
+        said += "as stock Triton takes"
+    else:
+        limit = "here" if newest_cuda is None else f"for CUDA {newest_cuda}"
+        said += f"the best {limit}; stock Triton takes {stock.release}"
+    named = os.environ.get(variable)
+    if named and stock.origin != variable:
+        return said, f"{variable}={named} does not run, Triton takes its own: unset or correct it"
+    if capability != _HOPPER or chosen.is_right:
+        return said, None
+    return said, f"of products with an operand in registers, {assemblers.remedy_for_products(newest_cuda)}"
+
+
+def other_ptxas() -> Finding:
+    """All assemblers here, from which TLX_PTXAS and `--ptxas` may choose another one."""
+    found = ", ".join(f"{each.release} ({each.origin})" for each in assemblers.found())
+    return Finding("ptxas here", found or "none", None if found else "pip install nvidia-cuda-nvcc")
 
 
 def cache() -> Finding:
@@ -150,7 +176,7 @@ def _contents(folder: Path) -> tuple[int, int, bool]:
 
 
 def gpu(driver: CudaDriver, releases: Mapping[str, str] = MappingProxyType({})) -> Iterator[Finding]:
-    """NVIDIA's driver and the GPU that it launches on; with the releases of the assemblers by their names."""
+    """NVIDIA's driver and the GPU that it launches on; with the assembler's release of each target."""
     try:
         version = driver.version()
     except CudaDriverError as error:
@@ -170,19 +196,16 @@ def gpu(driver: CudaDriver, releases: Mapping[str, str] = MappingProxyType({})) 
         yield Finding("GPU", str(error), "look at nvidia-smi: is another process holding the GPU, or its memory?")
         return
     found = f"sm_{major}{minor}, {processors} SMs, {shared} bytes of shared memory a CTA"
-    yield Finding(
-        "GPU", found, _misfit(version, major, releases.get("ptxas-blackwell" if major >= 10 else "ptxas", ""))
-    )
+    release = next((each for name, each in releases.items() if name.startswith(f"sm_{major}{minor}")), "")
+    yield Finding("GPU", found, _misfit(version, major, release))
 
 
 def _misfit(driver: int, major: int, release: str) -> str | None:
     """The reason why kernels can't run on a GPU of this major capability by a driver of this CUDA version (12080)."""
     if major < OLDEST_GPU:
         return f"kernels are compiled for sm_{OLDEST_GPU}0 and newer GPUs; the interpreter (tlx run) needs none"
-    if release[:1].isdigit() and _numbers(release)[0] > driver // 1000:
-        return (
-            f"the driver is too old for binaries of ptxas {release}: install one of CUDA {release.split('.')[0]}.0 on"
-        )
+    if (cuda := release.partition(".")[0]).isdigit() and int(cuda) > driver // 1000:
+        return f"the driver is too old for binaries of ptxas {release}: install one of CUDA {cuda}.0 on"
     return None
 
 
@@ -192,20 +215,6 @@ def torch() -> Finding:
         return Finding("torch", metadata.version("torch"))
     except metadata.PackageNotFoundError:
         return Finding("torch", "not installed", "only launches on a GPU's tensors need it: pip install torch")
-
-
-def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in release.split("."))
-
-
-def _release(program: str) -> str | None:
-    """The release that a CUDA tool says it is, such as `12.9`; None when it can't be run or says none."""
-    try:
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
-    match = re.search(r"release (\d+\.\d+)", said)
-    return None if match is None else match[1]
 
 
 @dataclass(frozen=True)

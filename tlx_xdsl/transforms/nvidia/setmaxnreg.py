@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32
 
 from tlx_xdsl.analysis.module_attrs import MAX_REGISTERS_PER_THREAD, num_warps
 from tlx_xdsl.dialects.base import module_integer
+from tlx_xdsl.dialects.tt import AssertOp, PrintOp
 from tlx_xdsl.dialects.ttg import MAX_REGISTERS, MIN_REGISTERS, WarpSpecializeOp
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.layouts.distributed import WARP_SIZE, WARPS_PER_WARP_GROUP
@@ -43,6 +44,9 @@ REGISTERS = 65536
 Capability")."""
 STEP = 8
 """Every number of registers per thread is a multiple of this."""
+PRINTING_REGISTERS = 32
+"""What a task that calls the driver, to print or to assert, needs: with fewer the call does nothing. Upstream Triton
+gives it these since 3.8 (triton-lang/triton#10417)."""
 GROUP_THREADS = WARPS_PER_WARP_GROUP * WARP_SIZE
 DEFAULT_REGISTERS = "tlx.default_registers"
 """The attribute with the request of the default task."""
@@ -132,11 +136,22 @@ def _check_numbers(op: WarpSpecializeOp, requested: Sequence[int]) -> None:
             )
 
 
+def _reserve(op: WarpSpecializeOp, requested: list[int]) -> None:
+    """Give tasks that print or assert the registers that they need."""
+    for number, region in enumerate(op.partitions.regions):
+        if requested[number] < PRINTING_REGISTERS and any(
+            isinstance(each, PrintOp | AssertOp) for each in region.walk()
+        ):
+            requested[number] = PRINTING_REGISTERS
+            op.properties["requestedRegisters"] = DenseArrayBase.from_list(i32, requested)
+
+
 def _rebalance(op: WarpSpecializeOp, budget: _Budget, wanted: int | None) -> None:
     requested: list[int] | None = None
     if op.requested_registers is not None:
         requested = [int(number) for number in op.requested_registers.get_values()]
         _check_numbers(op, requested)
+        _reserve(op, requested)
     elif wanted is not None:
         rest = (budget.total - wanted * budget.default_threads) // sum(budget.group_threads) // STEP * STEP
         if rest < MIN_REGISTERS:
