@@ -328,19 +328,24 @@ class Clocks:
             return
         rank = cta % self.wave.cluster_size
         if not self.wave.alive[cta]:
-            raise Trap(
-                f"warp {int(of_others[0]) % self._per_cta} uses the memory of another CTA, {rank}, which has ended",
-                ("a barrier.cluster before its end does",),
-                PtxRace,
+            self.report(
+                Trap(
+                    f"warp {int(of_others[0]) % self._per_cta} uses the memory of another CTA, {rank}, which has ended",
+                    ("a barrier.cluster before its end does",),
+                    PtxRace,
+                )
             )
+            return
         own = slice(cta * self._per_cta, (cta + 1) * self._per_cta)
         late = self.known[of_others, own].max(axis=1) < STARTED
         if late.any():
-            raise Trap(
-                f"warp {int(of_others[late][0]) % self._per_cta} uses the memory of another CTA, and nothing orders "
-                f"that after the start of CTA {rank} of the cluster",
-                ("a barrier.cluster before it does",),
-                PtxRace,
+            self.report(
+                Trap(
+                    f"warp {int(of_others[late][0]) % self._per_cta} uses the memory of another CTA, and nothing "
+                    f"orders that after the start of CTA {rank} of the cluster",
+                    ("a barrier.cluster before it does",),
+                    PtxRace,
+                )
             )
 
     def acquire(self, cohort: Cohort, chosen: Booleans, barrier: Any) -> None:
@@ -372,10 +377,12 @@ class Clocks:
             return
         agent, step = barrier.made
         if (self.known[warps, agent] < step).any():
-            raise Trap(
-                f"nothing orders this use of {barrier.name} after its initialisation",
-                (f"initialised at {self.places(agent, step)}",),
-                PtxRace,
+            self.report(
+                Trap(
+                    f"nothing orders this use of {barrier.name} after its initialisation",
+                    (f"initialised at {self.places(agent, step)}",),
+                    PtxRace,
+                )
             )
 
     def _check_phase(self, warps: Integers, barrier: Any) -> None:
@@ -385,12 +392,15 @@ class Clocks:
         """
         for agent, step in barrier.earlier_arrivals.items():
             if (self.known[warps, agent] < step).any():
-                raise Trap(
-                    f"this waits for a parity of {barrier.name}, and nothing orders it after the phase before, which "
-                    "has the other one: with that phase not complete yet it would not wait",
-                    (f"that phase has an arrival at {self.places(agent, step)}",),
-                    PtxRace,
+                self.report(
+                    Trap(
+                        f"this waits for a parity of {barrier.name}, and nothing orders it after the phase before, "
+                        "which has the other one: with that phase not complete yet it would not wait",
+                        (f"that phase has an arrival at {self.places(agent, step)}",),
+                        PtxRace,
+                    )
                 )
+                return
 
     def proxy_fence(self, cohort: Cohort, mask: Any) -> None:
         """What warps know becomes visible to the async proxy."""
@@ -468,14 +478,21 @@ class Clocks:
         ):
             for agent, step in last.items():
                 if agent not in own and knows[agent] < step:
-                    raise Trap(
-                        f"the CTA ends, and nothing orders that after its shared memory was {verb} by the "
-                        f"{self.name(agent)}",
-                        (f"{verb} at {self.places(agent, step)}",),
-                        PtxRace,
+                    self.report(
+                        Trap(
+                            f"the CTA ends, and nothing orders that after its shared memory was {verb} by the "
+                            f"{self.name(agent)}",
+                            (f"{verb} at {self.places(agent, step)}",),
+                            PtxRace,
+                        )
                     )
 
     # Reports ---------------------------------------------------------------------------------------------------------
+
+    def report(self, trap: Trap) -> None:
+        """Raise a report of accesses that nothing orders, unless the launch goes on past it."""
+        if not self.wave.passes_over(trap):
+            raise trap
 
     def places(self, agent: int, step: int) -> str:
         """Where a step of an agent stands."""
