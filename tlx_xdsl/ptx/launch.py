@@ -108,7 +108,7 @@ def run_program(
     """Run a kernel that was read before, as `run_ptx` does; `names` are those of the arguments in reports.
 
     `reachable` are arrays that the kernel reaches by pointers that it loads, at the addresses that they have in this
-    process. `on_fault` is told of each access that nothing orders, and of each register that is used too early, and
+    process. `on_fault` gets each report of an access that nothing orders, or of a register that is used too early, and
     says whether the run goes on; without it such a fault is raised.
     """
     if uninitialized not in ("error", "allow"):

@@ -27,7 +27,7 @@ MOST_THREADS = 4096
 """Threads of a wave, as far as that is whole clusters: more gain little, and arrays no longer fit into caches."""
 
 OnFault: TypeAlias = Callable[[PtxFault], bool]
-"""Told of accesses that nothing orders and of registers that are used too early; says whether the launch goes on."""
+"""Gets a report of accesses that nothing orders or of a register that is used too early; returns whether to go on."""
 
 
 @dataclass(frozen=True)
