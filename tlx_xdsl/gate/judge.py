@@ -161,7 +161,9 @@ class _Case:
         found: CompilationError | None = None
         try:
             with collected_diagnostics(), time_limit(seconds):
-                run_result(result, self._subject.source, self._specialization, values, self._grid, self._options)
+                run_result(
+                    result, self._subject.source.name, self._specialization.cluster, values, self._grid, self._options
+                )
         except (TimeOver, PtxBudget):
             return replace(verdict, message=f"the PTX machine ran for {seconds:g} s")
         except PtxFault as error:
