@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.backend import BackendError, BackendResult, BackendTimeoutError, Toolchain, compile_ttgir
+from tlx_xdsl.backend.assemblers import Assembler
 from tlx_xdsl.backend.defects import cause_of
+from tlx_xdsl.backend.ptxas import products_of_registers
 from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError
 from tlx_xdsl.grid import grid_of
 from tlx_xdsl.interpreter.faults import Fault as InterpreterFault, Unsupported
@@ -30,12 +31,13 @@ from tlx_xdsl.runtime.simulate.ptx_stage import run_result
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 from tlx_xdsl.transforms.pipelines import first_beyond_plain
 
+from .machine_code import assembled, own_assembler
 from .spread import TimeOver, time_limit
 from .subject import Subject
 from .verdict import Fault, Verdict
 
 SECONDS = 10.0
-"""Time of a run of the PTX, and of the interpreter's, by default."""
+"""Time of a processor for a run of the PTX, for the interpreter's, and for the look at a cubin, by default."""
 
 COMPILE_SECONDS = 60.0
 """Time of a compile in stock Triton."""
@@ -44,6 +46,8 @@ Arrays = Mapping[str, NDArray[Any]]
 
 _COMMENTS = re.compile(r"^\s*(?://.*|\.version.*|\.file.*)$|\s*//.*$", re.MULTILINE)
 """What of PTX says nothing about what it does."""
+
+_INPUT_ERRORS = (CompilationError, InputError, InputTypeError, InputOverflowError)
 
 
 @dataclass(frozen=True)
@@ -54,30 +58,72 @@ class Manner:
     seconds: float = SECONDS
     with_mends: bool = False
     """Whether plain kernels, too, are compiled as we would: with what we mend of a version's defects."""
+    assemblers: Sequence[Assembler] = ()
+    """Those whose cubins are looked at; by default the one that a Triton takes by itself, where it is known to
+    miscompile products and there are such."""
+    with_cubins: bool = False
+    """Whether cubins are looked at in any case."""
+
+    def assemblers_of(self, toolchain: Toolchain, target: str) -> Sequence[Assembler]:
+        """The assemblers of a Triton whose cubins may be looked at."""
+        own = None if self.assemblers else own_assembler(toolchain, target)
+        every = self.assemblers if own is None else (own,)
+        return [each for each in every if self.with_cubins or not each.is_right]
 
 
-def judge(subject: Subject, manner: Manner, known: Mapping[str, Verdict]) -> Iterator[Verdict]:
-    """Yield the verdict for each of the Tritons; `known` are verdicts by the digest of PTX and launch."""
+def blanks(subject: Subject, manner: Manner) -> Iterator[tuple[Verdict, Verdict | None]]:
+    """Yield each verdict that a subject may get, before anything is known; of a cubin with that of its PTX."""
+    for toolchain in manner.toolchains:
+        key = subject.key(triton=toolchain.version, mends=str(manner.with_mends))
+        of_ptx = Verdict(key, subject.name, subject.shown, subject.target, toolchain.version, "not run")
+        yield of_ptx, None
+        for each in manner.assemblers_of(toolchain, subject.target):
+            key = subject.key(triton=toolchain.version, mends=str(manner.with_mends), ptxas=each.release)
+            yield replace(of_ptx, key=key, assembler=each.release), of_ptx
+
+
+def needs_cubin(verdict: Verdict, manner: Manner) -> bool:
+    """Return whether the cubin of judged PTX is to be looked at, too."""
+    return verdict.text != "" and (manner.with_cubins or verdict.has_products_of_registers)
+
+
+def judge(subject: Subject, manner: Manner, texts: Mapping[str, Verdict], kept: Container[str]) -> Iterator[Verdict]:
+    """Yield the verdicts whose keys are not `kept`; `texts` are verdicts by the digest of PTX and launch."""
+    planned = list(blanks(subject, manner))
     try:
         case = _Case(subject, manner)
-    except (CompilationError, InputError, InputTypeError, InputOverflowError) as error:
-        for each in manner.toolchains:
-            yield _refused(blank(subject, each, manner), error, "the kernel does not compile")
+    except _INPUT_ERRORS as error:
+        yield from (
+            _refused(each, error, "the kernel does not compile")
+            for each, of_ptx in planned
+            if of_ptx is None and each.key not in kept
+        )
         return
-    seen = dict(known)
-    for each in manner.toolchains:
+    seen = dict(texts)
+    for toolchain in manner.toolchains:
+        of_ptx, *of_cubins = [each for each, _ in planned if each.triton == toolchain.version]
         began = time.perf_counter()
-        verdict = case.verdict(each, seen)
-        verdict = replace(verdict, seconds=round(time.perf_counter() - began, 2))
-        if verdict.text and verdict.outcome != "not run":
-            seen[verdict.text] = verdict
-        yield verdict
+        compiled = case.compiled(of_ptx, toolchain)
+        if isinstance(compiled, Verdict):
+            if of_ptx.key not in kept:
+                yield compiled
+            continue
+        verdict, result = compiled
+        if of_ptx.key not in kept:
+            done = replace(case.run(verdict, result, seen), seconds=_since(began))
+            if done.outcome != "not run":
+                seen[done.text] = done
+            yield done
+        if needs_cubin(verdict, manner):
+            tools = manner.assemblers_of(toolchain, subject.target)
+            for blank, tool in zip(of_cubins, tools, strict=True):
+                if blank.key not in kept:
+                    began = time.perf_counter()
+                    yield replace(case.of_cubin(blank, result, tool), seconds=_since(began))
 
 
-def blank(subject: Subject, toolchain: Toolchain, manner: Manner) -> Verdict:
-    """The verdict before anything is known."""
-    key = subject.key(triton=toolchain.version, mends=str(manner.with_mends))
-    return Verdict(key, subject.name, subject.shown, subject.target, toolchain.version, "not run")
+def _since(began: float) -> float:
+    return round(time.perf_counter() - began, 2)
 
 
 def _refused(verdict: Verdict, error: Exception, why: str) -> Verdict:
@@ -98,7 +144,7 @@ class _Case:
         self._specialization = Specialization(
             found.signature, found.constexprs, subject.target,
             num_warps=int(options.pop("num_warps", None) or 4), num_ctas=int(options.pop("num_ctas", None) or 1),
-            **{name: value for name, value in options.items() if value is not None and name != "passes"},
+            **{name: value for name, value in options.items() if value is not None},
         )  # fmt: skip
         self._grid = grid_of(subject.grid, {**defaults_of(subject.source), **arguments})
         with collected_diagnostics():
@@ -108,76 +154,92 @@ class _Case:
         self._options = Options(
             num_warps=self._specialization.num_warps, num_ctas=self._specialization.num_ctas,
             cluster=self._specialization.cluster, target=subject.target, jobs=1, reachable=subject.reachable,
-            enable_fp_fusion=self._specialization.enable_fp_fusion, max_seconds=manner.seconds,
-            **lenient,
+            enable_fp_fusion=self._specialization.enable_fp_fusion, **lenient,
         )  # fmt: skip
         self._data = _digest(arguments, self._grid)
         self._reference: Arrays | CompilationError | None = None
 
-    def verdict(self, toolchain: Toolchain, known: Mapping[str, Verdict]) -> Verdict:
-        """What the PTX of a Triton does, beside the interpreter."""
-        verdict = blank(self._subject, toolchain, self._manner)
+    def compiled(self, verdict: Verdict, toolchain: Toolchain) -> Verdict | tuple[Verdict, BackendResult]:
+        """The PTX of a Triton, and the verdict with its digest; the verdict alone where there is no PTX."""
+        conversion: Conversion = "stock" if self._plain else "auto"
+        mends = self._manner.with_mends or not self._plain
         try:
-            result = self._compiled(toolchain)
+            with collected_diagnostics():
+                text = compile_text(
+                    self._subject.source, self._specialization, triton_version=toolchain.version,
+                    conversion=conversion, keep_ttir=False, as_stock=not mends,
+                )  # fmt: skip
+            options = self._specialization.backend_options(num_stages=self._stages, mends=mends)
+            result = compile_ttgir(
+                text.ttgir, options, stages="ptx", source_name=f"{text.name}.ttgir", timeout_s=COMPILE_SECONDS,
+                locate=False, toolchain=toolchain,
+            )  # fmt: skip
         except BackendTimeoutError as error:
             return _refused(verdict, error, f"Triton {toolchain.version} compiles for too long")
         except BackendError as error:
             return _refused(verdict, error, f"Triton {toolchain.version} refuses it")
         except CompilationError as error:
             return _refused(verdict, error, f"no text for Triton {toolchain.version}")
-        text = hashlib.sha256(f"{self._data} {_COMMENTS.sub('', result.ptx)}".encode()).hexdigest()[:32]
-        verdict = replace(verdict, text=text)
-        if (same := known.get(text)) is not None:
-            return replace(
-                same, key=verdict.key, kernel=verdict.kernel, configuration=verdict.configuration,
-                triton=toolchain.version, notes=(*same.notes, *self._cause(same, toolchain)),
-            )  # fmt: skip
-        return self._run(verdict, toolchain, result)
+        digest = hashlib.sha256(f"{self._data} {_COMMENTS.sub('', result.ptx)}".encode()).hexdigest()[:32]
+        has_products = bool(products_of_registers(result.ptx))
+        return replace(verdict, text=digest, has_products_of_registers=has_products), result
 
-    def _cause(self, verdict: Verdict, toolchain: Toolchain) -> tuple[str, ...]:
-        """The known defect that makes the PTX machine say this."""
-        defect = cause_of(verdict.message, toolchain.version) if verdict.outcome == "finding" else None
-        return () if defect is None else (defect.sentence(toolchain.version),)
-
-    def _compiled(self, toolchain: Toolchain) -> BackendResult:
-        conversion: Conversion = "stock" if self._plain else "auto"
-        with collected_diagnostics():
-            text = compile_text(
-                self._subject.source, self._specialization, triton_version=toolchain.version, conversion=conversion,
-                keep_ttir=False, as_stock=not self._manner.with_mends,
-            )  # fmt: skip
-        mends = self._manner.with_mends or not self._plain
-        options = self._specialization.backend_options(num_stages=self._stages, mends=mends)
-        return compile_ttgir(
-            text.ttgir, options, stages="ptx", source_name=f"{text.name}.ttgir", timeout_s=COMPILE_SECONDS,
-            locate=False, toolchain=toolchain,
-        )  # fmt: skip
-
-    def _run(self, verdict: Verdict, toolchain: Toolchain, result: BackendResult) -> Verdict:
-        seconds = self._manner.seconds
+    def run(self, verdict: Verdict, result: BackendResult, texts: Mapping[str, Verdict]) -> Verdict:
+        """Run PTX, or take what is known of it."""
+        if (same := texts.get(verdict.text)) is not None:
+            names = ("key", "kernel", "configuration", "triton")
+            return self._with_cause(replace(same, **{name: getattr(verdict, name) for name in names}))
         arguments = self._subject.arguments()
         values = typed(self._subject.source, arguments, self._subject.types).values
         before = _copied(arguments)
         found: CompilationError | None = None
         try:
-            with collected_diagnostics(), time_limit(seconds):
+            with collected_diagnostics(), time_limit(self._manner.seconds):
                 run_result(result, self._subject.source, self._specialization, values, self._grid, self._options)
         except (TimeOver, PtxBudget):
-            return replace(verdict, message=f"the PTX machine ran for {seconds:g} s")
+            return replace(verdict, message=f"the PTX machine ran for {self._manner.seconds:g} s")
         except PtxFault as error:
             found = error
-        except (CompilationError, InputError, InputTypeError, InputOverflowError) as error:
+        except _INPUT_ERRORS as error:
             return _refused(verdict, error, "the PTX machine can't run it")
         after = _copied(arguments)
         reference = self._interpreted()
         if found is not None:
-            made = verdict.about(found, "finding", self._fault(reference), _said(reference))
-            return replace(made, notes=(*self._cause(made, toolchain), *made.notes))
+            return self._with_cause(verdict.about(found, "finding", _fault(reference), _said(reference)))
         if isinstance(reference, CompilationError):
             if _reports(reference):
                 return verdict.about(reference, "finding", "kernel", "the interpreter says this; the PTX has no report")
             return replace(verdict, outcome="clean", notes=(_said(reference),))
         return self._compared(verdict, before, after, reference)
+
+    def of_cubin(self, verdict: Verdict, result: BackendResult, tool: Assembler) -> Verdict:
+        """Compare a cubin with its PTX."""
+        # Only gates that look at cubins load it.
+        from tlx_xdsl.sass.check import validate
+
+        try:
+            cubin = assembled(result, tool, self._subject.target)
+            with time_limit(self._manner.seconds):
+                report = validate(result.ptx, cubin)
+        except TimeOver:
+            return replace(verdict, message=f"the look at the cubin took {self._manner.seconds:g} s")
+        except CompilationError as error:
+            return _refused(verdict, error, "the cubin can't be looked at")
+        verdict = replace(verdict, compared=report.compared, undecided=report.undecided)
+        if not report.findings:
+            return replace(verdict, outcome="clean")
+        first, *others = report.findings
+        notes = [f"the PTX has {first.ptx_expression}", f"{tool} has {first.sass_expression} at {first.sass_address}"]
+        notes += [f"{each.location}: {each.message}" for each in others]
+        return verdict.about(CompilationError(first.message, first.location, notes=tuple(notes)), "finding", "ptxas")
+
+    def _with_cause(self, verdict: Verdict) -> Verdict:
+        """The verdict with the known defect of its Triton that makes the PTX machine say this."""
+        said = "\n".join((verdict.message, *verdict.notes))
+        defect = cause_of(said, verdict.triton) if verdict.outcome == "finding" else None
+        if defect is None:
+            return verdict
+        return replace(verdict, defect=defect.name, notes=(defect.sentence(verdict.triton), *verdict.notes))
 
     def _compared(self, verdict: Verdict, before: Arrays, after: Arrays, reference: Arrays) -> Verdict:
         for name, expected in reference.items():
@@ -212,10 +274,11 @@ class _Case:
                 self._reference = error
         return self._reference
 
-    def _fault(self, reference: Arrays | CompilationError) -> Fault:
-        if not isinstance(reference, CompilationError):
-            return "Triton"
-        return "kernel" if _reports(reference) else ""
+
+def _fault(reference: Arrays | CompilationError) -> Fault:
+    if not isinstance(reference, CompilationError):
+        return "Triton"
+    return "kernel" if _reports(reference) else ""
 
 
 def _reports(error: CompilationError) -> bool:
@@ -236,7 +299,7 @@ def _copied(arguments: Mapping[str, Any]) -> Arrays:
 
 def _digest(arguments: Mapping[str, Any], grid: tuple[int, int, int]) -> str:
     """The digest of what a launch gets."""
-    digest = hashlib.sha256(repr((grid, prod(grid))).encode())
+    digest = hashlib.sha256(repr(grid).encode())
     for name, array in arrays_of(arguments).items():
         digest.update(f"{name} {array.shape} {array.strides} {array.dtype}".encode())
         digest.update(np.ascontiguousarray(array.view(np.ndarray)).tobytes())

@@ -34,7 +34,7 @@ def manner(seconds: float = 10.0) -> Manner:
 
 
 def verdict(subject: Subject, seconds: float = 10.0) -> Verdict:
-    (found,) = judge(subject, manner(seconds), {})
+    (found,) = judge(subject, manner(seconds), {}, ())
     return found
 
 
@@ -119,7 +119,7 @@ def test_equal_ptx_is_run_once(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(judge_module, "run_result", lambda *args: runs.append(run(*args)))
     installed = manner().toolchains[0]
     both = Manner([installed, installed])
-    verdicts = list(judge(elementwise(scale), both, {}))
+    verdicts = list(judge(elementwise(scale), both, {}, ()))
     assert [each.outcome for each in verdicts] == ["clean"] * 2
     assert len(runs) == 1
 
@@ -139,7 +139,7 @@ def test_a_triton_in_a_folder_compiles(tmp_path: Path):
     for each in (installed.package, *installed.package.parent.glob("triton-*.dist-info")):
         (tmp_path / each.name).symlink_to(each)
     there = Toolchain(installed.version, tmp_path)
-    (found,) = judge(elementwise(scale), Manner([there]), {})
+    (found,) = judge(elementwise(scale), Manner([there]), {}, ())
     assert found.outcome == "clean"
     with pytest.raises(InputError, match=r"expected Triton 3\.5\.0 in"):
         Toolchain("3.5.0", tmp_path)
