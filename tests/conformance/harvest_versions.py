@@ -91,9 +91,8 @@ def _judged(options: argparse.Namespace, suite: str) -> object:
             if os.environ.get("TRACEBACK"):
                 traceback.print_exc()
     recorded = time.monotonic() - began
-    subjects = [
-        replace(each, name=f"{suite}/{each.name}") for each in _drawn(subjects_of(RECORD), options.configurations, options.seed)
-    ]
+    drawn = _drawn(subjects_of(RECORD), options.configurations, options.seed)
+    subjects = [replace(each, name=f"{suite}/{each.name}") for each in drawn]
     folders = {version: Path(folder) for version, _, folder in (each.partition("=") for each in options.triton_path)}
     manner = Manner(toolchains(options.triton.split(","), folders), options.seconds)
     report = gate(

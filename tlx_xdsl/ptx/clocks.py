@@ -343,19 +343,24 @@ class Clocks:
             return
         rank = cta % self.wave.cluster_size
         if not self.wave.alive[cta]:
-            raise Trap(
-                f"warp {int(of_others[0]) % self._per_cta} uses the memory of another CTA, {rank}, which has ended",
-                ("a barrier.cluster before its end does",),
-                PtxRace,
+            self.report(
+                Trap(
+                    f"warp {int(of_others[0]) % self._per_cta} uses the memory of another CTA, {rank}, which has ended",
+                    ("a barrier.cluster before its end does",),
+                    PtxRace,
+                )
             )
+            return
         own = slice(cta * self._per_cta, (cta + 1) * self._per_cta)
         late = self.known[of_others, own].max(axis=1) < STARTED
         if late.any():
-            raise Trap(
-                f"warp {int(of_others[late][0]) % self._per_cta} uses the memory of another CTA, and nothing orders "
-                f"that after the start of CTA {rank} of the cluster",
-                ("a barrier.cluster before it does",),
-                PtxRace,
+            self.report(
+                Trap(
+                    f"warp {int(of_others[late][0]) % self._per_cta} uses the memory of another CTA, and nothing "
+                    f"orders that after the start of CTA {rank} of the cluster",
+                    ("a barrier.cluster before it does",),
+                    PtxRace,
+                )
             )
 
     def acquire(self, cohort: Cohort, chosen: Booleans, barrier: Any) -> None:
@@ -388,10 +393,12 @@ class Clocks:
             return
         agent, step = barrier.made
         if (self.known[warps, agent] < step).any():
-            raise Trap(
-                f"nothing orders this use of {barrier.name} after its initialisation",
-                (f"initialised at {self.places(agent, step)}",),
-                PtxRace,
+            self.report(
+                Trap(
+                    f"nothing orders this use of {barrier.name} after its initialisation",
+                    (f"initialised at {self.places(agent, step)}",),
+                    PtxRace,
+                )
             )
 
     def _check_phase(self, warps: Integers, barrier: Any) -> None:
@@ -401,12 +408,15 @@ class Clocks:
         """
         for agent, step in barrier.earlier_arrivals.items():
             if (self.known[warps, agent] < step).any():
-                raise Trap(
-                    f"this waits for a parity of {barrier.name}, and nothing orders it after the phase before, which "
-                    "has the other one: with that phase not complete yet it would not wait",
-                    (f"that phase has an arrival at {self.places(agent, step)}",),
-                    PtxRace,
+                self.report(
+                    Trap(
+                        f"this waits for a parity of {barrier.name}, and nothing orders it after the phase before, "
+                        "which has the other one: with that phase not complete yet it would not wait",
+                        (f"that phase has an arrival at {self.places(agent, step)}",),
+                        PtxRace,
+                    )
                 )
+                return
 
     def proxy_fence(self, cohort: Cohort, mask: Any) -> None:
         """What warps know becomes visible to the async proxy."""
@@ -487,14 +497,21 @@ class Clocks:
         ):
             for agent, step in last.items():
                 if agent not in own and knows[agent] < step:
-                    raise Trap(
-                        f"the CTA ends, and nothing orders that after its shared memory was {verb} by the "
-                        f"{self.name(agent)}",
-                        (f"{verb} at {self.places(agent, step)}",),
-                        PtxRace,
+                    self.report(
+                        Trap(
+                            f"the CTA ends, and nothing orders that after its shared memory was {verb} by the "
+                            f"{self.name(agent)}",
+                            (f"{verb} at {self.places(agent, step)}",),
+                            PtxRace,
+                        )
                     )
 
     # Reports ---------------------------------------------------------------------------------------------------------
+
+    def report(self, trap: Trap) -> None:
+        """Raise a report of accesses that nothing orders, unless the launch goes on past it."""
+        if not self.wave.passes_over(trap):
+            raise trap
 
     def places(self, agent: int, step: int) -> str:
         """Where a step of an agent stands."""
@@ -507,16 +524,17 @@ class Clocks:
         """The name of an agent in reports."""
         return self.names.get(agent) or f"warp {agent % self._per_cta}"
 
-    def _report_lanes(self, agent: int, step: int, at: int | None, where: str, past: str, *, writes: bool) -> Trap:
-        """The report of two accesses of different lanes of a warp, of which the first was at an instruction."""
+    def _report_lanes(self, agent: int, step: int, at: int | None, where: str, past: str, *, writes: bool) -> None:
+        """Report two accesses of different lanes of a warp, of which the first was at an instruction."""
         instructions = self.wave.program.function.instructions
         place = self.places(agent, step) if at is None else describe(self.wave.program.module, instructions[at])
-        return Trap(
+        trap = Trap(
             f"this {'writes' if writes else 'reads'} {where}, and nothing orders it after what was {past} by another "
             f"lane of the warp" + ("" if agent < self.warps else f", by the {self.name(agent)}"),
             (f"{past} at {place}", "bar.warp.sync must come in between, or another barrier"),
             PtxRace,
         )
+        self.report(trap)
 
     def race(self, agent: int, step: int, where: str, past: str, *, writes: bool, fence: bool) -> Trap:
         """The report of two accesses that nothing orders."""

@@ -45,7 +45,7 @@ class _Reads:
 class LaneOrder:
     """What the lanes of each warp know of each other."""
 
-    def __init__(self, known: NDArray[np.int32], report: Callable[..., Exception]):
+    def __init__(self, known: NDArray[np.int32], report: Callable[..., None]):
         count = len(known)
         self.at = 0
         """The instruction that makes the accesses."""
@@ -86,7 +86,7 @@ class LaneOrder:
     ) -> None:
         """Check the last writes of the bytes of each access against who makes it.
 
-        Raises Trap where another lane of the same warp has made one that it need not know.
+        Reports where another lane of the same warp has made one that it need not know.
         """
         own = lanes if isinstance(lanes, int) else lanes[:, None]
         late = (agent == owner) & (self._met[owner] < step)
@@ -94,7 +94,7 @@ class LaneOrder:
         late &= (lane != own) | (lane == EVERY_LANE)
         if late.any():
             at = tuple(np.argwhere(late)[0])
-            raise self._report(int(agent[at]), int(step[at]), None, where(int(places[at[0]])), "written", writes=writes)
+            self._report(int(agent[at]), int(step[at]), None, where(int(places[at[0]])), "written", writes=writes)
 
     def note_reads(
         self, warps: Integers, steps: Integers, warp_of: Integers, places: Integers, size: int, lanes: Integers | int
@@ -120,7 +120,7 @@ class LaneOrder:
     ) -> None:
         """Check a write against what was read.
 
-        Raises Trap where another lane of the same warp has read one of its bytes, and need not have done so.
+        Reports where another lane of the same warp has read one of its bytes, and need not have done so.
         """
         if not self._reads:
             return
@@ -143,7 +143,7 @@ class LaneOrder:
             if apart.any():
                 byte = int(now[found[np.argmax(apart)]] & _BYTE)
                 warp = int(now[found[np.argmax(apart)]] >> _BYTE_BITS)
-                raise self._report(warp, 0, each.at, where(byte), "read", writes=True)
+                self._report(warp, 0, each.at, where(byte), "read", writes=True)
 
 
 _BYTE_BITS = 40

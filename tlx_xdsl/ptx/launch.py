@@ -18,7 +18,7 @@ from tlx_xdsl.numerics.blas import one_thread
 from tlx_xdsl.numerics.host_arrays import addresses_of, reach
 from tlx_xdsl.targets import target_named
 
-from .machine import Limits, Machine
+from .machine import Limits, Machine, OnFault
 from .memory.global_memory import GlobalMemory
 from .memory.tensor_map import TENSOR_MAP_BYTES, TensorMap, encode
 from .program import Program, prepare
@@ -103,11 +103,13 @@ def run_program(
     races: bool = True,
     profile: bool = False,
     limits: Limits | None = None,
+    on_fault: OnFault | None = None,
 ) -> PtxRun:
     """Run a kernel that was read before, as `run_ptx` does; `names` are those of the arguments in reports.
 
     `reachable` are arrays that the kernel reaches by pointers that it loads, at the addresses that they have in this
-    process.
+    process. `on_fault` gets each report of an access that nothing orders, or of a register that is used too early, and
+    says whether the run goes on; without it such a fault is raised.
     """
     if uninitialized not in ("error", "allow"):
         raise InputError(f"uninitialized: expected error or allow, found '{uninitialized}'")
@@ -126,7 +128,7 @@ def run_program(
     parameters = bind(program, args, memory, scratch_address, names)
     machine = Machine(
         program, memory, parameters, sizes, block, clusters, _shared(program, shared),
-        allows_uninitialized=uninitialized == "allow", compares=races, profiles=profile,
+        allows_uninitialized=uninitialized == "allow", compares=races, profiles=profile, on_fault=on_fault,
     )  # fmt: skip
     before = time.perf_counter()
     with one_thread():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,16 @@ from .memory.global_memory import GlobalMemory
 from .memory.tensor_memory import TensorMemory
 from .ops.memory import Nothing
 from .program import Program
+from .read.faults import PtxFault
 from .read.symbols import VARIABLES
 from .traffic import Traffic
 from .wave import Budget, Wave
 
 MOST_THREADS = 4096
 """Threads of a wave, as far as that is whole clusters: more gain little, and arrays no longer fit into caches."""
+
+OnFault: TypeAlias = Callable[[PtxFault], bool]
+"""Gets a report of accesses that nothing orders or of a register that is used too early; returns whether to go on."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Machine:
         compares: bool = True,
         profiles: bool = False,
         most_threads: int = MOST_THREADS,
+        on_fault: OnFault | None = None,
     ):
         self.program = program
         self.memory = memory
@@ -62,6 +67,7 @@ class Machine:
         self.shared_bytes = shared_bytes
         self.allows_uninitialized = allows_uninitialized
         self.compares = compares
+        self.on_fault = on_fault
         self.counts = [0] * len(program.blocks)
         """How often warps have run each block."""
         self.traffic: Any = Traffic() if profiles else Nothing()

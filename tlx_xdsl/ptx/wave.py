@@ -37,7 +37,7 @@ class Budget:
     end: float = 0.0
 
     def __post_init__(self) -> None:
-        self.end = time.monotonic() + self.seconds
+        self.end = time.process_time() + self.seconds
 
 
 class Wave:
@@ -69,6 +69,8 @@ class Wave:
         for number in self.program.live_in(0):
             registers[number] = undefined(self.program.homes[number].dtype, first.n)
         self.cohorts: list[Cohort] = [first]
+        self._running = first
+        """The cohort that has the turn."""
         self.alive = np.zeros(self.ctas, np.int64)
         """Threads of each CTA that have not ended."""
         self.alive += threads
@@ -162,8 +164,9 @@ class Wave:
     def _turn(self, cohort: Cohort, budget: Budget) -> None:
         program = self.program
         cohort.waiting = None
+        self._running = cohort
         code, counts = program.code, self.machine.counts
-        if time.monotonic() > budget.end:
+        if time.process_time() > budget.end:
             raise self._over(cohort, f"no end after {budget.seconds:g} s")
         try:
             for _ in range(QUANTUM):
@@ -201,14 +204,16 @@ class Wave:
     def _first(self, cohort: Cohort, number: int) -> BlockFunction:
         """The code of a block that is run for the first time.
 
-        Raises Trap where it uses a register too early, if accesses are compared.
+        Raises Trap where it uses a register too early, if accesses are compared and the launch does not go on.
         """
         misuse = self.program.misuses.get(number)
         if misuse is not None and self.machine.compares:
             cohort.at = misuse.at
             instructions = self.program.function.instructions
             where = describe(self.program.module, instructions[misuse.other])
-            raise Trap(misuse.message, (f"the other is at {where}",), PtxRace)
+            trap = Trap(misuse.message, (f"the other is at {where}",), PtxRace)
+            if not self.passes_over(trap):
+                raise trap
         return self.program.function_of(number)
 
     def _end(self, cohort: Cohort) -> None:
@@ -238,6 +243,13 @@ class Wave:
             self.cohorts.append(joined(parked) if len(parked) > 1 else parked[0])
 
     # Reports ---------------------------------------------------------------------------------------------------------
+
+    def passes_over(self, trap: Trap) -> bool:
+        """Return whether the launch goes on past accesses that nothing orders."""
+        on_fault = self.machine.on_fault
+        return on_fault is not None and on_fault(
+            self.fault(self._running, trap.message, trap.notes, trap.kind or PtxFault)
+        )
 
     def fault(
         self, cohort: Cohort, message: str, notes: tuple[str, ...] = (), kind: type[PtxFault] = PtxFault

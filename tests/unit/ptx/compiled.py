@@ -21,11 +21,12 @@ _found: dict[Any, Any] = {}
 _compile = ptx_stage.compiled
 
 
-def compiled_once(source: Any, specialization: Any) -> Any:
+def compiled_once(source: Any, specialization: Any, options: Any) -> Any:
     """What stock Triton makes of a kernel, compiled once for all tests of this process."""
-    key = (source.name, source.filename if hasattr(source, "filename") else "", repr(specialization))
+    choices = options.num_stages, options.mends
+    key = (source.name, source.filename if hasattr(source, "filename") else "", repr(specialization), choices)
     if key not in _found:
-        _found[key] = _compile(source, specialization)
+        _found[key] = _compile(source, specialization, options)
     return _found[key]
 
 
@@ -33,8 +34,8 @@ def compiled_once(source: Any, specialization: Any) -> Any:
 def changed(change: Callable[[str], str]) -> Iterator[None]:
     """Run PTX with a change while this lasts."""
 
-    def compiled(source: Any, specialization: Any) -> Any:
-        result = compiled_once(source, specialization)
+    def compiled(source: Any, specialization: Any, options: Any) -> Any:
+        result = compiled_once(source, specialization, options)
         return replace(result, ptx=change(without_debug(result.ptx)))
 
     ptx_stage.compiled = compiled

@@ -9,6 +9,7 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.runtime.simulate.options import STAGES
 from tlx_xdsl.tools.tlx import main
 
 # Kernels are read by the frontend, not run by Python.
@@ -53,13 +54,13 @@ def arrays():
 
 def test_nothing_is_found():
     given = arrays()
-    report = tlx_xdsl.check(hand_over, 2, *given, "release", seconds=0.1, launches=1)
+    report = tlx_xdsl.check(hand_over, 2, *given, "release", seconds=0.1, launches=1, stages=STAGES)
     assert report
     assert report.runs >= 2
     assert str(report).splitlines()[-1].startswith(f"{report.runs} runs at frontend and ttgir in ")
     assert str(report).endswith(": nothing found")
     assert not any(each.any() for each in given)  # as before
-    assert hand_over.check(2, *arrays(), SEM="release", seconds=0)
+    assert hand_over.check(2, *arrays(), SEM="release", seconds=0, stages=STAGES)
 
 
 def test_a_race():
@@ -124,10 +125,10 @@ def test_a_proof_and_what_refutes_it(tmp_path, capsys):
 def test_all_orders_are_covered_and_the_check_ends():
     """However long it may take."""
     given = arrays()
-    report = tlx_xdsl.check(hand_over, 2, *given, "release", seconds=600)
+    report = tlx_xdsl.check(hand_over, 2, *given, "release", seconds=600, stages=STAGES)
     assert report.runs == 4  # at each stage the first run, and the one order that there is
     assert report.orders() == ["all orders were covered: one at each stage, all others do the same"]
-    report = tlx_xdsl.check(tickets, 3, *given[:2], seconds=600, launches=1)
+    report = tlx_xdsl.check(tickets, 3, *given[:2], seconds=600, launches=1, stages=STAGES)
     assert [case.orders for case in report.cases] == [6, 6]
     assert str(report).splitlines()[0].endswith(": 6 at frontend, 6 at ttgir")
 

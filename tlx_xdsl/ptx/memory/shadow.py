@@ -7,7 +7,7 @@ unordered, as after a barrier of all its threads, no byte is looked at.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,11 @@ class Knowledge(Protocol):
         """Raise Trap where warps do not know that a CTA has started, or it has ended."""
         ...
 
-    def race(self, agent: int, step: int, where: str, past: str, *, writes: bool, fence: bool) -> Exception:
+    def report(self, trap: Any) -> None:
+        """Raise a report, unless the launch goes on past it."""
+        ...
+
+    def race(self, agent: int, step: int, where: str, past: str, *, writes: bool, fence: bool) -> Any:
         """The report of two accesses that nothing orders."""
         ...
 
@@ -167,10 +171,10 @@ class Shadow:
             late &= agent != agents[0]
         if (wrong := late | fence).any():
             at = tuple(np.argwhere(wrong)[0])
-            raise clocks.race(
-                int(agent[at]), int(step[at]), self._where(int(places[at[0]])), "written", writes=writes,
-                fence=not bool(late[at]),
-            )  # fmt: skip
+            where = self._where(int(places[at[0]]))
+            clocks.report(
+                clocks.race(int(agent[at]), int(step[at]), where, "written", writes=writes, fence=not bool(late[at]))
+            )
         if apart and self._lanes is not None and lanes is not None:
             self._lanes.check_writes(agent, step, rows & _LANE, owner, lanes, places, self._where, writes=writes)
 
@@ -199,7 +203,8 @@ class Shadow:
             known = clocks.known[warps[0] if warp_of is None else warp_of, agent]
             if (late := known < steps).any():
                 at = int(np.argmax(late))
-                raise clocks.race(agent, int(steps[at]), self._where(int(places[at])), "read", writes=True, fence=False)
+                where = self._where(int(places[at]))
+                clocks.report(clocks.race(agent, int(steps[at]), where, "read", writes=True, fence=False))
 
     def _record(
         self,

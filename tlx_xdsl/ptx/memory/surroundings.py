@@ -5,6 +5,7 @@ The classes are `wave.Wave` and `machine.Machine`; that they are named here only
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +33,8 @@ class Launch(Protocol):
     compares: bool
     allows_uninitialized: bool
     others_run: bool
+    on_fault: Callable[[Any], bool] | None
+    """Asked whether to go on past accesses that nothing orders."""
 
     def coordinates(self, first: int, count: int) -> Integers:
         """The place in the grid of each CTA of some clusters."""
@@ -93,6 +96,10 @@ class Surroundings(Protocol):
 
     def everyone(self) -> list[Any]:
         """The cohorts of all threads that have not ended."""
+        ...
+
+    def passes_over(self, trap: Trap) -> bool:
+        """Return whether the launch goes on past accesses that nothing orders."""
         ...
 
 

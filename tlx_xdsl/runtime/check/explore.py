@@ -77,6 +77,9 @@ class _Exploration:
 
     def report(self) -> Report:
         stages = self.limits.stages
+        if not stages:
+            self.tried = len(self.scopes)
+            return self._summed_up()
         with Progress(len(self.scopes), "sizes") as progress:
             for number in range(len(self.scopes)):
                 if self.cases and (self._has_found or (not self.limits.every and self._is_over(0.5))):

@@ -19,12 +19,15 @@ from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 from tlx_xdsl.text.diagnostics import Diagnostic
 
 from ..simulate.interpret import Change
-from ..simulate.options import SMALL, Options
+from ..simulate.options import PTX, SMALL, Options
 from .launches import UNRUN, Left, Run
 
-RULES = ("deadlock", "fault", "warning", "relaunch", "dependent", "overflow", "bounds", "masked", "proof", *UNRUN)
-"""The kinds of findings. What only a launch after the first one shows is a `relaunch`, and `dependent` where it begins
-before the one before has ended. What a mask hides of a load and is computed with all the same is `masked`. `proof` is
+RULES = (
+    "deadlock", "fault", "stock", "warning", "relaunch", "dependent", "overflow", "bounds", "masked", "proof", *UNRUN
+)  # fmt: skip
+"""The kinds of findings. What only the final PTX does wrong, and neither the kernel nor our passes, is `stock`. What
+only a launch after the first one shows is a `relaunch`, and `dependent` where it begins before the one before has
+ended. What a mask hides of a load and is computed with all the same is `masked`. `proof` is
 what stops or refutes one, `unsupported` what can't be run, `compile` what the compiler refuses, `budget` what never
 fits on the target."""
 
@@ -154,6 +157,10 @@ class Report:
     """Whether sizes that are refused were asked for."""
     wants_all_orders: bool = False
     """Whether all orders were asked for."""
+    final: str = ""
+    """Why the final PTX was not looked at, or not to its end; empty where it was."""
+    wants_final: bool = False
+    """Whether the final PTX was asked for by name."""
 
     def __bool__(self) -> bool:
         """True where nothing was found and all that was asked for was run; remarks do not count."""
@@ -165,6 +172,7 @@ class Report:
         sizes = len(self.left) + len(self.refusals) * self.wants_all_sizes
         orders = self.wants_all_orders and any(case.unexplored for case in self.cases)
         parts = [f"{sizes} size{'' if sizes == 1 else 's'}"] * bool(sizes) + ["some orders"] * orders
+        parts += ["the PTX"] * (self.wants_final and bool(self.final))
         return f"{' and '.join(parts)} not run" if parts else ""
 
     def __str__(self) -> str:
@@ -172,7 +180,7 @@ class Report:
         return "\n".join(
             [
                 *map(str, self.findings), *map(str, self.remarks), *self.sizes(), *self.orders(),
-                *map(str, self.proofs), self.summary,
+                *self.unlooked(), *map(str, self.proofs), self.summary,
             ]
         )  # fmt: skip
 
@@ -180,23 +188,32 @@ class Report:
         """Lines that say whether all orders were run: where one ends in a fault, it is not known what else follows."""
         if any(each.rule in ("deadlock", "fault", *UNRUN) for each in self.findings):
             return []
-        where = f"each stage{' and size' if any(case.sizes for case in self.cases) else ''}"
-        if not any(case.unexplored for case in self.cases):
-            if all(case.orders <= 1 for case in self.cases):
+        ordered = [case for case in self.cases if case.stage != PTX]
+        if not ordered:
+            return []
+        where = f"each stage{' and size' if any(case.sizes for case in ordered) else ''}"
+        if not any(case.unexplored for case in ordered):
+            if all(case.orders <= 1 for case in ordered):
                 return [f"all orders were covered: one at {where}, all others do the same"]
             counts = {
-                stage: sum(case.orders for case in self.cases if case.stage == stage) for stage in self.stages
-            }  # fmt: skip
+                stage: sum(case.orders for case in self.cases if case.stage == stage)
+                for stage in self.stages
+                if stage != PTX
+            }
             numbers = ", ".join(f"{count} at {stage}" for stage, count in counts.items())
             return [f"all orders were covered, those that make a difference by a run of each: {numbers}"]
         reasons: dict[str, list[Case]] = {}
-        for case in self.cases:
+        for case in ordered:
             if case.unexplored:
                 reasons.setdefault(case.unexplored, []).append(case)
         return [
             f"not all orders were covered, {_orders(cases)} at {_named(cases)}: {reason}"
             for reason, cases in reasons.items()
         ]
+
+    def unlooked(self) -> list[str]:
+        """The line that says why the final PTX was not looked at, where that is so."""
+        return [f"{PTX} not looked at: {self.final}"] if self.final else []
 
     def sizes(self) -> list[str]:
         """Lines that say which sizes were run, which were refused and why, and which remain."""
@@ -225,7 +242,11 @@ class Report:
             answers = [each.answer for each in self.proofs]
             found += "".join(f", {answers.count(each)} {each}" for each in dict.fromkeys(answers))
         found += f", {self.unrun}" * bool(self.unrun)
-        return f"{orders} at {' and '.join(self.stages)} in {self.seconds:.1f} s: {found}"
+        return f"{orders} at {_and(self.stages)} in {self.seconds:.1f} s: {found}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _orders(cases: Sequence[Case]) -> str:

@@ -25,12 +25,13 @@ from ..driver.host_values import flattened, is_constant, is_descriptor, signatur
 from ..simulate.interpret import (
     Change,
     Interpretation,
+    check_stages,
     defaults_of,
     interpret_source,
     module_of,
     source_of_kernel,
 )
-from ..simulate.options import FRONTEND, ORDERS, SECONDS, SMALL, STAGES, Options, known_options
+from ..simulate.options import FRONTEND, ORDERS, PTX, SECONDS, SMALL, STAGES, Options, known_options
 from ..simulate.wrapping import facts_of, ragged_remark, wrap_remark
 from .explore import Limits, explore
 from .launches import REFUSALS
@@ -46,7 +47,7 @@ def check(
     /,
     *args: Any,
     seconds: float = SECONDS,
-    stages: Sequence[str] = STAGES,
+    stages: Sequence[str] | None = None,
     launches: int | None = None,
     sizes: Mapping[str, int | Iterable[int] | str] | None = None,
     arguments: Callable[..., Any] | None = None,
@@ -58,7 +59,9 @@ def check(
 ) -> Report:
     """Run a kernel on arguments as `interpret` does, in all orders that make a difference, and report what is wrong.
 
-    It takes at most `seconds`, and one run at each stage; the report says whether orders are left out.
+    It takes at most `seconds`, and one run at each stage; the report says whether orders are left out. `stages` are by
+    default `frontend` and `ttgir`, and last the PTX that stock Triton makes of the kernel, run once at the smallest
+    size for two seconds; where there is none, the report says why. Those that are named are run at all sizes.
 
     Faults, races and deadlocks count, and warnings of what is left unfinished. Programs' accesses to global memory are
     compared, unless `global_order=False` says not to. Arrays are as before afterwards. `named` may have options of
@@ -84,11 +87,21 @@ def check(
     Raises TypeError and ValueError for arguments that do not fit.
     """
     subject = subject_of(kernel, grid, args, named, sizes or {}, arguments, sweep=sweep, options=options)
-    return checked(subject, Limits(seconds, stages, launches), prove=prove, all_orders=all_orders)
+    return checked(subject, seconds, stages, launches, prove=prove, all_orders=all_orders)
 
 
-def checked(subject: Subject, limits: Limits, *, prove: bool, all_orders: bool) -> Report:
+def checked(
+    subject: Subject,
+    seconds: float,
+    stages: Sequence[str] | None,
+    launches: int | None,
+    *,
+    prove: bool,
+    all_orders: bool,
+) -> Report:
     """Check a kernel at some sizes, with a proof where that is asked for. Raises as `check` does."""
+    check_stages(stages or ())
+    limits = Limits(seconds, STAGES if stages is None else [each for each in stages if each != PTX], launches)
     scopes = subject.scopes()
     report = explore(scopes, subject.settings, limits)
     report = replace(report, wants_all_sizes=subject.is_asked, wants_all_orders=all_orders)
@@ -101,6 +114,12 @@ def checked(subject: Subject, limits: Limits, *, prove: bool, all_orders: bool) 
             report = replace(report, remarks=(*report.remarks, *masked(subject.module(sizes))))
         if not report.findings and not subject.sizes[0]:
             report = replace(report, remarks=(*report.remarks, *subject.others()))
+    if stages is None or PTX in stages:
+        # What it takes to load is not for a check without it.
+        from .final_code import Wanted, with_final_code
+
+        wanted = Wanted(stages is not None, seconds)
+        report = with_final_code(report, scopes, subject.settings, subject.module, wanted)
     if not prove or not compiles:
         return report
     return with_proofs(report, scopes, subject.settings, limits, subject.module, subject.scope)

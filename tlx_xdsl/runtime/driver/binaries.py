@@ -138,12 +138,15 @@ def product_key(
     upto: UpTo | None,
     num_stages: int,
     conversion: Conversion,
+    mends: bool | None = True,
 ) -> str:
     """The hash of all that the products up to a stage depend on (None: our own text).
 
+    `mends` says whether what the Triton version miscompiles is put right; None is so for all but plain kernels.
+
     Raises CompilationError where the text of something that the kernel calls is not available.
     """
-    parts = binary_key(source, wanted, triton_version), upto, num_stages, conversion
+    parts = binary_key(source, wanted, triton_version), upto, num_stages, conversion, mends
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 

@@ -43,6 +43,8 @@ class CompiledText:
     """The input of stock Triton, in the spelling of its version; of a plain Triton kernel this is the TTIR."""
     times_ms: dict[str, float]
     """Milliseconds per stage: `frontend`, each pass by its name, `verify`, `print`."""
+    plain: bool = False
+    """Whether it is plain Triton, which stock Triton's own passes give layouts."""
 
     def _repr_html_(self) -> str:
         from ..show.pages import compiled_page
@@ -118,7 +120,7 @@ def compile_text(
         )
     ttgir = text_for_triton(module, profile, plain=plain)
     clock.lap("print")
-    return CompiledText(specialization.symbol or source.symbol, ttir, ttgir, clock.times)
+    return CompiledText(specialization.symbol or source.symbol, ttir, ttgir, clock.times, plain)
 
 
 def _check_version(target: Target, profile: Profile) -> None:

@@ -23,6 +23,7 @@ from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, SourceLocation
 from tlx_xdsl.frontend.python.foreign import source_of
 from tlx_xdsl.frontend.python.source import KernelSource, Signature
+from tlx_xdsl.frontend.python.suggestions import did_you_mean
 from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.code import Function, Plan
@@ -45,7 +46,7 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import is_plain, run_pipeline
 from tlx_xdsl.transforms.placed import with_placed
-from tlx_xdsl.transforms.registry import current_name, pass_class
+from tlx_xdsl.transforms.registry import current_name, pass_class, pass_names
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 
 from ..driver.compilation import frontend_module, installed_profile, passes_for
@@ -58,6 +59,7 @@ from .wrapping import facts_of, with_wrap
 
 if TYPE_CHECKING:
     from tlx_xdsl.ptx.launch import PtxRun
+    from tlx_xdsl.ptx.read.faults import PtxFault
 
 Change: TypeAlias = Callable[[ModuleOp], None]
 """Changes a module in place."""
@@ -87,6 +89,8 @@ class Interpretation:
     """What is left uninitialized of arrays that were declared so, and that the kernel only writes (`tlx check`)."""
     writers: Mapping[str, SourceLocation] = field(default_factory=dict[str, SourceLocation])
     """Where each array was written last, in a launch whose accesses to global memory are compared."""
+    faults: tuple[PtxFault, ...] = ()
+    """With `keep_going`, what the PTX does wrong; without `ptx`, the last one of it has ended the run."""
 
     def _repr_html_(self) -> str:
         from ..show.pages import run_page
@@ -167,14 +171,20 @@ def _run_final(
     grid: tuple[int, int, int],
     options: Options,
 ) -> Interpretation:
-    """Run the PTX that stock Triton makes of a kernel."""
+    """Run the PTX that stock Triton makes of a kernel.
+
+    Raises PtxFault for what it does wrong, unless the run is to go on: `Interpretation.faults` has it then.
+    """
     # The PTX machine takes a tenth of a second, and other stages do without.
-    from .ptx_stage import run_ptx
+    from .ptx_stage import PtxRun, run_ptx
 
     with collected_diagnostics() as warnings:
         done = run_ptx(source, specialization, values, grid, options)
     clusters = prod(grid) // prod(specialization.cluster)
-    return Interpretation(clusters, done.instructions, done.seconds, tuple(warnings), 1, ptx=done)
+    run = PtxRun(0, 0.0) if done.run is None else done.run
+    return Interpretation(
+        clusters, run.instructions, run.seconds, tuple(warnings), 1, ptx=done.run, faults=done.faults
+    )  # fmt: skip
 
 
 def _run_native(
@@ -283,6 +293,16 @@ def argument_types(kernel: Function) -> dict[str, Attribute]:
 def promised() -> tuple[ModulePass, ...]:
     """The passes that complete what the frontend makes of a kernel, which count as its own doing at each stage."""
     return (pass_class("tlx-insert-cluster-barriers")(),)
+
+
+def check_stages(stages: Sequence[str]) -> None:
+    """Raise InputError for a stage that there is not: neither one with a name of its own, nor a pass, nor a wing's."""
+    known = (FRONTEND, ALIASED, TTGIR, PTX, *wings.names("stages"), *wings.names("launchers"))
+    passes = pass_names()
+    for each in stages:
+        if each not in known and current_name(each) not in passes:
+            meant = did_you_mean(each, (*known, *passes)) or ","
+            raise InputError(f"unknown stage '{each}'{meant} expected {', '.join(known)} or a pass")
 
 
 def passes_until(stage: str, module: ModuleOp, asked: Sequence[str] = ()) -> tuple[ModulePass, ...]:

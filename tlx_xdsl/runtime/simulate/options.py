@@ -33,7 +33,11 @@ SECONDS = 10.0
 """Time of `tlx check` for all sizes and orders, by default."""
 
 STAGES = (FRONTEND, TTGIR)
-"""What `tlx check` runs: what the frontend makes, where lines are closest to the source, and what stock Triton gets."""
+"""What `tlx check` runs in all orders: what the frontend makes, where lines are closest to the source, and what stock
+Triton gets. The final PTX comes after these, once."""
+
+PTX_SECONDS = 2.0
+"""Time of the PTX in `tlx check`, which `seconds` beyond 10 gives more of: a fifth."""
 
 MINIMIZE_SECONDS = 2.0
 """Time of `tlx minimize-sync` for the orders without each operation. All sizes are run once at each stage, whatever
@@ -154,6 +158,23 @@ class Options:
     """At the stage `ptx`: whether `a * b + c` may be one fused multiply-add; None is Triton's default. At all others
     a product is rounded before it is added to."""
 
+    num_stages: int = 3
+    """At the stage `ptx`: the depth of the pipeline that stock Triton makes of the loops of a plain kernel."""
+
+    mends: bool | None = field(
+        default=None,
+        metadata={"help": "with --stage ptx: put right what this Triton miscompiles (all but plain Triton kernels)"},
+    )
+    """At the stage `ptx`: whether the compile puts right what the Triton version is known to miscompile, as launches of
+    ours do. By default a kernel that stock Triton alone can compile is compiled as that does, which is how others
+    launch it, and all others are put right."""
+
+    keep_going: bool = field(
+        default=False, metadata={"help": "with --stage ptx: go on past accesses that nothing orders, and list them all"}
+    )
+    """At the stage `ptx`: go on past accesses that nothing orders and registers that are used too early. They are all
+    in `Interpretation.faults`, each line once, with what has ended the run where something has."""
+
     profile: bool = field(
         default=False, metadata={"help": "with --stage ptx: what lines take: instructions, memory, waits"}
     )
@@ -196,7 +217,7 @@ def known_options(options: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return options or {}
 
 
-ORDERS = ("stage", "schedule", "seed", "order", "trace")
+ORDERS = ("stage", "schedule", "seed", "order", "trace", "keep_going")
 """Options of one run that `check` has not: it goes through stages and orders itself."""
 
 
@@ -224,6 +245,9 @@ def run_options(
     overlapping: bool = False,
     unlaunchable: str = UNLAUNCHABLE[0],
     enable_fp_fusion: bool | None = None,
+    num_stages: int = 3,
+    mends: bool | None = None,
+    keep_going: bool = False,
     profile: bool = False,
     order: Orders | None = None,
     passes: Sequence[str] = (),
@@ -235,7 +259,7 @@ def run_options(
 def check_options(
     *args: Any,
     seconds: float = SECONDS,
-    stages: Sequence[str] = STAGES,
+    stages: Sequence[str] | None = None,
     launches: int | None = None,
     sizes: Mapping[str, int | Iterable[int] | str] | None = None,
     arguments: Callable[..., Any] | None = None,
@@ -260,6 +284,8 @@ def check_options(
     overlapping: bool = False,
     unlaunchable: str = UNLAUNCHABLE[0],
     enable_fp_fusion: bool | None = None,
+    num_stages: int = 3,
+    mends: bool | None = None,
     profile: bool = False,
     passes: Sequence[str] = (),
     **named: Any,

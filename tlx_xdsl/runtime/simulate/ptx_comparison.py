@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.analysis.roundings import COMPUTED, DECIDED, UNORDERED, Way, ways
+from tlx_xdsl.backend import installed_triton_version
+from tlx_xdsl.backend.defects import Defect, cause_of
+from tlx_xdsl.backend.options import default_fp_fusion
+from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid
 from tlx_xdsl.interpreter.faults import Fault, Unsupported
@@ -17,25 +22,155 @@ from tlx_xdsl.numerics.difference import Difference, difference, tolerance_of
 from tlx_xdsl.ptx.read.faults import PtxBudget, PtxFault
 
 from ..driver.host_values import flattened, is_constant, is_descriptor
-from .interpret import Interpretation, interpret_source
-from .options import TTGIR, Options
+from .interpret import Interpretation, interpret_source, module_of
+from .options import PTX, TTGIR, Options
+
+DECIDED_SHARE = 1 / 16
+"""Elements that may differ where a comparison of computed numbers decides about them: some lie at its edge."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """An array of both runs."""
+
+    difference: Difference
+    tolerance: float
+    """How far elements may be apart, of the largest one, by the narrowest type on their way."""
+    most: int = 0
+    """Elements that may be further apart."""
+    writers: tuple[SourceLocation, ...] = ()
+    """Where the kernel writes it."""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the runs differ in more than the order of sums."""
+        return self.difference.wrong > self.most
+
+    def sentence(self, name: str) -> str:
+        """What differs, of the array of that name."""
+        found = self.difference
+        return (
+            f"the PTX and the interpreter's run of the TTGIR differ: {found.wrong} of {found.size} elements of "
+            f"'{name}' by more than {self.tolerance:g} of the largest value: element {list(found.at)} is "
+            f"{found.found:g}, the interpreter has {found.expected:g}"
+        )
 
 
 @dataclass(frozen=True)
 class Comparison:
     """What a run of PTX and the interpreter's run have in common."""
 
-    arrays: Mapping[str, Difference] = field(default_factory=dict[str, Difference])
-    """How far the arrays are apart that one of the two runs has changed, by name."""
+    arrays: Mapping[str, Compared] = field(default_factory=dict[str, Compared])
+    """The arrays that one of the two runs has changed, by name."""
     seconds: float = 0.0
     """Time of the interpreter's run."""
     refusal: CompilationError | None = None
     """Why the interpreter could not run the kernel, where it could not."""
+    unordered: tuple[str, ...] = ()
+    """Arrays that are not compared, since what they hold depends on the order of programs."""
+    contracted: bool = False
+    """Whether products that are contracted with sums are why arrays differ: without, they do not."""
 
     @property
-    def wrong(self) -> tuple[str, Difference] | None:
+    def wrong(self) -> tuple[str, Compared] | None:
         """The first array that is not what the interpreter has."""
-        return next(((name, each) for name, each in self.arrays.items() if each.wrong), None)
+        return None if self.contracted else next(((n, each) for n, each in self.arrays.items() if each.is_wrong), None)
+
+
+@dataclass(frozen=True)
+class BothRuns:
+    """What the final PTX and the interpreter do with the same arguments."""
+
+    ptx: Interpretation | PtxFault
+    ttgir: Interpretation | CompilationError | None
+    """None where the PTX has taken too long."""
+    comparison: Comparison
+
+
+def both_runs(
+    run: Callable[[Mapping[str, Any]], Interpretation],
+    arrays: Mapping[str, NDArray[Any]],
+    module: Callable[[], ModuleOp],
+    options: Options,
+) -> BothRuns:
+    """Run the PTX of a kernel and its TTGIR on the same arrays, which hold what the PTX has written at the end.
+
+    `run` runs the kernel with these options besides `options`; `module` is what the frontend makes of it.
+
+    Raises CompilationError for what does not compile, and PtxBudget where the PTX takes too long and is not to go on.
+    """
+    before = _values(arrays)
+    ptx: Interpretation | PtxFault
+    try:
+        ptx = run({"stage": PTX})
+    except PtxFault as error:
+        if isinstance(error, PtxBudget):
+            raise
+        ptx = error
+    ours = _values(arrays)
+    if isinstance(ptx, Interpretation) and ptx.faults and isinstance(ptx.faults[-1], PtxBudget):
+        return BothRuns(ptx, None, Comparison())
+    _restore(arrays, before)
+    ttgir: Interpretation | CompilationError
+    try:
+        ttgir = run({"stage": TTGIR, "profile": False})
+    except CompilationError as error:
+        ttgir = error
+    theirs = _values(arrays)
+    comparison = Comparison()
+    if isinstance(ttgir, CompilationError):
+        comparison = Comparison(refusal=ttgir)
+    elif isinstance(ptx, Interpretation) and ptx.ptx is not None:
+        changed = {name for name in arrays if _changes(name, before, ours, theirs)}
+        passed = ways_to(arrays, module()) if changed else {}
+        comparison = compared_arrays(changed, ours, theirs, passed, ttgir.seconds)
+        if comparison.wrong is not None and _contracts(options):
+            _restore(arrays, before)
+            run({"stage": PTX, "enable_fp_fusion": False})
+            apart = compared_arrays(changed, _values(arrays), theirs, passed, ttgir.seconds)
+            comparison = replace(comparison, contracted=apart.wrong is None)
+    _restore(arrays, ours)
+    return BothRuns(ptx, ttgir, comparison)
+
+
+def _contracts(options: Options) -> bool:
+    if options.enable_fp_fusion is None:
+        return default_fp_fusion(installed_triton_version() or "")
+    return options.enable_fp_fusion
+
+
+def _changes(name: str, before: Mapping[str, NDArray[Any]], *after: Mapping[str, NDArray[Any]]) -> bool:
+    return any(each[name].tobytes() != before[name].tobytes() for each in after)
+
+
+def ways_to(arrays: Mapping[str, NDArray[Any]], module: ModuleOp) -> dict[str, Way]:
+    """The way to each array; where arguments and arrays are not the same in number, all ways are one."""
+    found = ways(module)
+    if len(found) == len(arrays):
+        return dict(zip(arrays, found.values(), strict=True))
+    marks = frozenset[str]().union(*(each.marks for each in found.values()))
+    return dict.fromkeys(arrays, Way(marks))
+
+
+def compared_arrays(
+    names: set[str],
+    ours: Mapping[str, NDArray[Any]],
+    theirs: Mapping[str, NDArray[Any]],
+    passed: Mapping[str, Way],
+    seconds: float,
+) -> Comparison:
+    """Compare the arrays of these names, by the ways to them."""
+    compared: dict[str, Compared] = {}
+    unordered: list[str] = []
+    for name in (each for each in ours if each in names):
+        way, expected = passed[name], theirs[name]
+        if UNORDERED in way.marks:
+            unordered.append(name)
+            continue
+        limit = tolerance_of(expected.dtype, way.marks - {COMPUTED, DECIDED})
+        most = int(expected.size * DECIDED_SHARE) if DECIDED in way.marks else 0
+        compared[name] = Compared(difference(ours[name], expected, limit), limit, most, way.writers)
+    return Comparison(compared, seconds, unordered=tuple(unordered))
 
 
 def run_compared(
@@ -52,55 +187,55 @@ def run_compared(
     Raises PtxFault for what the PTX does wrong, with a note about what the interpreter says; the interpreter's Fault
     where only that has a report.
     """
-    arrays = _arrays(arguments)
-    before = _values(arrays)
-    result: Interpretation | PtxFault
-    try:
-        result = interpret_source(source, grid, arguments, options, types)
-    except PtxFault as error:
-        if isinstance(error, PtxBudget):
-            raise
-        result = error
-    ours = _values(arrays)
-    _restore(arrays, before)
-    other: Interpretation | CompilationError
-    try:
-        other = interpret_source(source, grid, arguments, replace(options, stage=TTGIR, profile=False), types)
-    except CompilationError as error:
-        other = error
-    finally:
-        theirs = _values(arrays)
-        _restore(arrays, ours)
+
+    def run(more: Mapping[str, Any]) -> Interpretation:
+        return interpret_source(source, grid, arguments, replace(options, **more), types)
+
+    both = both_runs(run, _arrays(arguments), lambda: module_of(source, arguments, options, types)[0], options)
+    result, other = both.ptx, both.ttgir
     if isinstance(result, PtxFault):
-        raise _with_note(result, _said(other))
-    if _reports(other):
-        raise _with_note(other, "the interpreter says this of the TTGIR; the run of the final PTX has no report")
+        raise with_notes(result, *_said(result, other))
+    if result.faults:
+        faults = (with_notes(each, *_said(each, other)) for each in result.faults)
+        result = replace(result, faults=tuple(faults))
+        return result, both.comparison
     if isinstance(other, CompilationError):
-        return result, Comparison(refusal=other)
+        if reports(other):
+            raise with_notes(other, "the interpreter says this of the TTGIR; the run of the final PTX has no report")
+        return result, both.comparison
+    assert other is not None
     known = {(each.severity, each.message, each.location) for each in result.warnings}
     more = [each for each in other.warnings if (each.severity, each.message, each.location) not in known]
-    changed = {
-        name: difference(ours[name], theirs[name], tolerance_of(theirs[name].dtype))
-        for name in arrays
-        if any(each[name].tobytes() != before[name].tobytes() for each in (ours, theirs))
-    }
-    return replace(result, warnings=(*result.warnings, *more)), Comparison(changed, other.seconds)
+    return replace(result, warnings=(*result.warnings, *more)), both.comparison
 
 
-def _reports(other: object) -> bool:
+def reports(other: object) -> bool:
+    """Return whether the interpreter has found something wrong."""
     return isinstance(other, Fault) and not isinstance(other, Unsupported)
 
 
-def _said(other: Interpretation | CompilationError) -> str:
-    if isinstance(other, Interpretation):
-        return "the interpreter's run of the TTGIR has no report"
-    kind = "says of the TTGIR" if _reports(other) else "could not run the TTGIR"
+def defect_of(fault: PtxFault) -> Defect | None:
+    """Return what the installed Triton is known to do wrong, where that is what a fault says."""
+    return cause_of("\n".join([fault.message, *fault.notes]), installed_triton_version() or "")
+
+
+def _said(fault: PtxFault, other: Interpretation | CompilationError | None) -> list[str]:
+    """What the interpreter says beside a fault of the PTX, and whose fault it is where that is known."""
+    if other is None:
+        return []
+    if not isinstance(other, CompilationError):
+        found = ["the interpreter's run of the TTGIR has no report"]
+        if (defect := defect_of(fault)) is not None:
+            found.append(f"{defect.sentence(installed_triton_version() or '')}; --keep-going goes on past it")
+        return found
+    kind = "says of the TTGIR" if reports(other) else "could not run the TTGIR"
     where = "" if other.location is None else f"{other.location}: "
-    return f"the interpreter {kind}: {where}{other.message}"
+    return [f"the interpreter {kind}: {where}{other.message}"]
 
 
-def _with_note(error: Any, note: str) -> Any:
-    return type(error)(error.message, error.location, source_line=error.source_line, notes=(*error.notes, note))
+def with_notes(error: Any, *notes: str) -> Any:
+    """The same error with more notes."""
+    return type(error)(error.message, error.location, source_line=error.source_line, notes=(*error.notes, *notes))
 
 
 def _arrays(arguments: Mapping[str, Any]) -> dict[str, NDArray[Any]]:

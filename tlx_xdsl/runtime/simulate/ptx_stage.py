@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.backend import BackendResult, compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
@@ -13,25 +16,73 @@ from tlx_xdsl.ptx.launch import PtxRun, run_program
 from tlx_xdsl.ptx.machine import Limits
 from tlx_xdsl.ptx.memory.tensor_map import TensorMap
 from tlx_xdsl.ptx.program import prepare
+from tlx_xdsl.ptx.read.faults import PtxFault
 from tlx_xdsl.ptx.read.reader import read
 from tlx_xdsl.targets import Feature, target_named
+from tlx_xdsl.text.diagnostics import collected_diagnostics, report_again
+from tlx_xdsl.transforms.pipelines import first_beyond_plain
 
-from ..driver.compilation import Specialization, compile_text
+from ..driver.binaries import Products, load_products, product_key, store_products
+from ..driver.compilation import Specialization, compile_text, frontend_module, installed_profile
 from ..driver.host_values import is_descriptor, on_host
 from ..launch.parameters import read_tensor_map_format
 from .options import Options
 
 
-def compiled(source: KernelSource, specialization: Specialization) -> BackendResult:
-    """The PTX of a kernel, with what a launch must know of it.
+def compiled(source: KernelSource, specialization: Specialization, options: Options) -> BackendResult:
+    """The PTX of a kernel, with what a launch must know of it: from the cache on disk where it was made before.
 
     Raises CompilationError for a fault in the kernel, and when stock Triton is not installed.
     """
     version = installed_triton_version()
     if version is None:
         raise CompilationError("the stage 'ptx' needs stock Triton: install tlx-xdsl[nvidia]")
-    text = compile_text(source, specialization, triton_version=version, keep_ttir=False)
-    return compile_ttgir(text.ttgir, specialization.backend_options(), stages="ptx", source_name=f"{text.name}.ttgir")
+    try:
+        key = product_key(
+            source, specialization, version, upto="ptx", num_stages=options.num_stages, conversion="auto",
+            mends=options.mends,
+        )  # fmt: skip
+    except CompilationError:
+        # The text of something that it calls is not available.
+        key = None
+    if key is not None and (known := load_products(f"{key}-run")) is not None:
+        return known.backend_result()
+    with collected_diagnostics() as said:
+        by_stock = options.mends is None and is_stock(frontend_module(source, specialization, installed_profile()))
+        text = compile_text(
+            source, specialization, triton_version=version, keep_ttir=False, conversion="stock" if by_stock else "auto"
+        )
+        mends = not by_stock if options.mends is None else options.mends
+        wanted = specialization.backend_options(num_stages=options.num_stages, mends=mends)
+        result = compile_ttgir(text.ttgir, wanted, stages="ptx", source_name=f"{text.name}.ttgir")
+    for each in said:
+        report_again(each)
+    # What was warned of is to be seen each time.
+    if key is not None and not said and not result.warnings:
+        kept = Products(
+            text.name, version, "", "", ptx=result.ptx, metadata=result.metadata, fp_fusion=result.fp_fusion
+        )
+        store_products(f"{key}-run", kept)
+    return result
+
+
+def is_stock(module: ModuleOp) -> bool:
+    """Return whether stock Triton alone compiles what the frontend makes of a kernel."""
+    return first_beyond_plain(module, barriers=True) is None
+
+
+@dataclass(frozen=True)
+class FinalRun:
+    """A run of PTX."""
+
+    run: PtxRun | None
+    """None where a fault has ended it."""
+    faults: tuple[PtxFault, ...] = ()
+    """Those that the run went on past, each line once, and what has ended it."""
+
+
+MOST_FAULTS = 20
+"""Faults past which a run goes on, at most: one for each line and kind."""
 
 
 def run_ptx(
@@ -40,39 +91,63 @@ def run_ptx(
     values: Sequence[tuple[str, Any]],
     grid: tuple[int, int, int],
     options: Options,
-) -> PtxRun:
+) -> FinalRun:
     """Compile a kernel, and run its PTX on the values of its arguments, in place.
 
-    Raises CompilationError for an error in the kernel; its subclass PtxFault for what the PTX does wrong.
+    Raises CompilationError for an error in the kernel; its subclass PtxFault for what the PTX does wrong, unless the
+    run is to go on.
     """
     wanted = replace(specialization, debug=False, enable_fp_fusion=options.enable_fp_fusion)
-    return run_result(compiled(source, wanted), source, wanted, values, grid, options)
+    return run_result(compiled(source, wanted, options), source.name, wanted.cluster, values, grid, options)
 
 
 def run_result(
     result: BackendResult,
-    source: KernelSource,
-    specialization: Specialization,
+    name: str,
+    cluster: tuple[int, int, int],
     values: Sequence[tuple[str, Any]],
     grid: tuple[int, int, int],
     options: Options,
-) -> PtxRun:
-    """Run PTX that a Triton has made of a kernel, as `run_ptx` does."""
+) -> FinalRun:
+    """Run the PTX of a kernel of some name, as `run_ptx` does; `cluster` is that of the launch."""
     facts, has_maps = result.metadata, target_named(options.target).has(Feature.TMA)
-    return run_program(
-        prepare(read(result.ptx, f"{source.name}.ptx"), fp_fusion=result.fp_fusion),
-        (grid[0] * facts.num_ctas, *grid[1:]),
-        _parameters(values, facts.tensordesc_meta, has_maps=has_maps),
-        names=_names(values, has_maps=has_maps),
-        num_warps=facts.num_warps,
-        cluster=facts.cluster or ((facts.num_ctas, 1, 1) if facts.num_ctas > 1 else specialization.cluster),
-        shared=facts.shared,
-        scratch=facts.global_scratch_size,
-        reachable=[on_host("reachable", value) for value in options.reachable],
-        uninitialized="allow" if options.unwritten == "warn" else "error",
-        profile=options.profile,
-        limits=Limits(seconds=options.max_seconds),
-    )
+    faults: dict[tuple[object, str], PtxFault] = {}
+
+    def goes_on(fault: PtxFault) -> bool:
+        faults.setdefault(kind_of(fault), fault)
+        return len(faults) < MOST_FAULTS
+
+    try:
+        done = run_program(
+            prepare(read(result.ptx, f"{name}.ptx"), fp_fusion=result.fp_fusion),
+            (grid[0] * facts.num_ctas, *grid[1:]),
+            _parameters(values, facts.tensordesc_meta, has_maps=has_maps),
+            names=_names(values, has_maps=has_maps),
+            num_warps=facts.num_warps,
+            cluster=facts.cluster or ((facts.num_ctas, 1, 1) if facts.num_ctas > 1 else cluster),
+            shared=facts.shared,
+            scratch=facts.global_scratch_size,
+            reachable=[on_host("reachable", value) for value in options.reachable],
+            uninitialized="allow" if options.unwritten == "warn" else "error",
+            profile=options.profile,
+            limits=Limits(seconds=options.max_seconds),
+            on_fault=goes_on if options.keep_going else None,
+        )
+    except PtxFault as error:
+        if not options.keep_going:
+            raise
+        faults.setdefault(kind_of(error), error)
+        return FinalRun(None, tuple(faults.values()))
+    return FinalRun(done, tuple(faults.values()))
+
+
+_NUMBER = re.compile(r"\d+")
+
+
+def kind_of(fault: PtxFault) -> tuple[object, str]:
+    """What a fault is: the line, and what is said of it but for numbers of bytes and warps."""
+    place = fault.location
+    return (None if place is None else (place.filename, place.line)), _NUMBER.sub("", fault.message)
 
 
 def _parameters(values: Sequence[tuple[str, Any]], meta: Sequence[Mapping[str, Any]], *, has_maps: bool) -> list[Any]:

@@ -44,7 +44,7 @@ def _github(report: Report, _kernel: str) -> str:
         lines.append(f"::{_GITHUB[each.diagnostic.severity]}{at}::{text}")
     if report.unrun:
         lines.append(f"::error::{_escaped('; '.join([report.unrun, *report.sizes(), *report.orders()]))}")
-    return "\n".join([*lines, *map(str, _proved(report)), report.summary])
+    return "\n".join([*lines, *report.unlooked(), *map(str, _proved(report)), report.summary])
 
 
 def _escaped(text: str) -> str:
@@ -75,6 +75,7 @@ def as_json(report: Report, kernel: str) -> str:
             for each in report.refusals
         ],
         "left": [dict(sizes) for sizes in report.left],
+        "ptx": report.final or None,
         "proofs": [
             {
                 "sizes": dict(each.sizes), "answer": each.answer, "unseen": each.proof.unseen,
@@ -179,7 +180,7 @@ def junit(report: Report, kernel: str) -> str:
         _add_case(suite, case, kernel)
     for sizes, reason in left_out:
         _add_skipped(suite, sizes, reason, kernel)
-    said = [*map(str, report.remarks), *report.sizes(), *map(str, report.proofs), report.summary]
+    said = [*map(str, report.remarks), *report.sizes(), *report.unlooked(), *map(str, report.proofs), report.summary]
     ElementTree.SubElement(suite, "system-out").text = _legal("\n".join(said))
     root = ElementTree.Element("testsuites")
     root.append(suite)

@@ -9,7 +9,6 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.check.explore import Limits
 from tlx_xdsl.runtime.check.minimize import minimize
 from tlx_xdsl.runtime.check.report import Finding, Launchable, Sizes, Subject, combinations, small_values
 from tlx_xdsl.runtime.check.run import any_values, arrays_of, checked, other_sizes
@@ -26,10 +25,10 @@ def run(args: argparse.Namespace) -> int:
 
     Raises CompilationError for a command line that does not fit the kernel.
     """
-    stages = stages_of(args)
-    subject = subject_of(args)
-    limits = Limits(args.seconds, stages, args.launches)
-    report = checked(subject, limits, prove=args.prove, all_orders=args.all_orders)
+    stages = None if args.stages is None else stages_of(args)
+    report = checked(
+        subject_of(args), args.seconds, stages, args.launches, prove=args.prove, all_orders=args.all_orders
+    )  # fmt: skip
     print(FORMATS[args.format](report, args.kernel))
     return 0 if report else 1
 
@@ -79,4 +78,5 @@ def subject_of(args: argparse.Namespace) -> Subject:
         return other_sizes(found.source, found.grid, found.arguments, Options(**found.options))
 
     is_asked = SMALL not in request.lists["size"].values()
-    return Subject(sizes, Options(jobs=1), launchable, module, others, is_asked)
+    settings = Options(jobs=1, target=request.options["target"], enable_fp_fusion=request.options["enable_fp_fusion"])
+    return Subject(sizes, settings, launchable, module, others, is_asked)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from tlx_xdsl.runtime.simulate.options import MINIMIZE_SECONDS, SECONDS, STAGES
+from tlx_xdsl.runtime.simulate.options import MINIMIZE_SECONDS, PTX, SECONDS, STAGES
 
 from ..launch_line.kernel_options import (
     KERNEL,
@@ -96,8 +96,8 @@ def _check(parser: argparse.ArgumentParser) -> None:
         help="exit with 1 where orders that make a difference were not run",
     )
     parser.add_argument(
-        "--stages", default=",".join(STAGES),
-        help=f"stages of the pipeline ({','.join(STAGES)}); also passes, linalg, cpu and ptx",
+        "--stages",
+        help=f"stages of the pipeline ({','.join((*STAGES, PTX))}, if there is stock Triton); also passes, linalg, cpu",
     )  # fmt: skip
     parser.add_argument(
         "--launches", type=int, metavar="N",

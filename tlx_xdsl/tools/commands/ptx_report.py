@@ -5,15 +5,15 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.numerics.difference import tolerance_of
 from tlx_xdsl.ptx.launch import PtxRun
 from tlx_xdsl.ptx.traffic import Cost, LineTraffic
-from tlx_xdsl.runtime.simulate.ptx_comparison import Comparison
+from tlx_xdsl.runtime.simulate.interpret import Interpretation
+from tlx_xdsl.runtime.simulate.ptx_comparison import Comparison, defect_of
+from tlx_xdsl.text.diagnostics import Diagnostic
+
+from ..output import say
 
 _SHOWN = 10
 """Lines and operations that most instructions are of."""
@@ -29,15 +29,25 @@ def report_ptx(run: PtxRun, comparison: Comparison | None, *, profile: bool) -> 
         _print_comparison(comparison)
 
 
-def check_same(comparison: Comparison, arrays: Mapping[str, NDArray[Any]]) -> None:
+def report_faults(result: Interpretation) -> None:
+    """Print what a run has gone on past: warnings of what the installed Triton is known to do wrong, and errors.
+
+    Raises the last error: that which has ended the run, else one that is no known defect of stock Triton.
+    """
+    errors = [each for each in result.faults if result.ptx is None or defect_of(each) is None]
+    for each in result.faults:
+        if not errors or each is not errors[-1]:
+            severity = "error" if each in errors else "warning"
+            say(Diagnostic(severity, each.message, each.location, each.notes))
+    if errors:
+        raise errors[-1]
+
+
+def check_same(comparison: Comparison) -> None:
     """Raise CompilationError for an array that the interpreter's run has left otherwise."""
     if (found := comparison.wrong) is not None:
         name, wrong = found
-        raise CompilationError(
-            f"the PTX and the interpreter's run of the TTGIR differ: {wrong.wrong} of {wrong.size} elements of "
-            f"'{name}' by more than {tolerance_of(arrays[name].dtype):g} of the largest value: element "
-            f"{list(wrong.at)} is {wrong.found:g}, the interpreter has {wrong.expected:g}"
-        )
+        raise CompilationError(wrong.sentence(name))
 
 
 def _print_comparison(comparison: Comparison) -> None:
@@ -45,7 +55,8 @@ def _print_comparison(comparison: Comparison) -> None:
         print(f"not compared, as the interpreter can't run the TTGIR: {refusal.message}")
         return
     said: list[str] = []
-    for name, each in comparison.arrays.items():
+    for name, compared in comparison.arrays.items():
+        each = compared.difference
         if each.other_bits == 0:
             said.append(f"{name} has the same bits")
         else:
@@ -53,6 +64,9 @@ def _print_comparison(comparison: Comparison) -> None:
                 f"{name} differs by up to {each.largest:.1e} of the largest value, {each.other_bits:,} of "
                 f"{each.size:,} elements have other bits"
             )
+    said += [f"{name} is not compared, it depends on the order of programs" for name in comparison.unordered]
+    if comparison.contracted:
+        said.append("not so without contraction of products and sums (--no-fp-fusion)")
     print(f"the interpreter's run of the TTGIR ({comparison.seconds:.2f} s): {'; '.join(said) or 'no array changes'}")
 
 

@@ -47,9 +47,9 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _run(args: argparse.Namespace, path: str, function: str) -> None:
-    for option in ("profile", "compare"):
+    for option in ("profile", "compare", "keep_going", "mends"):
         if getattr(args, option) and args.stage != PTX:
-            raise CompilationError(f"--{option}: only with --stage ptx")
+            raise CompilationError(f"--{option.replace('_', '-')}: only with --stage ptx")
     if args.passes and args.stage == FRONTEND:
         raise CompilationError("--pass: no pass runs before the stage 'frontend', add --stage ttgir or another one")
     try:
@@ -58,6 +58,10 @@ def _run(args: argparse.Namespace, path: str, function: str) -> None:
         order = None if args.order is None else Orders(args.order)
         given: dict[str, Any] = {**launched.options, **run_options(args), "order": order}
         result, comparison = launched.run(Options(**given))
+        if result.faults and result.ptx is None:
+            from .ptx_report import report_faults
+
+            report_faults(result)
         run.report(result, comparison, in_clusters=launched.in_clusters)
     except (InputTypeError, InputOverflowError) as error:
         # Arguments that do not fit the kernel.
@@ -143,7 +147,7 @@ class _Run:
     def report(self, result: Interpretation, comparison: Comparison | None, *, in_clusters: bool) -> None:
         """Print what a run has changed and how it went, save arrays, and check them.
 
-        Raises CompilationError for an array that does not hold what it should.
+        Raises CompilationError for an array that does not hold what it should, and for what the PTX has done wrong.
         """
         for diagnostic in result.warnings:
             say(diagnostic)
@@ -171,9 +175,10 @@ class _Run:
         for name, expected in self._expected.items():
             check_array(name, self._arrays[name], expected, self._args.tolerance)
         if comparison is not None:
-            from .ptx_report import check_same
+            from .ptx_report import check_same, report_faults
 
-            check_same(comparison, self._arrays)
+            report_faults(result)
+            check_same(comparison)
 
 
 def _has_array(value: Any) -> bool:

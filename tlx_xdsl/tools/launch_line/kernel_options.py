@@ -95,6 +95,7 @@ def add_launch_arguments(parser: argparse.ArgumentParser, size_help: str = SIZE_
     parser.add_argument("--constexpr", **repeated, metavar="NAME=VALUE", help="value of a compile-time argument")
     parser.add_argument("--size", **repeated, metavar="NAME=VALUE", help=size_help)
     parser.add_argument("--num-warps", type=int, help="warps outside of warp-specialised tasks (4)")
+    parser.add_argument("--num-stages", type=int, help="depth of stock Triton's pipelines in the final PTX (3)")
     parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
     parser.add_argument("--cluster", metavar="X,Y,Z", help="thread blocks of a cluster (1,1,1)")
     parser.add_argument("--target", metavar="SM", help="GPU that the kernel is written for (sm_90a)")

@@ -25,7 +25,7 @@ from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 from .expressions import evaluate
 from .request import Request, Said, constexpr_value
 
-_LAUNCH = ("num_warps", "num_ctas", "cluster", "target", "enable_fp_fusion", "passes")
+_LAUNCH = ("num_warps", "num_ctas", "cluster", "target", "enable_fp_fusion", "num_stages", "passes")
 """Options of a launch that a run has, too."""
 
 

@@ -275,6 +275,7 @@ def _replaced(
     global _stock
     interpret = Launch.interpret
     before = ptx_stage.compile_ttgir, ptx_stage.run_program, _stock, _hand_written[0]
+    load_products = ptx_stage.load_products
 
     def from_ptx(self: Launch, **options: Any) -> Any:
         return interpret(self, **{**options, "stage": "ptx"})
@@ -282,10 +283,12 @@ def _replaced(
     Launch.interpret = from_ptx
     ptx_stage.compile_ttgir, ptx_stage.run_program, _stock = compiled, ran, (by_stock, ran)
     _hand_written[0] = assembled
+    ptx_stage.load_products = lambda key: None
     try:
         yield
     finally:
         Launch.interpret = interpret
+        ptx_stage.load_products = load_products
         ptx_stage.compile_ttgir, ptx_stage.run_program, _stock, _hand_written[0] = before
 
 

@@ -1,0 +1,224 @@
+"""The last stage of a check: what stock Triton makes of the kernel, run once on the PTX machine, and whose fault it is.
+
+A fault that the interpreter shows of what the frontend makes is the kernel's own; one that it shows of the TTGIR alone
+is of our passes. What only the final PTX does wrong is stock Triton's (the rule `stock`), with the release that has it
+right where that is known. Numbers are compared with the interpreter's run of the TTGIR.
+
+Plain Triton kernels are compiled as stock Triton alone does, which is how others launch them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tlx_xdsl.backend import installed_triton_version
+from tlx_xdsl.errors import CompilationError, Note, OverBudgetError
+from tlx_xdsl.ptx.read.faults import PtxBudget, PtxDeadlock, PtxError, PtxFault
+from tlx_xdsl.targets import target_named
+from tlx_xdsl.text.diagnostics import Diagnostic
+from tlx_xdsl.text.profiles import parse_version, version_name
+
+from ..simulate.interpret import Interpretation
+from ..simulate.options import FRONTEND, PTX, PTX_SECONDS, SECONDS, TTGIR, Options
+from ..simulate.ptx_comparison import BothRuns, both_runs, defect_of, reports
+from ..simulate.ptx_stage import is_stock, kind_of
+from .launches import UNRUN
+from .report import Case, Finding, Launchable, Report, Scope, Sizes
+
+_OF_RUNS = ("deadlock", "fault", "relaunch", "dependent")
+"""Findings of a run in the interpreter, after which the PTX says nothing new."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of the final PTX."""
+
+    is_asked: bool
+    """Whether it was asked for by name: at all sizes, whatever the stages before have found, and with an error where
+    it can't be made."""
+    seconds: float
+    """Time of the whole check."""
+
+    @property
+    def limit(self) -> float:
+        """Seconds of one run."""
+        return max(self.seconds, PTX_SECONDS) if self.is_asked else max(PTX_SECONDS, self.seconds * _SHARE)
+
+
+_SHARE = PTX_SECONDS / SECONDS
+
+
+def with_final_code(
+    report: Report,
+    scopes: list[Scope],
+    settings: Options,
+    module_at: Callable[[Sizes], ModuleOp],
+    wanted: Wanted,
+) -> Report:
+    """The report with what the final PTX does at the smallest size, or at all where that is asked for.
+
+    Raises CompilationError where it was asked for, and there is no stock Triton or it does not know the target.
+    """
+    why = _unavailable(settings)
+    if why and wanted.is_asked:
+        raise CompilationError(f"the stage 'ptx' can't be looked at: {why}")
+    if not why and not wanted.is_asked:
+        why = _passed_over(report)
+    refused = [each.sizes for each in report.refusals]
+    scopes = [each for each in scopes if each.sizes not in refused]
+    if why or not scopes:
+        return replace(report, final=why)
+    until = time.perf_counter() + wanted.limit
+    report = replace(report, stages=(*report.stages, PTX))
+    for number, scope in enumerate(scopes if wanted.is_asked else scopes[:1]):
+        if number and time.perf_counter() > until:
+            left = len(scopes) - number
+            return replace(report, final=f"no time for {left} of {len(scopes)} sizes, --seconds gives more")
+        report = _at(report, scope, settings, module_at, wanted)
+    return report
+
+
+def _unavailable(settings: Options) -> str:
+    """Why there is no PTX of any kernel; empty where there is."""
+    version = installed_triton_version()
+    if version is None:
+        return "stock Triton is not installed: pip install 'tlx-xdsl[nvidia]' (Linux only)"
+    target = target_named(settings.target)
+    if parse_version(version) < target.first_triton:
+        return f"{target.name} needs Triton {version_name(target.first_triton)} or later, found Triton {version}"
+    return ""
+
+
+def _passed_over(report: Report) -> str:
+    """Why the PTX is not looked at by default; empty where it is."""
+    is_found = any(each.rule in (*_OF_RUNS, *UNRUN) for each in report.findings)
+    return "what is found before it comes first" if is_found else ""
+
+
+def _at(
+    report: Report, scope: Scope, settings: Options, module_at: Callable[[Sizes], ModuleOp], wanted: Wanted
+) -> Report:
+    """The report with a run of the PTX at some sizes."""
+    began, launch = time.perf_counter(), scope.make()
+    before = {name: each.copy() for name, each in launch.arrays.items()}
+    look = _Look(launch, settings, lambda: module_at(scope.sizes), wanted.limit)
+    findings: list[Finding] = []
+    remarks: list[Finding] = []
+    final = ""
+    try:
+        found, final = look.found()
+        findings = [Finding(diagnostic, rule, {"stage": PTX}, scope.sizes) for diagnostic, rule in found]
+    except PtxError as error:
+        final = f"the PTX machine can't run it: {error.message} ({error.location})"
+    except CompilationError as error:
+        rule = "budget" if isinstance(error, OverBudgetError) else "compile"
+        severity = "error" if wanted.is_asked else "remark"
+        said = Finding(Diagnostic(severity, error.message, error.location, error.notes), rule, {"stage": PTX})
+        (findings if wanted.is_asked else remarks).append(replace(said, sizes=scope.sizes))
+    for name, each in before.items():
+        launch.arrays[name][...] = each
+    seconds = time.perf_counter() - began
+    case = Case(PTX, scope.sizes, int(not (remarks or final)), seconds, tuple(findings))
+    known = {(each.rule, each.diagnostic.location, each.diagnostic.message) for each in report.findings}
+    new = [each for each in findings if (each.rule, each.diagnostic.location, each.diagnostic.message) not in known]
+    return replace(
+        report, findings=(*report.findings, *new), remarks=(*report.remarks, *remarks), final=final or report.final,
+        runs=report.runs + case.runs, seconds=report.seconds + seconds, cases=(*report.cases, case),
+        wants_final=wanted.is_asked,
+    )  # fmt: skip
+
+
+_STRICT = {"global_order": True, "copy_fences": True}
+
+
+@dataclass
+class _Look:
+    launch: Launchable
+    settings: Options
+    module: Callable[[], ModuleOp]
+    seconds: float
+
+    def found(self) -> tuple[list[tuple[Diagnostic, str]], str]:
+        """What is wrong, each with its rule; and why the run did not get to its end, empty where it did.
+
+        Raises PtxError for PTX that is not known, and CompilationError for what does not compile.
+        """
+        both = both_runs(self._run, self.launch.arrays, self.module, self.settings)
+        assert isinstance(both.ptx, Interpretation)
+        faults = [each for each in both.ptx.faults if not isinstance(each, PtxBudget)]
+        final = ""
+        if len(faults) < len(both.ptx.faults):
+            final = f"the run was not finished after {self.seconds:g} s, --seconds gives more"
+        found = [*self._blamed(faults, both)] if faults else []
+        if not faults and (wrong := both.comparison.wrong) is not None:
+            name, compared = wrong
+            place, *others = (*compared.writers, None)
+            notes = [Note(f"also written at {each}", each) for each in others if each is not None]
+            found.append((Diagnostic("error", compared.sentence(name), place, (*notes, *self._stock(None))), "stock"))
+        return found, final
+
+    def _run(self, more: Mapping[str, Any]) -> Interpretation:
+        stage = more.get("stage")
+        limits: dict[str, Any] = {"keep_going": True, "max_seconds": self.seconds} if stage == PTX else {}
+        return self.launch.run({**limits, **more})
+
+    def _blamed(self, faults: list[PtxFault], both: BothRuns) -> Iterator[tuple[Diagnostic, str]]:
+        """The faults, with whose fault they are."""
+        frontend = self._report_of(FRONTEND)
+        ttgir = both.ttgir if reports(both.ttgir) else self._report_of(TTGIR)
+        unknown = both.ttgir if isinstance(both.ttgir, CompilationError) and not reports(both.ttgir) else None
+        mended = self._mended() if frontend is None and ttgir is None else set[tuple[object, str]]()
+        for fault in faults:
+            rule = "deadlock" if isinstance(fault, PtxDeadlock) else "fault"
+            if isinstance(frontend, CompilationError):
+                notes = [f"the kernel's own fault: of what the frontend makes, the interpreter says: {_line(frontend)}"]
+            elif isinstance(ttgir, CompilationError):
+                notes = [f"{OF_PASSES}: the interpreter says of the TTGIR: {_line(ttgir)}"]
+            elif unknown is not None:
+                notes = [f"whose fault it is is not known: the interpreter can't run the kernel: {_line(unknown)}"]
+            else:
+                rule, notes = "stock", self._stock(fault)
+                if mended and kind_of(fault) not in mended:
+                    notes.append(Note("tlx_xdsl's own compile of this kernel has it right", is_remedy=True))
+            yield Diagnostic("error", fault.message, fault.location, (*fault.notes, *notes)), rule
+
+    def _stock(self, fault: PtxFault | None) -> list[str]:
+        """Say that stock Triton is at fault, of which release, and what to do."""
+        version = installed_triton_version() or ""
+        defect = None if fault is None else defect_of(fault)
+        if defect is not None:
+            notes = [f"the kernel has no report before the PTX: {defect.sentence(version)}"]
+            if defect.mended_in:
+                notes.append(Note(f"use Triton {defect.mended_in} or later", is_remedy=True))
+            return notes
+        who = f"stock Triton {version}"
+        if not is_stock(self.module()):
+            who += ", or what tlx_xdsl hands it,"
+        return [f"the kernel has no report before the PTX: {who} is at fault; it is no known defect, please report it"]
+
+    def _report_of(self, stage: str) -> CompilationError | None:
+        """What the interpreter finds wrong at a stage."""
+        strict = {name: value for name, value in _STRICT.items() if getattr(self.settings, name) is None}
+        try:
+            self._run({"stage": stage, **strict})
+        except CompilationError as error:
+            return error if reports(error) else None
+        return None
+
+    def _mended(self) -> set[tuple[object, str]]:
+        """The faults of our own compile of a plain kernel; of another one, which had no other, none."""
+        if self.settings.mends is not None or not is_stock(self.module()):
+            return set()
+        return {("", ""), *map(kind_of, self._run({"stage": PTX, "mends": True}).faults)}
+
+
+OF_PASSES = "a fault of tlx_xdsl's passes, please report it"
+
+
+def _line(error: CompilationError) -> str:
+    return f"{'' if error.location is None else f'{error.location}: '}{error.message}"
