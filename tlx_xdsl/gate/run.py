@@ -8,10 +8,14 @@ from dataclasses import dataclass, replace
 
 from tlx_xdsl.progress import Progress
 
-from .judge import COMPILE_SECONDS, Manner, blank, judge
+from .judge import COMPILE_SECONDS, Manner, blanks, judge, needs_cubin
+from .machine_code import ASSEMBLE_SECONDS
 from .spread import Ended, spread
 from .subject import Subject
 from .verdict import Results, Verdict, counted
+
+_WALL = 6
+"""Seconds on the wall, on a machine that others use, too, for one of a processor."""
 
 
 @dataclass(frozen=True)
@@ -45,37 +49,44 @@ def gate(
     """
     began = time.perf_counter()
     kept = results or Results()
-    wanted = [[blank(subject, each, manner) for each in manner.toolchains] for subject in subjects]
-    todo = [number for number, each in enumerate(wanted) if any(one.key not in kept.known for one in each)]
-    known = kept.by_text()
+    planned = [list(blanks(subject, manner)) for subject in subjects]
+    todo = [number for number, each in enumerate(planned) if _missing(each, manner, kept)]
+    texts = kept.by_text()
+    known = frozenset(kept.known)
 
     def work(number: int) -> Iterator[Verdict]:
-        left = [
-            toolchain
-            for toolchain, each in zip(manner.toolchains, wanted[number], strict=True)
-            if each.key not in kept.known
-        ]
-        return judge(subjects[number], replace(manner, toolchains=left), known)
+        return judge(subjects[number], manner, texts, known)
 
     new = 0
-    # Over the compile, the two runs and what prepares them, each of which has a limit of its own.
-    limit = COMPILE_SECONDS + 3 * manner.seconds
-    total = sum(one.key not in kept.known for each in wanted for one in each)
-    with Progress(total, "verdicts", wanted=progress) as bar:
+    with Progress(len(todo), "configurations", wanted=progress) as bar:
+        # Over what prepares a case, its compile, its two runs and its cubins.
+        limit = COMPILE_SECONDS + ASSEMBLE_SECONDS + _WALL * 3 * manner.seconds
+        at = -1
         for number, item in spread(work, todo, jobs, limit):
-            found = [item] if isinstance(item, Verdict) else _ended(item, wanted[number], kept)
+            bar.advance(number != at)
+            at = number
+            found = [item] if isinstance(item, Verdict) else _ended(item, _missing(planned[number], manner, kept))
             for verdict in found:
                 kept.add(verdict)
                 on_verdict(verdict)
                 new += 1
-                bar.advance()
-    ordered = tuple(kept.known[one.key] for each in wanted for one in each)
+    ordered = tuple(kept.known[each.key] for of_one in planned for each, _ in of_one if each.key in kept.known)
     return Report(ordered, time.perf_counter() - began, new)
 
 
-def _ended(end: Ended, wanted: Sequence[Verdict], kept: Results) -> list[Verdict]:
+def _missing(planned: Sequence[tuple[Verdict, Verdict | None]], manner: Manner, kept: Results) -> list[Verdict]:
+    """The verdicts that are not known: of cubins those alone whose PTX asks for it, or is not known either."""
+    missing: list[Verdict] = []
+    for each, of_ptx in planned:
+        if each.key not in kept.known:
+            judged = None if of_ptx is None else kept.known.get(of_ptx.key)
+            if judged is None or needs_cubin(judged, manner):
+                missing.append(each)
+    return missing
+
+
+def _ended(end: Ended, missing: Sequence[Verdict]) -> list[Verdict]:
     """The verdict on what a process was at when it ended; the ones after it have none yet, and say so."""
-    left = [each for each in wanted if each.key not in kept.known]
-    return [
-        replace(each, message=end.why if at == 0 else f"after another one: {end.why}") for at, each in enumerate(left)
-    ]
+    first, *others = [each for each in missing if not each.assembler] or missing
+    after = f"after another one: {end.why}"
+    return [replace(first, message=end.why), *(replace(each, message=after) for each in others)]

@@ -22,18 +22,18 @@ class TimeOver(BaseException):
 
 @contextmanager
 def time_limit(seconds: float) -> Generator[None]:
-    """Raise TimeOver within when so many seconds are over; only in the main thread of a process."""
+    """Raise TimeOver within when this process has had so many seconds of a processor; only in its main thread."""
 
     def over(_signal: int, _frame: FrameType | None) -> None:
         raise TimeOver
 
-    before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @dataclass(frozen=True)

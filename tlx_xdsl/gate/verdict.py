@@ -44,8 +44,14 @@ class Verdict:
     """Time of the case, with the compile."""
     text: str = ""
     """The digest of the PTX and of the launch, of which verdicts with the same PTX have the same."""
+    defect: str = ""
+    """The name of the known defect of the Triton that this comes of (`backend.defects`)."""
+    has_products_of_registers: bool = False
+    """Whether the PTX has products with an operand in registers, which some assemblers miscompile."""
+    compared: int = 0
+    """Operands of the cubin that have the values of the PTX."""
     undecided: int = 0
-    """Operands of the cubin that could be compared with none of the PTX."""
+    """Operands of the cubin whose values are not known."""
 
     @property
     def is_bad(self) -> bool:

@@ -122,12 +122,12 @@ def both_runs(
         comparison = Comparison(refusal=ttgir)
     elif isinstance(ptx, Interpretation) and ptx.ptx is not None:
         changed = {name for name in arrays if _changes(name, before, ours, theirs)}
-        passed = _ways(arrays, module()) if changed else {}
-        comparison = _comparison(changed, ours, theirs, passed, ttgir.seconds)
+        passed = ways_to(arrays, module()) if changed else {}
+        comparison = compared_arrays(changed, ours, theirs, passed, ttgir.seconds)
         if comparison.wrong is not None and _contracts(options):
             _restore(arrays, before)
             run({"stage": PTX, "enable_fp_fusion": False})
-            apart = _comparison(changed, _values(arrays), theirs, passed, ttgir.seconds)
+            apart = compared_arrays(changed, _values(arrays), theirs, passed, ttgir.seconds)
             comparison = replace(comparison, contracted=apart.wrong is None)
     _restore(arrays, ours)
     return BothRuns(ptx, ttgir, comparison)
@@ -143,7 +143,7 @@ def _changes(name: str, before: Mapping[str, NDArray[Any]], *after: Mapping[str,
     return any(each[name].tobytes() != before[name].tobytes() for each in after)
 
 
-def _ways(arrays: Mapping[str, NDArray[Any]], module: ModuleOp) -> dict[str, Way]:
+def ways_to(arrays: Mapping[str, NDArray[Any]], module: ModuleOp) -> dict[str, Way]:
     """The way to each array; where arguments and arrays are not the same in number, all ways are one."""
     found = ways(module)
     if len(found) == len(arrays):
@@ -152,13 +152,14 @@ def _ways(arrays: Mapping[str, NDArray[Any]], module: ModuleOp) -> dict[str, Way
     return dict.fromkeys(arrays, Way(marks))
 
 
-def _comparison(
+def compared_arrays(
     names: set[str],
     ours: Mapping[str, NDArray[Any]],
     theirs: Mapping[str, NDArray[Any]],
     passed: Mapping[str, Way],
     seconds: float,
 ) -> Comparison:
+    """Compare the arrays of these names, by the ways to them."""
     compared: dict[str, Compared] = {}
     unordered: list[str] = []
     for name in (each for each in ours if each in names):

@@ -39,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--triton-path", action="append", default=[], metavar="VERSION=FOLDER",
         help="the folder of a version that is there already, as `pip install --target` fills it",
     )  # fmt: skip
+    parser.add_argument(
+        "--ptxas", default="", metavar="PATH,...",
+        help="assemblers whose cubins are compared with the PTX (each Triton's own, where that miscompiles products)",
+    )  # fmt: skip
+    parser.add_argument("--sass", action="store_true", help="compare cubins with their PTX in any case")
     parser.add_argument("--sample", type=int, metavar="N", help="so many configurations of each kernel, drawn")
     parser.add_argument("--with-mends", action="store_true", help="compile plain kernels, too, as tlx_xdsl does")
     parser.add_argument("--seconds", type=float, default=10.0, help="time of each run of the PTX (10)")

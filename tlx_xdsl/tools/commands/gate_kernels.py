@@ -15,6 +15,7 @@ from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.gate import Manner, Results, Subject, gate
 from tlx_xdsl.gate.configurations import LAUNCH_OPTIONS, combined, drawn, heuristics_of, tuned
 from tlx_xdsl.gate.environments import toolchains
+from tlx_xdsl.gate.machine_code import named_assembler
 from tlx_xdsl.gate.recorded import launches_of, sampled
 from tlx_xdsl.gate.report import FORMATS
 from tlx_xdsl.language.core import constexpr
@@ -37,7 +38,8 @@ def run_gate(args: argparse.Namespace) -> int:
     """Carry the command out; returns the exit status."""
     folders = {version: Path(folder) for version, folder in _pairs(args.triton_path)}
     versions = [each.strip() for each in args.triton.split(",") if each.strip()]
-    manner = Manner(toolchains(versions, folders), args.seconds, args.with_mends)
+    assemblers = [named_assembler(each.strip()) for each in args.ptxas.split(",") if each.strip()]
+    manner = Manner(toolchains(versions, folders), args.seconds, args.with_mends, assemblers, args.sass)
     subjects = [each for kernels in args.kernels for each in _subjects(args, kernels)]
     if not subjects:
         raise CompilationError(f"there is nothing to launch in {', '.join(args.kernels)}")

@@ -1,0 +1,146 @@
+"""Judge the final code that several Tritons make of public kernels: `tlx gate` over recorded launches.
+
+    python -m tests.conformance.harvest_versions SUITES --results harvest.jsonl --triton 3.6.0,3.7.1,3.8.0,3.9.0
+
+SUITES is a folder with checkouts, as of `cpu_kernels`, whose entries launch the kernels; torch must be importable. A
+suite runs in a process of its own, each of its entries in the interpreter for a limited time, and each kernel is judged
+as it was launched and in drawn configurations of warps and stages. What the file has is not judged again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+from tests.conformance.isolated import run_isolated
+from tlx_xdsl.gate import Manner, Results, Subject, Verdict, gate
+from tlx_xdsl.gate.environments import toolchains
+from tlx_xdsl.gate.recorded import sampled, subjects_of, varied
+from tlx_xdsl.gate.spread import TimeOver
+
+WARPS, STAGES = (2, 4, 8), (1, 2, 3, 4)
+"""Choices of the drawn configurations."""
+
+MOST_SECONDS = 8 * 3600
+"""The time of a suite."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Judge what is left to judge; the exit status is 1 where something was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", type=Path, metavar="SUITES")
+    parser.add_argument("--results", type=Path, required=True, metavar="FILE.jsonl")
+    parser.add_argument("--triton", default="installed", metavar="VERSION,...")
+    parser.add_argument("--triton-path", action="append", default=[], metavar="VERSION=FOLDER")
+    parser.add_argument("--only", default="", help="the entries whose names contain this")
+    parser.add_argument("--configurations", type=int, default=4, help="of each kernel, drawn (4)")
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (0)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of a processor, for each run (10)")
+    parser.add_argument("--entry-seconds", type=int, default=120, help="for the launches of an entry (120)")
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args(argv)
+    from tests.conformance.cpu.cpu_kernels import entries
+
+    suites = list(dict.fromkeys(name.partition("/")[0] for name in entries() if options.only in name))
+    for suite in suites:
+        (found,) = run_isolated(partial(_judged, options), [suite], 1, batch=1, seconds=MOST_SECONDS)
+        print(f"{suite}: {found}", flush=True)
+    return int(any(each.is_bad for each in Results(options.results).known.values()))
+
+
+def _judged(options: argparse.Namespace, suite: str) -> object:
+    """Record the launches of a suite here, and judge its kernels."""
+    import tlx_xdsl.compat
+    from tests.conformance.cpu.cpu_entries import run_entry
+    from tests.conformance.cpu.cpu_kernels import TARGET, WITH_A_GPU, entries
+    from tests.conformance.cpu.cpu_loading import loader
+
+    signal.alarm(0)
+    warnings.simplefilter("ignore")
+    if suite in WITH_A_GPU:
+        from tests.conformance.cpu.fake_cuda import install
+
+        install(TARGET)
+    tlx_xdsl.compat.install(mode="record", target=TARGET)
+    from tlx_xdsl.compat.recorded import RECORD
+
+    began = time.monotonic()
+    load = loader(suite, options.root)
+    stopped: list[str] = []
+    for name, case in entries().items():
+        if case.suite != suite or options.only not in name:
+            continue
+        try:
+            with redirect_stdout(sys.stderr), _alarm(options.entry_seconds):
+                run_entry(case, load)
+        except (Exception, TimeOver) as error:
+            # What it has launched until then is judged all the same.
+            stopped.append(f"{name}: {type(error).__name__} {' '.join(str(error).split())[:120]}")
+            if os.environ.get("TRACEBACK"):
+                traceback.print_exc()
+    recorded = time.monotonic() - began
+    drawn = _drawn(subjects_of(RECORD), options.configurations, options.seed)
+    subjects = [replace(each, name=f"{suite}/{each.name}") for each in drawn]
+    folders = {version: Path(folder) for version, _, folder in (each.partition("=") for each in options.triton_path)}
+    manner = Manner(toolchains(options.triton.split(","), folders), options.seconds)
+    report = gate(
+        subjects, manner, jobs=options.jobs, results=Results(options.results), progress=False, on_verdict=_say
+    )
+    kernels = {each.name for each in subjects}
+    return {
+        "launches": len(RECORD), "kernels": len(kernels), "subjects": len(subjects), "verdicts": len(report.verdicts),
+        "recorded_s": round(recorded), "judged_s": round(report.seconds), "stopped": stopped,
+    }  # fmt: skip
+
+
+def _drawn(launches: Sequence[Subject], count: int, seed: int) -> list[Subject]:
+    """So many launches of each kernel, where it has them; else those that it has, with other warps and stages."""
+    found: list[Subject] = []
+    kernels: dict[str, list[Subject]] = {}
+    for each in sampled(launches, count, seed):
+        kernels.setdefault(each.name, []).append(each)
+    for name, own in kernels.items():
+        random_ = random.Random(f"{seed} {name}")
+        choices = [{"num_warps": warps, "num_stages": stages} for warps in WARPS for stages in STAGES]
+        random_.shuffle(choices)
+        known = {(each.options.get("num_warps", 4), each.options.get("num_stages", 3)) for each in own}
+        fresh = [each for each in choices if (each["num_warps"], each["num_stages"]) not in known]
+        more = [varied(random_.choice(own), each) for each in fresh[: count - len(own)]]
+        found += [*own, *more]
+    return found
+
+
+@contextmanager
+def _alarm(seconds: int) -> Generator[None]:
+    def over(_signal: int, _frame: FrameType | None) -> None:
+        raise TimeOver
+
+    signal.signal(signal.SIGALRM, over)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+
+
+def _say(verdict: Verdict) -> None:
+    what = f"{verdict.message[:110]} {verdict.location or ''}"
+    print(f"{verdict.kernel} {verdict.triton} {verdict.outcome} {verdict.seconds} {what}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    raise SystemExit(main())
