@@ -268,7 +268,8 @@ def arrays_of(arguments: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """The arrays among the arguments, also those of descriptors and in tuples; other libraries' tensors as arrays."""
     values = [item for name, value in arguments.items() if not is_constant(value) for item in flattened(name, value)]
     found = {name: value.base if is_descriptor(value) else value for name, value in values}
-    return {name: each for name, each in found.items() if isinstance(each, np.ndarray)}
+    # Element types of Triton are taken for arrays of objects.
+    return {name: each for name, each in found.items() if isinstance(each, np.ndarray) and each.dtype != object}
 
 
 # --- proofs -----------------------------------------------------------------------------------------------------------
