@@ -1,0 +1,140 @@
+"""What an instruction of the machine accesses, in the words in which its PTX is described, too.
+
+    HGMMA.64x64x16.F32 R24, gdesc[UR8], R24       wgmma                 descriptors of A and B, whether it adds
+    UTMALDG.2D [UR8], [UR4]                       TMA load              shared memory, barrier, coordinates, map
+    LDGSTS.E.BYPASS.128 [R9], desc[UR4][R2.64]    cp.async              shared memory, global memory
+    SYNCS.ARRIVE.TRANS64 RZ, [UR31+0x8], R3       arrival at a barrier  shared memory
+"""
+
+from __future__ import annotations
+
+import re
+
+from .machine import NotKnownError, address, condition, double, is_predicate, next_register, plain, size_of, word
+from .program import Access
+from .text import Instruction
+
+WGMMA, TMA_LOAD, TMA_STORE, TMA_REDUCTION = "wgmma", "TMA load", "TMA store", "TMA reduction"
+COPY, BULK_COPY = "cp.async", "bulk copy"
+INIT, ARRIVAL, WAIT, INVALIDATION = "start of a barrier", "arrival at a barrier", "wait at a barrier", "end of a barrier"
+LOAD, STORE, ATOMIC = "load of", "store to", "atomic operation on"
+MATRIX_LOAD, MATRIX_STORE = "ldmatrix", "stmatrix"
+SHARED, GLOBAL = "shared memory", "global memory"
+_SPACES = {
+    "LDS": (LOAD, SHARED), "STS": (STORE, SHARED), "LDSM": (MATRIX_LOAD, SHARED), "STSM": (MATRIX_STORE, SHARED),
+    "LDG": (LOAD, GLOBAL), "STG": (STORE, GLOBAL), "LD": (LOAD, GLOBAL), "ST": (STORE, GLOBAL),
+    "ATOMG": (ATOMIC, GLOBAL), "ATOM": (ATOMIC, GLOBAL), "RED": (ATOMIC, GLOBAL), "REDG": (ATOMIC, GLOBAL),
+    "ATOMS": (ATOMIC, SHARED),
+}  # fmt: skip
+ADDS = "adds"
+"""The operand of a product that says whether it adds to what its registers hold."""
+PRODUCTS = ("HGMMA", "IGMMA", "QGMMA", "BGMMA")
+TMA_NAMES = {
+    TMA_LOAD: ("shared memory", "barrier", "tensor map"), TMA_STORE: ("shared memory", "tensor map"),
+    TMA_REDUCTION: ("shared memory", "tensor map"),
+}  # fmt: skip
+
+
+def coordinates(count: int) -> tuple[str, ...]:
+    """The names of the coordinates of a tensor."""
+    return tuple(f"coordinate {each}" for each in range(count))
+
+
+def accessed(item: Instruction) -> tuple[Access, str] | None:
+    """What an instruction accesses, with its operands as expressions; None where nothing of it is compared."""
+    found = _accessed(item)
+    if found is None:
+        return None
+    kind, names, operands, size, is_ordered = found
+    if len(names) != len(operands):
+        raise NotKnownError(str(item))
+    return Access(kind, str(item), names, size, item.address, is_ordered=is_ordered), "".join(f"{each}, " for each in operands)
+
+
+def _accessed(item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, bool] | None:
+    name = item.name
+    if name in PRODUCTS:
+        return _product(item)
+    if name in ("UTMALDG", "UTMASTG", "UTMAREDG"):
+        return _tensor_copy(item)
+    if name == "UBLKCP":
+        return _bulk_copy(item)
+    if name == "LDGSTS":
+        to, source = [each for each in item.operands if "[" in each][:2]
+        return COPY, (SHARED, GLOBAL), [address(to, 32), address(source, 64)], size_of(item), True
+    if name == "SYNCS":
+        return _barrier(item)
+    if (found := _SPACES.get(name)) is None:
+        return None
+    place = next((each for each in item.operands if re.search(r"\[.*\]$", each)), None)
+    if place is None or (name == "LDS" and place == "[RZ]"):
+        return None
+    kind, space = found
+    bits = 32 if space == SHARED else 64
+    size = size_of(item)
+    if kind in (MATRIX_LOAD, MATRIX_STORE):
+        size = 16
+        kind = f"{kind} of"
+    return f"{kind} {space}", ("address",), [address(place, bits)], size, kind == ATOMIC
+
+
+def descriptor_register(item: Instruction) -> str | None:
+    """The uniform register that the descriptors of a product begin at."""
+    found = re.search(r"gdesc\[(UR\d+)\]", ", ".join(item.operands))
+    return found[1] if found is not None else None
+
+
+def _product(item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, bool]:
+    first = descriptor_register(item)
+    if first is None:
+        raise NotKnownError(str(item))
+    in_registers = not item.operands[1].startswith("gdesc")
+    one, other = double(first), double(next_register(first, 2))
+    adds = next((each for each in reversed(item.operands) if is_predicate(each)), "PT")
+    names = ("descriptor of B", ADDS) if in_registers else ("descriptor of A", "descriptor of B", ADDS)
+    operands = [other] if in_registers else [one, other]
+    return WGMMA, names, [*operands, condition(adds)], 0, True
+
+
+def _uniform(text: str) -> str:
+    found = plain(text.strip("[]"))
+    if not found.startswith("UR") or found == "URZ":
+        raise NotKnownError(text)
+    return found
+
+
+def _tensor_copy(item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, bool]:
+    rank = next((int(each[0]) for each in item.modifiers if re.match(r"\dD$", each)), 0)
+    kind = {"UTMALDG": TMA_LOAD, "UTMASTG": TMA_STORE, "UTMAREDG": TMA_REDUCTION}[item.name]
+    if {"IM2COL", "GATHER4", "SCATTER4", "TILE"} & set(item.modifiers):
+        raise NotKnownError(str(item))
+    first, tensor = (_uniform(each) for each in item.operands[:2])
+    words = [word(next_register(first, each)) for each in range(rank + 2)]
+    if kind == TMA_LOAD:
+        operands = [words[0], words[1], double(tensor), *words[2:]]
+    else:
+        operands = [words[0], double(tensor), *words[1 : rank + 1]]
+    return kind, (*TMA_NAMES[kind], *coordinates(rank)), operands, 0, True
+
+
+def _bulk_copy(item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, bool]:
+    to, source = (_uniform(each) for each in item.operands[:2])
+    if "S" not in item.modifiers or not item.opcode.startswith("UBLKCP.S.G"):
+        raise NotKnownError(str(item))
+    return BULK_COPY, (SHARED, GLOBAL), [word(to), double(source)], 0, True
+
+
+def _barrier(item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, bool] | None:
+    place = next((each for each in item.operands if each.startswith("[")), None)
+    if place is None:
+        return None
+    what, where = item.modifiers[0], address(place, 32)
+    if what == "EXCH":
+        return INIT, ("barrier",), [where], 0, True
+    if what == "ARRIVE":
+        return ARRIVAL, ("barrier",), [where], 0, True
+    if what == "PHASECHK":
+        return WAIT, ("barrier", "phase"), [where, f"{word(item.operands[-1])} >> 31"], 0, True
+    if what == "CCTL":
+        return INVALIDATION, ("barrier",), [where], 0, True
+    return None
