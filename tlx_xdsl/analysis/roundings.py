@@ -112,7 +112,7 @@ def ways(module: ModuleOp) -> Mapping[int, Way]:
         flow.changed = False
         for op in operations:
             _transfer(op, flow)
-    arguments = [each for each in kernel.body.block.args if space_of(each.type) is not None]
+    arguments = [each for each in kernel.body.blocks[0].args if space_of(each.type) is not None]
     known = {flow.head(each) for each in arguments}
     calls = any(isinstance(op, tt.CallOp) for op in operations)
     writers: dict[SSAValue, list[Operation]] = {}
