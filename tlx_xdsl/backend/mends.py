@@ -18,9 +18,12 @@ from .defects import DEFECTS
 
 _PROXY_FENCE = "fence.proxy.async.shared::cta;"
 _PRODUCT_FENCE = "wgmma.fence.sync.aligned;"
+_PRODUCT_WAIT = "wgmma.wait_group.sync.aligned 0;"
 _BARRIER = "bar.sync 0;"
 
-_LINE = re.compile(r"\s*(?:(?P<label>\$\w+):|(?:(?P<guard>@!?%?\w+)\s+)?(?P<opcode>[a-z][\w.:]*)(?P<operands>[^;]*))")
+_LINE = re.compile(
+    r"\s*(?:(?P<label>[$\w]+):(?!:)|(?:(?P<guard>@!?%?\w+)\s+)?(?P<opcode>[a-z][\w.:]*)(?P<operands>[^;]*))"
+)
 _NO_INSTRUCTION = ("\t.", "\t//", ".", "//")
 _REGISTER = re.compile(r"%[a-z]+\d+")
 _ASYNC_READ = re.compile(r"wgmma\.mma_async|tcgen05\.(?:mma|cp)|cp\.(?:reduce\.)?async\.bulk\.(?:tensor\.\dd\.)?global")
@@ -29,6 +32,9 @@ _SHARED_WRITE = re.compile(
     r"(?:st|red|atom)\.(?:\w+\.)*shared\b|stmatrix\.|cp\.async\.c[ag]\.|cp\.async\.bulk\.(?:\w+\.)*shared|"
     r"st\.async\.|mbarrier\.arrive"
 )
+_TENSOR_WRITE = re.compile(r"tcgen05\.(?:mma|cp|st)\b")
+_MOST_GROUPS = 7
+"""Groups of products that are ever waited for all but so many."""
 _WARP_GROUP = 128
 """Threads that multiply together."""
 _ENDS = ("ret", "exit", "trap")
@@ -65,16 +71,22 @@ class _Text:
         """The basic blocks, in the order of the text."""
         branches = {opcode for opcode in set(self.opcodes) if _is_branch(opcode)}
         ends = {number + 1 for number, opcode in enumerate(self.opcodes) if opcode in branches}
-        labels = {part["label"]: number for number, part in enumerate(self.parts) if part and part["label"]}
-        starts = sorted({0, *labels.values(), *(end for end in ends if end < len(self.lines))})
+        labels: dict[str, list[int]] = {}
+        for number, part in enumerate(self.parts):
+            if part is not None and part["label"]:
+                labels.setdefault(part["label"], []).append(number)
+        marked = [number for numbers in labels.values() for number in numbers]
+        starts = sorted({0, *marked, *(end for end in ends if end < len(self.lines))})
         found = [_Block(first, last) for first, last in zip(starts, [*starts[1:], len(self.lines)], strict=True)]
         at = {block.first: number for number, block in enumerate(found)}
         for number, block in enumerate(found):
             part, opcode = self.parts[block.last - 1], self.opcodes[block.last - 1]
             if opcode.startswith("brx"):
-                block.successors.extend(at[line] for line in labels.values())
+                block.successors.extend(at[line] for line in marked)
             elif opcode.startswith("bra") and part is not None:
-                block.successors.append(at[labels[part["operands"].strip()]])
+                # A label in braces has a name that others have, too.
+                named = labels.get(part["operands"].strip(), marked)
+                block.successors.append(at[min(named, key=lambda line: abs(line - block.last))])
             if (opcode not in branches or (part is not None and part["guard"])) and number + 1 < len(found):
                 block.successors.append(number + 1)
         return found
@@ -100,6 +112,31 @@ class _Text:
                 seen.update(new)
                 pending.extend((self.blocks[number].first, self.blocks[number]) for number in new)
         return False
+
+    def overwrites(self, line: int, registers: set[str]) -> set[int]:
+        """Return the lines behind a commit that write one of its group's registers before a wait for the group."""
+        found: set[int] = set()
+        block = next(block for block in self.blocks if block.first < line <= block.last)
+        seen: set[tuple[int, int]] = set()
+        pending = [(line, block, 0)]
+        while pending:
+            first, block, since = pending.pop()
+            for at in range(first, block.last):
+                part, opcode = self.parts[at], self.opcodes[at]
+                if part is None or not opcode:
+                    continue
+                if opcode.startswith("wgmma."):
+                    since += opcode.startswith("wgmma.commit_group")
+                    if opcode.startswith("wgmma.wait_group") and since >= int(part["operands"], 0):
+                        break
+                elif not registers.isdisjoint(_REGISTER.findall(_first_operand(part["operands"]))):
+                    found.add(at)
+                    break
+            else:
+                new = {(number, min(since, _MOST_GROUPS)) for number in block.successors} - seen
+                seen |= new
+                pending.extend((self.blocks[number].first, self.blocks[number], age) for number, age in new)
+        return found
 
 
 def _kind(opcode: str, wanted: re.Pattern[str], end: str | tuple[str, ...]) -> bool | None:
@@ -130,7 +167,7 @@ def _before_products(text: _Text) -> list[int]:
         if part["label"]:
             written = None
         elif opcode.startswith("wgmma.fence"):
-            written, looked_at = set(), line + 1
+            written, looked_at = set[str](), line + 1
         elif opcode.startswith("wgmma.mma_async"):
             taken = set(_REGISTER.findall(_registers_of_product(part["operands"])))
             if written is not None:
@@ -158,8 +195,12 @@ def _note_writes(parts: Sequence[re.Match[str] | None], written: set[str]) -> No
 
 def _registers_of_product(operands: str) -> str:
     """Return the accumulator of a product, and its A where that is in registers, without descriptors."""
-    accumulator, _, rest = operands.partition("}")
-    return accumulator + (rest.partition("}")[0] if rest.lstrip(" ,").startswith("{") else "")
+    return operands.partition("}")[0] + _left_of_product(operands)
+
+
+def _left_of_product(operands: str) -> str:
+    rest = operands.partition("}")[2]
+    return rest.partition("}")[0] if rest.lstrip(" ,").startswith("{") else ""
 
 
 def _first_operand(operands: str) -> str:
@@ -174,6 +215,25 @@ def _is_old(source: str, written: set[str]) -> bool:
 def _after_waits(text: _Text) -> list[int]:
     """Return the lines behind waits of a product from which a warp group may overwrite what others still multiply."""
     return text.reaching("wgmma.wait_group", _SHARED_WRITE, _BARRIERS) if text.threads > _WARP_GROUP else []
+
+
+def _after_reads(text: _Text) -> list[int]:
+    """Return the lines behind reads of tensor memory from which one warp may overwrite what others still read."""
+    return text.reaching("tcgen05.wait::ld", _TENSOR_WRITE, _BARRIERS) if text.threads else []
+
+
+def _before_overwrites(text: _Text) -> list[int]:
+    """Return the lines that write registers from which a product in flight takes its A."""
+    found: set[int] = set()
+    taken: set[str] = set()
+    for line, (part, opcode) in enumerate(zip(text.parts, text.opcodes, strict=True)):
+        if part is not None and opcode.startswith("wgmma.mma_async"):
+            taken.update(_REGISTER.findall(_left_of_product(part["operands"])))
+        elif opcode.startswith("wgmma.commit_group"):
+            if taken:
+                found.update(text.overwrites(line + 1, taken))
+            taken = set()
+    return sorted(found)
 
 
 # --- scales in TTGIR --------------------------------------------------------------------------------------------------
@@ -230,6 +290,8 @@ _MENDS: dict[str, _Mend] = {
     "cp_async_before_wgmma": (_PROXY_FENCE, _after_copies),
     "fence_before_copies": (_PRODUCT_FENCE, _before_products),
     "shared_operand_of_two_groups": (_BARRIER, _after_waits),
+    "left_operand_in_registers": (_PRODUCT_WAIT, _before_overwrites),
+    "tensor_memory_read_in_loop": (_BARRIER, _after_reads),
 }
 """For each defect that is mended here: the instruction that is missing, and the lines before which it belongs."""
 

@@ -80,7 +80,8 @@ class BackendOptions:
 
     `ptxas` pins the assembler: a path, a release such as `13.4`, or `stock` for what stock Triton takes; without it the
     newest one is taken whose binaries load on a driver of the major CUDA version `newest_cuda` (`assemblers.py`).
-    `allow_old_ptxas` goes on with one that is known to miscompile the kernel's products, and is silent over one that may.
+    `allow_old_ptxas` goes on with one that is known to miscompile the kernel's products, and says nothing of one that
+    may.
 
     `mends` puts right what the Triton version is known to miscompile (`defects.py`). Without it the code is what stock
     Triton alone makes.

@@ -29,7 +29,7 @@ _ENVIRONMENT_PREFIXES = (
     "TRITON_", "MLIR_", "LLVM_", "PTXAS_", "NVPTX_", "DISABLE_",
     PTXAS_VARIABLE, ALLOW_VARIABLE, "CUDA_HOME", "CUDA_PATH", "PATH",
 )  # fmt: skip
-"""Beginnings of names of the environment variables that Triton's and LLVM's behaviour, and the choice of ptxas, may depend on."""
+"""What names of environment variables begin with on which Triton, LLVM and the choice of ptxas may depend."""
 
 
 def _triton_environment() -> dict[str, str]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tlx_xdsl.numerics.arrays import Booleans, Integers
 
 from .cohort import LANES, Cohort
+from .global_order import WEAK, Foreign, Sync, WaveView, joined, longest
 from .lanes import EVERY_LANE, LaneOrder
 from .memory.shadow import STEPS, Shadow
 from .memory.surroundings import Surroundings, Trap
@@ -63,6 +64,8 @@ class Clocks:
         self._steps: dict[int, int] = {}
         """The last step of each asynchronous agent."""
         self._agents: dict[tuple[Any, ...], int] = {}
+        self._issuers_of: dict[int, int] = {}
+        """The warp of each asynchronous agent."""
         self.names: dict[int, str] = {}
         self.is_async: Booleans = np.zeros(self.warps, np.bool_)
         """Whether an agent is of the async proxy."""
@@ -79,6 +82,12 @@ class Clocks:
         self.lanes = LaneOrder(self.known, self._report_lanes)
         self.shared = Shadow(self, len(wave.shared.bytes), wave.shared.stride, self.lanes)
         self._tensor: Shadow | None = None
+        self.view = WaveView(wave.machine.global_order, self)
+        self._left = wave.ctas
+        self._poll: Any = None
+        """The last strong read, which a loop may do again and again before anyone writes."""
+        self._global_places: dict[tuple[Any, ...], tuple[Integers, Integers]] = {}
+        """The warps and their steps of the accesses to global memory, by instruction and by themselves."""
 
     # Agents ----------------------------------------------------------------------------------------------------------
 
@@ -88,6 +97,7 @@ class Clocks:
         if (found := self._agents.get(key)) is None:
             found = self._agents[key] = self.warps + len(self._agents)
             self.names[found] = f"{kind} of warp {warp % self._per_cta}"
+            self._issuers_of[found] = warp
             if found >= self.known.shape[1]:
                 more = max(found, 64)
                 self.known = np.pad(self.known, ((0, 0), (0, more)))
@@ -97,6 +107,10 @@ class Clocks:
             self.is_async[found] = is_async
             self._steps[found] = 0
         return found
+
+    def warp_of_agent(self, agent: int) -> int:
+        """The warp that an agent is, or that has issued its operations."""
+        return self._issuers_of.get(agent, agent)
 
     def _note(self, agent: int, step: int, cohort: Cohort) -> None:
         found = self._places.setdefault((agent, step), [])
@@ -163,6 +177,58 @@ class Clocks:
         self.shared.access(
             own, own, steps, warps, places, size, lanes, writes=writes, proxy=False, ordered=False, atomic=atomic
         )
+
+    # Global memory ---------------------------------------------------------------------------------------------------
+
+    def global_access(
+        self, cohort: Cohort, mask: Any, addresses: NDArray[np.uint64], size: int, sync: Sync, what: str
+    ) -> None:
+        """Threads access `size` bytes of global memory at each address: a `read`, a `write`, or an `update`."""
+        if not len(addresses):
+            return
+        warps = cohort.warp_of if mask is None else cohort.warp_of[mask]
+        own = cohort.warps if mask is None else warps[np.flatnonzero(np.diff(warps, prepend=-1))]
+        steps = self.known[own, own].astype(np.int64)
+        key = (cohort.at, own.tobytes(), steps.tobytes())
+        if sync.scope != WEAK and what == "read":
+            poll = (key, addresses.tobytes(), self.view.order.writes)
+            if poll == self._poll:
+                return
+            self._poll = poll
+        self._global_places.setdefault(key, (own, steps))
+        codes = self.view.code(warps, self.known[warps, warps], sync.scope)
+        released: list[int] = []
+        for buffer, chosen in self.wave.machine.memory.groups(addresses, size, what):
+            at, of = addresses[chosen].astype(np.int64), warps[chosen]
+            self.view.access(buffer, at, size, of, codes[chosen], what)
+            if sync.scope != WEAK:
+                released += self.view.synchronize(buffer, at, size, of, sync, what)
+        for warp in set(released):
+            self.known[warp, warp] += 1
+
+    def global_copy(self, cohort: Cohort, threads: Integers, addresses: NDArray[np.uint64], size: int) -> None:
+        """Threads read `size` bytes of global memory by the `cp.async` that they have issued last."""
+        if not len(threads):
+            return
+        warps = cohort.warp_of[threads]
+        agents = self.lanes.copiers[warps]
+        steps = np.array([self._steps[agent] for agent in agents.tolist()])
+        for buffer, chosen in self.wave.machine.memory.groups(addresses, size, "load"):
+            codes = self.view.code(agents[chosen], steps[chosen], WEAK)
+            self.view.access(buffer, addresses[chosen].astype(np.int64), size, warps[chosen], codes, "read")
+
+    def global_units(self, token: Token, addresses: Integers, size: int, what: str, strength: int = WEAK) -> None:
+        """A copy by TMA accesses `size` bytes of global memory at each address, all of one array."""
+        if not len(addresses):
+            return
+        warp, agent, step = int(token.warps[0]), int(token.agents[0]), int(token.steps[0])
+        if what != "read":
+            written = self.agent("TMA write", warp)
+            self._steps[written] = step
+            self._places[written, step] = self._places[agent, step]
+            agent = written
+        buffer = self.wave.machine.memory.find(int(addresses[0]))
+        self.view.access(buffer, addresses, size, warp, self.view.code(agent, step, strength), what)
 
     # Asynchronous operations -----------------------------------------------------------------------------------------
 
@@ -232,9 +298,13 @@ class Clocks:
         for warp in self._issuers(cohort, mask, kind):
             agent = self._agents.get((kind, warp, None))
             self._groups.setdefault((kind, warp), []).append(0 if agent is None else self._steps[agent])
+        if kind == "TMA store":
+            self.commit(cohort, mask, "TMA write")
 
-    def wait_group(self, cohort: Cohort, mask: Any, kind: str, count: int) -> None:
-        """Warps wait for all but the last groups of operations of a kind."""
+    def wait_group(self, cohort: Cohort, mask: Any, kind: str, count: int, *, only_reads: bool = False) -> None:
+        """Warps wait for all but the last groups of operations of a kind, or for what these read."""
+        if kind == "TMA store" and not only_reads:
+            self.wait_group(cohort, mask, "TMA write", count)
         for warp in self._issuers(cohort, mask, kind):
             groups = self._groups.get((kind, warp), [])
             done = groups[: len(groups) - count] if count else groups
@@ -258,7 +328,7 @@ class Clocks:
         known, fenced = self.known[warp].copy(), self.fenced[warp].copy()
         known[token.agents], fenced[token.agents] = token.steps, token.steps
         barrier.arrivals.update(zip(token.agents.tolist(), token.steps.tolist(), strict=True))
-        self._gather(barrier, known, fenced)
+        self._gather(barrier, known, fenced, self.view.foreign.get(warp))
 
     def copies_arrive(self, cohort: Cohort, threads: Integers, barrier: Any) -> None:
         """The end of the `cp.async` of threads so far counts at an mbarrier."""
@@ -266,18 +336,22 @@ class Clocks:
             known = self.known[warp].copy()
             if (agent := self._agents.get(("cp.async", warp, None))) is not None:
                 known[agent] = self._steps[agent]
-            self._gather(barrier, known, self.fenced[warp])
+            self._gather(barrier, known, self.fenced[warp], self.view.foreign.get(warp))
 
     # Order -----------------------------------------------------------------------------------------------------------
 
-    def _gather(self, barrier: Any, known: NDArray[np.int32], fenced: NDArray[np.int32]) -> None:
+    def _gather(
+        self, barrier: Any, known: NDArray[np.int32], fenced: NDArray[np.int32], foreign: Foreign | None = None
+    ) -> None:
         if barrier.gathering is None:
-            barrier.gathering = (known.copy(), fenced.copy())
+            barrier.gathering = (known.copy(), fenced.copy(), foreign)
             return
-        barrier.gathering = (_joined(barrier.gathering[0], known), _joined(barrier.gathering[1], fenced))
+        before = barrier.gathering
+        both = before[2] if foreign is None else joined(before[2], foreign)
+        barrier.gathering = (longest(before[0], known), longest(before[1], fenced), both)
 
     def _release(self, warps: Integers, barrier: Any) -> None:
-        self._gather(barrier, self.known[warps].max(axis=0), self.fenced[warps].max(axis=0))
+        self._gather(barrier, self.known[warps].max(axis=0), self.fenced[warps].max(axis=0), self.view.of_others(warps))
         self.known[warps, warps] += 1
         if int(self.known[warps, warps].max()) >= STEPS:
             raise Trap(f"a warp has arrived more than {STEPS} times: run without comparing accesses (races=False)")
@@ -314,9 +388,11 @@ class Clocks:
             self.check_lives(barrier.cta, np.array([warp]))
             self._arrivals.setdefault(barrier.cta, {})[agent] = step
 
-    def fence(self, cohort: Cohort, mask: Any) -> None:
+    def fence(self, cohort: Cohort, mask: Any, scope: int) -> None:
         """Warps fence: what they know now is released by relaxed operations after it."""
         for warp in (cohort.warps if mask is None else np.unique(cohort.warp_of[mask])).tolist():
+            if scope != WEAK:
+                self.view.fence(warp, scope)
             self._released[warp] = (self.known[warp].copy(), self.fenced[warp].copy())
             self.known[warp, warp] += 1
 
@@ -332,7 +408,7 @@ class Clocks:
         fenced = np.zeros_like(known)
         if (released := self._released.get(warp)) is None:
             return known, fenced
-        return _joined(known, released[0]), _joined(fenced, released[1])
+        return longest(known, released[0]), longest(fenced, released[1])
 
     def check_lives(self, cta: int, warps: Integers) -> None:
         """Check that another CTA, whose memory warps access, has started for all that they know, and has not ended."""
@@ -368,11 +444,14 @@ class Clocks:
         if barrier.completed is None:
             return
         warps = np.unique(cohort.warp_of[chosen])
-        known, fenced = barrier.completed
+        known, fenced, foreign = barrier.completed
         count = len(known)
         self.known[warps, :count] = np.maximum(self.known[warps, :count], known)
         self.fenced[warps, :count] = np.maximum(self.fenced[warps, :count], fenced)
         self.lanes.meet(warps, known)
+        if foreign:
+            for warp in warps.tolist():
+                self.view.take(warp, foreign)
 
     def pass_wait(self, cohort: Cohort, chosen: Booleans, barrier: Any) -> None:
         """Threads have waited for an mbarrier."""
@@ -473,7 +552,7 @@ class Clocks:
         if (agent := self._agents.get(("tcgen05 operation", warp, None))) is not None:
             known[agent] = fenced[agent] = self._steps[agent]
             self._arrived(barrier, warp, agent, self._steps[agent])
-        self._gather(barrier, known, fenced)
+        self._gather(barrier, known, fenced, self.view.foreign.get(warp))
 
     def tensor_wait(self, cohort: Cohort, mask: Any, kind: str) -> None:
         """Warps wait for their loads or stores of tensor memory."""
@@ -505,6 +584,11 @@ class Clocks:
                             PtxRace,
                         )
                     )
+        self._left -= 1
+        if not self._left:
+            # Later waves may still ask where something was; of the rest nothing is needed.
+            self.shared, self._tensor = Shadow(self, 0, 1), None
+            self.known = self.fenced = np.zeros((0, 0), np.int32)
 
     # Reports ---------------------------------------------------------------------------------------------------------
 
@@ -516,6 +600,10 @@ class Clocks:
     def places(self, agent: int, step: int) -> str:
         """Where a step of an agent stands."""
         found = self._places.get((agent, step), [])
+        found = [*found, *(
+            key[0] for key, (warps, steps) in self._global_places.items()
+            if key[0] not in found and ((warps == agent) & (steps == step)).any()
+        )]  # fmt: skip
         module, instructions = self.wave.program.module, self.wave.program.function.instructions
         shown = "; ".join(describe(module, instructions[at]) for at in found[:_MOST_PLACES])
         return shown or "an unknown place"
@@ -552,11 +640,3 @@ class Clocks:
             (f"{past} at {self.places(agent, step)}",),
             PtxRace,
         )
-
-
-def _joined(one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
-    if len(one) < len(other):
-        one = np.pad(one, (0, len(other) - len(one)))
-    elif len(other) < len(one):
-        other = np.pad(other, (0, len(one) - len(other)))
-    return np.maximum(one, other)

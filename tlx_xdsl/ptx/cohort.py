@@ -209,7 +209,7 @@ class Cohort:
 
     def _parts_a_warp(self, mask: Booleans) -> bool:
         if not self.whole:
-            return True
+            return bool(np.isin(self.warp_of[mask], self.warp_of[~mask]).any())
         counts = np.count_nonzero(mask.reshape(-1, LANES), axis=1)
         return bool(((counts != 0) & (counts != LANES)).any())
 

@@ -14,6 +14,7 @@ from tlx_xdsl.numerics.arrays import Array, Bytes, Integers
 
 from .clocks import Clocks
 from .cohort import LANES, Cohort
+from .global_order import GlobalOrder
 from .memory.global_memory import GlobalMemory
 from .memory.tensor_memory import TensorMemory
 from .ops.memory import Nothing
@@ -68,6 +69,7 @@ class Machine:
         self.allows_uninitialized = allows_uninitialized
         self.compares = compares
         self.on_fault = on_fault
+        self.global_order = GlobalOrder(self.cluster_size)
         self.counts = [0] * len(program.blocks)
         """How often warps have run each block."""
         self.traffic: Any = Traffic() if profiles else Nothing()

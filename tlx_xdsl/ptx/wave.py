@@ -51,6 +51,7 @@ class Wave:
         """Threads of a CTA, in whole warps."""
         self.cluster_size = machine.cluster_size
         self.ctas = clusters * self.cluster_size
+        self.first_cta = first_cluster * self.cluster_size
         self.coordinates = machine.coordinates(first_cluster, clusters)
         """The place of each CTA in the grid, an array of [CTAs, 3]."""
         self.shared = SharedMemory(self, machine.shared_bytes)

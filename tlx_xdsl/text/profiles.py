@@ -106,6 +106,15 @@ class Profile:
     """The threads of a program meet before an atomic operation that releases, and after one that acquires (from 3.9
     on)."""
 
+    misjudges: tuple[str, ...]
+    """What the analysis of alignment gets wrong, as options of `tlx-hide-alignment`."""
+
+    keeps_sums_of_products: bool
+    """`tl.sum(x[:, :, None] * y[None, :, :], axis)` is a dot along axis 1 only, with fp32 as precise (from 3.8 on)."""
+
+    runs_empty_loops: bool
+    """An inner loop of a flattened one runs once where its end lies before its begin (up to 3.8)."""
+
     allocates_for_pairs: bool
     """`ttng.two-ctas` is heeded where tensors do not span CTAs (from 3.8 on); older versions set it anew."""
 
@@ -148,6 +157,10 @@ class Profile:
         return None
 
 
+_JUDGED_SINCE: dict[str, Version] = {"remainders": (3, 9), "sums": (3, 7), "selects": (3, 8), "shifts": (3, 9)}
+"""The version from which on the alignment of each kind of offset is right."""
+
+
 def _profile(version: Version) -> Profile:
     return Profile(
         version,
@@ -166,6 +179,9 @@ def _profile(version: Version) -> Profile:
         synchronized_captures=version >= (3, 7),
         synchronized_tensor_memory=version >= (3, 8),
         synchronized_atomics=version >= (3, 9),
+        misjudges=tuple(name for name, since in _JUDGED_SINCE.items() if version < since),
+        keeps_sums_of_products=version >= (3, 8),
+        runs_empty_loops=version < (3, 9),
         allocates_for_pairs=version >= (3, 8),
     )
 

@@ -83,6 +83,8 @@ def ttgir_pipeline(profile: Profile | None = None, *, check_budget: bool = True)
         *(() if version.has_dependent_launches else (_pass("expand-dependent-launches"),)),
         # Before 3.9 what other threads have stored may come after the release of a lock.
         *(() if version.synchronized_atomics else (_pass("tlx-insert-barriers-at-atomics"),)),
+        # What upstream Triton would take for aligned, for a dot, or for a loop that runs.
+        *_misjudged(version),
         # --- synchronisation of clusters: while each buffer shows which CTA owns it ---
         # Barriers of the cluster at which all warps arrive.
         _pass("tlx-lower-cluster-barriers"),
@@ -168,6 +170,16 @@ def plain_pipeline(profile: Profile | None = None, *, as_stock: bool = False) ->
         _pass("expand-negf", from_zero=as_stock and version.negates_from_zero),
         *(() if version.has_dependent_launches else (_pass("expand-dependent-launches"),)),
         *(() if as_stock or version.synchronized_atomics else (_pass("tlx-insert-barriers-at-atomics"),)),
+        *(() if as_stock else _misjudged(version)),
+    )
+
+
+def _misjudged(version: Profile) -> tuple[ModulePass, ...]:
+    """The passes that keep a version from what it would take for granted, and is not so."""
+    return (
+        _pass("tlx-hide-alignment", **dict.fromkeys(version.misjudges, True)),
+        *(() if version.keeps_sums_of_products else (_pass("tlx-keep-sums-of-products"),)),
+        *((_pass("tlx-guard-flattened-loops"),) if version.runs_empty_loops else ()),
     )
 
 

@@ -107,7 +107,7 @@ def test_the_newest_is_taken_whose_binaries_the_driver_loads(machine, newest_cud
     assert candidates(80, "3.9.0", newest_cuda=newest_cuda)[0].release == first
 
 
-def test_13_0_is_behind_12_9_which_is_behind_13_1(machine):
+def test_13_1_comes_before_12_9_which_comes_before_13_0(machine):
     triton_s(machine, "12.8.93", "12.9.86")
     program(machine / "path" / "ptxas", "13.0.88")
     assert [each.release for each in candidates(HOPPER, "3.6.0")] == ["12.9.86", "13.0.88", "12.8.93"]
@@ -321,7 +321,7 @@ def test_who_allows_an_old_release_is_not_warned(products, pretend, monkeypatch)
 
 
 @needs_triton
-def test_a_right_release_is_not_spoken_of(products, pretend):
+def test_a_right_release_has_no_warning(products, pretend):
     assert compile_ttgir(products, pretend("13.3.33")).warnings == ()
 
 
@@ -340,5 +340,5 @@ def test_a_wrong_release_is_refused_and_can_be_allowed(products, pretend):
 
 
 @needs_triton
-def test_a_kernel_without_such_a_product_is_not_spoken_of(pretend):
+def test_a_kernel_without_such_a_product_has_no_warning(pretend):
     assert compile_ttgir(VECTOR_ADD, pretend("12.8.93")).warnings == ()

@@ -123,16 +123,17 @@ def test_ctas_hand_over_through_global_memory():
     setp.ne.u32 %p1, %r1, 0;
     @%p1 bra raise;
 again:
-    ld.relaxed.gpu.global.b32 %r2, [%rd0];
+    ld.acquire.gpu.global.b32 %r2, [%rd0];
     setp.eq.u32 %p2, %r2, 0;
     @%p2 bra again;
-    st.global.b32 [%rd0+4], %r2;
+    setp.eq.u32 %p4, %r0, 0;
+    @%p4 st.global.b32 [%rd0+4], %r2;
     ret;
 raise:
     setp.eq.u32 %p3, %r1, 39;
-    @%p3 st.global.b32 [%rd0], 5;"""
+    @%p3 st.release.gpu.global.b32 [%rd0], 5;"""
     out = np.zeros(2, np.uint32)
-    run_ptx(kernel(body, threads=256), 40, [out], max_seconds=20)
+    run_ptx(kernel(body, threads=256), 40, [out], max_seconds=60)
     assert out.tolist() == [5, 5]
 
 

@@ -82,6 +82,7 @@ STRIDED = """
     mov.u32 %r2, tile;
     add.u32 %r3, %r2, %r1;
     st.shared.u32 [%r3], %r0;
+    bar.warp.sync -1;
     ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r2];
     mad.wide.u32 %rd1, %r0, 64, %rd0;
     st.global.u32 [%rd1], %r4;

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tlx_xdsl.backend.assemblers import found
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST
 from tlx_xdsl.runtime.driver import binaries
 from tlx_xdsl.tools.commands import compile_gpu
@@ -61,6 +62,29 @@ def test_the_second_time_it_is_read(kernel, capsys, monkeypatch):
     assert re.search(r"compiled before, in \d+ ms: .*\.bin", again)
     assert "Triton: ptx" not in again
     assert re.search(r"registers per thread +\d", again)
+
+
+@pytest.mark.backend
+def test_another_ptxas_is_another_entry_and_is_named(kernel, capsys):
+    """The oldest that is here, and the one that the driver may have."""
+    oldest = min(found(), key=lambda each: each.numbers)
+    assert main(["compile", "mad.py:mad", "-o", "first"]) == 0
+    assert f"resources, by {found()[0]}" in capsys.readouterr().out
+    for _ in range(2):
+        assert main(["compile", "mad.py:mad", "-o", "second", "--ptxas", oldest.release]) == 0
+        report = capsys.readouterr().out
+        assert f"resources, by ptxas {oldest.release} ({oldest.origin}, pinned)" in report
+    assert "compiled before" in report
+    assert json.loads(files("second")["mad.json"])["assembler"].startswith(f"ptxas {oldest.release}")
+    assert files("first")["mad.cubin"] != files("second")["mad.cubin"]
+
+
+@pytest.mark.backend
+def test_a_ptxas_that_is_not_here_is_one_line(kernel, capfd):
+    assert main(["compile", "mad.py:mad", "--ptxas", "11.0"]) == 1
+    said = capfd.readouterr().err
+    assert said.startswith("error: ptxas: expected one of release 11.0, found ptxas ")
+    assert "Traceback" not in said
 
 
 @pytest.mark.backend

@@ -73,7 +73,7 @@ class GlobalMemory:
             return None
         return self.buffers[at]
 
-    def _groups(self, addresses: NDArray[np.uint64], size: int, what: str) -> list[tuple[Buffer, Any]]:
+    def groups(self, addresses: NDArray[np.uint64], size: int, what: str) -> list[tuple[Buffer, Any]]:
         """The buffers of accesses of `size` bytes, each with the accesses that are its own.
 
         Raises Trap for an access that is misaligned, or in no buffer.
@@ -112,7 +112,7 @@ class GlobalMemory:
             return np.zeros(shape, f"u{item}")
         size = item * count
         result: Array | None = None
-        for buffer, chosen in self._groups(addresses, size, "load"):
+        for buffer, chosen in self.groups(addresses, size, "load"):
             places = (addresses[chosen] - np.uint64(buffer.start)).astype(np.int64)
             if buffer.start % size:
                 raw = buffer.bytes[places[:, None] + np.arange(size)]
@@ -136,7 +136,7 @@ class GlobalMemory:
         if not len(addresses):
             return
         size = item * count
-        for buffer, chosen in self._groups(addresses, size, "store"):
+        for buffer, chosen in self.groups(addresses, size, "store"):
             places = (addresses[chosen] - np.uint64(buffer.start)).astype(np.int64)
             if buffer.start % size:
                 raw = np.ascontiguousarray(values[chosen]).view(np.uint8).reshape(-1, size)

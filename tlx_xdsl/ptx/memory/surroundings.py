@@ -35,6 +35,8 @@ class Launch(Protocol):
     others_run: bool
     on_fault: Callable[[Any], bool] | None
     """Asked whether to go on past accesses that nothing orders."""
+    global_order: Any
+    """The accesses to global memory."""
 
     def coordinates(self, first: int, count: int) -> Integers:
         """The place in the grid of each CTA of some clusters."""
@@ -81,6 +83,9 @@ class Surroundings(Protocol):
     padded_threads: int
     cluster_size: int
     ctas: int
+    first_cta: int
+    """The number of its first CTA in the launch."""
+    coordinates: Integers
 
     def special(self, cohort: Any, name: str) -> Array:
         """A special register of the threads of a cohort."""

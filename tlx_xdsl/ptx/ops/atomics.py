@@ -1,7 +1,7 @@
 """Atomic operations (PTX ISA, "atom", "red").
 
-The threads of an instruction take effect one after the other in the order of their numbers. Scopes and orders of
-single operations are taken as program order.
+The threads of an instruction take effect one after the other in the order of their numbers. Scopes and orders count
+for what is compared in global memory (`global_order.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tlx_xdsl.numerics.elementwise import EXTREMA
 
 from ..arithmetic.kinds import KINDS, PLAIN, TYPES
 from ..cohort import Cohort
+from ..global_order import Sync, sync_of
 from ..read.syntax import SINK
 from ..steps import Builders, Context, Step
 from .memory import Mask, load_rows, space_of, store_rows, wide_address
@@ -89,12 +90,21 @@ def _build(context: Context) -> Step:
     space = space_of(context)
     return Step(
         (wide_address(context, base), *(read for each in values for read in each)), writes,
-        effect=_run(space, offset, kind.dtype, kind.size, lanes, update, extra, bool(writes)),
+        effect=_run(space, offset, kind.dtype, kind.size, lanes, update, extra, bool(writes),
+                    sync_of(context.instruction.modifiers, is_atomic=True)),
     )  # fmt: skip
 
 
 def _run(
-    space: str, offset: int, dtype: np.dtype[Any], size: int, lanes: int, update: Update, extra: int, returns: bool
+    space: str,
+    offset: int,
+    dtype: np.dtype[Any],
+    size: int,
+    lanes: int,
+    update: Update,
+    extra: int,
+    returns: bool,
+    sync: Sync,
 ) -> Callable[..., Any]:
     plain = np.dtype(f"u{size}")
 
@@ -117,7 +127,7 @@ def _run(
             parts = [np.ascontiguousarray(each[sorted_]).view(dtype) for each in operands]
             new = np.ascontiguousarray(update(np.ascontiguousarray(held).view(dtype), *parts).astype(dtype)).view(plain)
             rows = new.reshape(-1, lanes) if lanes > 1 else new.reshape(-1)
-            store_rows(cohort, where, space, addresses[sorted_], offset, rows, size, lanes, atomic=True)
+            store_rows(cohort, where, space, addresses[sorted_], offset, rows, size, lanes, atomic=True, sync=sync)
         if not returns:
             return None
         return old[:, 0] if lanes == 1 else tuple(np.ascontiguousarray(old.T))

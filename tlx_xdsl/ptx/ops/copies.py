@@ -48,8 +48,8 @@ def _build_bulk(context: Context, parts: list[str]) -> Step:
             return NOTHING
         case ["async", "bulk", "commit_group"]:
             return commit_group(context, "TMA store")
-        case ["async", "bulk", "wait_group"] | ["async", "bulk", "wait_group", "read"]:
-            return wait_group(context, "TMA store")
+        case ["async", "bulk", "wait_group", *rest] if rest in ([], ["read"]):
+            return wait_group(context, "TMA store", only_reads=bool(rest))
         case ["async", "bulk", *rest]:
             return _bulk(context, [part for part in rest if part != "L2::cache_hint"])
         case _:
@@ -85,6 +85,7 @@ def _copy(context: Context) -> Step:
             part = int(taken[place])
             rows[place, :part] = memory.bytes_at(int(addresses[place]), part, "load")
         cohort.wave.order.copy(cohort, chosen, places, count)
+        cohort.wave.order.global_copy(cohort, chosen[full], addresses[full], count)
         cohort.wave.machine.traffic.shared_access(cohort, mask, places, count)
         reads = taken > 0
         threads = np.isin(np.arange(cohort.n), chosen[reads])
@@ -148,7 +149,8 @@ def _bulk_load(context: Context, *, is_multicast: bool) -> Step:
             _check_bytes(address, int(to[thread]), count)
             data = cohort.wave.machine.memory.bytes_at(address, count, "bulk copy").copy()
             ranks = [number for number in range(16) if int(others[0][thread]) >> number & 1] if is_multicast else None
-            deliver(cohort, thread, int(to[thread]), int(at[thread]), data, 0, ranks)
+            token = deliver(cohort, thread, int(to[thread]), int(at[thread]), data, 0, ranks)
+            cohort.wave.order.global_units(token, np.arange(address, address + count, UNIT), UNIT, "read")
 
     return Step((target, source, size, barrier, *masks), effect=effect)
 
@@ -166,7 +168,7 @@ def _bulk_send(context: Context) -> Step:
             count = int(sizes[thread])
             _check_bytes(int(from_[thread]), int(to[thread]), count)
             token = cohort.wave.order.issue(cohort, thread, "bulk copy", int(at[thread]))
-            data = collect(cohort, thread, int(from_[thread]), count, 0, token)
+            data, _ = collect(cohort, thread, int(from_[thread]), count, 0, token)
             deliver(cohort, thread, int(to[thread]), int(at[thread]), data, 0, None, token)
 
     return Step((target, source, size, barrier), effect=effect)
@@ -183,8 +185,9 @@ def _bulk_store(context: Context) -> Step:
         for thread in range(cohort.n) if mask is None else np.flatnonzero(mask).tolist():
             count, address = int(sizes[thread]), int(targets[thread]) + offset
             _check_bytes(address, int(from_[thread]), count)
-            data = collect(cohort, thread, int(from_[thread]), count, 0)
+            data, token = collect(cohort, thread, int(from_[thread]), count, 0)
             cohort.wave.machine.memory.bytes_at(address, count, "bulk copy")[...] = data
+            cohort.wave.order.global_units(token, np.arange(address, address + count, UNIT), UNIT, "write")
 
     return Step((target, source, size), effect=effect)
 
@@ -202,19 +205,19 @@ def commit_group(context: Context, kind: str) -> Step:
     return Step(effect=run)
 
 
-def wait_group(context: Context, kind: str) -> Step:
+def wait_group(context: Context, kind: str, *, only_reads: bool = False) -> Step:
     """Wait for all groups but the last ones, whose number is a constant."""
     context.expect(1)
     count = context.operand(0)
     if not isinstance(count, Number):
         raise context.refuse("the number of groups must be a constant")
-    return Step(effect=waiting(kind, count.value))
+    return Step(effect=waiting(kind, count.value, only_reads=only_reads))
 
 
-def waiting(kind: str, count: int) -> Callable[[Cohort, Mask], None]:
+def waiting(kind: str, count: int, *, only_reads: bool = False) -> Callable[[Cohort, Mask], None]:
     """The effect of a wait for all groups but the last `count`."""
 
     def run(cohort: Cohort, mask: Mask) -> None:
-        cohort.wave.order.wait_group(cohort, mask, kind, count)
+        cohort.wave.order.wait_group(cohort, mask, kind, count, only_reads=only_reads)
 
     return run

@@ -6,12 +6,14 @@ order nothing but the clocks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..cohort import Cohort
+from ..global_order import Sync, sync_of
 from ..steps import NOTHING, Builders, Context, Step
 from .memory import Mask
 
@@ -42,7 +44,9 @@ def _fence(context: Context) -> Step:
         "gpu",
         "cluster",
     ):
-        return Step(effect=_order)
+        # A fence with restricted scope, as `fence.mbarrier_init`, orders nothing in global memory.
+        named = Sync() if "_" in kind.replace("acq_rel", "") else sync_of(context.instruction.modifiers)
+        return Step(effect=_order(named.scope))
     raise context.refuse()
 
 
@@ -50,8 +54,11 @@ def _proxy(cohort: Cohort, mask: Mask) -> None:
     cohort.wave.order.proxy_fence(cohort, mask)
 
 
-def _order(cohort: Cohort, mask: Mask) -> None:
-    cohort.wave.order.fence(cohort, mask)
+def _order(scope: int) -> Callable[[Cohort, Mask], None]:
+    def run(cohort: Cohort, mask: Mask) -> None:
+        cohort.wave.order.fence(cohort, mask, scope)
+
+    return run
 
 
 def _nothing(context: Context) -> Step:

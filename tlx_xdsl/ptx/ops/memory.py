@@ -1,7 +1,7 @@
 """Loads and stores (PTX ISA, "ld", "st", "ld.param", "prefetch").
 
-Ordering and scopes of single accesses (`.relaxed`, `.acquire`, `.release`, `.volatile`) are taken as program order: a
-wave runs one instruction after the other. Cache hints change nothing.
+Orders and scopes of single accesses (`.relaxed`, `.acquire`, `.release`, `.volatile`) count in global memory, for what
+is compared there: a wave runs one instruction after the other. Cache hints change nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tlx_xdsl.numerics.arrays import Array
 
 from ..arithmetic.kinds import KINDS, PLAIN, TYPES
 from ..cohort import Cohort
+from ..global_order import Sync, sync_of
 from ..memory.surroundings import Trap
 from ..read.symbols import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from ..read.syntax import Register, Symbol
@@ -34,6 +35,7 @@ def _nothing(*_args: Any, **_named: Any) -> None:
 
 
 Mask: TypeAlias = "NDArray[np.bool_] | None"
+PLAIN_ACCESS = Sync()
 _SPACES = ("global", "shared", "param", "const", "local")
 _IGNORED = (
     "weak", "relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys", "nc", "ca", "cg", "cs",
@@ -78,7 +80,11 @@ def build_load(context: Context) -> Step:
     kind = KINDS[TYPES[type_]].dtype
     if KINDS[TYPES[type_]].lanes > 1:
         raise context.refuse("a packed type")
-    return Step((wide_address(context, base),), writes, effect=_load(space, offset, item, lanes, kind))
+    return Step((wide_address(context, base),), writes, effect=_load(space, offset, item, lanes, kind, _sync(context)))
+
+
+def _sync(context: Context) -> Sync:
+    return sync_of(context.instruction.modifiers)
 
 
 def _results(context: Context, kind: str, lanes: int) -> tuple[Write, ...]:
@@ -105,14 +111,14 @@ def _home_space(context: Context, base: Read, space: str) -> str:
     return space
 
 
-def _load(space: str, offset: int, item: int, lanes: int, dtype: np.dtype[Any]) -> Callable[..., Any]:
+def _load(space: str, offset: int, item: int, lanes: int, dtype: np.dtype[Any], sync: Sync) -> Callable[..., Any]:
     plain = np.dtype(f"u{item}")
 
     def run(cohort: Cohort, mask: Mask, base: Array) -> Any:
         addresses = base if mask is None else base[mask]
         if not len(addresses):
             return zeros
-        rows = load_rows(cohort, mask, space, addresses, offset, item, lanes)
+        rows = load_rows(cohort, mask, space, addresses, offset, item, lanes, sync=sync)
         if mask is not None:
             whole = np.zeros((cohort.n, lanes) if lanes > 1 else cohort.n, plain)
             whole[mask] = rows
@@ -136,6 +142,7 @@ def load_rows(
     lanes: int,
     *,
     atomic: bool = False,
+    sync: Sync = PLAIN_ACCESS,
 ) -> Array:
     """What memory holds at addresses of the threads of the mask: a row of elements for each, or one element.
 
@@ -158,7 +165,10 @@ def load_rows(
             return cohort.wave.machine.local_memory(cohort.wave).load(_local(cohort, mask, wide), item, lanes)
         case _:
             cohort.wave.machine.traffic.global_access(cohort, mask, wide, item * lanes)
-            return cohort.wave.machine.memory.load(wide, item, lanes)
+            found = cohort.wave.machine.memory.load(wide, item, lanes)
+            if not atomic:
+                cohort.wave.order.global_access(cohort, mask, wide, item * lanes, sync, "read")
+            return found
 
 
 def store_rows(
@@ -172,6 +182,7 @@ def store_rows(
     lanes: int,
     *,
     atomic: bool = False,
+    sync: Sync = PLAIN_ACCESS,
 ) -> None:
     """Write a row of elements, or one element, at addresses of the threads of the mask.
 
@@ -196,6 +207,8 @@ def store_rows(
         case _:
             traffic.global_access(cohort, mask, wide, item * lanes)
             cohort.wave.machine.memory.store(wide, values, item, lanes)
+            what = "update" if atomic else "write"
+            cohort.wave.order.global_access(cohort, mask, wide, item * lanes, sync, what)
 
 
 def _local(cohort: Cohort, mask: Mask, wide: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -230,10 +243,10 @@ def build_store(context: Context) -> Step:
     values = context.values(context.operand(1), view)
     if len(values) != lanes:
         raise context.refuse(f"it has {len(values)} values, not {lanes}")
-    return Step((wide_address(context, base), *values), effect=_store(space, offset, kind.size, lanes))
+    return Step((wide_address(context, base), *values), effect=_store(space, offset, kind.size, lanes, _sync(context)))
 
 
-def _store(space: str, offset: int, item: int, lanes: int) -> Callable[..., Any]:
+def _store(space: str, offset: int, item: int, lanes: int, sync: Sync) -> Callable[..., Any]:
     plain = np.dtype(f"u{item}")
 
     def run(cohort: Cohort, mask: Mask, base: Array, *values: Array) -> None:
@@ -245,7 +258,7 @@ def _store(space: str, offset: int, item: int, lanes: int) -> Callable[..., Any]
                 rows[:, place] = each.view(plain)
         if mask is not None:
             base, rows = base[mask], rows[mask]
-        store_rows(cohort, mask, space, base, offset, rows, item, lanes)
+        store_rows(cohort, mask, space, base, offset, rows, item, lanes, sync=sync)
 
     return run
 

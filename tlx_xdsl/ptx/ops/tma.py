@@ -21,6 +21,7 @@ from tlx_xdsl.numerics.arrays import Bytes, Integers, numpy_type
 from tlx_xdsl.numerics.elementwise import maximum, minimum
 
 from ..cohort import Cohort
+from ..global_order import GPU, WEAK
 from ..memory.descriptors import swizzled
 from ..memory.surroundings import Trap
 from ..memory.tensor_map import TENSOR_MAP_BYTES, Fields, decode
@@ -110,6 +111,17 @@ class Box:
     def _range(corner: int, box: int, extent: int) -> tuple[int, int]:
         low = min(max(0, -corner), box)
         return low, max(low, min(box, extent - corner))
+
+    def units(self, *, whole_units: bool) -> tuple[Integers, int]:
+        """The addresses of the part that is in the tensor, and how many bytes each of them stands for."""
+        slices, start, strides = self.inside(whole_units=whole_units)
+        extents = [part.stop - part.start for part in slices]
+        size = UNIT if start % UNIT == 0 and extents[-1] % UNIT == 0 else self.fields.element_bytes
+        found: Integers = np.arange(0, extents[-1], size, dtype=np.int64) + start
+        for extent, stride in zip(extents[-2::-1], strides[-2::-1], strict=True):
+            steps: Integers = np.arange(extent, dtype=np.int64) * stride
+            found = (steps[:, None] + found).ravel()
+        return found, size
 
     def view(self, cohort: Cohort, what: str, *, whole_units: bool) -> tuple[tuple[slice, ...], Bytes | None]:
         """The part that is in the tensor, and its bytes in memory; None if there are none.
@@ -236,7 +248,10 @@ def _load(context: Context, rank: int, mode: str, more: list[str]) -> Step:
                 ranks = [number for number in range(16) if chosen >> number & 1]
             boxes = _boxes(fields, corner, rank, mode)
             data = np.concatenate([load_box(cohort, box).ravel() for box in boxes])
-            deliver(cohort, thread, int(to[thread]), int(at[thread]), data, fields.swizzle, ranks, is_pair=is_pair)
+            where = int(to[thread]), int(at[thread])
+            token = deliver(cohort, thread, *where, data, fields.swizzle, ranks, is_pair=is_pair)
+            for box in boxes:
+                cohort.wave.order.global_units(token, *box.units(whole_units=False), "read")
 
     return Step((target, tensor, barrier, *coordinates, *masks), effect=effect)
 
@@ -252,13 +267,13 @@ def deliver(
     token: Any = None,
     *,
     is_pair: bool = False,
-) -> None:
-    """Write bytes to shared memory, of the CTAs of these ranks, and count them at the mbarrier.
+) -> Any:
+    """Write bytes to shared memory, of the CTAs of these ranks, and count them at the mbarrier; give its last token.
 
     With `is_pair` that is in the CTA of each pair that is odd or even as the one that the address names. `token` is
     that of the copy where it was issued before.
     """
-    wave = cohort.wave
+    wave, own = cohort.wave, token
     for to, at in _places(cohort, thread, target, barrier, ranks, is_pair=is_pair):
         cta, first = divmod(to, wave.shared.stride)
         wave.shared.check_range(cta, first, len(data), "load by TMA")
@@ -276,6 +291,7 @@ def deliver(
         found.bytes -= len(data)
         wave.order.complete(own, found)
         found.complete()
+    return own
 
 
 def _places(
@@ -316,17 +332,23 @@ def _store(context: Context, rank: int, mode: str, reduction: str | None) -> Ste
         for thread in range(cohort.n) if mask is None else np.flatnonzero(mask).tolist():
             fields = fields_at(cohort, int(tensors[thread]) + tensor_offset)
             boxes = _boxes(fields, [int(each[thread]) for each in others], rank, mode)
-            data = collect(cohort, thread, int(at[thread]), sum(box.size for box in boxes), fields.swizzle)
+            data, token = collect(cohort, thread, int(at[thread]), sum(box.size for box in boxes), fields.swizzle)
             first = 0
             for box in boxes:
                 store_box(cohort, box, data[first : first + box.size], reduction)
                 first += box.size
+                where = box.units(whole_units=reduction is None)
+                what, strength = ("write", WEAK) if reduction is None else ("update", GPU)
+                cohort.wave.order.global_units(token, *where, what, strength)
 
     return Step((tensor, source, *coordinates), effect=effect)
 
 
-def collect(cohort: Cohort, thread: int, source: int, size: int, swizzle: int, token: Any = None) -> Bytes:
-    """Bytes of a tile in the shared memory of a thread's own CTA, which a store by TMA, or the copy `token`, reads."""
+def collect(cohort: Cohort, thread: int, source: int, size: int, swizzle: int, token: Any = None) -> tuple[Bytes, Any]:
+    """Bytes of a tile in the shared memory of a thread's own CTA, which a store by TMA, or the copy `token`, reads.
+
+    Gives its token, too.
+    """
     wave = cohort.wave
     cta, offset = int(cohort.ctas[thread]), source & (1 << RANK_SHIFT) - 1
     wave.shared.check_range(cta, offset, size, "store by TMA")
@@ -335,7 +357,8 @@ def collect(cohort: Cohort, thread: int, source: int, size: int, swizzle: int, t
             f"misaligned store by TMA: its shared address {offset:#x} is no multiple of {128 if swizzle else UNIT}"
         )
     places = cta * (wave.shared.stride // UNIT) + units(offset, size, swizzle)
-    wave.order.reads(token or wave.order.issue(cohort, thread, "TMA store"), places, UNIT)
+    token = token or wave.order.issue(cohort, thread, "TMA store")
+    wave.order.reads(token, places, UNIT)
     wave.machine.traffic.copy(cohort, size)
     wave.shared.check_units(places)
-    return wave.shared.rows16[places].view(np.uint8).ravel()
+    return wave.shared.rows16[places].view(np.uint8).ravel(), token

@@ -60,8 +60,9 @@ def write_bundle(
     `signature` and `constexprs` are as for `Kernel.compile`; a type such as `*fp16:16` says that launches only pass
     multiples of 16. `name` (the kernel's, without one) distinguishes the bundles in `folder`, is the prefix of the C
     functions, and must be an identifier of C. A bundle of that name is replaced, in one step. `cluster` is in CTAs
-    along x, y and z. `enable_fp_fusion` says whether `a * b + c` may be one fused multiply-add (None: as Triton does). `ptxas` pins the
-    assembler: a path, a release or `stock`; a driver loads binaries of its own major CUDA version and older ones.
+    along x, y and z. `enable_fp_fusion` says whether `a * b + c` may be one fused multiply-add (None: as Triton does).
+    `ptxas` pins the assembler: a path, a release or `stock`; a driver loads binaries of its own major CUDA version and
+    of older ones.
 
     Raises CompilationError for a fault in the kernel, for what a bundle can't launch, and without stock Triton.
     """

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ptxas",
         metavar="PATH|RELEASE",
-        help="assembler of the cubin, or stock for the one that Triton takes (the newest whose cubins the driver loads)",
+        help="assembler of the cubin, or stock for the one that Triton takes (the newest that the driver allows)",
     )
     parser.add_argument(
         "--allow-old-ptxas",

@@ -73,6 +73,8 @@ def test_the_example_s_bundle(example, no_gpu):
     assert list(manifest.tensordesc_meta) == written["tensordesc_meta"]
     for name in ("num_warps", "num_ctas", "cluster", "shared", "global_scratch_size", "triton_version", "target"):
         assert getattr(manifest, name) == written[name], name
+    assert manifest.build["assembler"] == written["assembler"]
+    assert written["assembler"].startswith("ptxas ")
     assert manifest.constants == {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "NUM_STAGES": 3, "GROUP_M": 8}
     ptx = (kernel.path / "matmul.ptx").read_text()
     assert ptx == (output / "matmul.ptx").read_text()

@@ -47,7 +47,9 @@ def test_one_warning_of_a_product_for_all_configurations(tmp_path, monkeypatch):
     assert [each.metadata.assembler for each in pinned] == ["ptxas 12.9.86 (pinned)"] * 2
     assert len({each.hash for each in (by_default, *pinned)}) == 3
     assert again.hash == pinned[0].hash
-    (warning,) = [each for each in caught if each.category is CompilationWarning]
+    # Triton up to 3.7 brings none that is right, and its own is warned of, too.
+    said = [each for each in caught if each.category is CompilationWarning and "pinned" in str(each.message)]
+    (warning,) = said
     assert warning.filename == __file__
     assert warning.lineno == two_products.__code__.co_firstlineno + 4
     assert str(warning.message).startswith(

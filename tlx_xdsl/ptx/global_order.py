@@ -1,0 +1,308 @@
+"""Accesses to global memory that nothing orders, of the warps and CTAs of a launch.
+
+(PTX ISA, "Memory Consistency Model".)
+
+Two accesses to one element conflict where one of them writes, but not where both are strong, each in the other's
+scope: atomic operations, and loads and stores that are `.relaxed`, `.acquire`, `.release` or `.volatile`. A release
+orders what its warp knows before the acquire that reads what it wrote, or what later atomic operations made of it. Here
+an acquire takes all releases at its address so far: CTAs run in one order, and the read has the last value. A fence
+makes a release of the strong writes after it, and an acquire of the strong reads before it. Scopes count: those of
+`.cta` are for the same CTA only.
+
+What is known of a wave's own agents is in its clocks; this has what its warps know of other waves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlx_xdsl.numerics.arrays import Integers
+
+from .memory.global_shadow import AGENT_SHIFT, GlobalShadow
+from .memory.surroundings import Trap
+from .read.faults import PtxRace
+
+Foreign: TypeAlias = "dict[int, NDArray[np.int32]]"
+"""The last step that is known of each agent of each wave."""
+
+WEAK, CTA, CLUSTER, GPU = range(4)
+"""How strong an access is: its scope."""
+_SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "sys": GPU, "gl": GPU}
+_SCOPE_NAMES = {CTA: "cta", CLUSTER: "cluster"}
+_STEP_BITS = AGENT_SHIFT - 2
+_AGENT_BITS = 18
+_AGENT = (1 << _AGENT_BITS) - 1
+
+
+class Sync(NamedTuple):
+    """How an access, or a fence, orders others."""
+
+    scope: int = WEAK
+    acquires: bool = False
+    releases: bool = False
+
+
+def sync_of(modifiers: tuple[str, ...], *, is_atomic: bool = False) -> Sync:
+    """What the parts of an operation code say of order: `.acquire.gpu`, `.volatile` and the like."""
+    scope = next((_SCOPES[part] for part in modifiers if part in _SCOPES), WEAK)
+    said = {"relaxed", "acquire", "release", "acq_rel", "volatile", "mmio", "sc"} & set(modifiers)
+    if not is_atomic and not said and not scope:
+        return Sync()
+    both = bool({"acq_rel", "sc"} & said)
+    return Sync(scope or GPU, both or "acquire" in said, both or "release" in said)
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What was released at an address."""
+
+    by_gpu: Foreign = field(default_factory=dict[int, "NDArray[np.int32]"])
+    """That of scope `.gpu` and more."""
+    near: dict[tuple[int, int], Foreign] = field(default_factory=dict[tuple[int, int], "Foreign"])
+    """All that was, by the scope `.cta` or `.cluster` and the number of the CTA or cluster that has released it."""
+
+
+class GlobalOrder:
+    """The accesses of a launch."""
+
+    def __init__(self, cluster_size: int) -> None:
+        self._cluster_size = cluster_size
+        self.waves: list[Any] = []
+        """The clocks of each wave."""
+        self.writes = 0
+        """How many accesses have written."""
+        self._shadows: dict[int, GlobalShadow] = {}
+        self._released: list[Released] = [Released()]
+        self._grown: dict[tuple[int, int, int], int] = {}
+        self._snapshots: list[Foreign] = []
+
+    def join(self, clocks: Any) -> int:
+        """The number of a wave."""
+        self.waves.append(clocks)
+        return len(self.waves) - 1
+
+    # Accesses --------------------------------------------------------------------------------------------------------
+
+    def access(
+        self, view: WaveView, buffer: Any, addresses: Integers, size: int, owner: Any, code: Any, what: str
+    ) -> None:
+        """An access of warps `owner`: a `read`, a `write`, or an `update`, which does both."""
+        if (shadow := self._shadows.get(buffer.start)) is None:
+            shadow = self._shadows[buffer.start] = GlobalShadow(buffer, min(size, 16))
+        strength = int(np.ravel(code)[0]) & 3
+        self.writes += what != "read"
+
+        def check(found: Integers, at: Integers, past: str) -> None:
+            self._check(view, owner, strength, found, (at, buffer.name, past, what))
+
+        (shadow.read if what == "read" else shadow.write)(addresses, size, code, check)
+
+    def _check(self, view: WaveView, owner: Any, strength: int, found: Integers, report: Any) -> None:
+        owners = np.broadcast_to(owner if isinstance(owner, int) else np.asarray(owner)[:, None], found.shape)
+        late = found != 0
+        if strength == GPU:
+            late &= found & 3 != GPU
+        agents, steps = found >> AGENT_SHIFT, found >> 2 & (1 << _STEP_BITS) - 1
+        mine = agents >> _AGENT_BITS == view.number
+        local = np.where(mine, agents & _AGENT, 0)
+        late &= ~(mine & (view.clocks.known[owners, local] >= steps))
+        if not late.any():
+            return
+        for code, warp in np.unique(np.stack([found[late], owners[late]], 1), axis=0).tolist():
+            if not view.knows(warp, code) and not self._are_strong(view, warp, strength, code):
+                at = tuple(np.argwhere(late & (found == code) & (owners == warp))[0])
+                view.clocks.report(self._race(view, warp, strength, code, int(report[0][at]), *report[1:]))
+
+    def _are_strong(self, view: WaveView, warp: int, strength: int, code: int) -> bool:
+        """Whether both accesses are strong, and each in the other's scope."""
+        scope = min(strength, code & 3)
+        if scope in (WEAK, GPU):
+            return scope == GPU
+        number, agent = code >> AGENT_SHIFT + _AGENT_BITS, code >> AGENT_SHIFT & _AGENT
+        other = self.waves[number].view
+        cta, of = view.cta(warp), other.cta(other.clocks.warp_of_agent(agent))
+        return (cta == of) if scope == CTA else cta // self._cluster_size == of // self._cluster_size
+
+    def _race(
+        self, view: WaveView, warp: int, strength: int, code: int, at: int, name: str, past: str, what: str
+    ) -> Trap:
+        number, agent = code >> AGENT_SHIFT + _AGENT_BITS, code >> AGENT_SHIFT & _AGENT
+        step = code >> 2 & (1 << _STEP_BITS) - 1
+        other = self.waves[number]
+        where = other.view.cta_name(other.warp_of_agent(agent))
+        verb = {"read": "reads", "write": "writes", "update": "updates"}[what]
+        scope = min(strength, code & 3)
+        if scope:
+            remedy = f"scope .{_SCOPE_NAMES[scope]} is not enough: .gpu is for all CTAs of a launch"
+        elif view.cta(warp) == other.view.cta(other.warp_of_agent(agent)):
+            remedy = "a barrier must come in between"
+        else:
+            remedy = (
+                "a release of scope .gpu after that, and an acquire of scope .gpu before this that reads what it "
+                "wrote, order them; a barrier must order each with the other threads of its CTA"
+            )
+        return Trap(
+            f"this {verb} byte {at} of '{name}' in global memory, and nothing orders it after what was {past} by "
+            f"{other.name(agent)} of CTA {where}",
+            (f"{past} at {other.places(agent, step)}", remedy),
+            PtxRace,
+        )
+
+    # Releases and acquires -------------------------------------------------------------------------------------------
+
+    def shadow(self, buffer: Any) -> GlobalShadow:
+        """The accesses to a buffer, of which there was one."""
+        return self._shadows[buffer.start]
+
+    def keep(self, snapshot: Foreign) -> int:
+        """The number of what a warp knows."""
+        self._snapshots.append(snapshot)
+        return len(self._snapshots) - 1
+
+    def grow(self, held: int, snapshot: int, cta: int, scope: int) -> int:
+        """The number of what is released where `held` is, and now a snapshot with a scope by a CTA."""
+        key = (held, snapshot, scope)
+        if (found := self._grown.get(key)) is None:
+            before, new = self._released[held], self._snapshots[snapshot]
+            near = dict(before.near)
+            for level, number in ((CTA, cta), (CLUSTER, cta // self._cluster_size))[: min(scope, CLUSTER)]:
+                near[level, number] = joined(near.get((level, number)), new)
+            by_gpu = joined(before.by_gpu, new) if scope == GPU else before.by_gpu
+            self._released.append(Released(by_gpu, near))
+            found = self._grown[key] = len(self._released) - 1
+        return found
+
+    def taken(self, held: int, cta: int, scope: int) -> list[Foreign]:
+        """What an acquire with a scope by a CTA takes of what is released."""
+        released = self._released[held]
+        near = ((CTA, cta), (CLUSTER, cta // self._cluster_size))[: min(scope, CLUSTER)]
+        found = [released.near[each] for each in near if each in released.near]
+        return [released.by_gpu, *found] if scope == GPU else found
+
+
+class WaveView:
+    """What the warps of a wave know of other waves, and what they have released and read."""
+
+    def __init__(self, order: GlobalOrder, clocks: Any):
+        self.order, self.clocks = order, clocks
+        self.number = order.join(clocks)
+        self.foreign: dict[int, Foreign] = {}
+        """By warp."""
+        self._fences: dict[int, tuple[int, int]] = {}
+        """What each warp knew at its last fence, by number, and its scope."""
+        self._seen: dict[int, set[int]] = {}
+        """What was released where a warp has read by strong reads since its last fence."""
+
+    def cta(self, warp: int) -> int:
+        """The number of a warp's CTA in the launch, in the order of clusters."""
+        wave = self.clocks.wave
+        return wave.first_cta + warp // (self.clocks.warps // wave.ctas)
+
+    def cta_name(self, warp: int) -> str:
+        """The place of a warp's CTA in the grid."""
+        wave = self.clocks.wave
+        return str(tuple(map(int, wave.coordinates[self.cta(warp) - wave.first_cta])))
+
+    def code(self, agents: Any, steps: Any, strength: int) -> Any:
+        """The numbers of accesses of this wave's agents."""
+        return ((self.number << _AGENT_BITS | agents) << _STEP_BITS | steps) << 2 | strength
+
+    def access(self, buffer: Any, addresses: Integers, size: int, owner: Any, code: Any, what: str) -> None:
+        """An access to an array, with what the warps `owner` know. Raises Trap for a race."""
+        self.order.access(self, buffer, addresses, size, owner, code, what)
+
+    def of_others(self, warps: Integers) -> Foreign | None:
+        """What warps know of other waves."""
+        result: Foreign | None = None
+        for warp in warps.tolist() if self.foreign else ():
+            if (found := self.foreign.get(warp)) is not None:
+                result = joined(result, found)
+        return result
+
+    def knows(self, warp: int, code: int) -> bool:
+        """Whether a warp knows an access of another wave."""
+        number, agent = code >> AGENT_SHIFT + _AGENT_BITS, code >> AGENT_SHIFT & _AGENT
+        step = code >> 2 & (1 << _STEP_BITS) - 1
+        if number == self.number:
+            return bool(self.clocks.known[warp, agent] >= step)
+        steps = (self.foreign.get(warp) or {}).get(number)
+        return steps is not None and agent < len(steps) and bool(steps[agent] >= step)
+
+    def take(self, warp: int, what: Foreign) -> None:
+        """A warp knows now what was released."""
+        for number, steps in what.items():
+            if number == self.number:
+                row = self.clocks.known[warp]
+                row[: len(steps)] = np.maximum(row[: len(steps)], steps)
+        others = {number: steps for number, steps in what.items() if number != self.number}
+        if others:
+            self.foreign[warp] = joined(self.foreign.get(warp), others)
+
+    def snapshot(self, warp: int) -> Foreign:
+        """All that a warp knows."""
+        return {**self.foreign.get(warp, {}), self.number: self.clocks.known[warp].copy()}
+
+    def fence(self, warp: int, scope: int) -> None:
+        """A warp fences with a scope."""
+        for held in self._seen.pop(warp, ()):
+            for each in self.order.taken(held, self.cta(warp), scope):
+                self.take(warp, each)
+        self._fences[warp] = self.order.keep(self.snapshot(warp)), scope
+
+    def _acquire(self, held: Integers, owners: Integers, sync: Sync) -> None:
+        for number, warp in np.unique(np.stack([held, owners], 1)[held != 0], axis=0).tolist():
+            if sync.acquires:
+                for each in self.order.taken(number, self.cta(warp), sync.scope):
+                    self.take(warp, each)
+            else:
+                self._seen.setdefault(warp, set()).add(number)
+
+    def synchronize(
+        self, buffer: Any, addresses: Integers, size: int, owners: Integers, sync: Sync, what: str
+    ) -> list[int]:
+        """Strong accesses of warps acquire what is released at their addresses, and release; gives who has."""
+        writes = what != "read"
+        can_release = writes and (sync.releases or bool(self._fences))
+        if (found := self.order.shadow(buffer).sets(addresses, size, makes=can_release)) is None:
+            return []
+        held, at = found
+        if what != "write":
+            self._acquire(held[at], owners, sync)
+        if not can_release:
+            return []
+        warps = np.unique(owners).tolist()
+        released: dict[int, tuple[int, int]] = {}
+        for warp in warps:
+            if sync.releases:
+                released[warp] = self.order.keep(self.snapshot(warp)), sync.scope
+            elif (fenced := self._fences.get(warp)) is not None:
+                released[warp] = fenced[0], min(fenced[1], sync.scope)
+        for warp, (snapshot, scope) in released.items():
+            own = at[owners == warp]
+            before = held[own]
+            for number in np.unique(before).tolist():
+                held[own[before == number]] = self.order.grow(number, snapshot, self.cta(warp), scope)
+        return warps if sync.releases else []
+
+
+def joined(one: Foreign | None, other: Foreign) -> Foreign:
+    """What is known to one or the other."""
+    if not one:
+        return dict(other)
+    result = dict(one)
+    for number, steps in other.items():
+        result[number] = steps if (held := result.get(number)) is None else longest(held, steps)
+    return result
+
+
+def longest(one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The later steps of each agent."""
+    if len(one) < len(other):
+        one, other = other, one
+    result = one.copy()
+    result[: len(other)] = np.maximum(one[: len(other)], other)
+    return result
