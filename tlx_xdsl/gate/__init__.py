@@ -4,8 +4,9 @@
 """
 
 from .judge import Manner
+from .recorded import subjects_for
 from .run import Report, gate
 from .subject import Subject
 from .verdict import Results, Verdict
 
-__all__ = ["Manner", "Report", "Results", "Subject", "Verdict", "gate"]
+__all__ = ["Manner", "Report", "Results", "Subject", "Verdict", "gate", "subjects_for"]

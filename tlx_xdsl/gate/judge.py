@@ -8,15 +8,13 @@ import re
 import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.backend import BackendError, BackendResult, BackendTimeoutError, Toolchain, compile_ttgir
-from tlx_xdsl.backend.assemblers import Assembler
+from tlx_xdsl.backend.assemblers import Assembler, remedy_for_products
 from tlx_xdsl.backend.defects import cause_of
 from tlx_xdsl.backend.ptxas import products_of_registers
 from tlx_xdsl.errors import CompilationError, InputError, InputOverflowError, InputTypeError, SourceLocation
@@ -30,6 +28,7 @@ from tlx_xdsl.runtime.simulate.interpret import interpret_source
 from tlx_xdsl.runtime.simulate.options import FRONTEND, TTGIR, Options
 from tlx_xdsl.runtime.simulate.ptx_comparison import compared_arrays, reports, ways_to
 from tlx_xdsl.runtime.simulate.ptx_stage import FinalRun, is_stock, run_result
+from tlx_xdsl.sass.check import validate
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 
 from .machine_code import assembled, own_assembler
@@ -72,8 +71,6 @@ class Manner:
 
     def assemblers_of(self, toolchain: Toolchain, target: str) -> Sequence[Assembler]:
         """The assemblers of a Triton whose cubins may be looked at."""
-        if find_spec("tlx_xdsl.sass") is None:
-            return ()
         own = None if self.assemblers else own_assembler(toolchain, target)
         every = self.assemblers if own is None else (own,)
         return [each for each in every if self.with_cubins or not each.is_right]
@@ -242,8 +239,6 @@ class _Case:
 
     def of_cubin(self, verdict: Verdict, result: BackendResult, tool: Assembler) -> Verdict:
         """Compare a cubin with its PTX."""
-        # Only a gate that looks at cubins loads it.
-        validate: Any = import_module("tlx_xdsl.sass.check").validate
         try:
             cubin = assembled(result, tool, self._subject.target)
             with time_limit(self._manner.seconds):
@@ -256,8 +251,10 @@ class _Case:
         if not report.findings:
             return replace(verdict, outcome="clean")
         first, *others = report.findings
-        notes = [f"the PTX has {first.ptx_expression}", f"{tool} has {first.sass_expression} at {first.sass_address}"]
-        notes += [f"{each.location}: {each.message}" for each in others]
+        notes = [f"{tool} has made it, at {first.sass_address}; {remedy_for_products(None)}"]
+        if first.ptx_expression:
+            notes.append(f"the PTX has {first.ptx_expression}, the machine code {first.sass_expression}")
+        notes += [f"also {each.location}: {each.message}" for each in others]
         return verdict.about(CompilationError(first.message, first.location, notes=tuple(notes)), "finding", "ptxas")
 
     def _with_cause(self, verdict: Verdict) -> Verdict:

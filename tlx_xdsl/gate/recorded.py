@@ -1,20 +1,22 @@
-"""The launches of a script as subjects: each kernel in the configurations that the script has launched."""
+"""Launches of this process as subjects: those that a script makes, and those of a kernel in its configurations."""
 
 from __future__ import annotations
 
 import os
 import runpy
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tlx_xdsl.compat import installed
-from tlx_xdsl.compat.recorded import RECORD, Recorded
+from tlx_xdsl.compat.recorded import RECORD, Frozen, Recorded
+from tlx_xdsl.grid import Grid
 from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.runtime.simulate.interpret import source_of_kernel
 
-from .configurations import drawn
+from .configurations import drawn, tuned
 from .subject import Subject
 
 
@@ -67,3 +69,34 @@ def varied(subject: Subject, options: Mapping[str, Any]) -> Subject:
     return replace(
         subject, options={**subject.options, **options}, configuration={**subject.configuration, **options}
     )  # fmt: skip
+
+
+def subjects_for(
+    kernel: Any,
+    grid: Grid,
+    arguments: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    *,
+    configurations: Sequence[Mapping[str, Any]] | None = None,
+    targets: Sequence[str] = ("sm_90a",),
+) -> list[Subject]:
+    """Return a kernel (ours, stock Triton's, autotuned or not) in its configurations, for each target.
+
+    `arguments` makes the arguments for a configuration, by name, without what that chooses; `configurations` are by
+    default those of the kernel's autotuner: values of compile-time arguments and options of the launch.
+
+    Raises TypeError for what is no kernel.
+    """
+    source = source_of_kernel(kernel)
+    constants = {each.name for each in source.parameters if each.is_constexpr}
+    found: list[Subject] = []
+    for target in targets:
+        for each in tuned(kernel) if configurations is None else configurations:
+            chosen = {name: constexpr(value) for name, value in each.items() if name in constants}
+            frozen = Frozen({**arguments(each), **chosen})
+            options = {name: value for name, value in each.items() if name not in constants}
+            found.append(
+                Subject(
+                    source.name, source, dict(each), grid, frozen.thawed, f"{grid} {frozen.identity}", target, options
+                )
+            )
+    return found

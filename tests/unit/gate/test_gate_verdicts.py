@@ -18,7 +18,7 @@ from tests.versions import INSTALLED
 from tlx_xdsl.backend import BackendResult, Toolchain, installed_toolchain
 from tlx_xdsl.backend.compile import compile_ttgir
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.gate import Manner, Results, Subject, Verdict, gate, judge as judge_module
+from tlx_xdsl.gate import Manner, Subject, Verdict, gate, judge as judge_module
 from tlx_xdsl.gate.judge import judge
 
 pytestmark = pytest.mark.backend
@@ -99,19 +99,6 @@ def test_a_run_has_a_limit_of_time():
     found = verdict(products(1 << 14, num_stages=1), seconds=0.2)
     assert found.outcome == "not run"
     assert found.message == "the PTX machine ran for 0.2 s"
-
-
-def test_results_are_kept_and_not_made_again(tmp_path: Path):
-    file = tmp_path / "folder" / "results.jsonl"
-    first = gate([elementwise(scale)], manner(), results=Results(file))
-    again = gate([elementwise(scale), elementwise(scale, block=128)], manner(), results=Results(file))
-    assert (first.judged, again.judged) == (1, 1)
-    assert bool(first)
-    assert again.verdicts[0] == first.verdicts[0]
-    # What was being written when the process ended is judged again.
-    text = file.read_text()
-    file.write_text(text[:-40])
-    assert gate([elementwise(scale, block=128)], manner(), results=Results(file)).judged == 1
 
 
 def test_equal_ptx_is_run_once(monkeypatch: pytest.MonkeyPatch):

@@ -76,7 +76,11 @@ def _subjects(args: argparse.Namespace, kernels: str) -> Iterator[Subject]:
         kernel, defaults = load_kernel(kernels)
         file, _, name = kernels.rpartition(":")
         line = _table(file).get(name)
-        yield from _of_kernel(_launch_line(line, args, file), kernels, kernel, defaults, _decorated(file, name))
+        said = _launch_line(line, args, file)
+        for choice in assignments(args.choices, "--set"):
+            if not _is_used(choice, request_of(said, kernel, defaults)):
+                raise CompilationError(f"--set: nothing of the launch of '{name}' is called '{choice}'")
+        yield from _of_kernel(said, kernels, kernel, defaults, _decorated(file, name))
 
 
 def _of_file(args: argparse.Namespace, file: str) -> Iterator[Subject]:
@@ -133,7 +137,13 @@ def _of_kernel(
             f"{spec}: a launch has a grid: give --grid and --arg, or let {TABLE} of the file say them"
         )
     targets = [each.strip() for each in (args.target or "").split(",") if each.strip()] or [None]
-    choices = {name: _values(name, text) for name, text in assignments(args.choices, "--set").items()}
+    request = request_of(argparse.Namespace(**{**vars(args), "target": targets[0]}), kernel, defaults)
+    choices = {
+        name: _values(name, text)
+        for name, text in assignments(args.choices, "--set").items()
+        # Of several kernels each has those that it knows.
+        if _is_used(name, request)
+    }
     configurations = drawn(combined(tuned(decorated), choices), args.sample, args.seed)
     for target in targets:
         request = request_of(argparse.Namespace(**{**vars(args), "target": target}), kernel, defaults)
@@ -181,7 +191,7 @@ def _subject(request: Request, spec: str, configuration: dict[str, Any], decorat
     identity = repr(
         (request.grid, sorted(texts.items()), sorted(request.lists["constexpr"].items()), request.seed, sizes)
     )
-    kept = {name: value for name, value in options.items() if name not in ("target", "passes")}
+    kept = {name: value for name, value in options.items() if name != "target"}
     kept["cluster"] = tuple(kept["cluster"])
     return Subject(
         spec, request.source, configuration, launch.grid, arguments, identity, options["target"], kept, launch.types
@@ -191,12 +201,13 @@ def _subject(request: Request, spec: str, configuration: dict[str, Any], decorat
 def _substituted(text: str, named: Mapping[str, Any]) -> str:
     """The text of an argument with the types that a configuration chooses: `randn:TYPE[64]`."""
     for name, value in named.items():
-        if isinstance(value, str) or not isinstance(value, int):
+        if not isinstance(value, int):
             text = re.sub(rf"\b{name}\b", str(value), text)
     return text
 
 
 def _is_used(name: str, request: Request) -> bool:
-    """Whether a number is a parameter of the kernel, or named by the texts of the launch."""
+    """Whether a name is a parameter of the kernel, an option, or named by the texts of the launch."""
     texts = (request.grid or "", *request.lists["arg"].values(), *request.lists["constexpr"].values())
-    return name in request.source.signature.parameters or any(re.search(rf"\b{name}\b", text) for text in texts)
+    known = {*request.source.signature.parameters, *LAUNCH_OPTIONS}
+    return name in known or any(re.search(rf"\b{name}\b", text) for text in texts)
