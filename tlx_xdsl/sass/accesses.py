@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 
+from tlx_xdsl.errors import SourceLocation
+
 from .machine import NotKnownError, address, condition, double, is_predicate, next_register, plain, size_of, word
 from .program import Access
 from .text import Instruction
@@ -48,7 +50,8 @@ def accessed(item: Instruction) -> tuple[Access, str] | None:
     kind, names, operands, size, is_ordered = found
     if len(names) != len(operands):
         raise NotKnownError(str(item))
-    return Access(kind, str(item), names, size, item.address, is_ordered=is_ordered), "".join(f"{each}, " for each in operands)
+    location = None if item.place is None else SourceLocation(*item.place)
+    return Access(kind, str(item), names, size, item.address, location, is_ordered), "".join(f"{each}, " for each in operands)
 
 
 def _accessed(item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, bool] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,12 @@ from tlx_xdsl.ptx.read.syntax import Function, Module
 
 from .accesses import accessed
 from .compare import Comparison, Difference
+from .hazards import Hazard, hazards
 from .kernel import Translator
 from .machine import steps_of
-from .program import Program, World
+from .program import Program, Trace, World
 from .text import Code, disassemble, find_nvdisasm
-from .values import M, Traced, shown
+from .values import UNKNOWN, M, Traced, shown
 
 _DRAWS, _MOST_DRAWS = 2, 9
 """Draws of parameters for all, and the most where instructions are left that no thread has reached."""
@@ -129,7 +130,10 @@ def validate_kernel(module: Module, function: Function, code: Code) -> SassRepor
             worlds.append(thread)
         before, undecided = undecided, comparison.counts()[1]
         idle = idle + 1 if undecided == before else 0
-    findings = tuple(_finding(each, theirs, ours, worlds, layout) for each in comparison.different.values())
+    names = {at + 4 * word: f"{name}{'.high' * word}" for name, at in offsets.items() for word in (0, 1)}
+    made = _Findings(comparison, (theirs, ours), worlds, names, code.constants)
+    findings = tuple(made.of(each) for each in comparison.different.values())
+    findings += tuple(_of_hazard(each) for each in hazards(code))
     same, undecided = comparison.counts()
     return SassReport(findings, same, undecided, time.perf_counter() - begin)
 
@@ -215,9 +219,74 @@ def _threads(function: Function, layout: _Layout, offsets: Mapping[str, int], dr
         yield _Thread(seed, draw % 2 == 0, specials, words)
 
 
-def _finding(each: Difference, theirs: Program, ours: Program, worlds: list[_Thread], layout: _Layout) -> SassFinding:
-    access = each.sass or each.ptx
-    location = each.ptx.location if each.ptx is not None else None
-    what = access.names[each.operand] if each.operand >= 0 else 'count'
-    return SassFinding(location, each.ptx.line if each.ptx else 0, f"/*{access.line:04x}*/",
-        f"{access.kind}: {what}:  | {access.text}")
+class _TracedWorld(World):
+    """The same world with values that know where they came from."""
+
+    def __init__(self, thread: _Thread, tables: bytes, names: Mapping[int, str]):
+        words = [Traced.of(each, names.get(4 * at, f"c[{4 * at:#x}]")) for at, each in enumerate(thread.words)]
+        super().__init__(thread.seed, thread.specials, words, tables, is_quick=thread.is_quick)
+
+    def special(self, name: str) -> int:
+        """Return a number of the thread with its name."""
+        return Traced.of(self.specials[name], _SPOKEN.get(name, name.removeprefix("SR_").lower()))
+
+    def unwritten(self) -> Callable[[int], int]:
+        """Return what registers hold that nothing has written."""
+        draw = super().unwritten()
+        return lambda bits: Traced.of(draw(bits), "unwritten")
+
+    def load(self, space: str, address: Any, size: int) -> Any:
+        """Return the integer at an address, with that."""
+        found = super().load(space, address, size)
+        where = address.text if isinstance(address, Traced) else str(address)
+        return found if found is UNKNOWN else Traced.of(found, f"{'shared' if space == 's' else 'global'}[{where}]")
+
+
+_SPOKEN = {"SR_CgaCtaId": "rank", "shared": "shared", "parameters": "parameters"}
+
+
+class _Findings:
+    """Makes findings of differences, with the expressions of both sides."""
+
+    def __init__(self, comparison: Comparison, programs: tuple[Program, Program], threads: list[_Thread], names: Mapping[int, str], tables: bytes):
+        self._comparison, self._programs, self._threads = comparison, programs, threads
+        self._names, self._tables = names, tables
+        self._traces: dict[int, tuple[Trace, Trace]] = {}
+
+    def of(self, found: Difference) -> SassFinding:
+        """The finding of a difference."""
+        access = found.sass or found.ptx
+        assert access is not None
+        location = found.ptx.location if found.ptx is not None else access.location
+        line = found.ptx.line if found.ptx is not None else 0
+        address = f"/*{found.sass.line:04x}*/" if found.sass is not None else ""
+        if found.operand < 0:
+            side = ("PTX", "cubin") if found.sass is None else ("cubin", "PTX")
+            return SassFinding(location, line, address, f"the {side[0]} has more of this {found.kind} than the {side[1]}")
+        if found.world not in self._traces:
+            thread, most = self._threads[found.world], _MOST_BLOCKS[1]
+            worlds = [_TracedWorld(thread, self._tables, self._names) for _ in self._programs]
+            one, other = (program.run(world, most) for program, world in zip(self._programs, worlds, strict=True))
+            self._traces[found.world] = one, other
+        ptx, sass = self._traces[found.world]
+        ours = sass.events[found.sass_event][2 + found.operand]
+        if found.ptx is None:
+            message = f"the cubin has a {found.kind} at {int(ours):#x}, where the PTX has none"
+            return SassFinding(location, line, address, message, "", _spoken(ours))
+        theirs = ptx.events[found.ptx_event][2 + found.operand]
+        what = f"the {found.ptx.names[found.operand]} of this {found.kind}"
+        message = f"{what} is {int(ours):#x} in the cubin and {int(theirs):#x} in its PTX"
+        return SassFinding(location, line, address, message, _spoken(theirs), _spoken(ours))
+
+
+def _of_hazard(found: Hazard) -> SassFinding:
+    """The finding of a register that is taken too early."""
+    place = found.instruction.place or found.cause.place
+    location = None if place is None else SourceLocation(*place)
+    message = f"'{found.instruction}' {found.message}, '{found.cause}'"
+    return SassFinding(location, 0, f"/*{found.instruction.address:04x}*/", message)
+
+
+def _spoken(value: Any) -> str:
+    """The expression of a value; the machine makes the base of shared memory out of the rank of the block."""
+    return re.sub(r"\(?rank(?: << 0x18\))? \+ 0x400", "shared", shown(value))

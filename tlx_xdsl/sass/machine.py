@@ -20,6 +20,7 @@ _CONSTANT = re.compile(r"(?P<sign>[-~]?)\|?c\[0x(?P<bank>[0-9a-f]+)\]\[(?P<at>[^
 _TERM = re.compile(r"(?P<sign>[-+]?)(?P<what>[^-+]+)")
 _COMPARISONS = {"LT": "<", "LE": "<=", "GT": ">", "GE": ">=", "EQ": "==", "NE": "!="}
 _WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
+JUMPS, ENDS = ("BRA", "BRX", "BRXU", "RET", "CALL", "JMP"), ("EXIT",)
 STACK = "stack"
 """What stands for the stack among the registers."""
 ZEROS = ("RZ", "URZ", "SRZ")
@@ -584,25 +585,42 @@ WITHOUT_RESULT = {
 STORES = {"STG", "ST", "STS", "STSM", "STL", "RED", "REDG", "UTMASTG", "UTMAREDG", "UTMALDG", "UBLKCP", "UBLKRED", "LDGSTS", "REDS"}
 
 
+_PREDICATES = {"ISETP", "UISETP", "FSETP", "HSETP2", "DSETP", "PLOP3", "UPLOP3", "PSETP", "FCHK"}
+"""What writes predicates only, two of them at most."""
+
+
+def destinations(item: Instruction) -> tuple[str, ...]:
+    """The operands that an instruction of any kind may write, as far as its text shows: the first ones."""
+    if item.name in (*WITHOUT_RESULT, *STORES, *JUMPS, *ENDS):
+        return ()
+    count = 0
+    operands = item.operands
+    while count < len(operands) and is_predicate(operands[count]) and not operands[count].startswith("!"):
+        count += 1
+    if item.name in _PREDICATES:
+        return operands[: min(count, 2)]
+    if count < len(operands) and (name := plain(operands[count])) and "P" not in name:
+        count += 1
+        # A carry, of which sources follow.
+        while count + 1 < len(operands) and is_predicate(operands[count]) and not is_predicate(operands[count + 1]):
+            count += 1
+    return operands[:count]
+
+
 def results(item: Instruction) -> tuple[str, ...]:
     """The registers that an instruction of any kind may write, as far as its text shows."""
-    if item.name in WITHOUT_RESULT or item.name in STORES or item.name in ("BRA", "BRX", "EXIT", "RET", "CALL"):
-        return ()
     found: list[str] = []
-    rest = list(item.operands)
-    while rest and is_predicate(rest[0]):
-        found.append(rest.pop(0))
-    if rest and (name := plain(rest[0])) and "P" not in name:
-        found.extend(next_register(name, each) for each in range(_width(item)))
-        rest.pop(0)
-        while len(rest) > 1 and is_predicate(rest[0]) and not rest[0].startswith("!"):
-            found.append(rest.pop(0))
+    for text in destinations(item):
+        name = plain(text)
+        found.extend([name] if "P" in name else (next_register(name, each) for each in range(_width(item))))
     return tuple(each for each in found if each not in (*ZEROS, *TRUE))
 
 
 def _width(item: Instruction) -> int:
     """The registers of a result."""
     words = set(item.modifiers)
+    if item.name in ("SHF", "USHF", "SEL", "USEL"):
+        return 1
     if item.name in ("HGMMA", "IGMMA", "QGMMA", "BGMMA"):
         _, columns, _ = item.modifiers[0].split("x")
         return max(1, int(columns) // (4 if "F16" in item.modifiers[1:2] else 2))
@@ -630,7 +648,7 @@ def steps_of(code: Code, accessed: Callable[[Instruction], tuple[Access, str] | 
     accesses: list[Access] = []
     leaders = {0, *code.labels.values()}
     for item in code.instructions:
-        if item.name in ("BRA", "BRX", "BRXU", "EXIT", "RET", "CALL", "JMP"):
+        if item.name in (*JUMPS, *ENDS):
             leaders.add(item.address + 16)
     starts: dict[int, int] = {}
     for number, item in enumerate(code.instructions):
@@ -644,7 +662,7 @@ def _step(item: Instruction, code: Code, accessed: Callable[[Instruction], tuple
     guard = "" if item.guard is None else condition(f"{'!' * item.negated}{item.guard}")
     guards = [] if item.guard is None or item.guard in TRUE else [item.guard]
     step = Step(guard=guard)
-    if item.name in ("BRA", "BRX", "BRXU", "EXIT", "RET", "CALL", "JMP"):
+    if item.name in (*JUMPS, *ENDS):
         _jump(step, item, code, guards)
         return step
     try:
@@ -705,7 +723,7 @@ def _effect(item: Instruction) -> tuple[tuple[str, ...], tuple[str, ...]]:
     elif item.name in ("LDS", "LDG", "LD"):
         made = _loaded(item)
     elif item.name == "SYNCS":
-        made = [line for each in item.operands if is_predicate(each) for line in _assign(each, "is_over()")]
+        made = [line for each in destinations(item) if is_predicate(each) for line in _assign(each, "is_over()")]
         if not made:
             return (), results(item)
     elif (rule := INTEGERS.get(item.name)) is not None:

@@ -88,6 +88,14 @@ class World:
         self.counts: dict[int, int] = {}
         self.attempts = 0
 
+    def special(self, name: str) -> int:
+        """Return a number of the thread, of its block or of the launch."""
+        return self.specials[name]
+
+    def unwritten(self) -> Callable[[int], int]:
+        """Return what registers hold that nothing has written, as a function of their bits."""
+        return random.Random(self.seed).getrandbits
+
     def load(self, space: str, address: Any, size: int) -> Any:
         """Return the integer at an address."""
         if address is UNKNOWN:
@@ -155,15 +163,11 @@ class Program:
         self._registers: list[str] = []
         self._run = self._compiled(steps, starts, begin)
 
-    def run(self, world: World, most_blocks: int, special: Callable[[str], Any] | None = None) -> Trace:
-        """Run it for the thread of a world, until it has entered so many blocks.
-
-        `special` may give the specials in another form, as integers that know where they came from.
-        """
+    def run(self, world: World, most_blocks: int) -> Trace:
+        """Run it for the thread of a world, until it has entered so many blocks."""
         trace = Trace()
-        fill = random.Random(world.seed).getrandbits
         try:
-            trace.is_whole = self._run(world, special or world.specials.__getitem__, trace.events.append, fill, most_blocks)
+            trace.is_whole = self._run(world, trace.events.append, most_blocks)
         except UnknownBranchError:
             trace.is_whole = False
         return trace
@@ -183,8 +187,9 @@ class Program:
                 around = flow.way_around(number) if at == len(block) - 1 and step.jump and step.guard else None
                 body.extend(_statements(step, needed, around))
             bodies.append(body)
-        lines = ["def run(world, special, e, fill, budget):"]
+        lines = ["def run(world, e, budget):"]
         lines += [" ld, table, constant, is_over = world.load, world.table, world.constant, world.is_over"]
+        lines += [" special, fill = world.special, world.unwritten()"]
         lines += [" C = world.words", " local = {}", " pc = 0", " whole = True"]
         for name in written:
             lines.append(f" {name} = {'fill(1) == 1' if name.lstrip('U').startswith('P') else 'fill(32)'}")
