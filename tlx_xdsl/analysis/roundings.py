@@ -157,7 +157,7 @@ def _transfer(op: Operation, flow: _Flow) -> None:
     for number, values in inputs.items():
         for each in values:
             flow.forward(op.operands[number], each)
-    marks: set[str] = set().union(*map(flow.of, op.operands))
+    marks = set[str]().union(*map(flow.of, op.operands))
     condition = condition_of(op)
     if condition is not None and DECIDED in flow.of(condition):
         flow.everywhere.add(DECIDED)

@@ -28,8 +28,9 @@ from ..simulate.interpret import Interpretation
 from ..simulate.options import FRONTEND, PTX, PTX_SECONDS, SECONDS, TTGIR, Options
 from ..simulate.ptx_comparison import BothRuns, both_runs, defect_of, reports
 from ..simulate.ptx_stage import is_stock, kind_of
+from .explore import strict
 from .launches import UNRUN
-from .report import Case, Finding, Launchable, Report, Scope, Sizes
+from .report import OF_PASSES, Case, Finding, Launchable, Report, Scope, Sizes
 
 _OF_RUNS = ("deadlock", "fault", "relaunch", "dependent")
 """Findings of a run in the interpreter, after which the PTX says nothing new."""
@@ -135,7 +136,6 @@ def _at(
 
 
 _PROMISES = frozenset(("tt.divisibility", "tt.contiguity", "tt.constancy"))
-_STRICT = {"global_order": True, "copy_fences": True}
 
 
 @dataclass
@@ -219,9 +219,8 @@ class _Look:
 
     def _report_of(self, stage: str) -> CompilationError | None:
         """What the interpreter finds wrong at a stage."""
-        strict = {name: value for name, value in _STRICT.items() if getattr(self.settings, name) is None}
         try:
-            self._run({"stage": stage, **strict})
+            self._run({"stage": stage, **strict(self.settings)})
         except CompilationError as error:
             return error if reports(error) else None
         return None
@@ -231,9 +230,6 @@ class _Look:
         if self.settings.mends is not None or not is_stock(self.module()):
             return set()
         return {("", ""), *map(kind_of, self._run({"stage": PTX, "mends": True}).faults)}
-
-
-OF_PASSES = "a fault of tlx_xdsl's passes, please report it"
 
 
 def _line(error: CompilationError) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from ml_dtypes import finfo
@@ -180,7 +180,7 @@ def _but_overflows(found: NDArray[Any], expected: NDArray[Any], way: Way) -> NDA
     """What was found, but where numbers are as large as a type goes: which sum overflows is a question of order."""
     if not is_float(expected.dtype):
         return found
-    most = min(float(_narrowest(way).max), float(finfo(expected.dtype).max)) / 2
+    most = min(float(_narrowest(way).max), float(cast(Any, finfo)(expected.dtype).max)) / 2
     size = np.abs(wide(expected))
     edge = size > most
     if edge.any():

@@ -9,12 +9,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.passes import ModulePass
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.unit.ptx.compiled import changed, compiled_once, instead, without
 from tests.versions import INSTALLED, NEWEST, is_installed
+from tlx_xdsl.dialects import ttg
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.ptx.read.faults import PtxFault
@@ -186,6 +189,27 @@ def test_a_fault_of_our_passes_is_said_to_be_one(monkeypatch):
     (finding,) = report.findings
     assert finding.rule == "fault"
     assert "a fault of tlx_xdsl's passes, please report it: the interpreter says of the TTGIR: a race" in str(finding)
+
+
+class DropWaits(ModulePass):
+    """Lets waits for copies wait for nothing, as a pass of ours that is wrong would."""
+
+    name = "drop-waits"
+
+    def apply(self, ctx, op):
+        for each in op.walk():
+            if isinstance(each, ttg.AsyncWaitOp):
+                each.properties["num"] = IntegerAttr(8, i32)
+
+
+def test_a_fault_that_only_the_ttgir_has_is_of_our_passes():
+    x, out = np.ones(128, np.float32), np.zeros(128, np.float32)
+    passes = (f"before:end={__name__}:DropWaits",)
+    report = tlx_xdsl.check(overwritten, 1, x, out, True, seconds=0, passes=passes)
+    assert {each.options["stage"] for each in report.findings} == {"ttgir"}
+    assert "a fault of tlx_xdsl's passes, please report it: the interpreter has no report of what" in str(report)
+    # The kernel's own is not.
+    assert "tlx_xdsl's passes" not in str(tlx_xdsl.check(overwritten, 1, x, out, False, seconds=0, stages=("ttgir",)))
 
 
 def test_a_promise_that_does_not_hold_is_not_stocks_fault():
