@@ -20,6 +20,14 @@ def scale(x, y, n, BLOCK: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def early(x, y, n, BLOCK: tl.constexpr):
+    if tl.program_id(0) == 1:
+        return
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, at < n), at < n)
+
+
+@tlx_xdsl.jit
 def beyond(x, y, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y + at, 2 * tl.load(x + at))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kernels_to_judge import beyond, elementwise, product, products, refused, scale
+from kernels_to_judge import beyond, early, elementwise, product, products, refused, scale
 
 from tests.versions import INSTALLED
 from tlx_xdsl.backend import BackendResult, Toolchain, installed_toolchain
@@ -59,7 +59,8 @@ def line_of(kernel: object, text: str) -> int:
 
 
 def test_right_code_is_clean():
-    assert [verdict(each).outcome for each in (elementwise(scale), products(num_stages=1))] == ["clean"] * 2
+    subjects = (elementwise(scale), elementwise(early), products(num_stages=1))
+    assert [verdict(each).outcome for each in subjects] == ["clean"] * 3
 
 
 def test_a_fence_that_stock_triton_leaves_out_is_its_fault_at_the_product(changed: Callable[[str, str], None]):
