@@ -28,6 +28,9 @@ _SPACES = {
     "ATOMG": (ATOMIC, GLOBAL), "ATOM": (ATOMIC, GLOBAL), "RED": (ATOMIC, GLOBAL), "REDG": (ATOMIC, GLOBAL),
     "ATOMS": (ATOMIC, SHARED),
 }  # fmt: skip
+DESCRIPTOR = "memory descriptor"
+"""What an access to global memory names beside its address: the same for all of a launch."""
+LAUNCH_DESCRIPTOR = "special('descriptor')"
 ADDS = "adds"
 """The operand of a product that says whether it adds to what its registers hold."""
 PRODUCTS = ("HGMMA", "IGMMA", "QGMMA", "BGMMA")
@@ -64,7 +67,8 @@ def _accessed(item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, 
         return _bulk_copy(item)
     if name == "LDGSTS":
         to, source = [each for each in item.operands if "[" in each][:2]
-        return COPY, (SHARED, GLOBAL), [address(to, 32), address(source, 64)], size_of(item), True
+        operands = [address(to, 32), address(source, 64), _descriptor(source)]
+        return COPY, (SHARED, GLOBAL, DESCRIPTOR), operands, size_of(item), True
     if name == "SYNCS":
         return _barrier(item)
     if (found := _SPACES.get(name)) is None:
@@ -78,7 +82,14 @@ def _accessed(item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, 
     if kind in (MATRIX_LOAD, MATRIX_STORE):
         size = 16
         kind = f"{kind} of"
-    return f"{kind} {space}", ("address",), [address(place, bits)], size, kind == ATOMIC
+    if space == SHARED:
+        return f"{kind} {space}", ("address",), [address(place, bits)], size, kind == ATOMIC
+    return f"{kind} {space}", ("address", DESCRIPTOR), [address(place, bits), _descriptor(place)], size, kind == ATOMIC
+
+
+def _descriptor(text: str) -> str:
+    found = re.match(r"desc\[(UR\d+)\]", text)
+    return double(found[1]) if found is not None else LAUNCH_DESCRIPTOR
 
 
 def descriptor_register(item: Instruction) -> str | None:

@@ -70,14 +70,16 @@ class _Layout:
     parameters: int
     threads: int
     blocks: int
+    descriptor: int
+    """What accesses to global memory name beside their address."""
     reserved: int
     """Bytes of shared memory before the kernel's own."""
 
 
 def _layout(capability: int) -> _Layout:
     if capability >= 100:
-        return _Layout(0x380, 0x360, 0x370, 0x400)
-    return _Layout(0x210, 0, 12, 0x400) if capability >= 90 else _Layout(0x160, 0, 12, 0)
+        return _Layout(0x380, 0x360, 0x370, 0x358, 0x400)
+    return _Layout(0x210, 0, 12, 0x208, 0x400) if capability >= 90 else _Layout(0x160, 0, 12, 0x118, 0)
 
 
 def validate(ptx: str, cubin: bytes, *, nvdisasm: Path | None = None) -> SassReport:
@@ -214,6 +216,7 @@ def _threads(function: Function, layout: _Layout, offsets: Mapping[str, int], dr
             "SR_CTAID.Z": chance.randrange(blocks),
             "SR_VIRTUALSMID": chance.randrange(132), "SR_EQMASK": bit, "SR_LTMASK": bit - 1, "SR_LEMASK": 2 * bit - 1,
             "SR_GTMASK": M & -2 * bit, "SR_GEMASK": M & -bit, "shared": layout.reserved | rank << 24,
+            "descriptor": words[layout.descriptor // 4] | words[layout.descriptor // 4 + 1] << 32,
             "parameters": (words[0x198 // 4] | words[0x19C // 4] << 32) - layout.parameters,
         }  # fmt: skip
         yield _Thread(seed, draw % 2 == 0, specials, words)
@@ -242,7 +245,7 @@ class _TracedWorld(World):
         return found if found is UNKNOWN else Traced.of(found, f"{'shared' if space == 's' else 'global'}[{where}]")
 
 
-_SPOKEN = {"SR_CgaCtaId": "rank", "shared": "shared", "parameters": "parameters"}
+_SPOKEN = {"SR_CgaCtaId": "rank"}
 
 
 class _Findings:

@@ -94,16 +94,23 @@ class Comparison:
     def _in_any_order(self, kind: str, ptx: Trace, sass: Trace, theirs: list[int], ours: list[int], world: int) -> None:
         whole = ptx.is_whole
         touched: set[int] = set()
+        descriptors: list[Any] = []
         for event in map(ptx.events.__getitem__, theirs):
             if event[2] is UNKNOWN:
                 whole = False
             else:
                 touched.update(range(event[2], event[2] + self.theirs[event[0]].size))
+            descriptors.extend(event[3:])
+        is_known = not any(each is UNKNOWN for each in descriptors)
         for each in ours:
-            number, certain, place = sass.events[each]
+            number, certain, place, *others = sass.events[each]
             if place is UNKNOWN:
                 continue
-            if place in touched:
+            wrong = place not in touched
+            if not wrong and is_known and others and others[0] is not UNKNOWN and others[0] not in descriptors:
+                made = Difference(world, kind, self.theirs[ptx.events[theirs[0]][0]], self.ours[number], 1, theirs[0], each)
+                self.different.setdefault(number, made)
+            elif not wrong:
                 self.same.add(number)
             elif whole and certain:
                 made = Difference(world, kind, None, self.ours[number], 0, -1, each)

@@ -179,7 +179,7 @@ class Translator:
             case "cp" if opcode.startswith(("cp.async.ca", "cp.async.cg")):
                 size = operands[2].value if isinstance(operands[2], Number) else 0
                 where = [self._address(operands[0], 32), self._address(operands[1], 64)]
-                return words.COPY, (words.SHARED, words.GLOBAL), where, size, True
+                return words.COPY, (words.SHARED, words.GLOBAL, words.DESCRIPTOR), [*where, _descriptor(item)], size, True
             case "cp" if ".bulk." in opcode:
                 return self._bulk(item)
             case "mbarrier":
@@ -204,7 +204,10 @@ class Translator:
         bits = 32 if space == words.SHARED else 64
         place = next(each for each in item.operands if isinstance(each, Address))
         kind = {"ld": words.LOAD, "st": words.STORE}.get(item.name, words.ATOMIC)
-        return f"{kind} {space}", ("address",), [self._address(place, bits)], self._size(item), kind == words.ATOMIC
+        names, operands = ("address",), [self._address(place, bits)]
+        if space == words.GLOBAL:
+            names, operands = ("address", words.DESCRIPTOR), [*operands, _descriptor(item)]
+        return f"{kind} {space}", names, operands, self._size(item), kind == words.ATOMIC
 
     def _size(self, item: Instruction) -> int:
         size = next((BITS[each] // 8 for each in reversed(item.modifiers) if each in BITS), 0) or 2
@@ -497,6 +500,11 @@ class Translator:
         if item.modifiers[0] not in ("try_wait", "test_wait"):
             raise NotKnownError(item.opcode)
         return self._assign(item.operands[0], "is_over()")
+
+
+def _descriptor(item: Instruction) -> str:
+    """What an access to global memory names beside its address; a policy of the caches is not known."""
+    return "U" if "cache_hint" in item.opcode else words.LAUNCH_DESCRIPTOR
 
 
 _RULES: dict[str, Callable[[Translator, Instruction], list[str]]] = {
