@@ -1,9 +1,9 @@
 """What an instruction of the machine accesses, in the words in which its PTX is described, too.
 
-    HGMMA.64x64x16.F32 R24, gdesc[UR8], R24       wgmma                 descriptors of A and B, whether it adds
-    UTMALDG.2D [UR8], [UR4]                       TMA load              shared memory, barrier, coordinates, map
-    LDGSTS.E.BYPASS.128 [R9], desc[UR4][R2.64]    cp.async              shared memory, global memory
-    SYNCS.ARRIVE.TRANS64 RZ, [UR31+0x8], R3       arrival at a barrier  shared memory
+HGMMA.64x64x16.F32 R24, gdesc[UR8], R24       wgmma                 descriptors of A and B, whether it adds
+UTMALDG.2D [UR8], [UR4]                       TMA load              shared memory, barrier, coordinates, map
+LDGSTS.E.BYPASS.128 [R9], desc[UR4][R2.64]    cp.async              shared memory, global memory
+SYNCS.ARRIVE.TRANS64 RZ, [UR31+0x8], R3       arrival at a barrier  shared memory
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from .text import Instruction
 
 WGMMA, TMA_LOAD, TMA_STORE, TMA_REDUCTION = "wgmma", "TMA load", "TMA store", "TMA reduction"
 COPY, BULK_COPY = "cp.async", "bulk copy"
-INIT, ARRIVAL, WAIT, INVALIDATION = "start of a barrier", "arrival at a barrier", "wait at a barrier", "end of a barrier"
+INIT, ARRIVAL, WAIT, INVALIDATION = (
+    "start of a barrier",
+    "arrival at a barrier",
+    "wait at a barrier",
+    "end of a barrier",
+)
 LOAD, STORE, ATOMIC = "load of", "store to", "atomic operation on"
 MATRIX_LOAD, MATRIX_STORE = "ldmatrix", "stmatrix"
 SHARED, GLOBAL = "shared memory", "global memory"
@@ -54,7 +59,9 @@ def accessed(item: Instruction) -> tuple[Access, str] | None:
     if len(names) != len(operands):
         raise NotKnownError(str(item))
     location = None if item.place is None else SourceLocation(*item.place)
-    return Access(kind, str(item), names, size, item.address, location, is_ordered), "".join(f"{each}, " for each in operands)
+    return Access(kind, str(item), names, size, item.address, location, is_ordered), "".join(
+        f"{each}, " for each in operands
+    )
 
 
 def _accessed(item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, bool] | None:
