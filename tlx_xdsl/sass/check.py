@@ -1,7 +1,7 @@
-"""A cubin beside the PTX that it was made from: do the operands of its accesses have the values that the PTX gives them?
+"""A cubin beside the PTX that it was made from: have the operands of its accesses the values that the PTX gives them?
 
 Both are run for a few threads with drawn parameters, as integers only, and each access of the machine code is compared
-with that of the PTX. Two expressions that give the same number for several draws of some hundred bits are taken for equal.
+with that of the PTX. Expressions that give the same number for each draw, of some hundred bits, are taken for equal.
 """
 
 from __future__ import annotations
@@ -70,14 +70,16 @@ class _Layout:
     parameters: int
     threads: int
     blocks: int
+    descriptor: int
+    """What accesses to global memory name beside their address."""
     reserved: int
     """Bytes of shared memory before the kernel's own."""
 
 
 def _layout(capability: int) -> _Layout:
     if capability >= 100:
-        return _Layout(0x380, 0x360, 0x370, 0x400)
-    return _Layout(0x210, 0, 12, 0x400) if capability >= 90 else _Layout(0x160, 0, 12, 0)
+        return _Layout(0x380, 0x360, 0x370, 0x358, 0x400)
+    return _Layout(0x210, 0, 12, 0x208, 0x400) if capability >= 90 else _Layout(0x160, 0, 12, 0x118, 0)
 
 
 def validate(ptx: str, cubin: bytes, *, nvdisasm: Path | None = None) -> SassReport:
@@ -89,7 +91,7 @@ def validate(ptx: str, cubin: bytes, *, nvdisasm: Path | None = None) -> SassRep
     nvdisasm = nvdisasm or find_nvdisasm()
     if nvdisasm is None:
         raise CompilationError(
-            "there is no nvdisasm: it comes with stock Triton ('pip install tlx-xdsl[nvidia]') and with the CUDA toolkit"
+            "there is no nvdisasm: stock Triton ('pip install tlx-xdsl[nvidia]') and the CUDA toolkit have it"
         )
     module = read(ptx)
     codes = disassemble(cubin, nvdisasm)
@@ -214,6 +216,7 @@ def _threads(function: Function, layout: _Layout, offsets: Mapping[str, int], dr
             "SR_CTAID.Z": chance.randrange(blocks),
             "SR_VIRTUALSMID": chance.randrange(132), "SR_EQMASK": bit, "SR_LTMASK": bit - 1, "SR_LEMASK": 2 * bit - 1,
             "SR_GTMASK": M & -2 * bit, "SR_GEMASK": M & -bit, "shared": layout.reserved | rank << 24,
+            "descriptor": words[layout.descriptor // 4] | words[layout.descriptor // 4 + 1] << 32,
             "parameters": (words[0x198 // 4] | words[0x19C // 4] << 32) - layout.parameters,
         }  # fmt: skip
         yield _Thread(seed, draw % 2 == 0, specials, words)
@@ -242,13 +245,20 @@ class _TracedWorld(World):
         return found if found is UNKNOWN else Traced.of(found, f"{'shared' if space == 's' else 'global'}[{where}]")
 
 
-_SPOKEN = {"SR_CgaCtaId": "rank", "shared": "shared", "parameters": "parameters"}
+_SPOKEN = {"SR_CgaCtaId": "rank"}
 
 
 class _Findings:
     """Makes findings of differences, with the expressions of both sides."""
 
-    def __init__(self, comparison: Comparison, programs: tuple[Program, Program], threads: list[_Thread], names: Mapping[int, str], tables: bytes):
+    def __init__(
+        self,
+        comparison: Comparison,
+        programs: tuple[Program, Program],
+        threads: list[_Thread],
+        names: Mapping[int, str],
+        tables: bytes,
+    ):
         self._comparison, self._programs, self._threads = comparison, programs, threads
         self._names, self._tables = names, tables
         self._traces: dict[int, tuple[Trace, Trace]] = {}
@@ -262,7 +272,9 @@ class _Findings:
         address = f"/*{found.sass.line:04x}*/" if found.sass is not None else ""
         if found.operand < 0:
             side = ("PTX", "cubin") if found.sass is None else ("cubin", "PTX")
-            return SassFinding(location, line, address, f"the {side[0]} has more of this {found.kind} than the {side[1]}")
+            return SassFinding(
+                location, line, address, f"the {side[0]} has more of this {found.kind} than the {side[1]}"
+            )
         if found.world not in self._traces:
             thread, most = self._threads[found.world], _MOST_BLOCKS[1]
             worlds = [_TracedWorld(thread, self._tables, self._names) for _ in self._programs]

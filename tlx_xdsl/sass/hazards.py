@@ -106,7 +106,7 @@ def _blocks(code: Code) -> dict[int, tuple[list[Instruction], list[int]]]:
                            if name in code.labels), None)  # fmt: skip
             if target is not None and item.name in ("BRA", "JMP"):
                 following.append(target)
-            is_conditional = item.guard is not None or item.name == "BRA" and len(item.operands) > 1
+            is_conditional = item.guard is not None or (item.name == "BRA" and len(item.operands) > 1)
             if is_conditional:
                 following.append(item.address + 16)
             current, following = [], []
@@ -121,12 +121,15 @@ def _reads(item: Instruction) -> Iterator[str]:
         yield from (next_register(name, each) for each in range(1, max(1, size_of(item) // 4)))
 
 
-def _step(state: _State, item: Instruction, found: dict[tuple[int, str], Hazard] | None) -> None:
+def _wait(state: _State, item: Instruction) -> None:
+    """Leave out what an instruction waits for."""
     mask = item.waits
     if item.name == "DEPBAR":
         for text in item.operands:
             mask |= sum(1 << int(each) for each in _SCOREBOARD.findall(text))
-        mask |= sum(1 << int(each) for each in re.findall(r"\d", "".join(each for each in item.operands if "{" in each)))
+        mask |= sum(
+            1 << int(each) for each in re.findall(r"\d", "".join(each for each in item.operands if "{" in each))
+        )
     if mask:
         for each in (state.written, state.read):
             for name in [name for name, (board, _) in each.items() if mask >> board & 1]:
@@ -135,6 +138,10 @@ def _step(state: _State, item: Instruction, found: dict[tuple[int, str], Hazard]
         most = int(item.operands[-1], 0)
         closed = state.groups[1:] if state.is_open else state.groups
         state.groups = (*state.groups[:1], *closed[:most]) if state.is_open else closed[:most]
+
+
+def _step(state: _State, item: Instruction, found: dict[tuple[int, str], Hazard] | None) -> None:
+    _wait(state, item)
     reads, writes = set(_reads(item)), set(results(item))
     is_product = item.name in PRODUCTS
     if found is not None:
@@ -165,14 +172,18 @@ def _add_product(state: _State, item: Instruction, writes: set[str]) -> None:
     state.is_open = not any(each.startswith("gsb") for each in operands)
 
 
-def _report(state: _State, item: Instruction, reads: set[str], writes: set[str], found: dict[tuple[int, str], Hazard]) -> None:
+def _report(
+    state: _State, item: Instruction, reads: set[str], writes: set[str], found: dict[tuple[int, str], Hazard]
+) -> None:
     def add(name: str, cause: Instruction, message: str) -> None:
         found.setdefault((item.address, name), Hazard(item, name, cause, message))
 
     for name in sorted(reads | writes):
         if (pending := state.written.get(name)) is not None:
             does = "reads" if name in reads else "writes"
-            add(name, pending[1], f"{does} {name} before the wait for scoreboard {pending[0]}, with which it is written")
+            add(
+                name, pending[1], f"{does} {name} before the wait for scoreboard {pending[0]}, with which it is written"
+            )
     # What takes long itself is behind the earlier one in the same queue; predicates and uniform registers are read when
     # an instruction starts.
     for name in sorted(writes) if item.releases[0] is None else ():

@@ -78,7 +78,15 @@ class Trace:
 class World:
     """What a thread finds: its numbers, parameters, and memory whose content is a function of the address."""
 
-    def __init__(self, seed: int, specials: Mapping[str, int], words: list[int], tables: bytes = b"", *, is_quick: bool = True):
+    def __init__(
+        self,
+        seed: int,
+        specials: Mapping[str, int],
+        words: Sequence[int],
+        tables: bytes = b"",
+        *,
+        is_quick: bool = True,
+    ):
         self.specials = specials
         self.words = words
         """The words of constant bank 0."""
@@ -126,7 +134,8 @@ class World:
         """Return a word of bank 0."""
         if address is UNKNOWN or address & 3 or not 0 <= address >> 2 < len(self.words):
             return UNKNOWN
-        return self.words[address >> 2]
+        place: int = address >> 2
+        return self.words[place]
 
 
 def _mixed(word: int, key: int) -> int:
@@ -188,7 +197,7 @@ class Program:
                 body.extend(_statements(step, needed, around))
             bodies.append(body)
         lines = ["def run(world, e, budget):"]
-        lines += [" ld, table, constant, is_over = world.load, world.table, world.constant, world.is_over"]
+        lines += [" ld, table, constant = world.load, world.table, world.constant", " is_over = world.is_over"]
         lines += [" special, fill = world.special, world.unwritten()"]
         lines += [" C = world.words", " local = {}", " pc = 0", " whole = True"]
         for name in written:
