@@ -50,7 +50,7 @@ def _compiling(defect: Defect, *, mended: bool) -> Iterator[list[BackendResult]]
     def passes(name: str, **options: bool) -> ModulePass:
         return _Nothing() if not mended and name == defect.where else usual(name, **options)
 
-    def compiled(source: Any, specialization: Any) -> BackendResult:
+    def compiled(source: Any, specialization: Any, _options: Any) -> BackendResult:
         assert INSTALLED is not None
         text = compile_text(source, specialization, triton_version=INSTALLED, keep_ttir=False)
         options = specialization.backend_options(mends=mended)
