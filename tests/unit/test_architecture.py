@@ -55,6 +55,7 @@ LAYERS = {
     "interpreter": 6,
     "ptx": 7,
     "backend": 7,
+    "sass": 7.5,
     "runtime": 8,
     "compat": 9,
     "torch": 9,
@@ -111,6 +112,7 @@ WITHOUT_XDSL = {
     "numerics",
     "language",
     "ptx",
+    "sass",
     "backend",
 }
 """Packages in which no file imports xDSL."""

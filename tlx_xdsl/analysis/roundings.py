@@ -31,9 +31,9 @@ from tlx_xdsl.dialects.tt import InputPrecision
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.text.diagnostics import source_location
 
-COMPUTED, DECIDED, UNORDERED = "computed", "decided", "unordered"
-"""Marks beside the names of types: arithmetic of floats has made it; a comparison or a rounding to an integer of such a
-number decides about it, so that the last bit may change it wholly; the order of programs does."""
+DECIDED, UNORDERED = "decided", "unordered"
+"""Marks beside the names of types: a comparison or a rounding to an integer of a computed number decides about it, so
+that the last bit may change it wholly; the order of programs does, or one that the compiler may choose."""
 
 _MOVES = ("arith.constant", "arith.select", "arith.bitcast", "arith.extf")
 _COMPUTES = (
@@ -55,7 +55,7 @@ class Way:
     """What reaches one array."""
 
     marks: frozenset[str] = frozenset()
-    """Names of the float types to which values were rounded, such as `f16` and `tf32`, and the marks above."""
+    """Names of the float types in which values were computed, such as `f16` and `tf32`, and the marks above."""
     writers: tuple[SourceLocation, ...] = ()
     """Where the kernel writes it."""
 
@@ -157,7 +157,7 @@ def _transfer(op: Operation, flow: _Flow) -> None:
     for number, values in inputs.items():
         for each in values:
             flow.forward(op.operands[number], each)
-    marks: set[str] = set().union(*map(flow.of, op.operands))
+    marks = set[str]().union(*map(flow.of, op.operands))
     condition = condition_of(op)
     if condition is not None and DECIDED in flow.of(condition):
         flow.everywhere.add(DECIDED)
@@ -177,21 +177,21 @@ def _own(op: Operation, marks: set[str]) -> set[str]:
     """The marks that an operation puts on what it makes of operands with `marks`."""
     found: set[str] = set()
     is_computed = op.name.startswith(("arith.", "math.")) and op.name not in (*_MOVES, *_DECIDES)
-    types = [scalar_type(each.type) for each in (*op.results, *op.operands[:1])]
     if is_computed or op.name in _COMPUTES:
-        floats = [each for each in types[: len(op.results)] if is_float(each)]
-        if floats or op.name in ("tt.atomic_rmw", "tt.descriptor_reduce"):
-            found |= {COMPUTED, *(str(each) for each in floats if _bits(each) < 32)}
+        # An update of memory has no result.
+        types = (scalar_type(each.type) for each in op.results or op.operands)
+        if floats := [each for each in types if is_float(each)]:
+            found |= set(map(str, floats))
     if isinstance(op, tt.DotOp | tt.DotScaledOp) or effects_of(op).by in _UNITS:
-        found.add(COMPUTED)
         is_exact = getattr(op, "input_precision", None) == InputPrecision.IEEE.attr
         if any(_bits(_element(each.type)) in ((4, 6, 8) if is_exact else (4, 6, 8, 32)) for each in op.operands[:2]):
             # Units for matrices take less of f32, and add less of products of 8 bits, than these types hold.
             found.add("tf32")
     is_choice = op.name in _DECIDES or (isinstance(op, tt.ReduceOp) and len(op.results) > 1)
-    if is_choice and COMPUTED in marks:
+    if is_choice and marks - {DECIDED, UNORDERED}:
         found.add(DECIDED)
-    if op.name in _ORDERED_BY_PROGRAMS and any(each.uses for each in op.results):
+    is_reordered = op.name == "tt.cat" or getattr(op, "allow_reorder", None) is not None
+    if is_reordered or (op.name in _ORDERED_BY_PROGRAMS and any(each.uses for each in op.results)):
         found.add(UNORDERED)
     return found
 

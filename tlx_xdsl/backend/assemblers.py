@@ -115,6 +115,7 @@ def candidates(
     if own.origin in TOOLS.values():
         return (own,)
     # Binaries of a later minor version load, too. Source: NVIDIA, CUDA Compatibility, "Minor Version Compatibility".
+    # Those of a later major version need not: ptxas 13 writes another ELF (ABI version 8) than ptxas 12 (7).
     return tuple(each for each in found() if newest_cuda is None or each.numbers[0] <= newest_cuda) or (own,)
 
 

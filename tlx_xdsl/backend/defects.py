@@ -19,7 +19,7 @@ class Defect:
     name: str
     """The name of its minimal kernel, too."""
     upstream: Sequence[str]
-    """Issues and pull requests of Triton, such as `triton-lang/triton#9610`."""
+    """Issues and pull requests of Triton, such as `triton-lang/triton#9610`; empty where none is known."""
     what: str
     """What the version does wrong, in the words after "stock Triton 3.6.0": `leaves out the proxy fence ...`."""
     versions: Sequence[str]
@@ -31,91 +31,283 @@ class Defect:
     """The pass or the change that handles it."""
     reports: Sequence[str] = ()
     """Regular expressions of what the PTX machine says where it is not handled."""
+    target: str = "sm_90a"
+    """A target that shows it."""
 
     def sentence(self, version: str) -> str:
         """Say what goes wrong, and which release has it right."""
         mended = f"; mended in {self.mended_in}" if self.mended_in else ""
-        return f"stock Triton {version} {self.what} ({', '.join(self.upstream)}){mended}"
+        upstream = f" ({', '.join(self.upstream)})" if self.upstream else ""
+        return f"stock Triton {version} {self.what}{upstream}{mended}"
+
+
+_TEXT = "backend/mends.py"
+_TO_3_6 = ("3.6.0",)
+_TO_3_7 = ("3.6.0", "3.7.0", "3.7.1")
+_TO_3_8 = (*_TO_3_7, "3.8.0")
+_TO_3_9 = (*_TO_3_8, "3.9.0")
+
+
+def _triton(*numbers: int) -> tuple[str, ...]:
+    return tuple(f"triton-lang/triton#{number}" for number in numbers)
 
 
 DEFECTS: tuple[Defect, ...] = (
+    # --- fences and barriers ---
     Defect(
         "cp_async_before_wgmma",
-        ("triton-lang/triton#9610", "triton-lang/triton#10537"),
+        _triton(9610, 10537),
         "leaves out the proxy fence between cp.async and the product that reads what it wrote",
         ("3.6.0", "3.7.0"),
         "3.7.1",
         "mended",
-        "backend/mends.py",
-        (r"fence\.proxy\.async",),
+        _TEXT,
+        (r"async proxy reads .* written by the cp\.async .* without a proxy fence",),
     ),
     Defect(
         "fence_before_copies",
-        ("triton-lang/triton#9514", "triton-lang/triton#9530"),
+        _triton(9514, 9530),
         "writes registers of a product after its wgmma.fence",
         ("3.7.0", "3.7.1"),
         "3.8.0",
         "mended",
-        "backend/mends.py",
+        _TEXT,
         (r"written after the last wgmma\.fence",),
     ),
     Defect(
         "shared_operand_of_two_groups",
-        ("triton-lang/triton#11047",),
+        _triton(11047),
         "leaves out the barrier before the overwrite of an operand that another warp group may still multiply",
-        ("3.6.0", "3.7.0", "3.7.1", "3.8.0"),
+        _TO_3_8,
         "3.9.0",
         "mended",
-        "backend/mends.py",
-        (r"read by the wgmma",),
+        _TEXT,
+        (r"shared memory, and nothing orders it after what was read by the wgmma",),
     ),
     Defect(
         "left_operand_in_registers",
-        ("triton-lang/triton#8997",),
+        _triton(8997),
         "loads the next left operand into registers from which a product in flight still takes it",
-        ("3.6.0", "3.7.0", "3.7.1"),
+        _TO_3_7,
         "3.8.0",
         "mended",
-        "backend/mends.py",
+        _TEXT,
         (r"writes a register that a wgmma may still read",),
     ),
     Defect(
         "tensor_memory_read_in_loop",
-        ("triton-lang/triton#8732",),
+        _triton(8732),
         "lets the next product overwrite an accumulator in tensor memory that other warps still read",
-        ("3.6.0",),
+        _TO_3_6,
         "3.7.0",
         "mended",
-        "backend/mends.py",
+        _TEXT,
         (r"tensor memory, and nothing orders it after what was read by the tcgen05\.ld",),
+        "sm_100a",
     ),
     Defect(
         "tensor_memory_in_two_shapes",
-        ("facebookexperimental/triton#1992", "triton-lang/triton#10263"),
+        ("facebookexperimental/triton#1992", *_triton(10263)),
         "leaves out the barrier between accesses of eight warps to tensor memory in two shapes",
-        ("3.6.0", "3.7.0", "3.7.1"),
+        _TO_3_7,
         "3.8.0",
         "mended",
         "tlx-insert-tensor-memory-barriers",
         (r"tensor memory, and nothing orders it after what was (?:read|written) by the tcgen05\.(?:ld|st)",),
+        "sm_100a",
     ),
     Defect(
-        "scale_of_byte_zero",
-        ("triton-lang/triton#11624",),
-        "decodes the scale byte 0 of a tl.dot_scaled as 0.0, not as 2**-127",
-        ("3.6.0", "3.7.0", "3.7.1", "3.8.0"),
+        "captures_of_tasks",
+        (),
+        "stores what tasks capture where slower warps still read the parts of a reduction",
+        _TO_3_6,
+        "3.7.0",
+        "mended",
+        "tlx-insert-barrier-before-tasks",
+        (r"shared memory, and nothing orders it after what was read by warp",),
+    ),
+    Defect(
+        "call_in_task",
+        (),
+        "lets a barrier in a function that a task calls wait for the threads of all tasks",
+        _TO_3_7,
         "3.9.0",
         "mended",
-        "backend/mends.py",
+        "tlx-inline-calls-with-tasks",
+        (r"deadlock|barrier",),
     ),
     Defect(
+        "release_of_atomic",
+        _triton(10816),
+        "releases by one thread what others may not have stored yet",
+        _TO_3_8,
+        "3.9.0",
+        "mended",
+        "tlx-insert-barriers-at-atomics",
+    ),
+    Defect(
+        "release_of_tma_store",
+        _triton(10415),
+        "releases a store by TMA whose writes are not complete",
+        _TO_3_7,
+        "3.8.0",
+        "mended",
+        _TEXT,
+    ),
+    # --- numbers ---
+    Defect(
+        "scale_of_byte_zero",
+        _triton(11624),
+        "decodes the scale byte 0 of a tl.dot_scaled as 0.0, not as 2**-127",
+        _TO_3_8,
+        "3.9.0",
+        "mended",
+        _TEXT,
+    ),
+    Defect(
+        "sum_of_products_axis",
+        _triton(10574),
+        "takes a sum of products along any axis for a matrix product",
+        _TO_3_7,
+        "3.8.0",
+        "mended",
+        "tlx-keep-sums-of-products",
+    ),
+    Defect(
+        "sum_of_products_tf32",
+        _triton(9609, 9831),
+        "rounds the factors of a sum of products of fp32 to tf32",
+        _TO_3_7,
+        "3.8.0",
+        "mended",
+        "tlx-keep-sums-of-products",
+    ),
+    Defect(
+        "empty_flattened_loop",
+        _triton(11656, 11607, 11688),
+        "runs the inner loop of a flattened one once where its end lies before its begin",
+        _TO_3_8,
+        "3.9.0",
+        "mended",
+        "tlx-guard-flattened-loops",
+    ),
+    Defect(
+        "joined_operand",
+        _triton(10645),
+        "multiplies the wrong elements of what tl.join made along M, with few elements along K",
+        _TO_3_8,
+        "3.9.0",
+        "warned",
+        "tlx-check-miscompiled",
+    ),
+    # --- alignment ---
+    Defect(
+        "quotient_of_negative",
+        _triton(7749),
+        "takes quotients and remainders of a range below zero for those of one above",
+        _TO_3_9,
+        "",
+        "mended",
+        "tlx-hide-alignment",
+    ),
+    Defect(
+        "remainder_by_tensor",
+        _triton(11544),
+        "takes remainders by a tensor for aligned",
+        _TO_3_8,
+        "3.9.0",
+        "mended",
+        "tlx-hide-alignment",
+        (r"misaligned",),
+    ),
+    Defect(
+        "shift_by_unknown",
+        _triton(9613),
+        "takes a range that is shifted by an argument for aligned",
+        _TO_3_8,
+        "3.9.0",
+        "mended",
+        "tlx-hide-alignment",
+        (r"misaligned",),
+    ),
+    Defect(
+        "selected_ranges",
+        _triton(10359),
+        "takes elements that are selected from two ranges for aligned",
+        _TO_3_7,
+        "3.8.0",
+        "mended",
+        "tlx-hide-alignment",
+        (r"misaligned",),
+    ),
+    Defect(
+        "sum_of_two_ranges",
+        _triton(9297),
+        "takes the sum of two ranges for aligned",
+        _TO_3_6,
+        "3.7.0",
+        "mended",
+        "tlx-hide-alignment",
+        (r"misaligned",),
+    ),
+    # --- tasks and clusters ---
+    Defect(
         "registers_of_a_task_that_prints",
-        ("triton-lang/triton#10417",),
+        _triton(10417),
         "gives a task that prints or asserts fewer than the 32 registers that the driver needs for it",
-        ("3.6.0", "3.7.0", "3.7.1"),
+        _TO_3_7,
         "3.8.0",
         "mended",
         "tlx-rebalance-setmaxnreg",
+    ),
+    Defect(
+        "atomic_of_two_ctas",
+        _triton(10477),
+        "hands the result of an atomic operation on to one of the CTAs only",
+        _TO_3_7,
+        "3.8.0",
+        "refused",
+        "tlx-check-miscompiled",
+        (r"shared memory is read, which nothing has written",),
+    ),
+    Defect(
+        "end_of_two_ctas",
+        _triton(10656, 11730),
+        "lets a CTA end while the other one reads its memory",
+        ("3.8.0",),
+        "3.9.0",
+        "refused",
+        "tlx-check-miscompiled",
+        (r"the CTA ends, and nothing orders that",),
+    ),
+    Defect(
+        "reduction_of_two_ctas",
+        _triton(9221),
+        "reduces the part of one CTA only",
+        _TO_3_7,
+        "3.8.0",
+        "warned",
+        "tlx-check-miscompiled",
+        (r"shared memory is read, which nothing has written",),
+    ),
+    Defect(
+        "histogram_of_two_ctas",
+        (),
+        "counts in each CTA for itself",
+        _TO_3_8,
+        "3.9.0",
+        "refused",
+        "tlx-check-miscompiled",
+    ),
+    Defect(
+        "gather_of_two_ctas",
+        (),
+        "gathers from the part of a CTA only",
+        _TO_3_9,
+        "",
+        "refused",
+        "tlx-check-miscompiled",
+        (r"shared memory is read, which nothing has written",),
     ),
 )
 

@@ -19,6 +19,7 @@ from .defects import DEFECTS
 _PROXY_FENCE = "fence.proxy.async.shared::cta;"
 _PRODUCT_FENCE = "wgmma.fence.sync.aligned;"
 _PRODUCT_WAIT = "wgmma.wait_group.sync.aligned 0;"
+_STORE_WAIT = "cp.async.bulk.wait_group 0;"
 _BARRIER = "bar.sync 0;"
 
 _LINE = re.compile(
@@ -33,6 +34,7 @@ _SHARED_WRITE = re.compile(
     r"st\.async\.|mbarrier\.arrive"
 )
 _TENSOR_WRITE = re.compile(r"tcgen05\.(?:mma|cp|st)\b")
+_RELEASE = re.compile(r"(?:atom|red|st|fence|ld)\.(?:\w+[.:]*)*(?:release|acq_rel|sc)\b")
 _MOST_GROUPS = 7
 """Groups of products that are ever waited for all but so many."""
 _WARP_GROUP = 128
@@ -222,6 +224,11 @@ def _after_reads(text: _Text) -> list[int]:
     return text.reaching("tcgen05.wait::ld", _TENSOR_WRITE, _BARRIERS) if text.threads else []
 
 
+def _after_store_waits(text: _Text) -> list[int]:
+    """Return the lines behind waits for the reads of TMA stores from which their writes may be released."""
+    return text.reaching("cp.async.bulk.wait_group.read", _RELEASE, "cp.async.bulk.wait_group")
+
+
 def _before_overwrites(text: _Text) -> list[int]:
     """Return the lines that write registers from which a product in flight takes its A."""
     found: set[int] = set()
@@ -292,6 +299,7 @@ _MENDS: dict[str, _Mend] = {
     "shared_operand_of_two_groups": (_BARRIER, _after_waits),
     "left_operand_in_registers": (_PRODUCT_WAIT, _before_overwrites),
     "tensor_memory_read_in_loop": (_BARRIER, _after_reads),
+    "release_of_tma_store": (_STORE_WAIT, _after_store_waits),
 }
 """For each defect that is mended here: the instruction that is missing, and the lines before which it belongs."""
 

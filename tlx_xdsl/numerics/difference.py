@@ -36,20 +36,23 @@ TOLERANCES = {1: 0.1, 2: 1e-2, 4: 1e-4, 8: 1e-10}
 """How far results may be apart that were computed in different orders, by the bytes of a floating-point element."""
 
 
-ROUNDED = {"f16": 1e-2, "tf32": 1e-2, "bf16": 3e-2, "f8E4M3": 0.15, "f8E5M2": 0.3, "f8": 0.5, "f6": 0.5, "f4": 0.5}
-"""How far results may be apart that were rounded on their way, by how the name of the type begins: a few of the steps
+COMPUTED_IN = {
+    "f32": 1e-4, "f16": 1e-2, "tf32": 1e-2, "bf16": 3e-2, "f8E4M3": 0.15, "f8E5M2": 0.3, "f8E": 0.5, "f6E": 0.5,
+    "f4E": 0.5,
+}  # fmt: skip
+"""How far results may be apart that were rounded to a type on their way, by how its name begins: a few of the steps
 between its numbers."""
 
 
-def tolerance_of(dtype: Dtype, rounded: Iterable[str] = ()) -> float:
+def tolerance_of(dtype: Dtype, computed_in: Iterable[str] = ()) -> float:
     """How far results of a type may be apart that were computed in different orders; 0 for integers.
 
-    `rounded` names the types to which they were rounded on their way, such as `bf16`; other names do not count.
+    `computed_in` names the types to which they were rounded on their way, such as `bf16`; other names do not count.
     """
     if not is_float(dtype):
         return 0.0
-    passed = (next((limit for name, limit in ROUNDED.items() if each.startswith(name)), 0.0) for each in rounded)
-    return max(TOLERANCES[dtype.itemsize], *passed, 0.0)
+    limits = [limit for each in computed_in for name, limit in COMPUTED_IN.items() if each.startswith(name)]
+    return max([TOLERANCES[dtype.itemsize], *limits])
 
 
 def difference(found: Array, expected: Array, limit: float) -> Difference:

@@ -19,7 +19,7 @@ from tlx_xdsl.numerics.ptx.conversions import CONVERSIONS
 from tlx_xdsl.numerics.ptx.instructions import INSTRUCTIONS, TYPES as PTX_TYPES, Compiled, Vectors
 
 from . import carries, contraction
-from .arithmetic import approximate, floats
+from .arithmetic import approximate, floats, mufu
 from .arithmetic.approximate import FUNCTIONS
 from .arithmetic.kinds import KINDS, PLAIN, TYPES
 from .read.syntax import Number, Pair, Register, Vector
@@ -224,18 +224,22 @@ def _negate(context: Context, modifiers: list[str], types: list[str]) -> Step | 
 
 
 _NEAREST: dict[str, Any] = {"rcp": floats.reciprocal, "sqrt": np.sqrt}
-_NUMPY: dict[str, Any] = {"tanh": floats.tangent}
+_NARROW: dict[str, Any] = {"ex2": mufu.exp2, "tanh": mufu.tangent}
 
 
 def _function(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
     """Functions of f32: the hardware's approximations, or rounded to nearest."""
     name, is_flushed = context.instruction.name, "ftz" in modifiers
     mode = [part for part in modifiers if part != "ftz"]
+    if mode == ["approx"] and name in _NARROW and types and types[0] in ("f16", "f16x2", "bf16", "bf16x2"):
+        kind = TYPES[types[0]].replace("x", "~")
+        function = mufu.truncated_to(_NARROW[name], KINDS[kind].dtype)
+        return _simple(context, (kind,), kind, "function({0})", function=function)
     if types != ["f32"] or mode not in (["approx"], ["rn"]):
         return None
     if mode == ["approx"] and name in FUNCTIONS:
         return _simple(context, ("f4",), "f4", "function({0})", function=FUNCTIONS[name][is_flushed])
-    function = (_NEAREST if mode == ["rn"] else _NUMPY).get(name)
+    function = _NEAREST.get(name) if mode == ["rn"] else None
     code = "flush(function(flush({0})))" if is_flushed else "function({0})"
     return _simple(context, ("f4",), "f4", code, function=function, flush=floats.flush) if function else None
 
@@ -393,7 +397,7 @@ _FAST: dict[str, Form] = {
     "add": _arithmetic, "sub": _arithmetic, "mul": _arithmetic, "and": _logic, "or": _logic, "xor": _logic, "not": _not,
     "shl": _shift, "shr": _shift, "setp": _compare, "selp": _select, "min": _extremum, "max": _extremum, "fma": _fma,
     "neg": _negate, "abs": _negate, "testp": _test, "div": _divide, "mov": _move, "cvt": _convert, "cvta": _address,
-    **dict.fromkeys((*FUNCTIONS, *_NEAREST, *_NUMPY), _function),
+    **dict.fromkeys((*FUNCTIONS, *_NEAREST), _function),
 }  # fmt: skip
 
 

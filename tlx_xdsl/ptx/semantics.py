@@ -17,7 +17,6 @@ class Meaning(NamedTuple):
 
 _EXACT = "exact"
 _ROUNDED = "every rounding mode, `.ftz`, `.sat`"
-_NEAR = "numpy's function, closer than PTX asks for"
 _BITS = "an H200's bits"
 _HINT = "nothing: a hint"
 
@@ -28,7 +27,10 @@ MEANINGS: dict[str, Meaning] = {
     "addc": Meaning("Extended-Precision Integer: addc", "exact; `.cc` of this and others leaves a carry"),
     "and": Meaning("Logic and Shift: and", _EXACT),
     "applypriority": Meaning("Data Movement: applypriority", _HINT),
-    "atom": Meaning("Parallel Synchronization: atom", "threads in the order of their numbers; scopes are all the same"),
+    "atom": Meaning(
+        "Parallel Synchronization: atom",
+        "threads in the order of their numbers; orders and scopes count in global memory",
+    ),
     "bar": Meaning("Parallel Synchronization: bar", "counts threads; orders"),
     "barrier": Meaning("Parallel Synchronization: barrier, barrier.cluster", "counts threads; orders"),
     "bfe": Meaning("Integer: bfe", _EXACT),
@@ -51,12 +53,14 @@ MEANINGS: dict[str, Meaning] = {
     "elect": Meaning("Parallel Synchronization: elect.sync", "the lowest lane"),
     "ex2": Meaning("Floating Point: ex2", _BITS),
     "exit": Meaning("Control Flow: exit", _EXACT),
-    "fence": Meaning("Parallel Synchronization: fence", "proxies, and what relaxed arrivals release"),
+    "fence": Meaning(
+        "Parallel Synchronization: fence", "proxies; what relaxed accesses and arrivals release and acquire"
+    ),
     "fma": Meaning("Floating Point: fma", "one rounding to nearest"),
     "getctarank": Meaning("Data Movement: getctarank", _EXACT),
     "griddepcontrol": Meaning("Parallel Synchronization: griddepcontrol", "nothing: launches follow each other"),
     "isspacep": Meaning("Data Movement: isspacep", _EXACT),
-    "ld": Meaning("Data Movement: ld", "all state spaces; checked; orders and scopes of single loads are not modelled"),
+    "ld": Meaning("Data Movement: ld", "all state spaces; checked; orders and scopes count in global memory"),
     "ldmatrix": Meaning("Matrix: ldmatrix", "m8n8 of 16 bits"),
     "ldu": Meaning("Data Movement: ldu", "as ld"),
     "lg2": Meaning("Floating Point: lg2", _BITS),
@@ -101,7 +105,7 @@ MEANINGS: dict[str, Meaning] = {
     "stmatrix": Meaning("Matrix: stmatrix", "m8n8 of 16 bits"),
     "sub": Meaning("Integer, Floating Point: sub", f"wraps; {_ROUNDED}; fused with a product where ptxas does"),
     "subc": Meaning("Extended-Precision Integer: subc", _EXACT),
-    "tanh": Meaning("Floating Point: tanh", _NEAR),
+    "tanh": Meaning("Floating Point: tanh", _BITS),
     "tcgen05": Meaning("TensorCore 5th Generation", "alloc, ld, st, mma with scales, cp, commit, fences, pairs"),
     "tensormap": Meaning("Data Movement: tensormap", "fields of 128 bytes of our own"),
     "testp": Meaning("Floating Point: testp", _EXACT),

@@ -1,14 +1,16 @@
 """What an instruction of the machine accesses, in the words in which its PTX is described, too.
 
-    HGMMA.64x64x16.F32 R24, gdesc[UR8], R24       wgmma                 descriptors of A and B, whether it adds
-    UTMALDG.2D [UR8], [UR4]                       TMA load              shared memory, barrier, coordinates, map
-    LDGSTS.E.BYPASS.128 [R9], desc[UR4][R2.64]    cp.async              shared memory, global memory
-    SYNCS.ARRIVE.TRANS64 RZ, [UR31+0x8], R3       arrival at a barrier  shared memory
+HGMMA.64x64x16.F32 R24, gdesc[UR8], R24       wgmma                 descriptors of A and B, whether it adds
+UTMALDG.2D [UR8], [UR4]                       TMA load              shared memory, barrier, coordinates, map
+LDGSTS.E.BYPASS.128 [R9], desc[UR4][R2.64]    cp.async              shared memory, global memory
+SYNCS.ARRIVE.TRANS64 RZ, [UR31+0x8], R3       arrival at a barrier  shared memory
 """
 
 from __future__ import annotations
 
 import re
+
+from tlx_xdsl.errors import SourceLocation
 
 from .machine import NotKnownError, address, condition, double, is_predicate, next_register, plain, size_of, word
 from .program import Access
@@ -16,7 +18,12 @@ from .text import Instruction
 
 WGMMA, TMA_LOAD, TMA_STORE, TMA_REDUCTION = "wgmma", "TMA load", "TMA store", "TMA reduction"
 COPY, BULK_COPY = "cp.async", "bulk copy"
-INIT, ARRIVAL, WAIT, INVALIDATION = "start of a barrier", "arrival at a barrier", "wait at a barrier", "end of a barrier"
+INIT, ARRIVAL, WAIT, INVALIDATION = (
+    "start of a barrier",
+    "arrival at a barrier",
+    "wait at a barrier",
+    "end of a barrier",
+)
 LOAD, STORE, ATOMIC = "load of", "store to", "atomic operation on"
 MATRIX_LOAD, MATRIX_STORE = "ldmatrix", "stmatrix"
 SHARED, GLOBAL = "shared memory", "global memory"
@@ -26,6 +33,9 @@ _SPACES = {
     "ATOMG": (ATOMIC, GLOBAL), "ATOM": (ATOMIC, GLOBAL), "RED": (ATOMIC, GLOBAL), "REDG": (ATOMIC, GLOBAL),
     "ATOMS": (ATOMIC, SHARED),
 }  # fmt: skip
+DESCRIPTOR = "memory descriptor"
+"""What an access to global memory names beside its address: the same for all of a launch."""
+LAUNCH_DESCRIPTOR = "special('descriptor')"
 ADDS = "adds"
 """The operand of a product that says whether it adds to what its registers hold."""
 PRODUCTS = ("HGMMA", "IGMMA", "QGMMA", "BGMMA")
@@ -48,7 +58,10 @@ def accessed(item: Instruction) -> tuple[Access, str] | None:
     kind, names, operands, size, is_ordered = found
     if len(names) != len(operands):
         raise NotKnownError(str(item))
-    return Access(kind, str(item), names, size, item.address, is_ordered=is_ordered), "".join(f"{each}, " for each in operands)
+    location = None if item.place is None else SourceLocation(*item.place)
+    return Access(kind, str(item), names, size, item.address, location, is_ordered), "".join(
+        f"{each}, " for each in operands
+    )
 
 
 def _accessed(item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, bool] | None:
@@ -61,7 +74,8 @@ def _accessed(item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, 
         return _bulk_copy(item)
     if name == "LDGSTS":
         to, source = [each for each in item.operands if "[" in each][:2]
-        return COPY, (SHARED, GLOBAL), [address(to, 32), address(source, 64)], size_of(item), True
+        operands = [address(to, 32), address(source, 64), _descriptor(source)]
+        return COPY, (SHARED, GLOBAL, DESCRIPTOR), operands, size_of(item), True
     if name == "SYNCS":
         return _barrier(item)
     if (found := _SPACES.get(name)) is None:
@@ -75,7 +89,14 @@ def _accessed(item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, 
     if kind in (MATRIX_LOAD, MATRIX_STORE):
         size = 16
         kind = f"{kind} of"
-    return f"{kind} {space}", ("address",), [address(place, bits)], size, kind == ATOMIC
+    if space == SHARED:
+        return f"{kind} {space}", ("address",), [address(place, bits)], size, kind == ATOMIC
+    return f"{kind} {space}", ("address", DESCRIPTOR), [address(place, bits), _descriptor(place)], size, kind == ATOMIC
+
+
+def _descriptor(text: str) -> str:
+    found = re.match(r"desc\[(UR\d+)\]", text)
+    return double(found[1]) if found is not None else LAUNCH_DESCRIPTOR
 
 
 def descriptor_register(item: Instruction) -> str | None:

@@ -1,7 +1,7 @@
-"""A cubin beside the PTX that it was made from: do the operands of its accesses have the values that the PTX gives them?
+"""A cubin beside the PTX that it was made from: have the operands of its accesses the values that the PTX gives them?
 
 Both are run for a few threads with drawn parameters, as integers only, and each access of the machine code is compared
-with that of the PTX. Two expressions that give the same number for several draws of some hundred bits are taken for equal.
+with that of the PTX. Expressions that give the same number for each draw, of some hundred bits, are taken for equal.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,12 @@ from tlx_xdsl.ptx.read.syntax import Function, Module
 
 from .accesses import accessed
 from .compare import Comparison, Difference
+from .hazards import Hazard, hazards
 from .kernel import Translator
 from .machine import steps_of
-from .program import Program, World
+from .program import Program, Trace, World
 from .text import Code, disassemble, find_nvdisasm
-from .values import M, Traced, shown
+from .values import UNKNOWN, M, Traced, shown
 
 _DRAWS, _MOST_DRAWS = 2, 9
 """Draws of parameters for all, and the most where instructions are left that no thread has reached."""
@@ -69,14 +70,16 @@ class _Layout:
     parameters: int
     threads: int
     blocks: int
+    descriptor: int
+    """What accesses to global memory name beside their address."""
     reserved: int
     """Bytes of shared memory before the kernel's own."""
 
 
 def _layout(capability: int) -> _Layout:
     if capability >= 100:
-        return _Layout(0x380, 0x360, 0x370, 0x400)
-    return _Layout(0x210, 0, 12, 0x400) if capability >= 90 else _Layout(0x160, 0, 12, 0)
+        return _Layout(0x380, 0x360, 0x370, 0x358, 0x400)
+    return _Layout(0x210, 0, 12, 0x208, 0x400) if capability >= 90 else _Layout(0x160, 0, 12, 0x118, 0)
 
 
 def validate(ptx: str, cubin: bytes, *, nvdisasm: Path | None = None) -> SassReport:
@@ -88,7 +91,7 @@ def validate(ptx: str, cubin: bytes, *, nvdisasm: Path | None = None) -> SassRep
     nvdisasm = nvdisasm or find_nvdisasm()
     if nvdisasm is None:
         raise CompilationError(
-            "there is no nvdisasm: it comes with stock Triton ('pip install tlx-xdsl[nvidia]') and with the CUDA toolkit"
+            "there is no nvdisasm: stock Triton ('pip install tlx-xdsl[nvidia]') and the CUDA toolkit have it"
         )
     module = read(ptx)
     codes = disassemble(cubin, nvdisasm)
@@ -129,7 +132,10 @@ def validate_kernel(module: Module, function: Function, code: Code) -> SassRepor
             worlds.append(thread)
         before, undecided = undecided, comparison.counts()[1]
         idle = idle + 1 if undecided == before else 0
-    findings = tuple(_finding(each, theirs, ours, worlds, layout) for each in comparison.different.values())
+    names = {at + 4 * word: f"{name}{'.high' * word}" for name, at in offsets.items() for word in (0, 1)}
+    made = _Findings(comparison, (theirs, ours), worlds, names, code.constants)
+    findings = tuple(made.of(each) for each in comparison.different.values())
+    findings += tuple(_of_hazard(each) for each in hazards(code))
     same, undecided = comparison.counts()
     return SassReport(findings, same, undecided, time.perf_counter() - begin)
 
@@ -210,14 +216,89 @@ def _threads(function: Function, layout: _Layout, offsets: Mapping[str, int], dr
             "SR_CTAID.Z": chance.randrange(blocks),
             "SR_VIRTUALSMID": chance.randrange(132), "SR_EQMASK": bit, "SR_LTMASK": bit - 1, "SR_LEMASK": 2 * bit - 1,
             "SR_GTMASK": M & -2 * bit, "SR_GEMASK": M & -bit, "shared": layout.reserved | rank << 24,
+            "descriptor": words[layout.descriptor // 4] | words[layout.descriptor // 4 + 1] << 32,
             "parameters": (words[0x198 // 4] | words[0x19C // 4] << 32) - layout.parameters,
         }  # fmt: skip
         yield _Thread(seed, draw % 2 == 0, specials, words)
 
 
-def _finding(each: Difference, theirs: Program, ours: Program, worlds: list[_Thread], layout: _Layout) -> SassFinding:
-    access = each.sass or each.ptx
-    location = each.ptx.location if each.ptx is not None else None
-    what = access.names[each.operand] if each.operand >= 0 else 'count'
-    return SassFinding(location, each.ptx.line if each.ptx else 0, f"/*{access.line:04x}*/",
-        f"{access.kind}: {what}:  | {access.text}")
+class _TracedWorld(World):
+    """The same world with values that know where they came from."""
+
+    def __init__(self, thread: _Thread, tables: bytes, names: Mapping[int, str]):
+        words = [Traced.of(each, names.get(4 * at, f"c[{4 * at:#x}]")) for at, each in enumerate(thread.words)]
+        super().__init__(thread.seed, thread.specials, words, tables, is_quick=thread.is_quick)
+
+    def special(self, name: str) -> int:
+        """Return a number of the thread with its name."""
+        return Traced.of(self.specials[name], _SPOKEN.get(name, name.removeprefix("SR_").lower()))
+
+    def unwritten(self) -> Callable[[int], int]:
+        """Return what registers hold that nothing has written."""
+        draw = super().unwritten()
+        return lambda bits: Traced.of(draw(bits), "unwritten")
+
+    def load(self, space: str, address: Any, size: int) -> Any:
+        """Return the integer at an address, with that."""
+        found = super().load(space, address, size)
+        where = address.text if isinstance(address, Traced) else str(address)
+        return found if found is UNKNOWN else Traced.of(found, f"{'shared' if space == 's' else 'global'}[{where}]")
+
+
+_SPOKEN = {"SR_CgaCtaId": "rank"}
+
+
+class _Findings:
+    """Makes findings of differences, with the expressions of both sides."""
+
+    def __init__(
+        self,
+        comparison: Comparison,
+        programs: tuple[Program, Program],
+        threads: list[_Thread],
+        names: Mapping[int, str],
+        tables: bytes,
+    ):
+        self._comparison, self._programs, self._threads = comparison, programs, threads
+        self._names, self._tables = names, tables
+        self._traces: dict[int, tuple[Trace, Trace]] = {}
+
+    def of(self, found: Difference) -> SassFinding:
+        """The finding of a difference."""
+        access = found.sass or found.ptx
+        assert access is not None
+        location = found.ptx.location if found.ptx is not None else access.location
+        line = found.ptx.line if found.ptx is not None else 0
+        address = f"/*{found.sass.line:04x}*/" if found.sass is not None else ""
+        if found.operand < 0:
+            side = ("PTX", "cubin") if found.sass is None else ("cubin", "PTX")
+            return SassFinding(
+                location, line, address, f"the {side[0]} has more of this {found.kind} than the {side[1]}"
+            )
+        if found.world not in self._traces:
+            thread, most = self._threads[found.world], _MOST_BLOCKS[1]
+            worlds = [_TracedWorld(thread, self._tables, self._names) for _ in self._programs]
+            one, other = (program.run(world, most) for program, world in zip(self._programs, worlds, strict=True))
+            self._traces[found.world] = one, other
+        ptx, sass = self._traces[found.world]
+        ours = sass.events[found.sass_event][2 + found.operand]
+        if found.ptx is None:
+            message = f"the cubin has a {found.kind} at {int(ours):#x}, where the PTX has none"
+            return SassFinding(location, line, address, message, "", _spoken(ours))
+        theirs = ptx.events[found.ptx_event][2 + found.operand]
+        what = f"the {found.ptx.names[found.operand]} of this {found.kind}"
+        message = f"{what} is {int(ours):#x} in the cubin and {int(theirs):#x} in its PTX"
+        return SassFinding(location, line, address, message, _spoken(theirs), _spoken(ours))
+
+
+def _of_hazard(found: Hazard) -> SassFinding:
+    """The finding of a register that is taken too early."""
+    place = found.instruction.place or found.cause.place
+    location = None if place is None else SourceLocation(*place)
+    message = f"'{found.instruction}' {found.message}, '{found.cause}'"
+    return SassFinding(location, 0, f"/*{found.instruction.address:04x}*/", message)
+
+
+def _spoken(value: Any) -> str:
+    """The expression of a value; the machine makes the base of shared memory out of the rank of the block."""
+    return re.sub(r"\(?rank(?: << 0x18\))? \+ 0x400", "shared", shown(value))

@@ -54,21 +54,29 @@ class Comparison:
         theirs, ours = _by_kind(ptx.events, self.theirs), _by_kind(sass.events, self.ours)
         for kind in {**theirs, **ours}:
             one, other = theirs.get(kind, []), ours.get(kind, [])
-            if (self.ours[sass.events[other[0]][0]] if other else self.theirs[ptx.events[one[0]][0]]).is_ordered:
+            if (self._machine(sass.events[other[0]]) if other else self._ptx(ptx.events[one[0]])).is_ordered:
                 self._in_order(kind, ptx, sass, one, other, world)
             elif other:
                 self._in_any_order(kind, ptx, sass, one, other, world)
 
+    def _ptx(self, event: Event) -> Access:
+        number: int = event[0]
+        return self.theirs[number]
+
+    def _machine(self, event: Event) -> Access:
+        number: int = event[0]
+        return self.ours[number]
+
     def _in_order(self, kind: str, ptx: Trace, sass: Trace, theirs: list[int], ours: list[int], world: int) -> None:
         for one, other in zip(theirs, ours, strict=False):
-            number, certain, *left = ptx.events[one]
+            _, certain, *left = ptx.events[one]
             place, also_certain, *right = sass.events[other]
             if not (certain and also_certain) or len(left) != len(right):
                 return
             if not any(each is UNKNOWN for each in (*left, *right)) and left == right:
                 self.same.add(place)
                 continue
-            access, found = self.theirs[number], self.ours[place]
+            access, found = self._ptx(ptx.events[one]), self._machine(sass.events[other])
             for operand, (first, second) in enumerate(zip(left, right, strict=True)):
                 if first is UNKNOWN or second is UNKNOWN:
                     continue
@@ -80,33 +88,43 @@ class Comparison:
                     self.different.setdefault(place, made)
         if not (ptx.is_whole and sass.is_whole) or len(theirs) == len(ours):
             return
-        if all(event[1] for trace, each in ((ptx, theirs), (sass, ours)) for event in map(trace.events.__getitem__, each)):
+        if all(
+            event[1] for trace, each in ((ptx, theirs), (sass, ours)) for event in map(trace.events.__getitem__, each)
+        ):
             if len(theirs) > len(ours):
                 number = theirs[len(ours)]
-                access = self.theirs[ptx.events[number][0]]
+                access = self._ptx(ptx.events[number])
                 made = Difference(world, kind, access, None, -1, number, -1)
                 self.different.setdefault(ptx.events[number][0] - len(self.theirs), made)
             else:
                 number = ours[len(theirs)]
-                made = Difference(world, kind, None, self.ours[sass.events[number][0]], -1, -1, number)
+                made = Difference(world, kind, None, self._machine(sass.events[number]), -1, -1, number)
                 self.different.setdefault(sass.events[number][0], made)
 
     def _in_any_order(self, kind: str, ptx: Trace, sass: Trace, theirs: list[int], ours: list[int], world: int) -> None:
         whole = ptx.is_whole
         touched: set[int] = set()
+        descriptors: list[Any] = []
         for event in map(ptx.events.__getitem__, theirs):
             if event[2] is UNKNOWN:
                 whole = False
             else:
-                touched.update(range(event[2], event[2] + self.theirs[event[0]].size))
+                touched.update(range(event[2], event[2] + self._ptx(event).size))
+            descriptors.extend(event[3:])
+        is_known = not any(each is UNKNOWN for each in descriptors)
         for each in ours:
-            number, certain, place = sass.events[each]
+            number, certain, place, *others = sass.events[each]
             if place is UNKNOWN:
                 continue
-            if place in touched:
+            wrong = place not in touched
+            if not wrong and is_known and others and others[0] is not UNKNOWN and others[0] not in descriptors:
+                access, found = self._ptx(ptx.events[theirs[0]]), self._machine(sass.events[each])
+                made = Difference(world, kind, access, found, 1, theirs[0], each)
+                self.different.setdefault(number, made)
+            elif not wrong:
                 self.same.add(number)
             elif whole and certain:
-                made = Difference(world, kind, None, self.ours[number], 0, -1, each)
+                made = Difference(world, kind, None, self._machine(sass.events[each]), 0, -1, each)
                 self.different.setdefault(number, made)
 
 
@@ -114,5 +132,6 @@ def _by_kind(events: list[Event], accesses: Sequence[Access]) -> dict[str, list[
     found: dict[str, list[int]] = {}
     kinds = [found.setdefault(each.kind, []) for each in accesses]
     for number, event in enumerate(events):
-        kinds[event[0]].append(number)
+        access: int = event[0]
+        kinds[access].append(number)
     return {kind: each for kind, each in found.items() if each}

@@ -26,7 +26,18 @@ from .program import Access, Step
 
 BITS = {"pred": 1, "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "b32": 32, "u32": 32, "s32": 32,
         "b64": 64, "u64": 64, "s64": 64, "f32": 32, "f64": 64, "b128": 128}  # fmt: skip
-_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
+_COMPARISONS = {
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "lo": "<",
+    "ls": "<=",
+    "hi": ">",
+    "hs": ">=",
+}
 
 
 class Translator:
@@ -37,6 +48,31 @@ class Translator:
         self._module = module
         self._function = function
         self._symbols = symbols
+        self._rules: dict[str, Callable[[Instruction], list[str]]] = {
+            **dict.fromkeys(("add", "sub", "div", "rem", "min", "max", "neg", "abs", "sad"), self._arithmetic),
+            **dict.fromkeys(("and", "or", "xor", "not", "lop3"), self._logic),
+            **dict.fromkeys(("shl", "shr"), self._shift),
+            **dict.fromkeys(("bfe", "bfi"), self._field),
+            **dict.fromkeys(("popc", "brev", "clz", "bfind"), self._count),
+            "mul": self._product,
+            "mad": self._product,
+            "addc": self._carried,
+            "shf": self._funnel,
+            "prmt": self._permute,
+            "mov": self._move,
+            "selp": self._choose,
+            "setp": self._compare,
+            "cvt": self._convert,
+            "cvta": self._generic,
+            "ld": self._load,
+            "elect": self._elect,
+            "shfl": self._shuffle,
+            "vote": self._vote,
+            "activemask": self._active,
+            "redux": self._reduce,
+            "mapa": self._remote,
+            "mbarrier": self._waited,
+        }
         self.steps: list[Step] = []
         self.accesses: list[Access] = []
         # Most labels are of the debugger: blocks begin where branches lead.
@@ -79,7 +115,8 @@ class Translator:
             return f"({self._name(operand.register)} ^ True)"
         if isinstance(operand, Vector) and bits % max(1, len(operand.items)) == 0:
             each = bits // len(operand.items)
-            return f"({' | '.join(f'{self._value(item, each)} << {each * place}' for place, item in enumerate(operand.items))})"
+            parts = [f"{self._value(item, each)} << {each * place}" for place, item in enumerate(operand.items)]
+            return f"({' | '.join(parts)})"
         raise NotKnownError(type(operand).__name__)
 
     def _address(self, operand: Operand, bits: int) -> str:
@@ -130,9 +167,10 @@ class Translator:
         step.targets = tuple(self._name(each) for each in self._written(operands[0])) if operands else ()
         if carries.leaves(item.opcode):
             step.targets += tuple(self._name(each) for each in self._written(operands[3]))
-        if item.name in ("st", "stmatrix", "red", "wgmma") or item.opcode.startswith(("cp.", "mbarrier.arrive", "mbarrier.init")):
-            if not item.opcode.startswith("wgmma"):
-                step.targets = ()
+        if item.name in ("st", "stmatrix", "red") or item.opcode.startswith(
+            ("cp.", "mbarrier.arrive", "mbarrier.init")
+        ):
+            step.targets = ()
         try:
             self._access(step, item)
         except NotKnownError:
@@ -169,17 +207,35 @@ class Translator:
         opcode, operands = item.opcode, item.operands
         match item.name:
             case "wgmma" if "mma_async" in opcode:
-                return self._product(item)
+                return self._tensor_product(item)
             case "ld" | "st" | "atom" | "red":
                 return self._plain(item)
             case "ldmatrix":
-                return f"{words.MATRIX_LOAD} of {words.SHARED}", ("address",), [self._address(operands[1], 32)], 16, False
+                return (
+                    f"{words.MATRIX_LOAD} of {words.SHARED}",
+                    ("address",),
+                    [self._address(operands[1], 32)],
+                    16,
+                    False,
+                )
             case "stmatrix":
-                return f"{words.MATRIX_STORE} of {words.SHARED}", ("address",), [self._address(operands[0], 32)], 16, False
+                return (
+                    f"{words.MATRIX_STORE} of {words.SHARED}",
+                    ("address",),
+                    [self._address(operands[0], 32)],
+                    16,
+                    False,
+                )
             case "cp" if opcode.startswith(("cp.async.ca", "cp.async.cg")):
                 size = operands[2].value if isinstance(operands[2], Number) else 0
                 where = [self._address(operands[0], 32), self._address(operands[1], 64)]
-                return words.COPY, (words.SHARED, words.GLOBAL), where, size, True
+                return (
+                    words.COPY,
+                    (words.SHARED, words.GLOBAL, words.DESCRIPTOR),
+                    [*where, _descriptor(item)],
+                    size,
+                    True,
+                )
             case "cp" if ".bulk." in opcode:
                 return self._bulk(item)
             case "mbarrier":
@@ -187,7 +243,7 @@ class Translator:
             case _:
                 return None
 
-    def _product(self, item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, bool]:
+    def _tensor_product(self, item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, bool]:
         _, one, other, adds, *_ = item.operands
         descriptor = self._value(other, 64)
         added = self._value(adds, 1) if not isinstance(adds, Number) else str(adds.value != 0)
@@ -204,7 +260,10 @@ class Translator:
         bits = 32 if space == words.SHARED else 64
         place = next(each for each in item.operands if isinstance(each, Address))
         kind = {"ld": words.LOAD, "st": words.STORE}.get(item.name, words.ATOMIC)
-        return f"{kind} {space}", ("address",), [self._address(place, bits)], self._size(item), kind == words.ATOMIC
+        names, operands = ("address",), [self._address(place, bits)]
+        if space == words.GLOBAL:
+            names, operands = ("address", words.DESCRIPTOR), [*operands, _descriptor(item)]
+        return f"{kind} {space}", names, operands, self._size(item), kind == words.ATOMIC
 
     def _size(self, item: Instruction) -> int:
         size = next((BITS[each] // 8 for each in reversed(item.modifiers) if each in BITS), 0) or 2
@@ -212,7 +271,7 @@ class Translator:
 
     def _bulk(self, item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, bool] | None:
         opcode, operands = item.opcode, item.operands
-        if not ".bulk.tensor" in opcode:
+        if ".bulk.tensor" not in opcode:
             if opcode.startswith("cp.async.bulk.shared"):
                 where = [self._address(operands[0], 32), self._address(operands[1], 64)]
                 return words.BULK_COPY, (words.SHARED, words.GLOBAL), where, 0, True
@@ -248,10 +307,8 @@ class Translator:
     # What is computed ------------------------------------------------------------------------------------------------
 
     def _effect(self, item: Instruction) -> list[str] | None:
-        rule = _RULES.get(item.name)
-        if rule is None:
-            return None
-        return rule(self, item)
+        rule = self._rules.get(item.name)
+        return None if rule is None else rule(item)
 
     def _assign(self, operand: Operand, value: str) -> list[str]:
         if not isinstance(operand, Register):
@@ -277,16 +334,6 @@ class Translator:
         match item.name:
             case "add" | "sub":
                 value = f"{plain[0]} {'+' if item.name == 'add' else '-'} {plain[1]}"
-            case "mul" | "mad":
-                value = f"{ordered[0]} * {ordered[1]}"
-                if "wide" in item.modifiers:
-                    mask = (1 << 2 * bits) - 1
-                    if item.name == "mad":
-                        value += f" + {self._value(sources[2], 2 * bits)}"
-                elif "hi" in item.modifiers:
-                    value = f"({value} >> {bits})" + (f" + {plain[2]}" if item.name == "mad" else "")
-                elif item.name == "mad":
-                    value += f" + {plain[2]}"
             case "div":
                 value = f"quotient({ordered[0]}, {ordered[1]})"
             case "rem":
@@ -303,6 +350,19 @@ class Translator:
                 raise NotKnownError(item.opcode)
         return self._assign(to, f"({value}) & {mask}")
 
+    def _product(self, item: Instruction) -> list[str]:
+        bits, is_signed = self.type_of(item)
+        to, one, other, *added = item.operands
+        if {"sat", "cc"} & set(item.modifiers):
+            raise NotKnownError(item.opcode)
+        value = f"{self._value(one, bits, is_signed=is_signed)} * {self._value(other, bits, is_signed=is_signed)}"
+        wide = 2 * bits if "wide" in item.modifiers else bits
+        if "hi" in item.modifiers:
+            value = f"({value} >> {bits})"
+        if added:
+            value += f" + {self._value(added[0], wide)}"
+        return self._assign(to, f"({value}) & {(1 << wide) - 1}")
+
     def _carried(self, item: Instruction) -> list[str]:
         """Sums with a carry from the instruction before, or for the one after."""
         bits, _ = self.type_of(item)
@@ -317,7 +377,10 @@ class Translator:
         bits, _ = self.type_of(item)
         values = [self._value(each, bits) for each in item.operands[1:]]
         if bits == 1:
-            values = [str(each.value != 0) if isinstance(each, Number) else value for each, value in zip(item.operands[1:], values, strict=True)]
+            values = [
+                str(each.value != 0) if isinstance(each, Number) else value
+                for each, value in zip(item.operands[1:], values, strict=True)
+            ]
         if item.name == "not":
             return self._assign(item.operands[0], f"{values[0]} ^ {True if bits == 1 else (1 << bits) - 1}")
         if item.name == "lop3":
@@ -342,7 +405,9 @@ class Translator:
         to, low, high, amount = item.operands
         to_left, wraps = "l" in item.modifiers, "wrap" in item.modifiers
         where = f"to_left={to_left}, wraps={wraps}, takes_high={to_left}, is_signed=False"
-        return self._assign(to, f"funnel({self._value(low, 32)}, {self._value(high, 32)}, {self._value(amount, 32)}, {where})")
+        return self._assign(
+            to, f"funnel({self._value(low, 32)}, {self._value(high, 32)}, {self._value(amount, 32)}, {where})"
+        )
 
     def _field(self, item: Instruction) -> list[str]:
         bits, is_signed = self.type_of(item)
@@ -381,7 +446,9 @@ class Translator:
         to, one, other, which = item.operands
         if not bits:
             raise NotKnownError(item.opcode)
-        return self._assign(to, f"select({self._value(which, 1)}, {self._value(one, bits)}, {self._value(other, bits)})")
+        return self._assign(
+            to, f"select({self._value(which, 1)}, {self._value(one, bits)}, {self._value(other, bits)})"
+        )
 
     def _compare(self, item: Instruction) -> list[str]:
         bits, is_signed = self.type_of(item)
@@ -389,7 +456,9 @@ class Translator:
         sign = _COMPARISONS.get(item.modifiers[0])
         if sign is None or len(item.modifiers) > (3 if rest else 2):
             raise NotKnownError(item.opcode)
-        value = f"({self._value(one, bits, is_signed=is_signed)} {sign} {self._value(other, bits, is_signed=is_signed)})"
+        value = (
+            f"({self._value(one, bits, is_signed=is_signed)} {sign} {self._value(other, bits, is_signed=is_signed)})"
+        )
         if rest:
             joined = {"and": "&", "or": "|", "xor": "^"}[item.modifiers[1]]
             value = f"{value} {joined} {self._value(rest[0], 1)}"
@@ -442,7 +511,11 @@ class Translator:
         made = [f"t = {where}"]
         for number, register in enumerate(registers):
             if isinstance(register, Register):
-                value = f"{read} t + {each * number}, {each})" if read != "param" else f"param(constant, t + {each * number}, {each})"
+                value = (
+                    f"{read} t + {each * number}, {each})"
+                    if read != "param"
+                    else f"param(constant, t + {each * number}, {each})"
+                )
                 held = BITS[self._function.registers[register.number][1]]
                 if type_[0] == "s" and held > 8 * each:
                     value = f"signed({value}, {8 * each}) & {(1 << held) - 1}"
@@ -499,26 +572,6 @@ class Translator:
         return self._assign(item.operands[0], "is_over()")
 
 
-_RULES: dict[str, Callable[[Translator, Instruction], list[str]]] = {
-    **dict.fromkeys(("add", "sub", "mul", "mad", "div", "rem", "min", "max", "neg", "abs", "sad"), Translator._arithmetic),
-    **dict.fromkeys(("and", "or", "xor", "not", "lop3"), Translator._logic),
-    **dict.fromkeys(("shl", "shr"), Translator._shift),
-    **dict.fromkeys(("bfe", "bfi"), Translator._field),
-    **dict.fromkeys(("popc", "brev", "clz", "bfind"), Translator._count),
-    "addc": Translator._carried,
-    "shf": Translator._funnel,
-    "prmt": Translator._permute,
-    "mov": Translator._move,
-    "selp": Translator._choose,
-    "setp": Translator._compare,
-    "cvt": Translator._convert,
-    "cvta": Translator._generic,
-    "ld": Translator._load,
-    "elect": Translator._elect,
-    "shfl": Translator._shuffle,
-    "vote": Translator._vote,
-    "activemask": Translator._active,
-    "redux": Translator._reduce,
-    "mapa": Translator._remote,
-    "mbarrier": Translator._waited,
-}
+def _descriptor(item: Instruction) -> str:
+    """What an access to global memory names beside its address; a policy of the caches is not known."""
+    return "U" if "cache_hint" in item.opcode else words.LAUNCH_DESCRIPTOR

@@ -20,6 +20,7 @@ _CONSTANT = re.compile(r"(?P<sign>[-~]?)\|?c\[0x(?P<bank>[0-9a-f]+)\]\[(?P<at>[^
 _TERM = re.compile(r"(?P<sign>[-+]?)(?P<what>[^-+]+)")
 _COMPARISONS = {"LT": "<", "LE": "<=", "GT": ">", "GE": ">=", "EQ": "==", "NE": "!="}
 _WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
+JUMPS, ENDS = ("BRA", "BRX", "BRXU", "RET", "CALL", "JMP"), ("EXIT",)
 STACK = "stack"
 """What stands for the stack among the registers."""
 ZEROS = ("RZ", "URZ", "SRZ")
@@ -210,10 +211,20 @@ def _product(item: Instruction) -> list[str]:
     return _assign(to, f"({whole}) & M")
 
 
+_SIGNS: dict[str, Callable[[int, int], int]] = {"&": int.__and__, "|": int.__or__, "^": int.__xor__}
+_TABLES = 0xF0, 0xCC, 0xAA
+_SHORT = {
+    _SIGNS[outer](_TABLES[a], _SIGNS[inner](_TABLES[b], _TABLES[c])): ((a, b, c), outer, inner)
+    for a, b, c in ((0, 1, 2), (1, 0, 2), (2, 0, 1))
+    for outer in _SIGNS
+    for inner in _SIGNS
+}
+"""The truth tables of two operations on three operands."""
+
+
 def logic(table: int, names: tuple[str, str, str]) -> str:
     """The expression of a truth table of three operands: bit 4a + 2b + c says what a, b, c give."""
     terms: list[str] = []
-    one, other, third = names
     zeros = [each == "0" for each in names]
     live = [each for each in range(3) if not zeros[each]]
     wanted = {tuple(bits >> (2 - each) & 1 for each in live): table >> bits & 1 for bits in range(8)
@@ -226,15 +237,12 @@ def logic(table: int, names: tuple[str, str, str]) -> str:
         return names[live[0]] if wanted[1,] else f"({names[live[0]]} ^ M)"
     simple = {(0, 0, 0, 1): "&", (0, 1, 1, 1): "|", (0, 1, 1, 0): "^"}
     if len(live) == 2:
-        row = tuple(wanted[key] for key in ((0, 0), (0, 1), (1, 0), (1, 1)))
+        row = wanted[0, 0], wanted[0, 1], wanted[1, 0], wanted[1, 1]
         if row in simple:
             return f"({names[live[0]]} {simple[row]} {names[live[1]]})"
-    known = {0xF8: f"({one} | {other} & {third})", 0x78: f"({one} ^ {other} & {third})", 0xEA: f"({third} | {one} & {other})",
-             0x6A: f"({third} ^ {one} & {other})", 0xFE: f"({one} | {other} | {third})", 0x96: f"({one} ^ {other} ^ {third})",
-             0x80: f"({one} & {other} & {third})", 0xC8: f"({other} & ({one} | {third}))", 0xA8: f"({third} & ({one} | {other}))",
-             0xE0: f"({one} & ({other} | {third}))", 0x1F: "", 0xEC: f"({other} | {one} & {third})"}  # fmt: skip
-    if len(live) == 3 and known.get(table):
-        return known[table]
+    if len(live) == 3 and (known := _SHORT.get(table)) is not None:
+        (first, second, last), outer, inner = known
+        return f"({names[first]} {outer} ({names[second]} {inner} {names[last]}))"
     for key, holds in wanted.items():
         if holds:
             parts = [names[each] if bit else f"({names[each]} ^ M)" for each, bit in zip(live, key, strict=True)]
@@ -263,13 +271,13 @@ def _predicates(item: Instruction) -> list[str]:
     made: list[str] = []
     conditions = tuple(condition(each) for each in names)
     for number, (to, bits) in enumerate(((first, int(table, 0)), (second, int(other, 0)))):
-        if to in TRUE:
-            continue
+        rows = [f"{row:03b}" for row in range(8) if bits >> row & 1]
         terms = [
-            " & ".join(f"({each})" if bit else f"({each} ^ True)" for each, bit in zip(conditions, f"{row:03b}", strict=True) for bit in [bit == "1"])
-            for row in range(8) if bits >> row & 1
-        ]  # fmt: skip
-        made.append(f"t{number} = {' | '.join(f'({each})' for each in terms) or 'False'}")
+            " & ".join(each if bit == "1" else f"({each} ^ True)" for each, bit in zip(conditions, row, strict=True))
+            for row in rows
+        ]
+        if to not in TRUE:
+            made.append(f"t{number} = {' | '.join(f'({each})' for each in terms) or 'False'}")
     return made + [f"{to} = t{number}" for number, to in enumerate((first, second)) if to not in TRUE]
 
 
@@ -312,7 +320,9 @@ def _shift(item: Instruction) -> list[str]:
             return _assign(to, f"{word(low)} << {count} & M")
         if not to_left and takes_high and count < 32:
             return _assign(to, f"{_signed(word(high))} >> {count} & M" if is_signed else f"{word(high)} >> {count}")
-    where = f"to_left={to_left}, wraps={wraps}, takes_high={takes_high}, is_signed={is_signed}, most={64 if wide else 32}"
+    where = (
+        f"to_left={to_left}, wraps={wraps}, takes_high={takes_high}, is_signed={is_signed}, most={64 if wide else 32}"
+    )
     return _assign(to, f"funnel({word(low)}, {word(high)}, {word(amount)}, {where})")
 
 
@@ -482,7 +492,9 @@ def _unpacked(item: Instruction) -> list[str]:
     where, value, mask = item.operands
     if where != "PR" or not _NUMBER.match(mask) or len(item.modifiers):
         raise NotKnownError(str(item))
-    return [f"t = {word(value)}"] + [f"P{each} = (t >> {each} & 1) == 1" for each in range(7) if int(mask, 0) >> each & 1]
+    return [f"t = {word(value)}"] + [
+        f"P{each} = (t >> {each} & 1) == 1" for each in range(7) if int(mask, 0) >> each & 1
+    ]
 
 
 def _float_of(item: Instruction) -> list[str]:
@@ -524,8 +536,7 @@ def _counted(item: Instruction) -> list[str]:
         case _:
             words = item.modifiers
             value = f"leading({value}, is_signed={'U32' not in words}, shift={'SH' in words})"
-    made = _assign(item.operands[0], value)
-    return made
+    return _assign(item.operands[0], value)
 
 
 def _permuted(item: Instruction) -> list[str]:
@@ -581,28 +592,60 @@ WITHOUT_RESULT = {
     "UCGABAR_ARV", "UCGABAR_WAIT", "PMTRIG", "ARRIVES", "WARPSYNC.ALL", "CCTLL", "UTMAPF", "UBLKPF", "ENDCOLLECTIVE",
 }  # fmt: skip
 """What writes no register that is followed."""
-STORES = {"STG", "ST", "STS", "STSM", "STL", "RED", "REDG", "UTMASTG", "UTMAREDG", "UTMALDG", "UBLKCP", "UBLKRED", "LDGSTS", "REDS"}
+STORES = {
+    "STG",
+    "ST",
+    "STS",
+    "STSM",
+    "STL",
+    "RED",
+    "REDG",
+    "UTMASTG",
+    "UTMAREDG",
+    "UTMALDG",
+    "UBLKCP",
+    "UBLKRED",
+    "LDGSTS",
+    "REDS",
+}
+
+
+_PREDICATES = {"ISETP", "UISETP", "FSETP", "HSETP2", "DSETP", "PLOP3", "UPLOP3", "PSETP", "FCHK"}
+"""What writes predicates only, two of them at most."""
+
+
+def destinations(item: Instruction) -> tuple[str, ...]:
+    """The operands that an instruction of any kind may write, as far as its text shows: the first ones."""
+    if item.name in (*WITHOUT_RESULT, *STORES, *JUMPS, *ENDS):
+        return ()
+    count = 0
+    operands = item.operands
+    while count < len(operands) and is_predicate(operands[count]) and not operands[count].startswith("!"):
+        count += 1
+    if item.name in _PREDICATES:
+        return operands[: min(count, 2)]
+    if count < len(operands) and (name := plain(operands[count])) and "P" not in name:
+        count += 1
+        # A carry, of which sources follow.
+        while count + 1 < len(operands) and is_predicate(operands[count]) and not is_predicate(operands[count + 1]):
+            count += 1
+    return operands[:count]
 
 
 def results(item: Instruction) -> tuple[str, ...]:
     """The registers that an instruction of any kind may write, as far as its text shows."""
-    if item.name in WITHOUT_RESULT or item.name in STORES or item.name in ("BRA", "BRX", "EXIT", "RET", "CALL"):
-        return ()
     found: list[str] = []
-    rest = list(item.operands)
-    while rest and is_predicate(rest[0]):
-        found.append(rest.pop(0))
-    if rest and (name := plain(rest[0])) and "P" not in name:
-        found.extend(next_register(name, each) for each in range(_width(item)))
-        rest.pop(0)
-        while len(rest) > 1 and is_predicate(rest[0]) and not rest[0].startswith("!"):
-            found.append(rest.pop(0))
+    for text in destinations(item):
+        name = plain(text)
+        found.extend([name] if "P" in name else (next_register(name, each) for each in range(_width(item))))
     return tuple(each for each in found if each not in (*ZEROS, *TRUE))
 
 
 def _width(item: Instruction) -> int:
     """The registers of a result."""
     words = set(item.modifiers)
+    if item.name in ("SHF", "USHF", "SEL", "USEL"):
+        return 1
     if item.name in ("HGMMA", "IGMMA", "QGMMA", "BGMMA"):
         _, columns, _ = item.modifiers[0].split("x")
         return max(1, int(columns) // (4 if "F16" in item.modifiers[1:2] else 2))
@@ -612,16 +655,22 @@ def _width(item: Instruction) -> int:
         return 2 if "F16" in item.modifiers[1:2] else 4
     if item.name == "DMMA":
         return 4
-    if {"64", "128", "256"} & words and item.name.startswith(("LD", "ULDC", "MOV", "UMOV", "UIADD", "IADD", "ATOM", "SYNCS")):
+    if {"64", "128", "256"} & words and item.name.startswith(
+        ("LD", "ULDC", "MOV", "UMOV", "UIADD", "IADD", "ATOM", "SYNCS")
+    ):
         return max(_WIDTHS.get(each, 4) for each in words) // 4
-    if "WIDE" in words or item.opcode.startswith(("CS2R", "D", "I2F.F64", "F2F.F64", "F2I.U64", "F2I.S64", "FADD2", "FMUL2", "FFMA2")):
+    if "WIDE" in words or item.opcode.startswith(
+        ("CS2R", "D", "I2F.F64", "F2F.F64", "F2I.U64", "F2I.S64", "FADD2", "FMUL2", "FFMA2")
+    ):
         return 1 if "32" in words else 2
     if "U64" in words or "S64" in words or "F64" in words:
         return 2
     return 1
 
 
-def steps_of(code: Code, accessed: Callable[[Instruction], tuple[Access, str] | None]) -> tuple[list[Step], dict[int, int], list[Access]]:
+def steps_of(
+    code: Code, accessed: Callable[[Instruction], tuple[Access, str] | None]
+) -> tuple[list[Step], dict[int, int], list[Access]]:
     """The steps of a kernel, the step that begins at each address of a block, and its accesses.
 
     `accessed` gives what an instruction accesses, with its operands as expressions.
@@ -630,7 +679,7 @@ def steps_of(code: Code, accessed: Callable[[Instruction], tuple[Access, str] | 
     accesses: list[Access] = []
     leaders = {0, *code.labels.values()}
     for item in code.instructions:
-        if item.name in ("BRA", "BRX", "BRXU", "EXIT", "RET", "CALL", "JMP"):
+        if item.name in (*JUMPS, *ENDS):
             leaders.add(item.address + 16)
     starts: dict[int, int] = {}
     for number, item in enumerate(code.instructions):
@@ -640,11 +689,13 @@ def steps_of(code: Code, accessed: Callable[[Instruction], tuple[Access, str] | 
     return steps, starts, accesses
 
 
-def _step(item: Instruction, code: Code, accessed: Callable[[Instruction], tuple[Access, str] | None], accesses: list[Access]) -> Step:
+def _step(
+    item: Instruction, code: Code, accessed: Callable[[Instruction], tuple[Access, str] | None], accesses: list[Access]
+) -> Step:
     guard = "" if item.guard is None else condition(f"{'!' * item.negated}{item.guard}")
     guards = [] if item.guard is None or item.guard in TRUE else [item.guard]
     step = Step(guard=guard)
-    if item.name in ("BRA", "BRX", "BRXU", "EXIT", "RET", "CALL", "JMP"):
+    if item.name in (*JUMPS, *ENDS):
         _jump(step, item, code, guards)
         return step
     try:
@@ -705,7 +756,7 @@ def _effect(item: Instruction) -> tuple[tuple[str, ...], tuple[str, ...]]:
     elif item.name in ("LDS", "LDG", "LD"):
         made = _loaded(item)
     elif item.name == "SYNCS":
-        made = [line for each in item.operands if is_predicate(each) for line in _assign(each, "is_over()")]
+        made = [line for each in destinations(item) if is_predicate(each) for line in _assign(each, "is_over()")]
         if not made:
             return (), results(item)
     elif (rule := INTEGERS.get(item.name)) is not None:

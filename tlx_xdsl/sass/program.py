@@ -78,7 +78,15 @@ class Trace:
 class World:
     """What a thread finds: its numbers, parameters, and memory whose content is a function of the address."""
 
-    def __init__(self, seed: int, specials: Mapping[str, int], words: list[int], tables: bytes = b"", *, is_quick: bool = True):
+    def __init__(
+        self,
+        seed: int,
+        specials: Mapping[str, int],
+        words: Sequence[int],
+        tables: bytes = b"",
+        *,
+        is_quick: bool = True,
+    ):
         self.specials = specials
         self.words = words
         """The words of constant bank 0."""
@@ -87,6 +95,14 @@ class World:
         self.is_quick = is_quick
         self.counts: dict[int, int] = {}
         self.attempts = 0
+
+    def special(self, name: str) -> int:
+        """Return a number of the thread, of its block or of the launch."""
+        return self.specials[name]
+
+    def unwritten(self) -> Callable[[int], int]:
+        """Return what registers hold that nothing has written, as a function of their bits."""
+        return random.Random(self.seed).getrandbits
 
     def load(self, space: str, address: Any, size: int) -> Any:
         """Return the integer at an address."""
@@ -118,7 +134,8 @@ class World:
         """Return a word of bank 0."""
         if address is UNKNOWN or address & 3 or not 0 <= address >> 2 < len(self.words):
             return UNKNOWN
-        return self.words[address >> 2]
+        place: int = address >> 2
+        return self.words[place]
 
 
 def _mixed(word: int, key: int) -> int:
@@ -155,15 +172,11 @@ class Program:
         self._registers: list[str] = []
         self._run = self._compiled(steps, starts, begin)
 
-    def run(self, world: World, most_blocks: int, special: Callable[[str], Any] | None = None) -> Trace:
-        """Run it for the thread of a world, until it has entered so many blocks.
-
-        `special` may give the specials in another form, as integers that know where they came from.
-        """
+    def run(self, world: World, most_blocks: int) -> Trace:
+        """Run it for the thread of a world, until it has entered so many blocks."""
         trace = Trace()
-        fill = random.Random(world.seed).getrandbits
         try:
-            trace.is_whole = self._run(world, special or world.specials.__getitem__, trace.events.append, fill, most_blocks)
+            trace.is_whole = self._run(world, trace.events.append, most_blocks)
         except UnknownBranchError:
             trace.is_whole = False
         return trace
@@ -183,8 +196,9 @@ class Program:
                 around = flow.way_around(number) if at == len(block) - 1 and step.jump and step.guard else None
                 body.extend(_statements(step, needed, around))
             bodies.append(body)
-        lines = ["def run(world, special, e, fill, budget):"]
-        lines += [" ld, table, constant, is_over = world.load, world.table, world.constant, world.is_over"]
+        lines = ["def run(world, e, budget):"]
+        lines += [" ld, table, constant = world.load, world.table, world.constant", " is_over = world.is_over"]
+        lines += [" special, fill = world.special, world.unwritten()"]
         lines += [" C = world.words", " local = {}", " pc = 0", " whole = True"]
         for name in written:
             lines.append(f" {name} = {'fill(1) == 1' if name.lstrip('U').startswith('P') else 'fill(32)'}")

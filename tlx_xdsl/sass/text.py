@@ -15,7 +15,7 @@ import re
 import struct
 import subprocess
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tlx_xdsl.errors import CompilationError
@@ -26,6 +26,7 @@ _LINE = re.compile(
 )
 _HIGH = re.compile(r"\s*/\* 0x([0-9a-f]{16}) \*/")
 _SECTION = re.compile(r"\s*\.section\s+\.text\.([^,\s]+)")
+_PLACE = re.compile(r'\s*//## File "([^"]*)", line (\d+)')
 _LABEL = re.compile(r"([.$\w]+):\s*$")
 _NONE = 7
 """A scoreboard that is none."""
@@ -43,6 +44,8 @@ class Instruction:
     negated: bool = False
     control: int | None = None
     """The bits that schedule it, where the encoding was printed."""
+    place: tuple[str, int] | None = None
+    """The file and the line of Python that it is of, where the cubin says so."""
 
     @property
     def name(self) -> str:
@@ -103,7 +106,7 @@ def disassemble(cubin: bytes, nvdisasm: Path) -> dict[str, Code]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
-        command = [nvdisasm, "--print-code", "--no-dataflow", "--print-instruction-encoding", path]
+        command = [nvdisasm, "--print-code", "--no-dataflow", "--print-line-info", "--print-instruction-encoding", path]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:
@@ -123,32 +126,32 @@ def parse(text: str) -> dict[str, Code]:
     found: dict[str, Code] = {}
     code = Code("")
     waiting: list[str] = []
+    place: tuple[str, int] | None = None
     for line in text.split("\n"):
         if (match := _LINE.match(line)) is not None:
-            made = _instruction(match)
+            made = _instruction(match, place)
             code.labels.update(dict.fromkeys(waiting, made.address))
             waiting.clear()
             code.instructions.append(made)
         elif (match := _HIGH.match(line)) is not None and code.instructions:
             last = code.instructions[-1]
             control = int(match[1], 16) >> 41
-            code.instructions[-1] = Instruction(
-                last.address, last.opcode, last.operands, last.guard, last.negated, control
-            )
+            code.instructions[-1] = replace(last, control=control)
         elif (match := _SECTION.match(line)) is not None:
             code = found.setdefault(match[1], Code(match[1]))
             waiting.clear()
+            place = None
+        elif (match := _PLACE.match(line)) is not None:
+            place = match[1], int(match[2])
         elif (match := _LABEL.match(line)) is not None:
             waiting.append(match[1])
     return found
 
 
-def _instruction(match: re.Match[str]) -> Instruction:
-    guard = match["guard"]
-    return Instruction(
-        int(match["at"], 16), match["opcode"], _operands(match["operands"] or ""),
-        None if guard in ("PT", "UPT") and not match["not"] else guard, bool(match["not"]),
-    )  # fmt: skip
+def _instruction(match: re.Match[str], place: tuple[str, int] | None) -> Instruction:
+    guard = match["guard"] if match["not"] or match["guard"] not in ("PT", "UPT") else None
+    operands = _operands(match["operands"] or "")
+    return Instruction(int(match["at"], 16), match["opcode"], operands, guard, bool(match["not"]), place=place)
 
 
 def _operands(text: str) -> tuple[str, ...]:

@@ -109,6 +109,9 @@ class Profile:
     misjudges: tuple[str, ...]
     """What the analysis of alignment gets wrong, as options of `tlx-hide-alignment`."""
 
+    miscompiles: tuple[str, ...]
+    """What is compiled wrong and can't be put right, as options of `tlx-check-miscompiled`."""
+
     keeps_sums_of_products: bool
     """`tl.sum(x[:, :, None] * y[None, :, :], axis)` is a dot along axis 1 only, with fp32 as precise (from 3.8 on)."""
 
@@ -161,6 +164,10 @@ _JUDGED_SINCE: dict[str, Version] = {"remainders": (3, 9), "sums": (3, 7), "sele
 """The version from which on the alignment of each kind of offset is right."""
 
 
+_COMPILED_SINCE: dict[str, Version] = {"atomics": (3, 9), "histograms": (3, 9), "reductions": (3, 8), "joins": (3, 9)}
+"""The version from which on each kind of operation is right."""
+
+
 def _profile(version: Version) -> Profile:
     return Profile(
         version,
@@ -180,6 +187,7 @@ def _profile(version: Version) -> Profile:
         synchronized_tensor_memory=version >= (3, 8),
         synchronized_atomics=version >= (3, 9),
         misjudges=tuple(name for name, since in _JUDGED_SINCE.items() if version < since),
+        miscompiles=tuple(name for name, since in _COMPILED_SINCE.items() if version < since),
         keeps_sums_of_products=version >= (3, 8),
         runs_empty_loops=version < (3, 9),
         allocates_for_pairs=version >= (3, 8),

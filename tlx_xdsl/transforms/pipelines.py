@@ -177,6 +177,7 @@ def plain_pipeline(profile: Profile | None = None, *, as_stock: bool = False) ->
 def _misjudged(version: Profile) -> tuple[ModulePass, ...]:
     """The passes that keep a version from what it would take for granted, and is not so."""
     return (
+        _pass("tlx-check-miscompiled", **dict.fromkeys(version.miscompiles, True)),
         _pass("tlx-hide-alignment", **dict.fromkeys(version.misjudges, True)),
         *(() if version.keeps_sums_of_products else (_pass("tlx-keep-sums-of-products"),)),
         *((_pass("tlx-guard-flattened-loops"),) if version.runs_empty_loops else ()),

@@ -27,6 +27,7 @@ _MODULES = {
     "tlx-buffer-offset-calculation": "transforms.storage_alias.offset_calculation",
     "tlx-chain-reductions": "transforms.tritongpu.chain_reductions",
     "tlx-check-dots-in-flight": "transforms.tritongpu.check_dots",
+    "tlx-check-miscompiled": "transforms.tritongpu.misjudged",
     "tlx-check-target": "transforms.nvidia.check_target",
     "tlx-dump-layout": "transforms.layout.dump_layout",
     "tlx-end-barrier-lifetimes": "transforms.nvidia.barrier_lifetimes",

@@ -2,7 +2,7 @@
 
 `hardware/h200_functions.json` has, for each form, a hash of 64 results in each of the 512 ranges of one sign and one
 exponent, and for some ranges four sums over their 2**21 results each: of the bits times pseudo-random odd numbers,
-modulo 2**64. All were computed on the GPU.
+modulo 2**64. For functions of 16 bits it has a hash of all their results. All were computed on the GPU.
 """
 
 import hashlib
@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 from tests.unit import volume
-from tests.unit.ptx.snippets import each_thread
+from tests.unit.ptx.snippets import each_thread, kernel
+from tlx_xdsl.ptx import run_ptx
 from tlx_xdsl.ptx.arithmetic.approximate import FUNCTIONS, division
 
 KEPT = json.loads((Path(__file__).parent / "hardware" / "h200_functions.json").read_text(encoding="utf-8"))
 RANGE = 1 << 23
 FORMS = {f"{name}.approx{ftz}.f32": pair[bool(ftz)] for name, pair in FUNCTIONS.items() for ftz in ("", ".ftz")}
+FORMS = {form: function for form, function in FORMS.items() if form != "tanh.approx.ftz.f32"}
 QUOTIENTS = {f"div.{mode}{ftz}.f32": (mode == "full", bool(ftz)) for mode in ("full", "approx") for ftz in ("", ".ftz")}
 
 
@@ -75,6 +77,36 @@ def test_quotients_of_any_bits(form):
         found = bits_of(division(is_full=is_full, is_flushed=is_flushed)(a, b))
         total = (found.astype(np.uint64) * (mixed(numbers) | np.uint64(1))).sum(dtype=np.uint64)
     assert int(total.view(np.int64)) == KEPT[form]["sums"]["0"][0]
+
+
+@pytest.mark.parametrize("form", [form for form in KEPT if "all" in KEPT[form]])
+def test_all_results_of_16_bits(form):
+    inputs = np.arange(1 << 16, dtype=np.uint32)
+    body = f"""
+    and.b32 %r2, %r10, 65535;
+    cvt.u16.u32 %rs1, %r2;
+    {form} %rs2, %rs1;
+    {form}x2 %r3, %r10;
+    cvt.u32.u16 %r1, %rs2;
+    shr.u32 %r4, %r3, 16;
+    shl.b32 %r4, %r4, 16;
+    or.b32 %r1, %r1, %r4;"""
+    text = kernel(ALL_INPUTS.replace("{body}", body), "**", threads=1024)
+    out = np.zeros(1 << 16, np.uint32)
+    run_ptx(text, 64, [out, inputs | inputs << 16])
+    for half in (out & 0xFFFF, out >> 16):
+        assert hashlib.sha256(half.astype(np.uint16).tobytes()).hexdigest()[:16] == KEPT[form]["all"]
+
+
+ALL_INPUTS = """
+    mov.u32 %r20, %ctaid.x;
+    mad.lo.u32 %r20, %r20, 1024, %r0;
+    ld.param.u64 %rd1, [p1];
+    mad.wide.u32 %rd1, %r20, 4, %rd1;
+    ld.global.b32 %r10, [%rd1];
+    {body}
+    mad.wide.u32 %rd2, %r20, 4, %rd0;
+    st.global.b32 [%rd2], %r1;"""
 
 
 def through_the_machine(opcode, *operands):

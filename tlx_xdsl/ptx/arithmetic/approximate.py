@@ -62,6 +62,7 @@ FUNCTIONS: dict[str, tuple[Function, Function]] = {
     "sin": (mufu.sine, mufu.sine),
     "cos": (mufu.cosine, mufu.cosine),
     "sqrt": (_scaled(mufu.root, lambda found: found * np.float32(2.0**-12)), mufu.root),
+    "tanh": (mufu.tangent, mufu.tangent),
 }
 """The approximate functions of f32 without and with `.ftz`, by the name of their instruction."""
 

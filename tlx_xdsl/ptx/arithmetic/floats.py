@@ -1,8 +1,7 @@
 """Arithmetic on f32 as PTX has it, on numpy arrays (PTX ISA, "Floating Point Instructions").
 
 `add`, `sub`, `mul` and `div.rn` of numpy round to nearest even, as `.rn` does, and keep subnormal numbers; `.ftz` makes
-them zeros of their sign. Approximate functions are in `approximate.py`, but for `tanh.approx`, which is numpy's: PTX
-allows a relative error of 2**-11.
+them zeros of their sign. Approximate functions are in `approximate.py`.
 """
 
 from __future__ import annotations
@@ -47,8 +46,3 @@ def saturate(values: Array) -> Array:
 def reciprocal(values: Array) -> Array:
     """`rcp.rn.f32`."""
     return np.float32(1) / values
-
-
-def tangent(values: Array) -> Array:
-    """`tanh.approx.f32`."""
-    return np.tanh(values.astype(np.float64)).astype(np.float32)

@@ -13,13 +13,14 @@ and no others. Subnormal arguments and results are zeros of their sign.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.numerics.arrays import Array, Integers
+from tlx_xdsl.numerics.arrays import Array, Dtype, Integers
 
 from . import mufu_tables
 
@@ -75,6 +76,7 @@ _RSQRT = Table(mufu_tables.RSQRT, 14, 0x3FFF, 16, factor=4)
 _SQRT = Table(mufu_tables.SQRT, 15, 0x7FFF, 17, factor=2)
 _LG2 = Table(mufu_tables.LG2, 12, 0x345, 2, factor=2)
 _SIN = Table(mufu_tables.SIN, 12, 0, 0)
+_TANH = Table(mufu_tables.TANH, 16, 0, 0)
 
 
 def _parts(values: Array) -> tuple[Integers, Integers, Integers]:
@@ -188,6 +190,40 @@ def _wave(values: Array, quarters: int) -> Array:
     result = _truncated(scaled).astype(np.float32)
     result = np.where(is_negative, -result, result)
     return np.where(is_finite, result, np.uint32(_NAN).view(np.float32))
+
+
+_TANH_BITS = 40
+_TANH_FIRST = 119
+"""The bits of the exponent of 2**-8, below which it gives its argument."""
+_TANH_SEGMENTS = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 4, 3])
+"""How often an exponent's range is halved into segments, for those from 2**-8 to 2**2."""
+_TANH_STARTS = np.cumsum(1 << _TANH_SEGMENTS) - (1 << _TANH_SEGMENTS)
+
+
+def tangent(values: Array) -> Array:
+    """`tanh.approx.f32`: a segment has 17 bits of the fraction, and the result is truncated to f32."""
+    sign, exponent, fraction = _parts(values)
+    place = np.clip(exponent - _TANH_FIRST, 0, len(_TANH_SEGMENTS) - 1)
+    at = (_TANH_STARTS[place] << _LOW) + (fraction >> (_BITS - _LOW - _TANH_SEGMENTS[place]))
+    found: NDArray[np.float64] = np.multiply(_TANH.at(at), 2.0**-_TANH_BITS, dtype=np.float64)
+    bits = _truncated(found).astype(np.float32).view(np.int32).astype(np.int64)
+    bits = np.where(exponent < _TANH_FIRST, exponent << _BITS | fraction, bits)
+    bits = np.where(exponent >= _TANH_FIRST + len(_TANH_SEGMENTS), _BIAS << _BITS, bits)
+    return _float(np.where((exponent == 255) & (fraction != 0), _NAN, sign | bits))
+
+
+def truncated_to(function: Callable[[Array], Array], dtype: Dtype) -> Callable[[Array], Array]:
+    """A function of 16 bits: that of f32, whose result is truncated; from 2**16 on it is infinite in f16."""
+
+    def run(values: Array) -> Array:
+        wide = function(values.astype(np.float32))
+        near = wide.astype(dtype)
+        magnitude = np.abs(wide)
+        is_above = (np.abs(near.astype(np.float32)) > magnitude) & ~((dtype == np.float16) & (magnitude >= 2.0**16))
+        bits = near.view(np.uint16) - is_above.astype(np.uint16)
+        return np.where(np.isnan(wide), np.uint16(0x7FFF), bits).view(dtype)
+
+    return run
 
 
 def _truncated(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -47,8 +47,9 @@ FIRST, OTHERS = "round-robin", "adversarial"
 makes no difference in the others, which complete them as late as can be."""
 
 
-_STRICT = ("global_order", "copy_fences")
-"""Options of which a check asks for more than a run, unless they are given."""
+def strict(settings: Options) -> dict[str, Any]:
+    """The options of which a check asks for more than a run, unless they are given."""
+    return {each: True for each in ("global_order", "copy_fences") if getattr(settings, each) is None}
 
 
 @dataclass
@@ -119,7 +120,6 @@ class _Exploration:
         scope, began = self.scopes[number], time.perf_counter()
         launches = self.launches.setdefault((number, stage), FirstLaunches())
         orders = launches.orders
-        everywhere = {each: True for each in _STRICT if getattr(self.settings, each) is None}
         seen: list[Seen] = []
         order: dict[str, Any] = {"stage": stage, "schedule": FIRST if is_first else OTHERS, "seed": 0}
         try:
@@ -128,7 +128,7 @@ class _Exploration:
             launch = scope.make()
             arrays = Arrays(launch.arrays)
             before = arrays.state()
-            how = {**order, **everywhere}
+            how = {**order, **strict(self.settings)}
             seen = [*launched(launch.run, arrays, how, self.limits.launches, launches, is_first=is_first)]
             arrays.restore(before)
         except (CompilationError, InputError, InputTypeError, InputOverflowError) as error:

@@ -17,18 +17,20 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.backend import installed_triton_version
-from tlx_xdsl.errors import CompilationError, Note, OverBudgetError
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.errors import CompilationError, Note, OverBudgetError, SourceLocation
 from tlx_xdsl.ptx.read.faults import PtxBudget, PtxDeadlock, PtxError, PtxFault
 from tlx_xdsl.targets import target_named
-from tlx_xdsl.text.diagnostics import Diagnostic
+from tlx_xdsl.text.diagnostics import Diagnostic, source_location
 from tlx_xdsl.text.profiles import parse_version, version_name
 
 from ..simulate.interpret import Interpretation
 from ..simulate.options import FRONTEND, PTX, PTX_SECONDS, SECONDS, TTGIR, Options
 from ..simulate.ptx_comparison import BothRuns, both_runs, defect_of, reports
 from ..simulate.ptx_stage import is_stock, kind_of
+from .explore import strict
 from .launches import UNRUN
-from .report import Case, Finding, Launchable, Report, Scope, Sizes
+from .report import OF_PASSES, Case, Finding, Launchable, Report, Scope, Sizes
 
 _OF_RUNS = ("deadlock", "fault", "relaunch", "dependent")
 """Findings of a run in the interpreter, after which the PTX says nothing new."""
@@ -133,7 +135,7 @@ def _at(
     )  # fmt: skip
 
 
-_STRICT = {"global_order": True, "copy_fences": True}
+_PROMISES = frozenset(("tt.divisibility", "tt.contiguity", "tt.constancy"))
 
 
 @dataclass
@@ -159,7 +161,8 @@ class _Look:
             name, compared = wrong
             place, *others = (*compared.writers, None)
             notes = [Note(f"also written at {each}", each) for each in others if each is not None]
-            found.append((Diagnostic("error", compared.sentence(name), place, (*notes, *self._stock(None))), "stock"))
+            rule = "stock" if self._promise() is None else "fault"
+            found.append((Diagnostic("error", compared.sentence(name), place, (*notes, *self._stock(None))), rule))
         return found, final
 
     def _run(self, more: Mapping[str, Any]) -> Interpretation:
@@ -182,30 +185,42 @@ class _Look:
             elif unknown is not None:
                 notes = [f"whose fault it is is not known: the interpreter can't run the kernel: {_line(unknown)}"]
             else:
-                rule, notes = "stock", self._stock(fault)
+                notes = self._stock(fault)
+                rule = rule if defect_of(fault) is None and self._promise() is not None else "stock"
                 if mended and kind_of(fault) not in mended:
                     notes.append(Note("tlx_xdsl's own compile of this kernel has it right", is_remedy=True))
             yield Diagnostic("error", fault.message, fault.location, (*fault.notes, *notes)), rule
 
     def _stock(self, fault: PtxFault | None) -> list[str]:
         """Say that stock Triton is at fault, of which release, and what to do."""
+        where = "the kernel has no report before the PTX"
         version = installed_triton_version() or ""
         defect = None if fault is None else defect_of(fault)
         if defect is not None:
-            notes = [f"the kernel has no report before the PTX: {defect.sentence(version)}"]
+            notes = [f"{where}: {defect.sentence(version)}"]
             if defect.mended_in:
                 notes.append(Note(f"use Triton {defect.mended_in} or later", is_remedy=True))
             return notes
         who = f"stock Triton {version}"
         if not is_stock(self.module()):
-            who += ", or what tlx_xdsl hands it,"
-        return [f"the kernel has no report before the PTX: {who} is at fault; it is no known defect, please report it"]
+            who += ", or what tlx_xdsl gives it,"
+        if (promise := self._promise()) is not None:
+            where += f", but promises something of its numbers at {promise}: unless that does not hold"
+            return [Note(f"{where}, {who} is at fault", promise)]
+        return [f"{where}: {who} is at fault; it is no known defect, please report it"]
+
+    def _promise(self) -> SourceLocation | None:
+        """The first place where the kernel says what the compiler can't see and the interpreter does not check."""
+        for op in self.module().walk():
+            is_promise = op.name == "llvm.intr.assume" or not _PROMISES.isdisjoint(op.attributes)
+            if is_promise and not isinstance(op, tt.FuncOp):
+                return source_location(op.location)
+        return None
 
     def _report_of(self, stage: str) -> CompilationError | None:
         """What the interpreter finds wrong at a stage."""
-        strict = {name: value for name, value in _STRICT.items() if getattr(self.settings, name) is None}
         try:
-            self._run({"stage": stage, **strict})
+            self._run({"stage": stage, **strict(self.settings)})
         except CompilationError as error:
             return error if reports(error) else None
         return None
@@ -215,9 +230,6 @@ class _Look:
         if self.settings.mends is not None or not is_stock(self.module()):
             return set()
         return {("", ""), *map(kind_of, self._run({"stage": PTX, "mends": True}).faults)}
-
-
-OF_PASSES = "a fault of tlx_xdsl's passes, please report it"
 
 
 def _line(error: CompilationError) -> str:

@@ -32,6 +32,9 @@ what stops or refutes one, `unsupported` what can't be run, `compile` what the c
 fits on the target."""
 
 
+OF_PASSES = "a fault of tlx_xdsl's passes, please report it"
+
+
 @dataclass(frozen=True)
 class Finding:
     """Something that is wrong, and how to see it again."""

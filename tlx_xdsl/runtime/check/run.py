@@ -31,11 +31,23 @@ from ..simulate.interpret import (
     module_of,
     source_of_kernel,
 )
-from ..simulate.options import FRONTEND, ORDERS, PTX, SECONDS, SMALL, STAGES, Options, known_options
+from ..simulate.options import ALIASED, FRONTEND, ORDERS, PTX, SECONDS, SMALL, STAGES, TTGIR, Options, known_options
 from ..simulate.wrapping import facts_of, ragged_remark, wrap_remark
-from .explore import Limits, explore
-from .launches import REFUSALS
-from .report import Finding, Launchable, ProofAt, Report, Scope, Sizes, Subject, combinations, small_values, values_of
+from .explore import Limits, explore, strict
+from .launches import REFUSALS, Arrays
+from .report import (
+    OF_PASSES,
+    Finding,
+    Launchable,
+    ProofAt,
+    Report,
+    Scope,
+    Sizes,
+    Subject,
+    combinations,
+    small_values,
+    values_of,
+)
 from .resets import with_resets
 
 _OPTIONS = {field.name for field in fields(Options)}.difference(ORDERS)
@@ -105,6 +117,7 @@ def checked(
     scopes = subject.scopes()
     report = explore(scopes, subject.settings, limits)
     report = replace(report, wants_all_sizes=subject.is_asked, wants_all_orders=all_orders)
+    report = replace(report, findings=tuple(_of_passes(report.findings, subject)))
     compiles = not any(each.rule in REFUSALS for each in report.findings)
     if compiles:
         report = with_resets(report, subject.module)
@@ -166,6 +179,38 @@ def subject_of(
         lambda: other_sizes(source, grid, bound({}), settings),
         is_asked=SMALL not in sizes.values(),
     )
+
+
+def _of_passes(findings: Sequence[Finding], subject: Subject) -> Iterator[Finding]:
+    """The findings; where all faults are of the TTGIR, and storage aliasing does not show them, our passes' are named.
+
+    A kernel that aliases storage wrongly has its first fault after the passes that lay storage out.
+    """
+    faults = [each for each in findings if each.rule in ("deadlock", "fault")]
+    of_ttgir = all(each.options.get("stage") == TTGIR for each in faults)
+    for each in findings:
+        if of_ttgir and each in faults and "order" not in each.options and not _faults_aliased(each, subject):
+            note = f"{OF_PASSES}: the interpreter has no report of what the frontend makes"
+            notes = (*each.diagnostic.notes, note)
+            yield replace(each, diagnostic=replace(each.diagnostic, notes=notes))
+        else:
+            yield each
+
+
+def _faults_aliased(finding: Finding, subject: Subject) -> bool:
+    """Whether a run that has a fault at the end of the pipeline has one before most passes, too."""
+    launch = subject.launchable(finding.sizes, None)
+    arrays = Arrays(launch.arrays)
+    before = arrays.state()
+    try:
+        for stage in (FRONTEND, ALIASED):
+            launch.run({**finding.options, **strict(subject.settings), "stage": stage})
+            arrays.restore(before)
+    except CompilationError:
+        return True
+    finally:
+        arrays.restore(before)
+    return False
 
 
 def masked(module: ModuleOp) -> Iterator[Finding]:
@@ -268,7 +313,9 @@ def arrays_of(arguments: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """The arrays among the arguments, also those of descriptors and in tuples; other libraries' tensors as arrays."""
     values = [item for name, value in arguments.items() if not is_constant(value) for item in flattened(name, value)]
     found = {name: value.base if is_descriptor(value) else value for name, value in values}
-    return {name: each for name, each in found.items() if isinstance(each, np.ndarray)}
+    # Element types of Triton are taken for arrays of objects.
+    arrays = {name: cast(NDArray[Any], each) for name, each in found.items() if isinstance(each, np.ndarray)}
+    return {name: each for name, each in arrays.items() if each.dtype != object}
 
 
 # --- proofs -----------------------------------------------------------------------------------------------------------

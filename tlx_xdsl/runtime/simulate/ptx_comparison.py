@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from ml_dtypes import finfo
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.analysis.roundings import COMPUTED, DECIDED, UNORDERED, Way, ways
+from tlx_xdsl.analysis.roundings import DECIDED, UNORDERED, Way, ways
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.backend.defects import Defect, cause_of
 from tlx_xdsl.backend.options import default_fp_fusion
@@ -18,7 +19,8 @@ from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid
 from tlx_xdsl.interpreter.faults import Fault, Unsupported
-from tlx_xdsl.numerics.difference import Difference, difference, tolerance_of
+from tlx_xdsl.numerics.arrays import is_float
+from tlx_xdsl.numerics.difference import Difference, difference, tolerance_of, wide
 from tlx_xdsl.ptx.read.faults import PtxBudget, PtxFault
 
 from ..driver.host_values import flattened, is_constant, is_descriptor
@@ -167,10 +169,44 @@ def compared_arrays(
         if UNORDERED in way.marks:
             unordered.append(name)
             continue
-        limit = tolerance_of(expected.dtype, way.marks - {COMPUTED, DECIDED})
+        limit = _limit(expected, way)
         most = int(expected.size * DECIDED_SHARE) if DECIDED in way.marks else 0
-        compared[name] = Compared(difference(ours[name], expected, limit), limit, most, way.writers)
+        found = _but_overflows(ours[name], expected, way)
+        compared[name] = Compared(difference(found, expected, limit), limit, most, way.writers)
     return Comparison(compared, seconds, unordered=tuple(unordered))
+
+
+def _but_overflows(found: NDArray[Any], expected: NDArray[Any], way: Way) -> NDArray[Any]:
+    """What was found, but where numbers are as large as a type goes: which sum overflows is a question of order."""
+    if not is_float(expected.dtype):
+        return found
+    most = min(float(_narrowest(way).max), float(cast(Any, finfo)(expected.dtype).max)) / 2
+    size = np.abs(wide(expected))
+    edge = size > most
+    if edge.any():
+        edge |= ~np.isfinite(wide(found))
+    return np.where(edge, expected, found)
+
+
+def _narrowest(way: Way) -> Any:
+    """The type with the smallest range, of fp16 and fp32."""
+    return np.finfo(np.float16 if "f16" in way.marks else np.float32)
+
+
+_LEAST_STEPS = 4
+"""Steps of the smallest numbers of a type, which may be flushed to zero, that results may be apart."""
+
+
+def _limit(expected: NDArray[Any], way: Way) -> float:
+    """How far results may be apart, relative to the largest one."""
+    limit = tolerance_of(expected.dtype, way.marks)
+    if not limit:
+        return limit
+    values = np.abs(wide(expected))
+    largest = float(np.max(values[np.isfinite(values)], initial=0.0)) or 1.0
+    narrow = _narrowest(way)
+    step = float(narrow.smallest_subnormal if "f16" in way.marks else narrow.smallest_normal)
+    return max(limit, _LEAST_STEPS * step / largest)
 
 
 def run_compared(

@@ -43,9 +43,9 @@ def report_faults(result: Interpretation) -> None:
         raise errors[-1]
 
 
-def check_same(comparison: Comparison) -> None:
+def check_same(comparison: Comparison | None) -> None:
     """Raise CompilationError for an array that the interpreter's run has left otherwise."""
-    if (found := comparison.wrong) is not None:
+    if comparison is not None and (found := comparison.wrong) is not None:
         name, wrong = found
         raise CompilationError(wrong.sentence(name))
 

@@ -174,7 +174,7 @@ class _Run:
             np.save(path, self._arrays[name])
         for name, expected in self._expected.items():
             check_array(name, self._arrays[name], expected, self._args.tolerance)
-        if comparison is not None:
+        if result.ptx is not None:
             from .ptx_report import check_same, report_faults
 
             report_faults(result)

@@ -20,6 +20,10 @@ axis, and with fp32 rounded to tf32. The pattern knows one order of the factors;
 
 `tlx-guard-flattened-loops`: an inner loop of a flattened one is taken to run at least once where its end is not its
 begin. Here its end is at least its begin, so that an empty one has no iterations by subtraction, too.
+
+`tlx-check-miscompiled`: what no pass can put right is an error, and what may be wrong a warning. In a kernel with
+`num_ctas` above 1 each CTA has a part of a tensor, and each version lacks some of the ways to the other part. A dot of
+two products or so along K takes `tl.join` for the packing of K where it packs M.
 """
 
 from __future__ import annotations
@@ -35,9 +39,11 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from tlx_xdsl.analysis.axis_info import axis_infos
 from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
+from tlx_xdsl.analysis.module_attrs import NUM_CTAS
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.arith import ExtSIOp, SelectOp
-from tlx_xdsl.dialects.base import as_tensor, scalar_type
+from tlx_xdsl.dialects.base import as_tensor, module_integer, scalar_type
+from tlx_xdsl.text.diagnostics import error_at, report_warning
 
 from ..rewriting import Pass, insert_before, ops_of
 
@@ -199,3 +205,67 @@ class GuardFlattenedLoopsPass(Pass):
                     if inner is not outer:
                         end = insert_before(inner, arith.MaxSIOp(inner.lb, inner.ub))
                         inner.operands[1] = end.result
+
+
+@dataclass(frozen=True)
+class CheckMiscompiledPass(Pass):
+    """Report what upstream Triton miscompiles; each option is something that only some versions do."""
+
+    name = "tlx-check-miscompiled"
+
+    atomics: bool = False
+    histograms: bool = False
+    reductions: bool = False
+    joins: bool = False
+
+    def run(self, op: ModuleOp) -> None:
+        """Check the module.
+
+        Raises CompilationError, located at the operation, for what is certainly wrong.
+        """
+        spans = (module_integer(op, NUM_CTAS) or 1) > 1
+        for inner in op.walk():
+            if spans:
+                self._check_across_ctas(inner)
+            if self.joins and isinstance(inner, tt.DotOp) and _is_of_joined(inner):
+                report_warning(
+                    inner,
+                    f"stock Triton before 3.9 may multiply the wrong elements of what tl.join made, with K below "
+                    f"{_LEAST_K}; Triton 3.9 has it right",
+                )
+
+    def _check_across_ctas(self, op: Operation) -> None:
+        what = ""
+        if isinstance(op, tt.GatherOp) and op.axis.value.data == 0:
+            what = "tl.gather along axis 0 (and tl.flip), whatever the version of Triton"
+        elif self.histograms and isinstance(op, tt.HistogramOp):
+            what = "tl.histogram before Triton 3.9"
+        elif self.atomics and isinstance(op, tt.AtomicRMWOp | tt.AtomicCASOp):
+            if as_tensor(op.result.type) is None and op.result.uses:
+                what = "the result of an atomic operation on one address before Triton 3.9"
+        elif self.reductions and isinstance(op, tt.ReduceOp):
+            report_warning(
+                op,
+                "with num_ctas above 1 stock Triton before 3.8 may reduce the part of one CTA only; 3.8 has it right",
+            )
+        if what:
+            raise error_at(op, f"num_ctas above 1 is miscompiled by stock Triton for {what}")
+
+
+_LEAST_K = 32
+
+
+def _is_of_joined(dot: tt.DotOp) -> bool:
+    """Whether an operand with few elements along K comes from `tl.join`, by whatever computes each element."""
+    tensor = as_tensor(dot.a.type)
+    if tensor is None or tensor.get_shape()[-1] >= _LEAST_K:
+        return False
+    pending, seen = [dot.a, dot.b], set[SSAValue]()
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, tt.JoinOp):
+            return True
+        if isinstance(op, Operation) and not isinstance(op, tt.LoadOp):
+            pending.extend(value for value in op.operands if value not in seen and as_tensor(value.type) is not None)
+            seen.update(op.operands)
+    return False

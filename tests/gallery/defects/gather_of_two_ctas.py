@@ -1,0 +1,21 @@
+"""Each CTA of a program gathers what the other one has."""
+
+import numpy as np
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+
+
+@tlx_xdsl.jit
+def kernel(x, y, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(y + i, tl.gather(tl.load(x + i), N - 1 - i, 0))
+
+
+def run(**options):
+    """Compare with a kernel of one CTA, in the interpreter."""
+    x = np.random.default_rng(0).integers(0, 16, 256).astype(np.int32)
+    y, expected = np.zeros(256, np.int32), np.zeros(256, np.int32)
+    tlx_xdsl.interpret(kernel, 1, x.copy(), expected, 256)
+    tlx_xdsl.interpret(kernel, 1, x.copy(), y, 256, num_ctas=2, **options)
+    np.testing.assert_array_equal(y, expected)
