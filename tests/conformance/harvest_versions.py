@@ -74,7 +74,7 @@ def _judged(options: argparse.Namespace, suite: str) -> object:
 
         install(TARGET)
     tlx_xdsl.compat.install(mode="record", target=TARGET)
-    from tlx_xdsl.compat.recorded import RECORD
+    from tlx_xdsl.compat.frozen import RECORD
 
     began = time.monotonic()
     load = loader(suite, options.root)

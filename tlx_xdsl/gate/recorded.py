@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tlx_xdsl.compat import installed
-from tlx_xdsl.compat.recorded import RECORD, Frozen, Recorded
+from tlx_xdsl.compat.frozen import RECORD, Frozen, Recorded
 from tlx_xdsl.grid import Grid
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.simulate.interpret import source_of_kernel
