@@ -214,7 +214,7 @@ def _threads(function: Function, layout: _Layout, offsets: Mapping[str, int], dr
             "SR_TID.X": thread, "SR_TID.Y": 0, "SR_TID.Z": 0, "SR_LANEID": thread % 32, "SR_CgaCtaId": rank,
             "SR_CTAID.X": chance.randrange(blocks), "SR_CTAID.Y": chance.randrange(blocks),
             "SR_CTAID.Z": chance.randrange(blocks),
-            "SR_VIRTUALSMID": chance.randrange(132), "SR_EQMASK": bit, "SR_LTMASK": bit - 1, "SR_LEMASK": 2 * bit - 1,
+            "SR_VIRTUALSMID": chance.randrange(132), "SR_SWINHI": chance.getrandbits(16), "SR_EQMASK": bit, "SR_LTMASK": bit - 1, "SR_LEMASK": 2 * bit - 1,
             "SR_GTMASK": M & -2 * bit, "SR_GEMASK": M & -bit, "shared": layout.reserved | rank << 24,
             "descriptor": words[layout.descriptor // 4] | words[layout.descriptor // 4 + 1] << 32,
             "parameters": (words[0x198 // 4] | words[0x19C // 4] << 32) - layout.parameters,
