@@ -26,11 +26,11 @@ INIT, ARRIVAL, WAIT, INVALIDATION = (
 )
 LOAD, STORE, ATOMIC = "load of", "store to", "atomic operation on"
 MATRIX_LOAD, MATRIX_STORE = "ldmatrix", "stmatrix"
-SHARED, GLOBAL = "shared memory", "global memory"
+SHARED, GLOBAL, GENERIC = "shared memory", "global memory", "generic memory"
 _SPACES = {
     "LDS": (LOAD, SHARED), "STS": (STORE, SHARED), "LDSM": (MATRIX_LOAD, SHARED), "STSM": (MATRIX_STORE, SHARED),
-    "LDG": (LOAD, GLOBAL), "STG": (STORE, GLOBAL), "LD": (LOAD, GLOBAL), "ST": (STORE, GLOBAL),
-    "ATOMG": (ATOMIC, GLOBAL), "ATOM": (ATOMIC, GLOBAL), "RED": (ATOMIC, GLOBAL), "REDG": (ATOMIC, GLOBAL),
+    "LDG": (LOAD, GLOBAL), "STG": (STORE, GLOBAL), "LD": (LOAD, GENERIC), "ST": (STORE, GENERIC),
+    "ATOMG": (ATOMIC, GLOBAL), "ATOM": (ATOMIC, GENERIC), "RED": (ATOMIC, GLOBAL), "REDG": (ATOMIC, GLOBAL),
     "ATOMS": (ATOMIC, SHARED),
 }  # fmt: skip
 DESCRIPTOR = "memory descriptor"

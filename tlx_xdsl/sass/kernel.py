@@ -257,12 +257,16 @@ class Translator:
         modifiers = item.modifiers
         if any(each in ("param", "local", "const") or each.startswith("param::") for each in modifiers):
             return None
-        space = words.SHARED if any(each.startswith("shared") for each in modifiers) else words.GLOBAL
+        kind = {"ld": words.LOAD, "st": words.STORE}.get(item.name, words.ATOMIC)
+        if "shared::cluster" in modifiers:
+            # The machine makes a generic address of it, in a way of its own.
+            return f"{kind} {words.GENERIC}", ("address",), ["U"], 0, kind == words.ATOMIC
+        spaces = {"shared": words.SHARED, "global": words.GLOBAL}
+        space = next((spaces[name] for each in modifiers if (name := each.partition("::")[0]) in spaces), words.GENERIC)
         bits = 32 if space == words.SHARED else 64
         place = next(each for each in item.operands if isinstance(each, Address))
-        kind = {"ld": words.LOAD, "st": words.STORE}.get(item.name, words.ATOMIC)
         names, operands = ("address",), [self._address(place, bits)]
-        if space == words.GLOBAL:
+        if space != words.SHARED:
             names, operands = ("address", words.DESCRIPTOR), [*operands, _descriptor(item)]
         return f"{kind} {space}", names, operands, self._size(item), kind == words.ATOMIC
 
