@@ -218,7 +218,7 @@ def _check_products(ptx: str, assembler: Assembler, options: BackendOptions) -> 
     if assembler.is_wrong and not allowed:
         ways = f"to go on all the same: allow_old_ptxas=True, --allow-old-ptxas or {ALLOW_VARIABLE}=1"
         raise BackendError(text, places[0], notes=(Note(remedy, is_remedy=True), ways), stage="cubin")
-    return tuple(BackendWarning(f"{text}; {remedy}", place, once=True) for place in places)
+    return tuple(BackendWarning(f"old ptxas: {text}; {remedy}", place, once=True) for place in places)
 
 
 def _is_plain(module: StockModule, text: str) -> bool:

@@ -37,8 +37,8 @@ TOLERANCES = {1: 0.1, 2: 1e-2, 4: 1e-4, 8: 1e-10}
 
 
 COMPUTED_IN = {
-    "f32": 1e-4, "f16": 1e-2, "tf32": 1e-2, "bf16": 3e-2, "f8E4M3": 0.15, "f8E5M2": 0.3, "f8E": 0.5, "f6E": 0.5,
-    "f4E": 0.5,
+    "f32": 1e-4, "f16": 1e-2, "tf32": 1e-2, "bf16": 3e-2, "f8E4M3": 0.15, "f8E5M2": 0.3, "f8E8M0": 0.5,
+    "f6E": 0.5, "f4E": 0.5,
 }  # fmt: skip
 """How far results may be apart that were rounded to a type on their way, by how its name begins: a few of the steps
 between its numbers."""

@@ -201,6 +201,7 @@ class Clocks:
         for buffer, chosen in self.wave.machine.memory.groups(addresses, size, what):
             at, of = addresses[chosen].astype(np.int64), warps[chosen]
             self.view.access(buffer, at, size, of, codes[chosen], what)
+            self._note_early(buffer, at, size, what, cohort.at, of)
             if sync.scope != WEAK:
                 released += self.view.synchronize(buffer, at, size, of, sync, what)
         for warp in set(released):
@@ -216,6 +217,7 @@ class Clocks:
         for buffer, chosen in self.wave.machine.memory.groups(addresses, size, "load"):
             codes = self.view.code(agents[chosen], steps[chosen], WEAK)
             self.view.access(buffer, addresses[chosen].astype(np.int64), size, warps[chosen], codes, "read")
+            self._note_early(buffer, addresses[chosen].astype(np.int64), size, "read", cohort.at, warps[chosen])
 
     def global_units(self, token: Token, addresses: Integers, size: int, what: str, strength: int = WEAK) -> None:
         """A copy by TMA accesses `size` bytes of global memory at each address, all of one array."""
@@ -229,6 +231,17 @@ class Clocks:
             agent = written
         buffer = self.wave.machine.memory.find(int(addresses[0]))
         self.view.access(buffer, addresses, size, warp, self.view.code(agent, step, strength), what)
+        self._note_early(buffer, addresses, size, what, self._places[agent, step][-1], np.full(len(addresses), warp))
+
+    def grid_wait(self, cohort: Cohort, mask: Any) -> None:
+        """Warps have waited for the launches before."""
+        agent = self.agent("griddepcontrol.wait", 0, is_async=False)
+        self.known[cohort.warps if mask is None else np.unique(cohort.warp_of[mask]), agent] = 1
+
+    def _note_early(self, buffer: Any, addresses: Integers, size: int, what: str, at: int, warps: Integers) -> None:
+        if (dependent := self.view.order.dependent) is not None:
+            agent = self.agent("griddepcontrol.wait", 0, is_async=False)
+            dependent.note(buffer, addresses, size, what, at, self.known[warps, agent] == 0)
 
     # Asynchronous operations -----------------------------------------------------------------------------------------
 

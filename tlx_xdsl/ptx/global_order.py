@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.numerics.arrays import Integers
 
+from .dependent_launches import DependentLaunch
 from .memory.global_shadow import AGENT_SHIFT, GlobalShadow
 from .memory.surroundings import Trap
 from .read.faults import PtxRace
@@ -69,8 +70,10 @@ class Released:
 class GlobalOrder:
     """The accesses of a launch."""
 
-    def __init__(self, cluster_size: int) -> None:
+    def __init__(self, cluster_size: int, dependent: DependentLaunch | None) -> None:
         self._cluster_size = cluster_size
+        self.dependent = dependent
+        """What is accessed before and after the wait for earlier launches, where the kernel has one."""
         self.waves: list[Any] = []
         """The clocks of each wave."""
         self.writes = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, cast
 
@@ -45,6 +45,9 @@ class PtxRun:
     traffic: Mapping[tuple[str, int], LineTraffic] = field(default_factory=dict[tuple[str, int], LineTraffic])
     """With `profile`, what lines have taken of memory, TMA and the tensor cores, by file and line of the Python source,
     or of the PTX where that names none."""
+    early_reads: tuple[str, ...] = ()
+    """The arrays that are read before `griddepcontrol.wait`: right only where no earlier launch, which may still run,
+    writes them."""
 
 
 def run_ptx(
@@ -134,7 +137,9 @@ def run_program(
     with one_thread():
         machine.run(limits or Limits())
     seconds = time.perf_counter() - before
-    return report(program, machine.counts, seconds, machine.traffic.by_instruction if profile else {})
+    done = report(program, machine.counts, seconds, machine.traffic.by_instruction if profile else {})
+    dependent = machine.global_order.dependent
+    return done if dependent is None else replace(done, early_reads=dependent.early_reads)
 
 
 def report(

@@ -14,6 +14,7 @@ from tlx_xdsl.numerics.arrays import Array, Bytes, Integers
 
 from .clocks import Clocks
 from .cohort import LANES, Cohort
+from .dependent_launches import DependentLaunch, waits_for_grids
 from .global_order import GlobalOrder
 from .memory.global_memory import GlobalMemory
 from .memory.tensor_memory import TensorMemory
@@ -69,7 +70,9 @@ class Machine:
         self.allows_uninitialized = allows_uninitialized
         self.compares = compares
         self.on_fault = on_fault
-        self.global_order = GlobalOrder(self.cluster_size)
+        self.global_order = GlobalOrder(
+            self.cluster_size, DependentLaunch(program) if waits_for_grids(program) else None
+        )
         self.counts = [0] * len(program.blocks)
         """How often warps have run each block."""
         self.traffic: Any = Traffic() if profiles else Nothing()
@@ -210,6 +213,8 @@ class Machine:
             # Where none goes on, the next that is asked reports it.
             self.others_run = bool(waiting) or not stuck
             running = still
+        if self.global_order.dependent is not None:
+            self.global_order.dependent.check()
 
 
 class Parameters:

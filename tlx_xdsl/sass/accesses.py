@@ -26,11 +26,11 @@ INIT, ARRIVAL, WAIT, INVALIDATION = (
 )
 LOAD, STORE, ATOMIC = "load of", "store to", "atomic operation on"
 MATRIX_LOAD, MATRIX_STORE = "ldmatrix", "stmatrix"
-SHARED, GLOBAL = "shared memory", "global memory"
+SHARED, GLOBAL, GENERIC = "shared memory", "global memory", "generic memory"
 _SPACES = {
     "LDS": (LOAD, SHARED), "STS": (STORE, SHARED), "LDSM": (MATRIX_LOAD, SHARED), "STSM": (MATRIX_STORE, SHARED),
-    "LDG": (LOAD, GLOBAL), "STG": (STORE, GLOBAL), "LD": (LOAD, GLOBAL), "ST": (STORE, GLOBAL),
-    "ATOMG": (ATOMIC, GLOBAL), "ATOM": (ATOMIC, GLOBAL), "RED": (ATOMIC, GLOBAL), "REDG": (ATOMIC, GLOBAL),
+    "LDG": (LOAD, GLOBAL), "STG": (STORE, GLOBAL), "LD": (LOAD, GENERIC), "ST": (STORE, GENERIC),
+    "ATOMG": (ATOMIC, GLOBAL), "ATOM": (ATOMIC, GENERIC), "RED": (ATOMIC, GLOBAL), "REDG": (ATOMIC, GLOBAL),
     "ATOMS": (ATOMIC, SHARED),
 }  # fmt: skip
 DESCRIPTOR = "memory descriptor"
@@ -38,11 +38,19 @@ DESCRIPTOR = "memory descriptor"
 LAUNCH_DESCRIPTOR = "special('descriptor')"
 ADDS = "adds"
 """The operand of a product that says whether it adds to what its registers hold."""
+_KINDS = {
+    "UTMALDG": TMA_LOAD, "UTMASTG": TMA_STORE, "UTMAREDG": TMA_REDUCTION, "UBLKCP": BULK_COPY, "LDGSTS": COPY,
+    "HGMMA": WGMMA, "IGMMA": WGMMA, "QGMMA": WGMMA, "BGMMA": WGMMA,
+}  # fmt: skip
 PRODUCTS = ("HGMMA", "IGMMA", "QGMMA", "BGMMA")
 TMA_NAMES = {
     TMA_LOAD: ("shared memory", "barrier", "tensor map"), TMA_STORE: ("shared memory", "tensor map"),
     TMA_REDUCTION: ("shared memory", "tensor map"),
 }  # fmt: skip
+
+
+NOT_KNOWN = ("operands",)
+"""The operands of what is there in a form that is not known."""
 
 
 def coordinates(count: int) -> tuple[str, ...]:
@@ -52,12 +60,15 @@ def coordinates(count: int) -> tuple[str, ...]:
 
 def accessed(item: Instruction) -> tuple[Access, str] | None:
     """What an instruction accesses, with its operands as expressions; None where nothing of it is compared."""
-    found = _accessed(item)
+    try:
+        found = _accessed(item)
+    except NotKnownError:
+        # It keeps its place among those of its kind.
+        kind = _KINDS.get(item.name)
+        found = None if kind is None else (kind, NOT_KNOWN, ["U"], 0, True)
     if found is None:
         return None
     kind, names, operands, size, is_ordered = found
-    if len(names) != len(operands):
-        raise NotKnownError(str(item))
     location = None if item.place is None else SourceLocation(*item.place)
     return Access(kind, str(item), names, size, item.address, location, is_ordered), "".join(
         f"{each}, " for each in operands
@@ -126,8 +137,8 @@ def _uniform(text: str) -> str:
 
 def _tensor_copy(item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, bool]:
     rank = next((int(each[0]) for each in item.modifiers if re.match(r"\dD$", each)), 0)
-    kind = {"UTMALDG": TMA_LOAD, "UTMASTG": TMA_STORE, "UTMAREDG": TMA_REDUCTION}[item.name]
-    if {"IM2COL", "GATHER4", "SCATTER4", "TILE"} & set(item.modifiers):
+    kind = _KINDS[item.name]
+    if {"IM2COL", "GATHER4", "SCATTER4"} & set(item.modifiers):
         raise NotKnownError(str(item))
     first, tensor = (_uniform(each) for each in item.operands[:2])
     words = [word(next_register(first, each)) for each in range(rank + 2)]

@@ -56,7 +56,7 @@ class Comparison:
             one, other = theirs.get(kind, []), ours.get(kind, [])
             if (self._machine(sass.events[other[0]]) if other else self._ptx(ptx.events[one[0]])).is_ordered:
                 self._in_order(kind, ptx, sass, one, other, world)
-            elif other:
+            elif one and other:
                 self._in_any_order(kind, ptx, sass, one, other, world)
 
     def _ptx(self, event: Event) -> Access:

@@ -171,10 +171,7 @@ class Translator:
             ("cp.", "mbarrier.arrive", "mbarrier.init")
         ):
             step.targets = ()
-        try:
-            self._access(step, item)
-        except NotKnownError:
-            step.event = ""
+        self._access(step, item)
         try:
             made = self._effect(item)
         except NotKnownError:
@@ -193,7 +190,11 @@ class Translator:
             step.jump = "where(U)"
 
     def _access(self, step: Step, item: Instruction) -> None:
-        found = self._accessed(item)
+        try:
+            found = self._accessed(item)
+        except NotKnownError:
+            kind = _kind(item.opcode)
+            found = None if kind is None else (kind, words.NOT_KNOWN, ["U"], 0, True)
         if found is None:
             return
         kind, names, operands, size, is_ordered = found
@@ -236,7 +237,7 @@ class Translator:
                     size,
                     True,
                 )
-            case "cp" if ".bulk." in opcode:
+            case "cp" if ".bulk." in opcode and not {"prefetch", "commit_group", "wait_group"} & set(item.modifiers):
                 return self._bulk(item)
             case "mbarrier":
                 return self._barrier(item)
@@ -256,12 +257,16 @@ class Translator:
         modifiers = item.modifiers
         if any(each in ("param", "local", "const") or each.startswith("param::") for each in modifiers):
             return None
-        space = words.SHARED if any(each.startswith("shared") for each in modifiers) else words.GLOBAL
+        kind = {"ld": words.LOAD, "st": words.STORE}.get(item.name, words.ATOMIC)
+        if "shared::cluster" in modifiers:
+            # The machine makes a generic address of it, in a way of its own.
+            return f"{kind} {words.GENERIC}", ("address",), ["U"], 0, kind == words.ATOMIC
+        spaces = {"shared": words.SHARED, "global": words.GLOBAL}
+        space = next((spaces[name] for each in modifiers if (name := each.partition("::")[0]) in spaces), words.GENERIC)
         bits = 32 if space == words.SHARED else 64
         place = next(each for each in item.operands if isinstance(each, Address))
-        kind = {"ld": words.LOAD, "st": words.STORE}.get(item.name, words.ATOMIC)
         names, operands = ("address",), [self._address(place, bits)]
-        if space == words.GLOBAL:
+        if space != words.SHARED:
             names, operands = ("address", words.DESCRIPTOR), [*operands, _descriptor(item)]
         return f"{kind} {space}", names, operands, self._size(item), kind == words.ATOMIC
 
@@ -275,8 +280,8 @@ class Translator:
             if opcode.startswith("cp.async.bulk.shared"):
                 where = [self._address(operands[0], 32), self._address(operands[1], 64)]
                 return words.BULK_COPY, (words.SHARED, words.GLOBAL), where, 0, True
-            return None
-        if "tile" in opcode or "im2col" in opcode or "prefetch" in opcode:
+            raise NotKnownError(opcode)
+        if "gather4" in opcode or "scatter4" in opcode or "im2col" in opcode:
             raise NotKnownError(opcode)
         if opcode.startswith("cp.async.bulk.tensor") and ".shared" in opcode.partition(".global")[0]:
             kind, (to, tensor, barrier) = words.TMA_LOAD, operands[:3]
@@ -485,9 +490,9 @@ class Translator:
         return self._assign(to, value)
 
     def _generic(self, item: Instruction) -> list[str]:
-        if any(each.startswith("shared") for each in item.modifiers):
-            raise NotKnownError(item.opcode)
         value = self._value(item.operands[1], 64)
+        if any(each.startswith("shared") for each in item.modifiers) and "to" not in item.modifiers:
+            value = f"{value} | special('SR_SWINHI') << 32"
         if any(each.startswith("param") for each in item.modifiers):
             value = f"{value} + special('parameters') & M64"
         return self._assign(item.operands[0], value)
@@ -570,6 +575,19 @@ class Translator:
         if item.modifiers[0] not in ("try_wait", "test_wait"):
             raise NotKnownError(item.opcode)
         return self._assign(item.operands[0], "is_over()")
+
+
+def _kind(opcode: str) -> str | None:
+    """The kind of a copy or a product in a form that is not known."""
+    if opcode.startswith("wgmma.mma"):
+        return words.WGMMA
+    if not opcode.startswith("cp.") or "prefetch" in opcode or "group" in opcode.split(".")[-1]:
+        return None
+    if ".bulk.tensor" not in opcode:
+        return words.BULK_COPY if ".bulk." in opcode else None
+    if "reduce" in opcode:
+        return words.TMA_REDUCTION
+    return words.TMA_LOAD if ".shared" in opcode.partition(".global")[0] else words.TMA_STORE
 
 
 def _descriptor(item: Instruction) -> str:

@@ -23,6 +23,11 @@ _WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
 JUMPS, ENDS = ("BRA", "BRX", "BRXU", "RET", "CALL", "JMP"), ("EXIT",)
 STACK = "stack"
 """What stands for the stack among the registers."""
+SPECIALS = {
+    "SR_TID.X", "SR_TID.Y", "SR_TID.Z", "SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z", "SR_LANEID", "SR_CgaCtaId",
+    "SR_VIRTUALSMID", "SR_SWINHI", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK",
+}  # fmt: skip
+"""The special registers that a thread of a launch has here."""
 ZEROS = ("RZ", "URZ", "SRZ")
 TRUE = ("PT", "UPT")
 
@@ -445,7 +450,7 @@ def _special(item: Instruction) -> list[str]:
     to, source = item.operands
     if source in ZEROS:
         return _pair(to, "0") if item.name == "CS2R" and "32" not in item.modifiers else _assign(to, "0")
-    if source.startswith(("SR_CLOCK", "SR_GLOBALTIMER")):
+    if source not in SPECIALS:
         raise NotKnownError(source)
     return _assign(to, f"special('{source}')")
 

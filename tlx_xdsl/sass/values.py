@@ -39,7 +39,9 @@ class Unknown:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __xor__ = __rxor__ = __floordiv__ = __mod__ = (
         _unknown
     )
-    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __neg__ = __invert__ = __rfloordiv__ = __rmod__ = _unknown
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __neg__ = __invert__ = __abs__ = __rfloordiv__ = __rmod__ = (
+        _unknown
+    )
     __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _unknown  # pyright: ignore[reportAssignmentType]
     __and__ = __rand__ = _and
     __or__ = __ror__ = _or

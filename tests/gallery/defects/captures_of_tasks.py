@@ -9,7 +9,8 @@ import tlx_xdsl.language.tlx as tlx
 
 @tlx_xdsl.jit
 def handed_over(x, y, n):
-    total = tl.sum(tl.load(x + tl.arange(0, 1024)), 0)
+    tile = tl.load(x + tl.arange(0, 32)[:, None] * 32 + tl.arange(0, 32)[None, :])
+    total = tl.sum(tl.sum(tile, 0), 0)
     with tlx.async_tasks():
         with tlx.async_task("default"):
             tl.store(y, total)

@@ -310,7 +310,9 @@ def test_an_old_release_is_warned_of_at_the_product(products, pretend):
     (warning,) = result.warnings
     assert warning.location is not None
     assert warning.location.line == SECOND_PRODUCT
-    assert warning.text.startswith("ptxas 12.9.86 (pinned) may overwrite, before wgmma has read them, registers of")
+    assert warning.text.startswith(
+        "old ptxas: ptxas 12.9.86 (pinned) may overwrite, before wgmma has read them, registers"
+    )
     assert "pip install nvidia-cuda-nvcc, which is then taken" in warning.text
 
 

@@ -26,7 +26,7 @@ PATIENCE_S = 30.0
 class FakeWorker:
     """Stands for a worker process in the tests of who gets one."""
 
-    def __init__(self):
+    def __init__(self, toolchain: object = None):
         self.directory = Path("nowhere")
         self.alive = True
 

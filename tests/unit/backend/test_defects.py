@@ -19,13 +19,13 @@ from xdsl.passes import ModulePass
 import tests.gallery.defects
 from tests.unit import volume
 from tests.versions import INSTALLED
-from tlx_xdsl.backend import BackendResult, compile_ttgir
+from tlx_xdsl.backend import BackendError, BackendResult, compile_ttgir
 from tlx_xdsl.backend.defects import DEFECTS, Defect, cause_of
 from tlx_xdsl.backend.mends import mend, mend_scales
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.driver.compilation import compile_text
 from tlx_xdsl.runtime.simulate import ptx_stage
-from tlx_xdsl.text.diagnostics import collected_diagnostics
+from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics
 from tlx_xdsl.transforms import pipelines
 
 SHORT = ("quotient_of_negative", "gather_of_two_ctas", "cp_async_before_wgmma")
@@ -41,25 +41,28 @@ class _Nothing(ModulePass):
 
 
 @contextmanager
-def _compiling(defect: Defect, *, mended: bool) -> Iterator[list[BackendResult]]:
-    """Run PTX that is made with, or without, what handles a defect."""
+def _compiling(defect: Defect, *, mended: bool) -> Iterator[tuple[list[BackendResult], list[Diagnostic]]]:
+    """Run PTX that is made with, or without, what handles a defect; what was compiled, and said meanwhile."""
     results: list[BackendResult] = []
+    said: list[Diagnostic] = []
     usual: Callable[..., ModulePass] = pipelines._pass
     compile_usually = ptx_stage.compiled
 
     def passes(name: str, **options: bool) -> ModulePass:
         return _Nothing() if not mended and name == defect.where else usual(name, **options)
 
-    def compiled(source: Any, specialization: Any) -> BackendResult:
+    def compiled(source: Any, specialization: Any, _options: Any) -> BackendResult:
         assert INSTALLED is not None
-        text = compile_text(source, specialization, triton_version=INSTALLED, keep_ttir=False)
+        with collected_diagnostics() as found:
+            text = compile_text(source, specialization, triton_version=INSTALLED, keep_ttir=False)
+        said.extend(found)
         options = specialization.backend_options(mends=mended)
         results.append(compile_ttgir(text.ttgir, options, stages="ptx", source_name=f"{text.name}.ttgir"))
         return results[-1]
 
     pipelines._pass, ptx_stage.compiled = passes, compiled
     try:
-        yield results
+        yield results, said
     finally:
         pipelines._pass, ptx_stage.compiled = usual, compile_usually
 
@@ -68,12 +71,15 @@ def _attempt(defect: Defect, *, mended: bool) -> tuple[str, tuple[str, ...], lis
     """Run the minimal kernel; what is wrong with it, what is warned of, and what was compiled."""
     kernel = import_module(f"{tests.gallery.defects.__name__}.{defect.name}")
     wrong = ""
-    with _compiling(defect, mended=mended) as results, collected_diagnostics() as said:
+    with _compiling(defect, mended=mended) as (results, said):
         try:
             kernel.run(stage="ptx", target=defect.target)
+        except BackendError:
+            # What stock Triton does not compile at all is no wrong code.
+            wrong = ""
         except (CompilationError, AssertionError) as error:
             wrong = str(error) or "wrong numbers"
-    if not wrong and hasattr(kernel, "shows") and kernel.shows(results[-1].ptx):
+    if not wrong and results and hasattr(kernel, "shows") and kernel.shows(results[-1].ptx):
         wrong = "the text shows it"
     return wrong, tuple(each.message for each in said if each.severity == "warning"), results
 

@@ -101,7 +101,7 @@ def test_another_mode_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"mode": "run"}, "unknown mode 'run', expected one of launch, cpu, interpret, check, ptx, compile"),
+        ({"mode": "run"}, "unknown mode 'run', expected one of launch, cpu, interpret, check, ptx, record, compile"),
         ({"target": "sm_1"}, "sm_1"),
     ],
 )

@@ -202,6 +202,9 @@ def test_the_architecture_names_the_passes_in_their_order():
             calls_beside_tasks=False,
             dead_accesses=False,
             synchronized_captures=False,
+            synchronized_tensor_memory=False,
+            keeps_sums_of_products=False,
+            runs_empty_loops=True,
             synchronized_atomics=False,
         )
     )

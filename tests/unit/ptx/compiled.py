@@ -2,19 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
-import pytest
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
 from tests.unit.ptx.snippets import without_debug
-from tests.versions import RELEASE
-from tlx_xdsl.ptx.read.faults import PtxRace
 from tlx_xdsl.runtime.simulate import ptx_stage
 
 _found: dict[Any, Any] = {}
@@ -95,15 +92,6 @@ def histogram(x, counts, n, BLOCK: tl.constexpr):
     value = tl.load(x + i, mask=i < n, other=0)
     tl.atomic_add(counts + value % 8, 1, mask=i < n)
     tl.store(counts + 8 + i, tl.cumsum(value, 0), mask=i < n)
-
-
-def unfenced(target: str):
-    """What a product of `matmul` raises: Triton 3.6 puts no proxy fence between cp.async and tensor cores."""
-    return (
-        pytest.raises(PtxRace, match="without a proxy fence")
-        if RELEASE < (3, 7) and target != "sm_80"
-        else nullcontext()
-    )
 
 
 @cache

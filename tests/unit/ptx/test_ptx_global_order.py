@@ -231,3 +231,31 @@ def test_stores_by_tma_of_two_ctas(row, is_right):
         assert (array == np.arange(32)).all()
     else:
         refused(text, "this writes byte 0 .* by the TMA write|this writes byte 0 .*TMA write", 2, *arrays)
+
+
+GRID_WAIT = "griddepcontrol.wait;"
+STORE_OWN, LOAD_OWN = "st.global.b32 [%rd1], 7;", "ld.global.b32 %r3, [%rd1];"
+
+
+def test_what_comes_before_the_wait_for_earlier_launches():
+    """The launch before may be of the same kernel, and still run."""
+    run(kernel("\n".join((OWN, GRID_WAIT, LOAD_OWN, STORE_OWN))))
+    said = refused(kernel("\n".join((OWN, LOAD_OWN, GRID_WAIT, STORE_OWN))), "is read before griddepcontrol.wait")
+    assert "may write byte 0 later" in said
+    refused(kernel("\n".join((OWN, STORE_OWN, GRID_WAIT))), "is written before griddepcontrol.wait")
+    # Without a wait it is a launch that begins when the others have ended.
+    run(kernel("\n".join((OWN, LOAD_OWN, "griddepcontrol.launch_dependents;", STORE_OWN))))
+
+
+def test_an_array_that_is_only_read_before_the_wait():
+    text = kernel(
+        "\n".join(("ld.param.u64 %rd5, [p1];\n    ld.global.b32 %r5, [%rd5];", OWN, GRID_WAIT, STORE_OWN)), "**"
+    )
+    done = run_ptx(text, 2, [np.zeros(64, np.uint32), np.zeros(4, np.uint32)])
+    assert done.early_reads == ("argument 2",)
+
+
+def test_one_warp_waits_for_the_others():
+    waits = "setp.lt.u32 %p5, %r0, 32;\n@!%p5 bra on;\n" + GRID_WAIT + "\non:\n"
+    run(kernel("\n".join((ALL, waits, "bar.sync 0;", STORE_OWN)), threads=64), 1)
+    refused(kernel("\n".join((ALL, waits, STORE_OWN)), threads=64), "is written before griddepcontrol.wait", 1)

@@ -7,7 +7,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 from tests.gallery.synchronisation.example_runs import CASES
 from tests.unit import volume
-from tests.unit.ptx.compiled import add, compiled_once, histogram, matmul, matrices, softmax, unfenced
+from tests.unit.ptx.compiled import add, compiled_once, histogram, matmul, matrices, softmax
 from tlx_xdsl.runtime.simulate import ptx_stage
 from tlx_xdsl.runtime.simulate.interpret import interpret
 from tlx_xdsl.tools.tlx import main
@@ -47,9 +47,8 @@ def test_products(target):
     """`mma.sync` with `ldmatrix` and `cp.async`, wgmma, and tcgen05."""
     a, b = matrices()
     c = np.full((128, 64), np.nan, np.float32)
-    with unfenced(target):
-        interpret(matmul, (2, 1), a, b, c, 128, 64, 160, BLOCK=64, DEPTH=32, stage="ptx", target=target)
-        np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
+    interpret(matmul, (2, 1), a, b, c, 128, 64, 160, BLOCK=64, DEPTH=32, stage="ptx", target=target)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
 
 
 def test_atomics_and_scans():

@@ -6,7 +6,7 @@ import pytest
 from tests.unit import volume
 from tests.unit.layouts.stock_lowering import lowered, through_buffer
 from tests.unit.layouts.test_costs_against_stock import ACCESSES, ACCUMULATOR, COLUMNS, DEFAULT, ROWS, TILE
-from tests.unit.ptx.compiled import matmul, matrices, unfenced
+from tests.unit.ptx.compiled import matmul, matrices
 from tests.unit.ptx.snippets import kernel, line_of
 from tests.unit.ptx.test_ptx_threads import SHARED
 from tlx_xdsl.layouts.encodings import SwizzledSharedLayout
@@ -125,6 +125,5 @@ def test_operations_of_tensor_cores(target):
     a, b = matrices()
     c = np.zeros((128, 64), np.float32)
     options = {"stage": "ptx", "target": target, "profile": True}
-    with unfenced(target):
-        result = interpret(matmul, (2, 1), a, b, c, 128, 64, 160, BLOCK=64, DEPTH=32, options=options)
-        assert sum(each.products for each in result.ptx.traffic.values()) == 2 * 128 * 64 * 160
+    result = interpret(matmul, (2, 1), a, b, c, 128, 64, 160, BLOCK=64, DEPTH=32, options=options)
+    assert sum(each.products for each in result.ptx.traffic.values()) == 2 * 128 * 64 * 160

@@ -52,6 +52,17 @@ def test_launch_attribute_layout():
 # --- loading and errors -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("major", "abi", "names"), [(12, 8, True), (12, 7, False), (13, 8, False), (None, 8, False)])
+def test_a_binary_that_is_too_new_for_the_driver_is_named(make_cuda, monkeypatch, major, abi, names):
+    """The number is that of files by ptxas 13.0 to 13.5; 12.8 and 12.9 write 7."""
+    monkeypatch.setattr(cuda_driver, "cuda_major", lambda: major)
+    driver = CudaDriver(make_cuda(failures={"cuModuleLoadData": 1}).library)
+    with pytest.raises(CudaDriverError) as caught:
+        driver.load_module(b"\x7fELF\x02\x01\x01\x41" + bytes([abi]))
+    said = "made by a ptxas of CUDA 13, while the driver is of CUDA 12: compile with --ptxas 12"
+    assert (said in str(caught.value)) == names
+
+
 def test_error_carries_the_drivers_words(make_cuda):
     driver = CudaDriver(make_cuda(failures={"cuModuleLoadData": 1}).library)
     with pytest.raises(CudaDriverError) as caught:

@@ -2,9 +2,15 @@
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 from tests.unit.ptx.compiled import changed, instead, without
-from tlx_xdsl.numerics.difference import difference
+from tlx_xdsl.analysis.roundings import Way
+from tlx_xdsl.numerics.difference import difference, tolerance_of
+from tlx_xdsl.ptx.launch import PtxRun
+from tlx_xdsl.runtime.simulate.interpret import Interpretation
+from tlx_xdsl.runtime.simulate.options import Options
+from tlx_xdsl.runtime.simulate.ptx_comparison import _but_overflows, both_runs
 from tlx_xdsl.tools.tlx import main
 
 pytestmark = pytest.mark.backend
@@ -25,6 +31,23 @@ def inline(x, out):
     i = tl.arange(0, 128)
     y = tl.inline_asm_elementwise("activemask.b32 $0;", "=r,r", [tl.load(x + i)], tl.float32, True, 1)
     tl.store(out + i, y)
+
+
+@tlx_xdsl.jit
+def rounded(x, out):
+    i = tl.arange(0, 128)
+    tl.store(out + i, (tl.load(x + i) * 1.1).to(tl.float16).to(tl.float32))
+
+
+@tlx_xdsl.jit
+def decided(x, out):
+    i = tl.arange(0, 128)
+    tl.store(out + i, tl.where(tl.load(x + i) * 1.1 > 0.5, 1.0, 0.0))
+
+
+@tlx_xdsl.jit
+def tickets(x, out):
+    tl.store(out + tl.atomic_add(x, 1), tl.program_id(0))
 
 
 @tlx_xdsl.jit
@@ -63,13 +86,81 @@ def test_other_bits_within_the_tolerance(run):
 
 
 def test_other_numbers(run):
-    with changed(instead(r"add\.f32 ([^,]*), ([^,]*), ([^;]*);", r"sub.f32 \1, \2, \3;")):
+    with changed(instead(r"(?:add|mul)(?:\.rn)?\.f32 ([^,]*), ([^,]*), ([^;]*);", r"sub.f32 \1, \2, \2;")):
         status, out, err = run("scale")
     assert status == 1
     assert "the PTX and the interpreter's run of the TTGIR differ: " in err
     assert "elements of 'out' by more than 0.0001 of the largest value: element [0] is 0, the interpreter has " in err
     assert "out differs by up to" in out
     assert err.count("\n") == 1
+
+
+def test_the_narrowest_type_on_the_way_says_how_far_numbers_may_be_apart(run):
+    """Another rounding to fp16 is no fault, a number that is wrong by 3 % is one; so is one by 0.1 % without fp16."""
+    with changed(instead(r"cvt\.rn\.f16\.f32", "cvt.rz.f16.f32")):
+        status, out, err = run("rounded")
+    assert (status, err) == (0, "")
+    assert "have other bits" in out
+    with changed(instead(r"cvt\.f32\.f16\s+(%\w+),[^;]*;", r"\g<0> mul.f32 \1, \1, 0f3F83D70A;")):
+        status, _, err = run("rounded")
+    assert status == 1
+    assert "elements of 'out' by more than 0.01 of the largest value" in err
+    with changed(instead(r"(?:mul|add)(?:\.rn)?\.f32\s+(%\w+),[^;]*;", r"\g<0> mul.f32 \1, \1, 0f3F8020C5;")):
+        status, _, err = run("scale")
+    assert status == 1
+    assert "elements of 'out' by more than 0.0001 of the largest value" in err
+
+
+def test_a_comparison_may_decide_otherwise_about_few_elements(run):
+    half, near, far = "0f3F000000", "0f3F028F5C", "0f40000000"
+    for edge, status in ((near, 0), (far, 1)):
+        with changed(instead(half, edge)):
+            assert run("decided")[0] == status
+
+
+def test_what_depends_on_the_order_of_programs_is_not_compared(run):
+    status, out, _ = run("tickets", "--grid", "8", x="zeros:i32[1]", out="zeros:i32[8]")
+    assert status == 0
+    assert "out is not compared, it depends on the order of programs" in out
+
+
+@pytest.mark.parametrize(
+    ("fused", "apart", "is_wrong"),
+    [(1.0, 1.0, False), (1.5, 1.0, False), (1.5, 1.5, True), (2.0, 1.5, True)],
+)
+def test_contraction_alone_is_no_difference(fused, apart, is_wrong):
+    """Without it, the PTX has the interpreter's numbers."""
+    array = np.zeros(8, np.float32)
+
+    def run(more):
+        value = 1.0 if more["stage"] == "ttgir" else apart if more.get("enable_fp_fusion") is False else fused
+        array[...] = value
+        return Interpretation(1, 0, 0.0, (), 1, ptx=PtxRun(0, 0.0) if more["stage"] == "ptx" else None)
+
+    found = both_runs(run, {"out": array}, ModuleOp([]).clone, Options(enable_fp_fusion=True)).comparison
+    assert (found.wrong is not None) == is_wrong
+    assert found.contracted == (fused != 1.0 and not is_wrong)
+    assert (array == fused).all()
+
+
+def test_a_sum_that_overflows_in_another_order_is_no_difference():
+    expected = np.array([60000, -np.inf, 3], np.float16)
+    way = Way(frozenset({"f16"}))
+    assert (_but_overflows(np.array([np.inf, np.inf, 4], np.float16), expected, way) == [60000, -np.inf, 4]).all()
+    # Where nothing is near the edge, an infinity is wrong.
+    assert np.isinf(_but_overflows(np.array([np.inf, 3], np.float16), np.array([1, 3], np.float16), way)[0])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "computed_in", "limit"),
+    [
+        (np.float32, (), 1e-4), (np.float32, ("f32", "f16"), 1e-2), (np.float32, ("bf16",), 3e-2),
+        (np.float64, ("f32",), 1e-4), (np.float16, ("f32",), 1e-2), (np.float32, ("f8E5M2",), 0.3),
+        (np.float32, ("decided", "f64"), 1e-4), (np.int32, ("f16",), 0.0),
+    ],
+)  # fmt: skip
+def test_tolerances(dtype, computed_in, limit):
+    assert tolerance_of(np.dtype(dtype), computed_in) == limit
 
 
 def test_a_report_of_the_ptx_alone(run):

@@ -1,7 +1,7 @@
 """Fences (PTX ISA, "membar, fence", "fence.proxy"), and what changes nothing here: hints, and orders that hold anyway.
 
-Launches follow each other, so `griddepcontrol` never waits. What is written is seen at once, so the fences of memory
-order nothing but the clocks.
+Launches follow each other, so `griddepcontrol` never waits; what comes before it is looked at. What is written is seen
+at once, so the fences of memory order nothing but the clocks.
 """
 
 from __future__ import annotations
@@ -61,6 +61,13 @@ def _order(scope: int) -> Callable[[Cohort, Mask], None]:
     return run
 
 
+def _grids(context: Context) -> Step:
+    def wait(cohort: Cohort, mask: Mask) -> None:
+        cohort.wave.order.grid_wait(cohort, mask)
+
+    return Step(effect=wait) if context.instruction.modifiers == ("wait",) else NOTHING
+
+
 def _nothing(context: Context) -> Step:
     return NOTHING
 
@@ -77,8 +84,7 @@ def _policy(context: Context) -> Step:
 BUILDERS: Builders = {
     "fence": _fence,
     "membar": _fence,
-    **dict.fromkeys(
-        ("prefetch", "prefetchu", "griddepcontrol", "discard", "applypriority", "pmevent", "nanosleep"), _nothing
-    ),
+    **dict.fromkeys(("prefetch", "prefetchu", "discard", "applypriority", "pmevent", "nanosleep"), _nothing),
+    "griddepcontrol": _grids,
     "createpolicy": _policy,
 }

@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import os
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from math import inf
@@ -37,6 +36,7 @@ from ..measure.reference_check import Reference, difference, expected_of, poison
 from ..measure.speeds import Source, Speed, SpeedReport
 from .ahead import Answer, compiled_ahead
 from .stand_in_driver import leave_the_gpu
+from .triton_compile import warn_again
 from .triton_errors import DoesNotFitError
 from .triton_kernel import TritonKernel
 from .winners import Winners, device_name
@@ -244,8 +244,8 @@ class TLXAutotuner(ByName, Autotuner):
             for found in ready:
                 answer = found if isinstance(found, Answer) else Answer(found)
                 failures += [answer.failure] if answer.failure else []
-                for message, category, file, line in answer.warnings:
-                    warnings.warn_explicit(message, category, file, line)
+                for warning in answer.warnings:
+                    warn_again(*warning)
                 config = configs[answer.number]
                 self.compile_seconds += answer.seconds
                 begin = time.perf_counter()

@@ -43,7 +43,7 @@ from ..launch.cuda_driver import cuda_major
 from .compiled_kernel import TLXCompiledKernel, specialization_of_source, symbol_of
 
 if TYPE_CHECKING:
-    from tlx_xdsl.backend import BackendResult, BackendWarning
+    from tlx_xdsl.backend import BackendResult
 
     from ..driver.compilation import CompiledText, Specialization
 
@@ -69,6 +69,10 @@ _DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, StopIter
 
 class CompilationWarning(UserWarning):
     """Something that Triton or ptxas warned about, at the line of the kernel that it concerns."""
+
+
+class OldAssemblerWarning(CompilationWarning):
+    """The ptxas may miscompile this line, whatever the configuration: said once."""
 
 
 def compile_cached(
@@ -332,21 +336,26 @@ def _compile(
             text.ttgir, chosen, source_name=f"{text.name}.ttgir", isolation="none" if _hook() else "process"
         )
     for warning in result.warnings:
-        if not warning.once or warning not in _SAID:
-            _warn(src, warning.text, warning.location)
-        if warning.once:
-            _SAID.add(warning)
+        _warn(src, warning.text, warning.location, OldAssemblerWarning if warning.once else CompilationWarning)
     return _files(text, result), _metadata(result, options), {**text.times_ms, **result.times_ms}
 
 
-_SAID: set[BackendWarning] = set()
-"""The warnings that are for one line of a kernel, however often it is compiled."""
+def _warn(
+    src: ASTSource, message: str, place: SourceLocation | None, category: type[Warning] = CompilationWarning
+) -> None:
+    warn_again(message, category, place.filename if place else src.name, place.line if place else 0)
 
 
-def _warn(src: ASTSource, message: str, place: SourceLocation | None) -> None:
-    warnings.warn_explicit(
-        message, CompilationWarning, place.filename if place else src.name, place.line if place else 0
-    )
+_SAID: set[tuple[str, str, int]] = set()
+
+
+def warn_again(message: str, category: type[Warning], filename: str, line: int) -> None:
+    """Warn of a kernel's line, of an old assembler once in this process, whoever has compiled it."""
+    if issubclass(category, OldAssemblerWarning):
+        if (message, filename, line) in _SAID:
+            return
+        _SAID.add((message, filename, line))
+    warnings.warn_explicit(message, category, filename, line)
 
 
 def _compile_text(src: ASTSource, wanted: Specialization) -> CompiledText:

@@ -26,6 +26,7 @@ TENSOR_MAP_BYTES = 128
 
 MAX_TENSOR_RANK = 5
 
+_ABI_VERSION_AT, _ABI_OF_CUDA_13 = 8, b"\x08"  # of ELF; that of ptxas 12 is 7
 _ERROR_INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 ERROR_OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 ERROR_INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: among others, none is current in the thread
@@ -473,6 +474,8 @@ class CudaDriver:
     def load_module(self, image: bytes) -> int:
         """Load a cubin into the current context."""
         detail = f"loading a cubin of {len(image)} bytes"
+        if image[_ABI_VERSION_AT : _ABI_VERSION_AT + 1] == _ABI_OF_CUDA_13 and (cuda := cuda_major() or 13) < 13:
+            detail += f", made by a ptxas of CUDA 13, while the driver is of CUDA {cuda}: compile with --ptxas {cuda}"
         return self._get(ctypes.c_void_p, "cuModuleLoadData", image, detail=detail)
 
     def get_function(self, module: int, name: str) -> int:

@@ -13,7 +13,7 @@ import tlx_xdsl.language as tl
 from tests.unit.runtime.jit.jit_kernels import FakeTensor
 from tlx_xdsl.backend.assemblers import found
 from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
-from tlx_xdsl.runtime.jit.triton_compile import CompilationWarning
+from tlx_xdsl.runtime.jit.triton_compile import CompilationWarning, OldAssemblerWarning, warn_again
 
 pytestmark = pytest.mark.backend
 
@@ -48,10 +48,24 @@ def test_one_warning_of_a_product_for_all_configurations(tmp_path, monkeypatch):
     assert len({each.hash for each in (by_default, *pinned)}) == 3
     assert again.hash == pinned[0].hash
     # Triton up to 3.7 brings none that is right, and its own is warned of, too.
-    said = [each for each in caught if each.category is CompilationWarning and "pinned" in str(each.message)]
+    said = [each for each in caught if each.category is OldAssemblerWarning and "pinned" in str(each.message)]
     (warning,) = said
     assert warning.filename == __file__
     assert warning.lineno == two_products.__code__.co_firstlineno + 4
-    assert str(warning.message).startswith(
-        "ptxas 12.9.86 (pinned) may overwrite, before wgmma has read them, registers"
-    )
+    assert str(warning.message).startswith("old ptxas: ptxas 12.9.86 (pinned) may overwrite, before wgmma")
+
+
+def test_what_several_processes_say_is_said_once():
+    """Each process of an autotuner's compiles warns for itself, and the parent hands on what they said."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for category in (OldAssemblerWarning, CompilationWarning) * 2:
+            warn_again("of a line", category, "kernel.py", 7)
+        warn_again("of a line", OldAssemblerWarning, "kernel.py", 8)
+    said = [(each.category, each.lineno) for each in caught]
+    assert said == [
+        (OldAssemblerWarning, 7),
+        (CompilationWarning, 7),
+        (CompilationWarning, 7),
+        (OldAssemblerWarning, 8),
+    ]
