@@ -2,7 +2,7 @@
 
     python -m tests.conformance.harvest_page harvest.jsonl
 
-writes docs/harvest.md, and docs/wrong-3.6.0.md and its like for each version. Without a file, the pages of the versions
+writes docs/harvest.md, and docs/wrong-3-6-0.md and its like for each version. Without a file, the pages of the versions
 alone, without what the harvest has seen.
 """
 
@@ -38,10 +38,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     verdicts = list(Results(options.results).known.values()) if options.results else []
     for version in VERSIONS:
         own = [each for each in verdicts if each.triton == version]
-        (DOCS / f"wrong-{version}.md").write_text(version_page(version, own))
+        (DOCS / file_of(version)).write_text(version_page(version, own))
     if verdicts:
         (DOCS / "harvest.md").write_text(harvest_page(verdicts))
     return 0
+
+
+def file_of(version: str) -> str:
+    """The name of a version's page."""
+    return f"wrong-{version.replace('.', '-')}.md"
 
 
 def version_page(version: str, verdicts: Sequence[Verdict]) -> str:
@@ -140,7 +145,7 @@ def _head(*columns: str) -> list[str]:
 
 
 def _page(version: str) -> str:
-    return f"[{version}](wrong-{version}.md)"
+    return f"[{version}]({file_of(version)})"
 
 
 def _suites(verdicts: Sequence[Verdict]) -> list[str]:

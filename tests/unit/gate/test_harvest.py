@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from kernels_to_judge import elementwise, products, scale
 
-from tests.conformance.harvest_page import DOCS, VERSIONS, harvest_page, version_page
+from tests.conformance.harvest_page import DOCS, VERSIONS, file_of, harvest_page, version_page
 from tests.conformance.harvest_versions import drawn_launches
 from tlx_xdsl.backend.defects import DEFECTS
 from tlx_xdsl.gate import Verdict
@@ -55,7 +55,7 @@ def test_the_harvest_s_page_counts():
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_pages_list_the_defects_that_the_table_has(version: str):
-    shown = (DOCS / f"wrong-{version}.md").read_text()
+    shown = (DOCS / file_of(version)).read_text()
     assert [line for line in version_page(version, []).splitlines() if line.startswith("## ")] == [
         line for line in shown.splitlines() if line.startswith("## ") and "Without" not in line
     ]
