@@ -99,12 +99,20 @@ class GlobalOrder:
         strength = int(np.ravel(code)[0]) & 3
         self.writes += what != "read"
 
-        def check(found: Integers, at: Integers, past: str) -> None:
-            self._check(view, owner, strength, found, (at, buffer.name, past, what))
+        def check(found: Integers, at: Integers, past: str, copies: NDArray[np.bool_] | None) -> None:
+            self._check(view, owner, strength, found, copies, (at, buffer.name, past, what))
 
         (shadow.read if what == "read" else shadow.write)(addresses, size, code, check)
 
-    def _check(self, view: WaveView, owner: Any, strength: int, found: Integers, report: Any) -> None:
+    def _check(
+        self,
+        view: WaveView,
+        owner: Any,
+        strength: int,
+        found: Integers,
+        copies: NDArray[np.bool_] | None,
+        report: Any,
+    ) -> None:
         owners = np.broadcast_to(owner if isinstance(owner, int) else np.asarray(owner)[:, None], found.shape)
         late = found != 0
         if strength == GPU:
@@ -113,6 +121,10 @@ class GlobalOrder:
         mine = agents >> _AGENT_BITS == view.number
         local = np.where(mine, agents & _AGENT, 0)
         late &= ~(mine & (view.clocks.known[owners, local] >= steps))
+        if copies is not None:
+            # A copy of what the writing warp has read itself: what the others hold of it, they need not use.
+            per_cta = view.clocks.warps // view.clocks.wave.ctas
+            late &= ~(copies & mine & (local < view.clocks.warps) & (local // per_cta == owners // per_cta))
         if not late.any():
             return
         for code, warp in np.unique(np.stack([found[late], owners[late]], 1), axis=0).tolist():

@@ -259,3 +259,26 @@ def test_one_warp_waits_for_the_others():
     waits = "setp.lt.u32 %p5, %r0, 32;\n@!%p5 bra on;\n" + GRID_WAIT + "\non:\n"
     run(kernel("\n".join((ALL, waits, "bar.sync 0;", STORE_OWN)), threads=64), 1)
     refused(kernel("\n".join((ALL, waits, STORE_OWN)), threads=64), "is written before griddepcontrol.wait", 1)
+
+
+IN_PLACE = """
+    and.b32 %r1, %r0, {mask};
+    mad.wide.u32 %rd2, %r1, 4, %rd0;
+    ld.global.b32 %r2, [%rd2];
+    setp.lt.u32 %p1, %r0, 32;
+    xor.b32 %r3, %r1, {moved};
+    mad.wide.u32 %rd3, %r3, 4, %rd0;
+    @%p1 st.global.b32 [%rd3], %r2;"""
+
+
+def in_place(mask, moved=0):
+    return kernel(IN_PLACE.replace("{mask}", str(mask)).replace("{moved}", str(moved)), threads=64)
+
+
+def test_copies_of_a_read_are_no_race_with_the_write_of_one_of_them():
+    # Triton lets two warps hold each of 32 elements, and one of them stores.
+    run(in_place(31), 1)
+    # 64 elements have no copies: the first warp writes what the second one has read.
+    refused(in_place(63, moved=32), r"writes byte 128 of 'argument 1' in global memory, and nothing orders it after", 1)
+    # For another CTA the copies are reads like others.
+    refused(in_place(31), "in global memory, and nothing orders it after", 2)

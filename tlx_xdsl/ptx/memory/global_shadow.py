@@ -2,6 +2,9 @@
 
 Elements are as wide as the narrowest access so far, at most 16 bytes. Reads of an array that nothing has written yet
 are kept as they come: most arrays are never written.
+
+Triton lets several threads hold an element of a tensor that is smaller than the program, or a scalar: all of them read
+it, and one writes. What one instruction reads for several warps are copies of one read.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlx_xdsl.numerics.arrays import Integers
 
@@ -23,8 +27,9 @@ _MOST_KEPT = 1 << 19
 
 Codes: TypeAlias = "np.int64 | Integers"
 """Who makes accesses: one number, or one for each."""
-Check: TypeAlias = "Callable[[Integers, Integers, str], None]"
-"""Is given numbers of earlier accesses, the byte of each, and what they have done; raises Trap for a race."""
+Check: TypeAlias = "Callable[[Integers, Integers, str, NDArray[np.bool_] | None], None]"
+"""Is given numbers of earlier accesses, the byte of each, what they have done, and which of them are copies; reports a
+race."""
 
 
 class GlobalShadow:
@@ -38,6 +43,8 @@ class GlobalShadow:
         self._writes: Integers | None = None
         self._reads: tuple[Integers, Integers] | None = None
         """The last read of each element, and one by another agent before it."""
+        self._copies: NDArray[np.bool_] | None = None
+        """Whether the last read of each element was one of several copies."""
         self._sets: Integers | None = None
         self._kept: list[tuple[Integers, int, Codes]] = []
         self._kept_size = 0
@@ -64,7 +71,8 @@ class GlobalShadow:
         else:
             self._check(self._writes, at, check, "written")
         for each in self._reads or ():
-            self._check(each, at, check, "read")
+            assert self._copies is not None
+            self._check(each, at, check, "read", self._copies[at])
         codes = self._spread(codes, at)
         self._writes[at] = codes
         if isinstance(codes, np.ndarray):
@@ -72,7 +80,7 @@ class GlobalShadow:
             winner = self._writes[at]
             lost = (winner ^ codes) >> AGENT_SHIFT != 0
             if lost.any():
-                check(np.where(lost, winner, 0), at * self._size - self._offset, "written")
+                check(np.where(lost, winner, 0), at * self._size - self._offset, "written", None)
 
     def sets(self, addresses: Integers, size: int, *, makes: bool) -> tuple[Integers, Integers] | None:
         """The array of what was released at each element, by number, and the places of these addresses in it.
@@ -98,7 +106,10 @@ class GlobalShadow:
     def _note_read(self, at: Integers, codes: Codes) -> None:
         if self._reads is None:
             self._reads = self._new(), self._new()
+            self._copies = np.zeros(len(self._reads[0]), np.bool_)
         last, other = self._reads
+        assert self._copies is not None
+        self._copies[at] = False
         before = last[at]
         last[at] = codes
         # Of several that read an element at once one is the last, and another one the other.
@@ -106,6 +117,7 @@ class GlobalShadow:
         if replaced.any():
             lost = replaced >> AGENT_SHIFT != 0
             other[at[lost]] = np.broadcast_to(codes, at.shape)[lost]
+            self._copies[at[lost]] = True
         elif before.any():
             moved = (before != 0) & ((before ^ codes) >> AGENT_SHIFT != 0)
             other[at[moved]] = before[moved]
@@ -128,10 +140,14 @@ class GlobalShadow:
             self._writes = np.repeat(self._writes, parts)
         if self._reads is not None:
             self._reads = np.repeat(self._reads[0], parts), np.repeat(self._reads[1], parts)
+        if self._copies is not None:
+            self._copies = np.repeat(self._copies, parts)
         if self._sets is not None:
             self._sets = np.repeat(self._sets, parts)
 
-    def _check(self, held: Integers, at: Integers, check: Check, past: str) -> None:
+    def _check(
+        self, held: Integers, at: Integers, check: Check, past: str, copies: NDArray[np.bool_] | None = None
+    ) -> None:
         found = held[at]
         if found.any():
-            check(found, at * self._size - self._offset, past)
+            check(found, at * self._size - self._offset, past, copies)

@@ -64,8 +64,8 @@ def test_attention(dim, causal, keys, config):
     check_attention(
         launches(dim, causal, keys, config)[1],
         config or choose_fp8_config(dim, causal),
-        # 80 by most ptxas, 88 by 13.1 of Triton 3.7's text.
-        88 if causal and dim == 128 else 0,
+        # Of the text of 3.8, 32 by ptxas 12.9 and 96 by 13.3; of that of 3.7, 88 by 13.1.
+        96 if causal and dim == 128 else 0,
     )
 
 
