@@ -91,7 +91,7 @@ def _judged(options: argparse.Namespace, suite: str) -> object:
             if os.environ.get("TRACEBACK"):
                 traceback.print_exc()
     recorded = time.monotonic() - began
-    drawn = _drawn(subjects_of(RECORD), options.configurations, options.seed)
+    drawn = drawn_launches(subjects_of(RECORD), options.configurations, options.seed)
     subjects = [replace(each, name=f"{suite}/{each.name}") for each in drawn]
     folders = {version: Path(folder) for version, _, folder in (each.partition("=") for each in options.triton_path)}
     manner = Manner(toolchains(options.triton.split(","), folders), options.seconds)
@@ -105,7 +105,7 @@ def _judged(options: argparse.Namespace, suite: str) -> object:
     }  # fmt: skip
 
 
-def _drawn(launches: Sequence[Subject], count: int, seed: int) -> list[Subject]:
+def drawn_launches(launches: Sequence[Subject], count: int, seed: int) -> list[Subject]:
     """So many launches of each kernel, where it has them; else those that it has, with other warps and stages."""
     found: list[Subject] = []
     kernels: dict[str, list[Subject]] = {}

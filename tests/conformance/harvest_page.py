@@ -1,0 +1,178 @@
+"""Write the pages about what Triton versions get wrong, of their table and of the verdicts of a harvest.
+
+    python -m tests.conformance.harvest_page harvest.jsonl
+
+writes docs/harvest.md, and docs/wrong-3-6-0.md and its like for each version. Without a file, the pages of the versions
+alone, without what the harvest has seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import median
+
+from tlx_xdsl.backend.defects import DEFECTS, Defect
+from tlx_xdsl.gate import Results, Verdict
+from tlx_xdsl.gate.verdict import counted
+
+DOCS = Path(__file__).parents[2] / "docs"
+VERSIONS = ("3.6.0", "3.7.1", "3.8.0", "3.9.0")
+OUTCOMES = ("clean", "finding", "differs", "not run")
+NOTICE = "<!-- Made by `python -m tests.conformance.harvest_page`. -->"
+
+_HANDLING = {
+    "mended": "tlx_xdsl puts it right", "refused": "tlx_xdsl refuses the kernel at the line",
+    "warned": "tlx_xdsl warns at the line",
+}  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the pages."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path, nargs="?", metavar="FILE.jsonl")
+    options = parser.parse_args(argv)
+    verdicts = list(Results(options.results).known.values()) if options.results else []
+    for version in VERSIONS:
+        own = [each for each in verdicts if each.triton == version]
+        (DOCS / file_of(version)).write_text(version_page(version, own))
+    if verdicts:
+        (DOCS / "harvest.md").write_text(harvest_page(verdicts))
+    return 0
+
+
+def file_of(version: str) -> str:
+    """The name of a version's page."""
+    return f"wrong-{version.replace('.', '-')}.md"
+
+
+def version_page(version: str, verdicts: Sequence[Verdict]) -> str:
+    """What a version gets wrong: the known defects, and what the harvest has seen of each."""
+    known = [each for each in DEFECTS if version in each.versions]
+    lines = [f"# What Triton {version} gets wrong", "", NOTICE, ""]
+    lines += [
+        f"Of plain Triton kernels and of TLX kernels, as `tlx_xdsl.backend.defects` lists them: {len(known)} defects. "
+        "[`tlx gate`](gate.md) finds in your kernels what the PTX machine can report; the kernels named here are those "
+        "of the [harvest](harvest.md).",
+        "",
+    ]
+    for each in known:
+        lines += [*_defect(each, version, verdicts), ""]
+    other = [each for each in verdicts if each.is_bad and not each.defect and each.fault in ("Triton", "ptxas", "")]
+    if other:
+        lines += ["## Without a known cause", "", *_listed(other), ""]
+    return "\n".join(lines)
+
+
+def _defect(defect: Defect, version: str, verdicts: Sequence[Verdict]) -> list[str]:
+    mended = f"Mended in {defect.mended_in}." if defect.mended_in else "Not mended in any release."
+    upstream = f" ({', '.join(map(_link, defect.upstream))})" if defect.upstream else ""
+    lines = [f"## {defect.name.replace('_', ' ')}", "", f"Triton {version} {defect.what}{upstream}. {mended}"]
+    lines += [f"{_HANDLING[defect.handling]}: `{defect.where}`."]
+    seen = [each for each in verdicts if each.defect == defect.name]
+    return [*lines, "", *_listed(seen)] if seen else lines
+
+
+def _link(reference: str) -> str:
+    found = re.fullmatch(r"([\w-]+/[\w-]+)#(\d+)", reference)
+    return reference if found is None else f"[{reference}](https://github.com/{found[1]}/issues/{found[2]})"
+
+
+def _listed(verdicts: Iterable[Verdict]) -> list[str]:
+    """A line for each kernel and message, with the lines and the number of configurations."""
+    groups: dict[tuple[str, str], list[Verdict]] = {}
+    for each in verdicts:
+        said = re.sub(r"\d+", "N", each.message.split(" | ")[0])
+        groups.setdefault((each.kernel, f"{each.outcome}: {said}"), []).append(each)
+    return [
+        f"- `{kernel}`, line {', '.join(sorted({str(each.line) for each in group}))}, "
+        f"{len({each.configuration for each in group})} configurations: {said}"
+        for (kernel, said), group in sorted(groups.items())
+    ]
+
+
+def harvest_page(verdicts: Sequence[Verdict]) -> str:
+    """What was run, what came out by suite and version, why code was not run, and what was found."""
+    ptx = [each for each in verdicts if not each.assembler]
+    cubins = [each for each in verdicts if each.assembler]
+    kernels = {each.kernel for each in ptx}
+    cases = {(each.kernel, each.configuration) for each in ptx}
+    ran = [each.seconds for each in ptx if each.outcome != "not run"]
+    lines = [
+        "# The harvest: final code of public kernels", "", NOTICE, "",
+        "Kernels of public repositories, launched as [their suites](cpu-conformance.md) launch them, recorded, and "
+        "judged by [`tlx gate`](gate.md) for sm_90a: as they were launched and in drawn configurations of warps and "
+        "stages, each with four Triton versions.", "",
+        f"Run so far: {len(kernels)} kernels in {len(cases)} configurations, {len(ptx)} verdicts on PTX and "
+        f"{len(cubins)} on cubins; {sum(each.seconds for each in verdicts):,.0f} s in all on two cores that other work "
+        f"shared, {median(ran):.1f} s for the median case with its compile.", "",
+        *_suites(ptx), "",
+        *_versions(ptx), "",
+    ]  # fmt: skip
+    if cubins:
+        lines += ["Cubins of products with an operand in registers, compared with their PTX:", ""]
+        lines += [
+            "| ptxas | cubins | clean | finding | not run | operands compared | undecided |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for release in sorted({each.assembler for each in cubins}):
+            own = [each for each in cubins if each.assembler == release]
+            counts = counted(own)
+            compared, undecided = sum(each.compared for each in own), sum(each.undecided for each in own)
+            lines.append(
+                f"| {release} | {len(own)} | {counts['clean']} | {counts['finding']} | {counts['not run']} | "
+                f"{compared:,} | {undecided:,} |"
+            )
+        lines.append("")
+    lines += ["## Not run", "", *_reasons(ptx), "", "## Found", ""]
+    found = [each for each in verdicts if each.is_bad]
+    lines += [
+        f"The pages of the versions list what was found by its cause: {', '.join(_page(each) for each in VERSIONS)}. "
+        f"{len({each.kernel for each in found})} kernels have findings in some configuration of some version.", "",
+        *_listed(each for each in found if each.fault != "kernel"), "",
+    ]  # fmt: skip
+    own = [each for each in found if each.fault == "kernel"]
+    if own:
+        lines += ["Of these the kernel, as it is written, is at fault:", "", *_listed(own), ""]
+    return "\n".join(lines)
+
+
+def _head(*columns: str) -> list[str]:
+    return [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+
+
+def _page(version: str) -> str:
+    return f"[{version}]({file_of(version)})"
+
+
+def _suites(verdicts: Sequence[Verdict]) -> list[str]:
+    lines = [
+        "| suite | kernels | configurations | clean | finding | differs | not run |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for suite in dict.fromkeys(each.kernel.partition("/")[0] for each in verdicts):
+        own = [each for each in verdicts if each.kernel.startswith(f"{suite}/")]
+        counts = counted(own)
+        cells = [len({each.kernel for each in own}), len({(each.kernel, each.configuration) for each in own})]
+        lines.append(f"| {suite} | {' | '.join(map(str, [*cells, *(counts[each] for each in OUTCOMES)]))} |")
+    return lines
+
+
+def _versions(verdicts: Sequence[Verdict]) -> list[str]:
+    lines = _head("Triton", *OUTCOMES)
+    for version in VERSIONS:
+        counts = counted(each for each in verdicts if each.triton == version)
+        lines.append(f"| {version} | {' | '.join(str(counts[each]) for each in OUTCOMES)} |")
+    return lines
+
+
+def _reasons(verdicts: Sequence[Verdict]) -> list[str]:
+    counts = Counter(re.sub(r"\d+(\.\d+)*", "N", each.message)[:120] for each in verdicts if each.outcome == "not run")
+    return [f"- {count}: {reason}" for reason, count in counts.most_common()]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,61 @@
+"""The harvest's configurations, and its pages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from kernels_to_judge import elementwise, products, scale
+
+from tests.conformance.harvest_page import DOCS, VERSIONS, file_of, harvest_page, version_page
+from tests.conformance.harvest_versions import drawn_launches
+from tlx_xdsl.backend.defects import DEFECTS
+from tlx_xdsl.gate import Verdict
+
+CLEAN = Verdict("1", "suite/a.py:product", "BK=32 num_stages=3", "sm_90a", "3.6.0", "clean", seconds=2.0)
+FENCE = replace(
+    CLEAN, key="2", configuration="BK=64", outcome="finding", fault="Triton", defect="cp_async_before_wgmma", line=9,
+    message="the async proxy reads byte 64 of shared memory",
+)  # fmt: skip
+ELSE = replace(FENCE, key="3", defect="", kernel="suite/b.py:sum", outcome="differs", message="element [3] is 1")
+UNRUN = replace(CLEAN, key="4", outcome="not run", message="the PTX machine ran for 10 s")
+
+
+def test_kernels_get_as_many_configurations_as_asked_for():
+    launches = [elementwise(scale, block=block) for block in (32, 64, 128)] + [products(num_stages=1)]
+    found = drawn_launches(launches, 2, 0)
+    assert [each.name for each in found] == ["scale", "scale", "product", "product"]
+    assert {each.shown for each in found[:2]} < {"BLOCK=32", "BLOCK=64", "BLOCK=128"}
+    assert found[2].options == {"num_stages": 1}
+    assert found[3].options != found[2].options
+    assert [each.shown for each in drawn_launches(launches, 2, 0)] == [each.shown for each in found]
+    assert len(drawn_launches(launches, 4, 0)) == 8
+
+
+def test_the_page_of_a_version_has_each_defect_with_the_kernels_that_have_it():
+    page = version_page("3.6.0", [CLEAN, FENCE, replace(FENCE, key="5", configuration="BK=128"), ELSE])
+    has = [each for each in DEFECTS if "3.6.0" in each.versions]
+    assert [line[3:].replace(" ", "_") for line in page.splitlines() if line.startswith("## ")] == [
+        *(each.name for each in has), "Without_a_known_cause"
+    ]  # fmt: skip
+    said = "finding: the async proxy reads byte N of shared memory"
+    assert f"- `suite/a.py:product`, line 9, 2 configurations: {said}" in page
+    assert "- `suite/b.py:sum`, line 9, 1 configurations: differs: element [N] is N" in page
+    assert "Without a known cause" not in version_page("3.9.0", [])
+
+
+def test_the_harvest_s_page_counts():
+    page = harvest_page([CLEAN, FENCE, ELSE, UNRUN, replace(CLEAN, key="6", assembler="12.8.93", compared=7)])
+    assert "2 kernels in 3 configurations, 4 verdicts on PTX and 1 on cubins" in page
+    assert "| suite | 2 | 3 | 1 | 1 | 1 | 1 |" in page
+    assert "| 3.6.0 | 1 | 1 | 1 | 1 |" in page
+    assert "| 12.8.93 | 1 | 1 | 0 | 0 | 7 | 0 |" in page
+    assert "- 1: the PTX machine ran for N s" in page
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_pages_list_the_defects_that_the_table_has(version: str):
+    shown = (DOCS / file_of(version)).read_text()
+    assert [line for line in version_page(version, []).splitlines() if line.startswith("## ")] == [
+        line for line in shown.splitlines() if line.startswith("## ") and "Without" not in line
+    ]
