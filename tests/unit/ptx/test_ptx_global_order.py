@@ -47,7 +47,7 @@ def text_of(before, raises, poll, after, last=1):
 
 def run(text, grid=2, *arrays, **options):
     arrays = arrays or (np.zeros(64, np.uint32),)
-    run_ptx(text, grid, list(arrays), filename="k.ptx", max_seconds=60, **options)
+    run_ptx(text, grid, list(arrays), filename="k.ptx", max_seconds=60, **{"global_order": True, **options})
 
 
 def refused(text, message, grid=2, *arrays, **options):
@@ -119,6 +119,13 @@ def test_two_ctas_write_one_element(address, is_right):
         run(text)
     else:
         refused(text, "this writes byte .* and nothing orders it after what was written by")
+
+
+def test_who_does_not_talk_is_not_asked():
+    """As in the interpreter: kernels without atomic operations and the like are compared where that is asked for."""
+    run(kernel(ALL + "st.global.b32 [%rd1], 7;"), global_order=None)
+    atomic = "red.relaxed.gpu.global.add.u32 [%rd0+128], 1;\n"
+    refused(kernel(ALL + atomic + "st.global.b32 [%rd1], 7;"), "this writes byte", global_order=None)
 
 
 def test_a_write_after_a_read():
@@ -259,3 +266,13 @@ def test_one_warp_waits_for_the_others():
     waits = "setp.lt.u32 %p5, %r0, 32;\n@!%p5 bra on;\n" + GRID_WAIT + "\non:\n"
     run(kernel("\n".join((ALL, waits, "bar.sync 0;", STORE_OWN)), threads=64), 1)
     refused(kernel("\n".join((ALL, waits, STORE_OWN)), threads=64), "is written before griddepcontrol.wait", 1)
+
+
+def test_copies_that_all_warps_have():
+    """All warps read a word, and one of them writes it: as Triton does it, each has a copy that no other one needs."""
+    first = "setp.lt.u32 %p1, %r0, 32;\n"
+    update = first + "ld.global.b32 %r3, [%rd0];\n@%p1 st.global.b32 [%rd0], %r3;\nld.global.b32 %r4, [%rd0];"
+    run(kernel(update, threads=64), 1)
+    refused(kernel(update, threads=64), "nothing orders it after", 2)
+    alone = first + "@!%p1 ld.global.b32 %r3, [%rd0];\n@%p1 st.global.b32 [%rd0], %r0;"
+    refused(kernel(alone, threads=64), "after what was read by warp 1", 1)

@@ -16,8 +16,12 @@ from tlx_xdsl.numerics.arrays import Integers
 from .global_memory import ALIGNMENT, Buffer
 
 WIDEST = 16
-AGENT_SHIFT = 28
-"""The bits of the number of an access below that of its agent: its step, and how strong it is."""
+AGENT_BITS, AGENT_SHIFT = 18, 29
+"""The bits of an access: its wave, its agent there, the step of that, whether it is one of several, and its scope."""
+AGENT = (1 << AGENT_BITS) - 1
+SEVERAL = 4
+"""The bit of a read that several warps of a CTA have made at once. Triton lets warps read what others have, too, and
+one of them write it back: each has its own copy, and the order of the others' is no matter."""
 _MOST_KEPT = 1 << 19
 """Reads that are kept before they are noted for each element."""
 
@@ -30,7 +34,9 @@ Check: TypeAlias = "Callable[[Integers, Integers, str], None]"
 class GlobalShadow:
     """The accesses to a buffer; an access is a number above 0."""
 
-    def __init__(self, buffer: Buffer, size: int):
+    def __init__(self, buffer: Buffer, size: int, warps: int):
+        self._warps = warps
+        """Warps of a CTA."""
         self._start = buffer.start // ALIGNMENT * ALIGNMENT
         self._bytes = -(-(buffer.end - self._start) // ALIGNMENT) * ALIGNMENT
         self._offset = buffer.start - self._start
@@ -104,8 +110,11 @@ class GlobalShadow:
         # Of several that read an element at once one is the last, and another one the other.
         replaced = last[at] ^ codes
         if replaced.any():
+            codes = np.broadcast_to(codes, at.shape)
             lost = replaced >> AGENT_SHIFT != 0
-            other[at[lost]] = np.broadcast_to(codes, at.shape)[lost]
+            near = lost & (cta_of(codes, self._warps) == cta_of(last[at], self._warps))
+            other[at[lost & ~near]] = codes[lost & ~near] | SEVERAL
+            last[at[near]] |= SEVERAL
         elif before.any():
             moved = (before != 0) & ((before ^ codes) >> AGENT_SHIFT != 0)
             other[at[moved]] = before[moved]
@@ -135,3 +144,8 @@ class GlobalShadow:
         found = held[at]
         if found.any():
             check(found, at * self._size - self._offset, past)
+
+
+def cta_of(codes: Integers, warps: int) -> Integers:
+    """A number for the CTA of each access by a warp, where CTAs have so many."""
+    return codes >> AGENT_SHIFT + AGENT_BITS << AGENT_BITS | (codes >> AGENT_SHIFT & AGENT) // warps

@@ -60,6 +60,7 @@ def run_ptx(
         reachable=[on_host("reachable", value) for value in options.reachable],
         uninitialized="allow" if options.unwritten == "warn" else "error",
         profile=options.profile,
+        global_order=options.global_order,
         limits=Limits(seconds=options.max_seconds),
     )
 
