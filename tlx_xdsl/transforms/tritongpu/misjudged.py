@@ -74,7 +74,10 @@ class HideAlignmentPass(Pass):
     def _misjudged(self, function: tt.FuncOp) -> Iterator[Operation]:
         ranges: dict[SSAValue, Interval] = {}
         infos: dict[SSAValue, AxisInfo] | None = None
-        for op in ops_of(function, *_CANDIDATES):
+        for op in ops_of(
+            function,
+            arith.DivSIOp, arith.RemSIOp, arith.RemUIOp, arith.ShLIOp, arith.AddiOp, arith.SubiOp, SelectOp,
+        ):  # fmt: skip
             if as_tensor(op.results[0].type) is None or scalar_type(op.results[0].type) not in _REGISTERS:
                 continue
             infos = axis_infos(function) if infos is None else infos
@@ -94,11 +97,6 @@ class HideAlignmentPass(Pass):
                     yield op
             elif self.sums and isinstance(op, arith.AddiOp | arith.SubiOp) and _are_ranges(one, other):
                 yield op
-
-
-_CANDIDATES = (
-    arith.DivSIOp, arith.RemSIOp, arith.RemUIOp, arith.ShLIOp, arith.AddiOp, arith.SubiOp, SelectOp,
-)  # fmt: skip
 
 
 def _are_ranges(one: AxisInfo, other: AxisInfo) -> bool:
