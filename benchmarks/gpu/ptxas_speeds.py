@@ -23,15 +23,18 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import torch
-from triton import knobs
-from triton.runtime.jit import JITFunction
 
 from benchmarks.gemm import fp8
 from benchmarks.gpu import backward, rows
 from benchmarks.gpu.cases import OURS, Case, attention_family, gemm_family
 from benchmarks.gpu.run import DryTimer, GpuTimer
+from tlx_xdsl.backend import BackendResult, compile_ttgir
 from tlx_xdsl.backend.assemblers import STOCK, Assembler, assembler, found
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.kernels.calls import launching
+from tlx_xdsl.kernels.calls.planned_function import PlannedFunction
+from tlx_xdsl.runtime import build
+from tlx_xdsl.runtime.driver import cache
 
 TIMED = {
     "gemm fp16": ("4096 x 4096 x 4096", "8192 x 8192 x 8192"),
@@ -83,33 +86,43 @@ class Compiled:
     """What is compiled while it listens: the assembler, registers and spills of each kernel."""
 
     def __init__(self):
-        self.kernels: list[dict[str, Any]] = []
+        self.results: list[BackendResult] = []
 
-    def __call__(self, *, metadata: dict[str, Any], **_: Any) -> None:
-        """Note a kernel; called by Triton's runtime, for one from the cache on disk, too."""
-        self.kernels.append(metadata)
+    def __call__(self, *args: Any, **options: Any) -> BackendResult:
+        """Compile as `tlx_xdsl.backend.compile_ttgir` does, and note what came out."""
+        self.results.append(compile_ttgir(*args, **options))
+        return self.results[-1]
 
     def of(self, tool: str) -> str:
         """Registers and spills, of the kernel with most of them. Raises RuntimeError where another tool made one."""
-        makers = {kernel["assembler"] for kernel in self.kernels}
+        makers = {result.assembler for result in self.results}
         if len(makers) != 1 or (tool != STOCK and makers != {str(assembler(tool, "pinned"))}):
             raise RuntimeError(f"expected kernels by {tool}, found {', '.join(sorted(makers)) or 'none compiled'}")
-        spills = max(kernel["spill_store_bytes"] for kernel in self.kernels)
-        return f"{max(kernel['registers'] for kernel in self.kernels)}" + (f", {spills} B spilled" if spills else "")
+        spills = max(result.resources.spill_store_bytes for result in self.results)
+        registers = max(result.resources.registers for result in self.results)
+        return f"{registers}" + (f", {spills} B spilled" if spills else "")
 
 
-def launch_by(tool: str, case: Case, timer: GpuTimer | DryTimer, dry: bool) -> tuple[Any, str]:
+def forget(folder: Path) -> None:
+    """Have kernels compiled again: plans, launchers and binaries of before would be taken whatever assembles now."""
+    os.environ[cache.FOLDER] = str(folder)
+    launching._launcher.cache_clear()
+    for each in gc.get_objects():
+        # Not isinstance, for which torch's deprecated objects warn.
+        if issubclass(type(each), PlannedFunction):
+            each._plans.clear()
+            each._recent = ()
+            each._questions.clear()
+
+
+def launch_by(tool: str, case: Case, timer: GpuTimer | DryTimer, dry: bool, scratch: Path) -> tuple[Any, str]:
     """Our launch of a case, assembled by a tool, run once and checked, and what its kernels need.
 
     Raises RuntimeError where its result is wrong.
     """
     os.environ["TLX_PTXAS"] = tool
-    # What is compiled in this process would be taken whatever assembles now.
-    for each in gc.get_objects():
-        # Not isinstance, for which torch's deprecated objects warn.
-        if issubclass(type(each), JITFunction):
-            each.device_caches.clear()
-    knobs.compilation.listener = compiled = Compiled()
+    forget(scratch / f"{tool.replace('/', '_')}-{case.name}")
+    build.compile_ttgir = compiled = Compiled()
     makers, verify = case.make()
     launch = makers[OURS]()
     timer.first(launch, case.name)
@@ -120,13 +133,13 @@ def launch_by(tool: str, case: Case, timer: GpuTimer | DryTimer, dry: bool) -> t
     return launch, "" if dry else compiled.of(tool)
 
 
-def time_case(case: Case, tools: dict[str, str], timer: GpuTimer | DryTimer, dry: bool) -> list[str]:
+def time_case(case: Case, tools: dict[str, str], timer: GpuTimer | DryTimer, dry: bool, scratch: Path) -> list[str]:
     """The cells of a case: milliseconds with stock's own ptxas, and each other's speed beside it."""
     launches: dict[str, Any] = {}
     notes: dict[str, str] = {}
     for name, tool in tools.items():
         try:
-            launches[name], notes[name] = launch_by(tool, case, timer, dry)
+            launches[name], notes[name] = launch_by(tool, case, timer, dry, scratch)
         except (RuntimeError, ValueError, CompilationError) as error:  # the other cells are not lost
             notes[name] = str(error).splitlines()[0]
     times = timer.cool(launches)["times"]
@@ -161,7 +174,7 @@ def main() -> None:
         print(f"{device}\n\n| | {' | '.join(tools)} |\n|{'---|' * (len(tools) + 1)}", flush=True)
         for name, case in cases(args.dry):
             if args.only in name:
-                print(f"| {name} | {' | '.join(time_case(case, tools, timer, args.dry))} |", flush=True)
+                print(f"| {name} | {' | '.join(time_case(case, tools, timer, args.dry, Path(scratch)))} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -84,8 +84,8 @@ class BackendResult:
     ptxas's performance warnings (`C7510: ...`) and what else Triton and ptxas warned about.
     `times_ms` gives the wall time in milliseconds of `parse`, `passes`, `llir`, `ptx` and `cubin`, as far as
     they ran. `log` is everything that was printed meanwhile. `fp_fusion` says whether `a * b + c` could become a fused
-    multiply-add. `mended` names what of the version's defects was put right in `ptx`. `assembler` is the ptxas that made
-    the binary: `ptxas 13.4.59 (triton's ptxas-blackwell)`.
+    multiply-add. `mended` names what of the version's defects was put right in `ptx`. `assembler` is the ptxas that
+    made the binary: `ptxas 13.4.59 (triton's ptxas-blackwell)`.
     """
 
     upto: UpTo

@@ -83,6 +83,7 @@ class Clocks:
         self.shared = Shadow(self, len(wave.shared.bytes), wave.shared.stride, self.lanes)
         self._tensor: Shadow | None = None
         self.view = WaveView(wave.machine.global_order, self)
+        self._looks = self.view.order.compares or self.view.order.dependent is not None
         self._left = wave.ctas
         self._poll: Any = None
         """The last strong read, which a loop may do again and again before anyone writes."""
@@ -184,7 +185,7 @@ class Clocks:
         self, cohort: Cohort, mask: Any, addresses: NDArray[np.uint64], size: int, sync: Sync, what: str
     ) -> None:
         """Threads access `size` bytes of global memory at each address: a `read`, a `write`, or an `update`."""
-        if not len(addresses):
+        if not len(addresses) or not self._looks:
             return
         warps = cohort.warp_of if mask is None else cohort.warp_of[mask]
         own = cohort.warps if mask is None else warps[np.flatnonzero(np.diff(warps, prepend=-1))]
@@ -202,14 +203,14 @@ class Clocks:
             at, of = addresses[chosen].astype(np.int64), warps[chosen]
             self.view.access(buffer, at, size, of, codes[chosen], what)
             self._note_early(buffer, at, size, what, cohort.at, of)
-            if sync.scope != WEAK:
+            if sync.scope != WEAK and self.view.order.compares:
                 released += self.view.synchronize(buffer, at, size, of, sync, what)
         for warp in set(released):
             self.known[warp, warp] += 1
 
     def global_copy(self, cohort: Cohort, threads: Integers, addresses: NDArray[np.uint64], size: int) -> None:
         """Threads read `size` bytes of global memory by the `cp.async` that they have issued last."""
-        if not len(threads):
+        if not len(threads) or not self._looks:
             return
         warps = cohort.warp_of[threads]
         agents = self.lanes.copiers[warps]
@@ -221,7 +222,7 @@ class Clocks:
 
     def global_units(self, token: Token, addresses: Integers, size: int, what: str, strength: int = WEAK) -> None:
         """A copy by TMA accesses `size` bytes of global memory at each address, all of one array."""
-        if not len(addresses):
+        if not len(addresses) or not self._looks:
             return
         warp, agent, step = int(token.warps[0]), int(token.agents[0]), int(token.steps[0])
         if what != "read":

@@ -15,17 +15,20 @@ What is known of a wave's own agents is in its clocks; this has what its warps k
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.numerics.arrays import Integers
+from tlx_xdsl.numerics.arrays import Booleans, Integers
 
 from .dependent_launches import DependentLaunch
-from .memory.global_shadow import AGENT_SHIFT, GlobalShadow
+from .memory.global_shadow import AGENT, AGENT_BITS, AGENT_SHIFT, SEVERAL, GlobalShadow, cta_of
 from .memory.surroundings import Trap
 from .read.faults import PtxRace
+
+if TYPE_CHECKING:
+    from .program import Program
 
 Foreign: TypeAlias = "dict[int, NDArray[np.int32]]"
 """The last step that is known of each agent of each wave."""
@@ -34,9 +37,7 @@ WEAK, CTA, CLUSTER, GPU = range(4)
 """How strong an access is: its scope."""
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "sys": GPU, "gl": GPU}
 _SCOPE_NAMES = {CTA: "cta", CLUSTER: "cluster"}
-_STEP_BITS = AGENT_SHIFT - 2
-_AGENT_BITS = 18
-_AGENT = (1 << _AGENT_BITS) - 1
+_STEP = (1 << AGENT_SHIFT - 3) - 1
 
 
 class Sync(NamedTuple):
@@ -57,6 +58,15 @@ def sync_of(modifiers: tuple[str, ...], *, is_atomic: bool = False) -> Sync:
     return Sync(scope or GPU, both or "acquire" in said, both or "release" in said)
 
 
+def talks(program: Program) -> bool:
+    """Return whether a kernel has strong accesses, or fences, by which CTAs may order what they do."""
+    return any(
+        (each.name in ("atom", "red") and not any(part.startswith("shared") for part in each.modifiers))
+        or (each.name in ("ld", "st", "fence", "membar") and sync_of(each.modifiers).scope == GPU)
+        for each in program.function.instructions
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Released:
     """What was released at an address."""
@@ -70,8 +80,9 @@ class Released:
 class GlobalOrder:
     """The accesses of a launch."""
 
-    def __init__(self, cluster_size: int, dependent: DependentLaunch | None) -> None:
+    def __init__(self, cluster_size: int, dependent: DependentLaunch | None, *, compares: bool) -> None:
         self._cluster_size = cluster_size
+        self.compares = compares
         self.dependent = dependent
         """What is accessed before and after the wait for earlier launches, where the kernel has one."""
         self.waves: list[Any] = []
@@ -95,36 +106,26 @@ class GlobalOrder:
     ) -> None:
         """An access of warps `owner`: a `read`, a `write`, or an `update`, which does both."""
         if (shadow := self._shadows.get(buffer.start)) is None:
-            shadow = self._shadows[buffer.start] = GlobalShadow(buffer, min(size, 16))
+            shadow = self._shadows[buffer.start] = GlobalShadow(buffer, min(size, 16), view.warps)
         strength = int(np.ravel(code)[0]) & 3
         self.writes += what != "read"
 
-        def check(found: Integers, at: Integers, past: str, copies: NDArray[np.bool_] | None) -> None:
-            self._check(view, owner, strength, found, copies, (at, buffer.name, past, what))
+        def check(found: Integers, at: Integers, past: str) -> None:
+            self._check(view, owner, strength, found, (at, buffer.name, past, what))
 
         (shadow.read if what == "read" else shadow.write)(addresses, size, code, check)
 
-    def _check(
-        self,
-        view: WaveView,
-        owner: Any,
-        strength: int,
-        found: Integers,
-        copies: NDArray[np.bool_] | None,
-        report: Any,
-    ) -> None:
+    def _check(self, view: WaveView, owner: Any, strength: int, found: Integers, report: Any) -> None:
         owners = np.broadcast_to(owner if isinstance(owner, int) else np.asarray(owner)[:, None], found.shape)
         late = found != 0
         if strength == GPU:
             late &= found & 3 != GPU
-        agents, steps = found >> AGENT_SHIFT, found >> 2 & (1 << _STEP_BITS) - 1
-        mine = agents >> _AGENT_BITS == view.number
-        local = np.where(mine, agents & _AGENT, 0)
+        agents, steps = found >> AGENT_SHIFT, found >> 3 & _STEP
+        mine = agents >> AGENT_BITS == view.number
+        local = np.where(mine, agents & AGENT, 0)
         late &= ~(mine & (view.clocks.known[owners, local] >= steps))
-        if copies is not None:
-            # A copy of what the writing warp has read itself: what the others hold of it, they need not use.
-            per_cta = view.clocks.warps // view.clocks.wave.ctas
-            late &= ~(copies & mine & (local < view.clocks.warps) & (local // per_cta == owners // per_cta))
+        if late.any() and not isinstance(owner, int):
+            late &= ~self._is_copy(view, owners, found, late, report)
         if not late.any():
             return
         for code, warp in np.unique(np.stack([found[late], owners[late]], 1), axis=0).tolist():
@@ -132,12 +133,25 @@ class GlobalOrder:
                 at = tuple(np.argwhere(late & (found == code) & (owners == warp))[0])
                 view.clocks.report(self._race(view, warp, strength, code, int(report[0][at]), *report[1:]))
 
+    @staticmethod
+    def _is_copy(view: WaveView, owners: Integers, found: Integers, late: Booleans, report: Any) -> Booleans:
+        """Reads that other warps of the CTA make at once, of which one is in order with the write, and their twins."""
+        at, _, past, what = report
+        own = owners // view.warps
+        near = cta_of(found, view.warps) == view.number << AGENT_BITS | own
+        if past == "read":
+            return near & (found & SEVERAL != 0)
+        if what != "read":
+            return np.zeros_like(late)
+        keys = own << 44 | at
+        return near & np.isin(keys, keys[(found != 0) & ~late])
+
     def _are_strong(self, view: WaveView, warp: int, strength: int, code: int) -> bool:
         """Whether both accesses are strong, and each in the other's scope."""
         scope = min(strength, code & 3)
         if scope in (WEAK, GPU):
             return scope == GPU
-        number, agent = code >> AGENT_SHIFT + _AGENT_BITS, code >> AGENT_SHIFT & _AGENT
+        number, agent = code >> AGENT_SHIFT + AGENT_BITS, code >> AGENT_SHIFT & AGENT
         other = self.waves[number].view
         cta, of = view.cta(warp), other.cta(other.clocks.warp_of_agent(agent))
         return (cta == of) if scope == CTA else cta // self._cluster_size == of // self._cluster_size
@@ -145,8 +159,8 @@ class GlobalOrder:
     def _race(
         self, view: WaveView, warp: int, strength: int, code: int, at: int, name: str, past: str, what: str
     ) -> Trap:
-        number, agent = code >> AGENT_SHIFT + _AGENT_BITS, code >> AGENT_SHIFT & _AGENT
-        step = code >> 2 & (1 << _STEP_BITS) - 1
+        number, agent = code >> AGENT_SHIFT + AGENT_BITS, code >> AGENT_SHIFT & AGENT
+        step = code >> 3 & _STEP
         other = self.waves[number]
         where = other.view.cta_name(other.warp_of_agent(agent))
         verb = {"read": "reads", "write": "writes", "update": "updates"}[what]
@@ -204,6 +218,8 @@ class WaveView:
 
     def __init__(self, order: GlobalOrder, clocks: Any):
         self.order, self.clocks = order, clocks
+        self.warps = clocks.warps // clocks.wave.ctas
+        """Warps of a CTA."""
         self.number = order.join(clocks)
         self.foreign: dict[int, Foreign] = {}
         """By warp."""
@@ -215,7 +231,7 @@ class WaveView:
     def cta(self, warp: int) -> int:
         """The number of a warp's CTA in the launch, in the order of clusters."""
         wave = self.clocks.wave
-        return wave.first_cta + warp // (self.clocks.warps // wave.ctas)
+        return wave.first_cta + warp // self.warps
 
     def cta_name(self, warp: int) -> str:
         """The place of a warp's CTA in the grid."""
@@ -224,11 +240,12 @@ class WaveView:
 
     def code(self, agents: Any, steps: Any, strength: int) -> Any:
         """The numbers of accesses of this wave's agents."""
-        return ((self.number << _AGENT_BITS | agents) << _STEP_BITS | steps) << 2 | strength
+        return (self.number << AGENT_BITS | agents) << AGENT_SHIFT | steps << 3 | strength
 
     def access(self, buffer: Any, addresses: Integers, size: int, owner: Any, code: Any, what: str) -> None:
         """An access to an array, with what the warps `owner` know. Raises Trap for a race."""
-        self.order.access(self, buffer, addresses, size, owner, code, what)
+        if self.order.compares:
+            self.order.access(self, buffer, addresses, size, owner, code, what)
 
     def of_others(self, warps: Integers) -> Foreign | None:
         """What warps know of other waves."""
@@ -240,8 +257,8 @@ class WaveView:
 
     def knows(self, warp: int, code: int) -> bool:
         """Whether a warp knows an access of another wave."""
-        number, agent = code >> AGENT_SHIFT + _AGENT_BITS, code >> AGENT_SHIFT & _AGENT
-        step = code >> 2 & (1 << _STEP_BITS) - 1
+        number, agent = code >> AGENT_SHIFT + AGENT_BITS, code >> AGENT_SHIFT & AGENT
+        step = code >> 3 & _STEP
         if number == self.number:
             return bool(self.clocks.known[warp, agent] >= step)
         steps = (self.foreign.get(warp) or {}).get(number)

@@ -63,6 +63,7 @@ def run_ptx(
     filename: str = "<ptx>",
     uninitialized: str = "error",
     races: bool = True,
+    global_order: bool | None = None,
     profile: bool = False,
     fp_fusion: bool = True,
     max_seconds: float = 600.0,
@@ -77,7 +78,9 @@ def run_ptx(
     `grid` counts CTAs along x, y and z. `num_warps` and `cluster` are needed where the PTX does not say them
     (`.reqntid`, `.reqnctapercluster`). `shared` is the dynamic shared memory in bytes (all that the target has), and
     `scratch` the bytes of global scratch memory of each CTA. With `uninitialized="allow"`, shared memory that nothing
-    has written may be read. `races=False` compares no accesses. With `profile`, the result says what lines take
+    has written may be read. `races=False` compares no accesses. Those to global
+    memory are compared where the kernel has atomic operations, `.acquire`, `.release`, `.relaxed` or `.volatile`
+    accesses or fences, or with `global_order=True`. With `profile`, the result says what lines take
     of memory, TMA and the tensor cores. `fp_fusion=False` is for PTX that is assembled with `--fmad=false`.
 
     Raises PtxError for PTX that is not known, at its line; PtxFault for what the kernel does wrong while it runs, at
@@ -87,7 +90,8 @@ def run_ptx(
     program = prepare(read(text, filename), kernel, fp_fusion=fp_fusion)
     return run_program(
         program, grid, args, num_warps=num_warps, cluster=cluster, shared=shared, scratch=scratch,
-        uninitialized=uninitialized, races=races, profile=profile, limits=Limits(max_blocks, max_seconds),
+        uninitialized=uninitialized, races=races, global_order=global_order, profile=profile,
+        limits=Limits(max_blocks, max_seconds),
     )  # fmt: skip
 
 
@@ -104,6 +108,7 @@ def run_program(
     scratch: int = 0,
     uninitialized: str = "error",
     races: bool = True,
+    global_order: bool | None = None,
     profile: bool = False,
     limits: Limits | None = None,
     on_fault: OnFault | None = None,
@@ -131,7 +136,8 @@ def run_program(
     parameters = bind(program, args, memory, scratch_address, names)
     machine = Machine(
         program, memory, parameters, sizes, block, clusters, _shared(program, shared),
-        allows_uninitialized=uninitialized == "allow", compares=races, profiles=profile, on_fault=on_fault,
+        allows_uninitialized=uninitialized == "allow", compares=races, global_order=global_order, profiles=profile,
+        on_fault=on_fault,
     )  # fmt: skip
     before = time.perf_counter()
     with one_thread():

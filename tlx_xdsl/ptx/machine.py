@@ -15,7 +15,7 @@ from tlx_xdsl.numerics.arrays import Array, Bytes, Integers
 from .clocks import Clocks
 from .cohort import LANES, Cohort
 from .dependent_launches import DependentLaunch, waits_for_grids
-from .global_order import GlobalOrder
+from .global_order import GlobalOrder, talks
 from .memory.global_memory import GlobalMemory
 from .memory.tensor_memory import TensorMemory
 from .ops.memory import Nothing
@@ -56,6 +56,7 @@ class Machine:
         *,
         allows_uninitialized: bool = False,
         compares: bool = True,
+        global_order: bool | None = None,
         profiles: bool = False,
         most_threads: int = MOST_THREADS,
         on_fault: OnFault | None = None,
@@ -71,8 +72,9 @@ class Machine:
         self.compares = compares
         self.on_fault = on_fault
         self.global_order = GlobalOrder(
-            self.cluster_size, DependentLaunch(program) if waits_for_grids(program) else None
-        )
+            self.cluster_size, DependentLaunch(program) if waits_for_grids(program) else None,
+            compares=talks(program) if global_order is None else global_order,
+        )  # fmt: skip
         self.counts = [0] * len(program.blocks)
         """How often warps have run each block."""
         self.traffic: Any = Traffic() if profiles else Nothing()

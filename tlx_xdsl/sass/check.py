@@ -123,7 +123,7 @@ def validate_kernel(module: Module, function: Function, code: Code) -> SassRepor
     worlds: list[_Thread] = []
     undecided, idle = 1, 0
     for draw in range(_MOST_DRAWS):
-        if draw >= _DRAWS and (not undecided or idle > 2):
+        if draw >= _DRAWS and (not undecided or idle > 2 or comparison.different):
             break
         for thread in _threads(function, layout, offsets, draw):
             most = _MOST_BLOCKS[draw >= _DRAWS]

@@ -182,8 +182,8 @@ class Program:
         return trace
 
     def _compiled(self, steps: Sequence[Step], starts: Mapping[int, int], begin: str) -> Callable[..., bool]:
-        needed = _needed(steps)
-        written = sorted({each for step in steps for each in (*step.targets, *step.sources) if each in needed})
+        wanted = needed(steps)
+        written = sorted({each for step in steps for each in (*step.targets, *step.sources) if each in wanted})
         ordered = sorted(starts.items(), key=lambda item: item[1])
         place = {block: number for number, (block, _) in enumerate(ordered)}
         firsts = [first for _, first in ordered]
@@ -194,7 +194,7 @@ class Program:
             body: list[str] = []
             for at, step in enumerate(block):
                 around = flow.way_around(number) if at == len(block) - 1 and step.jump and step.guard else None
-                body.extend(_statements(step, needed, around))
+                body.extend(_statements(step, wanted, around))
             bodies.append(body)
         lines = ["def run(world, e, budget):"]
         lines += [" ld, table, constant = world.load, world.table, world.constant", " is_over = world.is_over"]
@@ -281,7 +281,7 @@ class _Flow:
         return meets, written, has_access
 
 
-def _needed(steps: Sequence[Step]) -> set[str]:
+def needed(steps: Sequence[Step]) -> set[str]:
     """The registers that operands, conditions and branches are computed of, wherever they are written."""
     needed: set[str] = set()
     waiting: list[str] = []

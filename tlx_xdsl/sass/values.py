@@ -51,6 +51,10 @@ class Unknown:
 UNKNOWN = Unknown()
 
 
+_LONGEST = 240
+"""Characters of an expression that are kept: a counter's grows with each turn of its loop."""
+
+
 class Traced(int):
     """An integer with the expression that it came from, for messages.
 
@@ -80,7 +84,8 @@ def _traced(symbol: str, operation: Callable[[int, int], int], *, turned: bool) 
             return this  # x + 0, and a mask that takes nothing away
         if not value and symbol in ("&", "*", ">>"):
             return 0
-        return Traced.of(value, f"{_inside(left)} {symbol} {_inside(right)}")
+        text = f"{_inside(left)} {symbol} {_inside(right)}"
+        return Traced.of(value, text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
 
     return apply
 
@@ -99,8 +104,6 @@ for _name, _symbol, _operation in (
     setattr(Traced, f"__{_name}__", _traced(_symbol, _operation, turned=False))
     setattr(Traced, f"__r{_name}__", _traced(_symbol, _operation, turned=True))
 
-_LONGEST = 240
-
 
 def shown(value: Any) -> str:
     """The expression of a value, with the value itself: `(shared + 0x2000) >> 4 = 0x240`."""
@@ -109,8 +112,7 @@ def shown(value: Any) -> str:
     number = hex(value)
     if not isinstance(value, Traced):
         return number
-    text = value.text if len(value.text) <= _LONGEST else f"{value.text[:_LONGEST]}..."
-    return f"{text} = {number}"
+    return f"{value.text} = {number}"
 
 
 # What single instructions compute -----------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def text_of(before, raises, poll, after, last=1):
 
 def run(text, grid=2, *arrays, **options):
     arrays = arrays or (np.zeros(64, np.uint32),)
-    run_ptx(text, grid, list(arrays), filename="k.ptx", max_seconds=60, **options)
+    run_ptx(text, grid, list(arrays), filename="k.ptx", max_seconds=60, **{"global_order": True, **options})
 
 
 def refused(text, message, grid=2, *arrays, **options):
@@ -119,6 +119,13 @@ def test_two_ctas_write_one_element(address, is_right):
         run(text)
     else:
         refused(text, "this writes byte .* and nothing orders it after what was written by")
+
+
+def test_who_does_not_talk_is_not_asked():
+    """As in the interpreter: kernels without atomic operations and the like are compared where that is asked for."""
+    run(kernel(ALL + "st.global.b32 [%rd1], 7;"), global_order=None)
+    atomic = "red.relaxed.gpu.global.add.u32 [%rd0+128], 1;\n"
+    refused(kernel(ALL + atomic + "st.global.b32 [%rd1], 7;"), "this writes byte", global_order=None)
 
 
 def test_a_write_after_a_read():
@@ -282,3 +289,13 @@ def test_copies_of_a_read_are_no_race_with_the_write_of_one_of_them():
     refused(in_place(63, moved=32), r"writes byte 128 of 'argument 1' in global memory, and nothing orders it after", 1)
     # For another CTA the copies are reads like others.
     refused(in_place(31), "in global memory, and nothing orders it after", 2)
+
+
+def test_copies_that_all_warps_have():
+    """All warps read a word, and one of them writes it: as Triton does it, each has a copy that no other one needs."""
+    first = "setp.lt.u32 %p1, %r0, 32;\n"
+    update = first + "ld.global.b32 %r3, [%rd0];\n@%p1 st.global.b32 [%rd0], %r3;\nld.global.b32 %r4, [%rd0];"
+    run(kernel(update, threads=64), 1)
+    refused(kernel(update, threads=64), "nothing orders it after", 2)
+    alone = first + "@!%p1 ld.global.b32 %r3, [%rd0];\n@%p1 st.global.b32 [%rd0], %r0;"
+    refused(kernel(alone, threads=64), "after what was read by warp 1", 1)

@@ -14,10 +14,10 @@ F4, F2 = np.dtype(np.float32), np.dtype(np.float16)
 E4M3, E5M2 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2)
 
 
-def dot(a, b, c=0.0, dtype=np.float16, result=F4):
+def dot(a, b, c=0.0, dtype=np.float16, result=F4, **options):
     """One sum of products."""
     left, right = np.array([a]).astype(dtype), np.array([b]).astype(dtype).T
-    return float(multiply(left, right, np.array([[c]], result), result)[0, 0])
+    return float(multiply(left, right, np.array([[c]], result), result, **options)[0, 0])
 
 
 def parts(value, count):
@@ -70,6 +70,16 @@ def test_eight_bits_have_13():
         assert dot([1, 2.0**-7], [1, 2.0**-7], dtype=dtype) == 1
         assert dot([1] * 3, [1, 1, 1], 2.0**-13, dtype=dtype) == 3, "13 bits of the result"
         assert dot([0], [0], 1 + 2.0**-20, dtype=dtype) == 1
+
+
+def test_eight_bits_have_25_in_the_fifth_generation():
+    """The models that were published of a B200 have 2 bits below those of f32 where that of an H100 lacks 10."""
+    small = [1.0, *[2.0**-9] * 2], [1.0, *[2.0**-9] * 2]
+    assert dot(*small, dtype=E4M3) == 1
+    assert dot(*small, dtype=E4M3, is_fifth=True) == 1 + 2.0**-17
+    tiny = [2.0**4, *[2.0**-9] * 32], [2.0**4, *[2.0**-9] * 32]
+    assert dot(*tiny, dtype=E4M3, is_fifth=True) == 2.0**8, "each is below 2**(8 - 25)"
+    assert dot([1.0], [1.0], dtype=np.float16, is_fifth=True) == dot([1.0], [1.0])
 
 
 def test_accumulators_of_16_bits_are_rounded_to_nearest_even():

@@ -9,8 +9,10 @@ measured (2026-11-24; `wgmma` and `mma.sync`), and is the same for all products 
 3. These are added exactly, and the sum is rounded towards zero to f32, of 8-bit elements to 13 bits of fraction first;
    an accumulator of f16 is rounded to nearest even.
 
-Fifth-generation tensor cores (`tcgen05.mma`) are taken to do the same, which was not measured. Integers are exact, and
-f64 is numpy's.
+Fifth-generation tensor cores (`tcgen05.mma`) do the same, with 25 bits for 8-bit elements, too, as F. A. Khattak and
+M. Mikaitis found of a B200 ("Accurate Models of NVIDIA Tensor Cores", arXiv 2512.07004; the parameters of their models
+of H100 and B200 differ in that alone for results in f32). We measured none, and nobody has published those of fp4, fp6
+and scales; they are taken to be the same. Integers are exact, and f64 is numpy's.
 """
 
 from __future__ import annotations
@@ -42,10 +44,10 @@ _BLOCK = 1 << 14
 _NAN = np.uint32(0x7FFFFFFF).view(np.float32)
 
 
-def multiply(a: Array, b: Array, c: Array | None, result: Dtype) -> Array:
+def multiply(a: Array, b: Array, c: Array | None, result: Dtype, *, is_fifth: bool = False) -> Array:
     """`a @ b + c` of one instruction: [..., M, K], [..., K, N], [..., M, N].
 
-    f32 elements are tf32, whose low bits play no part.
+    f32 elements are tf32, whose low bits play no part. `is_fifth` is for the fifth generation of tensor cores.
     """
     if result.kind == "i":
         exact = np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
@@ -54,7 +56,7 @@ def multiply(a: Array, b: Array, c: Array | None, result: Dtype) -> Array:
     if result == np.float64:
         product = np.matmul(a, b)
         return product if c is None else product + c
-    bits = _BITS_OF_FP8 if a.dtype.itemsize == 1 else _BITS
+    bits = _BITS_OF_FP8 if a.dtype.itemsize == 1 and not is_fifth else _BITS
     lowest = _lowest_exponent(a.dtype)
     left, right = _single(a), _single(b)
     special = not (np.isfinite(left).all() and np.isfinite(right).all() and (c is None or np.isfinite(c).all()))

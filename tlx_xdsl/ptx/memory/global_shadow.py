@@ -2,9 +2,6 @@
 
 Elements are as wide as the narrowest access so far, at most 16 bytes. Reads of an array that nothing has written yet
 are kept as they come: most arrays are never written.
-
-Triton lets several threads hold an element of a tensor that is smaller than the program, or a scalar: all of them read
-it, and one writes. What one instruction reads for several warps are copies of one read.
 """
 
 from __future__ import annotations
@@ -13,29 +10,33 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlx_xdsl.numerics.arrays import Integers
 
 from .global_memory import ALIGNMENT, Buffer
 
 WIDEST = 16
-AGENT_SHIFT = 28
-"""The bits of the number of an access below that of its agent: its step, and how strong it is."""
+AGENT_BITS, AGENT_SHIFT = 18, 29
+"""The bits of an access: its wave, its agent there, the step of that, whether it is one of several, and its scope."""
+AGENT = (1 << AGENT_BITS) - 1
+SEVERAL = 4
+"""The bit of a read that several warps of a CTA have made at once. Triton lets warps read what others have, too, and
+one of them write it back: each has its own copy, and the order of the others' is no matter."""
 _MOST_KEPT = 1 << 19
 """Reads that are kept before they are noted for each element."""
 
 Codes: TypeAlias = "np.int64 | Integers"
 """Who makes accesses: one number, or one for each."""
-Check: TypeAlias = "Callable[[Integers, Integers, str, NDArray[np.bool_] | None], None]"
-"""Is given numbers of earlier accesses, the byte of each, what they have done, and which of them are copies; reports a
-race."""
+Check: TypeAlias = "Callable[[Integers, Integers, str], None]"
+"""Is given numbers of earlier accesses, the byte of each, and what they have done; raises Trap for a race."""
 
 
 class GlobalShadow:
     """The accesses to a buffer; an access is a number above 0."""
 
-    def __init__(self, buffer: Buffer, size: int):
+    def __init__(self, buffer: Buffer, size: int, warps: int):
+        self._warps = warps
+        """Warps of a CTA."""
         self._start = buffer.start // ALIGNMENT * ALIGNMENT
         self._bytes = -(-(buffer.end - self._start) // ALIGNMENT) * ALIGNMENT
         self._offset = buffer.start - self._start
@@ -43,8 +44,6 @@ class GlobalShadow:
         self._writes: Integers | None = None
         self._reads: tuple[Integers, Integers] | None = None
         """The last read of each element, and one by another agent before it."""
-        self._copies: NDArray[np.bool_] | None = None
-        """Whether the last read of each element was one of several copies."""
         self._sets: Integers | None = None
         self._kept: list[tuple[Integers, int, Codes]] = []
         self._kept_size = 0
@@ -71,8 +70,7 @@ class GlobalShadow:
         else:
             self._check(self._writes, at, check, "written")
         for each in self._reads or ():
-            assert self._copies is not None
-            self._check(each, at, check, "read", self._copies[at])
+            self._check(each, at, check, "read")
         codes = self._spread(codes, at)
         self._writes[at] = codes
         if isinstance(codes, np.ndarray):
@@ -80,7 +78,7 @@ class GlobalShadow:
             winner = self._writes[at]
             lost = (winner ^ codes) >> AGENT_SHIFT != 0
             if lost.any():
-                check(np.where(lost, winner, 0), at * self._size - self._offset, "written", None)
+                check(np.where(lost, winner, 0), at * self._size - self._offset, "written")
 
     def sets(self, addresses: Integers, size: int, *, makes: bool) -> tuple[Integers, Integers] | None:
         """The array of what was released at each element, by number, and the places of these addresses in it.
@@ -106,18 +104,17 @@ class GlobalShadow:
     def _note_read(self, at: Integers, codes: Codes) -> None:
         if self._reads is None:
             self._reads = self._new(), self._new()
-            self._copies = np.zeros(len(self._reads[0]), np.bool_)
         last, other = self._reads
-        assert self._copies is not None
-        self._copies[at] = False
         before = last[at]
         last[at] = codes
         # Of several that read an element at once one is the last, and another one the other.
         replaced = last[at] ^ codes
         if replaced.any():
+            codes = np.broadcast_to(codes, at.shape)
             lost = replaced >> AGENT_SHIFT != 0
-            other[at[lost]] = np.broadcast_to(codes, at.shape)[lost]
-            self._copies[at[lost]] = True
+            near = lost & (cta_of(codes, self._warps) == cta_of(last[at], self._warps))
+            other[at[lost & ~near]] = codes[lost & ~near] | SEVERAL
+            last[at[near]] |= SEVERAL
         elif before.any():
             moved = (before != 0) & ((before ^ codes) >> AGENT_SHIFT != 0)
             other[at[moved]] = before[moved]
@@ -140,14 +137,15 @@ class GlobalShadow:
             self._writes = np.repeat(self._writes, parts)
         if self._reads is not None:
             self._reads = np.repeat(self._reads[0], parts), np.repeat(self._reads[1], parts)
-        if self._copies is not None:
-            self._copies = np.repeat(self._copies, parts)
         if self._sets is not None:
             self._sets = np.repeat(self._sets, parts)
 
-    def _check(
-        self, held: Integers, at: Integers, check: Check, past: str, copies: NDArray[np.bool_] | None = None
-    ) -> None:
+    def _check(self, held: Integers, at: Integers, check: Check, past: str) -> None:
         found = held[at]
         if found.any():
-            check(found, at * self._size - self._offset, past, copies)
+            check(found, at * self._size - self._offset, past)
+
+
+def cta_of(codes: Integers, warps: int) -> Integers:
+    """A number for the CTA of each access by a warp, where CTAs have so many."""
+    return codes >> AGENT_SHIFT + AGENT_BITS << AGENT_BITS | (codes >> AGENT_SHIFT & AGENT) // warps

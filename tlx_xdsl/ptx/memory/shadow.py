@@ -18,7 +18,7 @@ from ..lanes import LANE_BITS, NO_LANE, LaneOrder
 from ..read.symbols import SHARED_START
 
 STEP_BITS = 40 - LANE_BITS
-STEPS = 1 << 26
+STEPS = 1 << 25
 _STEP = (1 << STEP_BITS) - 1
 _LANE = (1 << LANE_BITS) - 1
 

@@ -183,7 +183,7 @@ class _Product:
             if adds:
                 before = self._numbers(memory.read(cta, lanes, columns, "product"))
             self.wave.machine.traffic.product(self.cohort, 1, self.rows, self.n, left.shape[1])
-            product = np.ascontiguousarray(multiply(left, right.T, before, self.result))
+            product = np.ascontiguousarray(multiply(left, right.T, before, self.result, is_fifth=True))
             words = (
                 product.view(np.uint16).astype(np.uint32) if product.dtype.itemsize == 2 else product.view(np.uint32)
             )

@@ -130,6 +130,7 @@ def run_result(
             reachable=[on_host("reachable", value) for value in options.reachable],
             uninitialized="allow" if options.unwritten == "warn" else "error",
             profile=options.profile,
+            global_order=options.global_order,
             limits=Limits(seconds=options.max_seconds),
             on_fault=goes_on if options.keep_going else None,
         )
