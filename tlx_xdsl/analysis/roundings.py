@@ -191,7 +191,9 @@ def _own(op: Operation, marks: set[str]) -> set[str]:
     if is_choice and marks - {DECIDED, UNORDERED}:
         found.add(DECIDED)
     is_reordered = op.name == "tt.cat" or getattr(op, "allow_reorder", None) is not None
-    if is_reordered or (op.name in _ORDERED_BY_PROGRAMS and any(each.uses for each in op.results)):
+    # A reduction of all has the same elements in any order.
+    is_reduced = all(isinstance(use.operation, tt.ReduceOp) for each in op.results for use in each.uses)
+    if (is_reordered and not is_reduced) or (op.name in _ORDERED_BY_PROGRAMS and any(each.uses for each in op.results)):
         found.add(UNORDERED)
     return found
 

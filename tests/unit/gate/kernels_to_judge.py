@@ -70,3 +70,20 @@ def products(depth: int = 128, block: int = 32, **options: Any) -> Subject:
         return {"a": left, "b": right, "c": np.zeros((64, 64), np.float32), "K": depth, "BK": constexpr(block)}
 
     return Subject("product", product.source, {"BK": block, **options}, 1, arguments, f"{depth}", options=options)
+
+
+@tlx_xdsl.jit
+def cancelled(x, y, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    values = tl.exp2(tl.log2(tl.load(x + at, at < n, 0.0)))
+    tl.store(y + at, values - tl.sum(values) / BLOCK, at < n)
+
+
+def cancelling() -> Subject:
+    """A launch of `cancelled`, whose results have few right digits: all are differences of numbers close to one."""
+
+    def arguments() -> Mapping[str, Any]:
+        x = (3 + np.random.default_rng(0).standard_normal(128) * 1e-4).astype(np.float32)
+        return {"x": x, "y": np.zeros(128, np.float32), "n": 128, "BLOCK": constexpr(128)}
+
+    return Subject("cancelled", cancelled.source, {}, 1, arguments)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kernels_to_judge import beyond, early, elementwise, product, products, refused, scale
+from kernels_to_judge import beyond, cancelling, early, elementwise, product, products, refused, scale
 
 from tests.versions import INSTALLED
 from tlx_xdsl.backend import BackendResult, Toolchain, installed_toolchain
@@ -82,6 +82,15 @@ def test_wrong_numbers_differ_from_the_interpreter(changed: Callable[[str, str],
     assert (found.outcome, found.fault) == ("differs", "Triton")
     assert "of 200 elements of 'y' by more than 0.0001" in found.message
     assert found.line == line_of(scale, "tl.store(y + at, 2 * tl.load(x + at, at < n), at < n)")
+
+
+def test_digits_that_cancel_are_not_compared(changed: Callable[[str, str], None]):
+    found = verdict(cancelling())
+    assert (found.outcome, found.message) == ("clean", "")
+    assert found.notes == ("the last bits of what goes in change 'y' as much",)
+    # What is wrong is wrong there, too.
+    changed(r"\bex2\.approx", "rcp.approx")
+    assert verdict(cancelling()).outcome == "differs"
 
 
 def test_a_kernel_that_leaves_its_array_is_at_fault_itself():
