@@ -66,6 +66,7 @@ class _Text:
         self.threads = threads
         """Threads of a CTA that meet at barrier 0; 0 where they have parted into tasks."""
         self.parts = [None if line.startswith(_NO_INSTRUCTION) else _LINE.match(line) for line in self.lines]
+        self._known: dict[int, list[str]] = {}
         self.opcodes = [part["opcode"] or "" if part else "" for part in self.parts]
 
     @cached_property
@@ -115,6 +116,12 @@ class _Text:
                 pending.extend((self.blocks[number].first, self.blocks[number]) for number in new)
         return False
 
+    def _targets(self, line: int, operands: str) -> list[str]:
+        """The registers that an instruction may write, found once."""
+        if line not in self._known:
+            self._known[line] = _REGISTER.findall(_first_operand(operands))
+        return self._known[line]
+
     def overwrites(self, line: int, registers: set[str]) -> set[int]:
         """Return the lines after a commit that write one of its group's registers before a wait for the group."""
         found: set[int] = set()
@@ -131,7 +138,7 @@ class _Text:
                     since += opcode.startswith("wgmma.commit_group")
                     if opcode.startswith("wgmma.wait_group") and since >= int(part["operands"], 0):
                         break
-                elif not registers.isdisjoint(_REGISTER.findall(_first_operand(part["operands"]))):
+                elif not registers.isdisjoint(self._targets(at, part["operands"])):
                     found.add(at)
                     break
             else:
