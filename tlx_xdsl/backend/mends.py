@@ -66,6 +66,7 @@ class _Text:
         self.threads = threads
         """Threads of a CTA that meet at barrier 0; 0 where they have parted into tasks."""
         self.parts = [None if line.startswith(_NO_INSTRUCTION) else _LINE.match(line) for line in self.lines]
+        self._known: dict[int, list[str]] = {}
         self.opcodes = [part["opcode"] or "" if part else "" for part in self.parts]
 
     @cached_property
@@ -94,7 +95,7 @@ class _Text:
         return found
 
     def reaching(self, start: str, wanted: re.Pattern[str], end: str | tuple[str, ...]) -> list[int]:
-        """Return the lines behind those that start, from which control may come to a wanted opcode before an end."""
+        """Return the lines after those that start, from which control may come to a wanted opcode before an end."""
         kinds = {opcode: _kind(opcode, wanted, end) for opcode in set(self.opcodes)}
         kind_of = [kinds[opcode] for opcode in self.opcodes]
         starts = [line + 1 for line, opcode in enumerate(self.opcodes) if opcode.startswith(start)]
@@ -115,8 +116,14 @@ class _Text:
                 pending.extend((self.blocks[number].first, self.blocks[number]) for number in new)
         return False
 
+    def _targets(self, line: int, operands: str) -> list[str]:
+        """The registers that an instruction may write, found once."""
+        if line not in self._known:
+            self._known[line] = _REGISTER.findall(_first_operand(operands))
+        return self._known[line]
+
     def overwrites(self, line: int, registers: set[str]) -> set[int]:
-        """Return the lines behind a commit that write one of its group's registers before a wait for the group."""
+        """Return the lines after a commit that write one of its group's registers before a wait for the group."""
         found: set[int] = set()
         block = next(block for block in self.blocks if block.first < line <= block.last)
         seen: set[tuple[int, int]] = set()
@@ -131,7 +138,7 @@ class _Text:
                     since += opcode.startswith("wgmma.commit_group")
                     if opcode.startswith("wgmma.wait_group") and since >= int(part["operands"], 0):
                         break
-                elif not registers.isdisjoint(_REGISTER.findall(_first_operand(part["operands"]))):
+                elif not registers.isdisjoint(self._targets(at, part["operands"])):
                     found.add(at)
                     break
             else:
@@ -150,7 +157,7 @@ def _is_branch(opcode: str) -> bool:
 
 
 def _after_copies(text: _Text) -> list[int]:
-    """Return the lines behind waits for `cp.async` from which what was copied goes to the async proxy."""
+    """Return the lines after waits for `cp.async` from which what was copied goes to the async proxy."""
     return text.reaching("cp.async.wait", _ASYNC_READ, "fence.proxy.async")
 
 
@@ -215,17 +222,17 @@ def _is_old(source: str, written: set[str]) -> bool:
 
 
 def _after_waits(text: _Text) -> list[int]:
-    """Return the lines behind waits of a product from which a warp group may overwrite what others still multiply."""
+    """Return the lines after waits of a product from which a warp group may overwrite what others still multiply."""
     return text.reaching("wgmma.wait_group", _SHARED_WRITE, _BARRIERS) if text.threads > _WARP_GROUP else []
 
 
 def _after_reads(text: _Text) -> list[int]:
-    """Return the lines behind reads of tensor memory from which one warp may overwrite what others still read."""
+    """Return the lines after reads of tensor memory from which one warp may overwrite what others still read."""
     return text.reaching("tcgen05.wait::ld", _TENSOR_WRITE, _BARRIERS) if text.threads else []
 
 
 def _after_store_waits(text: _Text) -> list[int]:
-    """Return the lines behind waits for the reads of TMA stores from which their writes may be released."""
+    """Return the lines after waits for the reads of TMA stores from which their writes may be released."""
     return text.reaching("cp.async.bulk.wait_group.read", _RELEASE, "cp.async.bulk.wait_group")
 
 

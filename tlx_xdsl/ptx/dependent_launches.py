@@ -8,7 +8,7 @@ accessed before the wait is compared with all that it accesses.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,12 @@ from tlx_xdsl.numerics.arrays import Booleans, Integers
 
 from .read.faults import PtxRace, describe, fault
 
-if TYPE_CHECKING:
-    from .program import Program
-
 _CONFLICTS = {"read": ("write", "update"), "write": ("read", "write", "update"), "update": ("read", "write")}
 """What an access conflicts with: atomic operations not with each other."""
 _DONE = {"read": "read", "write": "written", "update": "updated"}
 
 
-def waits_for_grids(program: Program) -> bool:
+def waits_for_grids(program: Any) -> bool:
     """Return whether a kernel waits for the launches before it."""
     return any(each.opcode == "griddepcontrol.wait" for each in program.function.instructions)
 
@@ -33,7 +30,7 @@ def waits_for_grids(program: Program) -> bool:
 class DependentLaunch:
     """What a launch accesses, before and after the wait."""
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Any):
         self._program = program
         self._accesses: dict[tuple[str, str, bool], NDArray[np.int32]] = {}
         """By array, kind, and whether it was before the wait: the instruction that has accessed each byte, from 1."""

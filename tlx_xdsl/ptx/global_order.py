@@ -15,7 +15,7 @@ What is known of a wave's own agents is in its clocks; this has what its warps k
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,6 @@ from .dependent_launches import DependentLaunch
 from .memory.global_shadow import AGENT, AGENT_BITS, AGENT_SHIFT, SEVERAL, GlobalShadow, cta_of
 from .memory.surroundings import Trap
 from .read.faults import PtxRace
-
-if TYPE_CHECKING:
-    from .program import Program
 
 Foreign: TypeAlias = "dict[int, NDArray[np.int32]]"
 """The last step that is known of each agent of each wave."""
@@ -58,7 +55,7 @@ def sync_of(modifiers: tuple[str, ...], *, is_atomic: bool = False) -> Sync:
     return Sync(scope or GPU, both or "acquire" in said, both or "release" in said)
 
 
-def talks(program: Program) -> bool:
+def talks(program: Any) -> bool:
     """Return whether a kernel has strong accesses, or fences, by which CTAs may order what they do."""
     return any(
         (each.name in ("atom", "red") and not any(part.startswith("shared") for part in each.modifiers))

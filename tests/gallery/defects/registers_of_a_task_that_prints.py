@@ -10,7 +10,7 @@ import tlx_xdsl.language.tlx as tlx
 
 
 @tlx_xdsl.jit
-def tells(x):
+def prints(x):
     with tlx.async_tasks():
         with tlx.async_task("default"):
             pass
@@ -20,7 +20,7 @@ def tells(x):
 
 def run(**options):
     """Print zero."""
-    tlx_xdsl.interpret(tells, 1, np.zeros(128, np.float32), **options)
+    tlx_xdsl.interpret(prints, 1, np.zeros(128, np.float32), **options)
 
 
 def shows(ptx: str) -> bool:

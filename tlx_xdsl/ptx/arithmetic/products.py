@@ -11,8 +11,8 @@ measured (2026-11-24; `wgmma` and `mma.sync`), and is the same for all products 
 
 Fifth-generation tensor cores (`tcgen05.mma`) do the same, with 25 bits for 8-bit elements, too, as F. A. Khattak and
 M. Mikaitis found of a B200 ("Accurate Models of NVIDIA Tensor Cores", arXiv 2512.07004; the parameters of their models
-of H100 and B200 differ in that alone for results in f32). We measured none, and nobody has published those of fp4, fp6
-and scales; they are taken to be the same. Integers are exact, and f64 is numpy's.
+of H100 and B200 differ in that alone for results in f32). We measured none; those of fp4, fp6 and scales are not
+published, and taken to be the same. Integers are exact, and f64 is numpy's.
 """
 
 from __future__ import annotations

@@ -85,6 +85,38 @@ class Arrays:
             self._arrays[name][...] = held
 
 
+class Recorded:
+    """The first run at a stage, to compare others with: what its arrays held before, and hold after it."""
+
+    def __init__(self, stage: str):
+        self._stage = stage
+        self._found: tuple[Interpretation, Mapping[str, NDArray[Any]], Mapping[str, NDArray[Any]]] | None = None
+
+    def of(self, run: Run, arrays: Arrays) -> Run:
+        """The same launch, whose first run at the stage is recorded where it ends without a fault."""
+
+        def recording(options: Mapping[str, Any]) -> Interpretation:
+            if self._found is not None or options.get("stage") != self._stage:
+                return run(options)
+            before = arrays.state()
+            result = run(options)
+            self._found = result, before, arrays.state()
+            return result
+
+        return recording
+
+    def again(self, arrays: Arrays) -> Interpretation | None:
+        """Let arrays hold what they hold after the run; None, and nothing done, where it began with others."""
+        if self._found is None:
+            return None
+        result, before, after = self._found
+        now = arrays.state()
+        if now.keys() != before.keys() or any(_differs(now[name], before[name]) for name in now):
+            return None
+        arrays.restore(after)
+        return result
+
+
 @dataclass
 class FirstLaunches:
     """The first launches so far, with the same arguments at one stage."""

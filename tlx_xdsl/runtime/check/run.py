@@ -34,7 +34,7 @@ from ..simulate.interpret import (
 from ..simulate.options import ALIASED, FRONTEND, ORDERS, PTX, SECONDS, SMALL, STAGES, TTGIR, Options, known_options
 from ..simulate.wrapping import facts_of, ragged_remark, wrap_remark
 from .explore import Limits, explore, strict
-from .launches import REFUSALS, Arrays
+from .launches import REFUSALS, Arrays, Recorded
 from .report import (
     OF_PASSES,
     Finding,
@@ -115,7 +115,8 @@ def checked(
     check_stages(stages or ())
     limits = Limits(seconds, STAGES if stages is None else [each for each in stages if each != PTX], launches)
     scopes = subject.scopes()
-    report = explore(scopes, subject.settings, limits)
+    recorded = Recorded(TTGIR)
+    report = explore([_recording(scopes[0], recorded), *scopes[1:]], subject.settings, limits)
     report = replace(report, wants_all_sizes=subject.is_asked, wants_all_orders=all_orders)
     report = replace(report, findings=tuple(_of_passes(report.findings, subject)))
     compiles = not any(each.rule in REFUSALS for each in report.findings)
@@ -132,7 +133,7 @@ def checked(
         from .final_code import Wanted, with_final_code
 
         wanted = Wanted(stages is not None, seconds)
-        report = with_final_code(report, scopes, subject.settings, subject.module, wanted)
+        report = with_final_code(report, scopes, subject.settings, subject.module, wanted, recorded)
     if not prove or not compiles:
         return report
     return with_proofs(report, scopes, subject.settings, limits, subject.module, subject.scope)
@@ -179,6 +180,16 @@ def subject_of(
         lambda: other_sizes(source, grid, bound({}), settings),
         is_asked=SMALL not in sizes.values(),
     )
+
+
+def _recording(scope: Scope, recorded: Recorded) -> Scope:
+    """The same launch, whose first run is recorded."""
+
+    def make() -> Launchable:
+        launch = scope.make()
+        return replace(launch, run=recorded.of(launch.run, Arrays(launch.arrays)))
+
+    return replace(scope, make=make)
 
 
 def _of_passes(findings: Sequence[Finding], subject: Subject) -> Iterator[Finding]:

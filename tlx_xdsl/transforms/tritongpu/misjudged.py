@@ -41,7 +41,7 @@ from tlx_xdsl.analysis.axis_info import axis_infos
 from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.analysis.module_attrs import NUM_CTAS
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.arith import ExtSIOp, SelectOp
+from tlx_xdsl.dialects.arith import SelectOp
 from tlx_xdsl.dialects.base import as_tensor, module_integer, scalar_type
 from tlx_xdsl.text.diagnostics import error_at, report_warning
 
@@ -74,7 +74,10 @@ class HideAlignmentPass(Pass):
     def _misjudged(self, function: tt.FuncOp) -> Iterator[Operation]:
         ranges: dict[SSAValue, Interval] = {}
         infos: dict[SSAValue, AxisInfo] | None = None
-        for op in ops_of(function, *_CANDIDATES):
+        for op in ops_of(
+            function,
+            arith.DivSIOp, arith.RemSIOp, arith.RemUIOp, arith.ShLIOp, arith.AddiOp, arith.SubiOp, SelectOp,
+        ):  # fmt: skip
             if as_tensor(op.results[0].type) is None or scalar_type(op.results[0].type) not in _REGISTERS:
                 continue
             infos = axis_infos(function) if infos is None else infos
@@ -94,11 +97,6 @@ class HideAlignmentPass(Pass):
                     yield op
             elif self.sums and isinstance(op, arith.AddiOp | arith.SubiOp) and _are_ranges(one, other):
                 yield op
-
-
-_CANDIDATES = (
-    arith.DivSIOp, arith.RemSIOp, arith.RemUIOp, arith.ShLIOp, arith.AddiOp, arith.SubiOp, SelectOp,
-)  # fmt: skip
 
 
 def _are_ranges(one: AxisInfo, other: AxisInfo) -> bool:
@@ -140,7 +138,8 @@ def _interval_of(value: SSAValue, infos: dict[SSAValue, AxisInfo], known: dict[S
     if isinstance(value, BlockArgument) or not isinstance(op, Operation) or not op.operands:
         return (0, _MOST)
     operands = [_interval(operand, infos, known) for operand in op.operands]
-    if isinstance(op, tt.SplatOp | tt.BroadcastOp | tt.ExpandDimsOp | tt.ReshapeOp | tt.TransOp | ExtSIOp):
+    if len(operands) == 1:
+        # Most of these move elements or widen them.
         return operands[0]
     if isinstance(op, SelectOp):
         (low, high), (other_low, other_high) = operands[1:]
