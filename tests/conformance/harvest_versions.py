@@ -17,18 +17,22 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any
+
+import numpy as np
 
 from tests.conformance.isolated import run_isolated
 from tlx_xdsl.gate import Manner, Results, Subject, Verdict, gate
 from tlx_xdsl.gate.environments import toolchains
 from tlx_xdsl.gate.recorded import sampled, subjects_of, varied
 from tlx_xdsl.gate.spread import TimeOver
+from tlx_xdsl.runtime.driver.host_values import is_descriptor
 
 WARPS, STAGES = (2, 4, 8), (1, 2, 3, 4)
 """Choices of the drawn configurations."""
@@ -49,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn (0)")
     parser.add_argument("--seconds", type=float, default=10.0, help="of a processor, for each run (10)")
     parser.add_argument("--entry-seconds", type=int, default=120, help="for the launches of an entry (120)")
+    parser.add_argument("--half", action="store_true", help="judge the launches with fp16 for fp32, and only those")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args(argv)
     from tests.conformance.cpu.cpu_kernels import entries
@@ -92,6 +97,9 @@ def _judged(options: argparse.Namespace, suite: str) -> object:
                 traceback.print_exc()
     recorded = time.monotonic() - began
     drawn = drawn_launches(subjects_of(RECORD), options.configurations, options.seed)
+    if options.half:
+        # Products of fp32 are none of the instructions that most defects are about.
+        drawn = [half for each in drawn if (half := in_half_precision(each)) is not None]
     subjects = [replace(each, name=f"{suite}/{each.name}") for each in drawn]
     folders = {version: Path(folder) for version, _, folder in (each.partition("=") for each in options.triton_path)}
     manner = Manner(toolchains(options.triton.split(","), folders), options.seconds)
@@ -120,6 +128,24 @@ def drawn_launches(launches: Sequence[Subject], count: int, seed: int) -> list[S
         more = [varied(random_.choice(own), each) for each in fresh[: count - len(own)]]
         found += [*own, *more]
     return found
+
+
+def in_half_precision(launch: Subject) -> Subject | None:
+    """The launch with arrays of fp16 in the place of fp32; None where it has none, or tensor descriptors."""
+    given = launch.arguments()
+    of_fp32 = {name for name, value in given.items() if isinstance(value, np.ndarray) and value.dtype == np.float32}
+    if not of_fp32 or any(is_descriptor(value) for value in given.values()):
+        return None
+
+    def arguments() -> Mapping[str, Any]:
+        return {
+            name: value.astype(np.float16) if name in of_fp32 else value for name, value in launch.arguments().items()
+        }
+
+    return replace(
+        launch, arguments=arguments, identity=f"{launch.identity} in fp16",
+        configuration={**launch.configuration, "fp32": "fp16"},
+    )  # fmt: skip
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import pytest
 from kernels_to_judge import elementwise, products, scale
 
 from tests.conformance.harvest_page import DOCS, VERSIONS, file_of, harvest_page, version_page
-from tests.conformance.harvest_versions import drawn_launches
+from tests.conformance.harvest_versions import drawn_launches, in_half_precision
 from tlx_xdsl.backend.defects import DEFECTS
 from tlx_xdsl.gate import Verdict
 
@@ -59,3 +59,12 @@ def test_the_pages_list_the_defects_that_the_table_has(version: str):
     assert [line for line in version_page(version, []).splitlines() if line.startswith("## ")] == [
         line for line in shown.splitlines() if line.startswith("## ") and "Without" not in line
     ]
+
+
+def test_arrays_of_fp32_become_fp16():
+    launch = elementwise(scale)
+    half = in_half_precision(launch)
+    assert half is not None
+    assert {str(value.dtype) for value in half.arguments().values() if hasattr(value, "dtype")} == {"float16"}
+    assert (half.shown, half.identity) == ("BLOCK=64 fp32=fp16", f"{launch.identity} in fp16")
+    assert in_half_precision(replace(launch, arguments=lambda: {"n": 3})) is None
