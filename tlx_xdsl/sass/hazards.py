@@ -184,8 +184,8 @@ def _report(
             add(
                 name, pending[1], f"{does} {name} before the wait for scoreboard {pending[0]}, with which it is written"
             )
-    # What takes long itself comes after the earlier one in the same queue; predicates and uniform registers are read when
-    # an instruction starts.
+    # What takes long itself comes after the earlier one in the same queue; predicates and uniform registers are read
+    # when an instruction starts.
     for name in sorted(writes) if item.releases[0] is None else ():
         if name.startswith("R") and (pending := state.read.get(name)) is not None:
             add(name, pending[1], f"writes {name} before the wait for scoreboard {pending[0]}, with which it is read")
