@@ -178,7 +178,7 @@ def _symbols(module: Module, function: Function, layout: _Layout, offsets: Mappi
         found[f"%nctaid.{axis}"] = f"C[{layout.blocks // 4 + number}]"
     for name, at in offsets.items():
         found[f"[{name}]"] = found[name] = str(at)
-    # Shared variables in the order of the text; that without a size is behind all others.
+    # Shared variables in the order of the text; that without a size is after all others.
     shared = [each for each in (*module.variables.values(), *function.variables) if each.space == "shared"]
     at = 0
     for each in sorted(shared, key=lambda each: each.size == 0):
@@ -232,7 +232,7 @@ class _TracedWorld(World):
 
     def special(self, name: str) -> int:
         """Return a number of the thread with its name."""
-        return Traced.of(self.specials[name], _SPOKEN.get(name, name.removeprefix("SR_").lower()))
+        return Traced.of(self.specials[name], _NAMES.get(name, name.removeprefix("SR_").lower()))
 
     def unwritten(self) -> Callable[[int], int]:
         """Return what registers hold that nothing has written."""
@@ -246,7 +246,7 @@ class _TracedWorld(World):
         return found if found is UNKNOWN else Traced.of(found, f"{'shared' if space == 's' else 'global'}[{where}]")
 
 
-_SPOKEN = {"SR_CgaCtaId": "rank"}
+_NAMES = {"SR_CgaCtaId": "rank"}
 
 
 class _Findings:
@@ -285,11 +285,11 @@ class _Findings:
         ours = sass.events[found.sass_event][2 + found.operand]
         if found.ptx is None:
             message = f"the cubin has a {found.kind} at {int(ours):#x}, where the PTX has none"
-            return SassFinding(location, line, address, message, "", _spoken(ours))
+            return SassFinding(location, line, address, message, "", _shown(ours))
         theirs = ptx.events[found.ptx_event][2 + found.operand]
         what = f"the {found.ptx.names[found.operand]} of this {found.kind}"
         message = f"{what} is {int(ours):#x} in the cubin and {int(theirs):#x} in its PTX"
-        return SassFinding(location, line, address, message, _spoken(theirs), _spoken(ours))
+        return SassFinding(location, line, address, message, _shown(theirs), _shown(ours))
 
 
 def _of_hazard(found: Hazard) -> SassFinding:
@@ -300,6 +300,6 @@ def _of_hazard(found: Hazard) -> SassFinding:
     return SassFinding(location, 0, f"/*{found.instruction.address:04x}*/", message)
 
 
-def _spoken(value: Any) -> str:
+def _shown(value: Any) -> str:
     """The expression of a value; the machine makes the base of shared memory out of the rank of the block."""
     return re.sub(r"\(?rank(?: << 0x18\))? \+ 0x400", "shared", shown(value))

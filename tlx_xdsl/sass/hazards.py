@@ -6,7 +6,7 @@
     IMAD R5, R4, ...      has to wait for scoreboard 1
 
 What an instruction says of its registers beyond doubt is followed through the branches of the kernel. Guarded
-instructions leave nothing behind: whether they ran is not known.
+instructions leave nothing under way: whether they ran is not known.
 """
 
 from __future__ import annotations
@@ -184,8 +184,8 @@ def _report(
             add(
                 name, pending[1], f"{does} {name} before the wait for scoreboard {pending[0]}, with which it is written"
             )
-    # What takes long itself is behind the earlier one in the same queue; predicates and uniform registers are read when
-    # an instruction starts.
+    # What takes long itself comes after the earlier one in the same queue; predicates and uniform registers are read
+    # when an instruction starts.
     for name in sorted(writes) if item.releases[0] is None else ():
         if name.startswith("R") and (pending := state.read.get(name)) is not None:
             add(name, pending[1], f"writes {name} before the wait for scoreboard {pending[0]}, with which it is read")

@@ -362,6 +362,8 @@ def _count(text: str) -> str:
 
 def _chosen(item: Instruction) -> list[str]:
     to, one, other, which = item.operands
+    if "64" in item.modifiers:
+        return _pair(to, f"select({condition(which)}, {double(one)}, {double(other)})")
     return _assign(to, f"select({condition(which)}, {_bits(one)}, {_bits(other)})")
 
 
@@ -591,6 +593,8 @@ INTEGERS: dict[str, Callable[[Instruction], list[str]]] = {
     "USETMAXREG": _allocated,
 }
 """What computes integers, by the first part of the operation code."""
+_OF_PAIRS = (_sum, _compared, _shift, _chosen, _moved, _constants, _float_of, _integer_of)
+"""Those that know words of 64 bits."""
 WITHOUT_RESULT = {
     "BAR", "BSSY", "BSYNC", "BREAK", "CCTL", "CGAERRBAR", "DEPBAR", "ERRBAR", "FENCE", "LDGDEPBAR", "MEMBAR", "NOP",
     "UTMACMDFLUSH", "WARPGROUP", "WARPSYNC", "YIELD", "ACQBULK", "PREEXIT", "NANOSLEEP", "UTMACCTL", "BMOV",
@@ -649,8 +653,10 @@ def results(item: Instruction) -> tuple[str, ...]:
 def _width(item: Instruction) -> int:
     """The registers of a result."""
     words = set(item.modifiers)
-    if item.name in ("SHF", "USHF", "SEL", "USEL"):
+    if item.name in ("SHF", "USHF"):
         return 1
+    if item.name in INTEGERS and "64" in words:
+        return 2
     if item.name in ("HGMMA", "IGMMA", "QGMMA", "BGMMA"):
         _, columns, _ = item.modifiers[0].split("x")
         return max(1, int(columns) // (4 if "F16" in item.modifiers[1:2] else 2))
@@ -765,6 +771,8 @@ def _effect(item: Instruction) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if not made:
             return (), results(item)
     elif (rule := INTEGERS.get(item.name)) is not None:
+        if rule not in _OF_PAIRS and {"64", "U64", "S64"} & set(item.modifiers):
+            return (), results(item)
         made = rule(item)
     else:
         return (), results(item)
