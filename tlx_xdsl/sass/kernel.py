@@ -24,8 +24,8 @@ from . import accesses as words
 from .machine import NotKnownError, logic
 from .program import Access, Step
 
-BITS = {"pred": 1, "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "b32": 32, "u32": 32, "s32": 32,
-        "b64": 64, "u64": 64, "s64": 64, "f32": 32, "f64": 64, "b128": 128}  # fmt: skip
+BITS = {"pred": 1, **{f"{kind}{bits}": bits for kind in "busf" for bits in (8, 16, 32, 64, 128)}}
+"""The bits of a register by the name of its type."""
 _COMPARISONS = {
     "eq": "==",
     "ne": "!=",
