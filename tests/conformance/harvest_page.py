@@ -63,7 +63,7 @@ def version_page(version: str, verdicts: Sequence[Verdict]) -> str:
         lines += [*_defect(each, version, verdicts), ""]
     other = [each for each in verdicts if each.is_bad and not each.defect and each.fault in ("Triton", "ptxas", "")]
     if other:
-        lines += ["## Without a known cause", "", *_listed(other), ""]
+        lines += ["## Without a known cause", "", "Candidates, which no GPU has confirmed:", "", *_listed(other), ""]
     return "\n".join(lines)
 
 
