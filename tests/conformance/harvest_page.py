@@ -63,7 +63,7 @@ def version_page(version: str, verdicts: Sequence[Verdict]) -> str:
         lines += [*_defect(each, version, verdicts), ""]
     other = [each for each in verdicts if each.is_bad and not each.defect and each.fault in ("Triton", "ptxas", "")]
     if other:
-        lines += ["## Without a known cause", "", *_listed(other), ""]
+        lines += ["## Without a known cause", "", "Candidates, which no GPU has confirmed:", "", *_listed(other), ""]
     return "\n".join(lines)
 
 
@@ -104,8 +104,8 @@ def harvest_page(verdicts: Sequence[Verdict]) -> str:
     lines = [
         "# The harvest: final code of public kernels", "", NOTICE, "",
         "Kernels of public repositories, launched as [their suites](cpu-conformance.md) launch them, recorded, and "
-        "judged by [`tlx gate`](gate.md) for sm_90a: as they were launched and in drawn configurations of warps and "
-        "stages, each with four Triton versions.", "",
+        "judged by [`tlx gate`](gate.md) for sm_90a: as they were launched, in drawn configurations of warps and "
+        "stages, and some in half precision, each with four Triton versions.", "",
         f"Run so far: {len(kernels)} kernels in {len(cases)} configurations, {len(ptx)} verdicts on PTX and "
         f"{len(cubins)} on cubins; {sum(each.seconds for each in verdicts):,.0f} s in all on two cores that other work "
         f"shared, {median(ran):.1f} s for the median case with its compile.", "",
