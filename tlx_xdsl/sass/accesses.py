@@ -49,6 +49,7 @@ TMA_NAMES = {
 }  # fmt: skip
 
 
+COPY_NAMES = (SHARED, GLOBAL, DESCRIPTOR, "condition (without it zeros are written)")
 NOT_KNOWN = ("operands",)
 """The operands of what is there in a form that is not known."""
 
@@ -85,8 +86,9 @@ def _accessed(item: Instruction) -> tuple[str, tuple[str, ...], list[str], int, 
         return _bulk_copy(item)
     if name == "LDGSTS":
         to, source = [each for each in item.operands if "[" in each][:2]
-        operands = [address(to, 32), address(source, 64), _descriptor(source)]
-        return COPY, (SHARED, GLOBAL, DESCRIPTOR), operands, size_of(item), True
+        reads = condition(item.operands[-1]) if is_predicate(item.operands[-1]) else "True"
+        operands = [address(to, 32), address(source, 64), _descriptor(source), reads]
+        return COPY, COPY_NAMES, operands, size_of(item), True
     if name == "SYNCS":
         return _barrier(item)
     if (found := _SPACES.get(name)) is None:

@@ -20,6 +20,11 @@ from .machine import ENDS, JUMPS, TRUE, ZEROS, destinations, next_register, plai
 from .text import Code, Instruction
 
 _DATA = {"STS", "STG", "ST", "STL"}
+_SHORT = {
+    "IADD3", "IADD", "VIADD", "IMAD", "MOV", "LOP3", "SHF", "LEA", "SEL", "PRMT", "FADD", "FMUL", "FFMA", "FSEL",
+    "FMNMX", "HADD2", "HMUL2", "HFMA2", "F2FP",
+}  # fmt: skip
+"""What writes its result a few cycles after it starts."""
 _SCOREBOARD = re.compile(r"SB(\d)")
 
 
@@ -186,7 +191,7 @@ def _report(
             )
     # What takes long itself comes after the earlier one in the same queue; predicates and uniform registers are read
     # when an instruction starts.
-    for name in sorted(writes) if item.releases[0] is None else ():
+    for name in sorted(writes) if item.name in _SHORT else ():
         if name.startswith("R") and (pending := state.read.get(name)) is not None:
             add(name, pending[1], f"writes {name} before the wait for scoreboard {pending[0]}, with which it is read")
     if item.name in PRODUCTS:

@@ -230,13 +230,8 @@ class Translator:
             case "cp" if opcode.startswith(("cp.async.ca", "cp.async.cg")):
                 size = operands[2].value if isinstance(operands[2], Number) else 0
                 where = [self._address(operands[0], 32), self._address(operands[1], 64)]
-                return (
-                    words.COPY,
-                    (words.SHARED, words.GLOBAL, words.DESCRIPTOR),
-                    [*where, _descriptor(item)],
-                    size,
-                    True,
-                )
+                reads = f"({self._value(operands[3], 32)} != 0)" if len(operands) > 3 else "True"
+                return words.COPY, words.COPY_NAMES, [*where, _descriptor(item), reads], size, True
             case "cp" if ".bulk." in opcode and not {"prefetch", "commit_group", "wait_group"} & set(item.modifiers):
                 return self._bulk(item)
             case "mbarrier":
