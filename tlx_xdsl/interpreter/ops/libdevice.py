@@ -73,7 +73,8 @@ def _remainder(x: Array, y: Array) -> Array:
 
 
 def _cube_root_inverse(x: Array) -> Array:
-    return 1 / np.cbrt(x)
+    # numpy's cbrt of doubles may be off by a unit on some processors, and the quotient then by two.
+    return (1 / np.cbrt(x.astype(np.longdouble))).astype(x.dtype)
 
 
 def _exp10(x: Array) -> Array:
