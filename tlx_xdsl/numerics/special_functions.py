@@ -170,6 +170,11 @@ def _half_turns(x: F64) -> tuple[F64, F64]:
 # Lengths -------------------------------------------------------------------------------------------------------------
 
 
+def cbrt(x: F64) -> F64:
+    """Return the cube root; numpy's of doubles is off by more than two units on some processors."""
+    return np.cbrt(x.astype(np.longdouble)).astype(x.dtype)
+
+
 def length(*parts: F64) -> F64:
     """The Euclidean length of a vector, without overflow on the way; infinite if a part is, even beside NaN."""
     arrays = [np.abs(np.asarray(part, np.float64)) for part in parts]

@@ -73,8 +73,7 @@ def _remainder(x: Array, y: Array) -> Array:
 
 
 def _cube_root_inverse(x: Array) -> Array:
-    # numpy's cbrt of doubles may be off by a unit on some processors, and the quotient then by two.
-    return (1 / np.cbrt(x.astype(np.longdouble))).astype(x.dtype)
+    return 1 / special.cbrt(x)
 
 
 def _exp10(x: Array) -> Array:
@@ -107,11 +106,11 @@ _FUNCTIONS: dict[str, _Function] = {
     "rhypot": _inverse_length, "rnorm3d": _inverse_length, "rnorm4d": _inverse_length, "round": round_half_away,
     "rsqrt": reciprocal_root, "scalbn": _scale, "tgamma": special.gamma,
 } | {name: getattr(np, name) for name in (
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "exp",
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos", "cosh", "exp",
     "exp2", "expm1", "floor", "fmod", "log", "log10", "log1p", "log2", "rint", "sin", "sinh", "sqrt", "tan", "tanh",
     "trunc",
 )} | {name: getattr(special, name) for name in (
-    "cospi", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "j0", "j1", "jn", "normcdf", "normcdfinv", "sinpi", "y0",
+    "cbrt", "cospi", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "j0", "j1", "jn", "normcdf", "normcdfinv", "sinpi", "y0",
     "y1", "yn",
 )}  # fmt: skip
 _FAST: dict[str, _Function] = {
