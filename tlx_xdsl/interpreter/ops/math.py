@@ -31,8 +31,8 @@ _FUNCTIONS: Functions = {
     **{
         class_: getattr(np, class_.name.removeprefix("math."))
         for class_ in (
-            math.AcosOp, math.AcoshOp, math.AsinOp, math.AsinhOp, math.Atan2Op, math.AtanOp, math.AtanhOp, math.CeilOp,
-            math.CosOp, math.CoshOp, math.Exp2Op, math.ExpM1Op, math.ExpOp, math.FloorOp, math.Log10Op,
+            math.AcosOp, math.AcoshOp, math.AsinOp, math.AsinhOp, math.Atan2Op, math.AtanOp, math.AtanhOp,
+            math.CeilOp, math.CosOp, math.CoshOp, math.Exp2Op, math.ExpM1Op, math.ExpOp, math.FloorOp, math.Log10Op,
             math.Log1pOp, math.Log2Op, math.LogOp, math.SinOp, math.SinhOp, math.SqrtOp, math.TanOp, math.TanhOp,
             math.TruncOp,
         )
