@@ -24,8 +24,8 @@ COUNTED = {tokenize.NAME, tokenize.NUMBER, tokenize.STRING, tokenize.OP}
 WINGS = ("cpu", "decompile", "kernels", "ttl")
 """Packages that the compiler does without."""
 BESIDE = ("addresses/", "analysis/protocol/", "gate/", "interpreter/orders/", "ptx/", "runtime/check/", "sass/")
-"""Parts of the core that are no compiler of TLX: addresses, the checker (prover, orders, runs), the PTX machine, and what
-judges final code (the gate, machine code)."""
+"""Parts of the core that are no compiler of TLX: addresses, the checker (prover, orders, runs), the PTX machine, and
+what judges final code (the gate, machine code)."""
 UNGROUPED = ("interpreter",)
 """Folders that may be fuller than others: in sub-folders more imports of these files would lead upwards."""
 SMALL = 300

@@ -110,8 +110,8 @@ _FUNCTIONS: dict[str, _Function] = {
     "exp2", "expm1", "floor", "fmod", "log", "log10", "log1p", "log2", "rint", "sin", "sinh", "sqrt", "tan", "tanh",
     "trunc",
 )} | {name: getattr(special, name) for name in (
-    "cbrt", "cospi", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "j0", "j1", "jn", "normcdf", "normcdfinv", "sinpi", "y0",
-    "y1", "yn",
+    "cbrt", "cospi", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "j0", "j1", "jn", "normcdf", "normcdfinv", "sinpi",
+    "y0", "y1", "yn",
 )}  # fmt: skip
 _FAST: dict[str, _Function] = {
     f"fast_{name}f": _FUNCTIONS[name] for name in ("cos", "exp10", "exp", "log10", "log2", "log", "sin", "tan")
