@@ -17,6 +17,8 @@ from tlx_xdsl.numerics.arrays import Booleans, Integers
 
 from .read.faults import PtxRace, describe, fault
 
+TOO_EARLY = "before griddepcontrol.wait"
+"""What reports of this say."""
 _CONFLICTS = {"read": ("write", "update"), "write": ("read", "write", "update"), "update": ("read", "write")}
 """What an access conflicts with: atomic operations not with each other."""
 _DONE = {"read": "read", "write": "written", "update": "updated"}
@@ -52,8 +54,8 @@ class DependentLaunch:
         """The arrays that are read before the wait: right only where no launch before, which may still run, writes."""
         return tuple(sorted({name for name, what, is_early in self._accesses if what == "read" and is_early}))
 
-    def check(self) -> None:
-        """Raise PtxRace where an access before the wait conflicts with one of the launch before, if that is like it."""
+    def conflict(self) -> PtxRace | None:
+        """Return an access before the wait that conflicts with one of the launch before, if that is like it."""
         for (name, kind, is_early), mine in self._accesses.items():
             if not is_early:
                 continue
@@ -62,13 +64,14 @@ class DependentLaunch:
                     continue
                 both = np.flatnonzero((mine != 0) & (theirs != 0))
                 if len(both):
-                    raise self._conflict(name, kind, past, int(both[0]), int(mine[both[0]]), int(theirs[both[0]]))
+                    return self._race(name, kind, past, int(both[0]), int(mine[both[0]]), int(theirs[both[0]]))
+        return None
 
-    def _conflict(self, name: str, kind: str, past: str, byte: int, mine: int, theirs: int) -> PtxRace:
+    def _race(self, name: str, kind: str, past: str, byte: int, mine: int, theirs: int) -> PtxRace:
         module, instructions = self._program.module, self._program.function.instructions
         made = fault(
             module, instructions[mine - 1],
-            f"'{name}' is {_DONE[kind]} before griddepcontrol.wait: a launch before of this kernel, on the same "
+            f"'{name}' is {_DONE[kind]} {TOO_EARLY}: a launch before of this kernel, on the same "
             f"arrays, may {past} byte {byte} later",
             (
                 f"{_DONE[past]} at {describe(module, instructions[theirs - 1])}",

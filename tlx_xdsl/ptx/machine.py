@@ -216,7 +216,9 @@ class Machine:
             self.others_run = bool(waiting) or not stuck
             running = still
         if self.global_order.dependent is not None:
-            self.global_order.dependent.check()
+            conflict = self.global_order.dependent.conflict()
+            if conflict is not None and (self.on_fault is None or not self.on_fault(conflict)):
+                raise conflict
 
 
 class Parameters:

@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError, Note, OverBudgetError, SourceLocation
+from tlx_xdsl.ptx.dependent_launches import TOO_EARLY
 from tlx_xdsl.ptx.read.faults import PtxBudget, PtxDeadlock, PtxError, PtxFault
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.diagnostics import Diagnostic, source_location
@@ -30,7 +31,7 @@ from ..simulate.options import FRONTEND, PTX, PTX_SECONDS, SECONDS, TTGIR, Optio
 from ..simulate.ptx_comparison import BothRuns, both_runs, defect_of, reports
 from ..simulate.ptx_stage import is_stock, kind_of
 from .explore import strict
-from .launches import UNRUN, Arrays, Recorded
+from .launches import DEPENDENT, UNRUN, Arrays, Recorded
 from .report import OF_PASSES, Case, Finding, Launchable, Report, Scope, Sizes
 
 _OF_RUNS = ("deadlock", "fault", "relaunch", "dependent")
@@ -118,7 +119,8 @@ def _at(
     began, launch = time.perf_counter(), scope.make()
     arrays = Arrays(launch.arrays)
     before = arrays.state()
-    look = _Look(launch, settings, lambda: module_at(scope.sizes), wanted.limit, recorded, before)
+    is_said = any(each.rule == DEPENDENT for each in (*report.findings, *report.remarks))
+    look = _Look(launch, settings, lambda: module_at(scope.sizes), wanted.limit, recorded, before, is_said)
     findings: list[Finding] = []
     remarks: list[Finding] = []
     final = ""
@@ -156,6 +158,8 @@ class _Look:
     recorded: Recorded
     before: Mapping[str, NDArray[Any]]
     """What the arrays held before the first run."""
+    is_said: bool
+    """Whether it is said already that the launch begins too early for one before it."""
 
     def found(self) -> tuple[list[tuple[Diagnostic, str]], str]:
         """What is wrong, each with its rule; and why the run did not get to its end, empty where it did.
@@ -168,6 +172,7 @@ class _Look:
         final = ""
         if len(faults) < len(both.ptx.faults):
             final = f"the run was not finished after {self.seconds:g} s, --seconds gives more"
+        faults = [each for each in faults if not (self.is_said and TOO_EARLY in each.message)]
         found = [*self._blamed(faults, both)] if faults else []
         if not faults and (wrong := both.comparison.wrong) is not None:
             name, compared = wrong

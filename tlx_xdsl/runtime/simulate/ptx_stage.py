@@ -146,9 +146,10 @@ _NUMBER = re.compile(r"\d+")
 
 
 def kind_of(fault: PtxFault) -> tuple[object, str]:
-    """What a fault is: the line, and what is said of it but for numbers of bytes and warps."""
+    """What a fault is: the line, and what is said of it but for numbers of bytes, and for who is at odds there."""
     place = fault.location
-    return (None if place is None else (place.filename, place.line)), _NUMBER.sub("", fault.message)
+    said = fault.message.partition(", and nothing orders")[0]
+    return (None if place is None else (place.filename, place.line)), _NUMBER.sub("", said)
 
 
 def _parameters(values: Sequence[tuple[str, Any]], meta: Sequence[Mapping[str, Any]], *, has_maps: bool) -> list[Any]:

@@ -33,6 +33,7 @@ class ExpandNegfPass(Pass):
     name = "expand-negf"
 
     from_zero: bool = False
+    """Whether the constant is 0, and numbers are replaced, too: the frontend of Triton 3.6 and 3.7 does so."""
 
     def run(self, op: builtin.ModuleOp) -> None:
         """Rewrite the module in place."""
