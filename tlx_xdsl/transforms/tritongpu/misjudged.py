@@ -61,9 +61,13 @@ class HideAlignmentPass(Pass):
     name = "tlx-hide-alignment"
 
     remainders: bool = False
+    """Remainders of values of which only a multiple is known, until 3.8."""
     sums: bool = False
+    """Sums and differences of two ranges, in 3.6."""
     selects: bool = False
+    """Choices between two ranges, until 3.7."""
     shifts: bool = False
+    """Shifts by numbers that are not known, until 3.8."""
 
     def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
@@ -213,9 +217,13 @@ class CheckMiscompiledPass(Pass):
     name = "tlx-check-miscompiled"
 
     atomics: bool = False
+    """Atomic operations of clusters of two CTAs that share a tile."""
     histograms: bool = False
+    """Histograms of such clusters."""
     reductions: bool = False
+    """Reductions of such clusters."""
     joins: bool = False
+    """Operands of products that `tl.join` makes."""
 
     def run(self, op: ModuleOp) -> None:
         """Check the module.
