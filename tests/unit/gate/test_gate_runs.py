@@ -22,9 +22,9 @@ from tlx_xdsl.gate.environments import toolchains
 from tlx_xdsl.gate.judge import blanks
 from tlx_xdsl.gate.report import FORMATS
 from tlx_xdsl.gate.spread import Ended, TimeOver, spread, time_limit
+from tlx_xdsl.runtime.host.autotune import Config, autotune, heuristics
 
 pytestmark = pytest.mark.quick
-from tlx_xdsl.runtime.host.autotune import Config, autotune, heuristics
 
 MANNER = Manner([Toolchain("3.8.0"), Toolchain("3.9.0")])
 SUBJECTS = [elementwise(scale), elementwise(scale, block=128)]
