@@ -25,6 +25,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 _PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
@@ -173,6 +174,17 @@ def _transformed(text: str, script: str) -> str:
     return str(module)
 
 
+def _bits_of_bfloat16(x: float) -> float:
+    """Return the f32 whose low half is the bf16: where that is returned, only this half counts."""
+    return int(np.float32(x).astype(ml_dtypes.bfloat16).view(np.uint16)) * 2.0**-149
+
+
+_CONVERSIONS = {
+    "__truncsfbf2": ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_float)(_bits_of_bfloat16),
+}
+"""Functions of compiler-rt that LLVM calls on processors without an instruction for bf16; MLIR's engine has none."""
+
+
 def _compiled(text: str, function: str, bufferize: str) -> Any:
     from torch_mlir import execution_engine, ir
 
@@ -189,6 +201,8 @@ def _compiled(text: str, function: str, bufferize: str) -> Any:
         engine = execution_engine.ExecutionEngine(module, opt_level=1)
         for name in _PRINTERS:
             engine.raw_register_runtime(name, ctypes.cast(_PRINTS_NOTHING, ctypes.c_void_p))
+        for name, function_of in _CONVERSIONS.items():
+            engine.raw_register_runtime(name, ctypes.cast(function_of, ctypes.c_void_p))
         engine.lookup(function)
         return engine
     except RuntimeError as error:
