@@ -110,7 +110,7 @@ def _shift(context: Context, modifiers: list[str], types: list[str]) -> Step | N
     return Step(reads, context.written(0, view), code, {"by": KINDS[view].dtype.type(by.value)})
 
 
-_COMPARISONS = {
+COMPARISONS = {
     "eq": "==",
     "ne": "!=",
     "lt": "<",
@@ -122,6 +122,7 @@ _COMPARISONS = {
     "hi": ">",
     "hs": ">=",
 }
+"""The operators of comparisons, by the names that `setp` has for them."""
 
 
 def _compare(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
@@ -138,7 +139,7 @@ def _compare(context: Context, modifiers: list[str], types: list[str]) -> Step |
     view = _plain(kind.name) if name in ("eq", "ne") and kind.dtype.kind in "ui" else kind.name
     if name in ("lo", "ls", "hi", "hs"):
         view = _plain(kind.name)
-    return _simple(context, (view,) * 2, "b", f"({{0}}{_COMPARISONS[name]}{{1}})") if name in _COMPARISONS else None
+    return _simple(context, (view,) * 2, "b", f"({{0}}{COMPARISONS[name]}{{1}})") if name in COMPARISONS else None
 
 
 def _select(context: Context, modifiers: list[str], types: list[str]) -> Step | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tlx_xdsl.ptx import carries
+from tlx_xdsl.ptx.compute import COMPARISONS
 from tlx_xdsl.ptx.read.faults import location_of
 from tlx_xdsl.ptx.read.syntax import (
     Address,
@@ -26,18 +27,6 @@ from .program import Access, Step
 
 BITS = {"pred": 1, **{f"{kind}{bits}": bits for kind in "busf" for bits in (8, 16, 32, 64, 128)}}
 """The bits of a register by the name of its type."""
-_COMPARISONS = {
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "lo": "<",
-    "ls": "<=",
-    "hi": ">",
-    "hs": ">=",
-}
 
 
 class Translator:
@@ -453,7 +442,7 @@ class Translator:
     def _compare(self, item: Instruction) -> list[str]:
         bits, is_signed = self.type_of(item)
         to, one, other, *rest = item.operands
-        sign = _COMPARISONS.get(item.modifiers[0])
+        sign = COMPARISONS.get(item.modifiers[0])
         if sign is None or len(item.modifiers) > (3 if rest else 2):
             raise NotKnownError(item.opcode)
         value = (
