@@ -18,11 +18,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 from .errors import BackendError
 from .options import ALLOW_VARIABLE, PTXAS_VARIABLE
+from .toolchain import installed_package
 
 STOCK = "stock"
 """The pin that means stock Triton's own choice."""
@@ -181,9 +181,9 @@ def _named_places() -> Iterator[tuple[str | Path, str]]:
 
 
 def _of_triton(name: str) -> str | None:
-    """The path of an assembler in Triton's package, which is not imported."""
-    spec = find_spec("triton")
-    return None if spec is None or spec.origin is None else f"{Path(spec.origin).parent}/backends/nvidia/bin/{name}"
+    """The path of an assembler in Triton's package."""
+    package = installed_package()
+    return None if package is None else str(package / "backends" / "nvidia" / "bin" / name)
 
 
 def identity(pin: str | None = None, *, allow_old: bool = False, newest_cuda: int | None = None) -> str:

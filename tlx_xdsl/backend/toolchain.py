@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from tlx_xdsl.errors import InputError
@@ -29,15 +30,18 @@ class Toolchain:
         """The folder of the package `triton`; None where none is installed."""
         if self.folder is not None:
             return self.folder / "triton"
-        from importlib.util import find_spec
-
-        spec = find_spec("triton")
-        return None if spec is None or spec.origin is None else Path(spec.origin).parent
+        return installed_package()
 
     def tool(self, name: str) -> Path | None:
         """Return a program that the version brings, such as `ptxas` or `nvdisasm`; None where it has none."""
         path = None if self.package is None else self.package / "backends" / "nvidia" / "bin" / name
         return path if path is not None and path.is_file() else None
+
+
+def installed_package() -> Path | None:
+    """Return the folder of the installed package `triton`, which is not imported; None without one."""
+    spec = find_spec("triton")
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
 def versions_in(folder: Path) -> list[str]:
