@@ -163,6 +163,16 @@ DEFECTS: tuple[Defect, ...] = (
         _TEXT,
     ),
     Defect(
+        "rounding_to_e5m2",
+        _triton(11753),
+        "rounds conversions to float8e5 by software wrong at ties, and to infinities beyond 57344",
+        _TO_3_8,
+        "3.9.0",
+        "mended",
+        "tlx-round-to-e5m2",
+        target="sm_80",
+    ),
+    Defect(
         "sum_of_products_axis",
         _triton(10574),
         "takes a sum of products along any axis for a matrix product",

@@ -115,6 +115,12 @@ class Profile:
     keeps_sums_of_products: bool
     """`tl.sum(x[:, :, None] * y[None, :, :], axis)` is a dot along axis 1 only, with fp32 as precise (from 3.8 on)."""
 
+    rounds_to_e5m2: bool
+    """Conversions to f8E5M2 by software round to nearest even, and saturate (from 3.9 on)."""
+
+    converts_halves: bool
+    """Elements of 16 bits are converted to f8E5M2 in hardware where the target can (from 3.7 on)."""
+
     runs_empty_loops: bool
     """An inner loop of a flattened one runs once where its end lies before its begin (up to 3.8)."""
 
@@ -189,6 +195,8 @@ def _profile(version: Version) -> Profile:
         misjudges=tuple(name for name, since in _JUDGED_SINCE.items() if version < since),
         miscompiles=tuple(name for name, since in _COMPILED_SINCE.items() if version < since),
         keeps_sums_of_products=version >= (3, 8),
+        rounds_to_e5m2=version >= (3, 9),
+        converts_halves=version >= (3, 7),
         runs_empty_loops=version < (3, 9),
         allocates_for_pairs=version >= (3, 8),
     )

@@ -180,6 +180,7 @@ def _misjudged(version: Profile) -> tuple[ModulePass, ...]:
         _pass("tlx-check-miscompiled", **dict.fromkeys(version.miscompiles, True)),
         _pass("tlx-hide-alignment", **dict.fromkeys(version.misjudges, True)),
         *(() if version.keeps_sums_of_products else (_pass("tlx-keep-sums-of-products"),)),
+        *(() if version.rounds_to_e5m2 else (_pass("tlx-round-to-e5m2", halves=not version.converts_halves),)),
         *((_pass("tlx-guard-flattened-loops"),) if version.runs_empty_loops else ()),
     )
 

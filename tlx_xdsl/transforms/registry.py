@@ -45,6 +45,7 @@ _MODULES = {
     "tlx-insert-tensor-memory-barriers": "transforms.nvidia.forgotten_barriers",
     "tlx-keep-memdesc-branches": "transforms.nvidia.memdesc_branches",
     "tlx-keep-sums-of-products": "transforms.tritongpu.misjudged",
+    "tlx-round-to-e5m2": "transforms.tritongpu.round_to_e5m2",
     "tlx-legalize-async-copies": "transforms.nvidia.async_copies",
     "tlx-lower-2cta-mma": "transforms.nvidia.two_cta_mma",
     "tlx-lower-cluster-barriers": "transforms.nvidia.cluster_barriers",
