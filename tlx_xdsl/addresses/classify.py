@@ -11,7 +11,7 @@ from .model import Classification
 
 
 def first_unknown(form: Polynomial) -> str | None:
-    """Why nothing can be known about an offset; None where something can."""
+    """Return why nothing can be known about an offset; None where something can."""
     names = sorted(
         symbol.name for symbol in form.all_symbols if isinstance(symbol, Unknown) and Causes.MEMORY in symbol.causes
     )

@@ -120,7 +120,7 @@ class _Walk:
                         self._block(inner, within, depth)
 
     def _trips(self, op: Operation) -> int:
-        """How often the regions of an operation are run each time."""
+        """Return how often the regions of an operation are run each time."""
         if isinstance(op, scf.ForOp):
             low, high, step = (self._constants.of(value) for value in (op.lb, op.ub, op.step))
             if low is not None and high is not None and step:

@@ -74,7 +74,7 @@ def wrap_at(wrapping: Sequence[Wrap], op: Operation) -> Wrap | None:
 
 
 def _wrap(access: Access, condition: Condition, at_launch: Callable[[Symbol], Interval]) -> Wrap | None:
-    """When a condition no longer holds; None where no number alone makes it fail."""
+    """Return when a condition no longer holds; None where no number alone makes it fail."""
     ranges: dict[Symbol, Interval] = {symbol: at_launch(symbol) for symbol in condition.form.all_symbols}
     if _fails(condition, ranges):
         return Wrap(access, condition, True, (), Fraction(1))
@@ -112,7 +112,7 @@ def _first_failing(condition: Condition, ranges: Mapping[Symbol, Interval], symb
 
 
 def _fails(condition: Condition, ranges: Mapping[Symbol, Interval]) -> bool:
-    """Whether a number is too large for a condition, for the last program, element and turn of each loop.
+    """Return whether a number is too large for a condition, for the last program, element and turn of each loop.
 
     Intervals alone would not do: they take numbers that depend on each other for any in their ranges. What is too small
     is a divisor or a dividend, mostly of programs that no launch has.

@@ -130,7 +130,7 @@ def _reader(value: SSAValue, dims: Dims) -> Operation | None:
 
 
 def _is_masked(op: Operation, index: int) -> bool:
-    """Whether an operand is chosen by a condition, or is one, or is multiplied by a mask."""
+    """Return whether an operand is chosen by a condition, or is one, or is multiplied by a mask."""
     if isinstance(op, arith.SelectOp):
         return True
     is_product = isinstance(op, upstream.MulfOp | upstream.MuliOp)
@@ -138,7 +138,7 @@ def _is_masked(op: Operation, index: int) -> bool:
 
 
 def _is_mask(value: SSAValue) -> bool:
-    """Whether a number is 0 or 1 by a condition."""
+    """Return whether a number is 0 or 1 by a condition."""
     owner = value.owner
     while isinstance(owner, tt.BroadcastOp | tt.ExpandDimsOp):
         owner = owner.src.owner

@@ -71,7 +71,7 @@ class _Flow:
     changed: bool = True
 
     def head(self, value: SSAValue) -> SSAValue:
-        """What stands for the memory that a value refers to."""
+        """Return what stands for the memory that a value refers to."""
         while (other := self.heads.get(value, value)) is not value:
             value = other
         return value
@@ -140,7 +140,7 @@ def _places(operations: Iterator[Operation] | list[Operation] | tuple[()]) -> It
 
 
 def _is_made(value: SSAValue) -> bool:
-    """Whether a pointer was computed from a number."""
+    """Return whether a pointer was computed from a number."""
     return isinstance(value.owner, tt.IntToPtrOp)
 
 

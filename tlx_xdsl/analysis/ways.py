@@ -43,13 +43,13 @@ def _places(op: Operation) -> Iterator[tuple[Block, Operation]]:
 
 
 def _rest(op: Operation, top: Operation) -> Iterable[Operation]:
-    """What comes after `op` inside of `top`."""
+    """Yield what comes after `op` inside of `top`."""
     for block, each in takewhile(lambda place: place[1] is not top, _places(op)):
         ops = list(block.ops)
         yield from ops[ops.index(each) + 1 :]
 
 
 def _beginning(op: Operation, top: Operation) -> Iterable[Operation]:
-    """What comes before `op` inside of `top`."""
+    """Yield what comes before `op` inside of `top`."""
     for block, each in takewhile(lambda place: place[1] is not top, _places(op)):
         yield from takewhile(lambda other, each=each: other is not each, block.ops)

@@ -93,7 +93,7 @@ def _next_power_of_2(n: int) -> int:
 
 
 def _as_it_is(value: Any = None, *_: Any) -> Any:
-    """What needs nothing to be done."""
+    """Return what needs nothing to be done."""
     return value
 
 

@@ -325,12 +325,12 @@ class FenceProxyOp(_SyncOp):
 
     @property
     def orders_shared(self) -> bool:
-        """Whether it orders accesses to shared memory with those of the async proxy."""
+        """Return whether it orders accesses to shared memory with those of the async proxy."""
         return self.kind.data in (ProxyKind.ASYNC, ProxyKind.ASYNC_SHARED)
 
     @property
     def orders_global(self) -> bool:
-        """Whether it orders accesses to global memory with those of the async proxy."""
+        """Return whether it orders accesses to global memory with those of the async proxy."""
         return self.kind.data in (ProxyKind.ASYNC, ProxyKind.ASYNC_GLOBAL)
 
     def also_needs(self) -> Features:

@@ -76,7 +76,7 @@ _SYMMETRIC = ("__eq__", "__ne__", "logical_and", "logical_or")
 
 
 def operate(visitor: Visitor, node: ast.AST, name: str, lhs: Value, rhs: Value) -> Value | None:
-    """What an aggregate says that an operator between two values is; None where it says nothing.
+    """Return what an aggregate says that an operator between two values is; None where it says nothing.
 
     `name` is the operator's method, such as `__add__`. As in Python, the right operand is asked where the left one has
     none, returns NotImplemented, or is of a base class of the right one's.

@@ -48,7 +48,7 @@ _RENAMED = {
 
 
 def attribute_hint(value: Value, name: str) -> str:
-    """What stands for an attribute that a value in a kernel does not have; nothing where no habit is known."""
+    """Return what stands for an attribute that a value in a kernel does not have; nothing where no habit is known."""
     is_tuple = isinstance(value, TupleValue) or (isinstance(value, Constexpr) and isinstance(value.value, tuple | list))
     nothing: Mapping[str, str] = {}
     known = _OF_TUPLES if is_tuple else _OF_TENSORS if isinstance(value, Tensor) else nothing

@@ -299,7 +299,7 @@ class _Case:
         return verdict.about(error, "differs", "Triton")
 
     def _is_right_without_fusion(self, result: BackendResult, changed: set[str], reference: Arrays) -> bool:
-        """Whether the code has the interpreter's numbers where no product is contracted with a sum."""
+        """Return whether the code has the interpreter's numbers where no product is contracted with a sum."""
         apart = replace(self._specialization, enable_fp_fusion=False)
         other = self._backend(apart, self._toolchains[result.triton_version])
         if isinstance(other, Exception):
@@ -310,7 +310,7 @@ class _Case:
         return compared_arrays(changed, after, reference, ways_to(before, self._module), 0.0).wrong is None
 
     def _is_noise(self, names: Sequence[str], after: Arrays, reference: Arrays) -> bool:
-        """Whether arrays differ no more than the interpreter's do when the last bits of its inputs are others.
+        """Return whether arrays differ no more than the interpreter's do when the last bits of its inputs are others.
 
         Sums whose parts cancel each other have few right digits, in whatever order they are computed.
         """

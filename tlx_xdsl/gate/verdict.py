@@ -55,7 +55,7 @@ class Verdict:
 
     @property
     def is_bad(self) -> bool:
-        """Whether a gate does not let it through."""
+        """Return whether a gate does not let it through."""
         return self.outcome in BAD
 
     @property
@@ -119,7 +119,7 @@ class Results:
 
 
 def counted(verdicts: Iterable[Verdict]) -> dict[str, int]:
-    """How many verdicts there are of each outcome."""
+    """Return how many verdicts there are of each outcome."""
     counts: dict[str, int] = dict.fromkeys(("clean", *BAD, "not run"), 0)
     for each in verdicts:
         counts[each.outcome] += 1

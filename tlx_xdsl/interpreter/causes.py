@@ -42,12 +42,12 @@ def explained(fault: Fault, task: Task) -> Fault:
 
 
 def location_of_fault(fault: Fault) -> str:
-    """Where a fault is, as a note says it."""
+    """Return where a fault is, as a note says it."""
     return "elsewhere" if fault.location is None else str(fault.location)
 
 
 def _story(task: Task) -> list[str]:
-    """What a task has waited for last."""
+    """Return what a task has waited for last."""
     passed = task.passed
     if passed is None:
         return [f"{task.label} has waited at no barrier so far"]
@@ -132,7 +132,7 @@ class Cause(NamedTuple):
 
 
 def cause_of(task: Task, cluster: Cluster) -> Cause:
-    """What speaks for a blocked task to wait for what can never come."""
+    """Return what speaks for a blocked task to wait for what can never come."""
     waiting = task.waiting
     if waiting is None or (waiting.barrier is None and waiting.named is None):
         return Cause(Rank.WAITS if waiting is not None and waiting.spins else Rank.TASKS)
@@ -215,7 +215,7 @@ def _first_round(task: Task, barrier: Mbarrier, ops: Sequence[Operation]) -> Cau
 
 
 def _brings_data(op: Operation) -> bool:
-    """Whether what arrives says that an asynchronous operation is over, or will be."""
+    """Return whether what arrives says that an asynchronous operation is over, or will be."""
     expects = isinstance(op, ttng.BarrierExpectOp)
     return expects or effects_of(op).by is not THREADS or effects_of(op).ends is not None
 

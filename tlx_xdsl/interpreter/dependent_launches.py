@@ -89,7 +89,7 @@ class DependentLaunch:
             held[(index[:, None] * size + np.arange(size)).ravel()] = number
 
     def conflicts(self) -> Iterator[Diagnostic]:
-        """What goes wrong where the launch before is of the same kernel on the same arrays, each two lines once.
+        """Yield what goes wrong where the launch before is of the same kernel on the same arrays, each two lines once.
 
         A remark says which other arrays no launch before may write.
         """

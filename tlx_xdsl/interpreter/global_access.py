@@ -40,7 +40,7 @@ class Access:
 
     @property
     def who(self) -> str:
-        """Who has made it."""
+        """Return who has made it."""
         return f"{self.actor.what} of program {self.program}"
 
     def excludes(self, other: Access) -> bool:
@@ -101,7 +101,7 @@ class Access:
 
 
 def _adds_floats(op: Operation) -> bool:
-    """Whether an operation combines floats in memory."""
+    """Return whether an operation combines floats in memory."""
     access = global_access(op)
     if access is None or Kind.ATOMIC not in access.kind or not isinstance(access.value.type, TensorDescType):
         return False

@@ -171,7 +171,7 @@ class GlobalOrder:
         return None if last is None else last.actor.op
 
     def place_key(self, shape: tuple[int, ...]) -> int:
-        """What the places of elements in tensors of that shape begin with."""
+        """Return what the places of elements in tensors of that shape begin with."""
         return place_key(shape, self._shapes)
 
     def _check_places(self, shadow: _Shadow, index: Index, now: Access, buffer: Buffer, places: Integers) -> None:
@@ -310,7 +310,7 @@ class GlobalOrder:
 
 
 def last_writers(order: GlobalOrder, memory: GlobalMemory) -> dict[str, SourceLocation]:
-    """Where each array was written last, by its name."""
+    """Return where each array was written last, by its name."""
     found = [(buffer.name, order.last_writer(buffer)) for buffer in memory]
     places = [(name, None if op is None else source_location(op.location)) for name, op in found]
     return {name: place for name, place in places if place is not None}

@@ -278,7 +278,7 @@ class View:
 
     @property
     def is_permuted(self) -> bool:
-        """Whether what was written last lies in the order of the view that this one reinterprets."""
+        """Return whether what was written last lies in the order of the view that this one reinterprets."""
         if self.seen_as is None or (written := self.cell.written_as) is None:
             return False
         serial, order = written

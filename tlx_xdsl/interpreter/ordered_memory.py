@@ -124,7 +124,7 @@ class OrderedMemory(GlobalMemory):
         )
 
     def _loaded_again(self, op: Operation, addresses: Array, dtype: Dtype) -> Array:
-        """What is in memory, without a note of it."""
+        """Return what is in memory, without a note of it."""
         buffer = self.find(int(addresses[0]))
         assert buffer is not None
         if int(addresses.min()) < buffer.start or int(addresses.max()) + dtype.itemsize > buffer.end:
@@ -186,7 +186,7 @@ def _place(number: int, shape: tuple[int, ...]) -> list[int]:
 
 
 def _chosen(addresses: Array, mask: Array | None) -> slice | Integers:
-    """Which of the elements, in row-major order, a mask leaves."""
+    """Return which of the elements, in row-major order, a mask leaves."""
     return slice(None) if mask is None else np.flatnonzero(np.broadcast_to(mask, np.shape(addresses)))
 
 

@@ -157,7 +157,7 @@ def run(cluster: Cluster, policy: Policy, max_turns: int, *, pauses: bool = Fals
 
 
 def _communicates(task: Task) -> bool:
-    """Whether a task that has given its turn back looks at what other programs do, or is about to."""
+    """Return whether a task that has given its turn back looks at what other programs do, or is about to."""
     if task.waiting is not None:
         return task.waiting.spins
     op = task.op

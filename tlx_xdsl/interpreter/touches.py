@@ -56,12 +56,12 @@ LAUNCHES = "launches"
 
 
 def depend(one: Touches, two: Touches) -> bool:
-    """Whether the order of two steps matters."""
+    """Return whether the order of two steps matters."""
     return any(a.depends_on(b) for a in one for b in two)
 
 
 def wake(done: Touches, asleep: Touches) -> bool:
-    """Whether a step makes a difference for another one that has not been made."""
+    """Return whether a step makes a difference for another one that has not been made."""
     return any(a.wakes(b) for a in done for b in asleep)
 
 

@@ -31,7 +31,7 @@ _KEPT = 1 << 12
 
 @lru_cache(maxsize=_KEPT)
 def may_be_unordered(first: Operation, second: Operation) -> bool:
-    """Whether there is a way from `first` to `second` on which the threads of a task need not meet.
+    """Return whether there is a way from `first` to `second` on which the threads of a task need not meet.
 
     Only ways through loops and branches of structured control flow are looked at, those with the fewest turns.
     """
@@ -40,7 +40,7 @@ def may_be_unordered(first: Operation, second: Operation) -> bool:
 
 @lru_cache(maxsize=_KEPT)
 def conflicts(op: Operation) -> bool:
-    """Whether an operation, or the same one later, may come after `op` unordered, and one of the two writes."""
+    """Return whether an operation, or the same one later, may come after `op` unordered, and one of the two writes."""
     if (function := enclosing(op, tt.FuncOp)) is None:
         return False
     writes = isinstance(op, tt.StoreOp)
@@ -51,7 +51,7 @@ def conflicts(op: Operation) -> bool:
 
 
 def _meets(op: Operation) -> bool:
-    """Whether the threads may have to meet in `op`: it brings an order, or moves values between them."""
+    """Return whether the threads may have to meet in `op`: it brings an order, or moves values between them."""
     if isinstance(op, BODIES):
         return any(_meets(each) for each in op.walk() if each is not op and not isinstance(each, BODIES))
     if op.has_trait(IsTerminator):
@@ -74,7 +74,7 @@ class Places:
     def conflicts(
         self, index: slice | Integers, places: Integers, *, reads_only: bool
     ) -> Iterator[tuple[str, Integers]]:
-        """Which of some elements were accessed before as others of a tensor, and how: `written` or `read`."""
+        """Yield which of some elements were accessed before as others of a tensor, and how: `written` or `read`."""
         for past, held in (("written", self.written), ("read", None if reads_only else self.read)):
             if held is not None:
                 found = held[index]

@@ -85,7 +85,7 @@ def _other_axes(rank: int, axis: int) -> tuple[int, ...]:
 
 @builtin("tl")
 def sums_bfloat16() -> bool:
-    """Whether the Triton that is compiled for sums bf16 in bf16, as from 3.9 on; constexpr."""
+    """Return whether the Triton that is compiled for sums bf16 in bf16, as from 3.9 on; constexpr."""
     ...
 
 

@@ -45,7 +45,7 @@ between its numbers."""
 
 
 def tolerance_of(dtype: Dtype, computed_in: Iterable[str] = ()) -> float:
-    """How far results of a type may be apart that were computed in different orders; 0 for integers.
+    """Return how far results of a type may be apart that were computed in different orders; 0 for integers.
 
     `computed_in` names the types to which they were rounded on their way, such as `bf16`; other names do not count.
     """

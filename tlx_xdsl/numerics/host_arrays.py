@@ -159,7 +159,7 @@ def _range(array: Array | None, name: str) -> _Range | None:
 
 
 def _written(range_: _Range) -> Bytes | None:
-    """Which bytes of a range have been written, where it is of an array that was declared uninitialized."""
+    """Return which bytes of a range have been written, where it is of an array that was declared uninitialized."""
     owners = [range_.owner]
     while owners:
         owner = owners.pop()

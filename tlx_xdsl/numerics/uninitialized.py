@@ -24,7 +24,7 @@ class Record:
     """1 for each byte that was, 0 for the others."""
 
     def of(self, start: int, end: int) -> Bytes | None:
-        """Which bytes between two addresses have been written; None where that is other memory."""
+        """Return which bytes between two addresses have been written; None where that is other memory."""
         first = start - self.data.ctypes.data
         last = first + end - start
         return self.written[first:last] if first >= 0 and last <= len(self.data) else None

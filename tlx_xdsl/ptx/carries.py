@@ -23,12 +23,12 @@ NAMES = ("addc", "subc", "madc")
 
 
 def takes(opcode: str) -> bool:
-    """Whether an instruction takes a carry."""
+    """Return whether an instruction takes a carry."""
     return opcode.partition(".")[0] in NAMES
 
 
 def leaves(opcode: str) -> bool:
-    """Whether an instruction leaves a carry."""
+    """Return whether an instruction leaves a carry."""
     return "cc" in opcode.split(".")[1:]
 
 

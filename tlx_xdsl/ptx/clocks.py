@@ -416,7 +416,7 @@ class Clocks:
             self._gather(barrier, *self._relaxed(warp))
 
     def _relaxed(self, warp: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """What a relaxed arrival signals: what a fence has released, who has started, and what has arrived."""
+        """Return what a relaxed arrival signals: what a fence has released, who has started, and what has arrived."""
         known = np.where(self._is_mark, self.known[warp], 0).astype(np.int32)
         known[: self.warps] = np.minimum(self.known[warp, : self.warps], STARTED)
         fenced = np.zeros_like(known)
@@ -526,7 +526,7 @@ class Clocks:
 
     @property
     def tensor(self) -> Shadow:
-        """What is known of accesses to tensor memory, whose bytes are its words."""
+        """Return what is known of accesses to tensor memory, whose bytes are its words."""
         if self._tensor is None:
             self._tensor = Shadow(self, self.wave.ctas << 16, 1 << 16)
         return self._tensor
@@ -612,7 +612,7 @@ class Clocks:
             raise trap
 
     def places(self, agent: int, step: int) -> str:
-        """Where a step of an agent stands."""
+        """Return where a step of an agent stands."""
         found = self._places.get((agent, step), [])
         found = [*found, *(
             key[0] for key, (warps, steps) in self._global_places.items()

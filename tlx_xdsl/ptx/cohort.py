@@ -55,7 +55,7 @@ class Wait:
         return found
 
     def of(self, mask: Booleans) -> Wait:
-        """What some of the threads wait for."""
+        """Return what some of the threads wait for."""
         items = ((item, item.mask[mask]) for item in self.items)
         return Wait(tuple(Item(kept, item.barrier, item.phase) for item, kept in items if kept.any()))
 

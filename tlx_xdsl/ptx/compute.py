@@ -406,7 +406,7 @@ _FAST: dict[str, Form] = {
 
 
 def _general(context: Context, modifiers: list[str], types: list[str]) -> Step | None:
-    """What runs inline assembly in the interpreter, too."""
+    """Return what runs inline assembly in the interpreter, too."""
     name = context.instruction.name
     build = INSTRUCTIONS.get(name) or CONVERSIONS.get(name)
     if build is None or not types or any(type_ not in PTX_TYPES for type_ in types) or name == "vote":

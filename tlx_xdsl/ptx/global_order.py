@@ -46,7 +46,7 @@ class Sync(NamedTuple):
 
 
 def sync_of(modifiers: tuple[str, ...], *, is_atomic: bool = False) -> Sync:
-    """What the parts of an operation code say of order: `.acquire.gpu`, `.volatile` and the like."""
+    """Return what the parts of an operation code say of order: `.acquire.gpu`, `.volatile` and the like."""
     scope = next((_SCOPES[part] for part in modifiers if part in _SCOPES), WEAK)
     said = {"relaxed", "acquire", "release", "acq_rel", "volatile", "mmio", "sc"} & set(modifiers)
     if not is_atomic and not said and not scope:
@@ -144,7 +144,7 @@ class GlobalOrder:
         return near & np.isin(keys, keys[(found != 0) & ~late])
 
     def _are_strong(self, view: WaveView, warp: int, strength: int, code: int) -> bool:
-        """Whether both accesses are strong, and each in the other's scope."""
+        """Return whether both accesses are strong, and each in the other's scope."""
         scope = min(strength, code & 3)
         if scope in (WEAK, GPU):
             return scope == GPU
@@ -203,7 +203,7 @@ class GlobalOrder:
         return found
 
     def taken(self, held: int, cta: int, scope: int) -> list[Foreign]:
-        """What an acquire with a scope by a CTA takes of what is released."""
+        """Return what an acquire with a scope by a CTA takes of what is released."""
         released = self._released[held]
         near = ((CTA, cta), (CLUSTER, cta // self._cluster_size))[: min(scope, CLUSTER)]
         found = [released.near[each] for each in near if each in released.near]
@@ -245,7 +245,7 @@ class WaveView:
             self.order.access(self, buffer, addresses, size, owner, code, what)
 
     def of_others(self, warps: Integers) -> Foreign | None:
-        """What warps know of other waves."""
+        """Return what warps know of other waves."""
         result: Foreign | None = None
         for warp in warps.tolist() if self.foreign else ():
             if (found := self.foreign.get(warp)) is not None:
@@ -253,7 +253,7 @@ class WaveView:
         return result
 
     def knows(self, warp: int, code: int) -> bool:
-        """Whether a warp knows an access of another wave."""
+        """Return whether a warp knows an access of another wave."""
         number, agent = code >> AGENT_SHIFT + AGENT_BITS, code >> AGENT_SHIFT & AGENT
         step = code >> 3 & _STEP
         if number == self.number:
@@ -319,7 +319,7 @@ class WaveView:
 
 
 def joined(one: Foreign | None, other: Foreign) -> Foreign:
-    """What is known to one or the other."""
+    """Return what is known to one or the other."""
     if not one:
         return dict(other)
     result = dict(one)

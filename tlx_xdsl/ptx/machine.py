@@ -118,7 +118,7 @@ class Machine:
         return -(-self.program.symbols.local_bytes // 16) * 16
 
     def local_start(self, threads: Integers) -> NDArray[np.uint64]:
-        """Where the local memory of threads begins."""
+        """Return where the local memory of threads begins."""
         return (threads * self._local_stride).astype(np.uint64)
 
     # Places ----------------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class Machine:
     # The run ---------------------------------------------------------------------------------------------------------
 
     def make_order(self, wave: Wave) -> Any:
-        """What compares the accesses of a wave."""
+        """Return what compares the accesses of a wave."""
         return Clocks(wave) if self.compares else Nothing()
 
     def ended(self, wave: Wave, cta: int, cohort: Cohort) -> None:

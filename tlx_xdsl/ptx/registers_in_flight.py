@@ -156,7 +156,7 @@ def _threads(instruction: Instruction, step: Step | None, at: int, state: _State
 
 
 def _is_old_copy(instruction: Instruction, state: _State) -> bool:
-    """Whether an instruction copies what was there at the last fence, or a constant after one."""
+    """Return whether an instruction copies what was there at the last fence, or a constant after one."""
     if instruction.name != "mov" or instruction.guard is not None:
         return False
     source = instruction.operands[-1]

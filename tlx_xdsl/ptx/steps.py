@@ -125,7 +125,7 @@ class Context:
         return self.value(base, kind), operand.offset
 
     def parts(self, operand: Operand) -> tuple[Operand, ...]:
-        """What follows the base of an address."""
+        """Return what follows the base of an address."""
         return operand.parts if isinstance(operand, Address) else ()
 
 

@@ -74,7 +74,7 @@ class Traffic:
 
     @property
     def by_instruction(self) -> Mapping[int, LineTraffic]:
-        """What each instruction has taken."""
+        """Return what each instruction has taken."""
         return self._found
 
     def _at(self, cohort: Cohort) -> LineTraffic:

@@ -82,7 +82,7 @@ def _in_cell(kernel: Any, text: str) -> str:
 
 
 def difference(name: str, found: NDArray[Any], right: NDArray[Any], tolerance: float) -> str | None:
-    """Where and by how much an array is not what it should be; None where it is, within the tolerance."""
+    """Return where and by how much an array is not what it should be; None where it is, within the tolerance."""
     values, wanted = found.astype(np.float64), right.astype(np.float64)
     missing = np.isnan(values) & ~np.isnan(wanted)
     if missing.any():

@@ -196,7 +196,7 @@ class Kernel(ByName, Signed[P, R]):
 
     @functools.cached_property
     def launch_shape(self) -> LaunchShape:
-        """What a launch looks like to `inspect.signature`."""
+        """Return what a launch looks like to `inspect.signature`."""
         return LaunchShape(self.source)
 
     def _repr_html_(self) -> str:

@@ -60,7 +60,7 @@ def coordinates(count: int) -> tuple[str, ...]:
 
 
 def accessed(item: Instruction) -> tuple[Access, str] | None:
-    """What an instruction accesses, with its operands as expressions; None where nothing of it is compared."""
+    """Return what an instruction accesses, with its operands as expressions; None where nothing of it is compared."""
     try:
         found = _accessed(item)
     except NotKnownError:

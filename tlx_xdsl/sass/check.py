@@ -150,7 +150,7 @@ class _Thread:
     words: list[int]
 
     def world(self, tables: bytes) -> World:
-        """What it finds."""
+        """Return what it finds."""
         return World(self.seed, self.specials, self.words, tables, is_quick=self.is_quick)
 
 

@@ -53,7 +53,7 @@ class _State:
         return _State(dict(self.written), dict(self.read), self.groups, self.is_open)
 
     def joined(self, other: _State) -> _State:
-        """What is under way on both ways."""
+        """Return what is under way on both ways."""
         groups = tuple(
             (one[0] & two[0], one[1] & two[1], one[2]) for one, two in zip(self.groups, other.groups, strict=False)
         )

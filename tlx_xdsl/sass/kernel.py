@@ -575,5 +575,5 @@ def _kind(opcode: str) -> str | None:
 
 
 def _descriptor(item: Instruction) -> str:
-    """What an access to global memory names beside its address; a policy of the caches is not known."""
+    """Return what an access to global memory names beside its address; a policy of the caches is not known."""
     return "U" if "cache_hint" in item.opcode else words.LAUNCH_DESCRIPTOR

@@ -120,7 +120,7 @@ class World:
         return whole >> 8 * (address & 3) & ((1 << 8 * size) - 1)
 
     def is_over(self) -> bool:
-        """Whether the wait at a barrier ends at this attempt; in every other world each takes two."""
+        """Return whether the wait at a barrier ends at this attempt; in every other world each takes two."""
         self.attempts += 1
         return self.is_quick or self.attempts % 2 == 0
 

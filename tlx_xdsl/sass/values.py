@@ -243,7 +243,7 @@ def quotient(one: Any, other: Any) -> Any:
 
 
 def remainder(one: Any, other: Any) -> Any:
-    """What a division leaves, with the sign of the dividend."""
+    """Return what a division leaves, with the sign of the dividend."""
     found = quotient(one, other)
     return UNKNOWN if found is UNKNOWN else one - found * other
 

@@ -92,7 +92,7 @@ def location_of(value: SSAValue) -> LocationAttr:
 
 
 def _place_of(value: SSAValue) -> LocationAttr:
-    """Where `value` comes from; of an argument without a place, where the operation around its block does."""
+    """Return where `value` comes from; of an argument without a place, where the operation around its block does."""
     location = location_of(value)
     parent = value.owner.parent_op() if isinstance(value, BlockArgument) else None
     return location if parent is None or source_location(location) is not None else parent.location

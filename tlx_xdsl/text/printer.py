@@ -154,14 +154,14 @@ class Printer(XDSLPrinter):
             self.print_attribute(op.location)
 
     def _why_not_upstream(self, op: Operation, mlir: MlirProfile) -> str | None:
-        """Why a release of upstream MLIR can't express `op`."""
+        """Return why a release of upstream MLIR can't express `op`."""
         kind = op.properties.get("kind")
         if op.name == "memref.atomic_rmw" and isinstance(kind, IntegerAttr) and kind.value.data >= mlir.kinds_of_update:
             return f"LLVM {mlir.name} has no 'memref.atomic_rmw' of this kind"
         return mlir.why_missing(op.name)
 
     def _why_no_pair(self, op: Operation) -> str | None:
-        """Why the version can't compile a product of a pair of CTAs, when `op` is the PTX of one."""
+        """Return why the version can't compile a product of a pair of CTAs, when `op` is the PTX of one."""
         code = op.properties.get("ptxCode")
         if self.profile.allocates_for_pairs or not isinstance(code, StringAttr) or _PAIR_PRODUCT not in code.data:
             return None

@@ -153,7 +153,7 @@ class Profile:
         return version_name(self.version)
 
     def why_missing(self, operation: str) -> str | None:
-        """Why this version can't express an operation, or None when it can."""
+        """Return why this version can't express an operation, or None when it can."""
         if operation.startswith("tlx."):
             return f"'{operation}' is an operation of tlx_xdsl itself, which no pass has lowered for Triton"
         first, last = FIRST_VERSION.get(operation), LAST_VERSION.get(operation)
@@ -220,7 +220,7 @@ class MlirProfile:
         return FORMER_NAMES.get(operation, operation) if self.to_memref else operation
 
     def why_missing(self, operation: str) -> str | None:
-        """Why upstream MLIR can't express an operation, or None when it may."""
+        """Return why upstream MLIR can't express an operation, or None when it may."""
         if operation.partition(".")[0] in _OF_TRITON:
             return f"'{operation}' is no operation of upstream MLIR, and no pass has lowered it"
         return None

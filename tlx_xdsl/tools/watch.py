@@ -44,6 +44,6 @@ def _is_beside(path: str, module: str) -> bool:
 
 
 def _stamps(path: str, own: set[str]) -> list[tuple[str, int]]:
-    """When the files were changed: that of the kernel, and those of modules beside it."""
+    """Return when the files were changed: that of the kernel, and those of modules beside it."""
     files = {path, *(str(sys.modules[name].__file__) for name in set(sys.modules) - own if _is_beside(path, name))}
     return sorted((file, os.stat(file).st_mtime_ns) for file in files if os.path.exists(file))

@@ -162,7 +162,7 @@ def configured(cls: type[ModulePass], spec: ArgSpec) -> ModulePass:
 
 
 def meant_pass(name: str, known: Collection[str], prefix: str = "") -> str:
-    """What was probably meant by the name of a pass that there is not; empty where nothing is close."""
+    """Return what was probably meant by the name of a pass that there is not; empty where nothing is close."""
     close = difflib.get_close_matches(name, known, n=1)
     return f", did you mean '{prefix}{close[0]}'?" if close else ""
 

@@ -32,7 +32,7 @@ def _found(ops: Iterable[Operation], sync: Sync) -> Operation | None:
 
 
 def _is_of_memory(op: Operation) -> bool:
-    """Whether it orders by way of global memory: an atomic operation there, or a fence."""
+    """Return whether it orders by way of global memory: an atomic operation there, or a fence."""
     return Sync.FENCE in sync_of(op) or any(
         access.space is Space.GLOBAL and Kind.ATOMIC in access.kind for access in accesses_of(op) or ()
     )

@@ -123,7 +123,7 @@ def fitted(parts: Sequence[Integers], bits: int) -> Number | Unknown:
 
 
 def _turns(number: Number) -> Integers | None:
-    """How often each program's elements wrap around; None where those of one program differ in that."""
+    """Return how often each program's elements wrap around; None where those of one program differ in that."""
     low, high = _ends(number)
     half = 1 << (number.bits - 1)
     turns = (low + half) >> number.bits
@@ -140,7 +140,7 @@ def _ends(number: Number) -> tuple[Integers, Integers]:
 
 
 def compared(function: Callable[[Any, Any], Any], left: Number, right: Number, *, is_order: bool) -> Booleans:
-    """Whether a comparison holds; element by element only in programs in which elements differ in that.
+    """Return whether a comparison holds; element by element only in programs in which elements differ in that.
 
     `is_order` says that it is one of less and more.
     """

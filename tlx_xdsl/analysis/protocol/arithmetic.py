@@ -94,7 +94,7 @@ class Arithmetic(Domain[Value]):
                 return self.elementwise(op, [left, right])
 
     def _number(self, op: Operation, value: Value) -> Value:
-        """What may be negative as a number, where it is known.
+        """Return what may be negative as a number, where it is known.
 
         Raises UnprovedError where only a remainder of it may be.
         """
@@ -139,14 +139,14 @@ class Arithmetic(Domain[Value]):
                 return self.elementwise(op, [left, right])
 
     def _is_exact(self, function: str, left: Value, signed: bool) -> bool:
-        """Whether a quotient is rounded down, as here, and a remainder is not negative."""
+        """Return whether a quotient is rounded down, as here, and a remainder is not negative."""
         is_rounded_down = function not in ("truncdiv", "truncmod", "floordiv", "ceildiv", "mod", "shr", "min", "max")
         is_signed_floor = signed and function not in ("truncdiv", "truncmod")
         assert self.facts is not None
         return is_rounded_down or is_signed_floor or self.facts.is_natural(left)
 
     def _rest(self, rest: Value, divisor: Value) -> Value | None:
-        """What is left by a division, where it is less than the divisor: a program's index, of their number."""
+        """Return what is left by a division, where it is less than the divisor: a program's index, of their number."""
         atoms = only_atom(rest), only_atom(divisor)
         kinds = [atom and (atom.kind, *atom.arguments) for atom in atoms]
         is_less = kinds[1] is not None and kinds[1][0] == "programs" and kinds[0] == ("program", *kinds[1][1:])
@@ -241,7 +241,7 @@ def _signed(number: int, bits: int) -> int:
 
 
 def _multiple(value: Value, divisor: Value) -> tuple[Value, Value] | None:
-    """What the divisor is multiplied by in a part of a value, and the rest of it."""
+    """Return what the divisor is multiplied by in a part of a value, and the rest of it."""
     for atom, factor in parts_of(value):
         if atom.kind == "product" and divisor in atom.arguments:
             left, right = atom.arguments
@@ -250,7 +250,7 @@ def _multiple(value: Value, divisor: Value) -> tuple[Value, Value] | None:
 
 
 def is_uniform(op: Operation) -> bool:
-    """Whether all threads of all tasks get the same from an operation, at any time, if they give it the same.
+    """Return whether all threads of all tasks get the same from an operation, at any time, if they give it the same.
 
     Arithmetic does, and so do loads, as long as what they read does not change; the index of a thread does not.
     """
@@ -261,13 +261,13 @@ def is_uniform(op: Operation) -> bool:
 
 
 def _is_function(op: Operation) -> bool:
-    """Whether the same holds for an operation and what is in it, if it holds for that."""
+    """Return whether the same holds for an operation and what is in it, if it holds for that."""
     is_program = isinstance(op, tt.GetProgramIdOp | tt.GetNumProgramsOp)
     return is_program or op.name.startswith("scf.") or is_uniform(op)
 
 
 def compute(arithmetic: Arithmetic, op: Operation, known: Mapping[SSAValue, Any]) -> Known:
-    """What an operation gives.
+    """Return what an operation gives.
 
     Raises UnprovedError where nothing is known of it.
     """

@@ -99,7 +99,7 @@ def passes(barrier: Barrier, task: Task, op: Operation, parity: int) -> bool:
 
 
 def unfinished(state: State) -> BrokenError | None:
-    """What the kernel leaves undone at its end: phases that are not complete, operations that are in flight."""
+    """Return what the kernel leaves undone at its end: phases that are not complete, operations that are in flight."""
     for barrier in state.barriers.values():
         if lack := barrier.lack:
             return BrokenError(barrier.op, f"'{barrier.name}' ends in the middle of a phase, which lacks {lack}")

@@ -115,7 +115,7 @@ def _check(
 
 
 def _is_written(state: State, view: View) -> bool:
-    """Whether all of a view is written."""
+    """Return whether all of a view is written."""
     written = [
         other
         for other, uses in state.buffers.items()
@@ -150,7 +150,7 @@ def _without(box: Box, cut: Box) -> list[Box]:
 
 
 def _covers(view: View, other: View) -> bool:
-    """Whether all of another view of the same allocation is in a view."""
+    """Return whether all of another view of the same allocation is in a view."""
     if view.allocation != other.allocation or view.slot not in (None, other.slot):
         return False
     if view.box is None or view.slot is None:

@@ -59,7 +59,7 @@ class Changes:
 
 
 def _decides(op: Operation, demands: Demands) -> bool:
-    """Whether the synchronisation depends on what an operation gives, or on a loop or branch that it is in."""
+    """Return whether the synchronisation depends on what an operation gives, or on a loop or branch that it is in."""
     if any(result in demands for result in op.results):
         return True
     parent = op.parent_op()

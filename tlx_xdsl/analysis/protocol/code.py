@@ -119,7 +119,7 @@ class Code:
         return live
 
     def loops_after(self, at: int) -> bool:
-        """Whether the task may enter a loop from a step on."""
+        """Return whether the task may enter a loop from a step on."""
         return self._enters[at]
 
     @cached_property
@@ -236,7 +236,7 @@ def roots_of(function: Operation) -> Iterator[SSAValue]:
 
 
 def _decides(op: Operation, value: SSAValue) -> bool:
-    """Whether an operand of what acts decides what it does: buffers, parities, predicates; not coordinates."""
+    """Return whether an operand of what acts decides what it does: buffers, parities, predicates; not coordinates."""
     if isinstance(value.type, ttg.MemDescType):
         return True
     if any(value is each for each in getattr(op, "barrier_preds", ())):
@@ -358,7 +358,7 @@ def name_of(value: SSAValue) -> str:
 
 
 def attribute_text(op: Operation) -> tuple[str, ...]:
-    """What an operation computes, besides of its operands."""
+    """Return what an operation computes, besides of its operands."""
     return (
         op.name,
         *(f"{name}={value}" for name, value in sorted(op.properties.items())),

@@ -47,7 +47,7 @@ class Demands:
                 self._ask_operands(value.owner, modulus)
 
     def __contains__(self, value: SSAValue) -> bool:
-        """Whether a value matters."""
+        """Return whether a value matters."""
         return value in self.moduli
 
     def may_be_kept(self, value: SSAValue) -> bool:
@@ -139,10 +139,10 @@ def _sources(root: Operation) -> Mapping[SSAValue, list[SSAValue]]:
 
 
 def is_followed(value: SSAValue) -> bool:
-    """Whether values of that type are followed: integers, buffers and pointers that lead to integers."""
+    """Return whether values of that type are followed: integers, buffers and pointers that lead to integers."""
     return isinstance(value.type, ttg.MemDescType | tt.PointerType) or bits_of(value) is not None
 
 
 def is_view(op: Operation) -> bool:
-    """Whether an operation makes a view of a buffer."""
+    """Return whether an operation makes a view of a buffer."""
     return view_of(op) is not None

@@ -242,7 +242,7 @@ class Facts:
     # Comparisons -----------------------------------------------------------------------------------------------------
 
     def is_natural(self, value: Value) -> bool:
-        """Whether a value is known not to be negative where no integer argument of the kernel is."""
+        """Return whether a value is known not to be negative where no integer argument of the kernel is."""
         value = self.simplified(value)
         if isinstance(value, int):
             return value >= 0
@@ -310,7 +310,7 @@ class Facts:
                 return None if None in (left, right) else left != right
 
     def positive(self, value: Value, *, split: bool = True) -> bool | None:
-        """Whether a value is above zero."""
+        """Return whether a value is above zero."""
         value = self.simplified(value)
         if split and isinstance(value, Sum) and all(atom.kind in ("remainder", "select") for atom, _ in value.parts):
             number = self.number(value)
@@ -347,7 +347,7 @@ class Facts:
         raise SplitError(answers, *(atom for atom, _ in parts))
 
     def known(self, parts: tuple[Part, ...]) -> Bounds:
-        """What is known of a sum, by its remainder, too."""
+        """Return what is known of a sum, by its remainder, too."""
         low, high = self.bounds.get(parts, UNBOUNDED)
         least, most = self._inherited(parts)
         low, high = max(low, least), min(high, most)
@@ -363,7 +363,7 @@ class Facts:
         return low, high
 
     def _is_first(self, atom: Atom) -> bool:
-        """Whether it is the origin of a loop in another one of which no turns are forgotten."""
+        """Return whether it is the origin of a loop in another one of which no turns are forgotten."""
         return atom.kind == "origin" and bool(atom.arguments[1]) and self.bounds.get(((atom, 1),)) == (0, 0)
 
     def _inherited(self, parts: tuple[Part, ...]) -> Bounds:

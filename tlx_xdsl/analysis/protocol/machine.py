@@ -152,7 +152,7 @@ class Machine:
         return True
 
     def next(self, state: State, task: Task, step: Jump | Branch | Test) -> int:
-        """Where a task goes on."""
+        """Return where a task goes on."""
         match step:
             case Jump():
                 return step.to
@@ -176,7 +176,7 @@ class Machine:
             task.known[op.results[0]] = compute(self.arithmetic, op, task.known)
 
     def kept(self, target: SSAValue, value: object) -> object:
-        """What is passed on of a value: its remainder, where no more is asked for."""
+        """Return what is passed on of a value: its remainder, where no more is asked for."""
         modulus = self.demands.moduli.get(target, 0)
         if modulus == 0 or not isinstance(value, int | Sum):
             return value
@@ -202,7 +202,7 @@ class Machine:
         return number
 
     def truth(self, state: State, task: Task, op: Operation, value: SSAValue | None) -> bool:
-        """Whether a condition holds; None does."""
+        """Return whether a condition holds; None does."""
         if value is None:
             return True
         found = task.known.get(value)

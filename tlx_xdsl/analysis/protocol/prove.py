@@ -113,7 +113,7 @@ ASSUMPTIONS = (
 
 
 def unseen_in(function: tt.FuncOp) -> tuple[str, ...]:
-    """What a proof of a kernel does not look at."""
+    """Return what a proof of a kernel does not look at."""
     found = ["numbers and layouts", "the threads of a task among each other"]
     effects = [(op, effects_of(op), accesses_of(op) or ()) for op in function.walk()]
     accesses = [access for _, _, each in effects for access in each if access.kind & (Kind.READ | Kind.WRITE)]
@@ -201,7 +201,7 @@ def _constant_loops(function: tt.FuncOp) -> list[str]:
 
 
 def _turns_done(task: Task) -> tuple[float, ...]:
-    """How far a task is: who is least far goes on first, so that tasks stay near each other."""
+    """Return how far a task is: who is least far goes on first, so that tasks stay near each other."""
     if not task.turns:
         return (-inf if task.has_started and task.code.loops_after(task.at) else inf,)
     return tuple(turn.at for turn in task.turns)
@@ -244,7 +244,7 @@ class _Search:
         self.demands = demands
 
     def broken(self, required: Iterable[tuple[Part, ...]]) -> BrokenError | UnprovedError | None:
-        """What goes wrong, or stops the search, where these sums are positive; None if nothing does."""
+        """Return what goes wrong, or stops the search, where these sums are positive; None if nothing does."""
         self.machine.joins = False
         broken = self.attempt(required)
         if broken is not None and any(len(constants) > 1 for constants in self.machine.ends.values()):

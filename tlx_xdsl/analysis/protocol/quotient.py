@@ -121,7 +121,7 @@ def _drop_facts(state: State) -> None:
 
 
 def is_over(state: State, atom: Atom) -> bool:
-    """Whether an atom is of turns that all tasks have left: facts of it are dropped."""
+    """Return whether an atom is of turns that all tasks have left: facts of it are dropped."""
     return any(_is_passed(state, origin, at) for origin, at in references(atom))
 
 
@@ -143,7 +143,7 @@ def _references(value: Any) -> Iterator[tuple[Atom, int]]:
 
 
 def _is_passed(state: State, origin: Atom, at: int) -> bool:
-    """Whether no task is, or will be, in that turn of a loop."""
+    """Return whether no task is, or will be, in that turn of a loop."""
     return all(_is_beyond(task, origin, at, state.facts.questions.lag) for task in state.tasks)
 
 

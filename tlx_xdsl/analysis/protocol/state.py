@@ -29,7 +29,7 @@ class Event:
     op: Operation
 
     def is_known_to(self, clock: Clock) -> bool:
-        """Whether it is over for who has this clock."""
+        """Return whether it is over for who has this clock."""
         return clock.get(self.agent, 0) >= self.step
 
 
@@ -79,7 +79,7 @@ class Task:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has run all of its code."""
+        """Return whether it has run all of its code."""
         return self.has_started and self.at >= len(self.code.steps)
 
     @property
@@ -100,12 +100,12 @@ class Task:
         )  # fmt: skip
 
     def event(self, agent: Agent, op: Operation) -> Event:
-        """What it does now."""
+        """Return what it does now."""
         self.clock[agent] = self.step
         return Event(agent, self.step, op)
 
     def release(self) -> Clock:
-        """What it knows, for others; what it does from now on is not in it."""
+        """Return what it knows, for others; what it does from now on is not in it."""
         self.clock[self.accesses] = self.clock[self.marks] = self.step
         released = self.clock.copy()
         self.step += 1
@@ -134,7 +134,7 @@ class Barrier:
 
     @property
     def lack(self) -> str:
-        """What a phase that has begun waits for; empty for one that has not."""
+        """Return what a phase that has begun waits for; empty for one that has not."""
         has_begun = self.pending < self.count or self.bytes
         lacks = [f"{self.pending} of {self.count} arrivals"] if self.pending and has_begun else []
         return " and ".join([*lacks, *([f"{self.bytes} bytes"] if self.bytes > 0 else [])])

@@ -123,7 +123,7 @@ def parts_of(value: Value) -> tuple[Part, ...]:
 
 
 def constant_of(value: Value) -> int:
-    """What a value has besides its atoms."""
+    """Return what a value has besides its atoms."""
     return value if isinstance(value, int) else value.constant
 
 

@@ -175,7 +175,7 @@ class StructureDomain(Domain[State]):
         return value.rearranged(shape_of(op.results[0]), sources)
 
     def reshape(self, op: tt.ReshapeOp, value: State) -> State | None:
-        """Where only dimensions of one element come or go."""
+        """Return where only dimensions of one element come or go."""
         before, after = shape_of(op.src), shape_of(op.result)
         kept = [dim for dim, size in enumerate(before) if size > 1]
         if [before[dim] for dim in kept] != [size for size in after if size > 1]:

@@ -47,14 +47,14 @@ class Uses:
             pass
 
     def of(self, op: Operation) -> UseKind:
-        """How the results of an operation are used."""
+        """Return how the results of an operation are used."""
         kind = NOWHERE
         for result in op.results:
             kind |= self._kinds.get(result, NOWHERE)
         return kind
 
     def of_value(self, value: SSAValue) -> UseKind:
-        """How a value is used."""
+        """Return how a value is used."""
         return self._kinds.get(value, NOWHERE)
 
     def as_address(self, use: Use) -> bool:

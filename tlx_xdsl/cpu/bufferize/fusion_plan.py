@@ -48,7 +48,7 @@ class Elementwise:
 
     @property
     def inputs(self) -> Sequence[SSAValue]:
-        """What elements are taken from, and scalars."""
+        """Return what elements are taken from, and scalars."""
         return self.op.operands[: len(self.maps)]
 
     @property
@@ -210,7 +210,7 @@ class Nest:
 
     @property
     def inputs(self) -> Sequence[SSAValue]:
-        """What elements are taken from, and scalars; for a store of a box that of which it is one."""
+        """Return what elements are taken from, and scalars; for a store of a box that of which it is one."""
         if isinstance(self.op, MaterializeInDestinationOp):
             part = stored_part(self.op)
             return self.op.operands[:1] if part is None else part.operands[:1]
@@ -294,7 +294,7 @@ class FusionPlan:
                 self.inlined.setdefault(root, []).append((node, map_))
 
     def _spots_of(self, user: Operation, index: int) -> Iterator[Spot] | list[Spot] | None:
-        """Where an operand would be computed; None where it must be in memory."""
+        """Return where an operand would be computed; None where it must be in memory."""
         if isinstance(user, tensor.ExtractSliceOp):
             store = _store_of(user)
             return None if store is None else [(store, self.nests[store].maps[0])]
@@ -309,7 +309,7 @@ class FusionPlan:
         return [(user, nest.maps[index])]
 
     def _is_worth(self, node: Elementwise, spots: dict[Spot, None]) -> bool:
-        """Whether it costs no more to compute at these spots than once before, with a store and a load."""
+        """Return whether it costs no more to compute at these spots than once before, with a store and a load."""
         if len(spots) > MOST_SPOTS and node.body is not None:
             return False
         if node.is_cheap:

@@ -128,7 +128,7 @@ class Liveness:
         return found
 
     def _goes_on(self, here: _Node, there: _Node, value: SSAValue) -> bool:
-        """Whether control may come from one operation to another, which is not inside of it, without a loop."""
+        """Return whether control may come from one operation to another, which is not inside of it, without a loop."""
         while here.depth > there.depth:
             here = here.parent or here
         while there.depth > here.depth:

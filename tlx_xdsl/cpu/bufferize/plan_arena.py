@@ -164,7 +164,7 @@ def _outermost_loop(op: Operation, home: Block) -> Operation:
 
 
 def _users(buffer: SSAValue) -> Iterator[Operation | None]:
-    """What uses a buffer or a view of it; None where it goes elsewhere."""
+    """Yield what uses a buffer or a view of it; None where it goes elsewhere."""
     pending = [buffer]
     while pending:
         value = pending.pop()

@@ -250,7 +250,7 @@ class State:
         return self.allocate(result.type, op, result.name_hint)
 
     def final_place(self, value: SSAValue) -> Place | None:
-        """Where a tensor, or what is made of it in its place, is handed on; None if nowhere yet."""
+        """Return where a tensor, or what is made of it in its place, is handed on; None if nowhere yet."""
         current: SSAValue | None = value
         while current is not None:
             following: SSAValue | None = None

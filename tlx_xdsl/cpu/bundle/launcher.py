@@ -238,7 +238,7 @@ class _Argument:
         return text
 
     def rule(self) -> tuple[str, str] | None:
-        """What a launch refuses, as a condition of C, and why; None where all goes."""
+        """Return what a launch refuses, as a condition of C, and why; None where all goes."""
         divisor = self._type.divisibility
         if divisor == 1 or not (self._is_memory or self._element.is_int()):
             return None

@@ -373,7 +373,7 @@ class Builder:
 
 
 def mangle(value: Value) -> str:
-    """How the names of intrinsics spell the type of a value: `v16f32`."""
+    """Return how the names of intrinsics spell the type of a value: `v16f32`."""
     element = _MANGLED.get(value.element, value.element)
     return element if value.lanes == 1 else f"v{value.lanes}{element}"
 

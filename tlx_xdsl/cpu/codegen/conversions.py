@@ -39,7 +39,7 @@ class _Format:
 
     @property
     def is_unsigned_zero(self) -> bool:
-        """Whether the sign alone is NaN, and zero has none."""
+        """Return whether the sign alone is NaN, and zero has none."""
         return self.nan >> self.bits - 1 != 0
 
     @property
@@ -55,7 +55,7 @@ class _Format:
 
 @lru_cache(maxsize=256)
 def _format(type_: Attribute) -> _Format | None:
-    """How values of a type are held; None where they are no floats of 8 or 16 bits."""
+    """Return how values of a type are held; None where they are no floats of 8 or 16 bits."""
     found = element_type_of(type_)
     if found is None or found.kind != "f" or found.bits not in (8, 16):
         return None
@@ -63,7 +63,7 @@ def _format(type_: Attribute) -> _Format | None:
 
 
 def is_narrow(type_: Attribute) -> bool:
-    """Whether values of a type are held as bits, and computed with as floats."""
+    """Return whether values of a type are held as bits, and computed with as floats."""
     return _format(type_) is not None
 
 
@@ -198,7 +198,7 @@ def _normal_code(b: Builder, size: Value, held: _Format, rounding: Rounding) -> 
 
 
 def _subnormal_code(b: Builder, size: Value, held: _Format, rounding: Rounding) -> Value:
-    """How many of the smallest numbers of the type."""
+    """Return how many of the smallest numbers of the type."""
     number = b.cast("bitcast", size, F32)
     exponent = held.bias - 1 + held.mantissa
     if rounding == "rtz":

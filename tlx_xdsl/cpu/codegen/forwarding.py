@@ -91,7 +91,7 @@ def buffer_of(value: SSAValue) -> SSAValue | None:
 
 
 def is_only_read(memory: SSAValue) -> bool:
-    """Whether memory, and every view of it, is used by nothing but what reads it."""
+    """Return whether memory, and every view of it, is used by nothing but what reads it."""
     for use in memory.uses:
         op = use.operation
         inputs = len(op.inputs) if isinstance(op, LinalgStructuredOperation) else int(isinstance(op, memref.CopyOp))
@@ -116,7 +116,7 @@ def _load_of(copy: memref.CopyOp) -> Forwarded | None:
 
 
 def _is_corner(view: SSAValue, buffer: SSAValue) -> bool:
-    """Whether a view is the buffer, or a box that begins where it begins."""
+    """Return whether a view is the buffer, or a box that begins where it begins."""
     if view is buffer:
         return True
     owner = view.owner
@@ -196,7 +196,7 @@ def _output_results(op: LinalgStructuredOperation) -> Sequence[Sequence[object]]
 
 
 def _same_box(first: SSAValue, second: SSAValue) -> bool:
-    """Whether two boxes that begin where the buffer begins have the same sizes."""
+    """Return whether two boxes that begin where the buffer begins have the same sizes."""
     if first is second:
         return True
     one, other = _box_sizes(first), _box_sizes(second)
@@ -212,7 +212,7 @@ def _box_sizes(view: SSAValue) -> list[SSAValue | int | None]:
 
 
 def _overwrites(op: linalg.GenericOp | linalg.ReduceOp, buffer: SSAValue) -> bool:
-    """Whether a nest writes all of the buffer, without a look at what it holds."""
+    """Return whether a nest writes all of the buffer, without a look at what it holds."""
     if any(kind.data.name != "PARALLEL" for kind in op.get_iterator_types()):
         return False
     outputs = [number for number, value in enumerate(op.outputs) if buffer_of(value) is buffer]
@@ -226,7 +226,7 @@ def _overwrites(op: linalg.GenericOp | linalg.ReduceOp, buffer: SSAValue) -> boo
 
 
 def _may_write(op: Operation) -> bool:
-    """Whether an operation may write memory that is not the program's own."""
+    """Return whether an operation may write memory that is not the program's own."""
     if op.name in _HARMLESS:
         return False
     if op.name not in _WRITERS or not _is_pure_inside(op):
@@ -236,7 +236,7 @@ def _may_write(op: Operation) -> bool:
 
 
 def _is_pure_inside(op: Operation) -> bool:
-    """Whether the body of a nest only computes."""
+    """Return whether the body of a nest only computes."""
     return all(inner.name in _HARMLESS or inner.name == "linalg.index" for inner in op.walk() if inner is not op)
 
 

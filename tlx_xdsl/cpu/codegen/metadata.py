@@ -55,7 +55,7 @@ class Metadata:
 
     @staticmethod
     def from_json(text: str) -> Metadata:
-        """What `to_json` wrote.
+        """Return what `to_json` wrote.
 
         Raises ValueError, KeyError or TypeError for any other text.
         """

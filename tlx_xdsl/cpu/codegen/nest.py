@@ -170,7 +170,7 @@ def _vector_dimension(nest: Nest) -> int | None:
 
 
 def _score(stride: Number, weight: int) -> int:
-    """How good it is to access vectors with such a stride."""
+    """Return how good it is to access vectors with such a stride."""
     if stride == 1:
         return 3 * weight
     return 1 if stride == 0 else -2 * weight

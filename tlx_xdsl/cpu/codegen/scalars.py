@@ -33,7 +33,7 @@ _INTRINSICS = {
 
 
 def minmax(b: Builder, name: str, x: Value, y: Value) -> Value:
-    """What the operation `arith.<name>` gives, floats being `float` or `double`.
+    """Return what the operation `arith.<name>` gives, floats being `float` or `double`.
 
     NaN spreads in `maximumf` and `minimumf`, and gives way to a number in `maxnumf` and `minnumf`. Everywhere -0 is
     less than 0.

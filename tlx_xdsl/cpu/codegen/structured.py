@@ -59,7 +59,7 @@ _combines(_in_any_order(1.0), arith.MulfOp)
 
 
 def combiners_of(fn: FunctionEmitter, body: Block, inputs: int) -> tuple[Combiner, ...] | None:
-    """How each output is combined with what an iteration adds; None if the order of the iterations matters."""
+    """Return how each output is combined with what an iteration adds; None if the order of the iterations matters."""
     found: list[Combiner] = []
     last = body.last_op
     assert last is not None
@@ -284,7 +284,7 @@ def _loaded_from(fn: FunctionEmitter, op: LinalgStructuredOperation, load: Forwa
 
 
 def _filled(fn: FunctionEmitter, load: Forwarded | None) -> Value | None:
-    """What stands for the masked elements of a load that is not copied."""
+    """Return what stands for the masked elements of a load that is not copied."""
     return None if load is None or load.fill is None else fn.values[load.fill.inputs[0]]
 
 
@@ -324,7 +324,7 @@ def end_of_body(fn: FunctionEmitter, op: linalg.YieldOp) -> None:
 
 
 def readable(fn: FunctionEmitter, source: View, written: View, copy: View, make: Callable[[], None]) -> View:
-    """What a nest reads instead of `source`, element by element, where it writes the elements of `written`.
+    """Return what a nest reads instead of `source`, element by element, where it writes the elements of `written`.
 
     All views have the same sizes. That is `source` itself if it lies apart from `written` or is the same memory, else
     `copy`, after `make` has written the instructions that fill it.
@@ -357,6 +357,6 @@ def readable(fn: FunctionEmitter, source: View, written: View, copy: View, make:
 
 
 def _apart(b: Builder, first: View, second: View) -> Value:
-    """Whether two boxes have no byte in common, as far as their first and last ones say."""
+    """Return whether two boxes have no byte in common, as far as their first and last ones say."""
     (start, end), (other_start, other_end) = (byte_range(b, view) for view in (first, second))
     return b.binary("or", b.compare("icmp ule", end, other_start), b.compare("icmp ule", other_end, start))

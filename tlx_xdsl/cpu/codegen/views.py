@@ -124,7 +124,7 @@ def load(b: Builder, view: View, place: Number, stride: Number = 0, lanes: int =
 
 
 def from_memory(b: Builder, view: View, value: Value) -> Value:
-    """What was loaded as it is in registers: an i1 is not 0."""
+    """Return what was loaded as it is in registers: an i1 is not 0."""
     if view.in_register != I1:
         return value
     return b.compare("icmp ne", value, constant(0, view.in_memory, value.lanes))

@@ -87,7 +87,7 @@ class AccessPlan:
         return Grade.HALF_STRUCTURED if is_half else Grade.UNSTRUCTURED
 
     def reason(self) -> str:
-        """What keeps an access from being structured."""
+        """Return what keeps an access from being structured."""
         terms = [term for term, _ in self.offset.terms if isinstance(term, Opaque) and term.varies]
         what = "its address" if terms else "its mask"
         found = terms or sorted(self.mask.opaque, key=lambda each: str(each.dims))

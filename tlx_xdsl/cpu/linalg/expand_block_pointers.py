@@ -119,7 +119,7 @@ def _of(op: Operation, value: SSAValue, known: Mapping[SSAValue, _Block]) -> _Bl
 
 
 def _origins(slot: Slot, by_input: Mapping[SSAValue, Slot]) -> list[tt.MakeTensorPtrOp]:
-    """What makes the pointers of a slot.
+    """Return what makes the pointers of a slot.
 
     Raises CompilationError for a pointer that nothing here makes.
     """

@@ -179,7 +179,7 @@ class Scalars:
     # Places ----------------------------------------------------------------------------------------------------------
 
     def _rank(self, product: Monomial) -> tuple[int, tuple[tuple[int, str], ...]]:
-        """Where it stands in a sum: in the order in which the values are defined, constants last."""
+        """Return where it stands in a sum: in the order in which the values are defined, constants last."""
         ranks = sorted(self._symbol_rank(symbol) for symbol, _ in product)
         return (0 if ranks else 1, tuple(ranks))
 

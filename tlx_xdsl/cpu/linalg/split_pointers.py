@@ -560,7 +560,7 @@ def _access_bytes(op: tt.LoadOp | tt.StoreOp) -> None:
 
 
 def _origin(pointer: SSAValue) -> str:
-    """What makes a pointer, for a message."""
+    """Return what makes a pointer, for a message."""
     return f"'{pointer.owner.name}'" if isinstance(pointer.owner, Operation) else "an argument"
 
 

@@ -33,7 +33,7 @@ MISSING: Any = inspect.Parameter.empty
 
 
 def constant_key(value: Any) -> Any:
-    """What stands for a constant in a key: two that differ in type, in sign or as NaN are two."""
+    """Return what stands for a constant in a key: two that differ in type, in sign or as NaN are two."""
     cls = value.__class__
     if cls is int or cls is str or cls is bool or value is None:
         return cls, value

@@ -61,7 +61,7 @@ class CpuSpecialization:
     """The kernel's name in the object; that of its function if None."""
 
     def for_frontend(self) -> Specialization:
-        """What the frontend is asked for. A kernel for the CPU has no warps: any number gives the same."""
+        """Return what the frontend is asked for. A kernel for the CPU has no warps: any number gives the same."""
         from tlx_xdsl.runtime.driver.compilation import Specialization
 
         return Specialization(
@@ -167,7 +167,7 @@ def object_key(source: KernelSource, wanted: CpuSpecialization) -> str:
 
 @functools.cache
 def _machine() -> tuple[str, object]:
-    """What compiles, and the CPU that it compiles for."""
+    """Return what compiles, and the CPU that it compiles for."""
     from ..codegen.host import host
 
     return metadata.version("llvmlite"), host()
@@ -194,7 +194,7 @@ def _packed(made: CpuObject) -> bytes:
 
 
 def _unpacked(body: bytes | None) -> tuple[bytes, Metadata] | None:
-    """What `_packed` has written; None for anything else."""
+    """Return what `_packed` has written; None for anything else."""
     if body is None:
         return None
     try:

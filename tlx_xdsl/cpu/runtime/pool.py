@@ -100,7 +100,7 @@ class Pool:
             self._queue.put(job)
 
     def wake_up_ns(self) -> int:
-        """What it costs until a thread has taken part in a job that is nothing, in nanoseconds."""
+        """Return what it costs until a thread has taken part in a job that is nothing, in nanoseconds."""
         if self._wake_up_ns is None:
             self._wake_up_ns = self._measured()
         return self._wake_up_ns

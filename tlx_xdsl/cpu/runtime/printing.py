@@ -58,7 +58,7 @@ def prints(symbols: Iterable[str]) -> bool:
 
 
 def externals(symbols: Iterable[str]) -> dict[str, Any]:
-    """What the functions that a kernel calls are: callbacks that print, or None for those of the C library."""
+    """Return what the functions that a kernel calls are: callbacks that print, or None for those of the C library."""
     return {name: _callback(name) if name in _FUNCTIONS else None for name in symbols}
 
 

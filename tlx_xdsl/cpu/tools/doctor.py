@@ -35,7 +35,7 @@ def findings() -> Iterator[Finding]:
 
 
 def _missing() -> tuple[str, str]:
-    """What is said where llvmlite can't be imported, and the remedy."""
+    """Return what is said where llvmlite can't be imported, and the remedy."""
     remedy = f"to run kernels natively on the CPU: {REQUIRED}; the interpreter (tlx run) works without"
     try:
         return f"{metadata.version('llvmlite')}, which can't be loaded", remedy

@@ -148,7 +148,7 @@ def parameter_types(layout_class: type[Any]) -> Mapping[str, Any]:
 
 
 def _fits(value: FieldValue, type_: Any) -> bool:
-    """Whether a parameter that was read has the type of its field."""
+    """Return whether a parameter that was read has the type of its field."""
     origin = get_origin(type_)
     if origin is tuple:
         return isinstance(value, tuple) and all(_fits(item, get_args(type_)[0]) for item in value)

@@ -81,7 +81,7 @@ class AtomicLoadOp(_AtomicOp):
 
     @property
     def masked_result(self) -> MaskedResult:
-        """What the result is where the mask is false."""
+        """Return what the result is where the mask is false."""
         return MaskedResult.GIVEN if self.mask is None else MaskedResult.ZERO
 
     def verify_(self) -> None:
@@ -188,7 +188,7 @@ class AtomicRMWOp(_AtomicOp):
 
     @property
     def masked_result(self) -> MaskedResult:
-        """What the result is where the mask is false."""
+        """Return what the result is where the mask is false."""
         if self.mask is None:
             return MaskedResult.GIVEN
         return MaskedResult.ZERO if as_tensor(self.result.type) is not None else MaskedResult.ANY

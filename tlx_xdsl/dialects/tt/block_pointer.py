@@ -73,7 +73,7 @@ def boundaries_of(access: Operation) -> tuple[int, ...] | None:
 
 
 def padding_of(access: Operation) -> PaddingOption | None:
-    """What a load gives outside of the tensor.
+    """Return what a load gives outside of the tensor.
 
     Raises VerifyException for what is none of the values.
     """

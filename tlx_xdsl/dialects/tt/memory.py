@@ -137,7 +137,7 @@ class LoadOp(TritonOp):
 
     @property
     def masked_result(self) -> MaskedResult:
-        """What the result is where the mask is false, or outside of the tensor."""
+        """Return what the result is where the mask is false, or outside of the tensor."""
         may_be_hidden = self.mask is not None or boundaries_of(self) is not None
         is_given = self.other is not None or padding_of(self) is not None
         return MaskedResult.ZERO if may_be_hidden and not is_given else MaskedResult.GIVEN

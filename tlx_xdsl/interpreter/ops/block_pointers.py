@@ -42,7 +42,7 @@ class BlockPointer:
 
 
 def padding(op: tt.LoadOp, unchecked: Any) -> Any:
-    """What elements are that are not inside; `unchecked` where the load does not say."""
+    """Return what elements are that are not inside; `unchecked` where the load does not say."""
     dtype = dtype_of(op.result.type)
     if (option := padding_of(op)) is None:
         return unchecked

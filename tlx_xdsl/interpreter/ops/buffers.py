@@ -283,7 +283,7 @@ def reshape(op: ttg.MemDescReshapeOp) -> Unary:
 
 
 def _differ_in_order(view: View, other: View) -> bool:
-    """Whether two views have the same elements, in row-major order at other addresses."""
+    """Return whether two views have the same elements, in row-major order at other addresses."""
     mine, theirs = view.offsets.ravel(), other.offsets.ravel()
     return view.dtype.itemsize == other.dtype.itemsize and mine.size == theirs.size and not np.array_equal(mine, theirs)
 

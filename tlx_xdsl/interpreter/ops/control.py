@@ -140,7 +140,7 @@ def _polling() -> str:
 
 
 def polls(loop: Operation) -> bool:
-    """Whether a loop does nothing but look at global memory, by atomic operations, too."""
+    """Return whether a loop does nothing but look at global memory, by atomic operations, too."""
     looks = 0
     for op in loop.walk():
         effects = effects_of(op)

@@ -184,7 +184,7 @@ class _Run:
         return found
 
     def _is_visible(self, task: Task) -> bool:
-        """Whether the next turn of a task may touch something: it stands before an operation that does."""
+        """Return whether the next turn of a task may touch something: it stands before an operation that does."""
         return (task.waiting is None or isinstance(task.waiting.op, tt.AtomicPollOp)) and self._touches(task.op)
 
     def _is_polling(self, task: Task) -> bool:
@@ -195,7 +195,7 @@ class _Run:
         return found
 
     def _agents(self) -> dict[str, tuple[_Running, Task | Transfer] | None]:
-        """Who can make a step: those that poll first, since one that finds nothing makes none."""
+        """Return who can make a step: those that poll first, since one that finds nothing makes none."""
         self.order.touches = None
         tasks: list[tuple[_Running, Task]] = []
         found: dict[str, tuple[_Running, Task | Transfer] | None] = {}

@@ -97,7 +97,7 @@ class Orders:
 
     @property
     def is_over(self) -> bool:
-        """Whether no order is left."""
+        """Return whether no order is left."""
         return self._begun and not any(self._unfinished(node) for node in self._nodes)
 
     def _unfinished(self, node: _Node) -> bool:
@@ -122,7 +122,7 @@ class Orders:
             node.backtrack.update({*node.enabled} - {node.chosen, *enabled, *node.tried})
 
     def choose(self, enabled: Sequence[str], polling: frozenset[str]) -> str | None:
-        """Who makes the next step, of those that can in the order of preference; None to give the run up.
+        """Return who makes the next step, of those that can in the order of preference; None to give the run up.
 
         Those that are `polling` have found nothing, and nothing has changed since.
         """

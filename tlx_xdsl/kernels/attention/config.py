@@ -105,7 +105,7 @@ class AttentionConfig:
         return (self.block_m * tile + self.stages * self.block_n * (qk + v)) * _ELEMENT_BYTES
 
     def is_o_in_q(self, dim: int, v_dim: int) -> bool:
-        """Whether O has to take the bytes of Q. A tile's Q is then loaded when the O before it has left."""
+        """Return whether O has to take the bytes of Q. A tile's Q is then loaded when the O before it has left."""
         return self.shared_bytes(dim, v_dim, o_in_q=False) > SHARED_BYTES
 
 

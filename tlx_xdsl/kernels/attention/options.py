@@ -37,7 +37,7 @@ class Options:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing but a causal mask is asked for."""
+        """Return whether nothing but a causal mask is asked for."""
         return self == Options(causal=self.causal)
 
 

@@ -201,7 +201,7 @@ def _ragged(each: Operand, rows: int, columns: int) -> TensorDescriptor:
 
 
 def heads_together(heads: int, group: int, keys: int, row_bytes: int) -> int:
-    """How many heads take their tiles in turn, of sequences of so many keys: as many as the cache holds.
+    """Return how many heads take their tiles in turn, of sequences of so many keys: as many as the cache holds.
 
     They divide all heads. `row_bytes` are those of a row of K and of V.
     """

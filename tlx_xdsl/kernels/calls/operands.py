@@ -151,7 +151,7 @@ def zeros(like: Operand, shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def is_aligned(each: Operand) -> bool:
-    """Whether TMA can start at the first element. The interpreter's can start anywhere."""
+    """Return whether TMA can start at the first element. The interpreter's can start anywhere."""
     return not callable(getattr(each.value, "data_ptr", None)) or each.value.data_ptr() % TMA_ALIGNMENT == 0
 
 

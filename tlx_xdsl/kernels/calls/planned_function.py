@@ -204,7 +204,7 @@ class PlannedFunction:
         return self._run_first(recorded.plan, prepared, len(tensors))
 
     def _recorded(self, tensors: Values, options: Values, key: Any) -> Recorded | None:
-        """What stands for a plan where autograd alone has to see a call, of plain tensors and without `out`."""
+        """Return what stands for a plan where autograd alone has to see a call, of plain tensors and without `out`."""
         if self._gradient is None or key is None:
             return None
         results = self._results if isinstance(self._results, slice) else slice(self._results, self._results + 1)

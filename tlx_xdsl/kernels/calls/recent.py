@@ -58,7 +58,7 @@ class Recent:
             self._checks.append((pick, guard.check))
 
     def is_of(self, tensors: Values, options: Values, addresses: list[int]) -> bool:
-        """Whether a call with these tensors, at these addresses, is for the plan."""
+        """Return whether a call with these tensors, at these addresses, is for the plan."""
         if len(addresses) != len(self._addresses):
             return False
         for pick, check in self._checks:
@@ -79,13 +79,13 @@ class Recent:
 
 
 def can_be_asked(torch: Any, tensors: Sequence[Any]) -> bool:
-    """Whether there may be a Recent of these tensors: they are torch's, of a version that has what is asked."""
+    """Return whether there may be a Recent of these tensors: they are torch's, of a version that has what is asked."""
     has_guards = tensor_guards(torch) is not None
     return has_guards and all(each is None or isinstance(each, torch.Tensor) for each in tensors)
 
 
 def _alignments(addresses: list[int]) -> list[int]:
-    """Where each address lies between multiples of 16, and where there is none."""
+    """Return where each address lies between multiples of 16, and where there is none."""
     return [each & _ALIGNMENT for each in addresses]
 
 
@@ -149,7 +149,7 @@ class Recorded:
 
 @functools.cache
 def _apply(gradient: Gradient) -> Callable[..., Any]:
-    """What runs and records a call, of a record, addresses and tensors.
+    """Return what runs and records a call, of a record, addresses and tensors.
 
     It is what `torch.autograd.Function.apply` comes to once it has looked through the arguments for tensors of
     `torch.func`'s transformations, which have no memory and so no record.

@@ -307,7 +307,7 @@ def _chosen(
 
 
 def _matrix(each: Operand, depth: int) -> Matrix:
-    """How an operand whose dimension `depth` is K lies, or its copy where TMA can't read it."""
+    """Return how an operand whose dimension `depth` is K lies, or its copy where TMA can't read it."""
     by_columns = placement(each).columns
     strides = row_strides(transposed(each) if by_columns else each)
     if strides is None:
@@ -324,7 +324,7 @@ def _plan(
     config: GemmConfig | Choice | None,
     processors: int,
 ) -> UnalignedPlan:
-    """What is done about operands that TMA can't read."""
+    """Return what is done about operands that TMA can't read."""
     names = {"left": left, "right": right, "target": target}
     places = {name: placement(each) for name, each in names.items()}
     anywhere = places["target"].dense

@@ -37,7 +37,7 @@ class Choice:
 
     @property
     def streamed(self) -> bool:
-        """Whether a second kernel adds up pieces of tiles."""
+        """Return whether a second kernel adds up pieces of tiles."""
         return self.share > 0 and self.split == 1
 
     @property
@@ -115,7 +115,7 @@ def _splits(config: GemmConfig, tiles: int, num_k: int, multiprocessors: int, sw
 
 
 def covers(choice: Choice, m: int, n: int, k: int) -> bool:
-    """Whether the programs of a choice compute all tiles of C (m x n), each step along K once."""
+    """Return whether the programs of a choice compute all tiles of C (m x n), each step along K once."""
     if choice.swapped:
         m, n = n, m
     tiles = choice.config.tiles(m, n)

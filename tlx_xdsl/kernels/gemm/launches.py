@@ -160,13 +160,13 @@ class Problem:
         return replace(self._launch(gemm_reduce, grid, values, constants), aligned=("w",), launch_pdl=True)
 
     def _strips(self, config: GemmConfig) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the kernels with one or two strips of columns have."""
+        """Return what the kernels with one or two strips of columns have."""
         values, constants = self._tiles(config)
         values["tail_desc"] = described(self.right, (config.block_k, config.tail_n))[0] if config.tail_n else None
         return values, {**constants, "TAIL_N": config.tail_n, "CONSUMERS": config.consumers}
 
     def _tiles(self, config: GemmConfig) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What all products have: descriptors and vectors, and constants."""
+        """Return what all products have: descriptors and vectors, and constants."""
         a_desc, a_columns = described(self.left, (config.rows, config.block_k))
         b_desc, b_columns = described(self.right, (config.block_k, config.block_n))
         values: dict[str, Any] = {"a_desc": a_desc, "b_desc": b_desc, **self._vectors()}

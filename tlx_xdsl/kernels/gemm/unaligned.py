@@ -33,7 +33,7 @@ COPIED_ROWS, COPIED_COLUMNS = 32, 128
 
 
 def placement(each: Operand) -> Placement:
-    """How a matrix lies. Raises ValueError for strides that are negative."""
+    """Return how a matrix lies. Raises ValueError for strides that are negative."""
     (rows, columns), (row, column) = each.shape, each.strides
     if min(row, column) < 0:
         raise ValueError(f"{each.what}: expected strides that are not negative, got {each.strides}")

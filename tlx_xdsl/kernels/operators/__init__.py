@@ -185,7 +185,7 @@ def _keep(name: str) -> None:
 
 
 def no_gradient(name: str) -> RuntimeError:
-    """What `backward` of a function raises that has none."""
+    """Return what `backward` of a function raises that has none."""
     return RuntimeError(
         f"{name}: there is no gradient of it yet: call it under torch.no_grad(), or on tensors that want none"
     )
@@ -220,7 +220,7 @@ def _value_text(value: Any) -> str:
 
 
 def from_text(text: str, *classes: type) -> Any:
-    """What `as_text` was given, made of these classes; None for ""."""
+    """Return what `as_text` was given, made of these classes; None for ""."""
     if not text:
         return None
     known = {each.__name__: each for each in classes}
@@ -234,7 +234,7 @@ def from_text(text: str, *classes: type) -> Any:
 
 
 def place_of(function: Any) -> str:
-    """Where a kernel or function of ours is defined: `module:name`.
+    """Return where a kernel or function of ours is defined: `module:name`.
 
     Raises ValueError for one that is not at the top level of a module, where another process would not find it.
     """

@@ -110,7 +110,7 @@ ATTENTION_MLA = operator(
 
 
 def options_text(options: Options) -> str:
-    """What `options_from` reads. Raises ValueError for a score_mod that is not at the top level of a module."""
+    """Return what `options_from` reads. Raises ValueError for a score_mod that is not at the top level of a module."""
     values = [options.causal, options.window, options.align, options.softcap, options.numbers]
     return repr((*values, "" if options.score_mod is None else place_of(options.score_mod)))
 

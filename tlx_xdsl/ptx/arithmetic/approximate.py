@@ -68,7 +68,7 @@ FUNCTIONS: dict[str, tuple[Function, Function]] = {
 
 
 def quotient_factors(dividend: Array, divisor: Array, *, is_full: bool, is_flushed: bool) -> tuple[Array, Array]:
-    """What `div.full.f32` or `div.approx.f32` multiplies: a multiple of the dividend, and a reciprocal."""
+    """Return what `div.full.f32` or `div.approx.f32` multiplies: a multiple of the dividend, and a reciprocal."""
     if is_flushed:
         dividend, divisor = flush(dividend), flush(divisor)
     if is_full or not is_flushed:

@@ -51,7 +51,7 @@ class Launch(Protocol):
         ...
 
     def make_order(self, wave: Any) -> Any:
-        """What compares the accesses of a wave."""
+        """Return what compares the accesses of a wave."""
         ...
 
     def ended(self, wave: Any, cta: int, cohort: Any) -> None:
@@ -63,7 +63,7 @@ class Launch(Protocol):
         ...
 
     def local_start(self, threads: Integers) -> NDArray[np.uint64]:
-        """Where the local memory of threads begins."""
+        """Return where the local memory of threads begins."""
         ...
 
 

@@ -144,7 +144,7 @@ def load_rows(
     atomic: bool = False,
     sync: Sync = PLAIN_ACCESS,
 ) -> Array:
-    """What memory holds at addresses of the threads of the mask: a row of elements for each, or one element.
+    """Return what memory holds at addresses of the threads of the mask: a row of elements for each, or one element.
 
     The order of an atomic operation is that of its store.
     """

@@ -44,7 +44,7 @@ def _row_of(cohort: Cohort) -> Integers:
 
 
 def active(cohort: Cohort, mask: Mask) -> Booleans:
-    """Which threads of each warp run an instruction, as [warps, 32]."""
+    """Return which threads of each warp run an instruction, as [warps, 32]."""
     if mask is None and cohort.whole:
         return np.ones((len(cohort.warps), LANES), np.bool_)
     return rows(cohort, np.ones(cohort.n, np.bool_) if mask is None else mask)

@@ -82,7 +82,7 @@ def _callers(place: Place | None) -> list[Place]:
 
 
 def describe(module: Module, instruction: Instruction) -> str:
-    """Where an instruction stands: the line of Python, if it is known, and that of the PTX."""
+    """Return where an instruction stands: the line of Python, if it is known, and that of the PTX."""
     where = location_of(module, instruction.place)
     ptx = f"{module.filename}:{instruction.line}"
     return ptx if where is None else f"{where} ({ptx})"

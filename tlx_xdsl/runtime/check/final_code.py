@@ -91,7 +91,7 @@ def with_final_code(
 
 
 def _unavailable(settings: Options) -> str:
-    """Why there is no PTX of any kernel; empty where there is."""
+    """Return why there is no PTX of any kernel; empty where there is."""
     version = installed_triton_version()
     if version is None:
         return "stock Triton is not installed: pip install 'tlx-xdsl[nvidia]' (Linux only)"
@@ -102,7 +102,7 @@ def _unavailable(settings: Options) -> str:
 
 
 def _passed_over(report: Report) -> str:
-    """Why the PTX is not looked at by default; empty where it is."""
+    """Return why the PTX is not looked at by default; empty where it is."""
     is_found = any(each.rule in (*_OF_RUNS, *UNRUN) for each in report.findings)
     return "what is found before it comes first" if is_found else ""
 
@@ -162,7 +162,7 @@ class _Look:
     """Whether it is said already that the launch begins too early for one before it."""
 
     def found(self) -> tuple[list[tuple[Diagnostic, str]], str]:
-        """What is wrong, each with its rule; and why the run did not get to its end, empty where it did.
+        """Return what is wrong, each with its rule; and why the run did not get to its end, empty where it did.
 
         Raises PtxError for PTX that is not known, and CompilationError for what does not compile.
         """
@@ -237,7 +237,7 @@ class _Look:
         return None
 
     def _report_of(self, stage: str) -> CompilationError | None:
-        """What the interpreter finds wrong at a stage."""
+        """Return what the interpreter finds wrong at a stage."""
         Arrays(self.launch.arrays).restore(self.before)
         try:
             self._run({"stage": stage, **strict(self.settings)})

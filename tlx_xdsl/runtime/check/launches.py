@@ -55,7 +55,7 @@ class Seen:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What it is: the same for all launches and orders."""
+        """Return what it is: the same for all launches and orders."""
         place = self.diagnostic.location
         return self.rule, self.diagnostic.message if place is None else str(place)
 
@@ -76,7 +76,7 @@ class Arrays:
         self._arrays = dict(arrays)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What they hold now."""
+        """Return what they hold now."""
         return {name: each.copy() for name, each in self._arrays.items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -135,7 +135,7 @@ def launched(
     *,
     is_first: bool,
 ) -> Iterator[Seen]:
-    """What that many launches do wrong, one after the other; by default two where programs communicate, else one.
+    """Yield what that many launches do wrong, one after the other; by default two where programs communicate, else one.
 
     If it `is_first`, the first one has no order but that of its schedule, and what the second launch does not write is
     asked for, too; else it is in the order that `firsts` has begun. Where an earlier one has left the same, or there is
@@ -179,7 +179,7 @@ def launched(
 
 
 def _overlapping(run: Run, options: Mapping[str, Any]) -> Iterator[Seen]:
-    """What a launch does wrong whose programs run side by side.
+    """Yield what a launch does wrong whose programs run side by side.
 
     In rounds each goes on to its next atomic operation; by chance, some get ahead of others.
     """
@@ -238,7 +238,7 @@ class _Launch:
 
 
 def _launch(run: Run, options: Mapping[str, Any], number: int) -> _Launch:
-    """What one launch does wrong; what the compiler refuses is wrong, too."""
+    """Return what one launch does wrong; what the compiler refuses is wrong, too."""
     try:
         result = run(options)
     except Unsupported as error:
@@ -324,7 +324,7 @@ def _differs(one: NDArray[Any], other: NDArray[Any]) -> bool:
 
 
 def _left(name: str, earlier: str, before: Mapping[str, NDArray[Any]], left: Mapping[str, NDArray[Any]]) -> str:
-    """What the first element that was changed holds now, and held before."""
+    """Return what the first element that was changed holds now, and held before."""
     new = left[name]
     at, was = _first_change(before[name], new)
     place = [int(i) for i in np.unravel_index(at, new.shape)]

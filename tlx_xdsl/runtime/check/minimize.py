@@ -52,12 +52,12 @@ class Deletion:
 
     @property
     def blind(self) -> str:
-        """What the interpreter does not see of these operations."""
+        """Return what the interpreter does not see of these operations."""
         return next((each.blind for each in self.what if each.blind), "")
 
     @property
     def is_proved(self) -> bool:
-        """Whether it is redundant for all trip counts."""
+        """Return whether it is redundant for all trip counts."""
         return self.wrong is None and bool(self.proof) and not self.blind and not self.never_runs
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class Deletion:
 
     @property
     def verdict(self) -> str:
-        """Whether it is needed, in a line."""
+        """Return whether it is needed, in a line."""
         if self.wrong is not None:
             return f"needed, without it: {self.wrong.message}"
         found = f"no finding in {self.runs} runs at {self.sizes} size{'s' * (self.sizes != 1)}"
@@ -98,7 +98,7 @@ class Minimized:
 
     @property
     def redundant(self) -> list[Deletion]:
-        """What no run misses."""
+        """Return what no run misses."""
         return [each for each in self.deletions if each.wrong is None]
 
     def __str__(self) -> str:
@@ -174,7 +174,7 @@ class _Search:
         return Deletion(what, None, report.runs, sizes, exhaustive, proof, not self._comes_to(what))
 
     def _comes_to(self, what: tuple[Deleted, ...]) -> bool:
-        """Whether a run at one of the sizes comes to one of these operations."""
+        """Return whether a run at one of the sizes comes to one of these operations."""
 
         def change(module: ModuleOp) -> None:
             forbid(module, what)
@@ -196,7 +196,7 @@ class _Search:
         return next((each for each in proofs if not each), proofs[0] if proofs else None)
 
     def _results(self, change: Callable[[ModuleOp], None] | None) -> list[Mapping[str, NDArray[np.uint8]]]:
-        """What the arrays hold afterwards, at each size."""
+        """Return what the arrays hold afterwards, at each size."""
         found: list[Mapping[str, NDArray[np.uint8]]] = []
         for at in self.sizes:
             launch = self.subject.launchable(at, change)
@@ -233,14 +233,14 @@ _ARRIVES_OR_WAITS = Kind.ARRIVE | Kind.WAIT
 
 
 def _waits_for_its_own(op: Operation) -> bool:
-    """Whether an operation waits for asynchronous operations of its task."""
+    """Return whether an operation waits for asynchronous operations of its task."""
     if isinstance(op, ttg.AsyncWaitOp):
         return True
     return isinstance(op, ttng.WarpGroupDotWaitOp | ttng.AsyncTMAStoreWaitOp)
 
 
 def _orders_threads(op: Operation) -> bool:
-    """Whether an operation orders the threads of a task, which runs as a whole here."""
+    """Return whether an operation orders the threads of a task, which runs as a whole here."""
     if isinstance(op, ttng.TMEMWaitOp):
         return True
     return isinstance(op, ttg.BarrierOp | ttg.LocalBarrierOp)
@@ -267,7 +267,7 @@ def deleted_by(module: ModuleOp) -> list[Deleted]:
 
 
 def unjudged_in(module: ModuleOp) -> tuple[Deleted, ...]:
-    """What orders the threads of one task, which no run misses."""
+    """Return what orders the threads of one task, which no run misses."""
     found = {_deleted(op): None for op in module.walk() if _orders_threads(op)}
     return tuple(each for each in found if each is not None)
 

@@ -77,7 +77,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What it is of."""
+        """Return what it is of."""
         return " ".join([self.stage, *([shown(self.sizes)] if self.sizes else [])])
 
 
@@ -171,7 +171,7 @@ class Report:
 
     @property
     def unrun(self) -> str:
-        """What was asked for and not run, in words; empty where all was."""
+        """Return what was asked for and not run, in words; empty where all was."""
         sizes = len(self.left) + len(self.refusals) * self.wants_all_sizes
         orders = self.wants_all_orders and any(case.unexplored for case in self.cases)
         parts = [f"{sizes} size{'' if sizes == 1 else 's'}"] * bool(sizes) + ["some orders"] * orders
@@ -253,7 +253,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def _orders(cases: Sequence[Case]) -> str:
-    """How many orders were run: the first one of each case, and those after it."""
+    """Return how many orders were run: the first one of each case, and those after it."""
     count = sum(case.orders for case in cases)
     return f"{count} were run" if count else "only the first one was run"
 

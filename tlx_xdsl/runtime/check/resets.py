@@ -32,7 +32,7 @@ def with_resets(report: Report, module_at: Callable[[Sizes], ModuleOp]) -> Repor
 
 
 def sets_back(module: ModuleOp, left: Left) -> bool:
-    """Whether a kernel has an operation that writes to the array what it held before the launch."""
+    """Return whether a kernel has an operation that writes to the array what it held before the launch."""
     constants = Constants(module)
     return any(
         access.base_name == left.array and _number(constants, _written(access.op)) == left.before
@@ -41,7 +41,7 @@ def sets_back(module: ModuleOp, left: Left) -> bool:
 
 
 def _written(op: Operation) -> SSAValue | None:
-    """What memory holds after an operation, where that is one of its operands."""
+    """Return what memory holds after an operation, where that is one of its operands."""
     match op:
         case tt.StoreOp() | tt.AtomicStoreOp():
             return op.value

@@ -150,7 +150,7 @@ def subject_of(
     sweep: bool,
     options: Mapping[str, Any] | None,
 ) -> Subject:
-    """What is launched, from the arguments of `check`; raises as that does."""
+    """Return what is launched, from the arguments of `check`; raises as that does."""
     source = source_of_kernel(kernel)
     given, chosen = split_options(source, named, _OPTIONS)
     settings = Options(**chosen, **known_options(options))
@@ -209,7 +209,7 @@ def _of_passes(findings: Sequence[Finding], subject: Subject) -> Iterator[Findin
 
 
 def _faults_aliased(finding: Finding, subject: Subject) -> bool:
-    """Whether a run that has a fault at the end of the pipeline has one before most passes, too."""
+    """Return whether a run that has a fault at the end of the pipeline has one before most passes, too."""
     launch = subject.launchable(finding.sizes, None)
     arrays = Arrays(launch.arrays)
     before = arrays.state()
@@ -225,7 +225,7 @@ def _faults_aliased(finding: Finding, subject: Subject) -> bool:
 
 
 def masked(module: ModuleOp) -> Iterator[Finding]:
-    """What masks hide of loads, and reaches a reduction or a dot."""
+    """Yield what masks hide of loads, and reaches a reduction or a dot."""
     for function in module.walk():
         if isinstance(function, tt.FuncOp):
             for each in reached_by_masked(function):
@@ -233,7 +233,7 @@ def masked(module: ModuleOp) -> Iterator[Finding]:
 
 
 def other_sizes(source: KernelSource, grid: Grid, arguments: Mapping[str, Any], options: Options) -> Iterator[Finding]:
-    """What goes wrong at larger sizes, and at those that no block divides."""
+    """Yield what goes wrong at larger sizes, and at those that no block divides."""
     module, values = module_of(source, arguments, options)
     sizes = grid_of(grid, {**defaults_of(source), **arguments})
 

@@ -63,7 +63,7 @@ def binary_key(source: KernelSource, wanted: Specialization, triton_version: str
 
 
 def load_binary(key: str) -> Binary | None:
-    """What was kept under a key; None where there is nothing, or nothing whole."""
+    """Return what was kept under a key; None where there is nothing, or nothing whole."""
     body = cache.load(key, _KIND)
     if body is None:
         return None
@@ -72,7 +72,7 @@ def load_binary(key: str) -> Binary | None:
 
 
 def metadata_of(facts: Mapping[str, Any]) -> KernelMetadata:
-    """What a launch must know, from the JSON of it."""
+    """Return what a launch must know, from the JSON of it."""
     found = dict(facts)
     cluster = found.pop("cluster")
     found["tensordesc_meta"] = tuple(found["tensordesc_meta"])
@@ -123,7 +123,7 @@ class Products:
     """Milliseconds of each stage when it was compiled."""
 
     def backend_result(self) -> BackendResult:
-        """What stock Triton made of the text, for those who write bundles."""
+        """Return what stock Triton made of the text, for those who write bundles."""
         return BackendResult(
             "cubin" if self.cubin else "ptx", self.triton_version, "", self.llir, self.ptx, self.cubin,
             self.metadata, self.resources, fp_fusion=self.fp_fusion, assembler=self.assembler,
@@ -151,7 +151,7 @@ def product_key(
 
 
 def load_products(key: str) -> Products | None:
-    """What was kept under a key; None where there is nothing, or nothing whole."""
+    """Return what was kept under a key; None where there is nothing, or nothing whole."""
     body = cache.load(key, KIND)
     if body is None:
         return None

@@ -32,7 +32,7 @@ class _Said:
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: `TLX_CACHE_DIR`, or the place that the system has for such files."""
+    """Return where compiled kernels are kept: `TLX_CACHE_DIR`, or the place that the system has for such files."""
     if chosen := os.environ.get(FOLDER):
         return Path(chosen)
     # `expanduser` leaves `~` where there is no home, such as in some containers.
@@ -50,7 +50,7 @@ def path_of(key: str, kind: str = "cpu") -> Path:
 
 
 def load(key: str, kind: str = "cpu") -> bytes | None:
-    """What was kept under a key; None where there is nothing, or nothing whole."""
+    """Return what was kept under a key; None where there is nothing, or nothing whole."""
     try:
         content = path_of(key, kind).read_bytes()
     except OSError:

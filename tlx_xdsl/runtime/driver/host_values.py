@@ -258,7 +258,7 @@ def defaults_of(source: KernelSource) -> dict[str, Any]:
 def split_options(
     source: KernelSource, named: Mapping[str, Any], options: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a call names, apart: arguments of the kernel, and options, which a parameter of the same name hides.
+    """Return what a call names, apart: arguments of the kernel, and options, which a parameter of the same name hides.
 
     Raises TypeError for a name that is neither.
     """
@@ -272,7 +272,7 @@ def split_options(
 
 
 def _meant(name: str, parameters: Collection[str], named: Mapping[str, Any], options: Collection[str]) -> str:
-    """What a name that is not known may stand for, and what else there is."""
+    """Return what a name that is not known may stand for, and what else there is."""
     similar = did_you_mean(name, [*(each for each in parameters if each not in named), *options])
     if not similar:
         # `BLOCK` for `B`: difflib finds them different, an eye does not.

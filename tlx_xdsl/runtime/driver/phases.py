@@ -63,7 +63,7 @@ def _range(name: str) -> Generator[None]:
 
 @cache
 def _functions() -> tuple[Callable[[str], Any], Callable[[], Any]] | None:
-    """What begins and ends a range; None, with a warning, where nothing does."""
+    """Return what begins and ends a range; None, with a warning, where nothing does."""
     if find_spec("nvtx") is not None:
         nvtx: Any = import_module("nvtx")
         return nvtx.push_range, nvtx.pop_range

@@ -29,7 +29,7 @@ class Configuration(Protocol):
     pre_hook: Callable[[dict[str, Any]], Any] | None
 
     def all_kwargs(self) -> dict[str, Any]:
-        """What the kernel is called with."""
+        """Return what the kernel is called with."""
         ...
 
 
@@ -95,7 +95,7 @@ class _Decorated(ByName):
 
     @property
     def source(self) -> Any:
-        """What was written of the kernel: by it the interpreter and the command lines know one."""
+        """Return what was written of the kernel: by it the interpreter and the command lines know one."""
         return self.fn.source
 
     @property

@@ -219,7 +219,7 @@ def processors() -> set[int]:
 
 
 def processor_count() -> int:
-    """How many processors can work for this process at a time: no more than its container gets time for."""
+    """Return how many processors can work for this process at a time: no more than its container gets time for."""
     count = len(processors())
     with contextlib.suppress(OSError, ValueError):
         quota, period = _QUOTA.read_text().split()

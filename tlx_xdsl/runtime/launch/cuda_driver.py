@@ -606,7 +606,7 @@ class CudaDriver:
         return ctypes.CFUNCTYPE(ctypes.c_int)(declared.value or 0)
 
     def failure(self, call: str, code: int, detail: str) -> CudaDriverError:
-        """What to raise for a code of an `enqueuer` and the like, which call such a function."""
+        """Return what to raise for a code of an `enqueuer` and the like, which call such a function."""
         return self._error(call, code, detail)
 
     def prepare_launch(

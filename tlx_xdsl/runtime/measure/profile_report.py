@@ -49,7 +49,7 @@ class Profile:
 
     @property
     def spread(self) -> float:
-        """How far 80 % and 20 % of the times lie apart, as a share of the median."""
+        """Return how far 80 % and 20 % of the times lie apart, as a share of the median."""
         if len(self.milliseconds) < 2:
             return 0.0
         cuts = statistics.quantiles(self.milliseconds, n=5, method="inclusive")
@@ -153,7 +153,7 @@ class Estimate:
 
 
 def peaks_of(target: Target) -> Peaks:
-    """What the GPU of a target can do; where that is not known, what an H200 can."""
+    """Return what the GPU of a target can do; where that is not known, what an H200 can."""
     return _PEAKS.get(target.capability, _PEAKS[_USUAL])
 
 

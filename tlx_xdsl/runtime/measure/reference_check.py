@@ -16,7 +16,7 @@ Reference: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def expected_of(reference: Reference, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What the reference says of these arguments.
+    """Return what the reference says of these arguments.
 
     Raises TypeError where it gives no mapping, ValueError for a name that is no argument or no array.
     """
@@ -47,7 +47,7 @@ def poison(arrays: Mapping[str, Any]) -> None:
 
 
 def difference(arguments: Mapping[str, Any], expected: Mapping[str, Any], tolerance: float | None = None) -> str | None:
-    """How the arguments differ from what they should hold, in words; None where they agree.
+    """Return how the arguments differ from what they should hold, in words; None where they agree.
 
     `tolerance` is relative to the largest value that is expected; it follows from the type of the result by default.
     """

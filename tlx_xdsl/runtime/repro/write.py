@@ -178,7 +178,7 @@ def environment() -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """What is installed of what compiles and launches depend on."""
+    """Return what is installed of what compiles and launches depend on."""
     found = {"Python": platform.python_version()}
     for name in _PACKAGES:
         try:

@@ -202,7 +202,7 @@ def _run_native(
 def module_of(
     source: KernelSource, arguments: Mapping[str, Any], options: Options, types: Mapping[str, Signature] | None = None
 ) -> tuple[ModuleOp, list[tuple[str, Any]]]:
-    """What the frontend makes of a kernel for arguments by name, and the values of the function's arguments.
+    """Return what the frontend makes of a kernel for arguments by name, and the values of the function's arguments.
 
     Raises CompilationError for an error in the kernel.
     """
@@ -213,7 +213,7 @@ def module_of(
 def _specialized(
     source: KernelSource, arguments: Mapping[str, Any], options: Options, types: Mapping[str, Signature] | None
 ) -> tuple[Specialization, list[tuple[str, Any]]]:
-    """What a kernel is compiled for, and the values of the function's arguments."""
+    """Return what a kernel is compiled for, and the values of the function's arguments."""
     found = typed(source, arguments, types)
     specialization = Specialization(
         found.signature, found.constexprs, options.target, options.num_warps, options.num_ctas,
@@ -389,7 +389,7 @@ def _executed(
 
 
 def _unfilled(memory: GlobalMemory, values: Iterable[tuple[str, Any]]) -> tuple[Diagnostic, ...]:
-    """What a kernel has left uninitialized of the arrays among `values` that are its results."""
+    """Return what a kernel has left uninitialized of the arrays among `values` that are its results."""
     arrays = [(name, value.base if is_descriptor(value) else value) for name, value in values]
     found = [memory.uninitialized.unfilled(name, array) for name, array in arrays]
     return tuple(Diagnostic("warning", each.message, each.location, each.notes) for each in found if each is not None)
@@ -412,7 +412,7 @@ def _judge(plan: Plan, grid: tuple[int, int, int], options: Options, warnings: l
 
 
 def _is_for_another(module: ModuleOp, options: Options) -> bool:
-    """Whether text that was made for one target runs under the name of another."""
+    """Return whether text that was made for one target runs under the name of another."""
     made_for = module.attributes.get("ttg.target")
     return isinstance(made_for, StringAttr) and made_for.data != f"cuda:{target_named(options.target).capability}"
 

@@ -80,7 +80,7 @@ def _also_reported() -> Generator[list[Diagnostic]]:
 
 
 def _key(source: KernelSource, specialization: Specialization, stage: str) -> Hashable | None:
-    """What a plan depends on; None where not all text is available."""
+    """Return what a plan depends on; None where not all text is available."""
     try:
         text = kernel_fingerprint(source).digest
         constants = values_fingerprint(specialization.constexprs)
@@ -123,7 +123,7 @@ def refusals(module: ModuleOp, kernel: Operation, grid: Sequence[int], options: 
 
 
 def _sizes(grid: Sequence[int], options: Options) -> Iterator[str]:
-    """What is wrong with the sizes of a launch."""
+    """Yield what is wrong with the sizes of a launch."""
     for name, number in (("num_warps", options.num_warps), ("num_ctas", options.num_ctas)):
         if number < 1 or number & (number - 1):
             yield f"{name} must be a power of two, found {number}"
@@ -135,7 +135,7 @@ def _sizes(grid: Sequence[int], options: Options) -> Iterator[str]:
 
 
 def _refused(check: Callable[[T], None], thing: T) -> OverBudgetError | None:
-    """What a check refuses for want of something; what it only warns of may fit after all."""
+    """Return what a check refuses for want of something; what it only warns of may fit after all."""
     with collected_diagnostics():
         try:
             check(thing)

@@ -45,11 +45,11 @@ class Compared:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether the runs differ in more than the order of sums."""
+        """Return whether the runs differ in more than the order of sums."""
         return self.difference.wrong > self.most
 
     def sentence(self, name: str) -> str:
-        """What differs, of the array of that name."""
+        """Return what differs, of the array of that name."""
         found = self.difference
         return (
             f"the PTX and the interpreter's run of the TTGIR differ: {found.wrong} of {found.size} elements of "
@@ -198,7 +198,7 @@ _LEAST_STEPS = 4
 
 
 def _limit(expected: NDArray[Any], way: Way) -> float:
-    """How far results may be apart, relative to the largest one."""
+    """Return how far results may be apart, relative to the largest one."""
     limit = tolerance_of(expected.dtype, way.marks)
     if not limit:
         return limit
@@ -256,7 +256,7 @@ def defect_of(fault: PtxFault) -> Defect | None:
 
 
 def _said(fault: PtxFault, other: Interpretation | CompilationError | None) -> list[str]:
-    """What the interpreter says beside a fault of the PTX, and whose fault it is where that is known."""
+    """Return what the interpreter says beside a fault of the PTX, and whose fault it is where that is known."""
     if other is None:
         return []
     if not isinstance(other, CompilationError):

@@ -83,7 +83,7 @@ def ragged_remark(
     arguments: Mapping[str, Any],
     run: Callable[[tuple[int, int, int], Mapping[str, Any]], Any],
 ) -> Diagnostic | None:
-    """What leaves an array if each size in turn is smaller by one: a mask that is missing.
+    """Return what leaves an array if each size in turn is smaller by one: a mask that is missing.
 
     Sizes are the integers among the arguments that are the size of an array along a dimension, and neither a stride of
     one nor a compile-time argument. `run` launches the kernel on another grid, which has a program less where it has as

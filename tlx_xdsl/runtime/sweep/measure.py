@@ -98,7 +98,7 @@ def _settings(job: Job) -> dict[str, Any]:
 
 
 def _remark(result: JobResult) -> str:
-    """What is to be said of a binary that can be launched."""
+    """Return what is to be said of a binary that can be launched."""
     return result.text.split(" (")[0] if result.kind == "spills" else ""
 
 
@@ -109,7 +109,7 @@ class _Model:
         self._arguments = arguments
 
     def estimate(self, result: JobResult, sizes: tuple[int, int, int]) -> Speed:
-        """What a configuration should take."""
+        """Return what a configuration should take."""
         job, metadata, resources = result.job, result.metadata, result.resources
         assert metadata is not None and resources is not None, "what can be launched was compiled"
         target = target_named(job.specialization.target)
@@ -142,7 +142,7 @@ class _Bench:
                 self._expected[name] = self._torch.from_numpy(np.array(each, np.float64))
 
     def measure(self, result: JobResult, sizes: tuple[int, int, int]) -> Speed:
-        """What a configuration takes, and whether it computes what it should."""
+        """Return what a configuration takes, and whether it computes what it should."""
         settings = _settings(result.job)
         try:
             launch = self._bound(result, sizes)

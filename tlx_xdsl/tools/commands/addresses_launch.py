@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _kernel(args: argparse.Namespace) -> tuple[Said, ModuleOp, tt.FuncOp, Mapping[str, Any]]:
-    """What the command line says, the module, the kernel in it, and its compile-time arguments."""
+    """Return what the command line says, the module, the kernel in it, and its compile-time arguments."""
     path, _, name = args.kernel.partition(":")
     if Path(path).suffix in MLIR_SUFFIXES:
         module = load_ir(path)
@@ -116,7 +116,7 @@ def _sizes(name: str, text: str, type_: Any, names: Mapping[str, Any]) -> tuple[
 
 
 def findings_of(module: ModuleOp, function: tt.FuncOp, launch: Launch, args: argparse.Namespace) -> Findings:
-    """What is known of the addresses of a launch, or of all launches where there is no `args.grid`."""
+    """Return what is known of the addresses of a launch, or of all launches where there is no `args.grid`."""
     types = {name: argument.type for argument, name in argument_names(function).items()}
     described = {
         name: DescriptorFacts(shape, tuple(prod(shape[dim + 1 :]) for dim in range(len(shape))))

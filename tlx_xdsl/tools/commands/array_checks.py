@@ -25,7 +25,7 @@ class Expected:
 
 
 def expected_array(name: str, array: NDArray[Any], expression: str, names: Mapping[str, Any]) -> Expected:
-    """What an expression over `names` says of an array: before a run, which may take its time.
+    """Return what an expression over `names` says of an array: before a run, which may take its time.
 
     Raises CompilationError for a wrong expression.
     """

@@ -119,7 +119,7 @@ def ptxas(version: str, newest_cuda: int | None) -> dict[str, Finding]:
 
 
 def _chosen(capability: int, version: str, newest_cuda: int | None) -> tuple[str, str | None]:
-    """What a target gets, and what to do about it."""
+    """Return what a target gets, and what to do about it."""
     variable = assemblers.TOOLS[assemblers.stock_tool(capability, version)]
     try:
         chosen = assemblers.candidates(capability, version, newest_cuda=newest_cuda)[0]

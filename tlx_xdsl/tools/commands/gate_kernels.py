@@ -111,7 +111,7 @@ def _table(file: str) -> Mapping[str, str]:
 
 
 def _decorated(file: str, name: str) -> Any:
-    """What the file has under a kernel's name, with its autotuner."""
+    """Return what the file has under a kernel's name, with its autotuner."""
     return loaded_names(file).get(name)
 
 
@@ -207,7 +207,7 @@ def _substituted(text: str, named: Mapping[str, Any]) -> str:
 
 
 def _is_used(name: str, request: Request) -> bool:
-    """Whether a name is a parameter of the kernel, an option, or named by the texts of the launch."""
+    """Return whether a name is a parameter of the kernel, an option, or named by the texts of the launch."""
     texts = (request.grid or "", *request.lists["arg"].values(), *request.lists["constexpr"].values())
     known = {*request.source.signature.parameters, *LAUNCH_OPTIONS}
     return name in known or any(re.search(rf"\b{name}\b", text) for text in texts)

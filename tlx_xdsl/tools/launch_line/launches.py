@@ -359,7 +359,7 @@ class _Reader:
         return tuple(sizes)
 
     def _computed(self, text: str) -> Any:
-        """What an expression over the named sizes computes; without any, the text."""
+        """Return what an expression over the named sizes computes; without any, the text."""
         return evaluate(f"--arg {self._name}", text, self._names) if self._names else text
 
     def _float(self, text: str) -> float:

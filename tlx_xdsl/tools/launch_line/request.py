@@ -75,7 +75,7 @@ class Request(Said):
 
     @property
     def source(self) -> KernelSource:
-        """What was written of the kernel."""
+        """Return what was written of the kernel."""
         return self.kernel.source
 
 

@@ -14,7 +14,7 @@ from .request import Request, constexpr_value
 
 
 def specialization_of(request: Request) -> Specialization:
-    """What a kernel is compiled for: as the command line says, and then its file.
+    """Return what a kernel is compiled for: as the command line says, and then its file.
 
     Raises CompilationError for arguments that don't fit the kernel.
     """

@@ -92,7 +92,7 @@ def _is_barrier(op: Operation | None) -> bool:
 
 
 def _hands_out(atomic: tt.AtomicRMWOp | tt.AtomicCASOp) -> bool:
-    """Whether all threads get the result of one."""
+    """Return whether all threads get the result of one."""
     return as_tensor(atomic.result.type) is None and bool(atomic.result.uses)
 
 

@@ -263,7 +263,7 @@ _LEAST_K = 32
 
 
 def _is_of_joined(dot: tt.DotOp) -> bool:
-    """Whether an operand with few elements along K comes from `tl.join`, by whatever computes each element."""
+    """Return whether an operand with few elements along K comes from `tl.join`, by whatever computes each element."""
     tensor = as_tensor(dot.a.type)
     if tensor is None or tensor.get_shape()[-1] >= _LEAST_K:
         return False

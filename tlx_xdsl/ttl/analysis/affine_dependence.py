@@ -88,7 +88,7 @@ class Conflicts:
     """Whether there is a conflict at each distance in them."""
 
     def __bool__(self) -> bool:
-        """Whether there may be a conflict."""
+        """Return whether there may be a conflict."""
         return bool(self.distances)
 
     @property
@@ -97,7 +97,7 @@ class Conflicts:
         return frozenset(tuple(_sign(each) for each in distance) for distance in self.distances)
 
     def carried(self, level: int) -> bool:
-        """Whether iterations of a loop conflict, in one iteration of the loops around it."""
+        """Return whether iterations of a loop conflict, in one iteration of the loops around it."""
         return any(not any(each[:level]) and each[level] for each in self.directions)
 
     def nearest(self, level: int) -> Bound:
@@ -113,17 +113,17 @@ class Conflicts:
 
     @property
     def any_backward(self) -> bool:
-        """Whether the sink's iteration may come before the source's."""
+        """Return whether the sink's iteration may come before the source's."""
         return any(next(filter(None, each), 0) < 0 for each in self.directions)
 
     @property
     def any_forward(self) -> bool:
-        """Whether the sink's iteration may come after the source's."""
+        """Return whether the sink's iteration may come after the source's."""
         return any(next(filter(None, each), 0) > 0 for each in self.directions)
 
     @property
     def in_same_iteration(self) -> bool:
-        """Whether both accesses may touch the same element in one iteration of all common loops."""
+        """Return whether both accesses may touch the same element in one iteration of all common loops."""
         return any(not any(each) for each in self.directions)
 
 
@@ -182,7 +182,7 @@ def _enumerate(
 
 
 def _is_closed(access: Access, parameters: Sequence[Loop]) -> bool:
-    """Whether all numbers of an access follow from those of loops with known bounds."""
+    """Return whether all numbers of an access follow from those of loops with known bounds."""
     bound: set[Hashable] = set()
     for each in (*parameters, *access.loops):
         ends = (*each.lower, *each.upper)
@@ -339,7 +339,7 @@ def _without(zero: _Delta) -> Callable[[Hashable], Linear]:
 
 
 def _satisfiable(inequalities: list[tuple[Linear, Interval]], intervals: dict[Hashable, Interval]) -> bool:
-    """Whether the tests refute no inequality; what they show of the variables is entered in `intervals`."""
+    """Return whether the tests refute no inequality; what they show of the variables is entered in `intervals`."""
     if any(low > high for low, high in intervals.values()):
         return False
     inequalities = _merged(inequalities)

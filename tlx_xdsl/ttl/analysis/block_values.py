@@ -8,7 +8,7 @@ from ..dialects import ttl
 
 
 def needs_buffer(value: SSAValue) -> bool:
-    """Whether a computed block must be written to a circular buffer before it is used.
+    """Return whether a computed block must be written to a circular buffer before it is used.
 
     That is so when a user reads its operand from a buffer only, or when `value` is made by a loop over another
     dimension than those of the block, into which its users can't be fused. A store is a buffer already.
@@ -23,14 +23,14 @@ def needs_buffer(value: SSAValue) -> bool:
 
 
 def needs_dst(value: SSAValue) -> bool:
-    """Whether tiles of `value` are in DST registers for one of the operations that use it."""
+    """Return whether tiles of `value` are in DST registers for one of the operations that use it."""
     return any(
         _reads_tiles(use.operation, use.index) and not reads_buffer(use.operation, use.index) for use in value.uses
     )
 
 
 def _reads_tiles(op: Operation, operand: int) -> bool:
-    """Whether an operation does something with the tiles of an operand."""
+    """Return whether an operation does something with the tiles of an operand."""
     return isinstance(op, ttl.BlockComputeOp) or (isinstance(op, ttl.StoreOp) and operand == 0)
 
 
@@ -40,7 +40,7 @@ def computes(value: SSAValue) -> ttl.BlockComputeOp | None:
 
 
 def reads_buffer(op: Operation, operand: int) -> bool:
-    """Whether an operation can take an operand from a circular buffer only."""
+    """Return whether an operation can take an operand from a circular buffer only."""
     return isinstance(op, ttl.BlockComputeOp) and operand in op.TILE.CB_OPERANDS
 
 

@@ -53,7 +53,7 @@ def _is_ordered(first: list[CBOp], second: list[CBOp], kernel: Block) -> bool:
 
 
 def _is_balanced(uses: list[CBOp]) -> bool:
-    """Whether a buffer is empty before and after each block that has to do with it.
+    """Return whether a buffer is empty before and after each block that has to do with it.
 
     It is filled before it is emptied, and whatever a block pushes it pops.
     """

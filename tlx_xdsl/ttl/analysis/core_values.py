@@ -83,7 +83,7 @@ def _compare(predicate: str, left: int, right: int) -> int | None:
 
 
 def _fits(number: int, type_: Attribute) -> bool:
-    """Whether a number is what hardware would have, too."""
+    """Return whether a number is what hardware would have, too."""
     match type_:
         case IntegerType(width=IntAttr(data=width)):
             bits = width
@@ -169,7 +169,7 @@ class CoreValues:
                 return None
 
     def map(self, map_: AffineMap, operands: Sequence[SSAValue], combine: Callable[[Iterable[int]], int]) -> int | None:
-        """What `combine` makes of the results of an affine map; its operands are dimensions, then symbols."""
+        """Return what `combine` makes of the results of an affine map; its operands are dimensions, then symbols."""
         numbers = [self.of(operand) for operand in operands]
         if None in numbers:
             return None
@@ -223,7 +223,7 @@ def with_steps(root: Operation, *extra: type[Operation]) -> set[Operation]:
 
 
 def side_runs(op: IfSrcOp | IfDstOp, core: Core) -> bool | None:
-    """Whether a core is on this side of the pipe; None if the pipe is not one of the kernel's."""
+    """Return whether a core is on this side of the pipe; None if the pipe is not one of the kernel's."""
     pipe = op.pipe.owner
     if not isinstance(pipe, CreatePipeOp):
         return None

@@ -35,7 +35,7 @@ def registers_of(kernel: ttl.KernelOp | ttl.KernelDriverOp) -> int:
 
 
 def is_wide(kernel: ttl.KernelOp | ttl.KernelDriverOp) -> bool:
-    """Whether registers hold 32 bits: they have one format in all of a kernel."""
+    """Return whether registers hold 32 bits: they have one format in all of a kernel."""
     types = (op.result.type for op in kernel.body.block.ops if isinstance(op, ttl.CreateCBOp | ttl.BindCBOp))
     return kernel.fp32_dest_acc_en or any(element_bytes(type_.data_type) == WIDE for type_ in types)
 

@@ -54,7 +54,7 @@ class Linear:
         return self._divided(divisor, remainder=False)
 
     def mod(self, divisor: int) -> Linear:
-        """What the quotient leaves: at least 0, less than the divisor."""
+        """Return what the quotient leaves: at least 0, less than the divisor."""
         return self._divided(divisor, remainder=True)
 
     def _divided(self, divisor: int, *, remainder: bool) -> Linear:

@@ -12,7 +12,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstan
 
 
 def is_multiple_of(value: SSAValue, divisor: int) -> bool:
-    """Whether the index is surely a multiple of `divisor`."""
+    """Return whether the index is surely a multiple of `divisor`."""
     return divisor == 1 or _divisor(value) % divisor == 0
 
 

@@ -182,7 +182,7 @@ def _abandoned(thread: ThreadRun, other: ThreadRun) -> CompilationError:
 
 
 def _describe(thread: ThreadRun) -> str:
-    """What a thread waits for, and where."""
+    """Return what a thread waits for, and where."""
     step = _waits_at(thread)
     match step:
         case SemaphoreOp():
@@ -200,7 +200,7 @@ def _waits_at(thread: ThreadRun) -> CBOp | SemaphoreOp:
 
 
 def name_of_thread(thread: ThreadRun) -> str:
-    """How messages call a thread."""
+    """Return how messages call a thread."""
     name = thread.thread.properties.get("sym_name")
     if isinstance(name, StringAttr):
         return f"'{name.data}'"
@@ -208,7 +208,7 @@ def name_of_thread(thread: ThreadRun) -> str:
 
 
 def name_of(value: SSAValue) -> str:
-    """How messages call a circular buffer or another value of the kernel."""
+    """Return how messages call a circular buffer or another value of the kernel."""
     return "the circular buffer" if value.name_hint is None else f"'{value.name_hint}'"
 
 

@@ -79,7 +79,7 @@ def core_groups(kernel: KernelOp) -> list[list[Core]]:
 
 
 def differs_by_core(kernel: KernelOp) -> bool:
-    """Whether the steps of a thread may depend on the core that runs it."""
+    """Return whether the steps of a thread may depend on the core that runs it."""
     for thread in kernel.threads:
         for op in with_steps(thread):
             if isinstance(op, IfSrcOp | IfDstOp) or (op.regions and _depends_on_core(op)):
@@ -88,7 +88,7 @@ def differs_by_core(kernel: KernelOp) -> bool:
 
 
 def _depends_on_core(op: Operation) -> bool:
-    """Whether an operand, or what a region yields, comes from the coordinates of the core."""
+    """Return whether an operand, or what a region yields, comes from the coordinates of the core."""
     pending = list(op.operands)
     for region in op.regions:
         for block in region.blocks:
@@ -112,7 +112,7 @@ def _depends_on_core(op: Operation) -> bool:
 
 
 def _is_before(threads: list[ThreadRun], a: SSAValue, b: SSAValue) -> bool:
-    """Whether each thread that uses `b` knows, at its first use, of all uses of `a`."""
+    """Return whether each thread that uses `b` knows, at its first use, of all uses of `a`."""
     return all(
         user.first[b][other.place] >= other.last[a]
         for user in threads
@@ -346,7 +346,7 @@ class _Machine:
 
 
 def _can_acquire(buffer: _Buffer, step: _Fact) -> bool:
-    """Whether there is room for the blocks of a reserve, or data for those of a wait."""
+    """Return whether there is room for the blocks of a reserve, or data for those of a wait."""
     waiting = buffer.untouched[step.produces]
     if waiting is not None:
         verb, back = ("reserve", "push") if step.produces else ("wait", "pop")
@@ -362,7 +362,7 @@ def _can_acquire(buffer: _Buffer, step: _Fact) -> bool:
 
 
 def _awaited(buffer: _Buffer, step: _Fact) -> Clock:
-    """When the last of the blocks that a step acquires was given back by the other side."""
+    """Return when the last of the blocks that a step acquires was given back by the other side."""
     if step.produces:
         index = len(buffer.pushes) + step.blocks - 1 - step.factor
         return buffer.pops[index] if index >= 0 else ()

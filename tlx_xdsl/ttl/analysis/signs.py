@@ -27,7 +27,7 @@ _OF_OPERANDS: dict[type[Operation], Callable[[Iterable[bool]], bool]] = {
 
 
 def is_non_negative(value: SSAValue) -> bool:
-    """Whether the value is surely 0 or more, as long as no arithmetic wraps."""
+    """Return whether the value is surely 0 or more, as long as no arithmetic wraps."""
     if isinstance(value, BlockArgument):
         return _counts_up(value)
     op = value.owner
@@ -47,7 +47,7 @@ def is_non_negative(value: SSAValue) -> bool:
 
 
 def is_map_non_negative(map_: AffineMap, operands: Sequence[SSAValue]) -> bool:
-    """Whether all results of a map are 0 or more; its operands are dimensions, then symbols."""
+    """Return whether all results of a map are 0 or more; its operands are dimensions, then symbols."""
     return all(results_of(map_, [*map(is_non_negative, operands)], _is_non_negative, keeps_sign))
 
 
@@ -88,7 +88,7 @@ def results_of(
 
 
 def _counts_up(argument: BlockArgument) -> bool:
-    """Whether an argument is the index of a loop that begins at 0 or more."""
+    """Return whether an argument is the index of a loop that begins at 0 or more."""
     if argument.index != 0:
         return False
     match argument.block.parent_op():

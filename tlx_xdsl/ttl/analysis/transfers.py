@@ -48,7 +48,7 @@ _COLUMN, _ROW = "column of the core", "row of the core"
 
 
 def parameters_of(kernel: KernelOp) -> list[Loop]:
-    """What is the same in all threads of a core: its coordinates."""
+    """Return what is the same in all threads of a core: its coordinates."""
     extents = ((_COLUMN, kernel.grid.x), (_ROW, kernel.grid.y))
     return [Loop(name, (Linear(0),), (Linear(extent),)) for name, extent in extents]
 
@@ -114,7 +114,7 @@ def _arithmetic(op: Operation) -> Linear | None:
 
 
 def _is_divisor(expression: Linear) -> bool:
-    """Whether an expression is a positive number."""
+    """Return whether an expression is a positive number."""
     return not expression.factors and expression.constant > 0
 
 
@@ -260,7 +260,7 @@ class Dependence:
 
     @property
     def same_thread(self) -> bool:
-        """Whether the program says in which order they happen."""
+        """Return whether the program says in which order they happen."""
         return thread_of(self.source) == thread_of(self.sink)
 
 

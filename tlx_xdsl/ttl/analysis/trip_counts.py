@@ -84,7 +84,7 @@ class _Count:
         return found
 
     def _steers(self, body: Block) -> bool:
-        """Whether trip counts and branches in the body of a loop depend on the loop's own values."""
+        """Return whether trip counts and branches in the body of a loop depend on the loop's own values."""
         pending = [value for op in body.walk() if op.regions and op in self.relevant for value in op.operands]
         seen: set[SSAValue] = set()
         while pending:

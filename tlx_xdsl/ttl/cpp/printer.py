@@ -64,7 +64,7 @@ class Operands(Protocol):
         ...
 
     def has_name(self, value: SSAValue) -> bool:
-        """Whether a value is written by its name."""
+        """Return whether a value is written by its name."""
         ...
 
 
@@ -182,7 +182,7 @@ def _argument_text(argument: Attribute, op: EmitC_CallOpaqueOp, operands: Operan
 
 
 def is_integer(type_: Attribute) -> bool:
-    """Whether C++ converts to and from the type without being asked."""
+    """Return whether C++ converts to and from the type without being asked."""
     return isinstance(type_, IntegerType | EmitC_SizeT | EmitC_PtrDiffT)
 
 
@@ -266,7 +266,7 @@ class _Printer:
         return expression_of(value.owner, self)
 
     def has_name(self, value: SSAValue) -> bool:
-        """Whether a value is written by its name."""
+        """Return whether a value is written by its name."""
         return value in self._written
 
     @singledispatchmethod
@@ -386,6 +386,6 @@ class _Printer:
 
 
 def _is_used_here_once(op: ExpressionOp) -> bool:
-    """Whether there is one use, in the same block."""
+    """Return whether there is one use, in the same block."""
     use = op.result.get_user_of_unique_use()
     return use is not None and use.parent is op.parent

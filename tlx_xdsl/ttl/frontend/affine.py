@@ -57,7 +57,7 @@ class Affine:
         return hash((frozenset(self.terms), self.constant))
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same sum, in any order."""
+        """Return whether it is the same sum, in any order."""
         if not isinstance(other, Affine):
             return NotImplemented
         return self.constant == other.constant and dict(self.terms) == dict(other.terms)

@@ -258,5 +258,5 @@ def accumulate(visitor: Visitor, node: ast.AugAssign, block: Acquired, value: Va
 
 
 def is_reserved(value: Any) -> bool:
-    """Whether `+=` adds to the block itself."""
+    """Return whether `+=` adds to the block itself."""
     return isinstance(value, Acquired) and value.reserved

@@ -39,7 +39,7 @@ class Call:
         return self.nodes.get(name, self.node)
 
     def given(self, name: str) -> bool:
-        """Whether there is something other than None for a parameter."""
+        """Return whether there is something other than None for a parameter."""
         return self.args[name] != NONE
 
     def error(self, name: str | None, message: str, notes: tuple[str, ...] = ()) -> CompilationError:

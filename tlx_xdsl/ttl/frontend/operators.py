@@ -204,7 +204,7 @@ def compare(visitor: Visitor, node: ast.AST, op: ast.cmpop, left: Value, right: 
 
 
 def _compare_items(visitor: Visitor, node: ast.AST, op: ast.cmpop, left: Items, right: Items) -> Value:
-    """Whether tuples are equal: item by item."""
+    """Return whether tuples are equal: item by item."""
     is_equal: Value = Static(len(left.items) == len(right.items))
     for a, b in zip(left.items, right.items, strict=False):
         each = compare(visitor, node, ast.Eq(), a, b)

@@ -43,7 +43,7 @@ def _value(index: Index) -> Value:
 
 
 def _bounds(visitor: Visitor, node: ast.AST, tensor: Tensor, dim: int, given: Value, whole: int) -> tuple[Index, int]:
-    """Where a piece begins along a dimension, and its size there."""
+    """Return where a piece begins along a dimension, and its size there."""
     if not isinstance(given, Range):
         start = visitor.as_index(node, given, f"an index of '{tensor.name}'")
         size = 1

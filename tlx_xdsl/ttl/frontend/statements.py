@@ -179,7 +179,7 @@ def _join(visitor: Visitor, first: dict[str, Value], second: dict[str, Value]) -
 
 
 def _are_same(a: Value, b: Value) -> bool:
-    """Whether two values are known to be equal."""
+    """Return whether two values are known to be equal."""
     if isinstance(a, Static) and isinstance(b, Static) and not (a.is_plain and b.is_plain):
         return a.value is b.value
     return a is b or a == b

@@ -44,7 +44,7 @@ _UNARY_FUNCTIONS: dict[str, type[UnaryOp]] = {
 
 
 def is_of_tiles(value: Value) -> bool:
-    """Whether an operator with this operand is one of blocks; so is one that was meant to be."""
+    """Return whether an operator with this operand is one of blocks; so is one that was meant to be."""
     return isinstance(value, Tiles | Buffer | Tensor | Piece)
 
 

@@ -45,7 +45,7 @@ class Static(Value):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a number, a word or None, which can be compared."""
+        """Return whether it is a number, a word or None, which can be compared."""
         return self.value is None or isinstance(self.value, int | float | str)
 
 

@@ -99,7 +99,7 @@ class Visitor:
 
     @property
     def builder(self) -> Builder:
-        """Where operations go."""
+        """Return where operations go."""
         return self.unit.builder
 
     # --- errors and locations ----------------------------------------------------------------------------------
@@ -113,13 +113,13 @@ class Visitor:
         self.builder.locate(self.source.location(node), self.call_site)
 
     def place(self, node: ast.AST) -> str:
-        """Where `node` is, for notes."""
+        """Return where `node` is, for notes."""
         return str(self.source.location(node))
 
     # --- names -------------------------------------------------------------------------------------------------
 
     def lookup(self, node: ast.Name) -> Value:
-        """What a name stands for."""
+        """Return what a name stands for."""
         name = node.id
         if (found := self.find(name, node)) is not None:
             return found

@@ -145,7 +145,7 @@ _SHARED = {
 
 
 def _shared_builders(shared: dict[str, tuple[Operation, ...]]) -> dict[str, Builder]:
-    """What gives the resources of a kernel to its threads."""
+    """Return what gives the resources of a kernel to its threads."""
     numbers = {op: number for ops in shared.values() for number, op in enumerate(ops)}
 
     def buffer(op: Operation) -> Local:

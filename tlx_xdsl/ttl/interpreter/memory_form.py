@@ -50,7 +50,7 @@ def _transpose(tile: Array) -> Array:
 
 
 def _function(op: TileOp) -> TileFunction:
-    """What an operation does with its tiles."""
+    """Return what an operation does with its tiles."""
     name = op.FUNCTION
     if name in tile_math.BINARY:
         return tile_math.BINARY[name]

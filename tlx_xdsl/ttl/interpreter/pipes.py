@@ -39,7 +39,7 @@ class Pipe:
 
     @property
     def label(self) -> str:
-        """How messages call it."""
+        """Return how messages call it."""
         (x0, y0), (x1, y1) = self.op.dst_range
         return f"the pipe from {self.op.src} to {(x0, y0)}..{(x1, y1)}"
 
@@ -118,7 +118,7 @@ def receive(op: CopyOp) -> Local:
 
 
 def if_source(op: Operation) -> Local:
-    """Whether the core is the source of a pipe."""
+    """Return whether the core is the source of a pipe."""
 
     def run(thread: CoreThread, pipe: Pipe) -> bool:
         return (thread.x, thread.y) == pipe.op.src
@@ -127,7 +127,7 @@ def if_source(op: Operation) -> Local:
 
 
 def if_destination(op: Operation) -> Local:
-    """Whether the core is a receiver of a pipe."""
+    """Return whether the core is a receiver of a pipe."""
 
     def run(thread: CoreThread, pipe: Pipe) -> bool:
         return (thread.x, thread.y) in pipe.op.destinations

@@ -150,7 +150,7 @@ def Program(*threads: Any) -> Any:
 
 @builtin()
 def core(dims: Any = 2) -> Any:
-    """Where the core that runs this is: `x, y` with `dims=2`, its number `x + y * columns` with `dims=1`."""
+    """Return where the core that runs this is: `x, y` with `dims=2`, its number `x + y * columns` with `dims=1`."""
 
 
 @builtin()

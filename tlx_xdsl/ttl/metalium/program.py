@@ -129,7 +129,7 @@ class Program:
         return "".join(parts)
 
     def description(self, seed: int, capacity: int | None, sizes: Sequence[int]) -> str:
-        """What the machine reads before the tensors, whose sizes in bytes are given."""
+        """Return what the machine reads before the tensors, whose sizes in bytes are given."""
         manifest = self.manifest
         names = [tensor["name"] for tensor in manifest["tensors"]]
         semaphores = manifest.get("semaphores", ())

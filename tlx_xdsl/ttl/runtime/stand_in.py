@@ -49,7 +49,7 @@ def ttl_importable() -> Generator[None]:
 
 
 def _is_installed(name: str) -> bool:
-    """Whether there is such a module; a folder of that name without code is none."""
+    """Return whether there is such a module; a folder of that name without code is none."""
     if (module := sys.modules.get(name)) is not None:
         return module.__file__ is not None
     spec = find_spec(name)

@@ -185,7 +185,7 @@ def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) 
 
 
 def _expected(args: argparse.Namespace, arrays: dict[str, NDArray[Any]]) -> dict[str, Expected]:
-    """What tensors must hold, over all tensors as they are before the run."""
+    """Return what tensors must hold, over all tensors as they are before the run."""
     before = {name: wide(array) for name, array in arrays.items()}
     return {
         name: expected_array(name, arrays[name], expression, before)

@@ -85,7 +85,7 @@ def _too_large(kernel: KernelOp, buffers: list[CreateCBOp], required: int, budge
 
 
 def _advice(buffers: list[CreateCBOp], largest: CreateCBOp, excess: int) -> str:
-    """What makes the buffers smaller."""
+    """Return what makes the buffers smaller."""
     saved = sum(buffer.type.bytes - aligned(buffer.type.bytes // buffer.type.buffer_factor) for buffer in buffers)
     if saved >= excess:
         return "use a smaller buffer_factor"

@@ -81,7 +81,7 @@ def _between(op: Operation, end: Operation | None) -> Iterator[Operation]:
 
 
 def _releases(op: Operation, acquire: AcquireOp) -> bool:
-    """Whether `op` gives a block of this side of the buffer back, or has an operation in a region that does."""
+    """Return whether `op` gives a block of this side of the buffer back, or has an operation in a region that does."""
     return any(
         isinstance(each, ReleaseOp) and each.cb is acquire.cb and each.PRODUCES is acquire.PRODUCES
         for each in op.walk()
@@ -89,14 +89,14 @@ def _releases(op: Operation, acquire: AcquireOp) -> bool:
 
 
 def _releases_first(op: Operation, acquire: AcquireOp) -> bool:
-    """Whether the first step in the regions of `op` gives the block back."""
+    """Return whether the first step in the regions of `op` gives the block back."""
     return isinstance(
         next(each for each in op.walk() if isinstance(each, CBOp) and _same_side(each, acquire)), ReleaseOp
     )
 
 
 def _is_released_outside(acquire: AcquireOp) -> bool:
-    """Whether the block is given back after the loop or branch that acquires it."""
+    """Return whether the block is given back after the loop or branch that acquires it."""
     around = acquire.parent_op()
     while around is not None and not isinstance(around, KernelOp):
         for op in _after(around):
@@ -152,7 +152,7 @@ def _last(first: Operation, ops: list[Operation]) -> Operation:
 
 
 def _comes_before(op: Operation, other: Operation) -> bool:
-    """Whether `op` is before `other` in their block."""
+    """Return whether `op` is before `other` in their block."""
     return op is not other and op.is_before_in_block(other)
 
 

@@ -236,7 +236,7 @@ class Involution(RewritePattern):
 
 
 def _is_rounded(value: SSAValue) -> bool:
-    """Whether a value is what it would be in a circular buffer, through which a transpose goes."""
+    """Return whether a value is what it would be in a circular buffer, through which a transpose goes."""
     return isinstance(value.owner, AcquireOp | BlockOp) or tile_of(value.type).data_type == f32
 
 

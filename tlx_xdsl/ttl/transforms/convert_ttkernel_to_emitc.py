@@ -101,7 +101,7 @@ def _file(function: func.FuncOp, driver: KernelDriverOp | None, profile: CppProf
 
 
 def _comments(to: Conversion) -> Iterator[Operation]:
-    """What the thread is, and which arguments it has."""
+    """Yield what the thread is, and which arguments it has."""
     function = to.function
     kind = "compute" if to.is_compute else "data movement"
     yield VerbatimOp(f"// {function.sym_name.data}: {kind} thread")

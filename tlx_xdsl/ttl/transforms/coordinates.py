@@ -27,7 +27,7 @@ def virtual_of(thread: ThreadFunction, user: Operation, logical: Point) -> tuple
 
 
 def _offsets(thread: ThreadFunction, user: Operation) -> tuple[SSAValue, SSAValue]:
-    """What the virtual coordinates of every core are more than its logical ones."""
+    """Return what the virtual coordinates of every core are more than its logical ones."""
 
     def offset(axis: int) -> SSAValue:
         virtual, logical = thread.virtual(user)[axis], thread.logical(user)[axis]
@@ -37,7 +37,7 @@ def _offsets(thread: ThreadFunction, user: Operation) -> tuple[SSAValue, SSAValu
 
 
 def is_at(thread: ThreadFunction, user: Operation, first: tuple[int, int], last: tuple[int, int]) -> SSAValue:
-    """Whether the core is in a range of logical coordinates, corners included."""
+    """Return whether the core is in a range of logical coordinates, corners included."""
     emit = thread.emitter(user)
     conditions: list[SSAValue] = []
     for own, low, high, size in zip(thread.logical(user), first, last, _grid(thread), strict=True):

@@ -220,7 +220,7 @@ class _Expansion:
 
 
 def _role(thread: ComputeThreadOp | DatamovementThreadOp) -> str:
-    """What a thread without a name does: moving data, whether it fills circular buffers or empties them."""
+    """Return what a thread without a name does: moving data, whether it fills circular buffers or empties them."""
     if isinstance(thread, ComputeThreadOp):
         return "compute"
     copies = Counter(copy.direction for copy in ops_of(thread, CopyOp))
@@ -230,7 +230,7 @@ def _role(thread: ComputeThreadOp | DatamovementThreadOp) -> str:
 
 
 def _is_cheap(op: Operation) -> bool:
-    """Whether threads have their own copies of the operation: it is arithmetic."""
+    """Return whether threads have their own copies of the operation: it is arithmetic."""
     return not isinstance(op, TTLOp) and is_side_effect_free(op) and not op.regions
 
 

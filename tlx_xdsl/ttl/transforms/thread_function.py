@@ -174,7 +174,7 @@ class Emitter:
         return 0 if right == 1 else self.result(arith.RemSIOp(left, self.value(right, type_)))
 
     def compare(self, predicate: str, left: Number, right: Number, type_: Scalar = INDEX) -> SSAValue:
-        """Whether `left` is `predicate` (`eq`, `sge`, ...) `right`."""
+        """Return whether `left` is `predicate` (`eq`, `sge`, ...) `right`."""
         return self.result(arith.CmpiOp(self.value(left, type_), self.value(right, type_), predicate))
 
     def true(self) -> SSAValue:
@@ -182,7 +182,7 @@ class Emitter:
         return self.constants.get(1, IntegerType(1), self.location)
 
     def all_of(self, conditions: Sequence[SSAValue]) -> SSAValue:
-        """Whether all of these hold."""
+        """Return whether all of these hold."""
         if not conditions:
             return self.true()
         found, *rest = conditions
@@ -313,7 +313,7 @@ def element_of(type_: Attribute) -> Attribute:
 
 
 def page_of(type_: Attribute) -> tuple[Attribute, int]:
-    """What a page of a tensor consists of, a tile or elements, and its bytes.
+    """Return what a page of a tensor consists of, a tile or elements, and its bytes.
 
     Raises VerifyException for a type that does not say where the tensor is.
     """

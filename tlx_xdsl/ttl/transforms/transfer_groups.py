@@ -21,7 +21,7 @@ class Group:
 
     @property
     def steps(self) -> tuple[AcquireOp, ReleaseOp]:
-        """What the protocol sees."""
+        """Return what the protocol sees."""
         assert self.release is not None
         return self.acquire, self.release
 
@@ -80,7 +80,7 @@ class Run:
         return group if group is not None and group.acquire is acquire and group.release is None else None
 
     def is_complete(self) -> bool:
-        """Whether each group has its release, and each transfer is waited for, if at all, in its own group."""
+        """Return whether each group has its release, and each transfer is waited for, if at all, in its own group."""
         return all(
             group.release is not None
             and all(use.operation in group.waits for copy in group.copies for use in copy.handle.uses)
@@ -89,7 +89,7 @@ class Run:
 
 
 def is_index_arithmetic(op: Operation) -> bool:
-    """Whether an operation may move as long as its operands are there."""
+    """Return whether an operation may move as long as its operands are there."""
     return op.has_trait(Pure) and not op.regions and not op.has_trait(IsTerminator)
 
 

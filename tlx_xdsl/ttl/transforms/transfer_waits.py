@@ -63,7 +63,7 @@ class _Order:
         self.has_signals = bool(ops_of(kernel, SemaphoreOp))
 
     def conflict(self, op: Operation, copy: CopyOp) -> bool:
-        """Whether `op` must not happen while `copy` is outstanding."""
+        """Return whether `op` must not happen while `copy` is outstanding."""
         match op:
             case ThreadReturnOp():
                 return True
@@ -135,7 +135,7 @@ class _Waits:
         _complete(state, op.direction)
 
     def _structure(self, op: Operation, state: Outstanding, rewrite: bool) -> Outstanding:
-        """What is outstanding after a branch or a loop."""
+        """Return what is outstanding after a branch or a loop."""
         blocks = [block for region in op.regions for block in region.blocks]
         if isinstance(op, scf.IfOp) or _is_side(op):
             ends = [self.block(block, state, rewrite=rewrite) for block in blocks]
@@ -163,12 +163,12 @@ class _Waits:
 
 
 def _is_side(op: Operation) -> bool:
-    """Whether a branch runs on one side of a pipe only."""
+    """Return whether a branch runs on one side of a pipe only."""
     return isinstance(op, IfSrcOp | IfDstOp)
 
 
 def _runs(op: Operation) -> bool:
-    """Whether a loop surely has an iteration."""
+    """Return whether a loop surely has an iteration."""
     return isinstance(op, affine.ForOp | scf.ForOp) and bool(CoreValues(None).range_of(op))
 
 

@@ -209,7 +209,7 @@ Fill: TypeAlias = Callable[[Operation], None]
 
 
 def copier(state: State, pairs: Sequence[tuple[Place, Place]]) -> Fill:
-    """What copies from places to others."""
+    """Return what copies from places to others."""
     return lambda anchor: state.copy_at_once(pairs, anchor)
 
 

@@ -69,7 +69,7 @@ def two_sum(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def any_lane(b: Builder, mask: Value) -> Value:
-    """Whether any bit of a vector is set."""
+    """Return whether any bit of a vector is set."""
     if mask.lanes == 1:
         return mask
     found = b.call(f"llvm.vector.reduce.or.{mangle(mask)}", Value("", I1), mask)

@@ -202,7 +202,7 @@ def _map(rank: int, dims: tuple[int, ...]) -> AffineMapAttr:
 
 
 def _groups(large: Sequence[int], small: Sequence[int]) -> list[list[int]] | None:
-    """Which dimensions of `large` make up each of `small`, in their order; None where that is impossible."""
+    """Return which dimensions of `large` make up each of `small`, in their order; None where that is impossible."""
     if not small:
         return [] if all(size == 1 for size in large) else None
     if len(large) <= len(small):

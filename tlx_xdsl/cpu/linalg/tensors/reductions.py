@@ -237,7 +237,7 @@ def histogram(emit: Emitter, op: tt.HistogramOp, _options: Options) -> Sequence[
 
 
 def _has_bin(emit: Emitter, number: SSAValue, bins: int) -> SSAValue:
-    """Whether 0 <= number < bins; as unsigned, a negative number is a large one."""
+    """Return whether 0 <= number < bins; as unsigned, a negative number is a large one."""
     if bins >= 1 << element_bits(number.type) - 1:
         return emit.result(arith.CmpiOp("sge", number, emit.constant(0, number.type)))
     return emit.result(arith.CmpiOp("ult", number, emit.constant(bins, number.type)))

@@ -138,7 +138,7 @@ class _Problem(NamedTuple):
 
     @property
     def is_fp8(self) -> bool:
-        """Whether the cache is in 8 bits."""
+        """Return whether the cache is in 8 bits."""
         return self.k.dtype in FP8_DTYPES
 
     @classmethod

@@ -52,7 +52,7 @@ _NAME = "attention_forward"
 
 
 def is_fp8(q: Any) -> bool:
-    """Whether a tensor's elements are of the type that this module is for."""
+    """Return whether a tensor's elements are of the type that this module is for."""
     return dtype_name(getattr(q, "dtype", None)) in FP8_DTYPES
 
 

@@ -227,7 +227,7 @@ class Problem:
 
     @property
     def is_sum(self) -> bool:
-        """Whether it is a sum over the rows of each group."""
+        """Return whether it is a sum over the rows of each group."""
         return len(self.w.shape) == 2
 
     @property

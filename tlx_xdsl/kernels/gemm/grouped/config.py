@@ -23,7 +23,7 @@ class GroupedConfig:
 
     @property
     def split_n(self) -> bool:
-        """Whether the consumers have half of the columns each."""
+        """Return whether the consumers have half of the columns each."""
         return self.block_m == 64
 
     @property

@@ -169,7 +169,7 @@ SCALED_GEMM = PlannedFunction(NAME, _prepare, results=4, operator=operators.SCAL
 
 
 def _sums(fast: bool, scaling: Scaling) -> Sums:
-    """What is a sum of the tensor cores. Raises ValueError for `fast` with scales of blocks."""
+    """Return what is a sum of the tensor cores. Raises ValueError for `fast` with scales of blocks."""
     if fast and scaling == "blocks":
         raise ValueError(f"{NAME}: argument 'fast': expected False with scales of blocks, which multiply sums of 128")
     return "fast" if fast else "blocks" if scaling == "blocks" else "exact"

@@ -90,7 +90,7 @@ def mixed_launch(
 
 
 def _columns_per_scale(scale_b: Operand, n: int, k: int) -> int:
-    """How many columns of B share a scale. Raises ValueError for another shape than those of this module."""
+    """Return how many columns of B share a scale. Raises ValueError for another shape than those of this module."""
     if prod(scale_b.shape) == 1:
         return 1
     steps, blocks = -(-k // STEP), -(-n // STEP)

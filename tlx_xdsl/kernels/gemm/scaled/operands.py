@@ -70,7 +70,7 @@ def scales(name: str, value: Any) -> Operand:
 
 
 def scaling_of(left: Operand, right: Operand, scale_a: Operand, scale_b: Operand) -> Scaling:
-    """What has a scale; kinds whose shapes are the same mean the same. Raises ValueError for other shapes."""
+    """Return what has a scale; kinds whose shapes are the same mean the same. Raises ValueError for other shapes."""
     (m, k), n = left.shape, right.shape[1]
     steps = -(-k // STEP)
     known: dict[Scaling, tuple[tuple[int, int], tuple[int, int]]] = {

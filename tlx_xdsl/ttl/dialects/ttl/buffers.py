@@ -345,7 +345,7 @@ class CopyOp(TTLOp):
 
     @property
     def direction(self) -> Direction:
-        """Whether the block is read into the view or written from it."""
+        """Return whether the block is read into the view or written from it."""
         assert isinstance(self.handle.type, TransferHandleType)
         return self.handle.type.direction
 
@@ -525,7 +525,7 @@ def steps(op: Operation) -> Iterator[CBOp]:
 
 
 def is_unwritten(op: AcquireOp) -> bool:
-    """Whether a compute thread reserves a block, pushes it, and writes nothing into it."""
+    """Return whether a compute thread reserves a block, pushes it, and writes nothing into it."""
     thread = op.parent_op()
     while thread is not None and not isinstance(thread, Thread):
         thread = thread.parent_op()

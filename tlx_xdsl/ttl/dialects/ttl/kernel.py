@@ -57,12 +57,12 @@ class _KernelLike(TTLOp):
 
     @property
     def fp32_dest_acc_en(self) -> bool:
-        """Whether destination registers hold 32 bits for narrower types, too."""
+        """Return whether destination registers hold 32 bits for narrower types, too."""
         return "fp32_dest_acc_en" in self.attributes
 
     @property
     def dst_full_sync_en(self) -> bool:
-        """Whether all destination registers are used at once, instead of one half while the other is packed."""
+        """Return whether all destination registers are used at once, instead of one half while the other is packed."""
         return "dst_full_sync_en" in self.attributes
 
     @property

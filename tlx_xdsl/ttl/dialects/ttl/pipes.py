@@ -65,7 +65,7 @@ class CreatePipeOp(TTLOp):
 
     @property
     def has_loopback(self) -> bool:
-        """Whether the sender is a receiver, too."""
+        """Return whether the sender is a receiver, too."""
         return self.src in self.destinations
 
     def verify_(self) -> None:

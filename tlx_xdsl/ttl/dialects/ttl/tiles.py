@@ -522,7 +522,7 @@ class ComputeOp(TTLOp):
 
     @property
     def iterators(self) -> list[IteratorType]:
-        """What each loop is: parallel or a reduction."""
+        """Return what each loop is: parallel or a reduction."""
         return [each.data for each in self.iterator_types]
 
     def verify_(self) -> None:

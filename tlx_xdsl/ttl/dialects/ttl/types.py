@@ -73,7 +73,7 @@ class LayoutAttr(ParametrizedAttribute):
 
     @property
     def kind(self) -> LayoutKind:
-        """What a page is."""
+        """Return what a page is."""
         assert isinstance(self.kind_attr, LayoutKindAttr)
         return self.kind_attr.data
 
@@ -160,7 +160,7 @@ class TensorEncodingAttr(ParametrizedAttribute):
 
 
 def encoding_of(type_: Attribute) -> TensorEncodingAttr:
-    """Where the elements of a kernel's tensor, or of the memory that it has become, are.
+    """Return where the elements of a kernel's tensor, or of the memory that it has become, are.
 
     Raises VerifyException if the type does not say so.
     """
@@ -204,7 +204,7 @@ class CBType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def is_tiled(self) -> bool:
-        """Whether blocks consist of tiles."""
+        """Return whether blocks consist of tiles."""
         return isinstance(self.element_type, TileType)
 
     @property
@@ -280,7 +280,7 @@ class TransferHandleType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def direction(self) -> Direction:
-        """Whether the transfer ends in the core's own memory or begins there."""
+        """Return whether the transfer ends in the core's own memory or begins there."""
         return self.direction_attr.data
 
     @classmethod

@@ -251,7 +251,7 @@ def _join(clock: Clock, other: Clock) -> None:
 
 
 def _key(touch: Touch) -> Any:
-    """What is touched."""
+    """Return what is touched."""
     match touch[0]:
         case "semaphore":
             return touch[:3]
@@ -272,7 +272,7 @@ _COMMUTE = ({"read"}, {"add"}, {"copied"}, {"read", "copied"})
 
 
 def _depend(one: Touch, two: Touch) -> bool:
-    """Whether the order of two accesses to the same thing matters."""
+    """Return whether the order of two accesses to the same thing matters."""
     kinds = {one[0], two[0]}
     if kinds == {"semaphore"}:
         return {one[3], two[3]} not in _COMMUTE

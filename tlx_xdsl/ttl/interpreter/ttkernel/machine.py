@@ -78,7 +78,7 @@ class CircularBuffer:
 
     @property
     def label(self) -> str:
-        """How messages call it."""
+        """Return how messages call it."""
         return f"circular buffer '{self.name}'" if self.name else f"circular buffer {self.index}"
 
     @property
@@ -88,7 +88,7 @@ class CircularBuffer:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is in it or may come into it."""
+        """Return whether nothing is in it or may come into it."""
         return self.received == self.acked and self.reserved is None and self.waited is None
 
     def address(self, page: int) -> int:
@@ -140,7 +140,7 @@ class Core:
 
     @property
     def label(self) -> str:
-        """How messages call it."""
+        """Return how messages call it."""
         return f"core ({self.x}, {self.y})"
 
     def poison(self, start: int, size: int) -> None:

@@ -91,7 +91,7 @@ def _aligned(op: Operation, thread: CoreThread, local: int, total: int, page: in
 
 
 def inside(buffer: CircularBuffer, first: int, pages: int, start: int, size: int) -> bool:
-    """Whether bytes lie in some pages from a first one on, which do not wrap around."""
+    """Return whether bytes lie in some pages from a first one on, which do not wrap around."""
     begin = buffer.address(first)
     return begin <= start and start + size <= begin + pages * buffer.page_bytes
 

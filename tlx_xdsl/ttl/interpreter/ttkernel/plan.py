@@ -223,7 +223,7 @@ DIALECTS = Dialects(_BUILDERS, {}, frozenset(("func.return",)))
 
 
 def layout_of(type_: Attribute) -> PageLayout:
-    """How the pages of a tensor are cut."""
+    """Return how the pages of a tensor are cut."""
     layout = encoding_of(type_).layout
     kind = layout.kind.value
     if kind != "sharded":
@@ -315,7 +315,7 @@ def run(
 
 
 def order_of_transfers(schedule: str | Sequence[int], seed: int) -> np.random.Generator | None:
-    """What shuffles transfers that land together; nothing in the prompt schedule, and where one is repeated."""
+    """Return what shuffles transfers that land together; nothing in the prompt schedule, and where one is repeated."""
     return None if schedule == "round-robin" or not isinstance(schedule, str) else np.random.default_rng(seed)
 
 
@@ -331,7 +331,7 @@ def run_machine(machine: Machine, end: Callable[[], None], arrays: Sequence[Arra
 
 
 def report_of(machine: Machine, trace: Trace) -> Report:
-    """What the run of a machine was like."""
+    """Return what the run of a machine was like."""
     threads = [thread for thread in machine.threads if isinstance(thread, CoreThread)]
     used = max((thread.registers.used for thread in threads if thread.registers is not None), default=0)
     warnings = (*machine.warnings.values(), *read_warnings(machine))

@@ -36,11 +36,11 @@ class Thread:
 
     @property
     def label(self) -> str:
-        """How messages call it."""
+        """Return how messages call it."""
         return f"thread '{self.name}' of core ({self.x}, {self.y})"
 
     def is_ready(self) -> bool:
-        """Whether it can go on."""
+        """Return whether it can go on."""
         step = self.step
         return step is not None and (step.ready is None or step.ready(self, *self.operands))
 
@@ -192,12 +192,12 @@ def deadlock(machine: Agents, blocked: Sequence[Thread]) -> Deadlock:
 
 
 def state_of(thread: Thread) -> str:
-    """Where a thread is, for reports."""
+    """Return where a thread is, for reports."""
     return "has ended" if thread.step is None else f"waits at {location_of(thread.step.op)}"
 
 
 def names_waiting(line: str) -> bool:
-    """Whether a line on who could let a thread go on names a thread that waits itself."""
+    """Return whether a line on who could let a thread go on names a thread that waits itself."""
     return "waits at" in line
 
 

@@ -144,7 +144,7 @@ def _reuse(group: Group, loop: affine.ForOp, sides: BufferSides) -> _Reuse | Non
 
 
 def _invariant_arithmetic(group: Group, loop: affine.ForOp) -> list[Operation] | None:
-    """What the indices of a group's copies are computed of in the loop; None if that is the loop's index."""
+    """Return what the indices of a group's copies are computed of in the loop; None if that is the loop's index."""
     if not group.copies or any(copy.direction is not Direction.READ for copy in group.copies):
         return None
     needed: set[Operation] = set()
@@ -164,7 +164,7 @@ def _invariant_arithmetic(group: Group, loop: affine.ForOp) -> list[Operation] |
 
 
 def _is_written(side: Side) -> bool:
-    """Whether the consumer stores into a block that it waited for."""
+    """Return whether the consumer stores into a block that it waited for."""
     return any(acquisition_of(store.view) is side.acquire for store in ops_of(side.thread, StoreOp))
 
 
@@ -207,7 +207,7 @@ def _hoist(reuse: _Reuse) -> None:
 
 
 def _does_nothing(op: Operation) -> bool:
-    """Whether an operation without users in the rest of the program may be erased."""
+    """Return whether an operation without users in the rest of the program may be erased."""
     return is_index_arithmetic(op) or isinstance(op, DMABarrierOp) or op.has_trait(IsTerminator)
 
 

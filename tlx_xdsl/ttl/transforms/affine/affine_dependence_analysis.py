@@ -93,7 +93,7 @@ def _annotate_copies(kernel: KernelOp, dependences: list[Dependence]) -> None:
 
 
 def _edges(found: Dependence) -> list[tuple[CopyOp, CopyOp, str, set[Distance] | None]]:
-    """Which transfer depends on which, how, and at what distances."""
+    """Return which transfer depends on which, how, and at what distances."""
     if not found.same_thread:
         return [(found.sink, found.source, "unordered", None), (found.source, found.sink, "unordered", None)]
     forward = {each for each in found.conflicts.distances if not _is_backward(each)}
@@ -136,7 +136,7 @@ def _interval(interval: Interval) -> str:
 
 
 def _is_parallel(loop: affine.ForOp, dependences: list[Dependence]) -> bool:
-    """Whether the iterations of a loop could change places, but for the order of blocks in circular buffers."""
+    """Return whether the iterations of a loop could change places, but for the order of blocks in circular buffers."""
     if loop.inits or any(isinstance(each, SemaphoreOp) for each in loop.walk()):
         return False
     if any(not loop.is_ancestor(acquisition_of(each.view)) for each in ops_of(loop, StoreOp)):

@@ -115,7 +115,7 @@ class _Fusion:
     # --- circular buffers --------------------------------------------------------------------------------------------
 
     def _cannot_deadlock(self, first: Sequence[CBOp], second: Sequence[CBOp]) -> bool:
-        """Whether no acquisition of the second loop can come to need a later release of the first one."""
+        """Return whether no acquisition of the second loop can come to need a later release of the first one."""
         if not first or not second or all(map(self._never_waits, second)):
             return True
         own = [*first, *second]
@@ -130,7 +130,7 @@ class _Fusion:
         return len(threads) == 1 or all(cb in cbs or thread not in threads for cb, thread in users)
 
     def _never_waits(self, step: CBOp) -> bool:
-        """Whether it is a release, or a reservation of room that is there from the beginning."""
+        """Return whether it is a release, or a reservation of room that is there from the beginning."""
         if not isinstance(step, AcquireOp):
             return True
         if not step.PRODUCES or self.sides.side(step.cb, produces=True) is None:
@@ -142,7 +142,7 @@ class _Fusion:
     # --- transfers ---------------------------------------------------------------------------------------------------
 
     def _reverses_a_dependence(self, first: affine.ForOp, second: affine.ForOp) -> bool:
-        """Whether an iteration of the second loop touches what a later one of the first loop touches."""
+        """Return whether an iteration of the second loop touches what a later one of the first loop touches."""
         names = {loop_of(second).variable: loop_of(first).variable}
         touched = [each for copy in ops_of(first, CopyOp) for each in accesses(copy)]
         for memory, indices, access in (each for copy in ops_of(second, CopyOp) for each in accesses(copy)):
@@ -186,7 +186,7 @@ def _steps(loop: affine.ForOp) -> list[CBOp]:
 
 
 def _share_a_written_block(first: affine.ForOp, second: affine.ForOp) -> bool:
-    """Whether both loops use a block that was acquired outside of them, and one of them stores into it."""
+    """Return whether both loops use a block that was acquired outside of them, and one of them stores into it."""
     used, written = zip(*(_outside_views(loop) for loop in (first, second)), strict=True)
     return not (used[0].isdisjoint(written[1]) and used[1].isdisjoint(written[0]))
 

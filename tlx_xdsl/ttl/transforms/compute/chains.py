@@ -124,7 +124,7 @@ class Chain:
 
     @singledispatchmethod
     def _place(self, op: ttl.BlockComputeOp) -> tuple[AffineExpr, ...]:
-        """Where an operation in a loop over the output's tiles reads its operand."""
+        """Return where an operation in a loop over the output's tiles reads its operand."""
         raise error_at(op, f"'{op.name}' cannot be computed tile by tile")
 
     @_place.register
@@ -155,7 +155,7 @@ class Chain:
 
 
 def is_exact(op: ttl.BlockComputeOp) -> bool:
-    """Whether the block that `op` makes is the same in a circular buffer as in registers.
+    """Return whether the block that `op` makes is the same in a circular buffer as in registers.
 
     Results of 16 bits are in registers with more, and rounded in a buffer; those of operations which read a buffer are
     rounded anyway. Users that compute with the other ones compute them once more, for a result that does not depend on

@@ -67,7 +67,7 @@ def _outputs(compute: ttl.ComputeOp) -> Sequence[SSAValue]:
 
 
 def uses_fpu(op: ttl.TileOp, fpu: FPUChoice) -> bool:
-    """Whether the matrix unit is to do an operation: both operands must come straight from circular buffers."""
+    """Return whether the matrix unit is to do an operation: both operands must come straight from circular buffers."""
     if not isinstance(op, ttl.TileBinaryOp) or op.FPU is None or fpu == "never":
         return False
     is_short = element_bytes(ttl.tile_of(op.result.type).data_type) == _FPU_BYTES
@@ -145,7 +145,7 @@ def overflow_error(compute: ttl.ComputeOp, capacity: int, found: Overflow) -> Co
 
 
 def _suggestion(compute: ttl.ComputeOp) -> str:
-    """What makes a compute fit, as far as it is not so yet."""
+    """Return what makes a compute fit, as far as it is not so yet."""
     ways = ["store an intermediate block to a circular buffer and wait for it there"]
     if any(element_bytes(ttl.tile_of(each.type).data_type) > _FPU_BYTES for each in compute.body.block.args):
         ways.append("use tiles of 16 bits")
@@ -155,7 +155,7 @@ def _suggestion(compute: ttl.ComputeOp) -> str:
 
 
 def _place(compute: ttl.ComputeOp, value: SSAValue) -> Operation:
-    """Where a tile is needed: where it is made, or first read."""
+    """Return where a tile is needed: where it is made, or first read."""
     if isinstance(value.owner, ttl.TileOp):
         return value.owner
     reader = next((op for op in tile_ops(compute) if value in op.operands), None)

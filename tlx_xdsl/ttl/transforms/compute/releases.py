@@ -111,7 +111,7 @@ def _in_block(op: Operation, block: Block) -> Operation:
 
 
 def _in_loop(op: Operation, around: Operation) -> bool:
-    """Whether `op` is in a loop that is `around` or in it."""
+    """Return whether `op` is in a loop that is `around` or in it."""
     parent = op.parent_op()
     while parent is not None:
         if isinstance(parent, affine.ForOp | scf.ForOp):

@@ -72,7 +72,7 @@ def to_generic(compute: ttl.ComputeOp) -> linalg.GenericOp:
 
 
 def is_of_tiles(generic: linalg.GenericOp) -> bool:
-    """Whether it was a `ttl.compute`."""
+    """Return whether it was a `ttl.compute`."""
     return DST_PER_TILE in generic.attributes
 
 

@@ -180,7 +180,7 @@ class _SubBlock:
         return self._thread.cb(self._places[argument].cb, self._generic)
 
     def place(self, argument: SSAValue) -> tuple[Place, AffineMap]:
-        """Where the tiles of an argument are, and which loops count them."""
+        """Return where the tiles of an argument are, and which loops count them."""
         assert isinstance(argument, BlockArgument)
         return self._places[argument], self._generic.indexing_maps.data[argument.index].data
 
@@ -337,7 +337,7 @@ def buffer_of(view: SSAValue) -> SSAValue:
 
 
 def place_of(view: SSAValue, emit: Emitter) -> Place:
-    """Where the tiles of a view are; what is not known is computed.
+    """Return where the tiles of a view are; what is not known is computed.
 
     Raises CompilationError for memory that is no view of a circular buffer.
     """

@@ -77,11 +77,11 @@ class Conversion:
         self._values[old] = new
 
     def has(self, old: SSAValue) -> bool:
-        """Whether something stands for a value."""
+        """Return whether something stands for a value."""
         return old in self._values
 
     def value(self, old: SSAValue) -> SSAValue:
-        """What stands for a value."""
+        """Return what stands for a value."""
         if old not in self._values:
             raise error_at(old, "expected a value of the thread's function: run ttl-lower-synchronization first")
         return self._values[old]
