@@ -34,7 +34,7 @@ def test_every_number_is_rounded_to_nearest_even_and_saturates(name, numbers):
     with np.errstate(invalid="ignore"):
         wide = numbers.astype(np.float32)
         expected = np.clip(wide, -57344, 57344).astype(y.dtype).view(np.uint8)
-    # A NaN keeps its sign; which of them it is, nobody says.
+    # The payload of a NaN is not defined.
     is_nan = np.isnan(wide)
     np.testing.assert_array_equal(y.view(np.uint8)[~is_nan], expected[~is_nan])
     assert np.isnan(y.astype(np.float32)[is_nan]).all()
