@@ -1,5 +1,7 @@
 """Names, messages and documentation use the terms of MLIR, CUDA and PTX (docs/glossary.md): private words stay out.
 
+Docstrings of the package open with a verb or a noun phrase, not with a pronoun or a clause.
+
 `python -m tests.unit.test_words` counts what is found, by word; with paths, such as `tests docs/errors.md`, it prints
 each occurrence below them.
 """
@@ -39,6 +41,12 @@ WORDS = {
     "door (entry point)": r"\b(front|the|its|at a) door\b",
 }
 PATTERNS = {word: re.compile(pattern, re.IGNORECASE) for word, pattern in WORDS.items()}
+
+# A docstring begins the file, or follows the colon of a class or function.
+CLAUSE = re.compile(
+    r'(?:\A|:[ ]*(?:#.*)?\n)\s*r?"""\W*'
+    r"(?P<opening>(?:What|Whether|Where|How|Why|Which|Who|When|If|It|Its|They|Their|This|That|These|Those|We|He)\b.*)"
+)
 
 
 def searched() -> list[Path]:
@@ -81,6 +89,42 @@ def test_other_words_are_left_alone(text: str):
 
 def test_the_words_are_those_of_the_field():
     assert [f"{where}  [{word}]" for word, where in found(searched())] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "opening"),
+    [
+        ('"""How rows are read."""\n', 'How rows are read."""'),
+        ('class Host:\n    """What LLVM compiles for."""\n', 'What LLVM compiles for."""'),
+        ('def piece(\n    stream: int,\n) -> Piece:  # fmt: skip\n    """That of a stream.\n', "That of a stream."),
+        ('    def kind(self) -> str:\n        r"""*Its* kind."""\n', 'Its* kind."""'),
+    ],
+    ids=["module", "class", "function", "method"],
+)
+def test_a_docstring_that_opens_with_a_clause_is_found(text: str, opening: str):
+    assert [match["opening"] for match in CLAUSE.finditer(text)] == [opening]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'class Host:\n    """The CPU that LLVM compiles for."""\n',
+        'def items(self):\n    """Itemise the iterations."""\n',
+        'class Host:\n    """A CPU."""\n\n    triple: str\n    """What LLVM calls it."""\n',
+    ],
+    ids=["noun phrase", "longer word", "text below a field"],
+)
+def test_other_openings_are_left_alone(text: str):
+    assert CLAUSE.search(text) is None
+
+
+def test_docstrings_open_with_a_verb_or_a_noun_phrase():
+    clauses = [
+        f"{path.relative_to(ROOT)}: {match['opening']}"
+        for path in sorted((ROOT / "tlx_xdsl").rglob("*.py"))
+        for match in CLAUSE.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert clauses == []
 
 
 if __name__ == "__main__":

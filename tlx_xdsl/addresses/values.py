@@ -25,7 +25,7 @@ class Conditions:
     bounds: dict[Polynomial, Interval] = field(default_factory=dict[Polynomial, Interval])
 
     def add(self, form: Polynomial, interval: Interval) -> Conditions:
-        """These and one more."""
+        """Return these conditions and one more: `form` lies in `interval`."""
         known = self.bounds.get(form)
         if known is not None and known.within(interval):
             return self

@@ -39,7 +39,7 @@ _DEEPEST = 32
 
 @dataclass
 class Work:
-    """What a launch does."""
+    """Work of a launch: operations of matrix products, bytes of global memory, registers."""
 
     flops: int = 0
     """Multiplications and additions of matrix products."""

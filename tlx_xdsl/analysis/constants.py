@@ -24,7 +24,7 @@ _TRUE_OF_EQUALS = ("==", "<=", ">=")
 
 
 class Constants:
-    """What is known of a function, or of any other operation with regions, when nothing outside of it is known."""
+    """Constants of a function, or of any other operation with regions, when nothing outside of it is known."""
 
     def __init__(self, root: Operation):
         self._states: dict[SSAValue, int | None] = {}

@@ -1,4 +1,4 @@
-"""Why a value has its layout, deduced from the module as it stands.
+"""Reasons for the layouts of values, deduced from the module as it stands.
 
 Layouts are tied: what a loop carries has one layout, an elementwise operation gives its result that of its operands, a
 reduction drops a dimension, and so on. Some operations want a certain layout (`_anchor`). The reason for a layout is
@@ -98,8 +98,8 @@ class LayoutReasons:
         return steps
 
     def _anchor(self, value: SSAValue) -> tuple[int, str]:
-        """Why `value` itself has its layout, and a rank: 0 where an operation or the user wants it, 1 where a choice
-        was made, 2 where nothing else is known.
+        """Return the reason for the layout of `value` itself, and its rank: 0 where an operation or the user wants the
+        layout, 1 where a choice was made, 2 where nothing else is known.
         """
         owner, encoding = value.owner, tensor_type(value.type).encoding
         if encoding in self._hints:

@@ -1,4 +1,4 @@
-"""When the buffers of an overlap tree are live, as far as the order of the text proves it.
+"""Live ranges of the buffers of an overlap tree, as far as the order of the text proves them.
 
 Two trees over one `tlx.storage_alias_spec` may use the same memory when the buffers of one are dead before those of
 the other are touched. What counts is what stock Triton's own allocator counts: the order of the operations in a block,

@@ -1,4 +1,4 @@
-"""What the values that a kernel writes pass on their way: roundings to narrow types, decisions, orders of programs.
+"""Roundings to narrow types, decisions and orders of programs that affect the values which a kernel writes.
 
 Two right compilations of a kernel may differ by what a rounding leaves: LLVM contracts products with sums, and units
 for matrices add up in another order than a loop. How far results may be apart depends on the narrowest type to which a
@@ -52,7 +52,7 @@ _ORDERED_BY_PROGRAMS = ("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_poll")
 
 @dataclass(frozen=True)
 class Way:
-    """What reaches one array."""
+    """Marks of the values that reach one array, and their writers."""
 
     marks: frozenset[str] = frozenset()
     """Names of the float types in which values were computed, such as `f16` and `tf32`, and the marks above."""

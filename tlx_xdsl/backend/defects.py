@@ -1,4 +1,4 @@
-"""What single versions of stock Triton miscompile, in one table: since when, until when, and what is done about it."""
+"""Table of what single versions of stock Triton miscompile: since when, until when, and the remedy."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def uninstall() -> None:
 
 
 def findings() -> Sequence[Finding]:
-    """What launches under `mode="check"` have shown in this process: each line once, with a launch that shows it."""
+    """Return the findings of launches under `mode="check"` in this process: each line once, with one such launch."""
     from .checked import RECORD
 
     return RECORD.findings

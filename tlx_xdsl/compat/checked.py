@@ -22,7 +22,7 @@ SECONDS = 2.0
 
 @dataclass
 class Record:
-    """What the launches of this process have shown."""
+    """Record of the launches of this process, and of their findings."""
 
     launches: int = 0
     runs: int = 0
@@ -37,7 +37,7 @@ class Record:
 
     @property
     def errors(self) -> Sequence[Finding]:
-        """Those that are no warnings: races, deadlocks and other faults."""
+        """Return the findings that are errors, not warnings: races, deadlocks and other faults."""
         return [each for each in self.found.values() if each.diagnostic.severity == "error"]
 
     @property

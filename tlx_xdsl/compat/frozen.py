@@ -88,7 +88,7 @@ _NOTHING = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True)
 class _Array:
-    """Where an array lies in the memory that was copied."""
+    """Place of an array in the copied memory; offset and strides are in bytes."""
 
     place: tuple[int, int]
     offset: int

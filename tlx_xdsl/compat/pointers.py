@@ -40,7 +40,7 @@ def tensors_reached(arguments: Iterable[Any]) -> list[Any]:
 
 
 def _mapped(addresses: list[int]) -> list[int]:
-    """Those at which this process has memory; all of them where that is not known (proc_pid_maps(5) is Linux's).
+    """Return the addresses at which this process has memory; all where that is not known (proc_pid_maps(5) is Linux's).
 
     To look at all objects takes a tenth of a second, which numbers that are no addresses are to spare.
     """

@@ -98,7 +98,7 @@ def _as_it_is(value: Any = None, *_: Any) -> Any:
 
 
 class _Driver:
-    """What scripts ask Triton's driver."""
+    """Stand-in for Triton's driver, with the answers that scripts ask for."""
 
     def __init__(self, target: str):
         known = target_named(target)

@@ -133,7 +133,7 @@ def interpreted(
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    """What a script launches, as the interpreter takes it."""
+    """A launch by a script, as the interpreter takes it."""
 
     source: KernelSource
     grid: Any

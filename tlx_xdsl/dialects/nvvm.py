@@ -158,7 +158,7 @@ class InlinePtxOp(IRDLOperation):
     traits = traits_def(DeclaredEffects())
 
     def effects(self) -> Effects:
-        """Those of its PTX."""
+        """Return the effects of its PTX."""
         return effects_of_ptx(self, "ptxCode")
 
     def print(self, printer: Printer) -> None:
@@ -320,7 +320,7 @@ class FenceProxyOp(_SyncOp):
     irdl_options = (ParsePropInAttrDict(),)
 
     def effects(self) -> Effects:
-        """It is the fence that tensor cores and TMA need where it is for shared memory."""
+        """Return the effect of a fence: of the one for tensor cores and TMA where it orders shared memory."""
         return Effects(sync=Sync.FENCE_PROXY if self.orders_shared else Sync.FENCE)
 
     @property

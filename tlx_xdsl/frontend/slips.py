@@ -1,4 +1,4 @@
-"""What habits of numpy, torch and Python are in a kernel: hints for what is refused."""
+"""Hints about what kernels refuse but numpy, torch and Python have."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ _INPUT_ERRORS = (CompilationError, InputError, InputTypeError, InputOverflowErro
 
 @dataclass(frozen=True)
 class Manner:
-    """How a gate looks at a subject."""
+    """Settings of a gate: toolchains, a limit of seconds, cubins that are looked at."""
 
     toolchains: Sequence[Toolchain]
     seconds: float = SECONDS
@@ -325,7 +325,7 @@ class _Case:
         )
 
     def _interpreted(self) -> Arrays | CompilationError:
-        """What the arrays hold after the interpreter's run of what the frontend, or our passes, make; or its error."""
+        """Return the arrays after the interpreter's run of what the frontend, or our passes, make; or its error."""
         if self._reference is None:
             self._reference = self._interpret(self._subject.arguments())
         return self._reference

@@ -22,7 +22,7 @@ BAD = ("finding", "differs")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a gate says of a kernel in one configuration, compiled by one Triton for one target."""
+    """Verdict of a gate on a kernel in one configuration, compiled by one Triton for one target."""
 
     key: str
     kernel: str

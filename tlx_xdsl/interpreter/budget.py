@@ -23,7 +23,7 @@ _BETWEEN_LOOKS = 2000
 
 @dataclass(eq=False, slots=True)
 class Budget:
-    """What is left for one cluster."""
+    """Operations and seconds that are left for one cluster."""
 
     operations: int = MAX_OPERATIONS
     seconds: float = MAX_SECONDS

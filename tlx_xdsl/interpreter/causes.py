@@ -1,4 +1,4 @@
-"""Why a run went wrong: the cause of a race or of a deadlock, where what is seen first is only its victim.
+"""Causes of races and deadlocks, where what is seen first is only the victim.
 
 A buffer that is read too early is the victim of a barrier whose phase was complete too early: of copies that bring
 more bytes than were expected, or of a wait that was for the phase before. Of the tasks of a deadlock most wait for each
@@ -103,7 +103,7 @@ def _repetition(fault: Fault, task: Task) -> Fault | None:
 
 
 class Rank(IntEnum):
-    """How likely a blocked wait is the cause of a deadlock: the lowest one is reported first."""
+    """Ranks of blocked waits as the cause of a deadlock: the lowest one is the likeliest, and reported first."""
 
     BYTES = 0
     """Its phase lacks bytes that are not in flight, or has got bytes that it does not expect."""
@@ -124,7 +124,7 @@ class Rank(IntEnum):
 
 
 class Cause(NamedTuple):
-    """What is known of a blocked wait."""
+    """Rank of a blocked wait as the cause of a deadlock, and the reason."""
 
     rank: Rank
     text: str = ""
@@ -221,7 +221,7 @@ def _brings_data(op: Operation) -> bool:
 
 
 def _waits_of(task: Task, barrier: Mbarrier) -> Iterator[tuple[int, str]]:
-    """How often a blocked task has passed a wait at the slot that `barrier` has, of the barriers where it waits now."""
+    """Yield how often a blocked task has passed a wait at the slot of `barrier`, in the array that it waits at now."""
     view = None if task.waiting is None else task.waiting.barrier
     held = None if view is None else view.memory.barriers.get(view.address)
     if view is None or held is None:

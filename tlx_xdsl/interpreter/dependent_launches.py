@@ -59,7 +59,7 @@ def lets_dependents_start(op: Operation) -> bool:
 
 @dataclass
 class DependentLaunch:
-    """What a launch accesses, and what of that before it has waited."""
+    """Accesses of a launch to global memory, before and after its wait for earlier launches."""
 
     _ops: list[Operation] = field(default_factory=list[Operation])
     _numbers: dict[Operation, int] = field(default_factory=dict[Operation, int])

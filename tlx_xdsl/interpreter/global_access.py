@@ -17,7 +17,7 @@ from .races import Actor
 
 
 class Strength(Enum):
-    """What an access conflicts with."""
+    """Strength of an access, which decides what it conflicts with."""
 
     WEAK = auto()
     """Plain: with every write."""
@@ -90,12 +90,12 @@ class Access:
 
     @property
     def step(self) -> tuple[int, int]:
-        """Its agent, and the step that clocks know of."""
+        """Return the agent of the access, and the step that clocks know of."""
         return self.actor.agent, self.actor.step
 
     @property
     def writes_descriptor(self) -> bool:
-        """Whether it is of the proxy of tensor descriptors, which has fences of its own (`ops/tensormaps.py`)."""
+        """Return whether the proxy of tensor descriptors makes the access; its fences are in `ops/tensormaps.py`."""
         op = self.actor.op
         return effects_of(op).by is TENSORMAP or any(isinstance(each.type, TensorDescType) for each in op.results)
 
@@ -109,7 +109,7 @@ def _adds_floats(op: Operation) -> bool:
 
 
 def strength_of(op: Operation) -> Strength:
-    """What an operation's accesses conflict with: weakly with all writes, unless it declares that it is atomic."""
+    """Return the strength of an operation's accesses: weak, unless it declares that it is atomic or volatile."""
     is_atomic = any(Kind.ATOMIC in access.kind for access in accesses_of(op) or ())
     if not is_atomic and not is_set(op, "isVolatile"):
         return Strength.WEAK

@@ -48,7 +48,7 @@ class Buffer:
 
 @dataclass(slots=True)
 class Changes:
-    """How often memory was written so far, with other values than it had where that is known."""
+    """Number of writes to memory so far; those that are known to have changed nothing do not count."""
 
     count: int = 0
 

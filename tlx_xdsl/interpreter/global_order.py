@@ -53,7 +53,7 @@ Index = slice | Integers
 
 
 class Accessor(Protocol):
-    """Who makes an access: a task, or an asynchronous operation of its."""
+    """Maker of an access: a task, or one of its asynchronous operations."""
 
     clock: Clock
     program: tuple[int, int, int]
@@ -78,7 +78,7 @@ class _Shadow:
 
     @classmethod
     def of(cls, size: int, count: int) -> _Shadow:
-        """That of `count` elements without accesses."""
+        """Return the shadow of `count` elements of `size` bytes without accesses."""
         writes, reads, atomics = (np.zeros(count, np.int32) for _ in range(3))
         return cls(size, writes, reads, atomics)
 

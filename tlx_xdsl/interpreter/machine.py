@@ -158,7 +158,7 @@ class Task:
 
     @property
     def label(self) -> str:
-        """Its name, with its thread block where there are several."""
+        """Return the task's name, with its thread block where there are several."""
         return self.name if len(self.cluster.blocks) == 1 else f"{self.name} of CTA {self.block.rank}"
 
     # Knowledge -------------------------------------------------------------------------------------------------------

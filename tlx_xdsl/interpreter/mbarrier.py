@@ -271,7 +271,7 @@ class NamedBarrier:
 
     @property
     def name(self) -> str:
-        """Its name in reports."""
+        """Return the barrier's name in reports."""
         return f"named barrier {self.number}"
 
     def arrive(self, op: Operation, threads: int, expected: int, clock: Clock, agent: int) -> None:

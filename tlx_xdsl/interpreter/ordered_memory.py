@@ -27,7 +27,7 @@ class Viewer(Protocol):
 
     @property
     def label(self) -> str:
-        """Its name in reports."""
+        """Return the task's name in reports."""
         ...
 
     @property
@@ -133,7 +133,7 @@ class OrderedMemory(GlobalMemory):
         return whole[(addresses - np.int64(buffer.start)) // dtype.itemsize]
 
     def _places(self, op: Operation, addresses: Array, chosen: slice | Integers) -> Integers | None:
-        """Which elements of their tensor are accessed; None where the threads of the task meet before it matters."""
+        """Return keys of the elements that are accessed; None where the threads of the task meet before it matters."""
         if self._issued is not None or not isinstance(op, tt.LoadOp | tt.StoreOp) or not conflicts(op):
             return None
         first = self._order.place_key(np.shape(addresses)) + 1

@@ -49,7 +49,7 @@ Functions: TypeAlias = dict[type[Operation], Callable[..., Any]]
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Why a task cannot go on."""
+    """Reason for which a task cannot go on, and the condition for which it waits."""
 
     op: Operation
     ready: Callable[[], bool]

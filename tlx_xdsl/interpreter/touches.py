@@ -1,4 +1,4 @@
-"""What a step touches that others may touch in another order, and when that order matters."""
+"""Touches of a step: places that others may touch in another order, and when that order matters."""
 
 from __future__ import annotations
 

@@ -98,5 +98,5 @@ class Places:
 
 
 def place_key(shape: Sequence[int], shapes: dict[tuple[int, ...], int]) -> int:
-    """What the places of elements in tensors of that shape begin with, in 64 bits; `shapes` has the ones so far."""
+    """Return the base of the keys for elements of tensors of a shape, in 64 bits; `shapes` has the shapes so far."""
     return shapes.setdefault(tuple(shape), len(shapes)) << 40

@@ -1,4 +1,4 @@
-"""What calls of the language take, as names for signatures. `constexpr` is what is known when a kernel is compiled.
+"""Types of arguments, as names for signatures. `constexpr` is what is known when a kernel is compiled.
 
 They are for people and type checkers: the frontend checks arguments itself, with errors that name the kernel's line.
 """

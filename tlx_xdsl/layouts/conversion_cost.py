@@ -204,7 +204,7 @@ def conflict_free_scratch(source: LinearLayout, target: LinearLayout, element_bi
 
 
 def _independent(known: Sequence[int], candidates: Iterable[int]) -> list[int]:
-    """Those candidates that are no sums of `known` and earlier candidates."""
+    """Return the candidates that are no sums of `known` and earlier candidates."""
     candidates = list(candidates)
     free = Elimination.of([*known, *candidates]).free >> len(known)
     return [each for index, each in enumerate(candidates) if not free >> index & 1]

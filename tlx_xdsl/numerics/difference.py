@@ -1,4 +1,4 @@
-"""How far two arrays are apart, relative to the largest value of one of them."""
+"""Distance of two arrays, relative to the largest value of one of them."""
 
 from __future__ import annotations
 

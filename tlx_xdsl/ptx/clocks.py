@@ -512,7 +512,7 @@ class Clocks:
                 return
 
     def proxy_fence(self, cohort: Cohort, mask: Any) -> None:
-        """What warps know becomes visible to the async proxy."""
+        """Make what warps know visible to the async proxy."""
         warps = cohort.warps if mask is None else np.unique(cohort.warp_of[mask])
         self.fenced[warps] = self.known[warps]
 

@@ -42,7 +42,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What the threads of a cohort wait for; those in no item do not wait."""
+    """Barriers for which threads of a cohort wait; those in no item do not wait."""
 
     items: tuple[Item, ...]
 
@@ -68,7 +68,7 @@ _MOST_SPREAD = 20_000
 
 @dataclass(eq=False, slots=True)
 class Meeting:
-    """Where threads of a warp that have parted go on together."""
+    """Place at which threads of a warp that have parted go on together."""
 
     block: int
     expected: int

@@ -30,7 +30,7 @@ def waits_for_grids(program: Any) -> bool:
 
 
 class DependentLaunch:
-    """What a launch accesses, before and after the wait."""
+    """Accesses of a launch to global memory, before and after the wait."""
 
     def __init__(self, program: Any):
         self._program = program

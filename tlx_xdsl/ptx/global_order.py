@@ -38,7 +38,7 @@ _STEP = (1 << AGENT_SHIFT - 3) - 1
 
 
 class Sync(NamedTuple):
-    """How an access, or a fence, orders others."""
+    """Scope of an access or a fence, and whether it acquires or releases."""
 
     scope: int = WEAK
     acquires: bool = False
@@ -66,7 +66,7 @@ def talks(program: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """What was released at an address."""
+    """Knowledge that was released at an address."""
 
     by_gpu: Foreign = field(default_factory=dict[int, "NDArray[np.int32]"])
     """That of scope `.gpu` and more."""
@@ -211,7 +211,7 @@ class GlobalOrder:
 
 
 class WaveView:
-    """What the warps of a wave know of other waves, and what they have released and read."""
+    """Knowledge of the warps of a wave about other waves, and what they have released and read."""
 
     def __init__(self, order: GlobalOrder, clocks: Any):
         self.order, self.clocks = order, clocks

@@ -43,7 +43,7 @@ class _Reads:
 
 
 class LaneOrder:
-    """What the lanes of each warp know of each other."""
+    """Knowledge of the lanes of each warp about each other's accesses."""
 
     def __init__(self, known: NDArray[np.int32], report: Callable[..., None]):
         count = len(known)

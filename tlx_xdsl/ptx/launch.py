@@ -33,7 +33,7 @@ MOST_SHARED = 227 * 1024
 
 @dataclass(frozen=True)
 class PtxRun:
-    """What a run of PTX has done."""
+    """Result of a run of PTX."""
 
     instructions: int
     """Instructions that warps have run."""

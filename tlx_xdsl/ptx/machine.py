@@ -34,7 +34,7 @@ OnFault: TypeAlias = Callable[[PtxFault], bool]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a launch may take."""
+    """Limits of a launch: basic blocks, and seconds of processor time."""
 
     blocks: int = 50_000_000
     """Basic blocks that cohorts run."""

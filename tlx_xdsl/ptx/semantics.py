@@ -1,4 +1,4 @@
-"""What each instruction means here, with the section of the PTX ISA that says it.
+"""Meaning of each instruction on this machine, with the section of the PTX ISA that says it.
 
 `python -m tlx_xdsl.ptx.semantics` prints the table of docs/ptx.md.
 """

@@ -1,4 +1,4 @@
-"""What an instruction does, as the generator of code takes it: operands with their views, and a Python expression."""
+"""Steps of instructions, as the generator of code takes them: operands with their views, and a Python expression."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NOTHING = Step()
 
 @dataclass(frozen=True)
 class Context:
-    """What builders of steps may ask for."""
+    """An instruction and its surroundings, for the builders of steps."""
 
     module: Module
     function: Function

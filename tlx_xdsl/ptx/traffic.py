@@ -1,4 +1,4 @@
-"""What a run costs beside its instructions, by the instruction that asks for it: wavefronts of shared memory, sectors
+"""Costs of a run beside its instructions, by the instruction that asks for them: wavefronts of shared memory, sectors
 of global memory, waits, bytes that TMA moves, operations of the tensor cores.
 
 Shared memory is counted as `layouts.shared_access` says it works, global memory as `layouts.global_access` does: that
@@ -26,7 +26,7 @@ _ROWS_PER_PASS = 8
 
 @dataclass(slots=True)
 class Cost:
-    """What accesses of warps take of a memory."""
+    """Cost of accesses of warps to a memory."""
 
     requests: int = 0
     """Accesses of warps."""
@@ -44,7 +44,7 @@ class Cost:
 
 @dataclass(slots=True)
 class LineTraffic:
-    """What a line, or an instruction, has taken."""
+    """Traffic of a line, or of an instruction."""
 
     shared: Cost = field(default_factory=Cost)
     """Its wavefronts: passes through the banks of shared memory."""

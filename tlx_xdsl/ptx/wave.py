@@ -30,7 +30,7 @@ SLICE = 64
 
 @dataclass(slots=True)
 class Budget:
-    """What a run may take."""
+    """Limits of a run: basic blocks, and seconds of processor time."""
 
     blocks: int
     seconds: float

@@ -1,4 +1,4 @@
-"""Whether a kernel does what it should, for exercises: numbers, and what the interpreter says in several orders.
+"""Judgement of a kernel, for exercises: its numbers, and what the interpreter says in several orders.
 
 The puzzles in `notebooks/puzzles/` call it beside what a learner writes:
 
@@ -29,7 +29,7 @@ Expected = Mapping[str, tuple[NDArray[Any], NDArray[Any]]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What there is to say of an answer; true where it is right."""
+    """Verdict on an answer, with its reason; true where it is right."""
 
     right: bool
     text: str

@@ -1,4 +1,4 @@
-"""What calls of a kernel take: for `inspect.signature` and `help`, and for type checkers.
+"""Signatures of calls of a kernel: for `inspect.signature` and `help`, and for type checkers.
 
 A kernel keeps its function's signature, `Kernel[P, R]`: in another kernel a call returns what the function returns.
 """
@@ -70,7 +70,7 @@ class Launch(Protocol):
 
 
 class LaunchShape:
-    """What a launch of one kernel looks like to `inspect.signature`: its parameters, and then the options."""
+    """Signature of a kernel's launch for `inspect.signature`: its parameters, and then the options."""
 
     def __init__(self, source: KernelSource):
         self._source = source

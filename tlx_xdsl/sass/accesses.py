@@ -1,4 +1,4 @@
-"""What an instruction of the machine accesses, in the words in which its PTX is described, too.
+"""Accesses of the machine's instructions, in the words in which their PTX is described, too.
 
 HGMMA.64x64x16.F32 R24, gdesc[UR8], R24       wgmma                 descriptors of A and B, whether it adds
 UTMALDG.2D [UR8], [UR4]                       TMA load              shared memory, barrier, coordinates, map

@@ -53,7 +53,7 @@ class SassFinding:
 
 @dataclass(frozen=True)
 class SassReport:
-    """What a cubin was found to be."""
+    """Findings in a cubin, and how much of it was compared."""
 
     findings: tuple[SassFinding, ...]
     compared: int
@@ -65,7 +65,7 @@ class SassReport:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where a launch finds things in constant bank 0, in bytes, by the architecture."""
+    """Offsets of a launch's values in constant bank 0, in bytes, by the architecture."""
 
     parameters: int
     threads: int

@@ -33,7 +33,7 @@ class Difference:
 
 @dataclass
 class Comparison:
-    """What was found in all runs of two programs."""
+    """Differences found in all runs of two programs."""
 
     theirs: Sequence[Access]
     ours: Sequence[Access]

@@ -41,7 +41,7 @@ class Hazard:
 
 @dataclass(slots=True)
 class _State:
-    """What is under way at a place of the code, by register: the scoreboards, and the instruction."""
+    """Operations under way at a place of the code, by register: the scoreboards, and the instruction."""
 
     written: dict[str, tuple[int, Instruction]] = field(default_factory=dict[str, tuple[int, Instruction]])
     read: dict[str, tuple[int, Instruction]] = field(default_factory=dict[str, tuple[int, Instruction]])

@@ -68,7 +68,7 @@ and its operands.
 
 @dataclass(slots=True)
 class Trace:
-    """What one thread accessed, in order."""
+    """Accesses of one thread, in order."""
 
     events: list[Event] = field(default_factory=list[Event])
     is_whole: bool = True
@@ -76,7 +76,7 @@ class Trace:
 
 
 class World:
-    """What a thread finds: its numbers, parameters, and memory whose content is a function of the address."""
+    """Surroundings of a thread: its numbers, parameters, and memory whose content is a function of the address."""
 
     def __init__(
         self,
@@ -251,7 +251,7 @@ class _Flow:
                     self._after[number], changed = common, True
 
     def way_around(self, number: int) -> tuple[int, set[str], bool] | None:
-        """Where the ways from a branch meet, the registers that are written on them, and whether they access memory.
+        """Return where the ways from a branch meet, the registers written on them, and whether they access memory.
 
         None where they do something whose order and number is compared, or meet at the end only.
         """

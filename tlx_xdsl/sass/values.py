@@ -1,4 +1,4 @@
-"""What operands are while code runs for one thread: integers, what is not known, and integers that say how they came.
+"""Values of operands while code runs for one thread: integers, unknown ones, and integers that say how they came.
 
 Registers hold unsigned integers. A value that the evaluation has no part in (what a tensor core or the floating-point
 units make, a clock) is `UNKNOWN`, and so is what is computed of it.

@@ -1,4 +1,4 @@
-"""What command lines write: files, parts of reports, and diagnostics in one look.
+"""Output of command lines: files, parts of reports, and diagnostics in one look.
 
 That is `file:line:col: severity: message`, the line, notes.
 """

@@ -64,7 +64,7 @@ class ForeignPass(ModulePass):
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a pass stands, and which."""
+    """A pass of another package, and its place in the pipeline."""
 
     before: bool
     anchor: str

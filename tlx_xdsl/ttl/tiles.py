@@ -35,7 +35,7 @@ NUMPY = {name: numpy_type(BY_MLIR[name]) for name in DTYPES}
 
 @dataclass(frozen=True)
 class PageLayout:
-    """How a matrix is cut into pages; `grid` and `tiles_per_shard` (rows, columns) are those of `sharded`."""
+    """Division of a matrix into pages; `grid` and `tiles_per_shard` (rows, columns) are those of `sharded`."""
 
     kind: Literal["tiled", "interleaved", "sharded"] = "tiled"
     grid: tuple[int, int] = (1, 1)

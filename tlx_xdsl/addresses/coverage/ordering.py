@@ -1,4 +1,4 @@
-"""What may order the writes of programs: a lock, a flag or a counter in global memory.
+"""Synchronisation that may order the writes of programs: a lock, a flag or a counter in global memory.
 
 A write that is followed by a release is ordered before one that an acquire precedes, where the two meet at one address.
 Whether they do depends on what programs read; `tlx check` runs that.

@@ -95,7 +95,7 @@ def runs_of(touch: Touch, first: int) -> Runs:
 
 
 def _selected(touch: Touch, starts: Integers, ends: Integers, masks: Sequence[Booleans], first: int) -> Runs:
-    """Those runs that are touched, one after another."""
+    """Return the runs of programs that touch something and that no mask hides, joined and sorted."""
     chosen: Booleans = touch.active.reshape((-1,) + (1,) * (starts.ndim - 1)) & (ends > starts)
     for mask in masks:
         chosen = chosen & mask

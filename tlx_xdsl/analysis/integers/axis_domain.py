@@ -76,7 +76,7 @@ def _all(number: int, shape: Ints) -> AxisInfo:
 
 
 class AxisDomain(Domain[AxisInfo]):
-    """Its transfer functions take indices as not negative: layouts are chosen by these facts, results are not."""
+    """Transfer functions that take indices as not negative: layouts are chosen by these facts, results are not."""
 
     def constant(self, op: Operation, numbers: Sequence[int], bits: int) -> AxisInfo | None:
         """One number is the same along all axes."""

@@ -167,7 +167,7 @@ class Polynomial:
 
     @cached_property
     def all_symbols(self) -> frozenset[Symbol]:
-        """Its symbols, and those inside of calls."""
+        """Return the symbols of the polynomial, and those inside of its calls."""
         found = set(self.symbols)
         for symbol in self.symbols:
             if isinstance(symbol, Call):

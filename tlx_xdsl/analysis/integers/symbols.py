@@ -17,7 +17,7 @@ class Pid:
     axis: int
 
     def __str__(self) -> str:
-        """Its name."""
+        """Return the name of the program id: `pid_x`."""
         return f"pid_{AXES[self.axis]}"
 
 
@@ -28,7 +28,7 @@ class NumPrograms:
     axis: int
 
     def __str__(self) -> str:
-        """Its name."""
+        """Return the name of the size: `num_programs_x`."""
         return f"num_programs_{AXES[self.axis]}"
 
 
@@ -40,7 +40,7 @@ class Argument:
     name: str
 
     def __str__(self) -> str:
-        """Its name."""
+        """Return the argument's name: `%n`."""
         return f"%{self.name}"
 
 
@@ -70,7 +70,7 @@ class Scalar:
     value: SSAValue
 
     def __str__(self) -> str:
-        """Its name."""
+        """Return the scalar's name, or the expression that computes it."""
         return spelled(self.value)
 
 
@@ -88,7 +88,7 @@ class Extent:
     dim: int
 
     def __str__(self) -> str:
-        """Its name."""
+        """Return the name of the size or stride: `%desc.stride.0`."""
         return f"%{self.name}.{self.what}.{self.dim}"
 
 
@@ -100,7 +100,7 @@ class Lane:
     extent: int
 
     def __str__(self) -> str:
-        """Its name."""
+        """Return the name of the position: `i0`."""
         return f"i{self.dim}"
 
 
@@ -112,7 +112,7 @@ class Counter:
     name: str
 
     def __str__(self) -> str:
-        """Its name."""
+        """Return the counter's name."""
         return self.name
 
 
@@ -143,5 +143,5 @@ class Unknown:
     in each."""
 
     def __str__(self) -> str:
-        """Its name."""
+        """Return the value's name, marked as unknown: `?x`."""
         return f"?{self.name}"

@@ -1,4 +1,4 @@
-"""What the operations of a kernel compute, as values of `values.py`.
+"""Arithmetic of a kernel's operations on the values of `values.py`.
 
 Numbers of 32 and 64 bits are taken as those of mathematics: they do not wrap around, which a proof says. What is
 narrower does, and so does what the kernel itself makes large. A quotient of what may be negative, and is not known, is

@@ -1,4 +1,4 @@
-"""What arrivals, bytes and waits do to barriers, and what must be ordered for every schedule to do the same.
+"""Effects of arrivals, bytes and waits on barriers, and the order that makes them the same in every schedule.
 
 The rules are those of the interpreter (`interpreter/mbarrier.py`). If none is broken in one schedule, no schedule
 breaks one, and all of them give each wait and each arrival the same phase: the arrivals of a phase are ordered after

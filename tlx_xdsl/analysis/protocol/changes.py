@@ -22,7 +22,7 @@ from .demand import Demands
 
 @dataclass
 class Changes:
-    """What a kernel writes to global memory."""
+    """Writes of a kernel to global memory."""
 
     function: tt.FuncOp
     demands: Demands

@@ -21,7 +21,7 @@ from .demand import Demands, is_followed, is_view
 
 
 class UnprovedError(Exception):
-    """What an operation does, or when, is not known: nothing is proved because of it."""
+    """An operation whose effect, or its time, is not known: nothing is proved because of it."""
 
     def __init__(self, op: Operation, reason: str):
         super().__init__(reason)
@@ -190,7 +190,7 @@ def free_values(op: Operation) -> Iterator[SSAValue]:
 
 
 def acts(op: Operation) -> bool:
-    """Whether an operation does something that other tasks may see in this thread block, or whose end must be known."""
+    """Return whether other tasks of the thread block may see what an operation does, or its end must be known."""
     effects = effects_of(op)
     if effects.accesses is None:
         return not op.regions and not _only_computes(op)
@@ -211,7 +211,7 @@ _ARITHMETIC = frozenset((
 
 
 def _only_computes(op: Operation) -> bool:
-    """Whether all that inline PTX does is to compute: with side effects it may be declared to stay where it is."""
+    """Return whether an operation is inline PTX that only computes, even if it is declared to have side effects."""
     if not isinstance(op, tt.ElementwiseInlineAsmOp):
         return False
     text = re.sub(r"//[^\n]*|/\*.*?\*/|[{}]", " ", op.asm_string.data, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""Which values the synchronisation of a kernel depends on, and modulo which number.
+"""Demands of a kernel's synchronisation: the values that it depends on, and the modulus of each.
 
 A counter of which only the remainder by the length of a ring is used may be kept as that remainder: so a path through
 a loop that carries it comes back to where it was. Asked for are the bounds of loops, conditions, parities and the
@@ -51,7 +51,7 @@ class Demands:
         return value in self.moduli
 
     def may_be_kept(self, value: SSAValue) -> bool:
-        """Whether a value comes of one of which only the remainder may be known, beside others of their own sign."""
+        """Return whether a part of a value may be kept as a remainder; the other parts have signs of their own."""
         if isinstance(value.owner, _PASSING):
             return any(map(self.may_be_kept, value.owner.operands))
         return self.moduli.get(value, EXACT) != EXACT and value in self.sources
@@ -108,7 +108,7 @@ def _modulus_of_dividend(op: Operation, modulus: int) -> int | None:
 
 
 def _may_turn_negative(op: Operation) -> bool:
-    """Whether the result may be negative where the remainders of the operands say otherwise; or is a bit of them."""
+    """Return whether the result may be negative where the operands' remainders say otherwise, or is a single bit."""
     match op:
         case upstream.SubiOp():
             return constant(op.rhs) is None

@@ -1,7 +1,7 @@
-"""What is assumed on one path of the search: how unknown numbers compare, and their remainders.
+"""Assumptions on one path of the search: how unknown numbers compare, and their remainders.
 
-What is asked and not known splits the path: `Split` has the answers, of which each is followed. Facts are bounds of
-sums of atoms, and remainders of atoms; so that all tasks get the same answer to the same question.
+A question without a known answer splits the path: `SplitError` has the answers, of which each is followed. Facts are
+bounds of sums of atoms, and remainders of atoms; so that all tasks get the same answer to the same question.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class NewLimitError(Exception):
 
 
 class SplitError(Exception):
-    """What was asked, of `atoms`, is not known: the path goes on once with each of the `answers`."""
+    """A question about `atoms` without a known answer: the path goes on once with each of the `answers`."""
 
     def __init__(self, answers: list[Facts], *atoms: Atom):
         super().__init__(answers)
@@ -77,7 +77,7 @@ class SplitError(Exception):
 
 @dataclass
 class Questions:
-    """What the search has learnt of its questions, over all its beginnings."""
+    """Numbers that the search must keep to answer its questions; they grow each time it begins again."""
 
     period: int = 2
     """Turns of loops are counted modulo this."""
@@ -270,7 +270,7 @@ class Facts:
                 return True
 
     def truth(self, value: Value, *, split: bool = True) -> bool | None:
-        """Whether a bit is set, which may be one less another: splits the path where that is not known, or is None."""
+        """Return whether a bit, or one less a bit, is set; where that is not known, split the path, or return None."""
         if isinstance(value, int):
             return bool(value)
         if value.constant == 1 and len(value.parts) == 1 and value.parts[0][1] == -1:

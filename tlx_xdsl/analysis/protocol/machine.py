@@ -1,4 +1,4 @@
-"""What each step of a task does to the state of its thread block.
+"""Steps of a task, and how each changes the state of its thread block.
 
 Asynchronous operations take effect at once here, and count as not ordered until they are waited for: if nothing is
 wrong with that, it makes no difference when they do.

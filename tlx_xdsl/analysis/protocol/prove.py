@@ -75,7 +75,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Proof:
-    """What was found of the protocol of a kernel."""
+    """Result of the proof of a kernel's protocol."""
 
     kernel: str
     answer: Answer

@@ -22,7 +22,7 @@ Clock: TypeAlias = dict[Agent, int]
 
 @dataclass(frozen=True)
 class Event:
-    """What an agent did at one of its steps."""
+    """One step of an agent, and the operation that made it."""
 
     agent: Agent
     step: int

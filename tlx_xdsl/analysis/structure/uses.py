@@ -18,7 +18,7 @@ from tlx_xdsl.dialects.regions import forwarded
 
 
 class UseKind(Flag):
-    """How a value is used."""
+    """Kinds of uses of a value."""
 
     META = auto()
     """To compute addresses and masks."""

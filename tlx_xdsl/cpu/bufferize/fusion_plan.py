@@ -1,4 +1,4 @@
-"""Which operations of a function are fused into which: the decisions, from the last operation to the first.
+"""Fusion of a function's operations, as decisions from the last operation to the first.
 
 A *root* is an operation that is done in the end: its result goes to memory, or it reduces. What is *inlined* is
 computed where its elements are needed, inside of roots. A *spot* is a root, and the map from the dimensions of what is

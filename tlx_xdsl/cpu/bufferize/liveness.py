@@ -1,4 +1,4 @@
-"""Which tensors of a function are used after an operation.
+"""Liveness of a function's tensors: the ones that are used after an operation.
 
 The answers are of the function as it was when it was read: it may be rewritten meanwhile.
 """

@@ -1,4 +1,4 @@
-"""What bufferization knows while it walks through a function: the place of each tensor, and what each buffer holds."""
+"""State of bufferization while it walks through a function: the place of each tensor, and what each buffer holds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Buffer:
 
 
 class Place(NamedTuple):
-    """Where the elements of a tensor are."""
+    """Place of a tensor's elements."""
 
     buffer: Buffer
     memref: SSAValue
@@ -230,7 +230,7 @@ class State:
     def _fresh(
         self, op: Operation, destination: Destination, taken: Collection[Buffer], *, before_is_copied: bool
     ) -> Place:
-        """Where the result is needed in the end, else in the place of an operand that ends here, else new memory."""
+        """Return where the result is needed in the end, else the place of an operand that ends here, or new memory."""
         result = op.results[destination.result]
         final = None if destination.is_read else self._stored_to(result, op)
         final = final or self.final_place(result)

@@ -70,7 +70,7 @@ _FUNCTIONS = ("launch", "prepare", "work", "error", "run", "scratch_bytes", "pro
 
 @dataclass(frozen=True)
 class CpuKernel:
-    """What the launcher launches."""
+    """Description of a compiled kernel for the launcher."""
 
     about: str
     """The kernel, in a few words."""

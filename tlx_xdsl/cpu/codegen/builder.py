@@ -35,7 +35,7 @@ class Value:
 
     @property
     def type(self) -> str:
-        """Its type: `float`, `<16 x float>`."""
+        """Return the type in LLVM IR: `float`, `<16 x float>`."""
         return self.element if self.lanes == 1 else f"<{self.lanes} x {self.element}>"
 
     @property

@@ -26,7 +26,7 @@ Rounding = Literal["rne", "rtz"]
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """How a float narrower than 32 bits holds numbers; codes are bits without the sign's."""
+    """Format of a float narrower than 32 bits; codes are bits without the sign's."""
 
     bits: int
     mantissa: int

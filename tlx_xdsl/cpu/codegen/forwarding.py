@@ -1,4 +1,4 @@
-"""Which loads need no copy: what reads a loaded tile can read the memory that it was loaded from.
+"""Forwarding of loads: what reads a loaded tile reads the memory that it was loaded from, without a copy.
 
 A load is a buffer that is filled with the value of masked elements, if there is one, and a copy of the box that the
 mask leaves. Where all that reads the buffer are loop nests after the copy, in its block, and nothing in between may
@@ -175,7 +175,7 @@ def _views(buffer: SSAValue) -> Iterator[SSAValue]:
 
 
 def _may_read(load: Forwarded, op: linalg.GenericOp | linalg.ReduceOp, view: SSAValue, buffer: SSAValue) -> bool:
-    """Whether a nest names the buffer, or a box of it, once as an input whose dimensions are dimensions of the nest."""
+    """Return whether a nest reads the buffer, or a box of it, by one input, indexed by dimensions of the nest alone."""
     places = [number for number, value in enumerate(op.inputs) if buffer_of(value) is buffer]
     if not _is_pure_inside(op) or len(places) != 1 or op.inputs[places[0]] is not view or not _is_corner(view, buffer):
         return False

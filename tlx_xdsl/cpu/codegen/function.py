@@ -1,4 +1,4 @@
-"""What is known while the instructions of a function are written."""
+"""Handlers of operations by name, and the state that they share while they write the instructions of a function."""
 
 from __future__ import annotations
 

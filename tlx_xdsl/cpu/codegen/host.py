@@ -54,7 +54,7 @@ _ANY_ARM = "generic"
 
 @dataclass(frozen=True)
 class Host:
-    """What LLVM compiles for."""
+    """The CPU and the system that LLVM compiles for."""
 
     triple: str
     cpu: str

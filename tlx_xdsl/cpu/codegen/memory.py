@@ -168,7 +168,7 @@ def convert_memory(fn: FunctionEmitter, op: UnrealizedConversionCastOp) -> None:
 
 
 def check_box(fn: FunctionEmitter, op: Operation, view: View) -> None:
-    """When accesses are checked: all elements of a view, if it has any, lie inside of the array."""
+    """Check, where accesses are checked, that all elements of a view lie inside of the array; it may have none."""
     if view.bounds is None:
         return
     b = fn.b

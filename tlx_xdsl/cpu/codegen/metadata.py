@@ -1,4 +1,4 @@
-"""What is known of an object file: how it is called, and which line of the kernel each error is of."""
+"""Metadata of an object file: how it is called, and the line of the kernel that each error is of."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Metadata:
-    """What a launch has to know of an object file."""
+    """Metadata of an object file, as a launch needs them."""
 
     name: str
     """The kernel's."""

@@ -38,7 +38,7 @@ whole, and has no slow start with them."""
 
 
 class Launch:
-    """Where the members of a launch lie, in bytes; the struct has 48."""
+    """Offsets of the members of a launch, in bytes; the struct has 48."""
 
     NEXT, TOTAL, CHUNK, GRID, SITE, PROGRAM = 0, 8, 16, 24, 36, 40
 

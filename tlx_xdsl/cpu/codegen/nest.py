@@ -27,7 +27,7 @@ Compute: TypeAlias = Callable[[Sequence[Value], Sequence[Value], Sequence[Value]
 
 @dataclass(frozen=True)
 class Access:
-    """What a nest reads or writes: an element for each iteration."""
+    """Elements that a nest reads or writes, one for each iteration."""
 
     view: View
     offset: Number
@@ -42,7 +42,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Quick:
-    """What is faster than a combiner, and gives the same but for some results."""
+    """A faster function in the place of a combiner, with the same results but for those that `is_doubtful` marks."""
 
     identity: Value
     combine: Callable[[Value, Value], Value]
@@ -218,7 +218,7 @@ class _Writer:
             self.loops(rest, self._moved(offsets, dim, number), then)
 
     def inner(self, offsets: list[Number]) -> None:
-        """What stands inside of the loops over the other parallel dimensions."""
+        """Write what stands inside of the loops over the other parallel dimensions."""
         if self.dim is None:
             self.elements(offsets, None)
         elif self.nest.reduced[self.dim]:

@@ -27,7 +27,7 @@ from .scalars import conjunction
 
 
 class Grade(Enum):
-    """How much of the structure of an access is known."""
+    """Grades of an access, by how much of its structure is known."""
 
     STRUCTURED = "structured"
     """One box with strides."""

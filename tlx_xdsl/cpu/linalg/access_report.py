@@ -1,4 +1,4 @@
-"""What the pointer and the mask analysis find about each access, for people."""
+"""Report of the pointer and the mask analysis about each access, for people."""
 
 from __future__ import annotations
 

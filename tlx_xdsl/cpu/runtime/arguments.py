@@ -122,7 +122,7 @@ def _read_tensor(value: Any, parts: list[Any], slots: list[Any], rule: Parameter
 
 
 def _read_foreign(value: Any, parts: list[Any], slots: list[Any], rule: Parameter) -> None:
-    """What gives its memory by a method of torch's, or by numpy's interface for arrays."""
+    """Read an array that gives its memory by a method of torch's, or by numpy's interface for arrays."""
     device = getattr(value, "device", None)
     if getattr(device, "type", "cpu") != "cpu":
         raise InputTypeError(f"is on the device {device}: a launch on the CPU takes what is in its memory")

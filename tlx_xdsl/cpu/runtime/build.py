@@ -215,7 +215,7 @@ TextCallback = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class CpuStages:
-    """What a kernel becomes."""
+    """Results of the stages of a compile, from LLVM IR to the object file."""
 
     llvm_ir: str
     """As it is given to LLVM."""

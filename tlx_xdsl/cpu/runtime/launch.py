@@ -40,7 +40,7 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True)
 class _Specialized:
-    """What a key stands for."""
+    """Program for a key of specialization, and what packs its arguments."""
 
     program: Program
     pack: Packer

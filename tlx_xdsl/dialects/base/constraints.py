@@ -124,7 +124,7 @@ class Derived(AttrConstraint[Attribute]):
             raise VerifyException(f"{self.what} must be {expected}, found {attr}")
 
     def can_infer(self, var_constraint_names: AbstractSet[str]) -> bool:
-        """It is known as soon as the variable is."""
+        """Return whether the variable is known, of which the type is made."""
         return self.variable in var_constraint_names
 
     def infer(self, context: InferenceContext) -> Attribute:

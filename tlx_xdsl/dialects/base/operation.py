@@ -53,7 +53,7 @@ class ClusterType(TypeAttribute):
 
 
 class Holders(NamedTuple):
-    """What runs an operation; None where nothing says so."""
+    """Threads, warps and CTAs that run an operation; None where nothing says so."""
 
     threads: int | None
     """Threads of a warp."""
@@ -240,7 +240,7 @@ class Elementwise(OpTrait):
 
 @dataclass(frozen=True)
 class EachElement(OpTrait):
-    """What an element of its tensors is, or is done with, depends on the same element of the others only."""
+    """Combines an element of a tensor with the same element of the others only."""
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ class BatchMatmulOp(abstract_ops.NamedOperation):
         return _product_body((*inputs, *outputs))
 
     def get_default_indexing_maps(self) -> Sequence[AffineMap]:
-        """Those that it has."""
+        """Return the maps that the operation has."""
         return [each.data for each in self.indexing_maps]
 
     def get_indexing_maps(self) -> ArrayAttr[AffineMapAttr]:

@@ -186,7 +186,7 @@ class CastOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[type_])
 
     def verify_(self) -> None:
-        """Where both types state a number, it is the same."""
+        """Check that the element types are the same, and each number that both types state."""
         source, dest = self.source.type, self.dest.type
         unranked = [isinstance(type_, UnrankedMemRefType) for type_ in (source, dest)]
         same = element_of(source) == element_of(dest) and not all(unranked)

@@ -170,7 +170,7 @@ class AsyncTMALoadOp(TritonOp):
             raise VerifyException("a load for one CTA is a 'ttng.async_tma_copy_global_to_local'")
 
     def effects(self) -> Effects:
-        """Those of a load by TMA; `multicast` is its last operand."""
+        """Return the effects of a load by TMA; `multicast` is its last operand."""
         multicast = len(self.operands) > 0 and self.multicast is not None
         return load_effects(multicast=multicast, pair=is_set(self, "two_ctas"))
 

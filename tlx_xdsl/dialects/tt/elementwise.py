@@ -280,7 +280,7 @@ class ElementwiseInlineAsmOp(TritonOp):
                 raise VerifyException(f"the elements must be a multiple of packed_element, found {count} and {pack}")
 
     def effects(self) -> Effects:
-        """Those of its PTX."""
+        """Return the effects of its PTX."""
         return effects_of_ptx(self, "asm_string")
 
 

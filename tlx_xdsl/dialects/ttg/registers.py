@@ -105,7 +105,7 @@ class InlineAsmOp(TritonOp):
             raise VerifyException("assembly without a result can't be pure")
 
     def effects(self) -> Effects:
-        """Those of its PTX."""
+        """Return the effects of its PTX."""
         return effects_of_ptx(self, "asm_string")
 
 

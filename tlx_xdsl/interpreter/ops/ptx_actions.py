@@ -180,7 +180,7 @@ def _mbarrier_arrive(running: Running) -> Coroutine:
 
 @acts("fence", "membar")
 def fence(statement: Statement) -> Action:
-    """Those that the clocks know of; a task is in order for itself already, and global memory has no caches here."""
+    """Return the effect of a fence on the clocks; a task is in order for itself, global memory has no caches here."""
     if statement.name == "membar":
         return _nothing if statement.modifiers == ("cta",) else _release_all
     match statement.modifiers:

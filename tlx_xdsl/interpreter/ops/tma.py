@@ -135,7 +135,7 @@ def memory_of_store(task: Task, queue: Queue, op: Operation) -> GlobalMemory:
 
 
 class _Writes:
-    """What says that bulk stores have written."""
+    """Queue of bulk stores, as reports name the wait after which they have written."""
 
     hint = ""
 

@@ -1,4 +1,4 @@
-"""Which orders of steps are left to run: dynamic partial-order reduction, without states that are kept.
+"""Orders of steps that are left to run: dynamic partial-order reduction, without states that are kept.
 
 A run is a sequence of steps, each by an agent, and each with what it touches. Two steps are ordered if one agent makes
 both, if the second knows of the first, if their order matters, or by a chain of these. For each two steps whose order
@@ -115,7 +115,7 @@ class Orders:
     # One run ---------------------------------------------------------------------------------------------------------
 
     def see(self, enabled: Sequence[str]) -> None:
-        """Who can make a step now: those that the last step has kept from it go before that in another run."""
+        """Take the agents that can make a step now: those that the last step blocks go before it in another run."""
         last = self._depth - 1
         if last >= self._fresh and self._depth == len(self._nodes) and not self._failed:
             node = self._nodes[last]

@@ -40,7 +40,7 @@ def check_heads(
 
 
 def check_head_shapes(q: Operand, k: Operand, v: Operand, head_dims: Sequence[int] | None = None) -> None:
-    """What `check_heads` refuses, but types. Raises ValueError."""
+    """Check the shapes of heads, but not their types. Raises ValueError."""
     for each in (q, k, v):
         if len(each.shape) != 4:
             raise ValueError(f"{each.what}: expected (batch, heads, length, head dim), got the shape {each.shape}")

@@ -1,4 +1,4 @@
-"""What may be done with the scores of attention: windows, caps, sinks and functions of the user, checked.
+"""Options for the scores of attention: windows, caps, sinks and functions of the user, checked.
 
 `Options` are what a caller says, hashable and without tensors, so that plans (`plans`) can be found by them.
 """

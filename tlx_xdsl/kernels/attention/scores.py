@@ -24,7 +24,7 @@ LN_2 = tl.constexpr(math.log(2))
 
 @tlx_xdsl.jit
 def present(values):
-    """Those of a tuple that are not None."""
+    """Return the items of a tuple that are not None."""
     found = ()
     for index in tl.static_range(len(values)):
         if values[index] is not None:
@@ -74,7 +74,7 @@ def hide_keys_before(scores, first_key, first_column):
 
 @tlx_xdsl.jit
 def subtracted(m, MAY_BE_EMPTY: tl.constexpr):
-    """What is subtracted from scores: the maximum, or zero where no key was seen."""
+    """Return what to subtract from scores: the maximum, or zero where no key was seen."""
     return tl.where(m == float("-inf"), 0.0, m) if MAY_BE_EMPTY else m
 
 

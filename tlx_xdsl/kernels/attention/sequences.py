@@ -1,4 +1,4 @@
-"""Which tile a program takes, and which blocks of keys the rows of a tile see, for the attention kernels.
+"""Tiles of programs, and the blocks of keys that the rows of a tile see, for the attention kernels.
 
 Query i sees the keys i + lower to i + upper, both included, and none outside of the sequence; None is no limit. A plain
 causal mask (CAUSAL) is upper = 0: 64 rows never cross from one block of keys to the next there.

@@ -43,7 +43,7 @@ COUNTERS = "counters"
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What one call comes to.
+    """Tensors and launches of one call.
 
     `tensors` are by the names that `Launch.sources` use: first those that were given, in their order, with results that
     were allocated in the places of None; then a contiguous `workspace`, or None, if there is one, and `counters`.
@@ -264,9 +264,9 @@ def _uses(prepared: Prepared, movables: Sequence[MovableLaunch]) -> dict[str, li
 def _workspace(
     prepared: Prepared, uses: Mapping[str, list[Use]], movables: Sequence[MovableLaunch]
 ) -> tuple[list[tuple[Callable[[int], None], int]], int]:
-    """Where addresses of the workspace stand, and its bytes: the function's own, then each kernel's scratch memory.
+    """Return the setters of addresses in the workspace, each with its offset, and the size of the workspace, in bytes.
 
-    Counters lie before it. A call that has them has a workspace.
+    The function's own memory comes first, then kernels' scratch. Counters lie before the workspace, and need one.
     """
     found = [(use.launch.mover(use.argument), use.offset) for use in uses.get(WORKSPACE, ())]
     found += [(use.launch.mover(use.argument), use.offset - COUNTER_BYTES) for use in uses.get(COUNTERS, ())]
@@ -303,7 +303,7 @@ MAX_GRAPHS = 256
 
 
 class Lane:
-    """That of one stream. Read and written by who holds the piece's `in_use`, but for `drop_graph`.
+    """State of one stream. Read and written by who holds the piece's `in_use`, but for `drop_graph`.
 
     `addresses` are those of the tensors that the graph has, `workspace` is that of the workspace; `before` are those of
     the call before, for plans of one launch. `calls` are those of plain launches.

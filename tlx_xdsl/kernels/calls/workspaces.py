@@ -111,7 +111,7 @@ class Workspaces:
         self._pieces: dict[tuple[int, int], Piece] = {}
 
     def piece(self, device: int, stream: int) -> Piece:
-        """That of a stream."""
+        """Return the piece of memory that a stream has."""
         # One call of a dictionary, which threads that come at once share.
         return self._pieces.setdefault((device, stream), Piece(device, stream))
 

@@ -1,4 +1,4 @@
-"""How the tiles of a GEMM are divided among programs: whole ones, parts along K, and parts that a cluster adds up."""
+"""Division of a GEMM's tiles among programs: whole ones, parts along K, and parts that a cluster adds up."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Choice:
         return self.programs * self.config.cluster * self.split
 
     def rest(self, tiles: int) -> int:
-        """Those of so many tiles that are not dealt out whole."""
+        """Return how many of so many tiles are not dealt out whole."""
         return tiles - self.full_rounds * self.programs if self.share else 0
 
     def steps(self, tiles: int, num_k: int) -> int:

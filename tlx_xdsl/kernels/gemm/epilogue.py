@@ -26,7 +26,7 @@ from .unaligned_device import store_part_by_pointer
 
 @tlx_xdsl.jit
 def vectors_at(rows, columns, row, column, M, N, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TURNED: tl.constexpr):
-    """What the vectors that are there hold for the part at (row, column), in f32; with TURNED columns come first."""
+    """Load the vectors that are there for the part at (row, column), as f32; with TURNED columns come first."""
     of_rows, of_columns = (), ()
     for index in tl.static_range(len(rows)):
         if rows[index] is not None:

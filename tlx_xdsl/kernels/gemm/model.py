@@ -16,13 +16,13 @@ from .tiles import CONFIGS
 
 @dataclass(frozen=True)
 class Matrix:
-    """How an operand lies: elements along K side by side (`along_k`) or not, and what a line costs (`line_cost`)."""
+    """Layout of an operand: elements along K side by side (`along_k`) or not, and the cost of a line (`line_cost`)."""
 
     along_k: bool = True
     cost: float = 1.0
 
     def lines(self, block_k: int, *extents: int) -> float:
-        """What it costs to load a tile of so many rows of A or columns of B, in strips, in lines of 128 bytes."""
+        """Return the cost of loading a tile of so many rows of A or columns of B, in strips, in lines of 128 bytes."""
         if self.along_k:
             return self.cost * sum(extents) * block_k / 64
         return self.cost * block_k * sum(-(-extent // 64) for extent in extents)
@@ -30,7 +30,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Reading:
-    """How both operands lie."""
+    """Layouts of both operands."""
 
     a: Matrix = Matrix()
     b: Matrix = Matrix()
@@ -45,7 +45,7 @@ BY_LINES = Reading()
 
 
 def line_cost(pitch: int) -> float:
-    """What it costs to load lines `pitch` bytes apart, where 1 is for those that begin at multiples of 128 bytes.
+    """Return the cost of loading lines `pitch` bytes apart, where 1 is for those that begin at multiples of 128 bytes.
 
     Measured on an H200 (2026-11-23, 4096 x 2048 x 2048): A and B with 16 bytes more in each row take 1.3 to 1.6 times
     as long, with 32 bytes 1.04 to 1.15 times, with 64 and 128 bytes the same. The numbers are those of the fit.

@@ -21,7 +21,7 @@ from .epilogue import vectors_at
 
 @tlx_xdsl.jit
 def element(row, column, stride, COLUMNS: tl.constexpr):
-    """Where the elements of rows and columns are in a matrix whose rows (or columns) are `stride` apart."""
+    """Return the offsets of rows and columns in a matrix whose rows (or columns) are `stride` elements apart."""
     if COLUMNS:
         return row[:, None] + column[None, :].to(tl.int64) * stride
     return row[:, None].to(tl.int64) * stride + column[None, :]

@@ -86,7 +86,7 @@ def copy_launch(source: Operand, target: Operand, *more: Operand) -> Launch:
 
 @dataclass(frozen=True)
 class _Copy:
-    """What one copy is, for either kernel."""
+    """Launch of one copy, by either kernel."""
 
     tiles: int
     wide: bool

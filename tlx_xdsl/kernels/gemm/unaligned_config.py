@@ -1,4 +1,4 @@
-"""How a product of matrices that TMA can't read is computed: by copies around the product by TMA, or directly.
+"""Choice of how to multiply matrices that TMA can't read: by copies around the product by TMA, or directly.
 
 A model of the time decides, so the same shapes and strides always run the same kernels.
 """
@@ -12,7 +12,7 @@ from math import prod
 
 @dataclass(frozen=True)
 class Placement:
-    """How a matrix lies.
+    """Order and alignment of a matrix in memory.
 
     `columns`: neighbours in a column lie closer than those in a row. `dense`: they lie side by side. `vector`: so many
     of them (1, or those in 16 bytes) are aligned, wherever one starts. `tma`: TMA can read and write it.
@@ -54,7 +54,7 @@ RESIDENT = {16: 3, 32: 2, 64: 2}
 
 @dataclass(frozen=True)
 class Direct:
-    """How `gemm_direct` computes a product of (m, n): tiles of C (of its transpose if `swapped`), programs along K."""
+    """Plan of `gemm_direct` for a product of (m, n): tiles of C (of its transpose if `swapped`), programs along K."""
 
     block_m: int
     block_n: int
@@ -82,7 +82,7 @@ class Direct:
 
 @dataclass(frozen=True)
 class UnalignedPlan:
-    """What is launched: `direct`, or the copies that are named, around the product by TMA; and the time expected."""
+    """Launches of a product: `direct`, or the named copies around the product by TMA; and the time expected."""
 
     microseconds: float
     direct: Direct | None = None

@@ -1,4 +1,4 @@
-"""How functions of this package become operators of torch (`library`), and how their options are written.
+"""Operators of torch for the functions of this package (`library`), and the texts of their options.
 
 An operator of torch takes tensors, numbers and texts. A graph that torch has compiled may be kept on disk and run in
 another process, so a text says all: a configuration is written with its values, a kernel by the place where it is
@@ -70,7 +70,7 @@ MADE: dict[str, Any] = {}
 
 
 class _Definitions:
-    """What is to be made once torch's operators are asked for."""
+    """Definitions that wait until torch's operators are asked for."""
 
     waiting: list[Callable[[], None]] = []
     are_made = False

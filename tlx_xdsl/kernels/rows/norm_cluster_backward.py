@@ -32,13 +32,13 @@ from .norm_cluster_sums import (
 
 @tlx_xdsl.jit
 def add_two(one, two, other_one, other_two):
-    """How two sums are made at once."""
+    """Add two pairs of sums at once."""
     return one + other_one, two + other_two
 
 
 @tlx_xdsl.jit
 def add_three(one, two, three, other_one, other_two, other_three):
-    """How three sums are made at once."""
+    """Add three pairs of sums at once."""
     return one + other_one, two + other_two, three + other_three
 
 

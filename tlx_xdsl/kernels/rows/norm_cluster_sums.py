@@ -1,4 +1,4 @@
-"""What the CTAs of a cluster do together for long normalised rows, forward and backward.
+"""Steps that the CTAs of a cluster do together for long normalised rows, forward and backward.
 
 A cluster has every so many rows, and CTA r of its RANKS the BLOCK columns of a row from r * BLOCK on: its piece. Where
 a row ends in it, the piece starts early enough to be full, so that all copies are of one size; the first `skip`
@@ -57,7 +57,7 @@ VALUES = 16
 
 @tlx_xdsl.constexpr_function
 def parts_of(block, warps):
-    """How many parts a piece is read in."""
+    """Return the number of parts in which a piece is read."""
     return max(block // (VALUES * warps * 32), 1)
 
 
@@ -82,7 +82,7 @@ def read(buffer, part: tl.constexpr, PARTS: tl.constexpr, WARPS: tl.constexpr):
 
 @tlx_xdsl.jit
 def inside_of(skip, part: tl.constexpr, LENGTH: tl.constexpr):
-    """Which elements of a part are this CTA's; None for all."""
+    """Return the mask of a part's elements that are this CTA's; None for all."""
     return None if skip is None else part * LENGTH + tl.arange(0, LENGTH) >= skip
 
 

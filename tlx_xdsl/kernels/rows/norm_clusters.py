@@ -1,4 +1,4 @@
-"""Which clusters have long normalised rows, and the launches of their kernels, forward and backward."""
+"""Clusters for long normalised rows, and the launches of their kernels, forward and backward."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Division:
 
 
 def division(given: Operand, rows: Rows, unit: int, pieces: tuple[int, int], *, backward: bool) -> Division | None:
-    """How clusters divide rows; `pieces` are those that a CTA loads for each row, and those that it holds for all rows.
+    """Return how clusters divide rows; of `pieces` a CTA loads the first for each row, and holds the second for all.
 
     None for rows that no cluster has, or that do not begin where bulk copies can.
     """

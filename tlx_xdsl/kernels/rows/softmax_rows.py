@@ -57,7 +57,7 @@ def softmax_backward_rows(
 
 @tlx_xdsl.jit
 def add_elements(x, top, total):
-    """What `sums_of_threads` has after more elements: `x` is a tuple of blocks, of a vector for each thread."""
+    """Add elements to the maxima and sums of threads: `x` is a tuple of blocks, of a vector for each thread."""
     higher = top
     for part in tl.static_range(len(x)):
         higher = tl.maximum(higher, tl.max(x[part].to(tl.float32), 1))

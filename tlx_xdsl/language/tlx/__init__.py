@@ -38,7 +38,7 @@ __all__ += utility.__all__
 
 
 def __getattr__(name: str) -> Any:
-    """What `mxfp8_utils` defines, and names for AMD GPUs only: a kernel that uses one gets an error that says so."""
+    """Look up what `mxfp8_utils` defines, and names for AMD GPUs: a kernel that uses one of these gets an error."""
     if name == "_to_mxfp8_block":
         return import_module("tlx_xdsl.language.extra.mxfp8_utils")._to_mxfp8_block
     found = amd_only(name)

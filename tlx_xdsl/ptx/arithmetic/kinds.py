@@ -1,4 +1,4 @@
-"""How the bits of registers are seen: as arrays of numpy types, one element for each thread.
+"""Views of the bits of registers: arrays of numpy types, one element for each thread.
 
 A register of 32 bits is an array of u4, i4 or f4 with an element for each thread. Packed types, such as f16x2, are
 seen as arrays with a row for each thread (`f2x2`), or where an instruction works on each element alone, as all of them

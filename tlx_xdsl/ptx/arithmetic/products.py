@@ -94,7 +94,7 @@ def _finite(values: Array) -> Array:
 
 
 def _lowest_exponent(dtype: Dtype) -> int:
-    """That of the smallest normal number."""
+    """Return the exponent of the smallest normal number."""
     return int(cast(Any, ml_dtypes.finfo)(dtype).minexp)
 
 

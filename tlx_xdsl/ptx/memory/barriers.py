@@ -13,7 +13,7 @@ MOST_ARRIVALS = (1 << 20) - 1
 
 @dataclass(eq=False, slots=True)
 class Mbarrier:
-    """It counts arrivals and bytes, and a phase completes when both are at zero."""
+    """An mbarrier: it counts arrivals and bytes, and a phase completes when both are at zero."""
 
     name: str
     cta: int

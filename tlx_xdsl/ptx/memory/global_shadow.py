@@ -1,4 +1,4 @@
-"""What is known of the accesses to one array in global memory: for each element its last write and two of its reads.
+"""Record of the accesses to one array in global memory: for each element its last write and two of its reads.
 
 Elements are as wide as the narrowest access so far, at most 16 bytes. Reads of an array that nothing has written yet
 are kept as they come: most arrays are never written.

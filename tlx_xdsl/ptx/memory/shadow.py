@@ -1,4 +1,4 @@
-"""What is known of the accesses to each byte of a memory: its last write, and the last read of each agent.
+"""Record of the accesses to each byte of a memory: its last write, and the last read of each agent.
 
 A write is the number of its agent, of its step and of its lane in one integer. Where nothing in a CTA can be
 unordered, as after a barrier of all its threads, no byte is looked at.
@@ -24,7 +24,7 @@ _LANE = (1 << LANE_BITS) - 1
 
 
 class Knowledge(Protocol):
-    """What warps know: `clocks.Clocks`."""
+    """Knowledge of warps, as `clocks.Clocks` has it."""
 
     known: NDArray[np.int32]
     fenced: NDArray[np.int32]

@@ -1,4 +1,4 @@
-"""What threads have around them: their wave and their launch, as cohorts and instructions see them; and traps.
+"""Surroundings of threads, as cohorts and instructions see them: their wave and their launch; and traps.
 
 The classes are `wave.Wave` and `machine.Machine`; that they are named here only keeps imports in one direction.
 """
@@ -109,7 +109,7 @@ class Surroundings(Protocol):
 
 
 class Trap(Exception):
-    """What a kernel does wrong, at the instruction that its cohort is at."""
+    """An error of the kernel, at the instruction that its cohort is at."""
 
     def __init__(self, message: str, notes: tuple[str, ...] = (), kind: type[Any] | None = None):
         super().__init__(message)

@@ -21,7 +21,7 @@ LEAST = 32
 
 
 class TensorMemory:
-    """That of all CTAs of a wave."""
+    """Tensor memory of all CTAs of a wave."""
 
     def __init__(self, wave: Surroundings):
         self.wave = wave

@@ -1,4 +1,4 @@
-"""What ends or marks a thread (PTX ISA, "trap", "brkpt", "setmaxnreg")."""
+"""Instructions that end or mark a thread (PTX ISA, "trap", "brkpt", "setmaxnreg")."""
 
 from __future__ import annotations
 

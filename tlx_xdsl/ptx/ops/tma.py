@@ -74,7 +74,7 @@ def units(start: int, size: int, mode: int) -> Integers:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What a copy moves: a box of a tensor, and the part of it that is in the tensor."""
+    """A box of a tensor that a copy moves, and the part of it that is in the tensor."""
 
     fields: Fields
     corner: Ints

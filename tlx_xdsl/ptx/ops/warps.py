@@ -1,4 +1,4 @@
-"""What the threads of a warp do together (PTX ISA, "shfl.sync", "vote.sync", "elect.sync", "redux.sync", "match.sync").
+"""Collective instructions of a warp (PTX ISA, "shfl.sync", "vote.sync", "elect.sync", "redux.sync", "match.sync").
 
 Threads outside of the member mask keep what they have. All threads that the mask names must run the instruction
 together; a warp of which only a part is here is taken as that part.

@@ -1,4 +1,4 @@
-"""Where variables lie: addresses of the state spaces (PTX ISA, "State Spaces").
+"""Addresses of variables in the state spaces (PTX ISA, "State Spaces").
 
 A shared address has the rank of the CTA in its cluster in the bits from 24 on, as the shared window of a cluster has
 it; the first 1024 bytes of a CTA's shared memory are the system's. Generic addresses of the state spaces lie in

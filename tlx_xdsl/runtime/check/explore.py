@@ -17,7 +17,7 @@ from .report import Case, Finding, Refusal, Report, Scope, Sizes
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is tried."""
+    """Limits of a check: seconds, stages and launches."""
 
     seconds: float
     """For all sizes and orders; the first size is run once at each stage whatever it takes."""

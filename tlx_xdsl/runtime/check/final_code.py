@@ -40,7 +40,7 @@ _OF_RUNS = ("deadlock", "fault", "relaunch", "dependent")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked of the final PTX."""
+    """Request for a check of the final PTX."""
 
     is_asked: bool
     """Whether it was asked for by name: at all sizes, whatever the stages before have found, and with an error where

@@ -43,7 +43,7 @@ UNRUN = (*REFUSALS, "unsupported")
 
 @dataclass(frozen=True)
 class Seen:
-    """What one launch does wrong."""
+    """A fault that one launch shows."""
 
     diagnostic: Diagnostic
     rule: str

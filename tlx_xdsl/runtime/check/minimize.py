@@ -1,5 +1,5 @@
-"""Which synchronisation of a kernel is redundant: each wait, arrival and fence is deleted in turn, and what is left is
-checked.
+"""Search for redundant synchronisation of a kernel: each wait, arrival and fence is deleted in turn, and what is left
+is checked.
 
 Where runs show something wrong, or other results, the deletion is refuted, and the operation needed. Where they show
 nothing, the proof for all trip counts is asked, if the kernel itself is proved. An operation is deleted where it stands
@@ -36,7 +36,7 @@ PROOF_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Deletion:
-    """What comes of it where some operations are deleted."""
+    """Outcome of deleting some operations."""
 
     what: tuple[Deleted, ...]
     wrong: Diagnostic | None
@@ -298,7 +298,7 @@ def _deleted(op: Operation) -> Deleted | None:
 
 
 def sets_of(module: ModuleOp) -> list[tuple[Deleted, ...]]:
-    """What is worth deleting together: all arrivals and waits at the mbarriers of an allocation, or a named barrier.
+    """Return operations to delete together: arrivals and waits at the mbarriers of an allocation, or a named barrier.
 
     An mbarrier at which asynchronous operations complete is left out: without it they have none.
     """
@@ -315,7 +315,7 @@ def sets_of(module: ModuleOp) -> list[tuple[Deleted, ...]]:
 
 
 def _barrier_users(allocation: Operation) -> Iterator[Operation]:
-    """Those that only synchronise, where no others but initialisations use it."""
+    """Yield the arrivals and waits at the mbarriers of an allocation, if no asynchronous operation completes there."""
     ops = [use.operation for use in users(allocation)]
     if any(_completes(op) for op in ops):
         return

@@ -1,4 +1,4 @@
-"""What a check launches; what it has found, at which sizes, and how to see it again."""
+"""Subject of a check, and its report: what was found, at which sizes, and how to see it again."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ class Refusal:
 
     @property
     def reason(self) -> str:
-        """Why, in a line."""
+        """Return the reason in one line."""
         return self.error.message if isinstance(self.error, CompilationError) else str(self.error)
 
 
 @dataclass(frozen=True)
 class ProofAt:
-    """What was proved of the kernel that some sizes give."""
+    """Proof of the kernel that some sizes give."""
 
     sizes: Sizes
     proof: Proof
@@ -270,7 +270,7 @@ def _count(items: Sequence[Any], what: str) -> str:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a check launches: a kernel at some sizes."""
+    """Subject of a check: a kernel at some sizes."""
 
     sizes: Sequence[Sizes]
     """The smallest ones first."""

@@ -1,4 +1,4 @@
-"""Which arrays a kernel sets back itself, so that the host need not between launches.
+"""Arrays that a kernel sets back itself, so that the host need not between launches.
 
 A counter or a flag that a launch leaves raised is the host's to set back, or the kernel's: its code shows which. A
 kernel that writes the former value somewhere, and leaves another one there, has forgotten a case.

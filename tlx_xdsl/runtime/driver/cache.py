@@ -26,7 +26,7 @@ class CacheWarning(UserWarning):
 
 
 class _Said:
-    """Whether the warning was given: once in a process."""
+    """Mark that the warning was given: once in a process."""
 
     warned = False
 

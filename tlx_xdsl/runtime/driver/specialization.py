@@ -1,4 +1,4 @@
-"""What a kernel is compiled for, what runs it, and launch options that stock Triton does not have.
+"""Specialization of a kernel: its types, constants and options, with those that stock Triton does not have.
 
 No compiler is loaded for it: keys of caches and command lines come first.
 """

@@ -23,7 +23,7 @@ LOG = logging.getLogger("tlx_xdsl.autotune")
 
 
 class Configuration(Protocol):
-    """What a tuner needs of a configuration: ours and Triton's have it."""
+    """A configuration, as a tuner needs it: ours and Triton's have these members."""
 
     kwargs: dict[str, Any]
     pre_hook: Callable[[dict[str, Any]], Any] | None

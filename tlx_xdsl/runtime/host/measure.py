@@ -1,4 +1,4 @@
-"""How long something takes on this CPU: what autotuners ask."""
+"""Time of a function on this CPU, in milliseconds, for autotuners."""
 
 from __future__ import annotations
 

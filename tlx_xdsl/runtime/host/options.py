@@ -1,4 +1,4 @@
-"""What a launch may say beside its arguments."""
+"""Options of a launch, which stand beside its arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IGNORED = HINTS | {
 
 @dataclass(frozen=True)
 class CpuOptions:
-    """How a kernel is compiled and run on the CPU."""
+    """Options of a compile and a run of a kernel on the CPU."""
 
     checks: bool = False
     """Every access is checked to lie in its array: a fault at its line, where else the process may end."""
@@ -66,7 +66,7 @@ def checked_target(value: Any) -> Target | None:
 
 
 def interpreter_arguments(given: Mapping[str, Any], parameters: Iterable[str]) -> dict[str, Any]:
-    """What the interpreter is called with for a launch: its arguments, and the options that change what it does."""
+    """Return the arguments of a launch for the interpreter, and the options that change what it does."""
     kept = {"num_warps", "num_ctas"}
     options = {name for name, value in given.items() if name in kept and value is not None}
     named = {name: value for name, value in given.items() if name in (*parameters, *options)}

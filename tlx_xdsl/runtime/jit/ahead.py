@@ -33,7 +33,7 @@ SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of one task."""
+    """Outcome of one task."""
 
     number: int
     error: CompilationError | None = None
@@ -109,7 +109,7 @@ class _Crew:
             self._workers.append(_Worker(process, ours, number))
 
     def answers(self) -> Generator[int | Answer]:
-        """What the processes find, as they find it."""
+        """Yield the processes' answers as they come, and then the numbers of the tasks that have none."""
         while busy := {worker.link: worker for worker in self._workers}:
             ready = wait([*busy], SECONDS)
             if not ready:

@@ -1,4 +1,4 @@
-"""What `kernel.profile` finds of a launch, as a report."""
+"""Report of what `kernel.profile` finds of a launch."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Peaks:
-    """What a GPU can do at most (NVIDIA's data sheets)."""
+    """Peak rates of a GPU (NVIDIA's data sheets)."""
 
     name: str
     tflops: float
@@ -144,7 +144,7 @@ _SPILLING = 7.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a model says of a launch."""
+    """Estimate of a launch by a model."""
 
     milliseconds: float
     waves: int

@@ -1,4 +1,4 @@
-"""Whether a launch has computed what it should: arrays of numpy and tensors of torch against a reference."""
+"""Comparison of what a launch has computed, arrays of numpy and tensors of torch, with a reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What configurations of a kernel take: a report in the order of their speed, as a table, CSV, JSON and a picture."""
+"""Speeds of a kernel's configurations: a report in their order, as a table, CSV, JSON and a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which step of a compile or of a run fails, and what that step had got."""
+"""Search for the step of a compile or of a run that fails, and for what that step had got."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Step: TypeAlias = Literal["frontend", "passes", "Triton", "interpreter", "PTX ma
 
 @dataclass(frozen=True)
 class Failing:
-    """What is to be tried: a compile, or a run of the interpreter where there is a grid."""
+    """A compile to try, or a run of the interpreter where there is a grid."""
 
     source: KernelSource
     specialization: Specialization | None = None

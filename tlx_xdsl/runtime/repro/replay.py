@@ -1,4 +1,4 @@
-"""What the scripts of reproducers call: the passes on a module that is given as text."""
+"""Functions that the scripts of reproducers call: they run the passes on a module that is given as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..driver.compilation import passes_for, text_for_triton
 
 
 def lower(text: str, triton_version: str | None) -> str:
-    """What stock Triton of a version gets of a module that the frontend has made; of no version in particular by None.
+    """Lower a module of the frontend to the text that stock Triton of a version gets; None is no version in particular.
 
     Raises CompilationError where a pass refuses the module.
     """

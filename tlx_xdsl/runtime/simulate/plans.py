@@ -66,7 +66,7 @@ def planned(source: KernelSource, specialization: Specialization, stage: str, ma
 
 @contextmanager
 def _also_reported() -> Generator[list[Diagnostic]]:
-    """What is reported inside of the `with`, which is reported after it, too."""
+    """Collect what is reported inside of the `with`, and report it after it, too."""
     with collected_diagnostics() as found:
         error = None
         try:

@@ -60,7 +60,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a run of PTX and the interpreter's run have in common."""
+    """Comparison of a run of PTX with the interpreter's run."""
 
     arrays: Mapping[str, Compared] = field(default_factory=dict[str, Compared])
     """The arrays that one of the two runs has changed, by name."""
@@ -81,7 +81,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class BothRuns:
-    """What the final PTX and the interpreter do with the same arguments."""
+    """Runs of the final PTX and of the interpreter with the same arguments."""
 
     ptx: Interpretation | PtxFault
     ttgir: Interpretation | CompilationError | None
@@ -177,7 +177,7 @@ def compared_arrays(
 
 
 def _but_overflows(found: NDArray[Any], expected: NDArray[Any], way: Way) -> NDArray[Any]:
-    """What was found, but where numbers are as large as a type goes: which sum overflows is a question of order."""
+    """Put what was expected where numbers are as large as a type goes: which sum overflows is a question of order."""
     if not is_float(expected.dtype):
         return found
     most = min(float(_narrowest(way).max), float(cast(Any, finfo)(expected.dtype).max)) / 2

@@ -146,7 +146,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def kind_of(fault: PtxFault) -> tuple[object, str]:
-    """What a fault is: the line, and what is said of it but for numbers of bytes, and for who is at odds there."""
+    """Return the line of a fault, and its message without numbers of bytes and without who is at odds there."""
     place = fault.location
     said = fault.message.partition(", and nothing orders")[0]
     return (None if place is None else (place.filename, place.line)), _NUMBER.sub("", said)

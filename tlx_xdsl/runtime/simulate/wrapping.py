@@ -1,4 +1,4 @@
-"""What a kernel does at other sizes than those of a check: offsets that wrap around, masks that are missing.
+"""Remarks on a kernel at other sizes than those of a check: offsets that wrap around, masks that are missing.
 
 Whether a kernel is meant for such sizes is not known, so what is found are remarks.
 """

@@ -17,7 +17,7 @@ from ..launch_line.expressions import evaluate
 
 @dataclass(frozen=True)
 class Expected:
-    """What an array must hold."""
+    """Value that an array must hold, and the expression for it."""
 
     expression: str
     value: NDArray[Any]

@@ -1,4 +1,4 @@
-"""How the reports of `tlx check` and `tlx lint` are written: for people, for GitHub, as JSON, SARIF and JUnit's XML."""
+"""Formats of the reports of `tlx check` and `tlx lint`: for people, for GitHub, as JSON, SARIF and JUnit's XML."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def stages_of(args: argparse.Namespace) -> list[str]:
 
 
 def subject_of(args: argparse.Namespace) -> Subject:
-    """What is launched, as the command line says. Raises CompilationError for one that does not fit the kernel."""
+    """Return the launch that the command line asks for. Raises CompilationError where it does not fit the kernel."""
     request = read(args)
 
     def launchable(sizes: Sizes, change: Change | None) -> Launchable:

@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class _Job:
-    """What is compiled, and how far."""
+    """A compile, and how far it goes."""
 
     source: KernelSource
     specialization: Specialization

@@ -47,7 +47,7 @@ class LintFinding(Finding):
 
 @dataclass(frozen=True)
 class LintReport(Report):
-    """What was found in the kernels of a file."""
+    """Findings in the kernels of a file."""
 
     tool: ClassVar = "tlx lint"
     rules: ClassVar = RULES

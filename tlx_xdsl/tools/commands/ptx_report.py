@@ -1,4 +1,4 @@
-"""What `tlx run --stage ptx` prints: how it compares with the interpreter, and where instructions and bytes go."""
+"""Output of `tlx run --stage ptx`: how the PTX compares with the interpreter, where instructions and bytes go."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def values_of(request: Request) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class _Given:
-    """What a command line and the file give of the arguments."""
+    """Arguments, as a command line and the file give them."""
 
     constants: Mapping[str, Any]
     values: Mapping[str, Any]
@@ -125,7 +125,7 @@ def _is_constant(source: KernelSource, name: str) -> bool:
 
 
 def numbers_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the values that are numbers."""
+    """Return the values that are numbers."""
     return {name: value for name, value in values.items() if isinstance(value, bool | int | float | np.generic)}
 
 

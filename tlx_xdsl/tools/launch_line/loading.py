@@ -46,7 +46,7 @@ def kernels_of_file(path: str) -> dict[str, tuple[Kernel, KernelDefaults]]:
 
 
 def loaded_names(path: str) -> dict[str, Any]:
-    """What the module of a file that was run last defines, by name: kernels with their autotuners, and tables."""
+    """Return the names that a file defined when it was run last: kernels with their autotuners, and tables."""
     return vars(_MODULES[str(Path(path).resolve())])
 
 

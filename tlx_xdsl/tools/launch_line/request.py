@@ -1,4 +1,4 @@
-"""What a command line says of a kernel and its launch, read once: the kernel, its options, and lists of NAME=VALUE.
+"""Request of a command line, read once: a kernel, options of its launch, and lists of NAME=VALUE.
 
 No compiler and no numpy is loaded for it: a kernel that was compiled before needs neither.
 """
@@ -38,7 +38,7 @@ _OPTIONS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Said:
-    """What a command line says, whatever is compiled: a kernel or IR."""
+    """Options of a command line that kernels and IR have in common."""
 
     lists: Mapping[str, Mapping[str, str]]
     """What the options that list NAME=VALUE say, by option."""
@@ -67,7 +67,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Request(Said):
-    """What a command line says of a kernel."""
+    """A kernel that a command line asks for, and its options."""
 
     kernel: Kernel
     defaults: KernelDefaults

@@ -1,4 +1,4 @@
-"""What a kernel is compiled for, as a command line and the kernel's file say it."""
+"""Specialization of a kernel, as a command line and the kernel's file say it."""
 
 from __future__ import annotations
 

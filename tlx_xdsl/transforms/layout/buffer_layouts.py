@@ -29,7 +29,7 @@ from .views import is_view, layout_of_source, layout_of_view, same_layout
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a buffer has a layout."""
+    """Reason for the layout of a buffer."""
 
     at: Operation | SSAValue
     what: str

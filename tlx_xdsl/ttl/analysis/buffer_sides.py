@@ -1,4 +1,4 @@
-"""Who produces and who consumes the blocks of each circular buffer of a kernel, and which buffers go in lockstep.
+"""Producers and consumers of the blocks of each circular buffer of a kernel, and the buffers that go in lockstep.
 
 Passes that change the order of steps on different circular buffers must not make two threads wait for each other. What
 they rely on is lockstep: buffers whose other ends are all in one block of operations of one thread, the partner, which

@@ -39,7 +39,7 @@ def conflicts_of(kernel: KernelOp, buffers: list[CreateCBOp]) -> list[set[int]]:
 
 
 def _is_ordered(first: list[CBOp], second: list[CBOp], kernel: Block) -> bool:
-    """Whether all uses of one buffer come before those of the other, in a thread of the kernel that has them all."""
+    """Return whether all uses of one buffer come before those of the other, in a thread of `kernel` that has all."""
     if not first or not second:
         return True
     if not (_is_balanced(first) and _is_balanced(second)):

@@ -30,12 +30,12 @@ class Core(NamedTuple):
 
     @property
     def number(self) -> int:
-        """Its number in the grid, row by row."""
+        """Return the core's number in the grid, row by row."""
         return self.x + self.y * self.columns
 
     @property
     def place(self) -> tuple[int, int]:
-        """Its coordinates."""
+        """Return the core's coordinates."""
         return self.x, self.y
 
 
@@ -97,7 +97,7 @@ _INDEX_BITS = 32
 
 
 class CoreValues:
-    """What values are on one core; loops give their indices to it while one walks through them."""
+    """Values on one core; loops give their indices to it while one walks through them."""
 
     def __init__(self, core: Core | None):
         self.core = core
@@ -203,7 +203,7 @@ Loop = affine.ForOp | scf.ForOp
 
 
 class Undecidable(Exception):
-    """What the thread does next follows from something that is unknown before it runs."""
+    """A step that depends on something unknown before the thread runs."""
 
     def __init__(self, op: Operation):
         super().__init__(op.name)

@@ -1,4 +1,4 @@
-"""How many destination registers (DST) a compute thread has.
+"""Number of destination registers (DST) that a compute thread has.
 
 There is memory for 16 tiles of 16 bits. Half of it is for the tiles that are packed while others are computed, unless
 the kernel has `dst_full_sync_en`; a tile of 32 bits takes twice as much, and all are of 32 bits with

@@ -1,4 +1,4 @@
-"""Which DST register holds which tile: linear scan over the tile operations of one block of code.
+"""Allocation of tiles to DST registers: linear scan over the tile operations of one block of code.
 
 The operations of a `ttl.compute` body work on one tile of each operand. What they read in DST is either a result of
 another one, or a tile of a circular buffer, which is loaded into a register of its own first. Three rules of the
@@ -32,7 +32,7 @@ class Node(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What happens to the registers: a tile is loaded or copied (`node` is None), or a node runs."""
+    """Change of the registers: a tile is loaded or copied (`node` is None), or a node runs."""
 
     node: Node | None
     value: Hashable

@@ -82,7 +82,7 @@ def _best(nodes: Sequence[Node], outputs: Sequence[Hashable]) -> list[Node]:
         return {each for each in range(len(nodes)) if done >> each & 1 and (each in kept or readers[each] & ~done)}
 
     def registers(number: int, before: set[int], after: set[int]) -> int:
-        """Those in use while an operation runs: results, tiles that it loads, and a place for its own result.
+        """Return the number of registers in use while an operation runs: results, loaded tiles, and its result's place.
 
         That is the place of an operand, unless all are read later.
         """

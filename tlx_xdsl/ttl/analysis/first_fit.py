@@ -20,7 +20,7 @@ Conflicts = Sequence[AbstractSet[int]]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where each buffer lies."""
+    """Addresses of the buffers, in bytes."""
 
     addresses: tuple[int, ...]
     bytes: int

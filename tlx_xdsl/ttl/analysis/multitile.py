@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Pieces(NamedTuple):
-    """How a dimension is cut: first `high_count` pieces of `high` tiles, then `low_count` of one tile less."""
+    """Division of a dimension: first `high_count` pieces of `high` tiles, then `low_count` of one tile less."""
 
     high: int
     high_count: int

@@ -135,7 +135,7 @@ StepOp = CBOp | SemaphoreOp
 
 
 class End(Enum):
-    """How a run ends."""
+    """Ways in which a run ends."""
 
     FINISHED = auto()
     STUCK = auto()
@@ -147,7 +147,7 @@ class End(Enum):
 
 
 class _Fact(NamedTuple):
-    """What a step of a circular buffer is, looked up once: a run asks for it often."""
+    """Properties of a step of a circular buffer, looked up once: a run asks for them often."""
 
     op: CBOp
     cb: SSAValue
@@ -175,7 +175,7 @@ class _Buffer:
 
 @dataclass
 class ThreadRun:
-    """How far one core has come in one of its threads."""
+    """Progress of one core in one of its threads."""
 
     thread: Operation
     core: Core

@@ -56,7 +56,7 @@ def _is_non_negative(number: int) -> bool:
 
 
 def keeps_sign(_: AffineBinaryOpExpr, left: bool, right: bool) -> bool:
-    """Whether an expression is 0 or more; quotients and remainders are by positive numbers: all kinds keep the sign."""
+    """Return whether an expression is 0 or more: it is if both operands are, since divisors are positive."""
     return left and right
 
 

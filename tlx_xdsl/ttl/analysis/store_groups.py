@@ -25,7 +25,7 @@ def store_groups(thread: ttl.ComputeThreadOp) -> Iterator[list[ttl.StoreOp]]:
 
 
 def _belongs(store: ttl.StoreOp, group: list[ttl.StoreOp]) -> bool:
-    """Whether a store writes blocks like those of a group, that share an operation with it and can wait for it."""
+    """Return whether a store writes blocks like those of a group, shares an operation with it, and can wait for it."""
     if any(each.accumulate is not None or _is_root(each.value) for each in (store, *group)):
         return False
     if store.parent is not group[0].parent or store.value.type != group[0].value.type:
@@ -41,7 +41,7 @@ def _is_root(value: SSAValue) -> bool:
 
 
 def _may_be_passed(op: Operation) -> bool:
-    """Whether a store may be done after `op` instead of before: nothing is given away, and no other thread waits."""
+    """Return whether a store may come after `op` instead of before: nothing is given away, no other thread waits."""
     return isinstance(op, ttl.AcquireOp | ttl.StoreOp) or is_side_effect_free(op)
 
 

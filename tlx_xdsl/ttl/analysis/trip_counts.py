@@ -1,4 +1,4 @@
-"""How many blocks a thread pushes and pops in all, on one core: exact, and without following every iteration.
+"""Number of blocks that a thread pushes and pops in all, on one core: exact, without following every iteration.
 
 The body of a loop is counted once and multiplied by the trip count, unless a loop or a branch in it depends on what the
 loop changes: then each iteration is counted for itself.

@@ -1,4 +1,4 @@
-"""How two versions of TT-Metalium spell the kernel API: names, the headers that declare them, the kernel's function.
+"""Spelling of the kernel API in two versions of TT-Metalium: names, headers that declare them, the kernel's function.
 
 `0.81` is that of ttnn 0.81; its headers come with the wheel, and a test compares. `2025-12` is that of the TTL design
 document's time: compute headers below `compute_kernel_api/`, kernels of compute threads as `MAIN` in a namespace, and

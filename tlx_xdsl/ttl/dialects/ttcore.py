@@ -160,7 +160,7 @@ class GridAttr(ParametrizedAttribute):
 
 
 class MemorySpace(StrEnum):
-    """Where a buffer is."""
+    """Memory that a buffer is in."""
 
     DRAM = "dram"
     """The device's memory, in banks."""

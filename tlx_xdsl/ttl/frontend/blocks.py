@@ -223,7 +223,7 @@ def store(
 
 
 def _is_first(visitor: Visitor, node: ast.AST, block: Acquired) -> SSAValue | bool:
-    """Whether nothing was stored to the reserved block yet, as far as it is known; else the condition that says so."""
+    """Return whether nothing was stored to the reserved block yet, or the condition for it where loops decide."""
     frames = visitor.builder.frames
     own = next(at for at, frame in enumerate(frames) if frame.block is block.state.block)
     if any(frame.block in block.state.stored for frame in frames[own:]):

@@ -1,4 +1,4 @@
-"""What names and expressions of a kernel stand for while it is compiled."""
+"""Values of the names and expressions of a kernel while it is compiled."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class Buffer(Value):
 
     @property
     def type(self) -> CBType:
-        """Its type."""
+        """Return the type of the buffer."""
         assert isinstance(self.ssa.type, CBType)
         return self.ssa.type
 
@@ -218,7 +218,7 @@ class Tiles(Value):
 
     @property
     def type(self) -> TensorType[Attribute]:
-        """Its type."""
+        """Return the type of the tiles."""
         return cast(TensorType[Attribute], self.ssa.type)
 
     @property
@@ -253,7 +253,7 @@ class Acquired(Tiles):
 
 @dataclass(eq=False)
 class BlockState:
-    """What has happened to an acquired block so far."""
+    """History of an acquired block: the stores to it, and its release."""
 
     block: Block
     """Of the IR, in which it was acquired."""

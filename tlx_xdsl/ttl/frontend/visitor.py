@@ -52,7 +52,7 @@ class Function(Value):
 
 @dataclass
 class Unit:
-    """What the functions of one kernel share while it is compiled."""
+    """State that the functions of one kernel share while it is compiled."""
 
     builder: Builder
     grid: tuple[int, int]
@@ -63,7 +63,7 @@ class Unit:
 
 @dataclass
 class ThreadState:
-    """What a thread holds at this point of the walk."""
+    """Blocks that a thread holds at this point of the walk."""
 
     kind: str
     """`compute` or `datamovement`."""

@@ -1,4 +1,4 @@
-"""What `ttl` means: runs the module-level form on whole blocks of tiles, as numpy arrays.
+"""Interpreter of `ttl`: runs the module-level form on whole blocks of tiles, as numpy arrays.
 
 Threads, schedules and the protocol of circular buffers are those of `interpreter.ttkernel`; blocks are values here, and
 a circular buffer counts them.

@@ -40,12 +40,12 @@ class View:
 
     @property
     def start(self) -> int:
-        """Its first address."""
+        """Return the address of the first block."""
         return self.buffer.address(self.first)
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """Return the size of the blocks in bytes."""
         return self.count * self.buffer.page_bytes
 
     def check_held(self, op: Operation) -> None:

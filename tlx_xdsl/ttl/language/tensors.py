@@ -84,7 +84,7 @@ def as_dtype(given: Any) -> dtype:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a tensor is cut into pages, the units in which it lies in memory."""
+    """Division of a tensor into pages, the units in which it lies in memory."""
 
     kind: str
     """`tiled`, `interleaved` or `sharded`."""
@@ -127,7 +127,7 @@ def _pair(name: str, given: Any) -> tuple[int, int]:
 
 @dataclass(frozen=True, init=False)
 class TensorSpec:
-    """What the compiler knows of a tensor that a kernel is called with."""
+    """Description of a tensor that a kernel is called with, as the compiler knows it."""
 
     shape: tuple[int, int]
     """Rows and columns, in elements. What is missing of the last tiles is padded with zeros."""

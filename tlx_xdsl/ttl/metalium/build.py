@@ -1,4 +1,4 @@
-"""What g++ makes: the machine once, and programs, of which many go into one call. Both are kept by their content."""
+"""Builds by g++: the machine once, and programs, of which many go into one call. Both are kept by their content."""
 
 from __future__ import annotations
 

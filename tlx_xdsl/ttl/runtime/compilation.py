@@ -29,7 +29,7 @@ EMITC = "convert-ttkernel-to-emitc"
 
 @dataclass(frozen=True)
 class Options:
-    """What a user chooses about the compilation."""
+    """Options that a user has for the compilation."""
 
     profile: str = MAIN_PROFILE
     """The TT-Metalium release that the C++ is for: `0.81` or `2025-12`."""

@@ -1,4 +1,4 @@
-"""What the compiler has to know of a kernel's tensors, from the arrays that it is called with."""
+"""Specifications of a kernel's tensors, from the arrays that it is called with."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def annotated(kernel: Kernel) -> Mapping[str, TensorSpec]:
 
 
 def specs_of(kernel: Kernel, arrays: Sequence[Any]) -> tuple[Spec, ...]:
-    """What is known of a kernel's arguments: shapes and types of arrays, with the layouts of the annotations; numbers.
+    """Return specifications of a kernel's arguments: shapes and types of arrays, layouts of the annotations; numbers.
 
     Without an annotation a tensor is tiled, or interleaved in a kernel with `tiled=False`. A number is a part of the
     kernel that is compiled.

@@ -1,4 +1,4 @@
-"""What a host needs to launch a kernel: the manifest, read off the driver after all lowerings.
+"""Manifest of a kernel, by which a host launches it, read off the driver after all lowerings.
 
 `manifest(module)` is a dictionary of numbers, strings, lists and dictionaries, so that it can be written as JSON:
 

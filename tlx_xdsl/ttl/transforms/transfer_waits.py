@@ -1,4 +1,4 @@
-"""Where a datamovement thread waits for its transfers: as late as what follows allows, and no more often than needed.
+"""Waits of a datamovement thread for its transfers: as late as what follows allows, and no more often than needed.
 
 A transfer that was begun is outstanding until the thread waits for it. The hardware knows one wait for all reads and
 one for all writes. Before an operation that conflicts with an outstanding transfer there must be a wait; a wait while
@@ -47,7 +47,7 @@ def insert_waits(kernel: KernelOp) -> None:
 
 
 class _Order:
-    """What must not happen while a transfer is outstanding."""
+    """Conflicts of operations with outstanding transfers."""
 
     def __init__(self, kernel: KernelOp):
         found = dependences_of(kernel)
@@ -94,7 +94,7 @@ class _Waits:
         """Transfers for which an operation needed a barrier."""
 
     def block(self, block: Block, state: Outstanding, *, rewrite: bool) -> Outstanding:
-        """What is outstanding after a block of code that begins with `state`; `rewrite` changes the waits in it."""
+        """Return the transfers outstanding after a block that begins with `state`; `rewrite` changes waits in it."""
         state = dict(state)
         for op in list(block.ops):
             match op:

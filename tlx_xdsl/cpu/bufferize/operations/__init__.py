@@ -1,3 +1,3 @@
-"""How operations on tensors look on memory, by dialect; the handlers register when they are imported."""
+"""Handlers that bufferize the operations of each dialect; they register when they are imported."""
 
 from . import control as control, memory as memory, structured as structured, tensors as tensors

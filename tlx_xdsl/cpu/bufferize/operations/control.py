@@ -78,7 +78,7 @@ def handed_on_later(op: Operation, state: State) -> None:
 
 @bufferize.register
 def for_loop(op: scf.ForOp, state: State) -> None:
-    """What is carried is where it begins, unless that is needed after."""
+    """Keep what is carried in the place of its initial value, unless that is needed after."""
     block = op.body.block
     carried = tensors(op.results)
     places: dict[int, Place] = {}
@@ -148,7 +148,7 @@ def _beginning(value: SSAValue, op: Operation, state: State) -> SSAValue:
 
 @bufferize.register
 def while_loop(op: scf.WhileOp, state: State) -> None:
-    """What is carried from turn to turn, and what the condition hands on, have places of their own or share them."""
+    """Give what iterations carry, and what the condition hands on, places of their own or one for both."""
     before, after = op.before_region.block, op.after_region.block
     condition, end = _last(before), _last(after)
     starts = {number: _carried_place(op, number, value, state) for number, value in tensors(op.operands)}

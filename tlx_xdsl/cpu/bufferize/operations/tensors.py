@@ -30,7 +30,7 @@ from ..state import Place, State, bufferize, is_tensor
 
 @bufferize.register
 def empty(op: tensor.EmptyOp, state: State) -> None:
-    """What is written to it first gives it a place."""
+    """Remove the operation: the first write to its result gives that a place."""
     state.remove(op)
 
 

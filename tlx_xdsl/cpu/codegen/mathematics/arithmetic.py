@@ -1,4 +1,4 @@
-"""What the functions are made of: polynomials, powers of two, parts of a float."""
+"""Building blocks of the functions: polynomials, powers of two, parts of a float."""
 
 from __future__ import annotations
 

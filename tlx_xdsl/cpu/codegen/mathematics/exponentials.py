@@ -30,7 +30,7 @@ LOG2E = 1.4426950408889634
 
 @dataclass(frozen=True, slots=True)
 class _Exponential:
-    """How `exp` and `exp2` are computed in one type."""
+    """Constants of `exp` and `exp2` in one type."""
 
     lowest: float
     """Its exponential is 0."""
@@ -149,7 +149,7 @@ expm1, sinh, cosh = in_double(_expm1), in_double(_sinh), in_double(_cosh)
 
 @dataclass(frozen=True, slots=True)
 class _Tangent:
-    """How `tanh` is computed in one type."""
+    """Constants of `tanh` in one type."""
 
     split: float
     """Up to it by the polynomial."""

@@ -229,7 +229,7 @@ def _groups(large: Sequence[int], small: Sequence[int]) -> list[list[int]] | Non
 
 @dataclass(frozen=True)
 class Options:
-    """How operations are lowered."""
+    """Options of the lowering of operations."""
 
     truncates_tf32: bool = True
     """Whether f32 operands of a dot with `inputPrecision = tf32` lose the bits that tensor cores do not look at."""

@@ -59,7 +59,7 @@ class WideBackwardConfig:
 
 
 def is_wide(dim: int, v_dim: int) -> bool:
-    """Whether heads of `dim` elements, of V `v_dim`, are too long for a consumer to have dK and dV of 64 keys."""
+    """Return whether heads of `dim` elements, of V `v_dim`, are too long for a consumer with dK and dV of 64 keys."""
     return max(dim, v_dim) > WIDTHS[-1]
 
 

@@ -77,7 +77,7 @@ def hide(p, first_key, first_query, KV_LENGTH, CAUSAL: tl.constexpr, EVEN: tl.co
 
 @tlx_xdsl.jit
 def is_cut(first_key, first_query, KV_LENGTH, CAUSAL: tl.constexpr, EVEN: tl.constexpr):
-    """Whether a mask hides some of a consumer's keys from some of the queries."""
+    """Return whether a mask hides some of a consumer's keys from some of the queries."""
     cut = first_key + KEYS - 1 > first_query if CAUSAL else False
     return cut if EVEN else cut or first_key + KEYS > KV_LENGTH
 

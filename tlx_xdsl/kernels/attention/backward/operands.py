@@ -96,7 +96,7 @@ class Problem(NamedTuple):
 
 
 def heads_together(heads: int, tiles: int, programs: int, least: int) -> int:
-    """How many heads take their tiles in turn, so that programs have tiles of like lengths: a divisor of `heads`.
+    """Return how many heads take their tiles in turn, a divisor of `heads`: programs get tiles of like lengths.
 
     More than the programs have at a time, or `least`, would leave the L2 cache between two of their tiles.
     """

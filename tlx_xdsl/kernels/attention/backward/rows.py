@@ -1,4 +1,4 @@
-"""What comes before and after the products of attention's backward pass: rows, read and written once.
+"""Kernels before and after the products of attention's backward pass: rows, read and written once.
 
 Before, for each query: delta = sum of dO * O, less the gradient of its logarithm where there is one; the logarithm of
 its denominator in base 2, and a row of zeros for the sums of dQ; and zeros for the counters of tiles. After:
@@ -33,7 +33,7 @@ def rows_at(pointer, head, first, HEADS, strides, ROWS: tl.constexpr, HEAD_DIM: 
 
 @tlx_xdsl.jit
 def inside_of(rows, ELEMENTS: tl.constexpr, WIDTH: tl.constexpr):
-    """Which elements of a block with WIDTH columns are those of a head, where `rows` are its rows."""
+    """Return the mask of a head's elements in a block with WIDTH columns, from the mask `rows` of its rows."""
     inside = rows[:, None]
     return inside if ELEMENTS == WIDTH else inside & (tl.arange(0, WIDTH) < ELEMENTS)[None, :]
 

@@ -193,7 +193,7 @@ def visible(scores, factor, softcap, key, length, query, QUERIES, left, CAUSAL: 
 
 @tlx_xdsl.jit
 def factors_of(factor, field, COLUMNS: tl.constexpr):
-    """What multiplies the scores of each query: `factor`, and what undoes the power of two of its row, if it has one.
+    """Return the factor of each query's scores: `factor`, times what undoes the power of two of its row, if it has one.
 
     None is less than the smallest normal number: zero times minus infinity, the score of a hidden key, would be NaN.
     """

@@ -1,4 +1,4 @@
-"""How `attention_decode` divides its work: splits of the keys, blocks, programs of a multiprocessor."""
+"""Division of the work of `attention_decode`: splits of the keys, blocks, programs of a multiprocessor."""
 
 from __future__ import annotations
 

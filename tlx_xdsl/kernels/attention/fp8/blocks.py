@@ -1,4 +1,4 @@
-"""What a consumer of `device` does with the blocks of keys of a tile, once it has the first scores.
+"""Loops of a consumer of `device` over the blocks of keys of a tile, once it has the first scores.
 
 Two ways. `overlapped_blocks` issues S(n) before P(n - 1) V(n - 1), and waits for the first alone: a softmax begins
 while the second product is in flight. That takes registers of S, of P and of the sums at once: 2 consumers of 240.
@@ -76,7 +76,7 @@ def packed(low, high):
 
 @tlx_xdsl.jit
 def as_operand(words, dtype: tl.constexpr):
-    """What `packed` gave, as the left operand of P V.
+    """Return the words of `packed` as the left operand of P V.
 
     PTX makes four bytes of a word that comes four times: no other operation does, and the four are one register.
     """

@@ -1,4 +1,4 @@
-"""What the grouped GEMM kernels are made of: the place of a tile, a consumer's loop, the end of a tile.
+"""Parts of the grouped GEMM kernels: the place of a tile, a consumer's loop, the end of a tile.
 
 Ragged descriptors. Rows of groups that follow each other are one tensor, and a group ends where only the kernel knows,
 but TMA cuts at the end of a tensor alone. So the tensor (rows, columns) is described as one of (2^31, 2^31, 2^30,

@@ -243,7 +243,7 @@ class VariableOp(IRDLOperation):
 
 @irdl_op_definition
 class LoadOp(IRDLOperation):
-    """What a variable holds now: `%1 = emitc.load %0 : !emitc.lvalue<i32> -> i32`."""
+    """The current value of a variable: `%1 = emitc.load %0 : !emitc.lvalue<i32> -> i32`."""
 
     name = "emitc.load"
 

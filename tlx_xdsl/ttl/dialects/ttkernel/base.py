@@ -1,4 +1,4 @@
-"""What the operations of `ttkernel` share: one assembly format, and the kind of thread that may call the function."""
+"""Common parts of the operations of `ttkernel`: one assembly format, the kind of thread that may call the function."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..ttcore import TileType, element_bytes
 
 
 class ThreadKind(StrEnum):
-    """What a thread of a core does."""
+    """Kinds of threads of a core."""
 
     NOC = "noc"
     """It moves data over the network on chip (the RISC-V processors 0 and 1)."""
@@ -119,7 +119,7 @@ class L1AddressPointerType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class TensorAccessorArgsType(ParametrizedAttribute, TypeAttribute):
-    """Where the arguments are that describe a tensor: `!ttkernel.TensorAccessorArgs`."""
+    """Place of the arguments that describe a tensor: `!ttkernel.TensorAccessorArgs`."""
 
     name = "ttkernel.TensorAccessorArgs"
 

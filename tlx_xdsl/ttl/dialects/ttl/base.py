@@ -1,4 +1,4 @@
-"""What the operations of `ttl` share: the threads that may run them, and pieces of their assembly format."""
+"""Common parts of the operations of `ttl`: the threads that may run them, and pieces of their assembly format."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class KernelOp(_KernelLike):
 
 @irdl_op_definition
 class KernelDriverOp(_KernelLike):
-    """What a kernel's threads share, and the functions that they run.
+    """The part of a kernel that its threads share, and the functions that they run.
 
     Numbers of circular buffers and of semaphores are given here only.
     """
@@ -181,7 +181,7 @@ class _ThreadOp(TTLOp, Thread):
         super().__init__(regions=[body], properties={"sym_name": None if name is None else StringAttr(name)})
 
     def verify_(self) -> None:
-        """What is reserved or waited for is given back, in this order."""
+        """Check that what is reserved or waited for is given back, in this order."""
         verify_thread(self)
 
     @classmethod

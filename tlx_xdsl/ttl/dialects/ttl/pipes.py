@@ -138,14 +138,14 @@ class _IfOp(TTLOp):
 
 @irdl_op_definition
 class IfSrcOp(_IfOp):
-    """What the sender of a pipe does: `ttl.if_src %p {...}`."""
+    """The sender's side of a pipe: `ttl.if_src %p {...}`."""
 
     name = "ttl.if_src"
 
 
 @irdl_op_definition
 class IfDstOp(_IfOp):
-    """What the receivers of a pipe do: `ttl.if_dst %p {...}`."""
+    """The receivers' side of a pipe: `ttl.if_dst %p {...}`."""
 
     name = "ttl.if_dst"
 

@@ -17,7 +17,7 @@ from ..ttcore import MemorySpace, MemorySpaceAttr, TileType, element_bytes
 
 
 class LayoutKind(StrEnum):
-    """How a tensor is cut into pages."""
+    """Divisions of a tensor into pages."""
 
     TILED = "tiled"
     """A page is a tile; pages are interleaved over the banks."""
@@ -52,7 +52,7 @@ class DirectionAttr(EnumAttribute[Direction], SpacedOpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class LayoutAttr(ParametrizedAttribute):
-    """How a tensor is cut into pages: `#ttl.layout<tiled>`, `#ttl.layout<interleaved>` or
+    """Division of a tensor into pages: `#ttl.layout<tiled>`, `#ttl.layout<interleaved>` or
     `#ttl.layout<sharded, grid=[2, 2], tiles_per_shard=[1, 1]>` (rows, columns).
     """
 
@@ -132,7 +132,7 @@ class LayoutKindAttr(EnumAttribute[LayoutKind], SpacedOpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class TensorEncodingAttr(ParametrizedAttribute):
-    """Where the elements of a tensor are: `#ttl.tensor_encoding<DRAM, #ttl.layout<tiled>>`."""
+    """Memory and layout of a tensor's elements: `#ttl.tensor_encoding<DRAM, #ttl.layout<tiled>>`."""
 
     name = "ttl.tensor_encoding"
 

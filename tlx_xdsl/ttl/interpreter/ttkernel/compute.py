@@ -35,7 +35,7 @@ PHASES = {
 
 @dataclass(eq=False)
 class Register:
-    """What a destination register holds."""
+    """Content of a destination register."""
 
     value: Array
     op: Operation

@@ -1,4 +1,4 @@
-"""What may be left when a thread ends, and when all have: nothing."""
+"""Checks that nothing is left when a thread ends, and when all have."""
 
 from __future__ import annotations
 

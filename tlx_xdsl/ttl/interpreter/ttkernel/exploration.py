@@ -27,7 +27,7 @@ Clock: TypeAlias = dict[int, int]
 
 @dataclass(frozen=True)
 class Exploration:
-    """What was found."""
+    """Result of an exploration."""
 
     runs: int
     complete: bool
@@ -63,7 +63,7 @@ class _Event:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run has ended."""
+    """End of a run, and the choices that led to it."""
 
     machine: Machine
     choices: tuple[int, ...]
@@ -215,7 +215,7 @@ class _Run:
                     break
 
     def consider_waiting(self) -> None:
-        """What the run leaves undone could have been done earlier."""
+        """Consider that what the run leaves undone could have been done earlier."""
         for thread in self.machine.threads:
             if thread.step is not None:
                 self._add_backtracks(thread.agent, _touches(thread), self._clocks.get(thread.agent, {}))

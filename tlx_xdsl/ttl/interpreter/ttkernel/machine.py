@@ -118,7 +118,7 @@ class Semaphore:
 
     @property
     def address(self) -> int:
-        """Its address, the same on each core."""
+        """Return the semaphore's address, the same on each core."""
         return SEMAPHORE_BASE + 16 * self.index
 
 
@@ -218,7 +218,7 @@ class Tensor:
 
     @property
     def base(self) -> int:
-        """Its address."""
+        """Return the tensor's address."""
         return DRAM_BASE + self.index * DRAM_STEP
 
 

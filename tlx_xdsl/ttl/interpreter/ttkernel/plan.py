@@ -276,7 +276,7 @@ def write_back(tensor: Tensor, array: Array) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """What a run was like."""
+    """Statistics and warnings of a run."""
 
     turns: int
     """Turns of threads, and updates of semaphores."""

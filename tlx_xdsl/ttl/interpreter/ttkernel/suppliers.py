@@ -1,4 +1,4 @@
-"""Who could have let a blocked thread go on: the lines that push, pop, or change what it waits for."""
+"""Lines that could let a blocked thread go on: they push, pop, or change what it waits for."""
 
 from __future__ import annotations
 

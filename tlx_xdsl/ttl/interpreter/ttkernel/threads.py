@@ -109,7 +109,7 @@ def identity(agent: Thread | Update) -> int:
 
 @dataclass
 class Schedule:
-    """How a run chooses."""
+    """Policy by which a run chooses."""
 
     policy: Chooser
     patient: bool
@@ -128,7 +128,7 @@ def make_schedule(schedule: str | Sequence[int], seed: int) -> Schedule:
 
 @dataclass
 class Trace:
-    """What a run has chosen."""
+    """Choices that a run has made."""
 
     choices: list[int] = field(default_factory=list[int])
 

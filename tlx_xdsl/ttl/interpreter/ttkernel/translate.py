@@ -57,7 +57,7 @@ Builder: TypeAlias = Callable[[Operation], "Local | Step"]
 
 @dataclass(frozen=True)
 class Dialects:
-    """What a machine can run besides arithmetic and control flow."""
+    """Operations that a machine can run besides arithmetic and control flow."""
 
     builders: Mapping[str, Builder]
     """By the operation's name."""

@@ -158,7 +158,7 @@ class _Fusion:
 
 
 def _is_backward(found: Conflicts, loops: int) -> bool:
-    """Whether accesses conflict in one iteration of the outer loops, and an earlier one of the sink's last loop."""
+    """Return whether accesses conflict in one iteration of the outer loops, with the sink earlier in its last loop."""
     return any(not any(each[: loops - 1]) and each[loops - 1] < 0 for each in found.directions)
 
 
@@ -172,7 +172,7 @@ def _same_iterations(first: affine.ForOp, second: affine.ForOp) -> bool:
 
 
 def _is_simple(loop: affine.ForOp) -> bool:
-    """Whether all that a loop synchronises are circular buffers, directly in its body, and it carries no value."""
+    """Return whether a loop carries no value, and synchronises by circular buffers alone, directly in its body."""
     return not loop.inits and not any(
         isinstance(op, SemaphoreOp)
         or (isinstance(op, CopyOp) and isinstance(op.far.type, PipeType))

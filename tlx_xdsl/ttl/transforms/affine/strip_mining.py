@@ -27,7 +27,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Strips:
-    """How a loop is cut: `batch` iterations in each of the first loop, from `middle` on one by one."""
+    """Division of a loop: `batch` iterations in each of the first loop, from `middle` on one by one."""
 
     batch: int
     middle: Bound

@@ -15,7 +15,7 @@ from .views import view_of
 
 
 class CompilerBuffers:
-    """What a compute thread needs: buffers for blocks that it computes, and for the ones of its reductions."""
+    """Buffers that the compiler adds to a compute thread: for computed blocks, and for the ones of reductions."""
 
     def __init__(self, kernel: ttl.KernelOp, thread: ttl.ComputeThreadOp) -> None:
         self._first_thread = kernel.threads[0]

@@ -23,7 +23,7 @@ _FPU_BYTES = 2
 
 
 class Way(NamedTuple):
-    """How an allocation was found."""
+    """An allocation, and whether it uses the matrix unit."""
 
     fpu: bool
     plan: Plan

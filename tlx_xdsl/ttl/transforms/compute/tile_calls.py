@@ -21,12 +21,12 @@ class Buffers(Protocol):
 
     @property
     def output(self) -> SSAValue:
-        """That of the first output."""
+        """Return the buffer of the first output."""
         ...
 
 
 class Operands(Protocol):
-    """What calls for one tile take."""
+    """Operands of the calls for one tile."""
 
     def cb(self, argument: SSAValue) -> SSAValue:
         """The circular buffer that an argument of the body is a tile of."""

@@ -84,7 +84,7 @@ def number_of(generic: linalg.GenericOp, name: str) -> int:
 
 
 def loops_of(op: ttl.ComputeOp | linalg.GenericOp) -> tuple[int, ...]:
-    """How often each loop of a compute runs, from the shapes of blocks and the maps from loops to places in them."""
+    """Return the trip counts of a compute's loops, from the shapes of blocks and the maps from loops to places."""
     found: dict[int, int] = {}
     for map_, block in zip(op.indexing_maps, [*op.inputs, *op.outputs], strict=True):
         # A condition has a map without results.

@@ -63,7 +63,7 @@ def lower_generic(generic: linalg.GenericOp, thread: ThreadFunction) -> None:
 
 
 class _Setup:
-    """What is done once, before all sub-blocks and after them."""
+    """Calls that are made once, before all sub-blocks and after them."""
 
     def __init__(self, generic: linalg.GenericOp, thread: ThreadFunction) -> None:
         self._ops = tile_ops(generic)
@@ -293,7 +293,7 @@ class Arithmetic(Emitter):
 
 @dataclass(frozen=True)
 class Place:
-    """Where the tiles of a view are."""
+    """Place of the tiles of a view."""
 
     cb: SSAValue
     """The buffer, as it is in `ttl`."""

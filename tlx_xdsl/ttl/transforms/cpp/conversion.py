@@ -67,7 +67,7 @@ class Conversion:
         return self._tensors[number].name_hint if number < len(self._tensors) else None
 
     def at(self, op: Operation) -> None:
-        """What is emitted from now on comes from `op`."""
+        """Take `op` as the origin of what is emitted from now on."""
         self._origin = op
 
     def set(self, old: SSAValue, new: SSAValue) -> None:

@@ -18,7 +18,7 @@ from .conversion import Conversion
 
 
 class _Buffers(NamedTuple):
-    """What the units are configured for."""
+    """Buffers that the units are configured for."""
 
     inputs: tuple[SSAValue, ...]
     output: SSAValue
