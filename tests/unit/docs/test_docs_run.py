@@ -204,6 +204,7 @@ def test_the_architecture_names_the_passes_in_their_order():
             synchronized_captures=False,
             synchronized_tensor_memory=False,
             keeps_sums_of_products=False,
+            rounds_to_e5m2=False,
             runs_empty_loops=True,
             synchronized_atomics=False,
         )
