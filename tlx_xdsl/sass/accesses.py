@@ -12,7 +12,8 @@ import re
 
 from tlx_xdsl.errors import SourceLocation
 
-from .machine import NotKnownError, address, condition, double, is_predicate, next_register, plain, size_of, word
+from .machine import size_of
+from .operands import NotKnownError, address, condition, double, is_predicate, next_register, plain, word
 from .program import Access
 from .text import Instruction
 

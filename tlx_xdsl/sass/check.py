@@ -239,6 +239,11 @@ class _TracedWorld(World):
         draw = super().unwritten()
         return lambda bits: Traced.of(draw(bits), "unwritten")
 
+    def data(self, text: str, *sources: Any) -> Any:
+        """Return what an instruction makes of data, with the instruction."""
+        found = super().data(text, *sources)
+        return found if found is UNKNOWN else Traced.of(found, f"[{text}]")
+
     def load(self, space: str, address: Any, size: int) -> Any:
         """Return the integer at an address, with that."""
         found = super().load(space, address, size)

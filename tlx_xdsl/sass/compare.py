@@ -37,17 +37,16 @@ class Comparison:
 
     theirs: Sequence[Access]
     ours: Sequence[Access]
-    same: set[int] = field(default_factory=set[int])
-    """The numbers of the machine's accesses that were the same at least once."""
+    same: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    """The numbers of the machine's accesses, each with that of an operand that was the same at least once."""
     different: dict[int, Difference] = field(default_factory=dict[int, Difference])
     """By the number of the machine's access, or that of the PTX less all of these."""
 
     def counts(self) -> tuple[int, int]:
         """The operands of the machine's accesses that were compared, and the others."""
-        decided = {*self.same, *self.different}
-        sizes = [len(each.names) for each in self.ours]
-        good = sum(size for number, size in enumerate(sizes) if number in decided)
-        return good, sum(sizes) - good
+        operands = {(number, each) for number, access in enumerate(self.ours) for each in range(len(access.names))}
+        decided = {each for each in operands if each in self.same or each[0] in self.different}
+        return len(decided), len(operands) - len(decided)
 
     def add(self, ptx: Trace, sass: Trace, world: int) -> None:
         """Compare the traces of a thread."""
@@ -73,16 +72,13 @@ class Comparison:
             place, also_certain, *right = sass.events[other]
             if not (certain and also_certain) or len(left) != len(right):
                 return
-            if not any(each is UNKNOWN for each in (*left, *right)) and left == right:
-                self.same.add(place)
-                continue
             access, found = self._ptx(ptx.events[one]), self._machine(sass.events[other])
             for operand, (first, second) in enumerate(zip(left, right, strict=True)):
                 if first is UNKNOWN or second is UNKNOWN:
                     continue
                 # Where it knows that what it would add to is zero, it need not add.
                 if first == second or (access.names[operand] == ADDS and first and ", RZ" in found.text):
-                    self.same.add(place)
+                    self.same.add((place, operand))
                 else:
                     made = Difference(world, kind, access, found, operand, one, other)
                     self.different.setdefault(place, made)
@@ -116,13 +112,14 @@ class Comparison:
             number, certain, place, *others = sass.events[each]
             if place is UNKNOWN:
                 continue
+            has_descriptor = is_known and bool(others) and others[0] is not UNKNOWN
             wrong = place not in touched
-            if not wrong and is_known and others and others[0] is not UNKNOWN and others[0] not in descriptors:
+            if not wrong and has_descriptor and others[0] not in descriptors:
                 access, found = self._ptx(ptx.events[theirs[0]]), self._machine(sass.events[each])
                 made = Difference(world, kind, access, found, 1, theirs[0], each)
                 self.different.setdefault(number, made)
             elif not wrong:
-                self.same.add(number)
+                self.same.update([(number, 0), (number, 1)] if has_descriptor else [(number, 0)])
             elif whole and certain:
                 made = Difference(world, kind, None, self._machine(sass.events[each]), 0, -1, each)
                 self.different.setdefault(number, made)

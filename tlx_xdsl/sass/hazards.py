@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .accesses import PRODUCTS
-from .machine import ENDS, JUMPS, TRUE, ZEROS, destinations, next_register, plain, registers_in, results, size_of
+from .machine import ENDS, JUMPS, destinations, results, size_of
+from .operands import TRUE, ZEROS, next_register, plain, registers_in
 from .text import Code, Instruction
 
 _DATA = {"STS", "STG", "ST", "STL"}

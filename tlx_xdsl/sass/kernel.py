@@ -22,7 +22,8 @@ from tlx_xdsl.ptx.read.syntax import (
 )
 
 from . import accesses as words
-from .machine import NotKnownError, logic
+from .integers import logic
+from .operands import NotKnownError
 from .program import Access, Step
 
 BITS = {"pred": 1, **{f"{kind}{bits}": bits for kind in "busf" for bits in (8, 16, 32, 64, 128)}}

@@ -95,6 +95,7 @@ class World:
         self.is_quick = is_quick
         self.counts: dict[int, int] = {}
         self.attempts = 0
+        self._chance = random.Random(~seed)
 
     def special(self, name: str) -> int:
         """Return a number of the thread, of its block or of the launch."""
@@ -103,6 +104,10 @@ class World:
     def unwritten(self) -> Callable[[int], int]:
         """Return what registers hold that nothing has written, as a function of their bits."""
         return random.Random(self.seed).getrandbits
+
+    def data(self, _text: str, *sources: Any) -> Any:
+        """Return what an instruction makes of data: any number, if what it is made of is known."""
+        return UNKNOWN if any(each is UNKNOWN for each in sources) else self._chance.getrandbits(32)
 
     def load(self, space: str, address: Any, size: int) -> Any:
         """Return the integer at an address."""
@@ -197,7 +202,10 @@ class Program:
                 body.extend(_statements(step, wanted, around))
             bodies.append(body)
         lines = ["def run(world, e, budget):"]
-        lines += [" ld, table, constant = world.load, world.table, world.constant", " is_over = world.is_over"]
+        lines += [
+            " ld, table, constant = world.load, world.table, world.constant",
+            " data, is_over = world.data, world.is_over",
+        ]
         lines += [" special, fill = world.special, world.unwritten()"]
         lines += [" C = world.words", " local = {}", " pc = 0", " whole = True"]
         for name in written:

@@ -18,6 +18,7 @@ import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tlx_xdsl.backend.toolchain import installed_package
 from tlx_xdsl.errors import CompilationError
 
 _LINE = re.compile(
@@ -89,13 +90,9 @@ class Code:
 
 def find_nvdisasm() -> Path | None:
     """The disassembler in the installed Triton, or None."""
-    from importlib.util import find_spec
-
-    spec = find_spec("triton")
-    if spec is None or spec.origin is None:
-        return None
-    found = Path(spec.origin).parent / "backends" / "nvidia" / "bin" / "nvdisasm"
-    return found if found.exists() else None
+    package = installed_package()
+    found = None if package is None else package / "backends" / "nvidia" / "bin" / "nvdisasm"
+    return found if found is not None and found.exists() else None
 
 
 def disassemble(cubin: bytes, nvdisasm: Path) -> dict[str, Code]:

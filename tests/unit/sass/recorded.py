@@ -10,7 +10,8 @@ from pathlib import Path
 from tlx_xdsl.ptx.read.reader import read
 from tlx_xdsl.sass.accesses import accessed
 from tlx_xdsl.sass.check import validate_kernel
-from tlx_xdsl.sass.machine import INTEGERS, steps_of
+from tlx_xdsl.sass.integers import INTEGERS
+from tlx_xdsl.sass.machine import steps_of
 from tlx_xdsl.sass.text import Code, parse
 
 

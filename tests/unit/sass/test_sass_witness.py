@@ -84,3 +84,30 @@ def test_registers_of_products():
     found = hazards(changed)
     assert found
     assert all("before the wait for the product" in each.message for each in found)
+
+
+def changed_instruction(text, **changes):
+    """The code with one instruction changed."""
+    made = code()
+    place = next(number for number, each in enumerate(made.instructions) if text in str(each))
+    made.instructions[place] = replace(made.instructions[place], **changes)
+    return made
+
+
+def test_a_descriptor_that_is_made_of_data():
+    """What the floating-point units make is another number than any address.
+
+    ptxas 12.8 makes descriptors of a factor of the sums, in blocks of 32 of 128 rows, with Triton 3.7.1: an illegal
+    memory access on a GPU, where T = 128, K = 64 or 128, fp16, 4 warps and 2 stages.
+    """
+    made = changed_instruction("R2UR UR12, R23", operands=("UR12", "R93"))
+    found = {each.sass_address: each.sass_expression for each in report(made).findings}
+    assert "[HADD2.F32 at /*0900*/]" in found["/*4260*/"]
+
+
+def test_each_operand_counts_for_itself():
+    """An operand that is not known is undecided, whatever the other operands of the product are."""
+    made = changed_instruction("R2UR UR12, R23", opcode="UNHEARDOF")
+    before, after = report(code()), report(made)
+    assert 0 < after.undecided < 8
+    assert after.compared == before.compared - after.undecided
