@@ -9,6 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import CO_VARARGS
+from typing import cast
 
 
 @dataclass(frozen=True)
@@ -222,8 +223,10 @@ def let_through(error: Exception) -> None:
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if interrupted is not None:
             names = frame.f_code.co_varnames[: frame.f_code.co_argcount + bool(frame.f_code.co_flags & CO_VARARGS)]
-            given = [frame.f_locals.get(name) for name in names]
-            if any(each is interrupted or (isinstance(each, tuple) and interrupted in each) for each in given):
+            given: list[object] = [frame.f_locals.get(name) for name in names]
+            # A member may be an array, of which no comparison by value has one answer.
+            given += [item for each in given if isinstance(each, tuple) for item in cast("tuple[object, ...]", each)]
+            if any(each is interrupted for each in given):
                 raise error
         interrupted = frame
 

@@ -5,9 +5,10 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from tlx_xdsl.errors import InputError, InputTypeError
+from tlx_xdsl.errors import InputError, InputTypeError, internal_error
 from tlx_xdsl.tools.entry import exit_status
 from tlx_xdsl.tools.output import write_file
 from tlx_xdsl.tools.tlx import main
@@ -139,3 +140,14 @@ def test_streams_that_the_caller_has_closed(tmp_path):
     shell = f"{sys.executable} -m tlx_xdsl.tools.tlx {command} <&- >&- 2>&-"
     assert subprocess.run(["sh", "-c", shell], check=False).returncode == 0
     assert picture.read_text().rstrip().endswith("</svg>")
+
+
+def test_what_fails_beside_arrays_is_an_internal_error():
+    """Arrays have no one answer to the question whether they are equal to something."""
+
+    def combined(*parts):
+        raise ValueError(f"{len(parts)} shapes")
+
+    with pytest.raises(ValueError, match="2 shapes") as found:
+        combined(np.zeros(2), np.zeros(3))
+    assert internal_error(found.value).message == "internal error: ValueError: 2 shapes"
