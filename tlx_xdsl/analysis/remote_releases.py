@@ -15,6 +15,8 @@ release is what orders them before the arrival. The function's accesses decide w
   other one's access by way of another CTA.
 - All else matters to the own CTA at most, whose threads may wait for the same barrier.
 
+The waits acquire in turn, what the threads of other CTAs have released as well as their asynchronous stores.
+
 An access matters only where a release of the task may follow it. What the analysis does not know, calls and
 code of the user's among it, may access anything.
 """
@@ -42,24 +44,29 @@ class RemoteReleases:
     acquires: Sequence[ttng.WaitBarrierOp] = ()
     """Waits after which global memory may be read that another CTA has written: what is cached of it is out of date,
     since a wait acquires from the own CTA only (PTX ISA, "mbarrier.try_wait", `.scope`)."""
+    shared_acquires: Sequence[ttng.WaitBarrierOp] = ()
+    """Other waits, after which accesses of other CTAs' threads to shared memory have to be acquired."""
 
 
 def remote_releases(func: tt.FuncOp) -> RemoteReleases:
     """The releases that the arrivals of a function require, from its operations in the terms of TLX.
 
-    The function is one of a module with such arrivals.
+    The function is one of a module with such arrivals, or with asynchronous stores to other CTAs.
     """
     ops = [op for op in func.walk() if op is not func]
     classes = ValueClasses.of(func, ttg.MemDescType)
     buffers, signals = _Buffers.of(ops, classes), _Signals.of(ops)
     # What the callers of a function have done is not known.
     if not func.is_kernel or any(_is_opaque(op, classes) for op in ops) or _hands_over_global_memory(ops, signals):
-        return RemoteReleases(tlx.Releases.CLUSTER, buffers.waits_for_others(ops))
+        acquires = buffers.waits_for_others(ops, tlx.ArriveRemoteOp)
+        stored = buffers.waits_for_others(ops, tlx.AsyncRemoteStoreOp)
+        return RemoteReleases(tlx.Releases.CLUSTER, acquires, [op for op in stored if op not in acquires])
+    acquires = buffers.waits_for_others(ops, tlx.ArriveRemoteOp, tlx.AsyncRemoteStoreOp)
     if any(_accesses(op, Space.CLUSTER) and signals.follow(op) for op in ops):
-        return RemoteReleases(tlx.Releases.CLUSTER)
+        return RemoteReleases(tlx.Releases.CLUSTER, (), acquires)
     if any(_accesses(op, Space.SHARED) and buffers.is_seen(op) and signals.follow(op) for op in ops):
-        return RemoteReleases(tlx.Releases.SHARED)
-    return RemoteReleases(tlx.Releases.CTA)
+        return RemoteReleases(tlx.Releases.SHARED, (), acquires)
+    return RemoteReleases(tlx.Releases.CTA, (), buffers.waits_for_others(ops, tlx.AsyncRemoteStoreOp))
 
 
 def _accesses(op: Operation, space: Space, kind: Kind = Kind.READ | Kind.WRITE) -> bool:
@@ -174,9 +181,9 @@ class _Buffers:
         arrays = self.arrays.get(op)
         return arrays is None or any(self.shared_out[array] for array in arrays)
 
-    def waits_for_others(self, ops: Sequence[Operation]) -> list[ttng.WaitBarrierOp]:
-        """The waits at barriers that other CTAs may arrive at."""
-        arrays = [self.arrays.get(op, []) for op in ops if isinstance(op, tlx.ArriveRemoteOp)]
+    def waits_for_others(self, ops: Sequence[Operation], *by: type[Operation]) -> list[ttng.WaitBarrierOp]:
+        """The waits at barriers that other CTAs may arrive at by operations of some classes."""
+        arrays = [self.arrays.get(op, []) for op in ops if isinstance(op, by)]
         remote = {array for found in arrays for array in found}
         # Whom a function that is called arrives for is not known here.
         unknown = not all(arrays) or any(isinstance(op, tt.CallOp) for op in ops)

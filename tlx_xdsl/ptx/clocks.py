@@ -21,15 +21,22 @@ from numpy.typing import NDArray
 from tlx_xdsl.numerics.arrays import Booleans, Integers
 
 from .cohort import LANES, Cohort
-from .global_order import WEAK, Foreign, Sync, WaveView, joined, longest
+from .global_order import CLUSTER, SHARED, WEAK, Foreign, Sync, WaveView, joined, longest
 from .lanes import EVERY_LANE, LaneOrder
+from .memory.barriers import Mbarrier
 from .memory.shadow import STEPS, Shadow
 from .memory.surroundings import Surroundings, Trap
 from .read.faults import PtxRace, describe
 
+_NOTHING = np.zeros((2, 0), np.int32)
 _MOST_PLACES = 3
 """Places that a note about an earlier access names."""
 
+
+_NOT_ACQUIRED = (
+    "the wait for that acquires from the own CTA only: '.acquire.cluster' says more, as does fence.acquire.cluster "
+    "after it, or for shared memory fence.acquire.sync_restrict::shared::cluster.cluster",
+)
 
 STARTED = 1
 """The step of each warp that is its start; what it does comes later."""
@@ -61,6 +68,13 @@ class Clocks:
         self.fenced: NDArray[np.int32] = np.zeros((self.warps, self.warps), np.int32)
         every = np.arange(self.warps)
         self.known[every, every] = STARTED + 1
+        self._is_cluster = wave.cluster_size > 1
+        self._acquired: NDArray[np.int32] = np.zeros((2, self.warps, self.warps), np.int32)
+        """What each warp has acquired of other CTAs' accesses to shared and to global memory: `known` at the most."""
+        self._seen: NDArray[np.int32] = np.zeros((2, self.warps, self.warps), np.int32)
+        """What each warp has waited for, which a fence acquires."""
+        self._home: Integers = every // self._per_cta
+        """The CTA of each agent."""
         self._steps: dict[int, int] = {}
         """The last step of each asynchronous agent."""
         self._agents: dict[tuple[Any, ...], int] = {}
@@ -80,7 +94,7 @@ class Clocks:
         self._arrivals: dict[int, dict[int, int]] = {}
         """The last step in which each agent of another CTA has arrived at an mbarrier of a CTA."""
         self.lanes = LaneOrder(self.known, self._report_lanes)
-        self.shared = Shadow(self, len(wave.shared.bytes), wave.shared.stride, self.lanes)
+        self.shared = Shadow(self, len(wave.shared.bytes), wave.shared.stride, self.lanes, SHARED)
         self._tensor: Shadow | None = None
         self.view = WaveView(wave.machine.global_order, self)
         self._looks = self.view.order.compares or self.view.order.dependent is not None
@@ -103,8 +117,13 @@ class Clocks:
                 more = max(found, 64)
                 self.known = np.pad(self.known, ((0, 0), (0, more)))
                 self.fenced = np.pad(self.fenced, ((0, 0), (0, more)))
+                self._acquired, self._seen = (
+                    np.pad(each, ((0, 0), (0, 0), (0, more))) for each in (self._acquired, self._seen)
+                )
+                self._home = np.pad(self._home, (0, more))
                 self.is_async = np.pad(self.is_async, (0, more))
                 self._is_mark = np.pad(self._is_mark, (0, more))
+            self._home[found] = warp // self._per_cta
             self.is_async[found] = is_async
             self._steps[found] = 0
         return found
@@ -342,7 +361,7 @@ class Clocks:
         known, fenced = self.known[warp].copy(), self.fenced[warp].copy()
         known[token.agents], fenced[token.agents] = token.steps, token.steps
         barrier.arrivals.update(zip(token.agents.tolist(), token.steps.tolist(), strict=True))
-        self._gather(barrier, known, fenced, self.view.foreign.get(warp))
+        self._gather(barrier, known, fenced, token.warps[:1], self.view.foreign.get(warp))
 
     def copies_arrive(self, cohort: Cohort, threads: Integers, barrier: Any) -> None:
         """The end of the `cp.async` of threads so far counts at an mbarrier."""
@@ -350,22 +369,61 @@ class Clocks:
             known = self.known[warp].copy()
             if (agent := self._agents.get(("cp.async", warp, None))) is not None:
                 known[agent] = self._steps[agent]
-            self._gather(barrier, known, self.fenced[warp], self.view.foreign.get(warp))
+            self._gather(barrier, known, self.fenced[warp], np.array([warp]), self.view.foreign.get(warp))
 
     # Order -----------------------------------------------------------------------------------------------------------
 
     def _gather(
-        self, barrier: Any, known: NDArray[np.int32], fenced: NDArray[np.int32], foreign: Foreign | None = None
+        self,
+        barrier: Any,
+        known: NDArray[np.int32],
+        fenced: NDArray[np.int32],
+        warps: Integers,
+        foreign: Foreign | None = None,
+        scope: int = CLUSTER,
     ) -> None:
+        near, everything = self._data(barrier, known, warps, scope)
         if barrier.gathering is None:
-            barrier.gathering = (known.copy(), fenced.copy(), foreign)
+            barrier.gathering = (known.copy(), fenced.copy(), foreign, near, everything)
             return
         before = barrier.gathering
         both = before[2] if foreign is None else joined(before[2], foreign)
-        barrier.gathering = (longest(before[0], known), longest(before[1], fenced), both)
+        barrier.gathering = (
+            longest(before[0], known), longest(before[1], fenced), both,
+            longest(before[3], near), longest(before[4], everything),
+        )  # fmt: skip
 
-    def _release(self, warps: Integers, barrier: Any) -> None:
-        self._gather(barrier, self.known[warps].max(axis=0), self.fenced[warps].max(axis=0), self.view.of_others(warps))
+    def _data(self, barrier: Any, known: NDArray[np.int32], warps: Integers, scope: int) -> tuple[Any, Any]:
+        """What arriving warps release to a scope: to a wait that acquires from its own CTA, and to one that does more.
+
+        That is what they have acquired themselves. Asynchronous operations that were waited for are over, whoever asks.
+        """
+        if not self._is_cluster:
+            return _NOTHING, _NOTHING
+        count = len(known)
+        own = np.isin(self._home[:count], warps // self._per_cta) | self.is_async[:count]
+        everything = np.where(own, known, np.minimum(known, self._acquired[:, warps, :count].max(axis=1)))
+        if not isinstance(barrier, Mbarrier) or warps[0] // self._per_cta == barrier.cta:
+            return everything, everything
+        over = np.where(self.is_async[:count], everything, 0)
+        return over, everything if scope >= CLUSTER else over
+
+    def unordered(self, warps: Any, agents: Any, steps: Any, memory: int | None) -> Any:
+        """Say which steps of agents warps don't know, or have not acquired where those are of other CTAs."""
+        late = self.known[warps, agents] < steps
+        if not self._is_cluster or memory is None:
+            return late
+        apart = (self._home[agents] != warps // self._per_cta) & ~self.is_async[agents]
+        return late | (apart & (self._acquired[memory, warps, agents] < steps))
+
+    def take_all(self, warp: int, steps: NDArray[np.int32]) -> None:
+        """A warp has acquired steps of agents from all of the GPU."""
+        for row in (self.known[warp], *self._acquired[:, warp]):
+            row[: len(steps)] = np.maximum(row[: len(steps)], steps)
+
+    def _release(self, warps: Integers, barrier: Any, scope: int = CLUSTER) -> None:
+        known, fenced = self.known[warps].max(axis=0), self.fenced[warps].max(axis=0)
+        self._gather(barrier, known, fenced, warps, self.view.of_others(warps), scope)
         self.known[warps, warps] += 1
         if int(self.known[warps, warps].max()) >= STEPS:
             raise Trap(f"a warp has arrived more than {STEPS} times: run without comparing accesses (races=False)")
@@ -374,8 +432,8 @@ class Clocks:
         """Threads arrive at a barrier."""
         self._release(np.unique(cohort.warp_of[chosen]), barrier)
 
-    def arrive(self, cohort: Cohort, threads: Integers, barrier: Any, *, releases: bool) -> None:
-        """Threads arrive at an mbarrier, and release what they know or, relaxed, what a fence has."""
+    def arrive(self, cohort: Cohort, threads: Integers, barrier: Any, *, releases: bool, scope: int) -> None:
+        """Threads arrive at an mbarrier, and release what they know to a scope or, relaxed, what a fence has."""
         warps = np.unique(cohort.warp_of[threads])
         self._check_made(warps, barrier)
         if not releases:
@@ -385,7 +443,7 @@ class Clocks:
             step = int(self.known[warp, warp])
             self._note(warp, step, cohort)
             self._arrived(barrier, warp, warp, step)
-        self._release(warps, barrier)
+        self._release(warps, barrier, scope)
 
     def _arrive_relaxed(self, cohort: Cohort, warps: Integers, barrier: Any) -> None:
         for warp in warps.tolist():
@@ -393,7 +451,7 @@ class Clocks:
             self._is_mark[agent] = True
             step = self.known[warp, agent] = self._begin(cohort, agent)
             self._arrived(barrier, warp, agent, step)
-            self._gather(barrier, *self._relaxed(warp))
+            self._gather(barrier, *self._relaxed(warp), np.array([warp]))
 
     def _arrived(self, barrier: Any, warp: int, agent: int, step: int) -> None:
         """Note an arrival at an mbarrier."""
@@ -402,8 +460,13 @@ class Clocks:
             self.check_lives(barrier.cta, np.array([warp]))
             self._arrivals.setdefault(barrier.cta, {})[agent] = step
 
-    def fence(self, cohort: Cohort, mask: Any, scope: int) -> None:
-        """Warps fence: what they know now is released by relaxed operations after it."""
+    def fence(self, cohort: Cohort, mask: Any, scope: int, acquires: slice) -> None:
+        """Warps fence: what they know now is released by relaxed operations after it.
+
+        What they have waited for of other CTAs is acquired for the memories `acquires`.
+        """
+        warps = cohort.warps if mask is None else np.unique(cohort.warp_of[mask])
+        self._acquired[acquires, warps] = np.maximum(self._acquired[acquires, warps], self._seen[acquires, warps])
         for warp in (cohort.warps if mask is None else np.unique(cohort.warp_of[mask])).tolist():
             if scope != WEAK:
                 self.view.fence(warp, scope)
@@ -413,7 +476,7 @@ class Clocks:
     def arrive_relaxed(self, cohort: Cohort, chosen: NDArray[Any], barrier: Any) -> None:
         """Threads arrive at the cluster's barrier without releasing more than what a fence has."""
         for warp in np.unique(cohort.warp_of[chosen]).tolist():
-            self._gather(barrier, *self._relaxed(warp))
+            self._gather(barrier, *self._relaxed(warp), np.array([warp]))
 
     def _relaxed(self, warp: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return what a relaxed arrival signals: what a fence has released, who has started, and what has arrived."""
@@ -453,26 +516,29 @@ class Clocks:
                 )
             )
 
-    def acquire(self, cohort: Cohort, chosen: Booleans, barrier: Any) -> None:
-        """Threads have waited for a barrier."""
+    def acquire(self, cohort: Cohort, chosen: Booleans, barrier: Any, scope: int = CLUSTER) -> None:
+        """Threads have waited for a barrier, and acquire from the CTAs of a scope."""
         if barrier.completed is None:
             return
         warps = np.unique(cohort.warp_of[chosen])
-        known, fenced, foreign = barrier.completed
+        known, fenced, foreign, near, everything = barrier.completed
         count = len(known)
         self.known[warps, :count] = np.maximum(self.known[warps, :count], known)
         self.fenced[warps, :count] = np.maximum(self.fenced[warps, :count], fenced)
+        if self._is_cluster:
+            for held, taken in ((self._acquired, everything if scope >= CLUSTER else near), (self._seen, everything)):
+                held[:, warps, :count] = np.maximum(held[:, warps, :count], taken[:, None])
         self.lanes.meet(warps, known)
         if foreign:
             for warp in warps.tolist():
                 self.view.take(warp, foreign)
 
-    def pass_wait(self, cohort: Cohort, chosen: Booleans, barrier: Any) -> None:
-        """Threads have waited for an mbarrier."""
+    def pass_wait(self, cohort: Cohort, chosen: Booleans, barrier: Any, scope: int) -> None:
+        """Threads have waited for an mbarrier, and acquire from the CTAs of a scope."""
         warps = np.unique(cohort.warp_of[chosen])
         self._check_made(warps, barrier)
         self._check_phase(warps, barrier)
-        self.acquire(cohort, chosen, barrier)
+        self.acquire(cohort, chosen, barrier, scope)
 
     def initialise(self, cohort: Cohort, threads: Integers, place: int) -> None:
         """A thread makes an mbarrier, or ends it."""
@@ -566,7 +632,7 @@ class Clocks:
         if (agent := self._agents.get(("tcgen05 operation", warp, None))) is not None:
             known[agent] = fenced[agent] = self._steps[agent]
             self._arrived(barrier, warp, agent, self._steps[agent])
-        self._gather(barrier, known, fenced, self.view.foreign.get(warp))
+        self._gather(barrier, known, fenced, np.array([warp]), self.view.foreign.get(warp))
 
     def tensor_wait(self, cohort: Cohort, mask: Any, kind: str) -> None:
         """Warps wait for their loads or stores of tensor memory."""
@@ -638,7 +704,7 @@ class Clocks:
         )
         self.report(trap)
 
-    def race(self, agent: int, step: int, where: str, past: str, *, writes: bool, fence: bool) -> Trap:
+    def race(self, warp: int, agent: int, step: int, where: str, past: str, *, writes: bool, fence: bool) -> Trap:
         """The report of two accesses that nothing orders."""
         verb = "writes" if writes else "reads"
         other = self.name(agent)
@@ -649,8 +715,9 @@ class Clocks:
                 (f"{past} at {self.places(agent, step)}", "fence.proxy.async must come after that, before a barrier"),
                 PtxRace,
             )
+        remedy = _NOT_ACQUIRED if self.known[warp, agent] >= step else ()
         return Trap(
             f"this {verb} {where}, and nothing orders it after what was {note}",
-            (f"{past} at {self.places(agent, step)}",),
+            (f"{past} at {self.places(agent, step)}", *remedy),
             PtxRace,
         )

@@ -32,6 +32,8 @@ Foreign: TypeAlias = "dict[int, NDArray[np.int32]]"
 
 WEAK, CTA, CLUSTER, GPU = range(4)
 """How strong an access is: its scope."""
+SHARED, GLOBAL = range(2)
+"""The memories whose accesses are acquired from other CTAs of a cluster, each in its own way."""
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "sys": GPU, "gl": GPU}
 _SCOPE_NAMES = {CTA: "cta", CLUSTER: "cluster"}
 _STEP = (1 << AGENT_SHIFT - 3) - 1
@@ -120,7 +122,7 @@ class GlobalOrder:
         agents, steps = found >> AGENT_SHIFT, found >> 3 & _STEP
         mine = agents >> AGENT_BITS == view.number
         local = np.where(mine, agents & AGENT, 0)
-        late &= ~(mine & (view.clocks.known[owners, local] >= steps))
+        late &= ~mine | view.clocks.unordered(owners, local, steps, GLOBAL)
         if late.any() and not isinstance(owner, int):
             late &= ~self._is_copy(view, owners, found, late, report)
         if not late.any():
@@ -257,7 +259,7 @@ class WaveView:
         number, agent = code >> AGENT_SHIFT + AGENT_BITS, code >> AGENT_SHIFT & AGENT
         step = code >> 3 & _STEP
         if number == self.number:
-            return bool(self.clocks.known[warp, agent] >= step)
+            return not self.clocks.unordered(warp, agent, step, GLOBAL)
         steps = (self.foreign.get(warp) or {}).get(number)
         return steps is not None and agent < len(steps) and bool(steps[agent] >= step)
 
@@ -265,8 +267,7 @@ class WaveView:
         """A warp knows now what was released."""
         for number, steps in what.items():
             if number == self.number:
-                row = self.clocks.known[warp]
-                row[: len(steps)] = np.maximum(row[: len(steps)], steps)
+                self.clocks.take_all(warp, steps)
         others = {number: steps for number, steps in what.items() if number != self.number}
         if others:
             self.foreign[warp] = joined(self.foreign.get(warp), others)
@@ -329,9 +330,9 @@ def joined(one: Foreign | None, other: Foreign) -> Foreign:
 
 
 def longest(one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The later steps of each agent."""
-    if len(one) < len(other):
+    """The later steps of each agent, which are the last axis."""
+    if one.shape[-1] < other.shape[-1]:
         one, other = other, one
-    result = one.copy()
-    result[: len(other)] = np.maximum(one[: len(other)], other)
+    result, count = one.copy(), other.shape[-1]
+    result[..., :count] = np.maximum(one[..., :count], other)
     return result

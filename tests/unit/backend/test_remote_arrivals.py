@@ -71,3 +71,20 @@ def test_a_fence_for_shared_memory_does_not_wait_for_global_memory(change, found
     loop = innermost_loop(sass(total(MANY), change), ARRIVAL)
     assert loop.count(ARRIVAL) == 2
     assert {text for text in ("MEMBAR.ALL.CTA", *SLOW) if text in loop} == found
+
+
+def test_acquiring_shared_memory_costs_no_instruction():
+    fence = "fence.acquire.sync_restrict::shared::cluster.cluster;"
+    texts: list[str] = []
+
+    def without(text):
+        texts.append(text)
+        return text.replace(fence, "// no fence")
+
+    one, other = (
+        re.findall(r"/\*\w{4}\*/ +((?:@\S+ +)?(?!NOP)[A-Z][^\s;]+)", "\n".join(sass(total(MANY), change)))
+        for change in (lambda text: text, without)
+    )
+    assert fence in texts[0]
+    assert len(one) > 100
+    assert sorted(one) == sorted(other)

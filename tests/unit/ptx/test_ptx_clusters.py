@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.unit.ptx.snippets import kernel
-from tlx_xdsl.ptx import PtxFault, PtxRace, run_ptx
+from tlx_xdsl.ptx import PtxError, PtxFault, PtxRace, run_ptx
 
 pytestmark = pytest.mark.quick
 
@@ -34,8 +34,9 @@ wait:
 """
 
 
-def run(*lines: str) -> None:
-    run_ptx(kernel("\n".join((OTHER, *lines)), shared=SHARED), 2, [np.zeros(64, np.uint32)], num_warps=1, cluster=(2,))
+def run(*lines: str, warps: int = 1, **options: bool) -> None:
+    text = kernel("\n".join((OTHER, *lines)), shared=SHARED, threads=32 * warps)
+    run_ptx(text, 2, [np.zeros(64, np.uint32)], num_warps=warps, cluster=(2,), **options)
 
 
 @pytest.mark.parametrize("meet", [MEET, MEET_RELAXED])
@@ -74,3 +75,95 @@ def test_the_barrier_waits_for_no_thread_that_has_exited():
     run(leave, MEET, MEET)
     run(MEET, leave, MEET)
     run("barrier.cluster.arrive.aligned;", leave, "barrier.cluster.wait.aligned;", MEET)
+
+
+READY = f"{INIT}\n{INIT_FENCE}\n{MEET_RELAXED}"
+"""Both CTAs have their mbarrier."""
+GIVE = f"{STORE}\nbar.warp.sync -1;\n{ARRIVE.format('release')}"
+"""Each thread writes a word of the other CTA's buffer, and then one of them arrives there."""
+TAKE = """
+    mov.u32 %r7, buffer;
+    add.s32 %r7, %r7, %r4;
+    ld.shared.u32 %r8, [%r7];
+"""
+NOT_ACQUIRED = r"(?s)nothing orders it after what was .* the wait for that acquires from the own CTA only"
+WAIT_CLUSTER = WAIT.replace("parity", "parity.acquire.cluster")
+WAIT_RELAXED = WAIT.replace("parity", "parity.relaxed.cluster")
+RESTRICTED = "fence.acquire.sync_restrict::shared::cluster.cluster;"
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        WAIT_CLUSTER,
+        WAIT + "fence.acquire.cluster;",
+        WAIT + "fence.acq_rel.gpu;",
+        WAIT + "membar.gl;",
+        WAIT + RESTRICTED,
+        WAIT_RELAXED + RESTRICTED,
+        MEET,
+    ],
+)
+def test_a_wait_that_acquires_from_the_cluster(wait):
+    run(READY, GIVE, wait, TAKE, MEET)
+
+
+@pytest.mark.parametrize(
+    "wait", [WAIT, RESTRICTED + WAIT, WAIT + "fence.acq_rel.cta;", WAIT + "fence.release.cluster;", WAIT_RELAXED]
+)
+def test_a_wait_that_acquires_from_the_own_cta_only(wait):
+    """PTX ISA, "mbarrier.try_wait": the scope is that of the CTA unless it is said."""
+    with pytest.raises(PtxRace, match=NOT_ACQUIRED):
+        run(READY, GIVE, wait, TAKE, MEET)
+
+
+@pytest.mark.parametrize("scope", ["", ".release.cta"])
+def test_an_arrival_that_releases_to_the_own_cta_only(scope):
+    with pytest.raises(PtxRace, match="nothing orders it after"):
+        run(READY, GIVE.replace(".release.cluster", scope), WAIT_CLUSTER, TAKE, MEET)
+
+
+def test_a_write_after_what_another_cta_has_read():
+    """Each CTA reads its own buffer, says so, and then the other one writes there."""
+    read = f"st.shared.u32 [%r7], %r1;\n{TAKE}\nbar.warp.sync -1;\n{ARRIVE.format('release')}"
+    run(READY, TAKE.partition("ld.")[0], read, WAIT_CLUSTER, STORE, MEET)
+    with pytest.raises(PtxRace, match=NOT_ACQUIRED):
+        run(READY, TAKE.partition("ld.")[0], read, WAIT, STORE, MEET)
+
+
+def test_asynchronous_stores_have_to_be_acquired():
+    """PTX ISA, "st.async": the end of one is a release to the cluster."""
+    expect = "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r5], 128;"
+    store = "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r3], %r1, [%r6];"
+    run(READY, expect, store, WAIT_CLUSTER, TAKE, MEET)
+    with pytest.raises(PtxRace, match=NOT_ACQUIRED):
+        run(READY, expect, store, WAIT, TAKE, MEET)
+
+
+def test_one_warp_acquires_for_all():
+    """It hands on by a barrier of the CTA what it has acquired; the fence of another warp comes too late."""
+    first = "setp.lt.u32 %p4, %r0, 32;\n@!%p4 bra on;\n{}\non:\nbar.sync 0;\n"
+    give = GIVE.replace("%r3], %r1", "%r3], 7").replace("bar.warp.sync -1", "bar.sync 0")
+    run(READY, give, first.format(WAIT_CLUSTER), TAKE, MEET, warps=2)
+    for other in (first.format(WAIT), first.format(WAIT) + RESTRICTED):
+        with pytest.raises(PtxRace, match="nothing orders it after"):
+            run(READY, give, other, TAKE, MEET, warps=2)
+
+
+def test_global_memory_has_caches():
+    """A fence for shared memory acquires nothing there."""
+    give = f"@%p1 st.global.u32 [%rd0], 7;\n{ARRIVE.format('release')}"
+    leave, take = "setp.eq.u32 %p3, %r1, 0;\n@%p3 bra end;\n", "ld.global.u32 %r8, [%rd0];\nend:\n"
+    give = f"@%p3 bra give;\nbra wait;\ngive:\n{give}\nbra end;\n"
+    first = (READY, leave.partition("@")[0], give)
+    for wait in (WAIT_CLUSTER, WAIT + "fence.acquire.cluster;"):
+        run(*first, wait, take, MEET, global_order=True)
+    for wait in (WAIT, WAIT + RESTRICTED):
+        with pytest.raises(PtxRace, match="nothing orders it after"):
+            run(*first, wait, take, MEET, global_order=True)
+
+
+def test_the_wait_for_the_cluster_acquires():
+    """PTX ISA, "barrier.cluster": only an arrival may be relaxed."""
+    with pytest.raises(PtxError, match="is not known"):
+        run("barrier.cluster.arrive.aligned; barrier.cluster.wait.relaxed.aligned;")

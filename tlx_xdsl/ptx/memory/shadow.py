@@ -38,7 +38,11 @@ class Knowledge(Protocol):
         """Raise a report, unless the launch goes on past it."""
         ...
 
-    def race(self, agent: int, step: int, where: str, past: str, *, writes: bool, fence: bool) -> Any:
+    def unordered(self, warps: Any, agents: Any, steps: Any, memory: int | None) -> Any:
+        """Say which steps of agents nothing orders before what warps do with a memory."""
+        ...
+
+    def race(self, warp: int, agent: int, step: int, where: str, past: str, *, writes: bool, fence: bool) -> Any:
         """The report of two accesses that nothing orders."""
         ...
 
@@ -46,8 +50,11 @@ class Knowledge(Protocol):
 class Shadow:
     """The accesses to `size` bytes, of which each CTA has `stride`."""
 
-    def __init__(self, clocks: Knowledge, size: int, stride: int, lanes: LaneOrder | None = None):
-        self._clocks, self._lanes = clocks, lanes
+    def __init__(
+        self, clocks: Knowledge, size: int, stride: int, lanes: LaneOrder | None = None, memory: int | None = None
+    ):
+        """Take what warps know, and the number of the memory where that of other CTAs has to be acquired."""
+        self._clocks, self._lanes, self._memory = clocks, lanes, memory
         self._size, self._stride = size, stride
         self._writes: Integers = np.zeros(size, np.int64)
         self._atomic: Booleans | None = None
@@ -163,7 +170,7 @@ class Shadow:
             rows = rows[:, :1]
         agent, step = rows >> STEP_BITS + LANE_BITS, rows >> LANE_BITS & _STEP
         owner = warps[0] if warp_of is None else warp_of[:, None]
-        late = clocks.known[owner, agent] < step
+        late = clocks.unordered(owner, agent, step, self._memory)
         fence = np.zeros_like(late)
         if proxy and not writes:
             fence = ~clocks.is_async[agent] & (clocks.fenced[owner, agent] < step)
@@ -171,16 +178,15 @@ class Shadow:
             late &= agent != agents[0]
         if (wrong := late | fence).any():
             at = tuple(np.argwhere(wrong)[0])
-            where = self._where(int(places[at[0]]))
-            clocks.report(
-                clocks.race(int(agent[at]), int(step[at]), where, "written", writes=writes, fence=not bool(late[at]))
-            )
+            where, warp = self._where(int(places[at[0]])), int(np.broadcast_to(owner, late.shape)[at])
+            of = int(agent[at]), int(step[at])
+            clocks.report(clocks.race(warp, *of, where, "written", writes=writes, fence=not bool(late[at])))
         if apart and self._lanes is not None and lanes is not None:
             self._lanes.check_writes(agent, step, rows & _LANE, owner, lanes, places, self._where, writes=writes)
 
     def _unknown(self, agent: int, step: int, warps: Integers, *, proxy: bool) -> bool:
         clocks = self._clocks
-        if (clocks.known[warps, agent] < step).any():
+        if clocks.unordered(warps, agent, step, self._memory).any():
             return True
         return proxy and not clocks.is_async[agent] and bool((clocks.fenced[warps, agent] < step).any())
 
@@ -197,14 +203,14 @@ class Shadow:
     ) -> None:
         clocks = self._clocks
         for agent, last in self._last_reads.get(cta, {}).items():
-            if not (clocks.known[warps, agent] < last).any() or (ordered and agent == agents[0]):
+            if not clocks.unordered(warps, agent, last, self._memory).any() or (ordered and agent == agents[0]):
                 continue
             steps = self._rows(self._reads[cta, agent], places, size, cta * self._stride).max(axis=1)
-            known = clocks.known[warps[0] if warp_of is None else warp_of, agent]
-            if (late := known < steps).any():
+            owners = np.broadcast_to(warps[0] if warp_of is None else warp_of, steps.shape)
+            if (late := clocks.unordered(owners, agent, steps, self._memory)).any():
                 at = int(np.argmax(late))
-                where = self._where(int(places[at]))
-                clocks.report(clocks.race(agent, int(steps[at]), where, "read", writes=True, fence=False))
+                where, warp = self._where(int(places[at])), int(owners[at])
+                clocks.report(clocks.race(warp, agent, int(steps[at]), where, "read", writes=True, fence=False))
 
     def _record(
         self,

@@ -138,7 +138,7 @@ def _cluster(context: Context, parts: list[str]) -> Step:
     match [part for part in parts if part not in ("acquire", "release", "relaxed")]:
         case ["arrive"]:
             return Step(effect=_cluster_arrive("relaxed" not in parts))
-        case ["wait"]:
+        case ["wait"] if "relaxed" not in parts and "release" not in parts:
             return Step(effect=_cluster_wait, suspends=True)
         case _:
             raise context.refuse()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cohort import Cohort
-from ..global_order import Sync, sync_of
+from ..global_order import CLUSTER, SHARED, WEAK, sync_of
 from ..steps import NOTHING, Builders, Context, Step
 from .memory import Mask
 
@@ -45,8 +45,10 @@ def _fence(context: Context) -> Step:
         "cluster",
     ):
         # A fence with restricted scope, as `fence.mbarrier_init`, orders nothing in global memory.
-        named = Sync() if "_" in kind.replace("acq_rel", "") else sync_of(context.instruction.modifiers)
-        return Step(effect=_order(named.scope))
+        named = sync_of(context.instruction.modifiers)
+        scope = WEAK if "_" in kind.replace("acq_rel", "") else named.scope
+        acquires = named.acquires or context.instruction.name == "membar"
+        return Step(effect=_order(scope, _acquired(kind) if acquires and named.scope >= CLUSTER else slice(0)))
     raise context.refuse()
 
 
@@ -54,9 +56,16 @@ def _proxy(cohort: Cohort, mask: Mask) -> None:
     cohort.wave.order.proxy_fence(cohort, mask)
 
 
-def _order(scope: int) -> Callable[[Cohort, Mask], None]:
+def _acquired(kind: str) -> slice:
+    """The memories of other CTAs of which a fence acquires what was waited for."""
+    if "sync_restrict" in kind:
+        return slice(SHARED, SHARED + 1 if "sync_restrict::shared::cluster" in kind else SHARED)
+    return slice(None)
+
+
+def _order(scope: int, acquires: slice) -> Callable[[Cohort, Mask], None]:
     def run(cohort: Cohort, mask: Mask) -> None:
-        cohort.wave.order.fence(cohort, mask, scope)
+        cohort.wave.order.fence(cohort, mask, scope, acquires)
 
     return run
 

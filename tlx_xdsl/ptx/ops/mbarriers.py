@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tlx_xdsl.numerics.arrays import Array, Integers
 
 from ..cohort import Cohort, Item, Wait
+from ..global_order import CTA, WEAK, sync_of
 from ..memory.barriers import MOST_ARRIVALS, Mbarrier
 from ..memory.surroundings import Trap
 from ..read.symbols import SHARED_START, SHARED_WINDOW
@@ -101,7 +102,8 @@ def _build(context: Context) -> Step:
         case (("arrive" | "arrive_drop"), [] | ["expect_tx"]):
             return _arrive(context, drops=name == "arrive_drop", expects=bool(rest), releases="relaxed" not in parts)
         case (("try_wait" | "test_wait"), [] | ["parity"]):
-            return _wait(context, suspends=name == "try_wait", by_parity=bool(rest))
+            scope = WEAK if "relaxed" in parts else sync_of(parts).scope or CTA
+            return _wait(context, suspends=name == "try_wait", by_parity=bool(rest), scope=scope)
         case _:
             raise context.refuse()
 
@@ -161,6 +163,7 @@ def _arrive(context: Context, *, drops: bool, expects: bool, releases: bool) -> 
         else (Number(1), "u4")
     )
     writes = ((target, "u8"),) if isinstance(target, Register) else ()
+    scope = sync_of(context.instruction.modifiers).scope or CTA
 
     def effect(cohort: Cohort, mask: Mask, addresses: Any, values: Any) -> Any:
         states = np.zeros(cohort.n, np.uint64)
@@ -173,14 +176,14 @@ def _arrive(context: Context, *, drops: bool, expects: bool, releases: bool) -> 
                 total = len(threads)
             if drops:
                 barrier.count -= total
-            cohort.wave.order.arrive(cohort, threads, barrier, releases=releases)
+            cohort.wave.order.arrive(cohort, threads, barrier, releases=releases, scope=scope)
             barrier.arrive(total)
         return states
 
     return Step((base, counts), writes, effect=effect)
 
 
-def _wait(context: Context, *, suspends: bool, by_parity: bool) -> Step:
+def _wait(context: Context, *, suspends: bool, by_parity: bool, scope: int) -> Step:
     context.expect(3, 4)
     base, offset = shared_address(context, 1)
     wanted = context.read(2, "u4" if by_parity else "u8")
@@ -200,7 +203,7 @@ def _wait(context: Context, *, suspends: bool, by_parity: bool) -> Step:
             return None
         for here, barrier, phase in items:
             if barrier.passed(phase):
-                cohort.wave.order.pass_wait(cohort, here, barrier)
+                cohort.wave.order.pass_wait(cohort, here, barrier, scope)
             else:
                 cohort.wave.machine.traffic.wait(cohort, here)
                 result &= ~here

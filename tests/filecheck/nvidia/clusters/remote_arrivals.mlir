@@ -223,10 +223,14 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 
 // -----
 
-// Threads store to the other CTA: a fence for the own shared memory does not release that.
+// Threads store to the other CTA: a fence for the own shared memory does not release that. It has no caches, so that
+// the other side's fence is one for shared memory.
 
 // CHECK-LABEL: @remote_store
 // CHECK:         tlx.arrive_remote %{{.*}}, 1 :
+// CHECK:         ttng.wait_barrier %bar
+// CHECK-NEXT:    nvvm.inline_ptx "fence.acquire.sync_restrict::shared::cluster.cluster;"
+// CHECK:         ttng.wait_barrier %local
 // CHECK-NOT:     fence.acquire
 #one = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory
@@ -239,11 +243,43 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
     %c0 = arith.constant 0 : i32
     %buf = ttg.local_alloc : () -> !buf
     %bar = ttg.local_alloc : () -> !bar
+    %local = ttg.local_alloc : () -> !bar
     %buf_there = tlx.map_to_remote %buf, %rank : !buf -> !buf_there
     tlx.remote_store %x, %buf_there : tensor<64xf16> -> !buf_there
     %r = tlx.map_to_remote %bar, %rank : !bar -> !there
     tlx.arrive_remote %r, 1 : !there
     ttng.wait_barrier %bar, %c0 : !bar
+    ttng.wait_barrier %local, %c0 : !bar
+    tt.return
+  }
+}
+
+// -----
+
+// Asynchronous stores complete on the barrier, at which no thread arrives.
+
+// CHECK-LABEL: @asynchronous_store
+// CHECK:         ttng.wait_barrier %bar
+// CHECK-NEXT:    nvvm.inline_ptx "fence.acquire.sync_restrict::shared::cluster.cluster;"
+// CHECK:         ttng.wait_barrier %local
+// CHECK-NOT:     fence.acquire
+#one = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+!buf = !ttg.memdesc<64xf32, #one, #smem, mutable>
+!bar = !ttg.memdesc<1xi64, #one, #smem, mutable>
+!buf_there = !ttg.memdesc<64xf32, #one, #tlx.shared_cluster_memory, mutable>
+!there = !ttg.memdesc<1xi64, #one, #tlx.shared_cluster_memory, mutable>
+builtin.module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @asynchronous_store(%rank: i32, %x: tensor<64xf32>) {
+    %c0 = arith.constant 0 : i32
+    %buf = ttg.local_alloc : () -> !buf
+    %bar = ttg.local_alloc : () -> !bar
+    %local = ttg.local_alloc : () -> !bar
+    %buf_there = tlx.map_to_remote %buf, %rank : !buf -> !buf_there
+    %there = tlx.map_to_remote %bar, %rank : !bar -> !there
+    tlx.async_remote_store %x, %buf_there, %there : tensor<64xf32> -> !buf_there, !there
+    ttng.wait_barrier %bar, %c0 : !bar
+    ttng.wait_barrier %local, %c0 : !bar
     tt.return
   }
 }

@@ -56,6 +56,9 @@ def test_the_weakest_sufficient_release_is_chosen(name):
     assert (FENCE in text) == (CHOSEN[name] == RELAXED)
     # Remote stores alone have no need of it.
     assert ("fence.acquire.cluster" in text) == name.startswith("ring")
+    # What is handed over in shared memory only is acquired there.
+    acquired = "fence.acquire.sync_restrict::shared::cluster.cluster" in text
+    assert acquired == (CHOSEN[name] != CTA and name != "ring-store")
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
