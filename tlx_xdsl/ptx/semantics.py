@@ -93,6 +93,7 @@ MEANINGS: dict[str, Meaning] = {
     "ret": Meaning("Control Flow: ret", _EXACT),
     "rsqrt": Meaning("Floating Point: rsqrt", _BITS),
     "selp": Meaning("Comparison and Selection: selp", _EXACT),
+    "set": Meaning("Comparison and Selection: set", "as setp, in each half of packed types; `.ftz`"),
     "setmaxnreg": Meaning("Miscellaneous: setmaxnreg", "the registers of a CTA, where `.maxnreg` says how many"),
     "setp": Meaning("Comparison and Selection: setp", "ordered and unordered, joined with a predicate"),
     "shf": Meaning("Logic and Shift: shf", _EXACT),

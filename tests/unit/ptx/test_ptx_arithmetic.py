@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.unit.ptx.snippets import each_thread
+from tlx_xdsl.ptx import PtxError
 from tlx_xdsl.ptx.arithmetic.floats import fma
 
 pytestmark = pytest.mark.quick
@@ -207,3 +208,48 @@ def test_classes_of_numbers():
     for name, expected in classes.items():
         found = each_thread(f"    testp.{name}.f32 %p1, %r10;\n    selp.b32 %r1, 1, 0, %p1;", values.view(np.uint32))
         np.testing.assert_array_equal(found, expected, name)
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+def test_comparisons_of_halves(name):
+    """PTX ISA, "set": 1.0, or all bits of a half, where it holds; `nan` asks whether one of the two is NaN."""
+    dtype = np.dtype(np.float16 if name == "f16" else ml_dtypes.bfloat16)
+    edges = np.array([0.0, -0.0, 1.0, -2.0, np.inf, np.nan, 3.0, 1.0], dtype)
+    a, b = (edges[np.arange(64) * step // 8 % 8] for step in (8, 1))
+    words = a.view(np.uint32), b.view(np.uint32)
+    unordered, one = np.isnan(a) | np.isnan(b), dtype.type(1).view(np.uint16)
+    with np.errstate(invalid="ignore"):
+        holds = {"nan": unordered, "num": ~unordered, "lt": a < b, "geu": (a >= b) | unordered, "eq": a == b}
+    for comparison, expected in holds.items():
+        for result, true in ((f"{name}x2", one), ("u32", np.uint16(0xFFFF)), ("s32", np.uint16(0xFFFF))):
+            opcode = f"set.{comparison}.{result}.{name}x2"
+            found = each_thread(f"    {opcode} %r1, %r10, %r11;", *words).view(np.uint16)
+            np.testing.assert_array_equal(found, np.where(expected, true, 0), opcode)
+
+
+def test_comparisons_that_set_a_word():
+    a, b = np.float32([1.0, 2.0, np.nan, -1e-40] * 8), np.float32([1.0, 1.0, 0.0, 0.0] * 8)
+    cases = {
+        "set.lt.u32.f32 %r1, %r10, %r11;": [0, 0, 0, 0xFFFFFFFF],
+        "set.lt.ftz.s32.f32 %r1, %r10, %r11;": [0, 0, 0, 0],
+        "set.equ.f32.f32 %r1, %r10, %r11;": [0x3F800000, 0, 0x3F800000, 0],
+        "set.gt.u32.s32 %r1, %r10, %r11;": [0, 0xFFFFFFFF, 0xFFFFFFFF, 0],
+        "setp.lt.u32 %p1, %r0, 2;\n    set.ge.xor.u32.f32 %r1, %r10, %r11, %p1;": None,
+    }
+    for text, expected in cases.items():
+        found = each_thread(f"    {text}", a.view(np.uint32), b.view(np.uint32))
+        with np.errstate(invalid="ignore"):
+            wanted = np.where((a >= b) ^ (np.arange(32) < 2), 0xFFFFFFFF, 0)
+        np.testing.assert_array_equal(found, wanted if expected is None else expected * 8, text)
+
+
+def test_one_predicate_for_both_halves():
+    a, b = np.arange(64, dtype=np.float16), np.float16(40) * np.ones(64, np.float16)
+    text = "setp.lt.u32 %p1, %r0, 30;\n    set.lt.and.u32.f16x2 %r1, %r10, %r11, %p1;"
+    found = each_thread(f"    {text}", a.view(np.uint32), b.view(np.uint32)).view(np.uint16)
+    np.testing.assert_array_equal(found, np.where((a < 40) & (np.arange(64) < 60), 0xFFFF, 0))
+
+
+def test_a_comparison_that_sets_no_such_type():
+    with pytest.raises(PtxError, match="is not known"):
+        each_thread("    set.lt.f32.f16x2 %r1, %r10, %r11;", *(np.zeros(32, np.uint32),) * 2)

@@ -93,8 +93,9 @@ APPROXIMATE = frozenset(("approx", "full", "rn", "ftz"))
 
 
 def flushed(values: Array) -> Array:
-    """Subnormal f32 become zeros of their sign (`.ftz`)."""
-    small = (np.abs(values) < np.finfo(np.float32).smallest_normal) & (values != 0)
+    """Subnormal f16 and f32 become zeros of their sign (`.ftz`)."""
+    normal = np.finfo(np.float16 if values.dtype == np.float16 else np.float32).smallest_normal
+    small = (np.abs(values) < normal) & (values != 0)
     return np.where(small, np.copysign(np.float32(0), values), values).astype(values.dtype)
 
 
@@ -260,15 +261,36 @@ def _compare(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | 
     names, joins = modifiers - {"ftz", *_JOINS}, modifiers & set(_JOINS)
     if len(names) != 1 or len(joins) > 1 or len(types) != 1:
         return None
-    function, type_ = _comparison(next(iter(names)), types[0]), types[0]
-    if function is None:
+    compare, type_ = _comparison(next(iter(names)), types[0]), types[0]
+    if compare is None:
         return None
+    function: Binary = (lambda a, b: compare(flushed(a), flushed(b))) if "ftz" in modifiers else compare
     # `p|q` gets what holds, and its negation.
     if not joins:
         return Compiled((type_, type_), PREDICATE, lambda a, b: (found := function(a, b), ~found))
     join = _JOINS[next(iter(joins))]
     inputs = (type_, type_, PREDICATE)
     return Compiled(inputs, PREDICATE, lambda a, b, p: (join(found := function(a, b), p), join(~found, p)))
+
+
+def _set(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+    """All bits of an integer, or a float of 1, where a comparison holds; of packed types in each half."""
+    compared = _compare(modifiers, types[1:])
+    if compared is None or types[0] is PREDICATE:
+        return None
+    output, type_ = types
+    if output.lanes != type_.lanes and (output.is_float or output.bits != type_.bits):
+        return None
+    part = output.dtype if output.lanes == type_.lanes else np.dtype(np.uint16)
+    compare: Callable[..., Any] = compared.run
+
+    def run(*values: Array) -> Array:
+        found = compare(*values[:2], *(each.reshape(-1, 1) if type_.lanes > 1 else each for each in values[2:]))[0]
+        true = np.ones((), part) if output.is_float else ~np.zeros((), part)
+        halves = np.where(found, true, np.zeros((), part))
+        return halves if part == output.dtype else np.ascontiguousarray(halves).view(output.dtype).ravel()
+
+    return Compiled(compared.inputs, output, run)
 
 
 def _chosen(a: Array, b: Array, where: Array) -> Array:
@@ -365,6 +387,7 @@ INSTRUCTIONS: dict[str, Build] = {
     "rem": _plain(2, bits.remainder, None),
     "rsqrt": _approximate(lambda a: 1 / np.sqrt(a)),
     "selp": _select,
+    "set": _set,
     "setp": _compare,
     "shf": _funnel,
     "shl": _of_bits((None, "b32"), bits.shift_left, typed=True),
