@@ -394,7 +394,7 @@ class Clocks:
         )  # fmt: skip
 
     def _data(self, barrier: Any, known: NDArray[np.int32], warps: Integers, scope: int) -> tuple[Any, Any]:
-        """What arriving warps release to a scope: to a wait that acquires from its own CTA, and to one that does more.
+        """Return what arriving warps release to a scope: to waits that acquire from their own CTA, and to others.
 
         That is what they have acquired themselves. Asynchronous operations that were waited for are over, whoever asks.
         """
@@ -417,7 +417,7 @@ class Clocks:
         return late | (apart & (self._acquired[memory, warps, agents] < steps))
 
     def take_all(self, warp: int, steps: NDArray[np.int32]) -> None:
-        """A warp has acquired steps of agents from all of the GPU."""
+        """Note that a warp has acquired steps of agents from all of the GPU."""
         for row in (self.known[warp], *self._acquired[:, warp]):
             row[: len(steps)] = np.maximum(row[: len(steps)], steps)
 
