@@ -11,6 +11,9 @@ PYTHON ?= python3
 DEFAULT_TRITON := 3.9.0
 TRITON_VERSION ?= $(DEFAULT_TRITON)
 TRITON_VERSIONS ?= 3.6.0 3.7.1 3.8.0 3.9.0
+DEFAULT_XDSL := 0.75.0
+# The other xDSL, which `make test-xdsl` runs on.
+XDSL_VERSION ?= 0.74.0
 VENV ?= .venv$(addprefix -,$(filter-out $(DEFAULT_TRITON),$(TRITON_VERSION)))
 EXTRAS ?= dev,nvidia
 # More arguments for the tools, as in `make test-unit PYTEST_ARGS='-k storage -x'`.
@@ -22,8 +25,11 @@ LIT_ARGS ?=
 # Processes that run the unit tests: one for each core, or none but pytest's own where there is a GPU. With 0 a
 # debugger works.
 WORKERS ?= auto
+# More arguments of pip for `make test-next`, such as an index with nightly builds.
+NEXT_ARGS ?=
 
-BIN := $(VENV)/bin
+BIN = $(VENV)/bin
+PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off
 # A file's tests share what they compile, so they stay in one process. It has one core; numpy need not ask for more.
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 comma := ,
@@ -34,8 +40,8 @@ TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-quick test-filecheck test-unit test-backend test-all lint format typecheck hooks
-.PHONY: docs docs-serve size bench bench-cpu bench-gpu bench-gemm table packages release clean distclean
+.PHONY: help setup demo test test-quick test-filecheck test-unit test-backend test-all test-xdsl test-next lint format
+.PHONY: typecheck hooks docs docs-serve size bench bench-cpu bench-gpu bench-gemm table packages release clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -50,8 +56,7 @@ $(INSTALLED): pyproject.toml
 	@echo "An environment in $(VENV), with $(EXTRAS) $(TRITON_PIN): $(if $(findstring dev,$(EXTRAS)),some 100,8 or more) packages"
 	@$(call ticking,$(PYTHON) -m venv $(VENV))
 	rm -f $(filter-out $(VENV)/.installed-triton-$(TRITON_VERSION)-%,$(wildcard $(VENV)/.installed-triton-*))
-	@$(call ticking,$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off \
-		-e '.[$(EXTRAS)]' $(TRITON_PIN))
+	@$(call ticking,$(PIP_INSTALL) -e '.[$(EXTRAS)]' xdsl==$(DEFAULT_XDSL) $(TRITON_PIN))
 	touch $@
 
 demo: ## Compile the Hopper GEMM to PTX and cubin in build/ and print the report (no GPU and none of the tools needed)
@@ -79,6 +84,26 @@ test-all: $(TRITON_VERSIONS:%=test-triton-%) ## All tests at full volume on ever
 
 test-triton-%:
 	TLX_TEST_VOLUME=full $(MAKE) test VENV=.venv-$* TRITON_VERSION=$* EXTRAS=test,nvidia
+
+# The checkout comes first: xDSL's wheel, too, has folders named tests and docs.
+test-xdsl: on_other_xdsl = PYTHONPATH=$(CURDIR):$(CURDIR)/build/xdsl-$(XDSL_VERSION)
+test-xdsl: build/xdsl-$(XDSL_VERSION) ## Tests of text, dialects and plug-ins on another xDSL (variable: XDSL_VERSION)
+	$(on_other_xdsl) $(BIN)/python -c 'from importlib import metadata; assert metadata.version("xdsl") == "$(XDSL_VERSION)"'
+	$(on_other_xdsl) $(BIN)/lit -sv $(LIT_ARGS) $(addprefix tests/filecheck/,dialects text tlx canonicalize tritongpu storage_alias)
+	$(on_other_xdsl) $(PYTEST) tests/unit/dialects tests/unit/text tests/unit/test_wings.py tests/unit/tools/test_tlx_opt.py $(PYTEST_ARGS)
+
+build/xdsl-%: | setup
+	@$(call ticking,$(PIP_INSTALL) --no-deps --target $@ xdsl==$*)
+
+# pip says what our own caps forbid, and installs it all the same. torch comes first, since it pins a Triton.
+test-next: VENV := .venv-next
+test-next: ## Lit and quick tests on the newest xDSL, Triton and torch, with pre-releases (variable: NEXT_ARGS)
+	@$(call ticking,$(PYTHON) -m venv --clear $(VENV))
+	@$(call ticking,$(PIP_INSTALL) -e '.[test]')
+	@for next in torch xdsl triton; do ( $(call ticking,$(PIP_INSTALL) --pre --upgrade $(NEXT_ARGS) $$next) ) || echo "without $$next"; done
+	@$(BIN)/python -m pip list --disable-pip-version-check | grep -E '^(xdsl|triton|torch|numpy|ml_dtypes|llvmlite) '
+	@failed=0; $(BIN)/lit -sv $(LIT_ARGS) tests/filecheck || failed=1; \
+		$(PYTEST) -q -m quick tests/unit $(PYTEST_ARGS) || failed=1; exit $$failed
 
 lint: setup ## Check style and formatting with ruff
 	$(BIN)/ruff check .
@@ -141,7 +166,7 @@ bench-gemm: setup ## Measure GEMMs of many shapes, in 8 bits, in groups, with ep
 	$(BIN)/python benchmarks/gemm/report.py --out build/gemm $(BENCH_ARGS)
 
 $(VENV)/.installed-release: pyproject.toml | setup
-	@$(call ticking,$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -e '.[release]')
+	@$(call ticking,$(PIP_INSTALL) -e '.[release]')
 	touch $@
 
 packages: $(VENV)/.installed-release ## Build wheel and source distribution into dist/, check them and install them in clean environments

@@ -1,4 +1,4 @@
-"""Versions of Triton: the supported ones, and the installed one.
+"""Versions of Triton: the supported ones, and the installed one; of xDSL the supported ones.
 
 A test that is about one version asks `release` and the constants here; which operations and spellings a version has
 is the business of `tlx_xdsl.text.profiles`. For a skip, use the decorators: their reason names both versions.
@@ -13,6 +13,9 @@ SUPPORTED = ("3.6.0", "3.7.1", "3.8.0", "3.9.0")
 """One release of each supported minor version, oldest first: what `make test-all` runs on."""
 OLDEST, NEWEST = SUPPORTED[0], SUPPORTED[-1]
 """NEWEST is also the reference: its language is ours, and its operations are those of the dialects."""
+
+XDSL = ("0.74.0", "0.75.0")
+"""One release of each supported minor version of xDSL, oldest first."""
 
 INSTALLED = installed_triton_version()
 """The installed release as text, such as "3.9.0"; None if there is none."""

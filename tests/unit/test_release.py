@@ -249,10 +249,13 @@ def test_the_readme_has_what_a_stranger_does():
 def test_set_up_says_that_it_goes_on():
     """Nothing is quiet for minutes: what makes an environment runs beside a clock that prints."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for command in ("-m venv", "-m pip install"):
+    for command in ("-m venv", "$(PIP_INSTALL)"):
         lines = re.findall(rf"^\t.*{re.escape(command)}.*$", makefile, re.MULTILINE)
         assert lines
         assert all("$(call ticking," in line and "--quiet" not in line for line in lines)
+    (definition,) = (line for line in makefile.splitlines() if "pip install" in line)
+    assert definition.startswith("PIP_INSTALL = ")
+    assert "--quiet" not in definition
 
 
 def test_the_package_and_a_version_load_next_to_nothing():

@@ -1,6 +1,6 @@
 """Forward data-flow analysis along the edges of `dialects/regions.py`, to a fixed point.
 
-xDSL 0.74 has a sparse forward analysis, but it refuses operations with regions for want of an interface to their
+xDSL 0.75 has a sparse forward analysis, but it refuses operations with regions for want of an interface to their
 control flow (`xdsl/analysis/sparse_analysis.py`). Here a state holds at each point of a function: a *transfer
 function* says what an operation makes of it, a *join* what holds where several edges arrive.
 """

@@ -1,4 +1,4 @@
-"""`arith` with the operations that xDSL 0.74 does not have, or has only for scalars, replaced by ours.
+"""`arith` with the operations that xDSL 0.75 does not have, or has only for scalars, replaced by ours.
 
 xDSL's own `arith` gives a tensor comparison a scalar result and rejects tensors in `select` and in the integer and
 float casts. The operations here have the same names and MLIR's semantics on scalars and tensors. This dialect is

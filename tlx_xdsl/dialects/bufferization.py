@@ -1,4 +1,4 @@
-"""MLIR's `bufferization` with what xDSL 0.74 has in part: memory with strides and offsets, and the text of older LLVM.
+"""MLIR's `bufferization` with what xDSL 0.75 has in part: memory with strides and offsets, and the text of older LLVM.
 What builds one must take it from here.
 
 https://mlir.llvm.org/docs/Dialects/BufferizationOps/

@@ -1,4 +1,4 @@
-"""MLIR's `gpu` with the syntax of the operations that kernels contain, which xDSL 0.74 has in generic form only."""
+"""MLIR's `gpu` with the syntax of the operations that kernels contain, which xDSL 0.75 has in generic form only."""
 
 from __future__ import annotations
 

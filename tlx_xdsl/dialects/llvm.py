@@ -1,4 +1,4 @@
-"""MLIR's `llvm` with what Triton's text contains and xDSL 0.74 lacks: assumptions and annotations of loops."""
+"""MLIR's `llvm` with what Triton's text contains and xDSL 0.75 lacks: assumptions and annotations of loops."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class _LoopAttr(ParametrizedAttribute):
 
         def parse_entry() -> None:
             position = parser.pos
-            key = parser.parse_identifier(" (loop annotation)")
+            key = parser.parse_identifier(context_msg=" (loop annotation)")
             if key not in cls.KEYS:
                 parser.raise_error(f"'{cls.name}' has no parameter '{key}'", position)
             parser.parse_punctuation("=")

@@ -1,4 +1,4 @@
-"""MLIR's `scf` with what xDSL 0.74 reads or writes in part: `scf.while` without arguments or with locations, and
+"""MLIR's `scf` with what xDSL 0.75 reads or writes in part: `scf.while` without arguments or with locations, and
 `scf.execute_region` without results. What builds one must take it from here.
 """
 

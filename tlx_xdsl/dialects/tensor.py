@@ -1,4 +1,4 @@
-"""MLIR's `tensor` with what xDSL 0.74 verifies in part: shapes that are expanded from rank 0, and collapsed ones.
+"""MLIR's `tensor` with what xDSL 0.75 verifies in part: shapes that are expanded from rank 0, and collapsed ones.
 What builds one must take it from here. https://mlir.llvm.org/docs/Dialects/TensorOps/
 """
 

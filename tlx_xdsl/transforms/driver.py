@@ -1,6 +1,6 @@
 """Drivers of rewrite patterns, as MLIR has them: one until no pattern applies, and one that walks once.
 
-xDSL 0.74 leaves the operations that a pattern makes without a location, and runs two patterns that undo each other
+xDSL 0.75 leaves the operations that a pattern makes without a location, and runs two patterns that undo each other
 for ever. Every pass that rewrites with patterns calls one of these two.
 """
 

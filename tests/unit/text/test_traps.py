@@ -1,4 +1,4 @@
-"""Traps of xDSL 0.74 that we close: each test here fails with xDSL's own parser, printer, arith or driver."""
+"""Traps of xDSL 0.74 and 0.75 that we close: each test here fails with xDSL's own parser, printer, arith or driver."""
 
 import math
 import re

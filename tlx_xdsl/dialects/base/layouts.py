@@ -188,7 +188,7 @@ def parse_entries(
 
     def parse_entry() -> None:
         position = parser.pos
-        key = parser.parse_identifier(" (layout parameter)")
+        key = parser.parse_identifier(context_msg=" (layout parameter)")
         if key not in types:
             parser.raise_error(f"'{name}' has no parameter '{key}', expected one of {', '.join(types)}", position)
         if key in found:

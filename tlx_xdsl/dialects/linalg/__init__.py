@@ -1,4 +1,4 @@
-"""MLIR's `linalg` with what xDSL 0.74 has in part: several results of `linalg.generic`, several operands of
+"""MLIR's `linalg` with what xDSL 0.75 has in part: several results of `linalg.generic`, several operands of
 `linalg.reduce`, products whose operands are narrower than their accumulators, and the effects of all. What builds one
 must take it from here.
 

@@ -1,4 +1,4 @@
-"""MLIR's `memref` with what xDSL 0.74 lacks, or has in part: the text of copies, casts and atomic operations, views of
+"""MLIR's `memref` with what xDSL 0.75 lacks, or has in part: the text of copies, casts and atomic operations, views of
 memory whose rank is not known, and the checks that upstream MLIR makes. What builds one must take it from here.
 
 https://mlir.llvm.org/docs/Dialects/MemRef/

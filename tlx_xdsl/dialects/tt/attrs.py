@@ -54,7 +54,7 @@ class CachePolicyAttr(ParametrizedAttribute):
 
         def parse_entry() -> None:
             position = parser.pos
-            name = parser.parse_identifier(" (cache_modifier or eviction_policy)")
+            name = parser.parse_identifier(context_msg=" (cache_modifier or eviction_policy)")
             if name not in _PARAMETERS or name in found:
                 parser.raise_error("expected cache_modifier and eviction_policy, once each", position)
             parser.parse_punctuation("=")

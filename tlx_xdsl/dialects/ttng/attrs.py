@@ -242,7 +242,7 @@ class CachePolicyAttr(ParametrizedAttribute):
 
         def parse_entry() -> None:
             position = parser.pos
-            name = parser.parse_identifier(" (cache policy parameter)")
+            name = parser.parse_identifier(context_msg=" (cache policy parameter)")
             parser.parse_punctuation("=")
             if name in cls.ENUMS:
                 found[name] = IntAttr(parse_keyword_of(parser, cls.ENUMS[name]).value)

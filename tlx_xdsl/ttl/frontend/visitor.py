@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -224,9 +225,13 @@ class Visitor:
                 raise self.error(node, f"{what} must be an integer, found {value.describe()}")
 
     def static_number(self, node: ast.AST, value: Value, what: str) -> float:
-        """A number that is known at compile time."""
+        """A number that is known at compile time and that a float of 32 bits can hold."""
         match value:
             case Static(value=int() | float() as number):
+                try:
+                    struct.pack("<f", number)
+                except OverflowError:
+                    raise self.error(node, f"{what} must fit into a float of 32 bits, found {number}") from None
                 return float(number)
             case Index():
                 raise self.error(node, f"{what} must be known at compile time, found an integer of the run")

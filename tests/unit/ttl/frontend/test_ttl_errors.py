@@ -651,6 +651,16 @@ def loop_index_as_a_number(a):
                 x * i  # here
 
 
+@expect("the number of '*' must fit into a float of 32 bits, found 1e+300")
+def number_beyond_a_float(a):
+    cb = ttl.make_circular_buffer_like(a, shape=(1, 1))
+
+    @ttl.compute()
+    def compute():
+        with cb.wait() as x:
+            x * 1e300  # here
+
+
 @expect("whether this is the first addition to the block is not known", "ttl.math.fill(block, 0.0)")
 def first_addition_in_a_branch(a):
     cb = ttl.make_circular_buffer_like(a, shape=(1, 1))
