@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tlx_xdsl.backend.defects import DEFECTS, Defect
+from tlx_xdsl.backend.defects import DEFECTS, Defect, cause_of
 from tlx_xdsl.gate import Results, Verdict
 from tlx_xdsl.gate.verdict import counted
 
@@ -29,6 +29,9 @@ OUTCOMES = ("clean", "finding", "differs", "not run")
 KEPT = Path(__file__).with_name("harvest_verdicts.jsonl")
 """What was judged so far."""
 NOTICE = "<!-- Made by `python -m tests.conformance.harvest_page`. -->"
+
+SCRIPTS_OF = ("TritonBench (github.com/thunlp/TritonBench at 603e28a)",)
+"""Where the scripts of `harvest_versions.SCRIPTS` are from."""
 
 _HANDLING = {
     "mended": "tlx_xdsl puts it right", "refused": "tlx_xdsl refuses the kernel at the line",
@@ -53,10 +56,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def merged(known: Iterable[Verdict], new: Iterable[Verdict]) -> list[Verdict]:
-    """The verdicts as they are kept, the newest on each kernel, configuration, Triton and assembler."""
+    """The verdicts as they are kept, the newest on each kernel, configuration, Triton and assembler.
+
+    A kernel need not take fp16 for fp32: what does not compile with it is no launch of that kernel.
+    """
     found = {_case(each): each for each in known}
     found |= {_case(each): each for each in map(_shortened, new)}
+    found = {case: each for case, each in found.items() if not (_is_half(each) and "not compile" in each.message)}
     return [found[case] for case in sorted(found)]
+
+
+def _is_half(verdict: Verdict) -> bool:
+    return verdict.configuration.endswith("fp32=fp16")
 
 
 def _case(verdict: Verdict) -> tuple[str, str, str, str]:
@@ -64,11 +75,13 @@ def _case(verdict: Verdict) -> tuple[str, str, str, str]:
 
 
 def _shortened(verdict: Verdict) -> Verdict:
-    """A verdict with a configuration that is short, and yet its own."""
+    """A verdict with a configuration that is short, and yet its own; with its cause, if that is known by now."""
     text = verdict.configuration
     if len(text) > _LONGEST:
         text = f"{hashlib.sha256(text.encode()).hexdigest()[:6]} ...{text[-_LONGEST:]}"
-    return replace(verdict, configuration=text, message=verdict.message.split(" | ")[0][:200])
+    cause = cause_of("\n".join((verdict.message, *verdict.notes)), verdict.triton)
+    defect = cause.name if cause is not None and verdict.outcome == "finding" else verdict.defect
+    return replace(verdict, configuration=text, message=verdict.message.split(" | ")[0][:200], defect=defect)
 
 
 _LONGEST = 40
@@ -170,9 +183,10 @@ def harvest_page(verdicts: Sequence[Verdict]) -> str:
     ran = [each.seconds for each in ptx if each.outcome != "not run"]
     lines = [
         "# The harvest: final code of public kernels", "", NOTICE, "",
-        "Kernels of public repositories, launched as [their suites](cpu-conformance.md) launch them, recorded, and "
-        "judged by [`tlx gate`](gate.md) for sm_90a: as they were launched, in drawn configurations of warps and "
-        "stages, and some in half precision, each with four Triton versions.", "",
+        "Kernels of public repositories, recorded as [suites of them](cpu-conformance.md) launch them, and as the "
+        f"scripts of {', '.join(SCRIPTS_OF)} do, and judged by [`tlx gate`](gate.md) for sm_90a: as they were "
+        "launched, and some in drawn configurations of warps and stages or in half precision, each with four Triton "
+        "versions. The verdicts are kept in `tests/conformance/harvest_verdicts.jsonl`.", "",
         f"Run so far: {len(kernels)} kernels in {len(cases)} configurations, {len(ptx)} verdicts on PTX and "
         f"{len(cubins)} on cubins; {sum(each.seconds for each in verdicts):,.0f} s in all on two cores that other work "
         f"shared, {median(ran):.1f} s for the median case with its compile.", "",

@@ -85,6 +85,13 @@ def test_configurations_that_are_long_stay_apart_where_they_are_kept():
     assert all(len(each.configuration) < 60 for each in kept)
 
 
+def test_a_launch_in_half_precision_that_does_not_compile_is_left_out():
+    refused = replace(UNRUN, message="the kernel does not compile: 'z' is a block of type fp32[16] before the loop")
+    half = replace(refused, configuration="BK=32 fp32=fp16")
+    assert merged([], [half, replace(UNRUN, configuration="fp32=fp16")]) == [replace(UNRUN, configuration="fp32=fp16")]
+    assert merged([], [refused]) == [refused]
+
+
 def test_the_page_is_that_of_the_verdicts_that_are_kept():
     text = KEPT.read_text()
     assert len(text) <= 150_000
