@@ -217,7 +217,7 @@ def harvest_page(verdicts: Sequence[Verdict]) -> str:
     ]  # fmt: skip
     own = [each for each in found if each.fault == "kernel"]
     if own:
-        lines += ["Of these the kernel, as it is written, is at fault:", "", *_listed(own), ""]
+        lines += ["Here the interpreter, too, reports the kernel as it is launched:", "", *_listed(own), ""]
     return "\n".join(lines)
 
 

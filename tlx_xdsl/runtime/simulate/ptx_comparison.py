@@ -157,7 +157,7 @@ def undefined_conversions(
     passed: Mapping[str, Way],
     names: set[str],
 ) -> tuple[SourceLocation, ...]:
-    """Where numbers out of range become integers, if arrays differ in nothing but what comes of that; else nothing.
+    """Return where numbers out of range become integers, if all that differs comes of that; else nothing.
 
     `other` makes the interpreter's run once more and returns the arrays.
     """
@@ -181,7 +181,7 @@ def undefined_conversions(
 
 
 def about_conversions(places: Sequence[SourceLocation]) -> str:
-    """What is to be said of such conversions."""
+    """Say what such conversions do."""
     where = ", ".join(map(str, places))
     return f"the kernel converts numbers that are out of range to integers, which may be anything, at {where}"
 
