@@ -1,28 +1,37 @@
-"""Write the pages about what Triton versions get wrong, of their table and of the verdicts of a harvest.
+"""Write the pages about what Triton versions get wrong, of their table and of the verdicts of harvests.
 
     python -m tests.conformance.harvest_page harvest.jsonl
 
-writes docs/harvest.md, and docs/wrong-3-6-0.md and its like for each version. Without a file, the pages of the versions
-alone, without what the harvest has seen.
+adds the verdicts of a run to harvest_verdicts.jsonl, which has a line for each kernel and configuration, and writes
+docs/harvest.md, and docs/wrong-3-6-0.md and its like for each version. Without a file, the pages of what is kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from tlx_xdsl.backend.defects import DEFECTS, Defect
+from tlx_xdsl.backend.defects import DEFECTS, Defect, cause_of
 from tlx_xdsl.gate import Results, Verdict
 from tlx_xdsl.gate.verdict import counted
 
 DOCS = Path(__file__).parents[2] / "docs"
 VERSIONS = ("3.6.0", "3.7.1", "3.8.0", "3.9.0")
 OUTCOMES = ("clean", "finding", "differs", "not run")
+KEPT = Path(__file__).with_name("harvest_verdicts.jsonl")
+"""What was judged so far."""
 NOTICE = "<!-- Made by `python -m tests.conformance.harvest_page`. -->"
+
+SCRIPTS_OF = ("TritonBench (github.com/thunlp/TritonBench at 603e28a)",)
+"""Where the scripts of `harvest_versions.SCRIPTS` are from."""
 
 _HANDLING = {
     "mended": "tlx_xdsl puts it right", "refused": "tlx_xdsl refuses the kernel at the line",
@@ -35,13 +44,84 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, nargs="?", metavar="FILE.jsonl")
     options = parser.parse_args(argv)
-    verdicts = list(Results(options.results).known.values()) if options.results else []
+    verdicts = kept_verdicts(KEPT.read_text()) if KEPT.exists() else []
+    if options.results:
+        verdicts = merged(verdicts, Results(options.results).known.values())
+        KEPT.write_text(kept_text(verdicts))
     for version in VERSIONS:
         own = [each for each in verdicts if each.triton == version]
         (DOCS / file_of(version)).write_text(version_page(version, own))
-    if verdicts:
-        (DOCS / "harvest.md").write_text(harvest_page(verdicts))
+    (DOCS / "harvest.md").write_text(harvest_page(verdicts))
     return 0
+
+
+def merged(known: Iterable[Verdict], new: Iterable[Verdict]) -> list[Verdict]:
+    """The verdicts as they are kept, the newest on each kernel, configuration, Triton and assembler.
+
+    A kernel need not take fp16 for fp32: what does not compile with it is no launch of that kernel.
+    """
+    found = {_case(each): each for each in known}
+    found |= {_case(each): each for each in map(_shortened, new)}
+    found = {case: each for case, each in found.items() if not (_is_half(each) and "not compile" in each.message)}
+    return [found[case] for case in sorted(found)]
+
+
+def _is_half(verdict: Verdict) -> bool:
+    return verdict.configuration.endswith("fp32=fp16")
+
+
+def _case(verdict: Verdict) -> tuple[str, str, str, str]:
+    return verdict.kernel, verdict.configuration, verdict.triton, verdict.assembler
+
+
+def _shortened(verdict: Verdict) -> Verdict:
+    """A verdict with a configuration that is short, and yet its own; with its cause, if that is known by now."""
+    text = verdict.configuration
+    if len(text) > _LONGEST:
+        text = f"{hashlib.sha256(text.encode()).hexdigest()[:6]} ...{text[-_LONGEST:]}"
+    cause = cause_of("\n".join((verdict.message, *verdict.notes)), verdict.triton)
+    defect = cause.name if cause is not None and verdict.outcome == "finding" else verdict.defect
+    return replace(verdict, configuration=text, message=verdict.message.split(" | ")[0][:200], defect=defect)
+
+
+_LONGEST = 40
+"""Characters of a configuration that are kept, of its end, which has the warps and stages."""
+_FIELDS = ("outcome", "message", "fault", "line", "defect", "compared", "undecided", "seconds")
+"""What is kept of a verdict beside what it is about."""
+
+
+def kept_text(verdicts: Iterable[Verdict]) -> str:
+    """A line for each kernel and configuration: the seconds of each Triton whose code is clean, or more of a verdict.
+
+    What an assembler made of a Triton's code is under `3.6.0 ptxas 12.8.93`.
+    """
+    lines: dict[tuple[str, str], dict[str, Any]] = {}
+    for each in verdicts:
+        said = {name: value for name in _FIELDS if (value := getattr(each, name)) != getattr(_BLANK, name)}
+        under = f"{each.triton} ptxas {each.assembler}" if each.assembler else each.triton
+        plain = said.keys() <= {"outcome", "seconds"} and each.outcome == "clean"
+        lines.setdefault((each.kernel, each.configuration), {})[under] = each.seconds if plain else said
+    return "".join(f"{json.dumps([*case, found], separators=(',', ':'))}\n" for case, found in lines.items())
+
+
+def kept_verdicts(text: str) -> list[Verdict]:
+    """The verdicts of lines that `kept_text` has made."""
+    return [
+        _kept(kernel, configuration, under, said)
+        for kernel, configuration, found in map(json.loads, text.splitlines())
+        for under, said in found.items()
+    ]
+
+
+def _kept(kernel: str, configuration: str, under: str, said: float | Mapping[str, Any]) -> Verdict:
+    version, _, assembler = under.partition(" ptxas ")
+    about = replace(_BLANK, kernel=kernel, configuration=configuration, triton=version, assembler=assembler)
+    if isinstance(said, Mapping):
+        return replace(about, **said)
+    return replace(about, outcome="clean", seconds=said)
+
+
+_BLANK = Verdict("", "", "", "sm_90a", "", "not run")
 
 
 def file_of(version: str) -> str:
@@ -103,9 +183,10 @@ def harvest_page(verdicts: Sequence[Verdict]) -> str:
     ran = [each.seconds for each in ptx if each.outcome != "not run"]
     lines = [
         "# The harvest: final code of public kernels", "", NOTICE, "",
-        "Kernels of public repositories, launched as [their suites](cpu-conformance.md) launch them, recorded, and "
-        "judged by [`tlx gate`](gate.md) for sm_90a: as they were launched, in drawn configurations of warps and "
-        "stages, and some in half precision, each with four Triton versions.", "",
+        "Kernels of public repositories, recorded as [suites of them](cpu-conformance.md) launch them, and as the "
+        f"scripts of {', '.join(SCRIPTS_OF)} do, and judged by [`tlx gate`](gate.md) for sm_90a: as they were "
+        "launched, and some in drawn configurations of warps and stages or in half precision, each with four Triton "
+        "versions. The verdicts are kept in `tests/conformance/harvest_verdicts.jsonl`.", "",
         f"Run so far: {len(kernels)} kernels in {len(cases)} configurations, {len(ptx)} verdicts on PTX and "
         f"{len(cubins)} on cubins; {sum(each.seconds for each in verdicts):,.0f} s in all on two cores that other work "
         f"shared, {median(ran):.1f} s for the median case with its compile.", "",
@@ -136,7 +217,7 @@ def harvest_page(verdicts: Sequence[Verdict]) -> str:
     ]  # fmt: skip
     own = [each for each in found if each.fault == "kernel"]
     if own:
-        lines += ["Of these the kernel, as it is written, is at fault:", "", *_listed(own), ""]
+        lines += ["Here the interpreter, too, reports the kernel as it is launched:", "", *_listed(own), ""]
     return "\n".join(lines)
 
 

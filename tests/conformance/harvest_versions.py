@@ -2,9 +2,10 @@
 
     python -m tests.conformance.harvest_versions SUITES --results harvest.jsonl --triton 3.6.0,3.7.1,3.8.0,3.9.0
 
-SUITES is a folder with checkouts, as of `cpu_kernels`, whose entries launch the kernels; torch must be importable. A
-suite runs in a process of its own, each of its entries in the interpreter for a limited time, and each kernel is judged
-as it was launched and in drawn configurations of warps and stages. What the file has is not judged again.
+SUITES is a folder with checkouts, as of `cpu_kernels`, whose entries launch the kernels, and of suites of scripts;
+torch must be importable. A suite runs in a process of its own, each of its entries in the interpreter for a limited
+time, and each kernel is judged as it was launched and in drawn configurations of warps and stages. What the file has is
+not judged again.
 """
 
 from __future__ import annotations
@@ -12,22 +13,24 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import runpy
 import signal
 import sys
 import time
 import traceback
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from tests.conformance.isolated import run_isolated
+from tlx_xdsl.compat.frozen import Recorded
 from tlx_xdsl.gate import Manner, Results, Subject, Verdict, gate
 from tlx_xdsl.gate.environments import toolchains
 from tlx_xdsl.gate.recorded import sampled, subjects_of, varied
@@ -36,6 +39,12 @@ from tlx_xdsl.runtime.driver.host_values import is_descriptor
 
 WARPS, STAGES = (2, 4, 8), (1, 2, 3, 4)
 """Choices of the drawn configurations."""
+
+SCRIPTS = {"tritonbench": "data/TritonBench_G_v1"}
+"""Suites of scripts, which hold kernels and launch them on CUDA's tensors: the folder of each in its checkout."""
+
+SMALL_BYTES, TIMES_SMALLEST = 1 << 20, 8
+"""Launches with more bytes are left out where the kernel has one with so many times less."""
 
 MOST_SECONDS = 8 * 3600
 """The time of a suite."""
@@ -58,8 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     from tests.conformance.cpu.cpu_kernels import entries
 
-    suites = list(dict.fromkeys(name.partition("/")[0] for name in entries() if options.only in name))
-    for suite in suites:
+    of_scripts = [f"{suite}/{script.stem}" for suite in SCRIPTS for script in _scripts(options.root, suite)]
+    names = [name for name in (*entries(), *of_scripts) if options.only in name]
+    for suite in dict.fromkeys(name.partition("/")[0] for name in names):
         (found,) = run_isolated(partial(_judged, options), [suite], 1, batch=1, seconds=MOST_SECONDS)
         print(f"{suite}: {found}", flush=True)
     return int(any(each.is_bad for each in Results(options.results).known.values()))
@@ -68,13 +78,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _judged(options: argparse.Namespace, suite: str) -> object:
     """Record the launches of a suite here, and judge its kernels."""
     import tlx_xdsl.compat
-    from tests.conformance.cpu.cpu_entries import run_entry
-    from tests.conformance.cpu.cpu_kernels import TARGET, WITH_A_GPU, entries
-    from tests.conformance.cpu.cpu_loading import loader
+    from tests.conformance.cpu.cpu_kernels import TARGET, WITH_A_GPU
 
     signal.alarm(0)
     warnings.simplefilter("ignore")
-    if suite in WITH_A_GPU:
+    if suite in WITH_A_GPU or suite in SCRIPTS:
         from tests.conformance.cpu.fake_cuda import install
 
         install(TARGET)
@@ -82,21 +90,26 @@ def _judged(options: argparse.Namespace, suite: str) -> object:
     from tlx_xdsl.compat.frozen import RECORD
 
     began = time.monotonic()
-    load = loader(suite, options.root)
     stopped: list[str] = []
-    for name, case in entries().items():
-        if case.suite != suite or options.only not in name:
+    launches: list[Subject] = []
+    count = 0
+    for name, run in _cases(suite, options.root):
+        if options.only not in name:
             continue
         try:
             with redirect_stdout(sys.stderr), _alarm(options.entry_seconds):
-                run_entry(case, load)
+                run()
         except (Exception, TimeOver) as error:
             # What it has launched until then is judged all the same.
             stopped.append(f"{name}: {type(error).__name__} {' '.join(str(error).split())[:120]}")
             if os.environ.get("TRACEBACK"):
                 traceback.print_exc()
+        count += len(RECORD)
+        # Only so many are recorded, and each has a copy of its arrays.
+        launches = sampled([*launches, *subjects_of(small_ones(RECORD))], options.configurations, options.seed)
+        RECORD.clear()
     recorded = time.monotonic() - began
-    drawn = drawn_launches(subjects_of(RECORD), options.configurations, options.seed)
+    drawn = drawn_launches(launches, options.configurations, options.seed)
     if options.half:
         # Products of fp32 are none of the instructions that most defects are about.
         drawn = [half for each in drawn if (half := in_half_precision(each)) is not None]
@@ -108,9 +121,38 @@ def _judged(options: argparse.Namespace, suite: str) -> object:
     )
     kernels = {each.name for each in subjects}
     return {
-        "launches": len(RECORD), "kernels": len(kernels), "subjects": len(subjects), "verdicts": len(report.verdicts),
+        "launches": count, "kernels": len(kernels), "subjects": len(subjects), "verdicts": len(report.verdicts),
         "recorded_s": round(recorded), "judged_s": round(report.seconds), "stopped": stopped,
     }  # fmt: skip
+
+
+def _cases(suite: str, root: Path) -> list[tuple[str, Callable[[], object]]]:
+    """The names of a suite's entries or scripts, and what runs each."""
+    if suite in SCRIPTS:
+        return [
+            (f"{suite}/{each.stem}", partial(runpy.run_path, str(each), run_name="__main__"))
+            for each in _scripts(root, suite)
+        ]
+    from tests.conformance.cpu.cpu_entries import run_entry
+    from tests.conformance.cpu.cpu_kernels import entries
+    from tests.conformance.cpu.cpu_loading import loader
+
+    load = loader(suite, root)
+    return [(name, partial(run_entry, case, load)) for name, case in entries().items() if case.suite == suite]
+
+
+def _scripts(root: Path, suite: str) -> list[Path]:
+    return sorted((root / suite / SCRIPTS[suite]).glob("*.py"))
+
+
+def small_ones(launches: Sequence[Recorded]) -> list[Recorded]:
+    """The launches but those of many bytes of a kernel that has much smaller ones: large ones only take long."""
+    smallest: dict[object, int] = {}
+    for each in launches:
+        smallest[each.source.fn] = min(each.size, smallest.get(each.source.fn, each.size))
+    return [
+        each for each in launches if each.size <= max(SMALL_BYTES, TIMES_SMALLEST * smallest[each.source.fn])
+    ]  # fmt: skip
 
 
 def drawn_launches(launches: Sequence[Subject], count: int, seed: int) -> list[Subject]:
@@ -133,7 +175,10 @@ def drawn_launches(launches: Sequence[Subject], count: int, seed: int) -> list[S
 def in_half_precision(launch: Subject) -> Subject | None:
     """The launch with arrays of fp16 in the place of fp32; None where it has none, or tensor descriptors."""
     given = launch.arguments()
-    of_fp32 = {name for name, value in given.items() if isinstance(value, np.ndarray) and value.dtype == np.float32}
+    of_fp32 = {
+        name for name, value in given.items()
+        if isinstance(value, np.ndarray) and np.float32 == cast("Any", value).dtype
+    }  # fmt: skip
     if not of_fp32 or any(is_descriptor(value) for value in given.values()):
         return None
 

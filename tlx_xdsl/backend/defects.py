@@ -95,6 +95,16 @@ DEFECTS: tuple[Defect, ...] = (
         (r"writes a register that a wgmma may still read",),
     ),
     Defect(
+        "half_sums_in_flight",
+        (),
+        "unpacks sums of fp16 before the wait for their product, so that ptxas puts a wait there (C7517)",
+        _TO_3_9,
+        "",
+        "mended",
+        _TEXT,
+        (r"uses the result of a wgmma that was not waited for",),
+    ),
+    Defect(
         "tensor_memory_read_in_loop",
         _triton(8732),
         "lets the next product overwrite an accumulator in tensor memory that other warps still read",

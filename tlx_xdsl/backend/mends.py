@@ -28,6 +28,8 @@ _LINE = re.compile(
 _NO_INSTRUCTION = ("\t.", "\t//", ".", "//")
 _REGISTER = re.compile(r"%[a-z]+\d+")
 _ASYNC_READ = re.compile(r"wgmma\.mma_async|tcgen05\.(?:mma|cp)|cp\.(?:reduce\.)?async\.bulk\.(?:tensor\.\dd\.)?global")
+_PRODUCT = re.compile(r"wgmma\.mma_async\.")
+_HALF_SUMS = re.compile(r"wgmma\.mma_async\.sync\.aligned\.m64n\d+k\d+\.f16\.")
 _BARRIERS = ("bar.sync", "barrier.sync", "bar.cta.sync", "barrier.cta.sync")
 _SHARED_WRITE = re.compile(
     r"(?:st|red|atom)\.(?:\w+\.)*shared\b|stmatrix\.|cp\.async\.c[ag]\.|cp\.async\.bulk\.(?:\w+\.)*shared|"
@@ -122,8 +124,8 @@ class _Text:
             self._known[line] = _REGISTER.findall(_first_operand(operands))
         return self._known[line]
 
-    def overwrites(self, line: int, registers: set[str]) -> set[int]:
-        """Return the lines after a commit that write one of its group's registers before a wait for the group."""
+    def touches(self, line: int, registers: set[str], *, reads: bool) -> set[int]:
+        """Return the lines after a commit that read, or write, one of its group's registers before a wait for it."""
         found: set[int] = set()
         block = next(block for block in self.blocks if block.first < line <= block.last)
         seen: set[tuple[int, int]] = set()
@@ -138,7 +140,7 @@ class _Text:
                     since += opcode.startswith("wgmma.commit_group")
                     if opcode.startswith("wgmma.wait_group") and since >= int(part["operands"], 0):
                         break
-                elif not registers.isdisjoint(self._targets(at, part["operands"])):
+                elif not registers.isdisjoint(_sources(part) if reads else self._targets(at, part["operands"])):
                     found.add(at)
                     break
             else:
@@ -146,6 +148,11 @@ class _Text:
                 seen |= new
                 pending.extend((self.blocks[number].first, self.blocks[number], age) for number, age in new)
         return found
+
+
+def _sources(part: re.Match[str]) -> list[str]:
+    """The registers that an instruction reads, but those of its first operand, where it writes."""
+    return _REGISTER.findall(part["operands"][len(_first_operand(part["operands"])) :])
 
 
 def _kind(opcode: str, wanted: re.Pattern[str], end: str | tuple[str, ...]) -> bool | None:
@@ -238,14 +245,26 @@ def _after_store_waits(text: _Text) -> list[int]:
 
 def _before_overwrites(text: _Text) -> list[int]:
     """Return the lines that write registers from which a product in flight takes its A."""
+    return _touched(text, _left_of_product, reads=False)
+
+
+def _before_uses(text: _Text) -> list[int]:
+    """Return the lines that read sums of fp16 of a product in flight."""
+    return _touched(text, lambda operands: operands.partition("}")[0], reads=True, kind=_HALF_SUMS)
+
+
+def _touched(
+    text: _Text, registers_of: Callable[[str], str], *, reads: bool, kind: re.Pattern[str] = _PRODUCT
+) -> list[int]:
+    """Return the lines that touch registers of products of a kind before these are waited for."""
     found: set[int] = set()
     taken: set[str] = set()
     for line, (part, opcode) in enumerate(zip(text.parts, text.opcodes, strict=True)):
-        if part is not None and opcode.startswith("wgmma.mma_async"):
-            taken.update(_REGISTER.findall(_left_of_product(part["operands"])))
+        if part is not None and kind.match(opcode):
+            taken.update(_REGISTER.findall(registers_of(part["operands"])))
         elif opcode.startswith("wgmma.commit_group"):
             if taken:
-                found.update(text.overwrites(line + 1, taken))
+                found.update(text.touches(line + 1, taken, reads=reads))
             taken = set()
     return sorted(found)
 
@@ -305,6 +324,7 @@ _MENDS: dict[str, _Mend] = {
     "fence_before_copies": (_PRODUCT_FENCE, _before_products),
     "shared_operand_of_two_groups": (_BARRIER, _after_waits),
     "left_operand_in_registers": (_PRODUCT_WAIT, _before_overwrites),
+    "half_sums_in_flight": (_PRODUCT_WAIT, _before_uses),
     "tensor_memory_read_in_loop": (_BARRIER, _after_reads),
     "release_of_tma_store": (_STORE_WAIT, _after_store_waits),
 }

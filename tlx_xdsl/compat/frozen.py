@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any, cast
@@ -48,9 +48,12 @@ RECORD: list[Recorded] = []
 class Frozen:
     """Copies of the memory of arguments, in which arrays overlap as they did."""
 
-    def __init__(self, arguments: Mapping[str, Any]):
+    def __init__(self, arguments: Mapping[str, Any], constants: Collection[str] = ()):
+        """Copy what arguments hold, but `constants`, which a kernel is compiled for and which may be anything."""
         self._memory: dict[tuple[int, int], NDArray[np.uint8]] = {}
-        self._parts = {name: self._frozen(name, value) for name, value in arguments.items()}
+        self._parts = {
+            name: value if name in constants else self._frozen(name, value) for name, value in arguments.items()
+        }
         self.size = sum(len(each) for each in self._memory.values())
         self.identity = ", ".join(f"{name}={_shown(part)}" for name, part in self._parts.items())
 

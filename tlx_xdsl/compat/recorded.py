@@ -19,7 +19,7 @@ class RecordedKernel(InterpretedKernel):
     def perform(self, launch: Launch) -> Interpretation:
         """Record a launch, unless it reaches memory by addresses that only it knows, and run it."""
         if len(RECORD) < MOST_LAUNCHES and not launch.options.reachable:
-            frozen = Frozen(launch.arguments)
+            frozen = Frozen(launch.arguments, {each.name for each in launch.source.parameters if each.is_constexpr})
             if frozen.size <= MOST_BYTES:
                 grid = grid_of(launch.grid, {**defaults_of(launch.source), **launch.arguments})
                 options = {"cluster": tuple(launch.options.cluster), **launch.compile_options}

@@ -29,7 +29,13 @@ from tlx_xdsl.runtime.driver.host_values import defaults_of, typed
 from tlx_xdsl.runtime.driver.specialization import Specialization
 from tlx_xdsl.runtime.simulate.interpret import interpret_source
 from tlx_xdsl.runtime.simulate.options import FRONTEND, TTGIR, Options
-from tlx_xdsl.runtime.simulate.ptx_comparison import compared_arrays, reports, ways_to
+from tlx_xdsl.runtime.simulate.ptx_comparison import (
+    about_conversions,
+    compared_arrays,
+    reports,
+    undefined_conversions,
+    ways_to,
+)
 from tlx_xdsl.runtime.simulate.ptx_stage import FinalRun, is_stock, run_result
 from tlx_xdsl.sass.check import validate
 from tlx_xdsl.text.diagnostics import collected_diagnostics
@@ -292,6 +298,8 @@ class _Case:
         name, array = wrong
         if result.fp_fusion and self._is_right_without_fusion(result, changed, reference):
             return replace(verdict, outcome="clean", notes=(f"contracted products and sums change '{name}'",))
+        if places := undefined_conversions(self._interpreted_again, after, reference, passed, changed):
+            return replace(verdict, outcome="clean", notes=(about_conversions(places),))
         if self._is_noise([each for each, found in comparison.arrays.items() if found.is_wrong], after, reference):
             return replace(verdict, outcome="clean", notes=(f"the last bits of what goes in change '{name}' as much",))
         place = array.writers[0] if array.writers else self._place
@@ -329,6 +337,12 @@ class _Case:
         if self._reference is None:
             self._reference = self._interpret(self._subject.arguments())
         return self._reference
+
+    def _interpreted_again(self) -> Arrays:
+        found = self._interpret(self._subject.arguments())
+        if isinstance(found, CompilationError):
+            raise found
+        return found
 
     def _interpret(self, arguments: Mapping[str, Any]) -> Arrays | CompilationError:
         # Of a plain kernel stock Triton gets what the frontend makes.

@@ -61,6 +61,7 @@ def install(target: str) -> None:
         "current_device": lambda: 0,
         "set_device": lambda *_: None,
         "device": _Device,
+        "_DeviceGuard": _Device,
         "get_device_capability": lambda *_: capability,
         "get_device_properties": lambda *_: properties,
         "get_device_name": lambda *_: properties.name,

@@ -39,6 +39,12 @@ def refused(x, y, n, BLOCK: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def quantized(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, (tl.load(x + at, at < n) - 100).to(tl.int8).to(tl.float32), at < n)
+
+
+@tlx_xdsl.jit
 def product(a, b, c, K, BK: tl.constexpr):
     rows = tl.arange(0, 64)
     total = tl.zeros((64, 64), tl.float32)

@@ -40,14 +40,14 @@ import triton.language as tl
 
 
 @triton.jit
-def negated(x, y, BLOCK: tl.constexpr):
+def negated(x, y, BLOCK: tl.constexpr, TYPE: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    tl.store(y + at, -tl.load(x + at))
+    tl.store(y + at, -tl.load(x + at).to(TYPE))
 
 
 x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
 for _ in range(3):
-    negated[(1,)](x, y, BLOCK=64, num_warps=2)
+    negated[(1,)](x, y, BLOCK=64, TYPE=tl.float32, num_warps=2)
 assert (y == -x).all()
 """
 Run = Callable[..., tuple[int, str, str]]
@@ -86,7 +86,7 @@ def test_launches_of_a_script_are_recorded_and_equal_ones_judged_once(run: Run):
     assert (status, out) == (0, "")
     (found,) = json.loads(Path("page.json").read_text())["verdicts"]
     assert (found["kernel"], found["configuration"], found["outcome"]) == (
-        "script.py:negated", "BLOCK=64 num_warps=2", "clean"
+        "script.py:negated", "BLOCK=64 TYPE=fp32 num_warps=2", "clean"
     )  # fmt: skip
 
 

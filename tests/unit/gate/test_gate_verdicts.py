@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kernels_to_judge import beyond, cancelling, early, elementwise, product, products, refused, scale
+from kernels_to_judge import beyond, cancelling, early, elementwise, product, products, quantized, refused, scale
 
 from tests.versions import INSTALLED
 from tlx_xdsl.backend import BackendResult, Toolchain, installed_toolchain
@@ -91,6 +91,19 @@ def test_digits_that_cancel_are_not_compared(changed: Callable[[str, str], None]
     # What is wrong is wrong there, too.
     changed(r"\bex2\.approx", "rcp.approx")
     assert verdict(cancelling()).outcome == "differs"
+
+
+def test_numbers_out_of_an_integer_s_range_are_no_fault(changed: Callable[[str, str], None]):
+    """Of 228 and more as 8 bits stock Triton's code keeps 16."""
+    found = verdict(elementwise(quantized, n=250))
+    assert found.outcome == "clean"
+    said = "the kernel converts numbers that are out of range to integers, which may be anything, at "
+    assert found.notes[0].startswith(said)
+    assert found.notes[0].endswith(f":{line_of(quantized, '.to(tl.int8)')}:22")
+    assert verdict(elementwise(quantized)).notes == ()
+    # What is in range is wrong where it is wrong.
+    changed(r"\b(?:add|sub)\.(?:rn\.)?f32\b", "mul.f32")
+    assert verdict(elementwise(quantized, n=250)).outcome == "differs"
 
 
 def test_a_kernel_that_leaves_its_array_is_at_fault_itself():

@@ -7,7 +7,17 @@ from dataclasses import replace
 import pytest
 from kernels_to_judge import elementwise, products, scale
 
-from tests.conformance.harvest_page import DOCS, VERSIONS, file_of, harvest_page, version_page
+from tests.conformance.harvest_page import (
+    DOCS,
+    KEPT,
+    VERSIONS,
+    file_of,
+    harvest_page,
+    kept_text,
+    kept_verdicts,
+    merged,
+    version_page,
+)
 from tests.conformance.harvest_versions import drawn_launches, in_half_precision
 from tlx_xdsl.backend.defects import DEFECTS
 from tlx_xdsl.gate import Verdict
@@ -51,6 +61,44 @@ def test_the_harvest_s_page_counts():
     assert "| 3.6.0 | 1 | 1 | 1 | 1 |" in page
     assert "| 12.8.93 | 1 | 1 | 0 | 0 | 7 | 0 |" in page
     assert "- 1: the PTX machine ran for N s" in page
+
+
+def test_verdicts_are_kept_in_lines_and_newer_ones_take_the_place_of_older():
+    cubin = replace(CLEAN, key="6", assembler="12.8.93", compared=7, undecided=1)
+    ours = [CLEAN, FENCE, ELSE, UNRUN, cubin]
+    text = kept_text(merged([], ours))
+    assert text.splitlines()[0] == (
+        '["suite/a.py:product","BK=32 num_stages=3",'
+        '{"3.6.0":{"message":"the PTX machine ran for 10 s","seconds":2.0},'
+        '"3.6.0 ptxas 12.8.93":{"outcome":"clean","compared":7,"undecided":1,"seconds":2.0}}]'
+    )
+    kept = kept_verdicts(text)
+    assert harvest_page(kept) == harvest_page(merged(kept, []))
+    assert kept_text(merged(kept, [CLEAN])).count('"3.6.0":2.0') == 1
+    assert kept_text(kept) == text
+
+
+def test_configurations_that_are_long_stay_apart_where_they_are_kept():
+    long = [replace(CLEAN, configuration=f"A={number} " + "B=1 " * 20) for number in range(3)]
+    kept = merged([], long)
+    assert len(kept) == 3
+    assert all(len(each.configuration) < 60 for each in kept)
+
+
+def test_a_launch_in_half_precision_that_does_not_compile_is_left_out():
+    refused = replace(UNRUN, message="the kernel does not compile: 'z' is a block of type fp32[16] before the loop")
+    half = replace(refused, configuration="BK=32 fp32=fp16")
+    assert merged([], [half, replace(UNRUN, configuration="fp32=fp16")]) == [replace(UNRUN, configuration="fp32=fp16")]
+    assert merged([], [refused]) == [refused]
+
+
+def test_the_page_is_that_of_the_verdicts_that_are_kept():
+    text = KEPT.read_text()
+    assert len(text) <= 150_000
+    assert (DOCS / "harvest.md").read_text() == harvest_page(kept_verdicts(text))
+    for version in VERSIONS:
+        own = [each for each in kept_verdicts(text) if each.triton == version]
+        assert (DOCS / file_of(version)).read_text() == version_page(version, own)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

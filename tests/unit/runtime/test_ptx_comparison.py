@@ -1,5 +1,7 @@
 """Final PTX beside the interpreter: `tlx run --stage ptx` says where numbers and reports of the two differ."""
 
+import re
+
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
@@ -43,6 +45,12 @@ def rounded(x, out):
 def decided(x, out):
     i = tl.arange(0, 128)
     tl.store(out + i, tl.where(tl.load(x + i) * 1.1 > 0.5, 1.0, 0.0))
+
+
+@tlx_xdsl.jit
+def beyond(x, out, far):
+    i = tl.arange(0, 128)
+    tl.store(out + i, ((tl.load(x + i) + far).to(tl.int8) > 3).to(tl.float32))
 
 
 @tlx_xdsl.jit
@@ -122,6 +130,16 @@ def test_what_depends_on_the_order_of_programs_is_not_compared(run):
     status, out, _ = run("tickets", "--grid", "8", x="zeros:i32[1]", out="zeros:i32[8]")
     assert status == 0
     assert "out is not compared, it depends on the order of programs" in out
+
+
+def test_what_comes_of_numbers_out_of_range_is_no_difference(run):
+    """LLVM converts to 16 bits, and compares those."""
+    status, out, _ = run("beyond", "--arg", "far=200.0")
+    assert status == 0
+    assert re.search(r"converts numbers that are out of range to integers, .* at .*kernels\.py:33:", out)
+    assert "out of range" not in run("beyond", "--arg", "far=0.0")[1]
+    with changed(instead(r"setp\.gt\.", "setp.lt.")):
+        assert "of 'out' by more than" in run("beyond", "--arg", "far=0.0")[2]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from tlx_xdsl.numerics.rounding import integer_to, round_at_random, round_to, ro
 
 from ..faults import fault_at
 from ..numbers import dtype_of
+from ..out_of_range import answered
 from ..registry import Binary, Run, Unary, pure
 from .arith import rounded
 
@@ -197,16 +198,18 @@ def _float_to_bit(value: Array) -> Array:
 def float_to_integer(op: Operation) -> Run:
     """Rounds towards zero, as PTX's cvt.rzi (`numerics.rounding.round_to_integer` says what becomes of NaN).
 
-    For 8 bits, that is the low half of an integer of 16, to which the compiler converts.
+    For 8 bits, that is the low half of an integer of 16, to which the compiler converts. What is out of range may be
+    anything in compiled code (`out_of_range`).
     """
     target = dtype_of(op.results[0].type)
     if target.kind == "b":
         return _float_to_bit
     is_signed = isinstance(op, arith.FPToSIOp)
-    whole = np.dtype(f"{'i' if is_signed else 'u'}{max(target.itemsize, 2)}")
+    kind = "i" if is_signed else "u"
+    whole, exact = (np.dtype(f"{kind}{size}") for size in (max(target.itemsize, 2), target.itemsize))
 
     def run(value: Array) -> Array:
-        return round_to_integer(value, whole).astype(target)
+        return answered(op, value, round_to_integer(value, whole).astype(exact)).astype(target)
 
     return run
 

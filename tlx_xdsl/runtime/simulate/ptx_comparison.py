@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid
 from tlx_xdsl.interpreter.faults import Fault, Unsupported
+from tlx_xdsl.interpreter.out_of_range import other_answers
 from tlx_xdsl.numerics.arrays import is_float
 from tlx_xdsl.numerics.difference import Difference, difference, tolerance_of, wide
 from tlx_xdsl.ptx.read.faults import PtxBudget, PtxFault
@@ -72,11 +73,15 @@ class Comparison:
     """Arrays that are not compared, since what they hold depends on the order of programs."""
     contracted: bool = False
     """Whether products that are contracted with sums are why arrays differ: without, they do not."""
+    out_of_range: tuple[SourceLocation, ...] = ()
+    """Conversions to integers of numbers that are out of range, where what comes of them is all that differs."""
 
     @property
     def wrong(self) -> tuple[str, Compared] | None:
         """The first array that is not what the interpreter has."""
-        return None if self.contracted else next(((n, each) for n, each in self.arrays.items() if each.is_wrong), None)
+        if self.contracted or self.out_of_range:
+            return None
+        return next(((name, each) for name, each in self.arrays.items() if each.is_wrong), None)
 
 
 @dataclass(frozen=True)
@@ -131,8 +136,59 @@ def both_runs(
             run({"stage": PTX, "enable_fp_fusion": False})
             apart = compared_arrays(changed, _values(arrays), theirs, passed, ttgir.seconds)
             comparison = replace(comparison, contracted=apart.wrong is None)
+        if comparison.wrong is not None:
+
+            def other() -> Mapping[str, NDArray[Any]]:
+                _restore(arrays, before)
+                # Places are noted in this process.
+                run({"stage": TTGIR, "profile": False, "jobs": 1})
+                return _values(arrays)
+
+            places = undefined_conversions(other, ours, theirs, passed, changed)
+            comparison = replace(comparison, out_of_range=places)
     _restore(arrays, ours)
     return BothRuns(ptx, ttgir, comparison)
+
+
+def undefined_conversions(
+    other: Callable[[], Mapping[str, NDArray[Any]]],
+    ours: Mapping[str, NDArray[Any]],
+    theirs: Mapping[str, NDArray[Any]],
+    passed: Mapping[str, Way],
+    names: set[str],
+) -> tuple[SourceLocation, ...]:
+    """Return where numbers out of range become integers, if all that differs comes of that; else nothing.
+
+    `other` makes the interpreter's run once more and returns the arrays.
+    """
+    found = {name: ours[name] for name in names}
+    places: list[SourceLocation] = []
+    # Of a comparison with what is converted, one of the two answers turns the result.
+    for largest in (False, True):
+        try:
+            with other_answers(largest=largest) as places:
+                answers = other()
+        except CompilationError:
+            # With another answer it may go to where it must not: that says nothing about this one.
+            return ()
+        if not places:
+            return ()
+        found = {
+            name: np.where(_same_bits(answers[name], theirs[name]), array, theirs[name])
+            for name, array in found.items()
+        }  # fmt: skip
+    return () if compared_arrays(names, found, theirs, passed, 0.0).wrong else tuple(places)
+
+
+def about_conversions(places: Sequence[SourceLocation]) -> str:
+    """Say what such conversions do."""
+    where = ", ".join(map(str, places))
+    return f"the kernel converts numbers that are out of range to integers, which may be anything, at {where}"
+
+
+def _same_bits(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    bits = f"u{one.itemsize}"
+    return np.ascontiguousarray(one).view(bits) == np.ascontiguousarray(other).view(bits)
 
 
 def _contracts(options: Options) -> bool:

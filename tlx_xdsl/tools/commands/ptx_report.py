@@ -67,6 +67,11 @@ def _print_comparison(comparison: Comparison) -> None:
     said += [f"{name} is not compared, it depends on the order of programs" for name in comparison.unordered]
     if comparison.contracted:
         said.append("not so without contraction of products and sums (--no-fp-fusion)")
+    if comparison.out_of_range:
+        places = ", ".join(map(str, comparison.out_of_range))
+        said.append(
+            f"the kernel converts numbers that are out of range to integers, which may be anything, at {places}"
+        )
     print(f"the interpreter's run of the TTGIR ({comparison.seconds:.2f} s): {'; '.join(said) or 'no array changes'}")
 
 
