@@ -27,12 +27,14 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tlx_xdsl"
 
 LOWEST = {
-    "aliases", "by_name", "element_types", "errors", "lifeline", "progress", "targets", "terminal", "version", "wings",
+    "aliases", "annotations", "by_name", "element_types", "errors", "lifeline", "progress", "targets", "terminal", "version",
+    "wings",
 }  # fmt: skip
 """What every package may import."""
 
 LAYERS = {
     "aliases": -2,
+    "annotations": -2,
     "by_name": -2,
     "element_types": -2,
     "errors": -2,
@@ -100,6 +102,7 @@ MAKES_OPERATORS = {PACKAGE / "kernels" / "library.py"}
 
 WITHOUT_XDSL = {
     "aliases",
+    "annotations",
     "by_name",
     "element_types",
     "errors",
