@@ -27,8 +27,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tlx_xdsl"
 
 LOWEST = {
-    "aliases", "annotations", "by_name", "element_types", "errors", "lifeline", "progress", "targets", "terminal", "version",
-    "wings",
+    "aliases", "annotations", "by_name", "element_types", "errors", "forks", "lifeline", "progress", "targets",
+    "terminal", "version", "wings",
 }  # fmt: skip
 """What every package may import."""
 
@@ -38,6 +38,7 @@ LAYERS = {
     "by_name": -2,
     "element_types": -2,
     "errors": -2,
+    "forks": -2,
     "lifeline": -2,
     "progress": -2,
     "terminal": -2,
@@ -106,6 +107,7 @@ WITHOUT_XDSL = {
     "by_name",
     "element_types",
     "errors",
+    "forks",
     "grid",
     "lifeline",
     "targets",
