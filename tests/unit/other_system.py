@@ -17,7 +17,8 @@ import select
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Any
+from importlib import metadata
+from typing import Any, NoReturn
 
 _LIBRARIES = (
     "asyncio", "concurrent.futures.process", "ctypes.util", "llvmlite.binding", "logging.handlers", "ml_dtypes",
@@ -44,6 +45,7 @@ _POSIX_MODULES = (
     "curses", "fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty",
 )  # fmt: skip
 
+_ABSENT = ("triton", "torch")
 _OPTIONAL = {"triton", "torch", "textual", "marimo", "distributed", "IPython"}
 """Packages without which a module may be of no use."""
 
@@ -57,12 +59,18 @@ def pretend(system: str) -> None:
         for module, missing in names.items():
             for name in missing.split():
                 vars(module).pop(name, None)
-    sys.modules.update(dict.fromkeys(("triton", "torch", *(_POSIX_MODULES if is_windows else ()))))
+    sys.modules.update(dict.fromkeys((*_ABSENT, *(_POSIX_MODULES if is_windows else ()))))
+    installed = metadata.Distribution.from_name
+    metadata.Distribution.from_name = lambda name: _absent(name) if name in _ABSENT else installed(name)
     if is_windows:
         contexts: dict[str, Any] = vars(multiprocessing.context)["_concrete_contexts"]
         for name in ("fork", "forkserver"):
             del contexts[name]
     sys.platform = system
+
+
+def _absent(name: str) -> NoReturn:
+    raise metadata.PackageNotFoundError(name)
 
 
 def import_all() -> list[str]:

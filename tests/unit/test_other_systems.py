@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 
 from release.packages import first_kernel
+from tests.unit.volume import is_full
+from tlx_xdsl.backend.errors import BackendError
+from tlx_xdsl.backend.worker_process import WorkerProcess
+from tlx_xdsl.runtime.driver.cache import cache_folder
+from tlx_xdsl.ttl.metalium import build
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +41,7 @@ RUN = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("system", ["win32", "darwin"])
+@pytest.mark.parametrize("system", ["win32", *(["darwin"] if is_full() else [])])
 def test_the_readme_s_kernel_runs(system, kernel, tmp_path):
     done = on(system, "run", kernel, *RUN, folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -44,14 +49,18 @@ def test_the_readme_s_kernel_runs(system, kernel, tmp_path):
 
 
 def test_the_readme_s_kernel_becomes_text_and_no_binary(kernel, tmp_path):
-    done = on("win32", "compile", kernel, "--emit", "ttir,ttgir", "-q", "-o", "build", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    done = on("win32", "compile", kernel, "-q", "-o", "build", folder=tmp_path)
+    assert done.returncode == 0
+    assert re.fullmatch(r"warning: not written: ptx, cubin, json: .* \(Linux only\)\n", done.stderr)
     assert "ttng.async_tma_copy_global_to_local" in (tmp_path / "build" / "tile_copy.ttgir").read_text()
     # What is kept lies where it was asked for.
     assert any((tmp_path / "cache").iterdir())
-    done = on("win32", "compile", kernel, "-o", "build", folder=tmp_path)
-    assert done.returncode == 1
-    assert re.fullmatch(r"error: .*stock Triton is not installed.*\(Linux only\)\n", done.stderr)
+
+
+def test_a_triton_without_posix_is_refused(monkeypatch):
+    monkeypatch.delattr(os, "killpg")
+    with pytest.raises(BackendError, match="processes that only POSIX has: use Linux, or WSL"):
+        WorkerProcess()
 
 
 @pytest.mark.parametrize(
@@ -66,9 +75,6 @@ def test_the_readme_s_kernel_becomes_text_and_no_binary(kernel, tmp_path):
     ],
 )
 def test_everything_is_kept_where_the_system_has_such_files(monkeypatch, system, environment, where):
-    from tlx_xdsl.runtime.driver.cache import cache_folder
-    from tlx_xdsl.ttl.metalium import build
-
     for name in ("TLX_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"HOME": "/home/u", **environment}.items():
