@@ -118,12 +118,13 @@ class KernelSource:
                 # Its lines need not be whole statements.
                 raise self._not_a_function() from error
             raise self._changed() from error
-        node: ast.stmt = module.body[0]
+        if _is_lambda(self.fn):
+            raise self._not_a_function()
+        # From Python 3.13 on a file that has changed may give any line, such as a comment.
+        node = next(iter(module.body), None)
         if isinstance(node, ast.If) and wrapper:
             node = node.body[0]
-        if _is_lambda(self.fn) or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            raise self._not_a_function()
-        if node.name != self.fn.__code__.co_name:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name != self.fn.__code__.co_name:
             raise self._changed()
         ast.increment_lineno(module, first_line - 1 - (1 if wrapper else 0))
         if isinstance(node, ast.AsyncFunctionDef):
