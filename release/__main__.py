@@ -1,7 +1,7 @@
 """Make a release: `make release` says what it would do, `make release RELEASE_ARGS=--tag` does it.
 
 Refuses a tree with changes, a version that has no dated entry in CHANGELOG.md, one that is tagged already, and a wheel
-of more than 2 MB. It builds, checks and tries the packages (release/packages.py), and tags the commit `v` + version,
+of more than 3 MB. It builds, checks and tries the packages (release/packages.py), and tags the commit `v` + version,
 with the entry as its message. Uploading stays a command of its own, which is printed at the end, since nothing can
 take it back.
 """
@@ -12,13 +12,15 @@ import argparse
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator, Sequence
 
 from release import packages
 from tlx_xdsl.version import __version__
 
 ROOT = packages.ROOT
+
+FILES = "dist/*.whl dist/*.tar.gz"
+"""What is uploaded: the bill of materials beside them is for the page of the release."""
 
 
 def changelog_entry(changelog: str, version: str) -> tuple[str, str] | None:
@@ -40,6 +42,12 @@ def obstacles(version: str, changelog: str, changes: str, tags: Sequence[str]) -
         yield f"the tree has changes, the first is '{changes.splitlines()[0].strip()}'"
     if f"v{version}" in tags:
         yield f"the tag v{version} exists: raise the version in tlx_xdsl/version.py"
+
+
+def missing_address(project: str) -> int | None:
+    """The line of pyproject.toml where the repository's public address belongs; None where it stands there."""
+    lines = project.splitlines()
+    return next((number for number, line in enumerate(lines, 1) if re.fullmatch(r'repository = ""', line)), None)
 
 
 def _git(*arguments: str) -> str:
@@ -72,9 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if wrong := packages.too_large(wheel):
         _report([wrong])
         found.append(wrong)
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    if not settings["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"]:
-        print("warning: pyproject.toml has no public address: the packages have no URLs, their description no links")
+    if (line := missing_address((ROOT / "pyproject.toml").read_text(encoding="utf-8"))) is not None:
+        print(f"warning: pyproject.toml:{line}: fill in the public address: without it the packages have no links")
     if found:
         print(f"{__version__} can't be released, see the errors above; nothing is tagged")
         return 1
@@ -85,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     message = f"tlx_xdsl {__version__}\n\n{entry[1] if entry else ''}\n"
     # A heading of the entry begins with what git takes for a comment.
     _git("tag", "--annotate", f"v{__version__}", "--cleanup=verbatim", "--message", message)
-    print(f"tagged v{__version__}. To publish: git push origin v{__version__}; python -m twine upload dist/*")
+    print(f"tagged v{__version__}. To publish: git push origin v{__version__}; python -m twine upload {FILES}")
     return 0
 
 

@@ -4,13 +4,15 @@
     python -m release.packages --without-triton  (skip the installation that downloads stock Triton)
 
 The wheel must hold the package's files as git has them and nothing else; both packages must be what a package index
-takes (twine), and a stranger's first commands must work with them, away from the sources. A wheel that is larger than a
-release may be is a warning here: `make release` refuses it.
+takes (twine), and a stranger's first commands must work with them, away from the sources. What the wheel brings with it is
+written beside them, as a bill of materials (CycloneDX, JSON). A wheel that is larger than a release may be is a warning
+here: `make release` refuses it.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -21,9 +23,11 @@ import zipfile
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+from tlx_xdsl.version import __version__
+
 ROOT = Path(__file__).resolve().parents[1]
 
-LARGEST_WHEEL = 2_000_000
+LARGEST_WHEEL = 3_000_000
 """Bytes."""
 
 PACKAGE_FILE = re.compile(
@@ -87,15 +91,19 @@ print(f"tlx_xdsl {tlx_xdsl.__version__} works without Triton")
 """
 
 
-def try_package(package: Path, *, triton: bool) -> None:
-    """Install a package into a fresh environment and use it there, away from the sources.
+def try_package(package: Path, *, triton: bool, bill: Path | None = None) -> None:
+    """Install a package into a fresh environment and use it there, away from the sources; `bill` lists what came.
 
     Raises subprocess.CalledProcessError where a command fails.
     """
     with tempfile.TemporaryDirectory() as folder:
-        _run([sys.executable, "-m", "venv", folder])
+        python = f"{folder}/bin/python"
+        # The environment has nothing but what the package brings.
+        _run([sys.executable, "-m", "venv", "--without-pip", folder])
         wanted = f"{package}[nvidia]" if triton else str(package)
-        _run([f"{folder}/bin/python", "-m", "pip", "install", "--progress-bar", "off", wanted])
+        _run([sys.executable, "-m", "pip", "--python", python, "install", "--progress-bar", "off", wanted])
+        if bill is not None:
+            write_bill(python, bill)
         Path(folder, "tile_copy.py").write_text(first_kernel(), encoding="utf-8")
         commands = [
             ["bin/tlx-opt", "--version"],
@@ -112,6 +120,20 @@ def try_package(package: Path, *, triton: bool) -> None:
             raise PackageError(f"{package.name}: tlx compile wrote no cubin")
 
 
+def write_bill(python: str, path: Path) -> None:
+    """Write the bill of materials of an environment with the package.
+
+    Raises subprocess.CalledProcessError where the generator fails.
+    """
+    command = ["-m", "cyclonedx_py", "environment", "--pyproject", "pyproject.toml", "--mc-type", "library"]
+    _run([sys.executable, *command, "--output-reproducible", "--output-file", str(path), python])
+    bill = json.loads(path.read_text(encoding="utf-8"))
+    # The generator does not know a version that pyproject.toml leaves to the build.
+    name = bill["metadata"]["component"]["name"]
+    bill["metadata"]["component"] |= {"version": __version__, "purl": f"pkg:pypi/{name}@{__version__}"}
+    path.write_text(json.dumps(bill, indent=2) + "\n", encoding="utf-8")
+
+
 def build(folder: Path) -> tuple[Path, Path]:
     """Build both packages into a folder, which is emptied before; the wheel and the source distribution."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -121,15 +143,15 @@ def build(folder: Path) -> tuple[Path, Path]:
 
 
 def make(folder: Path, *, with_triton: bool) -> Path:
-    """Build, check and try the packages; the wheel.
+    """Build, check and try the packages, and write the wheel's bill of materials beside it; the wheel.
 
     Raises PackageError or subprocess.CalledProcessError for what must not be released.
     """
     wheel, source = build(folder)
     print(check_wheel(wheel, tracked_files()), flush=True)
     _run([sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(source)])
-    for package in (wheel, source):
-        try_package(package, triton=False)
+    try_package(wheel, triton=False, bill=folder / f"tlx_xdsl-{__version__}.cdx.json")
+    try_package(source, triton=False)
     # Stock Triton exists for Linux.
     if with_triton and sys.platform == "linux":
         try_package(wheel, triton=True)

@@ -27,15 +27,18 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tlx_xdsl"
 
 LOWEST = {
-    "aliases", "by_name", "element_types", "errors", "lifeline", "progress", "targets", "terminal", "version", "wings",
+    "aliases", "annotations", "by_name", "element_types", "errors", "forks", "lifeline", "progress", "targets",
+    "terminal", "version", "wings",
 }  # fmt: skip
 """What every package may import."""
 
 LAYERS = {
     "aliases": -2,
+    "annotations": -2,
     "by_name": -2,
     "element_types": -2,
     "errors": -2,
+    "forks": -2,
     "lifeline": -2,
     "progress": -2,
     "terminal": -2,
@@ -100,9 +103,11 @@ MAKES_OPERATORS = {PACKAGE / "kernels" / "library.py"}
 
 WITHOUT_XDSL = {
     "aliases",
+    "annotations",
     "by_name",
     "element_types",
     "errors",
+    "forks",
     "grid",
     "lifeline",
     "targets",

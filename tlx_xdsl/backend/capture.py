@@ -24,8 +24,8 @@ def captured(directory: Path) -> Generator[None]:
         for descriptor, name in ((1, STDOUT_NAME), (2, STDERR_NAME)):
             stack.enter_context(_redirected(descriptor, directory / name))
         # Under pytest and in notebooks sys.stdout is an object of its own, not file descriptor 1.
-        out = stack.enter_context(open(1, "w", buffering=1, closefd=False))
-        err = stack.enter_context(open(2, "w", buffering=1, closefd=False))
+        out = stack.enter_context(open(1, "w", encoding="utf-8", buffering=1, closefd=False))
+        err = stack.enter_context(open(2, "w", encoding="utf-8", buffering=1, closefd=False))
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
         yield
@@ -50,7 +50,7 @@ def _redirected(descriptor: int, path: Path) -> Generator[None]:
 def read_log(directory: Path, name: str) -> str:
     """Return one captured file's text; empty if the capture never began."""
     path = directory / name
-    return path.read_text(errors="replace") if path.exists() else ""
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
 def read_logs(directory: Path) -> str:

@@ -108,7 +108,7 @@ def _compile_here(
 
     with _IN_PROCESS, tempfile.TemporaryDirectory(prefix="tlx-xdsl-") as directory:
         request = Request(Path(directory), options, stages, source_name)
-        request.input_path.write_text(text)
+        request.input_path.write_text(text, encoding="utf-8")
         return compile_request(request, on_stage or (lambda stage: None))
 
 

@@ -134,7 +134,7 @@ class _Compilation:
         options = self._request.options
         with self._timed("parse"):
             module = StockModule(self._request.input_path, options, self._assemblers[0])
-            text = self._request.input_path.read_text()
+            text = self._request.input_path.read_text(encoding="utf-8")
             _check_kernel(module, text, self._request.source_name)
             _check_agreement(module, text, options)
             if options.maxnreg is not None:
@@ -188,7 +188,7 @@ class _Compilation:
         if not mended:
             return module, ()
         path = self._request.directory / _MENDED_NAME
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         return StockModule(path, self._request.options, self._assemblers[0]), mended
 
     def _mend(self, num_warps: int) -> tuple[Mended, ...]:

@@ -149,7 +149,7 @@ class StockModule:
         The passes that allocate run on a copy, for which the file `scratch` is written: the module itself stays as
         it is. Empty where they fail, which the lowering will do again, with a better reason.
         """
-        scratch.write_text(self.text())
+        scratch.write_text(self.text(), encoding="utf-8")
         passes = allocating_passes(self._capability, self._ptx_version, version)
         try:
             copy: Any = self._ir.parse_mlir_module(str(scratch), self._context)

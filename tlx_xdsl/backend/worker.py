@@ -7,7 +7,6 @@ parent dies in the middle of a compile, nothing asks for the answer any more: th
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import signal
 import sys
@@ -32,6 +31,9 @@ def main(arguments: list[str]) -> int:
     for descriptor in (requests, responses):
         # A ptxas that outlives us must not keep the parent waiting for the end of the pipe.
         os.set_inheritable(descriptor, False)
+    # Windows, which can have no worker, has no such module.
+    import resource
+
     # Dying is our business; a core dump of a process with LLVM in it helps no user.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     when_abandoned(requests, lambda: _end_abandoned(directory))

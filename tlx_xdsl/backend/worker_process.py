@@ -53,6 +53,10 @@ class WorkerProcess:
     """A running worker process with its two pipes and its directory for input, logs and temporary files."""
 
     def __init__(self, toolchain: Toolchain | None = None):
+        if not hasattr(os, "killpg"):
+            raise BackendError(
+                "stock Triton compiles in processes that only POSIX has: use Linux, or WSL", stage="start"
+            )
         self._toolchain = toolchain
         self._environment = _triton_environment()
         self._was_ended = False
@@ -163,7 +167,7 @@ def converse(
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     stage = "start"
     try:
-        request.input_path.write_text(text)
+        request.input_path.write_text(text, encoding="utf-8")
         worker.submit(request)
         while True:
             match worker.response(deadline):

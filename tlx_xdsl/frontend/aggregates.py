@@ -6,6 +6,8 @@ import inspect
 from dataclasses import replace
 from typing import Any, cast
 
+from tlx_xdsl.annotations import annotations_of
+
 from .calls import bound_arguments
 from .carry import runtime
 from .functions import call_jitted, is_compile_time
@@ -80,7 +82,7 @@ def _fields(cls: type) -> dict[str, Any]:
     """The annotations of the fields: those of base classes come first."""
     fields: dict[str, Any] = {}
     for base in _bases(cls):
-        fields.update(inspect.get_annotations(base))
+        fields.update(annotations_of(base))
     return fields
 
 

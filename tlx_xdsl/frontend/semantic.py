@@ -204,7 +204,9 @@ def _python(symbol: str, lhs: Any, rhs: Any) -> Constexpr:
     try:
         return Constexpr(PYTHON_OPS[symbol](lhs, rhs))
     except (TypeError, ValueError, ArithmeticError) as error:
-        raise SemanticError(f"cannot compute {shown(lhs)} {symbol} {shown(rhs)} at compile time: {error}") from error
+        # Versions of Python say this one in words of their own.
+        why = "division by zero" if isinstance(error, ZeroDivisionError) else error
+        raise SemanticError(f"cannot compute {shown(lhs)} {symbol} {shown(rhs)} at compile time: {why}") from error
 
 
 def _add_to_pointer(builder: Builder, symbol: str, pointer: Tensor, offset: Value) -> Tensor:

@@ -43,7 +43,7 @@ def assembled(result: BackendResult, tool: Assembler, target: str) -> bytes:
     options += ["--regAllocOptLevel=2"] if version >= _FIRST_WITH_ALLOCATION else []
     with tempfile.TemporaryDirectory(prefix="tlx-xdsl-") as folder:
         ptx, cubin = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
-        ptx.write_text(result.ptx)
+        ptx.write_text(result.ptx, encoding="utf-8")
         options += ["-lineinfo", f"--gpu-name={target_named(target).name}"]
         command = [tool.path, *options, str(ptx), "-o", str(cubin)]
         try:

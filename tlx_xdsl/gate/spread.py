@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import time
@@ -14,6 +13,9 @@ from itertools import islice
 from multiprocessing.connection import Connection, wait
 from types import FrameType
 from typing import Any
+
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.forks import can_fork, forked
 
 
 class TimeOver(BaseException):
@@ -58,10 +60,15 @@ def spread(
     """Yield what `work` yields for each number, with the number, as it comes; Ended where its process did not go on.
 
     There are at most `jobs` processes. One that yields nothing for `seconds` is killed.
+    Raises CompilationError where processes can't be forked.
     """
+    if not can_fork():
+        raise CompilationError("code is judged in forked processes, which this system lacks: use Linux, or WSL")
     waiting = iter(numbers)
-    children = [_started(work, number, seconds) for number in islice(waiting, jobs)]
+    children: list[_Child] = []
     try:
+        for number in islice(waiting, jobs):
+            children.append(_started(work, number, seconds, children))
         while children:
             for child in _ready(children):
                 kind, answer = _answer(child, seconds)
@@ -78,7 +85,7 @@ def spread(
                 _end(child)
                 children.remove(child)
                 if following is not None:
-                    children.append(_started(work, following, seconds))
+                    children.append(_started(work, following, seconds, children))
     finally:
         for child in children:
             child.process.kill()
@@ -108,13 +115,8 @@ def _how(code: int | None) -> str:
     return f"signal {-code}" if code is not None and code < 0 else f"status {code}"
 
 
-def _started(work: Callable[[int], Iterator[Any]], number: int, seconds: float) -> _Child:
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(work, theirs, ours), daemon=True)
-    process.start()
-    theirs.close()
-    child = _Child(process, ours)
+def _started(work: Callable[[int], Iterator[Any]], number: int, seconds: float, others: Sequence[_Child]) -> _Child:
+    child = _Child(*forked(_serve, [other.connection for other in others], work))
     _give(child, number, seconds)
     return child
 
@@ -126,7 +128,6 @@ def _give(child: _Child, number: int, seconds: float) -> None:
 
 def _end(child: _Child) -> None:
     with contextlib.suppress(OSError):
-        # Later children have our end of the pipe, too: that it closes is not seen.
         child.connection.send(None)
     child.process.join(1.0)
     child.connection.close()
@@ -135,10 +136,10 @@ def _end(child: _Child) -> None:
         child.process.join()
 
 
-def _serve(work: Callable[[int], Iterator[Any]], connection: Connection, parents: Connection) -> None:
+def _serve(connection: Connection, parents: Sequence[Connection], work: Callable[[int], Iterator[Any]]) -> None:
     """Work on one number after the other until the parent says that there are no more, or is gone."""
-    # Ours of the parent's end would keep the pipe open when the parent is gone.
-    parents.close()
+    for each in parents:
+        each.close()
     # Ctrl-C is the parent's, who ends us.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     from tlx_xdsl.backend import stop_workers

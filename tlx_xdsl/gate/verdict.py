@@ -92,7 +92,7 @@ class Results:
         """Read what the file holds. Raises CompilationError for a line that is no verdict."""
         self._path = path
         self.known: dict[str, Verdict] = {}
-        lines = path.read_text().splitlines() if path is not None and path.exists() else []
+        lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
         for number, line in enumerate(lines, 1):
             try:
                 verdict = verdict_of(json.loads(line))
@@ -110,7 +110,7 @@ class Results:
         self.known[verdict.key] = verdict
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a") as file:
+            with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(verdict)) + "\n")
 
     def by_text(self) -> dict[str, Verdict]:

@@ -13,11 +13,9 @@ import multiprocessing
 import os
 import signal
 import sys
-import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -29,6 +27,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.errors import CompilationError, internal_error
+from tlx_xdsl.forks import can_fork, forked
 from tlx_xdsl.lifeline import when_abandoned
 from tlx_xdsl.numerics.blas import one_thread
 from tlx_xdsl.progress import Progress
@@ -48,19 +47,6 @@ PROBE = 3
 """Clusters that run before this is judged; the first one takes longer, since it finds out where buffers lie."""
 CHUNKS = 8
 """Chunks that each process gets, if all take as long."""
-
-
-@cache
-def can_fork() -> bool:
-    """True if processes can be forked here, and have locks; macOS can fork, but its libraries do not stand it."""
-    if sys.platform != "linux":
-        return False
-    try:
-        multiprocessing.get_context("fork").Lock()
-    except (ImportError, OSError):
-        # Some sandboxes have no semaphores.
-        return False
-    return True
 
 
 def cores() -> int:
@@ -190,11 +176,7 @@ class _Done:
 def _work(
     link: Connection, inherited: Sequence[Connection], launch: Launch, settings: Settings, idle: list[Cluster]
 ) -> None:
-    """The body of a worker: run chunks until there is no other. `idle` are clusters that have run.
-
-    `inherited` are the parent's ends of the connections: as long as they are open here, a killed parent leaves no
-    trace in them.
-    """
+    """The body of a worker: run chunks until there is no other. `idle` are clusters that have run."""
     for each in inherited:
         each.close()
     when_abandoned(link.fileno(), lambda: os._exit(1))
@@ -276,18 +258,8 @@ class _Crew:
         return self.broken or all(worker.chunk is None or worker.chunk > self.error[0] for worker in busy)
 
     def _start(self) -> _Worker:
-        context = multiprocessing.get_context("fork")
-        ours, theirs = context.Pipe()
-        inherited = [ours, *(worker.link for worker in self.workers)]
-        arguments = (theirs, inherited, self.launch, self.settings, self.idle)
-        process = context.Process(target=_work, args=arguments, daemon=True)
-        with warnings.catch_warnings():
-            # Python 3.12 warns of other threads, such as BLAS's: a worker uses none of their locks.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            process.start()
-        # Now the end of the worker ends the connection.
-        theirs.close()
-        return _Worker(process, ours)
+        links = [worker.link for worker in self.workers]
+        return _Worker(*forked(_work, links, self.launch, self.settings, self.idle))
 
     def _deal(self, worker: _Worker, task: tuple[int, Sequence[First]] | None) -> None:
         worker.chunk = None if task is None else task[0]

@@ -11,6 +11,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
+from tlx_xdsl.annotations import annotations_of
+
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=type)
 
@@ -109,7 +111,7 @@ def _aggregate(cls: T) -> T:
         if base is not object and not {AGGREGATE_MARK, "__triton_aggregate__"} & vars(base).keys():
             raise TypeError(f"the aggregate '{cls.__name__}' inherits from '{base.__name__}', which is no aggregate")
     for base in reversed(cls.__mro__):
-        fields |= vars(base).get("__annotations__", {})
+        fields |= annotations_of(base)
     if not fields:
         raise TypeError(f"an aggregate needs annotated fields, '{cls.__name__}' has none")
     setattr(cls, AGGREGATE_MARK, fields)

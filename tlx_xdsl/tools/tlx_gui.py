@@ -19,7 +19,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
     def load() -> Callable[[], None]:
         path = parser().parse_args(args).file
-        text = None if path is None else Path(path).read_text()
+        text = None if path is None else Path(path).read_text(encoding="utf-8")
         return lambda: _explore(path, text)
 
     return exit_status(load)

@@ -51,6 +51,9 @@ NATIVE = "native"
 _ANY_ARM = "generic"
 """LLVM's name of what every 64-bit Arm has."""
 
+LINUX_ON_ARM = "aarch64"
+"""The name of what every 64-bit Arm has, with Linux on it, on machines of other kinds too."""
+
 
 @dataclass(frozen=True)
 class Host:
@@ -102,14 +105,20 @@ def host() -> Host:
 def named_host(name: str) -> Host:
     """Return this machine, or all of its architecture that have some instructions: `x86-64-v3`, `generic` for Arm.
 
+    `aarch64` is every 64-bit Arm with Linux; its code can't be loaded on other machines.
     Raises InputError for an unknown name, and as `host` does.
     """
     own = host()
     if name == NATIVE:
         return own
+    if name == LINUX_ON_ARM:
+        binding, triple = llvm(), "aarch64-unknown-linux-gnu"
+        binding.initialize_all_targets()
+        binding.initialize_all_asmprinters()
+        return Host(triple, _ANY_ARM, "", Features.of({}, triple))
     is_arm = own.triple.startswith(("aarch64", "arm64"))
     known = {_ANY_ARM: ()} if is_arm else LEVELS if own.triple.startswith("x86_64") else {}
     if name not in known:
-        raise InputError(f"unknown CPU '{name}', expected one of {', '.join((NATIVE, *known))}")
+        raise InputError(f"unknown CPU '{name}', expected one of {', '.join((NATIVE, *known, LINUX_ON_ARM))}")
     attributes = ",".join(f"+{each}" for each in known[name])
     return Host(own.triple, name, attributes, Features.of(dict.fromkeys(known[name], True), own.triple))

@@ -14,6 +14,7 @@ from functools import cached_property
 from types import CellType
 from typing import Any, TypeAlias
 
+from tlx_xdsl.annotations import annotated_signature, text_of
 from tlx_xdsl.element_types import SPELLINGS
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.language.core import LIBRARY_MARK, constexpr
@@ -117,12 +118,13 @@ class KernelSource:
                 # Its lines need not be whole statements.
                 raise self._not_a_function() from error
             raise self._changed() from error
-        node: ast.stmt = module.body[0]
+        if _is_lambda(self.fn):
+            raise self._not_a_function()
+        # From Python 3.13 on a file that has changed may give any line, such as a comment.
+        node = next(iter(module.body), None)
         if isinstance(node, ast.If) and wrapper:
             node = node.body[0]
-        if _is_lambda(self.fn) or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            raise self._not_a_function()
-        if node.name != self.fn.__code__.co_name:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name != self.fn.__code__.co_name:
             raise self._changed()
         ast.increment_lineno(module, first_line - 1 - (1 if wrapper else 0))
         if isinstance(node, ast.AsyncFunctionDef):
@@ -144,7 +146,7 @@ class KernelSource:
     @cached_property
     def signature(self) -> inspect.Signature:
         """The function's parameters as Python knows them."""
-        return inspect.signature(self.fn)
+        return annotated_signature(self.fn)
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -228,14 +230,14 @@ _EMPTY_CELL = CellType()
 
 
 def says_constexpr(annotation: Any) -> bool:
-    """Say whether an annotation says `constexpr`, as an object or (postponed) as text."""
-    if isinstance(annotation, str):
-        return annotation.split(".")[-1] == "constexpr"
+    """Say whether an annotation says `constexpr`, as an object or as text."""
+    if (text := text_of(annotation)) is not None:
+        return text.split(".")[-1] == "constexpr"
     return annotation is constexpr or getattr(annotation, "__qualname__", None) == "constexpr"
 
 
 def _number_type(annotation: Any) -> str | None:
-    name = annotation if isinstance(annotation, str) else getattr(annotation, "name", None)
+    name = text_of(annotation) or getattr(annotation, "name", None)
     return SPELLINGS.get(name.rsplit(".", 1)[-1]) if isinstance(name, str) else None
 
 

@@ -179,14 +179,14 @@ class _Walk:
         if self._met(value):
             return
         try:
-            text = inspect.getsource(value)
+            text, file = inspect.getsource(value), inspect.getsourcefile(value)
         except (OSError, TypeError):
-            text = repr(sorted(vars(value)))
+            text, file = repr(sorted(vars(value))), None
         self.parts.add(f"class {name}:{text}")
         for key, member in vars(value).items():
             if isinstance(member, FunctionType) and member.__module__ == value.__module__:
-                # What a decorator such as `dataclass` adds has no text of its own.
-                if member.__code__.co_filename == inspect.getsourcefile(value):
+                # What a decorator such as `dataclass` adds has no text of its own, nor what Python 3.14 adds.
+                if file in (None, member.__code__.co_filename) and key != "__annotate_func__":
                     self._helper(f"{name}.{key}", member)
             elif not key.startswith("__") and (source_of(member) is not None or _is_plain(member)):
                 self.value(f"{name}.{key}", member)

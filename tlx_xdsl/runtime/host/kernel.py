@@ -80,7 +80,8 @@ class CpuKernel(Kernel[P, R]):
     @cached_property
     def on_cpu(self) -> HostLauncher:
         """The kernel's launches on the CPU."""
-        return wings.launcher("cpu")(self.source, self._defaults)
+        # From Python 3.12 on cached_property has no lock: of the threads that come first one makes it for all.
+        return self.__dict__.setdefault("on_cpu", wings.launcher("cpu")(self.source, self._defaults))
 
     def _not_launchable(self) -> CompilationError:
         if self.refused is not None:

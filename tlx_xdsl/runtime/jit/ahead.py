@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import multiprocessing
 import os
 import signal
-import sys
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -26,6 +24,7 @@ from typing import Any, cast
 
 from tlx_xdsl.backend import compile_in_this_process
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.forks import can_fork, forked
 
 SECONDS = 120.0
 """The longest that no process may have anything to say: they are ended then, and what is left is not compiled here."""
@@ -64,8 +63,7 @@ def compiled_ahead(
 
     Closing the generator ends the processes.
     """
-    # macOS can fork, but its libraries do not stand it.
-    if sys.platform != "linux":
+    if not can_fork():
         yield from tasks
         return
     # The processes start with what is loaded here; a search whose result is on disk does without.
@@ -94,19 +92,10 @@ class _Crew:
 
     def start(self, count: int) -> None:
         """Fork so many processes, each with its first task."""
-        context, wanted = multiprocessing.get_context("fork"), processors()
+        wanted = processors()
         for number in [next(self._left) for _ in range(count)]:
-            ours, theirs = context.Pipe()
-            inherited = [ours, *(worker.link for worker in self._workers)]
-            process = context.Process(
-                target=_work, args=(theirs, inherited, wanted, self._compile_one, number), daemon=True
-            )  # fmt: skip
-            with warnings.catch_warnings():
-                # Python 3.12 warns of other threads: a process here waits for none of their locks, or is ended.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                process.start()
-            theirs.close()
-            self._workers.append(_Worker(process, ours, number))
+            links = [worker.link for worker in self._workers]
+            self._workers.append(_Worker(*forked(_work, links, wanted, self._compile_one, number), number))
 
     def answers(self) -> Generator[int | Answer]:
         """Yield the processes' answers as they come, and then the numbers of the tasks that have none."""
@@ -222,7 +211,7 @@ def processor_count() -> int:
     """Return how many processors can work for this process at a time: no more than its container gets time for."""
     count = len(processors())
     with contextlib.suppress(OSError, ValueError):
-        quota, period = _QUOTA.read_text().split()
+        quota, period = _QUOTA.read_text(encoding="utf-8").split()
         if quota != "max":
             count = min(count, ceil(int(quota) / int(period)))
     return max(1, count)

@@ -62,7 +62,7 @@ class Winners:
             path = get_cache_manager(self.key).get_file(self.name)
             if path is None:
                 return None
-            times: Any = json.loads(Path(path).read_text())["milliseconds"]
+            times: Any = json.loads(Path(path).read_text(encoding="utf-8"))["milliseconds"]
             found = [tuple(map(_time, three)) for three in times]
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
             return None

@@ -49,7 +49,7 @@ def write_launch(
     except NoPython as missing:
         values.notes.append(f"not complete: {missing}")
         call = f"raise NotImplementedError({str(missing)!r})"
-    script = Template(_TEMPLATE.read_text()).substitute(
+    script = Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         error=f"{type(error).__name__}: {said}".replace('"""', "'''").replace("\\", "\\\\"),
         kernel=source.name,
         file=Path(source.filename).name,
@@ -57,12 +57,12 @@ def write_launch(
         versions=", ".join(f"{name} {version}" for name, version in versions().items()),
         call=call,
     )
-    (folder / SCRIPT).write_text(script)
+    (folder / SCRIPT).write_text(script, encoding="utf-8")
     report = {
         "kernel": source.name, "file": source.filename, "step": "launch", "error": said, "kind": type(error).__name__,
         "grid": sizes, "versions": versions(), "environment": environment(),
     }  # fmt: skip
-    (folder / "report.json").write_text(json.dumps(report, indent=2))
+    (folder / "report.json").write_text(json.dumps(report, indent=2), encoding="utf-8")
     return folder / SCRIPT
 
 

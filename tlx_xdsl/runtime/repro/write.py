@@ -41,13 +41,13 @@ def write(folder: Path, what: Failing, failure: Failure) -> Path:
     values = Values(folder / "arguments")
     copy_sources(folder / "source", Path(what.source.filename))
     if failure.text is not None:
-        (folder / _text_name(failure)).write_text(failure.text)
+        (folder / _text_name(failure)).write_text(failure.text, encoding="utf-8")
     try:
         body = _body(what, failure, values)
     except NoPython as error:
         values.notes.append(f"not complete: {error}")
         body = f"raise NotImplementedError({str(error)!r})"
-    script = Template(_TEMPLATE.read_text()).substitute(
+    script = Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         error=_in_docstring(str(failure.error).splitlines()[0]),
         step=failure.step,
         kernel=what.source.name,
@@ -55,8 +55,10 @@ def write(folder: Path, what: Failing, failure: Failure) -> Path:
         versions=", ".join(f"{name} {version}" for name, version in versions().items()),
         body="\n".join(f"    {line}".rstrip() for line in body.splitlines()),
     )
-    (folder / SCRIPT).write_text(script)
-    (folder / "report.json").write_text(json.dumps(_report(what, failure, values), indent=2, default=repr))
+    (folder / SCRIPT).write_text(script, encoding="utf-8")
+    (folder / "report.json").write_text(
+        json.dumps(_report(what, failure, values), indent=2, default=repr), encoding="utf-8"
+    )
     return folder / SCRIPT
 
 
@@ -87,7 +89,7 @@ def _text_name(failure: Failure) -> str:
 
 
 def _body(what: Failing, failure: Failure, values: Values) -> str:
-    text = f"(HERE / {_text_name(failure)!r}).read_text()"
+    text = f"(HERE / {_text_name(failure)!r}).read_text(encoding='utf-8')"
     match failure.step:
         case "passes":
             return f"lower({text}, {installed_triton_version()!r})"

@@ -98,7 +98,7 @@ def _of_file(args: argparse.Namespace, file: str) -> Iterator[Subject]:
 def _has_table(file: Path) -> bool:
     if not file.is_file():
         raise CompilationError("no such file", SourceLocation(str(file), 0))
-    return f"\n{TABLE} =" in file.read_text(errors="replace")
+    return f"\n{TABLE} =" in file.read_text(encoding="utf-8", errors="replace")
 
 
 def _table(file: str) -> Mapping[str, str]:

@@ -134,5 +134,5 @@ def _import_error(path: str, error: Exception) -> CompilationError:
 
 
 def _source_line(path: str, line: int | None) -> str | None:
-    lines = Path(path).read_text().splitlines()
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
     return lines[line - 1] if line is not None and 0 < line <= len(lines) else None

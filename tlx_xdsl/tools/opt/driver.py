@@ -166,7 +166,7 @@ class TlxOptMain(xDSLOptMain):
         with contextlib.ExitStack() as stack:
             output = sys.stdout
             if self.args.output_file is not None:
-                output = stack.enter_context(open(self.args.output_file, "w"))
+                output = stack.enter_context(open(self.args.output_file, "w", encoding="utf-8"))
             for number, chunk in enumerate(self._chunks()):
                 if number:
                     output.write("// -----\n")

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tlx_xdsl.runtime.driver.cache import cache_folder
+
 from .program import MetaliumError, Program
 
 COMPILER = "CXX"
@@ -121,7 +123,7 @@ def _compiler_error(text: str) -> MetaliumError:
 
 
 def _write(path: Path, text: str) -> None:
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as file:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, suffix=".part", delete=False) as file:
         file.write(text)
     os.replace(file.name, path)
 
@@ -133,9 +135,7 @@ def _version() -> str:
 
 
 def _folder() -> Path:
-    chosen = os.environ.get("TLX_CACHE_DIR")
-    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tlx_xdsl"
-    folder = base / "metalium"
+    folder = cache_folder() / "metalium"
     # What is here is run: no other user may put something there.
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from tlx_xdsl.annotations import annotated_signature
 from tlx_xdsl.errors import InputTypeError
 
 from ..language.kernel import Kernel
@@ -17,7 +18,7 @@ Spec: TypeAlias = TensorSpec | float
 
 def parameters(kernel: Kernel) -> tuple[str, ...]:
     """The names of a kernel's parameters."""
-    return tuple(inspect.signature(kernel.fn).parameters)
+    return tuple(annotated_signature(kernel.fn).parameters)
 
 
 def annotated(kernel: Kernel) -> Mapping[str, TensorSpec]:

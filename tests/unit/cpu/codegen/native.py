@@ -87,7 +87,7 @@ class Native:
                 slots[count + 2 * number] = value.ctypes.data
                 slots[count + 2 * number + 1] = value.ctypes.data + value.nbytes
             else:
-                slots[number] = int.from_bytes(_bits(value, argument.type), "little")
+                slots[number] = int.from_bytes(bits(value, argument.type), "little")
         launch = ctypes.create_string_buffer(_LAUNCH.pack(0, grid[0] * grid[1] * grid[2], 1, *grid, 0, 0), 48)
         # What ran before in a real arena may have left anything there: NaN in every type of floats.
         scratch = np.full(metadata.scratch_bytes + 128, 0xFF, np.uint8)
@@ -99,7 +99,8 @@ class Native:
         return metadata.sites[status - 1] if status else None
 
 
-def _bits(value: Any, type_: str) -> bytes:
+def bits(value: Any, type_: str) -> bytes:
+    """The bytes of a number in a slot of a launch."""
     if type_ in _FORMATS:
         return struct.pack(f"<{_FORMATS[type_]}", value)
     if type_ in ("f16", "bf16"):

@@ -95,7 +95,7 @@ def test_what_is_no_definition_is_refused(tmp_path, source, message):
     assert message in error_of(load(tmp_path, source).kernel).message
 
 
-@pytest.mark.parametrize("text", ["", "x = (\n" * 9, "def other():\n    pass\n" * 9])
+@pytest.mark.parametrize("text", ["", "x = (\n" * 9, "def other():\n    pass\n" * 9, "# nothing\n" * 9])
 def test_a_file_that_has_changed_is_noticed(tmp_path, text):
     kernel = load(tmp_path, "\n@tlx_xdsl.jit\ndef kernel(out, n):\n    tl.store(out, n)\n").kernel
     Path(kernel.source.filename).write_text(text)
