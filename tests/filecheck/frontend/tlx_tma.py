@@ -32,7 +32,7 @@ def copies(desc, n):
     # COPIES: ttng.async_tma_store_wait {pendings = 1 : i32, read_only}
     tlx.async_descriptor_store_wait(1)
     # COPIES: ttng.async_tma_store_wait {pendings = 0 : i32}
-    tlx.async_descriptor_store_wait(0, read=False)
+    tlx.async_descriptor_store_wait(0, read_only=False)
     # COPIES: tlx.async_tma_prefetch %desc[%n, %c64], %true : !tt.tensordesc<64x64xf16>
     tlx.async_descriptor_prefetch_tensor(desc, [n, 64])
 

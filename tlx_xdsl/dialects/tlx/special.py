@@ -45,7 +45,8 @@ class VoteBallotOp(TritonOp):
     """A bit for each thread of the warp that `mask` names: whether its `pred` holds (PTX: vote.sync.ballot.b32).
 
     Of a tensor, a thread's predicate is whether any element that it holds is true, and the result has the bits of the
-    warp in each element that the warp holds. So both have one layout, and the bits depend on it.
+    warp in each element that the warp holds. So both have one layout, and the bits depend on it. Or the result is a
+    number, of each thread its warp's.
     Example: `%b = tlx.vote_ballot %mask, %p : tensor<64xi1> -> tensor<64xi32>`
     """
 
@@ -60,8 +61,8 @@ class VoteBallotOp(TritonOp):
     assembly_format = "$mask `,` $pred attr-dict `:` type($pred) `->` type($result)"
 
     def verify_(self) -> None:
-        """The result has the shape and the layout of the predicate."""
-        if (expected := with_element_type(self.pred.type, i32)) != self.result.type:
+        """The result has the shape and the layout of the predicate, or is a number."""
+        if self.result.type not in (i32, expected := with_element_type(self.pred.type, i32)):
             raise VerifyException(f"votes of {self.pred.type} must give {expected}, found {self.result.type}")
 
 

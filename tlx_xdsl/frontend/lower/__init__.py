@@ -27,4 +27,5 @@ from . import (
     tlx_tma,
     tlx_utility,
     tlx_views,
+    tlx_warps,
 )

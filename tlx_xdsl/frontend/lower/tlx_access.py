@@ -58,7 +58,8 @@ def _token(call: Call) -> SSAValue | None:
 @lowers("tlx.local_load")
 def _local_load(call: Call) -> Value:
     buffer, token = one_buffer(call, "src"), _token(call)
-    call.flag("relaxed")
+    for hint in ("relaxed", "rematerialize_coordinates"):
+        call.flag(hint)
     if in_tensor_memory(buffer):
         if token is not None:
             call.fail("token", "a load from tensor memory waits for no copy group: wait for an mbarrier instead")

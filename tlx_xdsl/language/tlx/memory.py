@@ -86,9 +86,12 @@ def local_reinterpret(
     dtype: Type,
     shape: Shape | None = None,
     layout: layout_encoding | constexpr | None = None,
+    pin: Flag = True,
     num: Int = 0,
 ) -> buffered_tensor:
     """The same bytes as elements of another type, shape or layout; no data moves.
+
+    With `pin` no pass may change the layout.
 
     With a `shape`, `src` may be a whole array, whose buffers are contiguous. With `num` the result is an array of so
     many buffers of that shape, in shared memory.
@@ -102,11 +105,13 @@ def local_load(
     token: async_token | None = None,
     layout: layout_encoding | constexpr | None = None,
     relaxed: Flag = False,
+    rematerialize_coordinates: Flag = False,
+    rematerialize_coordinates_group: Int | None = None,
 ) -> tensor:
     """Read a buffer into registers, after the copy that `token` stands for, in `layout`.
 
     The result is a block of the buffer's shape and type. Data of TMA copies is there after a `barrier_wait`, data of
-    other tasks after a barrier. `relaxed` is a hint for AMD GPUs and means nothing here.
+    other tasks after a barrier. `relaxed` and the last two are hints for AMD GPUs and mean nothing here.
     """
     ...
 
