@@ -23,6 +23,7 @@ from . import (
     tlx_copies,
     tlx_layouts,
     tlx_mma,
+    tlx_packed,
     tlx_storage,
     tlx_tma,
     tlx_utility,
