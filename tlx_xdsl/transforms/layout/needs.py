@@ -72,9 +72,9 @@ def needs_of(op: Operation) -> Iterator[Need]:
             yield from _tcgen05(op)
         case ttng.TCGen5MMAScaledOp():
             yield from _tcgen05_scaled(op)
-        case ttng.AsyncTMACopyGlobalToLocalOp() | tlx.AsyncTMALoadOp():
+        case ttng.AsyncTMACopyGlobalToLocalOp() | tlx.AsyncTMALoadOp() | ttng.AsyncTMAGatherOp():
             yield _tma(op, op.desc, op.result)
-        case ttng.AsyncTMACopyLocalToGlobalOp() | ttng.AsyncTMAReduceOp():
+        case ttng.AsyncTMACopyLocalToGlobalOp() | ttng.AsyncTMAReduceOp() | ttng.AsyncTMAScatterOp():
             yield _tma(op, op.desc, op.src)
         case ttng.TMEMCopyOp():
             yield from _tmem_copy(op)

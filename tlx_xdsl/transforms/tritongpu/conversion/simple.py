@@ -83,8 +83,8 @@ def gather(converter: Converter, op: tt.GatherOp | ttg.LocalGatherOp) -> None:
     converter.require(op, 1, op.result.type.encoding)
 
 
-@handles(tt.DescriptorGatherOp, tt.DescriptorScatterOp)
-def descriptor_rows(converter: Converter, op: tt.DescriptorGatherOp | tt.DescriptorScatterOp) -> None:
+@handles(tt.DescriptorGatherOp, tt.DescriptorScatterOp, ttng.AsyncTMAGatherOp, ttng.AsyncTMAScatterOp)
+def descriptor_rows(converter: Converter, op: Operation) -> None:
     """Four row numbers in each thread, the same ones in all threads of a warp, as one instruction takes them."""
     results_only(converter, op)
     rows = BlockedLayout((1, 4), (WARP_SIZE, 1), (1, converter.warps), (1, 0))
