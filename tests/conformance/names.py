@@ -13,6 +13,7 @@ import ast
 import inspect
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any
 from tlx_xdsl.language import tlx
 from tlx_xdsl.language.core import SPELLINGS, builtin_name
 
+AMD_ONLY = "tlx.amd_only"
 INTERNAL = "how that compiler makes values and IR"
 EXCEPTIONS: tuple[tuple[str, str], ...] = (
     (r"CLCPipeliner", "stands in `__all__` of the fork, and is defined nowhere"),
@@ -109,8 +111,7 @@ def missing(package: Exported) -> Iterator[str]:
         ours = _ours(name)
         if ours is _NOTHING:
             yield name
-        elif builtin_name(ours) != "tlx.amd_only":
-            taken = _taken(ours)
+        elif builtin_name(ours) != AMD_ONLY and (taken := _taken(ours)) is not None:
             yield from (f"{name}({each}=)" for each in package.parameters.get(name, ()) if each not in taken)
 
 
@@ -125,12 +126,15 @@ def _ours(name: str) -> Any:
     return found
 
 
-def _taken(ours: Any) -> set[str]:
-    """The parameters that ours takes."""
+def _taken(ours: Any) -> set[str] | None:
+    """The parameters that ours takes; None where it takes any."""
     try:
-        return {*inspect.signature(ours).parameters, *getattr(ours, SPELLINGS, ())}
+        parameters = inspect.signature(ours).parameters
     except (TypeError, ValueError):
         return set()
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return None
+    return {*parameters, *getattr(ours, SPELLINGS, ())}
 
 
 def reason(name: str) -> str:
@@ -150,9 +154,13 @@ def main(arguments: list[str]) -> int:
         size = len(package.parameters.keys() | package.members), sum(map(len, package.parameters.values()))
         print(f"{folder}: {size[0]} names with {size[1]} parameters, {len(found)} missing")
         print(*(f"  {name}" for name in found), sep="\n", end="\n" if found else "")
-        for why in dict.fromkeys(map(reason, lacking)):
-            if why:
-                print(f"  {sum(reason(name) == why for name in lacking)} left out: {why}")
+        reasons = Counter(map(reason, lacking))
+        reasons["for AMD GPUs only: a call of ours says so"] = sum(
+            builtin_name(_ours(name)) == AMD_ONLY for name in package.parameters.keys() | package.members
+        )
+        for why, count in reasons.items():
+            if why and count:
+                print(f"  {count} left out: {why}")
         gaps += len(found)
     return int(gaps > 0)
 

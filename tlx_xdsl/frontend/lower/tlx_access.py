@@ -130,6 +130,11 @@ def _tmem_copy(call: Call) -> None:
     call.emit(ttng.TMEMCopyOp, source, target)
 
 
+@lowers("tlx.tmem_shift")
+def _tmem_shift(call: Call) -> None:
+    call.emit(dialect.TMEMShiftOp, tensor_memory_buffer(call, "src"))
+
+
 WARPS = 4
 """That a copy of scales is for (PTX ISA, "tcgen05.cp", `.warpx4`)."""
 

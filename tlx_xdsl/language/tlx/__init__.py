@@ -3,7 +3,8 @@
 Names and meaning are those of Meta's TLX. A *buffered tensor* is an array of buffers in shared or tensor memory;
 `buf[i]` is buffer `i` of it. An *mbarrier array* holds barriers; `bars[i]` is barrier `i`. Sizes are in elements
 unless a name or a sentence says bytes. One module per topic: buffers (`memory`), `barriers`, `cluster`, copies to and
-from global memory (`copies`), the tensor cores (`mma`), 8-bit floats (`packed`), `tasks`, cluster launch control (`clc`), `layouts`, `utility`.
+from global memory (`copies`), the tensor cores (`mma`), 8-bit floats (`packed`), `tasks`, cluster launch control
+(`clc`), `layouts`, `utility`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ NAMES = frozenset(
         "extract_slice",
         "rematerialized_range",
         "require_amd_wmma_layout",
+        "sched_barrier",
+        "set_priority",
         "update_tensor_descriptor",
         "warp_pipeline_stage",
         "workgroup_barrier",

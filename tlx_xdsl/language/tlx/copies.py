@@ -114,9 +114,9 @@ def async_descriptor_gather(
 ) -> None:
     """Copy rows to the buffer `result` by TMA: row `x_offsets[i]`, from column `y_offset` on, becomes its row i.
 
-    The block of `desc` is one row, `x_offsets` a 1-D block of int32 or int16. Rows outside of the tensor arrive as zeros.
-    The bytes complete on `barrier`, as of `async_descriptor_load`. `multicast` means nothing where a buffer belongs to
-    one CTA, as each does here.
+    The block of `desc` is one row, `x_offsets` a 1-D block of int32 or int16. Rows outside of the tensor arrive as
+    zeros. The bytes complete on `barrier`, as of `async_descriptor_load`. `multicast` means nothing where a buffer
+    belongs to one CTA, as each does here.
     """
 
 

@@ -561,7 +561,7 @@ def require_layout(
 
 @builtin("tlx", spellings={"src": "x"})
 def release_layout(x: X, relaxed: Flag = False) -> X:
-    """`x` in any layout that the compiler likes again. `relaxed` says that it may ignore that: it means nothing here."""
+    """`x` in any layout that the compiler likes again. `relaxed` lets it ignore that, and means nothing here."""
     ...
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "local_view",
     "subslice",
     "tmem_copy",
+    "tmem_shift",
     "zeros",
 ]
 
@@ -140,6 +141,14 @@ def local_scatter(
 @_tlx
 def tmem_copy(src: buffered_tensor, dst: buffered_tensor) -> None:
     """Start to copy a buffer in shared memory to one in tensor memory; `tcgen05_commit` signals its end."""
+
+
+@_tlx
+def tmem_shift(src: buffered_tensor) -> None:
+    """Start to move the rows of a buffer in tensor memory; `tcgen05_commit` signals the end.
+
+    Row r gets what row r + 1 holds, in each group of 32 rows, whose last one stays. The buffer has 128 rows.
+    """
 
 
 @_tlx

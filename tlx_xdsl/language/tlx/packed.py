@@ -1,7 +1,8 @@
 """Arithmetic on four 8-bit floats in one instruction (sm_100a and sm_103a, PTX 9.4).
 
 Operands are blocks of `float8e4nv` or `float8e5`, or of int8 that hold pairs of fp4 (e2m1, low half first): then the
-block has half of the elements along one dimension. The result is `float8e4nv` or `float8e5`, in each element rounded once.
+block has half of the elements along one dimension. The result is `float8e4nv` or `float8e5`, rounded once in each
+element.
 """
 
 from __future__ import annotations
