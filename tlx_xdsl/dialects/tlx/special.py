@@ -71,7 +71,7 @@ class VoteBallotOp(TritonOp):
     def verify_(self) -> None:
         """The result has the shape and the layout of the predicate, or is a number."""
         if self.result.type not in (i32, expected := with_element_type(self.pred.type, i32)):
-            raise VerifyException(f"votes of {self.pred.type} must give {expected}, found {self.result.type}")
+            raise VerifyException(f"votes of {self.pred.type} must give {expected} or i32, found {self.result.type}")
 
 
 ROUNDED = (BFloat16Type, Float8E4M3FNType, Float8E5M2Type, Float16Type)

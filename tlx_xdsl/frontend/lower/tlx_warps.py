@@ -49,7 +49,7 @@ def _warp_all(call: Call) -> Value:
 
 @lowers("tlx.warp_ballot")
 def _warp_ballot(call: Call) -> Value:
-    return semantic.cast(call.builder, semantic.bitcast(call.builder, _ballot(call), uint32), int64)
+    return semantic.cast(call.builder, Tensor(_ballot(call).ssa, uint32), int64)
 
 
 @lowers("tlx.warp_predicate")

@@ -23,6 +23,7 @@ After, with 4 warps:
 
 from __future__ import annotations
 
+from xdsl.dialects.arith import OrIOp
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
@@ -54,7 +55,7 @@ def _as_number(op: tlx.VoteBallotOp) -> Operation:
     # A predicate as an operand breaks where it is a constant.
     first, *others = (insert_before(op, arith.ExtUIOp(vote, i32)).result for vote in votes)
     for other in others:
-        first = insert_before(op, arith.OrIOp(first, other)).result
+        first = insert_before(op, OrIOp(first, other)).result
     return inline_ptx(_BALLOT, [first, op.mask], [i32])
 
 
