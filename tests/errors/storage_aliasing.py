@@ -103,8 +103,8 @@ def kernel():
     b = tlx.local_alloc((64, 64), tl.float16, 3, reuse=spec)
     spec.set_buffer_overlap(tlx.reuse_group(a, tlx.reuse_group(b, group_size=2)))  # error
 """,
-            "Two buffers of `b` count as one, the last of its three has no partner: allocate four, or leave the group out. "
-            "Then buffer i of `b` shares memory with buffer i of `a`, and `b[2]` with none.",
+            "Two buffers of `b` count as one, and the last of its three has no partner. Allocate four or drop the group: "
+            "`b[i]` then shares memory with `a[i]`, and `b[2]` with none.",
         ),
         Entry(
             "A buffer that is left out of the tree",

@@ -41,9 +41,7 @@ def tmem(n):
     # CHECK: tlx.tmem_shift [[ONE]] : !ttg.memdesc<128x64xf32, #[[ACC]], #ttng.tensor_memory, mutable>
     tlx.tmem_shift(one)
     # CHECK: ttng.tmem_alloc : () -> !ttg.memdesc<1x128x4xi8, #tlx.user_layout<#[[SCALES]]>, #ttng.tensor_memory, mutable>
-    named = tlx.local_alloc(
-        (128, 4), tl.uint8, 1, tlx.storage_kind.tmem, layout=tlx.make_tensor_memory_scales_layout()
-    )
+    named = tlx.local_alloc((128, 4), tl.uint8, 1, tlx.storage_kind.tmem, layout=tlx.make_tensor_memory_scales_layout())
     staged = tlx.local_alloc((128, 4), tl.uint8, 1)
     # CHECK: ttng.tmem_copy %{{.*}}, %{{.*}} : !ttg.memdesc<128x4xi8, #{{.*}}, #smem, mutable>, !ttg.memdesc<128x4xi8, #tlx.dummy_tmem_layout, #ttng.tensor_memory, mutable>
     tlx.tmem_copy(staged[0], scales[0])

@@ -171,11 +171,11 @@ FUNCTIONS = {
     },
     "tcgen05_commit": {"mBarrier": REQUIRED, "two_ctas": False},
     # 8-bit floats
-    **dict.fromkeys(
-        ("packed_add4", "packed_sub4", "packed_mul4", "add4", "sub4", "mul4"),
-        {"lhs": REQUIRED, "rhs": REQUIRED, "dtype": None},
-    ),
-    **dict.fromkeys(("packed_fma4", "fma4"), {"lhs": REQUIRED, "rhs": REQUIRED, "acc": REQUIRED, "dtype": None}),
+    **{
+        name: dict.fromkeys(("lhs", "rhs"), REQUIRED) | {"dtype": None}
+        for name in ("packed_add4", "packed_sub4", "packed_mul4", "add4", "sub4", "mul4")
+    },
+    **{name: dict.fromkeys(("lhs", "rhs", "acc"), REQUIRED) | {"dtype": None} for name in ("packed_fma4", "fma4")},
     # layouts
     "require_layout": {"x": REQUIRED, "layout": REQUIRED, "pin": True, "late_address_compute": False},
     "release_layout": {"x": REQUIRED, "relaxed": False},

@@ -158,7 +158,7 @@ HOPPER_FAULTS = [
     ("tlx.require_layout(x, tlx.blocked_layout_encoding([1], [32], [4, 1], [0]))", "warpsPerCTA has 2 dimensions, the order 1"),
     ("tlx.require_layout(x, tlx.slice_layout(tlx.nv_mma_layout((4, 1), (16, 64, 16)), 2))", "dimension 2 is none of the 2"),
     ("tlx.require_layout(x, tlx.dot_operand_layout(1, tlx.nv_mma_layout((4, 1), (16, 64, 16))))", "only operand 0 of a wgmma"),
-    ("tlx.slice_layout(n, 0)", "slice_layout"),
+    ("tlx.slice_layout(n, 0)", "its arguments must be constexprs"),
     ("tlx.nv_mma_layout((4, 1), (16,))", "instr_shape must have two or three sizes"),
     ("tlx.blocked_layout_encoding([1], [32], [4], [0], [[1]])", "cga_bases must be empty"),
     (f"{TILE}.tile_to_shape((96, 64))", "tiles of [64, 64] elements do not divide [96, 64]"),

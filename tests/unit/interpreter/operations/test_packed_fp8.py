@@ -22,7 +22,7 @@ def packed(a_ptr, b_ptr, pairs_ptr, out_ptr, OP: tl.constexpr):
     i, half = tl.arange(0, 512), tl.arange(0, 256)
     a, b, pairs = tl.load(a_ptr + i), tl.load(b_ptr + i), tl.load(pairs_ptr + half)
     # The compiler gives plain kernels to stock Triton without layouts of its own.
-    room = tlx.local_alloc((512,), tl.int8, 1)
+    tlx.local_alloc((512,), tl.int8, 1)
     if OP == "add":
         result = tlx.packed_add4(a, b)
     elif OP == "sub":
