@@ -103,7 +103,7 @@ def kernel():
     b = tlx.local_alloc((64, 64), tl.float16, 3, reuse=spec)
     spec.set_buffer_overlap(tlx.reuse_group(a, tlx.reuse_group(b, group_size=2)))  # error
 """,
-            "Two buffers of `b` count as one, and the last of its three has no partner. Allocate four or drop the group: "
+            "Two buffers of `b` count as one, so the last of its three has no partner. Allocate four or drop it: "
             "`b[i]` then shares memory with `a[i]`, and `b[2]` with none.",
         ),
         Entry(

@@ -33,6 +33,8 @@ def copies(desc, line, n):
     tlx.async_descriptor_store_wait(1)
     # COPIES: ttng.async_tma_store_wait {pendings = 0 : i32}
     tlx.async_descriptor_store_wait(0, read_only=False)
+    # COPIES: ttng.async_tma_store_wait {pendings = 2 : i32}
+    tlx.async_descriptor_store_wait(2, read=False)
     # COPIES: %rows = tt.make_range
     rows = tl.arange(0, 64)
     # COPIES: ttng.async_tma_gather %line[%rows, %n] [[TILE]], [[BAR]], %true : !tt.tensordesc<1x64xf16>, tensor<64xi32>,
