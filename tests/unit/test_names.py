@@ -16,7 +16,7 @@ PACKAGE = {
         __all__ = ["local_alloc", "made_up", "barrier_arrive", "vanished"]
     """,
     "memory.py": """
-        import a_module_that_nobody_has
+        import a_module_that_is_not_there
 
         def local_alloc(shape, dtype, num, colour=None, _semantic=None): ...
         def local_view(local_allocated_buffers, buffer_idx, *, speed: int = 1): ...

@@ -215,9 +215,9 @@ def tiles_by_tma(src_desc, mid_desc, mid, flag, out, BUG: tl.constexpr):
                 tlx.async_descriptor_store_wait(0)
             elif BUG == "waited for afterwards":
                 tl.atomic_xchg(flag, 1, sem="release")
-                tlx.async_descriptor_store_wait(0, read_only=False)
+                tlx.async_descriptor_store_wait(0, read=False)
             else:
-                tlx.async_descriptor_store_wait(0, read_only=False)
+                tlx.async_descriptor_store_wait(0, read=False)
         if BUG != "waited for afterwards":
             tl.atomic_xchg(flag, 1, sem="release")
     else:

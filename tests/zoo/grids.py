@@ -266,7 +266,7 @@ def tma_round_trip(src_desc, mid_desc, out_desc, BUG: tl.constexpr):
     if BUG == "reads only":
         tlx.async_descriptor_store_wait(0)
     elif BUG != "no wait":
-        tlx.async_descriptor_store_wait(0, read_only=False)
+        tlx.async_descriptor_store_wait(0, read=False)
     tlx.barrier_expect_bytes(full[1], 1024)
     tlx.async_descriptor_load(mid_desc, tile[1], [0, 0], full[1])  # at: reads only, no wait
     tlx.barrier_wait(full[1], 0)

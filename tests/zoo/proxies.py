@@ -140,7 +140,7 @@ def summed_in_order(x, sum_desc, turn, BUG: tl.constexpr):
     if BUG == "waits for reads only":
         tlx.async_descriptor_store_wait(0)
     elif BUG != "does not wait":
-        tlx.async_descriptor_store_wait(0, read_only=False)
+        tlx.async_descriptor_store_wait(0, read=False)
     tl.atomic_add(turn, 1, sem="release")
     if BUG == "does not wait":
         tlx.async_descriptor_store_wait(0)

@@ -173,7 +173,7 @@ def described_anew(x, dst, GROUPS: tl.constexpr, BUG: tl.constexpr):
         if BUG == "waits for reads only":
             tlx.async_descriptor_store_wait(0)
         elif BUG != "no wait":
-            tlx.async_descriptor_store_wait(0, read_only=False)
+            tlx.async_descriptor_store_wait(0, read=False)
     tlx.async_descriptor_store_wait(0)
 
 

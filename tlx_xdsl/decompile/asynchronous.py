@@ -130,7 +130,7 @@ def _tma_reduce(fn: Function, op: Any) -> Text:
 
 @handles("ttng.async_tma_store_wait")
 def _tma_wait(fn: Function, op: Any) -> Text:
-    written = {} if op.read_only is not None else {"read_only": "False"}
+    written = {} if op.read_only is not None else {"read": "False"}
     return call("tlx.async_descriptor_store_wait", prop(op, "pendings"), **written)
 
 

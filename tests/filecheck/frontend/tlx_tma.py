@@ -32,9 +32,9 @@ def copies(desc, line, n):
     # COPIES: ttng.async_tma_store_wait {pendings = 1 : i32, read_only}
     tlx.async_descriptor_store_wait(1)
     # COPIES: ttng.async_tma_store_wait {pendings = 0 : i32}
-    tlx.async_descriptor_store_wait(0, read_only=False)
+    tlx.async_descriptor_store_wait(0, read=False)
     # COPIES: ttng.async_tma_store_wait {pendings = 2 : i32}
-    tlx.async_descriptor_store_wait(2, read=False)
+    tlx.async_descriptor_store_wait(2, read_only=False)
     # COPIES: %rows = tt.make_range
     rows = tl.arange(0, 64)
     # COPIES: ttng.async_tma_gather %line[%rows, %n] [[TILE]], [[BAR]], %true : !tt.tensordesc<1x64xf16>, tensor<64xi32>,

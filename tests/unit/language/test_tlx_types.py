@@ -201,14 +201,9 @@ def test_a_layout_of_a_swizzle_is_that_of_a_buffer():
         (lambda: tlx.nv_mma_shared_layout_encoding((64, 64), (1, 0), 16), TypeError, "elemType must be an element"),
         (lambda: tlx.tensor_memory_layout_encoding(32, 64), ValueError, "blockM must be 64 or 128, got 32"),
         (lambda: tlx.tensor_memory_layout_encoding(64, 64, 8), ValueError, "colStride must be 1, 2 or 4, got 8"),
-        (lambda: tlx.tensor_memory_layout_encoding(64, 64, ctaMode=0), TypeError, "ctaMode must be a TMemCTAMode"),
+        (lambda: tlx.tensor_memory_layout_encoding(64, 64, 1, 0), TypeError, "ctaMode must be a TMemCTAMode"),
         (lambda: tlx.shared_linear_layout_encoding([("a",)]), TypeError, "offset_bases must hold integers, got str"),
-        (lambda: tlx.padded_shared_layout_encoding([], [], None, [2, 4]), ValueError, "a padding for each interval"),
-        (
-            lambda: tlx.padded_shared_layout_encoding.with_identity_for([(32, 4, 1)], [2, 4]),
-            ValueError,
-            "pairs of an interval and a padding",
-        ),
+        (lambda: tlx.padded_shared_layout_encoding([], []), ValueError, "pairs of an interval and a padding"),
         (lambda: tlx.DummyRegisterLayoutEncoding((64,), 3), TypeError, "element_type must be an element type"),
     ],
 )  # fmt: skip

@@ -114,11 +114,9 @@ def _alloc_clc_responses(call: Call) -> Value:
 
 
 def _response(call: Call) -> ClcResponses:
-    response = call.of("clc_response_addr", ClcResponses, "a CLC response")
+    response = call.of("response", ClcResponses, "a CLC response")
     if response.num:
-        call.fail(
-            "clc_response_addr", f"'response' must be one response, such as responses[i], found {response.describe()}"
-        )
+        call.fail("response", f"'response' must be one response, such as responses[i], found {response.describe()}")
     return response
 
 

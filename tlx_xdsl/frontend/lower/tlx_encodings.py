@@ -205,8 +205,8 @@ def _registers(call: Call, asked: tlx.layout_encoding, shape: Ints, bits: int) -
         case tlx.layout():
             return _cute(call, asked, shape)
         case tlx.blocked_layout_encoding():
-            sizes = asked.size_per_thread, asked.threads_per_warp, asked.warps_per_cta, asked.order
-            return BlockedLayout(*map(tuple, sizes))
+            threads, warps = tuple(asked.threads_per_warp), tuple(asked.warps_per_cta)
+            return BlockedLayout(tuple(asked.size_per_thread), threads, warps, tuple(asked.order))
         case tlx.distributed_linear_layout_encoding():
             bases = asked.reg_bases, asked.lane_bases, asked.warp_bases, asked.block_bases
             return DistributedLinearLayout(*map(_tuples, bases))

@@ -127,7 +127,7 @@ def _async_descriptor_scatter(call: Call) -> None:
 @lowers("tlx.async_descriptor_store_wait")
 def _async_descriptor_store_wait(call: Call) -> None:
     pendings = call.integer("pendings", minimum=0)
-    call.emit(ttng.AsyncTMAStoreWaitOp, pendings=pendings, read_only=UnitAttr() if call.flag("read_only") else None)
+    call.emit(ttng.AsyncTMAStoreWaitOp, pendings=pendings, read_only=UnitAttr() if call.flag("read") else None)
 
 
 @lowers("tlx.async_descriptor_prefetch_tensor")

@@ -141,7 +141,7 @@ class _Writes:
 
     def end(self) -> str:
         """By what it is known."""
-        return "it has written after tlx.async_descriptor_store_wait(0, read_only=False) of its task"
+        return "it has written after tlx.async_descriptor_store_wait(0, read=False) of its task"
 
 
 def written_tile(op: Operation, desc: Descriptor, corner: list[int]) -> Descriptor:

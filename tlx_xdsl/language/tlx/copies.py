@@ -130,11 +130,11 @@ def async_descriptor_scatter(
     """
 
 
-@builtin("tlx", spellings={"read": "read_only"})
-def async_descriptor_store_wait(pendings: Int, read_only: Flag = True) -> None:
+@builtin("tlx", spellings={"read_only": "read"})
+def async_descriptor_store_wait(pendings: Int, read: Flag = True) -> None:
     """Wait until at most `pendings` TMA stores of this task are in flight.
 
-    What is over then are their reads of the buffers, which may be written again; with `read_only=False` their writes to
+    What is over then are their reads of the buffers, which may be written again; with `read=False` their writes to
     global memory are, too, and a release after it covers them (PTX: cp.async.bulk.wait_group, `.read`).
     """
 

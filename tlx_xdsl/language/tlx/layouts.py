@@ -137,56 +137,31 @@ class swizzled_shared_layout_encoding(shared_layout_encoding):
         return cls(1, 1, 1, _row_major(at_least(rank, 1, "rank")))
 
 
-def _split(interval_padding_pairs: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
-    """Intervals, and the padding of each."""
-    pairs = _bases(interval_padding_pairs, "interval_padding_pairs")
-    if any(len(pair) != 2 for pair in pairs):
-        raise ValueError("interval_padding_pairs must hold pairs of an interval and a padding")
-    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-
-
-def _identity(sizes: Sequence[int], dims: Sequence[int]) -> list[list[int]]:
-    """Bases of elements that follow each other, the dimension `dims[0]` first."""
-    return [
-        [1 << bit if each == dim else 0 for each in range(len(sizes))]
-        for dim in dims
-        for bit in range(power_of_two(sizes[dim], "a size").bit_length() - 1)
-    ]
-
-
 class padded_shared_layout_encoding(shared_layout_encoding):
     """Shared memory with padding: after every `interval` elements come `padding` more, for each (interval, padding).
 
-    For a buffer of `shape` elements; `with_identity_for` and `with_bases` make it of pairs.
-
-    Raises ValueError where there is not one padding for each interval.
+    Made by `with_identity_for` or `with_bases`, for a buffer of `shape` elements.
     """
 
     def __init__(
         self,
-        intervals: Sequence[int],
-        paddings: Sequence[int],
-        order: Sequence[int] | None,
-        shape: Sequence[int],
-        numCTAsPerCGA: Sequence[int] | None = None,
-        numCTASplit: Sequence[int] | None = None,
-        numCTAOrder: Sequence[int] | None = None,
-        offset_bases: Sequence[Sequence[int]] | None = None,
-        block_bases: Sequence[Sequence[int]] | None = None,
+        interval_padding_pairs: Sequence[Sequence[int]],
+        offset_bases: Sequence[Sequence[int]],
+        block_bases: Sequence[Sequence[int]] = (),
+        shape: Sequence[int] | None = None,
+        order: Sequence[int] | None = None,
     ):
-        if not intervals or len(intervals) != len(paddings):
-            raise ValueError("there must be a padding for each interval, and one at least")
-        self.intervals = [power_of_two(each, "an interval") for each in intervals]
-        self.paddings = [power_of_two(each, "a padding") for each in paddings]
-        self.shape = list(_ints(shape, "shape"))
+        pairs = _bases(interval_padding_pairs, "interval_padding_pairs")
+        if not pairs or any(len(pair) != 2 for pair in pairs):
+            raise ValueError("interval_padding_pairs must hold pairs of an interval and a padding")
+        self.intervals = [power_of_two(pair[0], "an interval") for pair in pairs]
+        self.paddings = [power_of_two(pair[1], "a padding") for pair in pairs]
+        bases, blocks = _bases(offset_bases, "offset_bases"), _bases(block_bases, "block_bases")
+        self.shape = _extents([*bases, *blocks]) if shape is None else list(_ints(shape, "shape"))
         rank = len(self.shape)
         self.order = _row_major(rank) if order is None else _permutation(order)
         if len(self.order) != rank:
             raise ValueError(f"shape and order must have one length, got {rank} and {len(self.order)}")
-        _one_cta(numCTAsPerCGA, "numCTAsPerCGA")
-        _one_cta(numCTASplit, "numCTASplit")
-        identity = _identity(self.shape, self.order) if offset_bases is None else offset_bases
-        bases, blocks = _bases(identity, "offset_bases"), _bases(block_bases or (), "block_bases")
         for what, vectors in (("offset_bases", bases), ("block_bases", blocks)):
             if any(len(basis) != rank for basis in vectors):
                 raise ValueError(f"{what} must hold vectors of {rank} integers, one for each dimension")
@@ -197,7 +172,15 @@ class padded_shared_layout_encoding(shared_layout_encoding):
         interval_padding_pairs: Sequence[Sequence[int]], shape: Sequence[int], order: Sequence[int] | None = None
     ) -> padded_shared_layout_encoding:
         """Elements of `shape` that follow each other, the dimension `order[0]` first; by default the last one."""
-        return padded_shared_layout_encoding(*_split(interval_padding_pairs), order, shape)
+        sizes = _ints(shape, "shape")
+        dims = _row_major(len(sizes)) if order is None else _permutation(order)
+        if len(sizes) != len(dims):
+            raise ValueError(f"shape and order must have one length, got {len(sizes)} and {len(dims)}")
+        bases: list[tuple[int, ...]] = []
+        for dim in dims:
+            bits = power_of_two(sizes[dim], "a size").bit_length() - 1
+            bases += [tuple(1 << bit if d == dim else 0 for d in range(len(sizes))) for bit in range(bits)]
+        return padded_shared_layout_encoding(interval_padding_pairs, bases, shape=sizes, order=dims)
 
     @staticmethod
     def with_bases(
@@ -211,11 +194,7 @@ class padded_shared_layout_encoding(shared_layout_encoding):
         Without `shape` it is what the bases reach.
         Raises ValueError for a basis that has not one integer for each dimension of `shape`.
         """
-        every = [*offset_bases, *(block_bases or ())]
-        sizes = _extents(_bases(every, "offset_bases")) if shape is None else shape
-        return padded_shared_layout_encoding(
-            *_split(interval_padding_pairs), None, sizes, offset_bases=offset_bases, block_bases=block_bases
-        )
+        return padded_shared_layout_encoding(interval_padding_pairs, offset_bases, block_bases or (), shape)
 
 
 class shared_linear_layout_encoding(shared_layout_encoding):
@@ -327,9 +306,9 @@ class tensor_memory_layout_encoding(shared_layout_encoding):
         blockM: int,
         blockN: int,
         colStride: int = 1,
+        ctaMode: TMemCTAMode = TMemCTAMode.DEFAULT,
         CTASplitM: int = 1,
         CTASplitN: int = 1,
-        ctaMode: TMemCTAMode = TMemCTAMode.DEFAULT,
     ):
         _one_cta((CTASplitM, CTASplitN), "CTASplitM and CTASplitN")
         self.blockM = power_of_two(blockM, "blockM")

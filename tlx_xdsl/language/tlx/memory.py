@@ -87,15 +87,13 @@ def local_reinterpret(
     dtype: Type,
     shape: Shape | None = None,
     layout: layout_encoding | constexpr | None = None,
-    pin: Flag = True,
     num: Int = 0,
+    pin: Flag = True,
 ) -> buffered_tensor:
     """The same bytes as elements of another type, shape or layout; no data moves.
 
-    With `pin` no pass may change the layout.
-
     With a `shape`, `src` may be a whole array, whose buffers are contiguous. With `num` the result is an array of so
-    many buffers of that shape, in shared memory.
+    many buffers of that shape, in shared memory. With `pin` no pass may change the layout.
     """
     ...
 

@@ -102,7 +102,7 @@ def warp_ballot(pred: tensor) -> tensor:
 
 @_tlx
 def warp_predicate(predicate: Value, inits: Any, body: Any, args: Any = (), wave_uniform: Flag = False) -> Any:
-    """What the jitted function `body(*inits, *args)` returns where `predicate` holds, and `inits` elsewhere.
+    """Select what the jitted function `body(*inits, *args)` returns where `predicate` holds, else `inits`.
 
     `inits` is a block or a tuple of them, and so is the result; `predicate` is an int1, or a block of them for the
     first dimensions of `inits`. All threads compute the body, which has no effects. `wave_uniform` is for AMD GPUs.

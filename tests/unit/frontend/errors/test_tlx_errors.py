@@ -230,7 +230,7 @@ BLACKWELL_FAULTS = [
     ("c = tlx.clc_create_context(1); tlx.clc_consumer(c, 0, k=1)", "index 1 is outside of an array of 1 mbarriers"),
     ("tlx._alloc_clc_responses(0)", "'num_responses' must be a constexpr integer of at least 1"),
     ("r = tlx._alloc_clc_responses(1); tlx._clc_issue(r, bars[0])", "must be one response, such as responses[i]"),
-    ("tlx._clc_query(n)", "'clc_response_addr' must be a CLC response"),
+    ("tlx._clc_query(n)", "'response' must be a CLC response"),
     ("tlx.stoch_round(x, tl.float16, x)", "'src' must be a block of fp32"),
     ("tlx.stoch_round(x.to(tl.float32), tl.float64, x.to(tl.int32))", "'dst_ty' must be tl.float16"),
 ]  # fmt: skip

@@ -263,7 +263,7 @@ def test_a_bulk_store_has_written_when_it_was_waited_for():
     assert check(through_tma, 2, *given, numbers(1), out, False) is None
     found = check(through_tma, 2, *given, numbers(1), out, True)
     assert "nothing orders it after the TMA store of the default task of program (0, 0, 0)" in found
-    assert "tlx.async_descriptor_store_wait(0, read_only=False)" in found
+    assert "tlx.async_descriptor_store_wait(0, read=False)" in found
 
 
 @tlx_xdsl.jit

@@ -46,7 +46,7 @@ def handed_over(mid_desc, mid, flag, out, WRITER: tl.constexpr, READER: tl.const
             tlx.local_store(tile[0], offsets.to(tl.float32))
             tlx.fence_async_shared()
             tlx.async_descriptor_store(mid_desc, tile[0], [0, 0])
-            tlx.async_descriptor_store_wait(0, read_only=False)
+            tlx.async_descriptor_store_wait(0, read=False)
         else:
             tl.store(mid + offsets, offsets.to(tl.float32))
             if WRITER == "fences":
@@ -142,7 +142,7 @@ def summed(x, sum_desc, turn, READ: tl.constexpr):
 
 @pytest.mark.parametrize(("dtype", "read", "warns"), [("f4", True, True), ("f4", False, False), ("i4", True, False)])
 def test_sums_of_floats_in_another_order_than_they_are_issued(dtype, read, warns):
-    """A reduction that was waited for with `read_only` may come after the next program's."""
+    """A reduction that was waited for with `read` only may come after the next program's."""
     total = np.zeros((16, 16), dtype)
     message = found(summed, 3, np.ones(768, dtype), DESCRIPTOR(total, [16, 16]), np.zeros(1, np.int32), read)
     assert ("adds to 'sum_desc' in global memory after that of program (0, 0, 0) is issued" in message) == warns

@@ -113,7 +113,7 @@ def wait_for_tiles(added_ptr, added, tiles):
 @tlx_xdsl.jit
 def allow_next_tile(added_ptr):
     """Producer: what was added to a block of dQ is there, and the next tile of keys may add."""
-    tlx.async_descriptor_store_wait(0, read_only=False)
+    tlx.async_descriptor_store_wait(0, read=False)
     tl.atomic_add(added_ptr, 1, sem="release")
 
 
