@@ -23,19 +23,15 @@ from .memory import Mask
 from .tcgen05_mma import build_product, ctas_of
 
 _GROUPS = ("cta_group::1", "cta_group::2")
+_SHARED = ([], ["shared"], ["shared::cta"])
+"""How an address of shared memory is said to be one."""
 _REPEAT = re.compile(r"x(\d+)")
 
 
 def _build(context: Context) -> Step:
     parts = list(context.instruction.modifiers)
     match parts:
-        case ["alloc", group, "sync", "aligned", "shared::cta" | "shared", "b32"] | [
-            "alloc",
-            group,
-            "sync",
-            "aligned",
-            "b32",
-        ] if group in _GROUPS:
+        case ["alloc", group, "sync", "aligned", *space, "b32"] if group in _GROUPS and space in _SHARED:
             return _allocate(context)
         case ["dealloc", group, "sync", "aligned", "b32"] if group in _GROUPS:
             return _free(context)
