@@ -38,6 +38,7 @@ class Feature(Enum):
     ELECT = "elect.sync", "sm_90a or later", (90,), "elect.sync"
     WGMMA = "wgmma", "sm_90a", ((90, 90),), "wgmma.mma_async"
     PACKED_F32 = "packed fp32 arithmetic", "sm_100a or later", (100,), "add"
+    PACKED_FP8 = "packed fp8 arithmetic", "sm_100a or sm_103a", ((100, 103),), "add"
     CLUSTER_LAUNCH_CONTROL = (
         "cluster launch control",
         "sm_100a or later",

@@ -100,12 +100,11 @@ def kernel():
 def kernel():
     spec = tlx.storage_alias_spec()
     a = tlx.local_alloc((64, 64), tl.float32, 2, reuse=spec)
-    b = tlx.local_alloc((64, 64), tl.float16, 4, reuse=spec)
-    spec.set_buffer_overlap(tlx.reuse_group(a, b))  # error
+    b = tlx.local_alloc((64, 64), tl.float16, 3, reuse=spec)
+    spec.set_buffer_overlap(tlx.reuse_group(a, tlx.reuse_group(b, group_size=2)))  # error
 """,
-            "Buffer i of one array shares memory with buffer i of the other, so there must be equally many, or the "
-            "array with more be as large without the other. "
-            "`tlx.reuse_group(b, group_size=2)` makes two buffers of `b` count as one.",
+            "Two buffers of `b` count as one, so the last of its three has no partner. Allocate four or drop it: "
+            "`b[i]` then shares memory with `a[i]`, and `b[2]` with none.",
         ),
         Entry(
             "A buffer that is left out of the tree",

@@ -20,8 +20,8 @@ an array of unit-sized slots that starts with the region, which is why offsets a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 from typing import Literal, TypeAlias
@@ -186,7 +186,7 @@ def place(
         _reject_same_kind_nesting(root)
     tree = _sized(root, 1, strict=strict)
     leaves = [(node.node, node.group_size) for node in tree.walk() if isinstance(node.node, Leaf)]
-    groups = _group_count(root, leaves, strict=strict)
+    groups = _group_count(leaves, strict=strict)
     available = None if explicit_bytes is None else _Size(explicit_bytes, bytes_per_unit)
     stride = _group_stride(tree, groups, available)
     slots = dict(_slots(tree, 0, stride))
@@ -255,38 +255,20 @@ def _reject_same_kind_nesting(group: Group) -> None:
             _reject_same_kind_nesting(child)
 
 
-def _group_count(root: Group, leaves: Sequence[tuple[Leaf, int]], *, strict: bool) -> int:
-    """The number of groups of buffers, which is the same for every leaf that the length of the region depends on."""
+def _group_count(leaves: Sequence[tuple[Leaf, int]], *, strict: bool) -> int:
+    """The number of groups of buffers: that of the leaf with most. `strict` wants as many for every leaf."""
     counts = {Fraction(leaf.count, group_size) for leaf, group_size in leaves}
-    if all(count.denominator == 1 for count in counts) and (
-        len(counts) == 1 or (not strict and _fewer_cost_nothing(root, leaves))
-    ):
+    if all(count.denominator == 1 for count in counts) and not (strict and len(counts) > 1):
         return max(counts).numerator
     found = ", ".join(
         f"{leaf.name} has {leaf.count} / {group_size} = {Fraction(leaf.count, group_size)}"
         for leaf, group_size in leaves
     )
+    same = "the same" if strict else "a"
     raise OverlapError(
-        "all allocations of a reuse_group tree must have the same whole number of buffer groups "
-        f"(buffers / group_size), unless those with fewer fit into the memory of the others: {found}"
+        f"all allocations of a reuse_group tree must have {same} whole number of buffer groups "
+        f"(buffers / group_size): {found}"
     )
-
-
-def _fewer_cost_nothing(root: Group, leaves: Sequence[tuple[Leaf, int]]) -> bool:
-    """True if the leaves with most groups of buffers would take as much memory without the others."""
-    most = max(leaf.count // group_size for leaf, group_size in leaves)
-    longest = _of(root, {leaf.index for leaf, group_size in leaves if leaf.count // group_size == most})
-    assert longest is not None, "a tree has leaves"
-    every, alone = (_sized(node, 1, strict=False) for node in (root, longest))
-    return _end(every, _dense_stride(every)) == _end(alone, _dense_stride(alone))
-
-
-def _of(node: Node, kept: Set[int]) -> Node | None:
-    """`node` with those of its leaves that are kept, None where there are none."""
-    if isinstance(node, Leaf):
-        return node if node.index in kept else None
-    children = tuple(child for each in node.children if (child := _of(each, kept)) is not None)
-    return replace(node, children=children) if children else None
 
 
 def _end(tree: _Sized, stride: int) -> int:

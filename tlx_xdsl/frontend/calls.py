@@ -6,7 +6,7 @@ import ast
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import prod
 from typing import Any, NoReturn, TypeAlias, TypeVar
@@ -19,7 +19,16 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl import wings
 from tlx_xdsl.dialects.base import OverBudgetException, needs_of
 from tlx_xdsl.errors import CompilationError, OverBudgetError, let_through
-from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
+from tlx_xdsl.language.core import (
+    SPELLINGS,
+    TRITON_MAX_TENSOR_NUMEL,
+    builtin_name,
+    constexpr,
+    dtype,
+    int1,
+    int32,
+    pointer_type,
+)
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.targets import Feature, refusal, target_of
 
@@ -367,7 +376,11 @@ def call_builtin(site: CallSite, function: Any) -> Value:
     """
     name = builtin_name(function)
     assert name is not None
-    call = bind(site, name, signature_of(function))
+    spellings: Mapping[str, str] = getattr(function, SPELLINGS, {})
+    # A name is itself where the parameter that it means is given, too: then it is one too many.
+    names = {each: spellings.get(each, each) for each in site.keywords}
+    keywords = {each if name in site.keywords else name: site.keywords[each] for each, name in names.items()}
+    call = bind(replace(site, keywords=keywords), name, signature_of(function))
     handler = HANDLERS.get(name)
     if handler is None:
         raise site.error(f"{name} can't stand here")

@@ -62,6 +62,11 @@ class Unit:
     compiled: dict[Hashable, Compiled] = field(default_factory=dict[Hashable, Compiled])
     replica_ids: list[int] = field(default_factory=list[int])
     """Replica of each task that we are in, outermost first."""
+    kernel_warps: int = field(init=False)
+    """Warps of the program, those of tasks beside it not counted."""
+
+    def __post_init__(self) -> None:
+        self.kernel_warps = self.num_warps
 
 
 @dataclass(frozen=True)

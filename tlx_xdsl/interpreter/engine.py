@@ -117,8 +117,8 @@ class Queue:
         return known
 
 
-COPIES = None
-"""The key of the agent of copies, among footprints of accumulators."""
+COPIES, SHIFTS = "tcgen05.cp", "tcgen05.shift"
+"""The keys of the agents of copies and of shifts, among footprints of accumulators."""
 
 
 @dataclass(eq=False, slots=True)
@@ -130,7 +130,7 @@ class TensorCore:
     """The thread block of the task in its cluster."""
     in_issue_order: bool
     """True if each operation follows all that were issued before, as with `tensor_core_order="issue"`."""
-    agents: dict[Footprint | None, int] = field(default_factory=dict[Footprint | None, int])
+    agents: dict[Footprint | str, int] = field(default_factory=dict[Footprint | str, int])
     last: dict[int, tuple[int, Operation]] = field(default_factory=dict[int, tuple[int, Operation]])
     """The last operation of each agent, with its number."""
 
@@ -138,10 +138,12 @@ class TensorCore:
         """The agents after whose operations so far the next one of `agent` comes."""
         if self.in_issue_order:
             return self.agents.values()
-        copies = self.agents.get(COPIES)
+        copies, shifts = self.agents.get(COPIES), self.agents.get(SHIFTS)
         if agent == copies:
             return ()
-        return (agent,) if copies is None else (agent, copies)
+        if agent == shifts:
+            return [each for each in self.agents.values() if each not in (copies, shifts)]
+        return [each for each in (agent, copies, shifts) if each is not None]
 
     def over(self, number: int) -> Clock:
         """The knowledge that all operations up to `number` are complete."""

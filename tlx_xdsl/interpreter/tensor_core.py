@@ -6,9 +6,10 @@ They take effect in the order of their issue, but little of that order may be re
 - tcgen05.mma, then tcgen05.mma with the same accumulator. PTX wants the same shape and kind, too: the shape is that
   of the accumulator, at the same place; the kind is not looked at.
 - tcgen05.cp, then tcgen05.mma.
-- either, then the tcgen05.commit that completes on it.
+- tcgen05.shift, then tcgen05.mma, and the other way round.
+- any of them, then the tcgen05.commit that completes on it.
 
-(PTX has three more, with tcgen05.shift, which neither TLX nor Triton issues; a later PTX may promise more.) All else
+(PTX has one more, with a form of tcgen05.cp that neither TLX nor Triton issues; a later PTX may promise more.) All else
 needs a commit and the wait for its barrier, for instance a product whose accumulator lies where an earlier one reads
 its operand.
 
@@ -27,7 +28,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Operation
 
-from .engine import COPIES, TensorCore, Transfer
+from .engine import TensorCore, Transfer
 from .machine import Task
 from .memory import View
 from .races import Actor
@@ -52,24 +53,24 @@ def tensor_core(task: Task) -> TensorCore:
 def issue(
     task: Task,
     op: Operation,
-    accumulator: View | None,
+    where: View | str,
     reads: Sequence[View],
     writes: Sequence[View],
     finish: Callable[[Transfer], None],
 ) -> Transfer:
-    """Issue a product to `accumulator`, or a copy where there is none, which reads and writes those buffers.
+    """Issue a product to the accumulator `where`, or what the word says, which reads and writes those buffers.
 
     Raises Fault for a race.
     """
     core = tensor_core(task)
-    key = COPIES if accumulator is None else accumulator.footprint
+    key = where if isinstance(where, str) else where.footprint
     if (agent := core.agents.get(key)) is None:
         agent = core.agents[key] = task.cluster.new_engine()
     number = core.queue.issued + 1
     clock = task.clock.copy()
     for follows in core.followed(agent):
         clock.observe(follows, core.queue.issued)
-    kind = "tcgen05.cp" if accumulator is None else f"tcgen05.mma to '{accumulator.name}'"
+    kind = where if isinstance(where, str) else f"tcgen05.mma to '{where.name}'"
     what = f"the {kind} of {core.queue.owner}"
     core.last[agent] = (number, op)
     for view in (*reads, *writes):

@@ -1,8 +1,9 @@
 """Numbers that differ between the threads of a task, and operations that only some of its threads run.
 
 A task runs an operation as a whole, since nearly all that a kernel computes with is a tensor, or one number for all
-threads. `tlx.thread_id` is neither: in a kernel with it, a number can be an array with one for each thread of the
-task, which arithmetic takes like any array. What needs one number for all is a fault where threads disagree.
+threads. `tlx.thread_id` is neither, nor is `tlx.warp_any`: in a kernel with them, a number can be an array with one
+for each thread of the task, which arithmetic takes like any array. What needs one number for all is a fault where
+threads disagree.
 
 A branch that not all threads take is run for those that do (`Task.active`). In it
 
@@ -11,7 +12,7 @@ A branch that not all threads take is run for those that do (`Task.active`). In 
   arrivals and copies, and is a fault where that thread does not run;
 - what threads do together, such as a reduction or a vote, is a fault.
 
-Only modules that read a thread's index pay for this: in others nothing is looked at.
+Only modules that read a thread's index or a vote pay for this: in others nothing is looked at.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.traits import Pure
 
-from tlx_xdsl.dialects import gpu, regions
+from tlx_xdsl.dialects import gpu, nvvm, regions, tlx
 from tlx_xdsl.dialects.base import Sync, as_tensor, is_elementwise, sync_of
 from tlx_xdsl.numerics.arrays import Array
 
@@ -35,8 +36,18 @@ _FEW = 4
 
 
 def reads_threads(module: ModuleOp) -> bool:
-    """True if numbers may differ between the threads of a task."""
-    return any(isinstance(op, gpu.ThreadIdOp) for op in module.walk())
+    """True if numbers may differ between the threads of a task: they are an index, or a vote of a warp."""
+    return any(_differs_by_thread(op) for op in module.walk())
+
+
+def _differs_by_thread(op: Operation) -> bool:
+    match op:
+        case tlx.VoteBallotOp():
+            return as_tensor(op.result.type) is None and as_tensor(op.pred.type) is not None
+        case nvvm.InlinePtxOp():
+            return "vote.sync" in op.ptx_code.data
+        case _:
+            return isinstance(op, gpu.ThreadIdOp)
 
 
 def is_scalar_code(op: Operation) -> bool:

@@ -23,6 +23,7 @@ from .marks import (
     LIBRARY_MARK as LIBRARY_MARK,
     MEMBERS as MEMBERS,
     MUST_USE_MARK as MUST_USE_MARK,
+    SPELLINGS as SPELLINGS,
     _aggregate as _aggregate,  # pyright: ignore[reportPrivateUsage]
     aggregate as aggregate,
     builtin as builtin,

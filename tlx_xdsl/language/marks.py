@@ -8,7 +8,7 @@ the language itself.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from tlx_xdsl.annotations import annotations_of
@@ -22,6 +22,9 @@ BUILTIN_NAME = "__tlx_builtin__"
 MEMBERS: dict[str, Callable[..., Any]] = {}
 """Functions of the language that are methods of a `tl.tensor` too, by name: `x.sum(0)` is `tl.sum(x, 0)`."""
 
+SPELLINGS = "__tlx_spellings__"
+"""The attribute with the names that parameters have elsewhere; it holds the name that each has here."""
+
 LIBRARY_MARK = "__tlx_library__"
 """The attribute that marks a function of the language that is written in the language."""
 
@@ -32,11 +35,12 @@ AGGREGATE_MARK = "__tlx_aggregate__"
 """The attribute that marks a class whose instances are values of kernels; it holds the fields' annotations."""
 
 
-def builtin(namespace: str, *, member: bool = False) -> Callable[[F], F]:
+def builtin(namespace: str, *, member: bool = False, spellings: Mapping[str, str] | None = None) -> Callable[[F], F]:
     """Mark a function as part of the language, under the name `namespace.name`.
 
     A `member` is a method of blocks too, with the block as its first argument. A package's own functions have its name
-    as the namespace: `@builtin("counting")`; `frontend.calls.lowers` gives them their meaning.
+    as the namespace: `@builtin("counting")`; `frontend.calls.lowers` gives them their meaning. `spellings` are further
+    names of parameters, each with the parameter that it means.
 
     Raises TypeError for a function in the place of the namespace.
     """
@@ -51,6 +55,7 @@ def builtin(namespace: str, *, member: bool = False) -> Callable[[F], F]:
             raise RuntimeError(f"{qualified} has a meaning only inside a kernel compiled by tlx_xdsl.jit")
 
         setattr(outside, BUILTIN_NAME, qualified)
+        setattr(outside, SPELLINGS, spellings or {})
         if member:
             MEMBERS[fn.__name__] = outside
         return outside  # pyright: ignore[reportReturnType]

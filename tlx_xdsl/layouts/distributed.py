@@ -133,6 +133,22 @@ def split_layout(layout: DistributedLayout, shape: Ints) -> DistributedLinearLay
     return DistributedLinearLayout(*halves)
 
 
+def paired_layout(layout: DistributedLayout, shape: Ints, axis: int) -> DistributedLinearLayout | None:
+    """The layout of the pairs of neighbours along `axis` of a tensor of `shape`, in which no element moves.
+
+    None where the two of a pair are not in registers of one thread that follow each other.
+    Raises ValueError when the layout does not fit the shape.
+    """
+    whole = spelled_out(distributed_to_linear(layout, shape).without_zero_bases(REGISTER))
+    if whole.register[:1] != (tuple(int(dim == axis) for dim in range(len(shape))),):
+        return None
+    halves = (
+        tuple(tuple(step // 2 if dim == axis else step for dim, step in enumerate(basis)) for basis in bases)
+        for bases in (whole.register[1:], whole.lane, whole.warp, whole.block)
+    )
+    return DistributedLinearLayout(*halves)
+
+
 def spelled_out(linear: LinearLayout) -> DistributedLinearLayout:
     """A linear layout of registers, lanes, warps and blocks as the layout of a tensor."""
     bases = linear.bases

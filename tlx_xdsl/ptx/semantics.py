@@ -107,7 +107,7 @@ MEANINGS: dict[str, Meaning] = {
     "sub": Meaning("Integer, Floating Point: sub", f"wraps; {_ROUNDED}; fused with a product where ptxas does"),
     "subc": Meaning("Extended-Precision Integer: subc", _EXACT),
     "tanh": Meaning("Floating Point: tanh", _BITS),
-    "tcgen05": Meaning("TensorCore 5th Generation", "alloc, ld, st, mma with scales, cp, commit, fences, pairs"),
+    "tcgen05": Meaning("TensorCore 5th Generation", "alloc, ld, st, mma with scales, cp, shift, commit, fences, pairs"),
     "tensormap": Meaning("Data Movement: tensormap", "fields of 128 bytes of our own"),
     "testp": Meaning("Floating Point: testp", _EXACT),
     "trap": Meaning("Miscellaneous: trap", "ends the run"),

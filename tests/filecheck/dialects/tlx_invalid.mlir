@@ -255,6 +255,24 @@ tt.func @rounded_shape(%x: tensor<64xf32>, %b: tensor<32xi32>) {
 
 // -----
 
+#half = #ttng.tensor_memory_encoding<blockM = 64, blockN = 64, colStride = 1>
+tt.func @shifted_rows(%b: !ttg.memdesc<64x64xf32, #half, #ttng.tensor_memory, mutable>) {
+  // expected-error @below {{a buffer of 128 rows in tensor memory is shifted, found !ttg.memdesc<64x64xf32}}
+  tlx.tmem_shift %b : !ttg.memdesc<64x64xf32, #half, #ttng.tensor_memory, mutable>
+  tt.return
+}
+
+// -----
+
+#one = #ttng.tensor_memory_encoding<blockM = 128, blockN = 1, colStride = 1>
+tt.func @shifted_columns(%b: !ttg.memdesc<128x1xf32, #one, #ttng.tensor_memory, mutable>) {
+  // expected-error @below {{a multiple of 8 columns of 32 bits is shifted, found !ttg.memdesc<128x1xf32}}
+  tlx.tmem_shift %b : !ttg.memdesc<128x1xf32, #one, #ttng.tensor_memory, mutable>
+  tt.return
+}
+
+// -----
+
 #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory
 tt.func @dynamic_part(%b: !ttg.memdesc<64xf32, #shared, #smem, mutable>, %i: i32) {

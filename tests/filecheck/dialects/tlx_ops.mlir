@@ -120,13 +120,17 @@ tt.func @copies(%p: !tt.ptr<f32>, %where: !tt.ptr<i8>, %buf: !ttg.memdesc<64x64x
 
 // Single instructions, and a part of a buffer from run-time offsets.
 // CHECK-LABEL: @special(
-tt.func @special(%buf: !ttg.memdesc<128x64xf32, #shared, #smem, mutable>, %x: tensor<64xf32>, %bits: tensor<64xi32>, %preds: tensor<64xi1>, %pred: i1, %i: i32) {
+tt.func @special(%buf: !ttg.memdesc<128x64xf32, #shared, #smem, mutable>, %acc: !ttg.memdesc<128x64xf32, #acc, #ttng.tensor_memory, mutable>, %x: tensor<64xf32>, %bits: tensor<64xi32>, %preds: tensor<64xi1>, %pred: i1, %i: i32) {
   // CHECK: %t = tlx.clock64
   %t = tlx.clock64
   // CHECK: %v = tlx.vote_ballot %i, %pred : i1 -> i32
   %v = tlx.vote_ballot %i, %pred : i1 -> i32
   // CHECK: %vs = tlx.vote_ballot %i, %preds : tensor<64xi1> -> tensor<64xi32>
   %vs = tlx.vote_ballot %i, %preds : tensor<64xi1> -> tensor<64xi32>
+  // CHECK: %vn = tlx.vote_ballot %i, %preds : tensor<64xi1> -> i32
+  %vn = tlx.vote_ballot %i, %preds : tensor<64xi1> -> i32
+  // CHECK: tlx.tmem_shift %acc : !ttg.memdesc<128x64xf32, #{{.*}}, #ttng.tensor_memory, mutable>
+  tlx.tmem_shift %acc : !ttg.memdesc<128x64xf32, #acc, #ttng.tensor_memory, mutable>
   // CHECK: %r = tlx.stoch_round %x, %bits : tensor<64xf32>, tensor<64xi32> -> tensor<64xf8E5M2>
   %r = tlx.stoch_round %x, %bits : tensor<64xf32>, tensor<64xi32> -> tensor<64xf8E5M2>
   // CHECK: %part = tlx.memdesc_dynamic_subslice %buf[%i, %i] : !ttg.memdesc<128x64xf32, #{{.*}}, #smem, mutable> -> !ttg.memdesc<64x64xf32, #{{.*}}, #smem, mutable, 128x64>
@@ -136,6 +140,7 @@ tt.func @special(%buf: !ttg.memdesc<128x64xf32, #shared, #smem, mutable>, %x: te
 
 #half = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>
 #pair = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1, twoCTAs = true>
+#acc = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1>
 
 // Of a pair of CTAs with tensors of their own, each has half of the rows of a and d, and half of the columns of b.
 // CHECK-LABEL: @pair(

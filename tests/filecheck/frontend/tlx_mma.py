@@ -93,6 +93,8 @@ def scaled():
     s = tlx.zeros((128, 4), tl.uint8)
     # SCALED: tt.dot_scaled %x scale %{{.*}}, %{{.*}} scale %{{.*}}, %{{.*}} lhs = e4m3 rhs = e4m3 {{.*}} -> tensor<128x128xf32>
     y = tlx.dot_scaled(x, s, "e4m3", x, s, "e4m3")
+    # SCALED: tt.dot %{{.*}}, %{{.*}}, %y{{.*}} : tensor<128x128xf8E4M3FN> * tensor<128x128xf8E4M3FN> -> tensor<128x128xf32>
+    z = tlx.dot(x, x, y)
 
 
 TLX_COMPILE = {

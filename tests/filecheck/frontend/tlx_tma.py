@@ -8,7 +8,7 @@ import tlx_xdsl.language.tlx as tlx
 
 
 @tlx_xdsl.jit
-def copies(desc, n):
+def copies(desc, line, n):
     bar = tlx.alloc_barriers(1)[0]
     tile = tlx.local_alloc((64, 64), tl.float16, 1)[0]
     # COPIES: ttng.async_tma_copy_global_to_local %desc[%n, %c0] [[TILE:%.*]], [[BAR:%.*]], %true : !tt.tensordesc<64x64xf16>, !ttg.memdesc<1xi64,
@@ -33,6 +33,15 @@ def copies(desc, n):
     tlx.async_descriptor_store_wait(1)
     # COPIES: ttng.async_tma_store_wait {pendings = 0 : i32}
     tlx.async_descriptor_store_wait(0, read=False)
+    # COPIES: ttng.async_tma_store_wait {pendings = 2 : i32}
+    tlx.async_descriptor_store_wait(2, read_only=False)
+    # COPIES: %rows = tt.make_range
+    rows = tl.arange(0, 64)
+    # COPIES: ttng.async_tma_gather %line[%rows, %n] [[TILE]], [[BAR]], %true : !tt.tensordesc<1x64xf16>, tensor<64xi32>,
+    tlx.async_descriptor_gather(line, tile, rows, n, bar)
+    # COPIES: [[WIDE:%.*]] = arith.extsi %{{.*}} : tensor<64xi16> to tensor<64xi32>
+    # COPIES: ttng.async_tma_scatter %line[[[WIDE]], %c0] [[TILE]] : !tt.tensordesc<1x64xf16>, tensor<64xi32>,
+    tlx.async_descriptor_scatter(line, tile, rows.to(tl.int16), 0)
     # COPIES: tlx.async_tma_prefetch %desc[%n, %c64], %true : !tt.tensordesc<64x64xf16>
     tlx.async_descriptor_prefetch_tensor(desc, [n, 64])
 
@@ -58,6 +67,6 @@ def descriptors(ptr, n):
 
 
 TLX_COMPILE = {
-    "copies": {"signature": {"desc": "tensordesc<fp16[64, 64]>", "n": "i32"}},
+    "copies": {"signature": {"desc": "tensordesc<fp16[64, 64]>", "line": "tensordesc<fp16[1, 64]>", "n": "i32"}},
     "descriptors": {"signature": {"ptr": "*fp16", "n": "i32"}},
 }

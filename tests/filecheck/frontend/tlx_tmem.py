@@ -11,6 +11,7 @@ def tmem(n):
     # CHECK-DAG: #[[ACC:.*]] = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1>
     # CHECK-DAG: #[[ROWS:.*]] = #ttng.tensor_memory_encoding<blockM = 64, blockN = 32, colStride = 2>
     # CHECK-DAG: #[[WIDE:.*]] = #ttng.tensor_memory_encoding<blockM = 128, blockN = 256, colStride = 1>
+    # CHECK-DAG: #[[SCALES:.*]] = #ttng.tensor_memory_scales_encoding<>
     # CHECK: %acc = ttng.tmem_alloc : () -> !ttg.memdesc<2x128x64xf32, #[[ACC]], #ttng.tensor_memory, mutable>
     acc = tlx.local_alloc((128, 64), tl.float32, 2, tlx.storage_kind.tmem)
     # CHECK: %wide = ttng.tmem_alloc : () -> !ttg.memdesc<1x128x512xf16, #[[WIDE]], #ttng.tensor_memory, mutable>
@@ -37,6 +38,10 @@ def tmem(n):
     part = tlx.local_slice(one, (0, 16), (128, 16))
     # CHECK: ttg.memdesc_reinterpret [[ONE]] : {{.*}} -> !ttg.memdesc<128x128xf16, #{{.*}}, #ttng.tensor_memory, mutable>
     halves = tlx.local_reinterpret(one, tl.float16, (128, 128))
+    # CHECK: tlx.tmem_shift [[ONE]] : !ttg.memdesc<128x64xf32, #[[ACC]], #ttng.tensor_memory, mutable>
+    tlx.tmem_shift(one)
+    # CHECK: ttng.tmem_alloc : () -> !ttg.memdesc<1x128x4xi8, #tlx.user_layout<#[[SCALES]]>, #ttng.tensor_memory, mutable>
+    named = tlx.local_alloc((128, 4), tl.uint8, 1, tlx.storage_kind.tmem, layout=tlx.make_tensor_memory_scales_layout())
     staged = tlx.local_alloc((128, 4), tl.uint8, 1)
     # CHECK: ttng.tmem_copy %{{.*}}, %{{.*}} : !ttg.memdesc<128x4xi8, #{{.*}}, #smem, mutable>, !ttg.memdesc<128x4xi8, #tlx.dummy_tmem_layout, #ttng.tensor_memory, mutable>
     tlx.tmem_copy(staged[0], scales[0])

@@ -7,6 +7,11 @@ import tlx_xdsl.language.tlx as tlx
 
 
 @tlx_xdsl.jit
+def doubled(x, by):
+    return x * by
+
+
+@tlx_xdsl.jit
 def utility(out, ptr, n):
     # CHECK: [[Z:%.*]] = gpu.thread_id z
     # CHECK: arith.index_cast [[Z]] : index to i32
@@ -23,6 +28,26 @@ def utility(out, ptr, n):
     # CHECK: [[PS:%.*]] = arith.cmpi sgt, %numbers
     # CHECK: tlx.vote_ballot %{{.*}}, [[PS]] : tensor<64xi1> -> tensor<64xi32>
     votes = tlx.vote_ballot_sync(0xFFFF, numbers > 3)
+    # CHECK: [[PS:%.*]] = arith.cmpi ne, %numbers
+    # CHECK: [[BITS:%.*]] = tlx.vote_ballot %{{.*}}, [[PS]] : tensor<64xi1> -> i32
+    # CHECK: arith.cmpi ne, [[BITS]], %c0
+    votes = tlx.warp_any(numbers)
+    # All hold where no thread has one that does not.
+    # CHECK: [[PS:%.*]] = arith.cmpi eq, %numbers
+    # CHECK: [[BITS:%.*]] = tlx.vote_ballot %{{.*}}, [[PS]] : tensor<64xi1> -> i32
+    # CHECK: arith.cmpi eq, [[BITS]], %c0
+    votes = tlx.warp_all(numbers)
+    # CHECK: [[BITS:%.*]] = tlx.vote_ballot %{{.*}}, %{{.*}} : tensor<64xi1> -> i32
+    # CHECK: arith.extui [[BITS]] : i32 to i64
+    votes = tlx.warp_ballot(numbers)
+    # CHECK: [[P:%.*]] = arith.cmpi sgt, %numbers
+    # CHECK: [[NEW:%.*]] = arith.muli %numbers
+    # CHECK: arith.select [[P]], [[NEW]], %numbers : tensor<64xi1>, tensor<64xi32>
+    chosen = tlx.warp_predicate(numbers > 7, numbers, doubled, args=(2,))
+    tl.static_assert(tlx.num_warps() == 4)
+    # CHECK: [[T:%.*]] = arith.index_cast %{{.*}} : index to i32
+    # CHECK: arith.divsi [[T]], %{{.*}} : i32
+    warp = tlx.warp_id()
     # CHECK: %buffer = arith.remsi %n, %c3
     # CHECK: [[ROUND:%.*]] = arith.divsi %n, %c3
     # CHECK: %phase = arith.andi [[ROUND]], %c1

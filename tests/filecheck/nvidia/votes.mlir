@@ -47,6 +47,26 @@ builtin.module {
 
 // -----
 
+#two = #ttg.blocked<{sizePerThread = [2], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+
+// A number comes from the registers themselves.
+// CHECK-LABEL: @as_number
+// CHECK-NEXT:    %[[HELD:.*]] = builtin.unrealized_conversion_cast %p : tensor<256xi1, #{{.*}}> to !llvm.struct<(i1, i1)>
+// CHECK-NEXT:    %[[A:.*]] = llvm.extractvalue %[[HELD]][0]
+// CHECK-NEXT:    %[[B:.*]] = llvm.extractvalue %[[HELD]][1]
+// CHECK-NEXT:    %[[FIRST:.*]] = arith.extui %[[A]] : i1 to i32
+// CHECK-NEXT:    %[[SECOND:.*]] = arith.extui %[[B]] : i1 to i32
+// CHECK-NEXT:    %[[EITHER:.*]] = arith.ori %[[FIRST]], %[[SECOND]] : i32
+// CHECK-NEXT:    nvvm.inline_ptx {{.*}} ro(%[[EITHER]], %mask : i32, i32) -> i32
+builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} {
+  tt.func public @as_number(%mask: i32, %p: tensor<256xi1, #two>) {
+    %0 = tlx.vote_ballot %mask, %p : tensor<256xi1, #two> -> i32
+    tt.return
+  }
+}
+
+// -----
+
 builtin.module {
   tt.func public @without_layout(%mask: i32, %p: tensor<256xi1>) {
     // expected-error @+1 {{the threads that hold tensor<256xi1> are not known: it has no layout}}
@@ -71,8 +91,8 @@ builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} 
 
 builtin.module {
   tt.func public @of_another_shape(%mask: i32, %p: tensor<256xi1>) {
-    // expected-error @+1 {{votes of tensor<256xi1> must give tensor<256xi32>, found i32}}
-    %0 = tlx.vote_ballot %mask, %p : tensor<256xi1> -> i32
+    // expected-error @+1 {{votes of tensor<256xi1> must give tensor<256xi32> or i32, found tensor<128xi32>}}
+    %0 = tlx.vote_ballot %mask, %p : tensor<256xi1> -> tensor<128xi32>
     tt.return
   }
 }

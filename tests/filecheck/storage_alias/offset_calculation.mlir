@@ -68,7 +68,7 @@ tt.func @explicit_padding() {
 !f16x2 = !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>
 !f16x3 = !ttg.memdesc<3x64x64xf16, #shared, #smem, mutable>
 
-// CHECK: kernel.py:9:5: error: all allocations of a reuse_group tree must have the same whole number of buffer groups (buffers / group_size), unless those with fewer fit into the memory of the others: a has 2 / 1 = 2, b has 3 / 2 = 3/2
+// CHECK: kernel.py:9:5: error: all allocations of a reuse_group tree must have a whole number of buffer groups (buffers / group_size): a has 2 / 1 = 2, b has 3 / 2 = 3/2
 tt.func @unequal_groups() {
   %s = tlx.storage_alias_spec storage = smem : !tlx.storage_alias_spec<smem>
   %a = tlx.storage_alias_local_alloc %s : !tlx.storage_alias_spec<smem> -> !f16x2

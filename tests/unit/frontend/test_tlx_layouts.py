@@ -8,8 +8,8 @@ import pytest
 
 from tests.unit.frontend.kernels import compile_source
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.lower.tlx_encodings import register_type
-from tlx_xdsl.language import float32, tlx
+from tlx_xdsl.frontend.lower.tlx_encodings import register_type, shared_encoding
+from tlx_xdsl.language import float16, float32, tlx
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout, transposed_buffer_layout
 from tlx_xdsl.layouts.conversion import to_linear_layout
 from tlx_xdsl.layouts.encodings import (
@@ -70,6 +70,23 @@ def test_a_transposition_moves_no_element(layout, shape, order):
     new = tuple(shape[dim] for dim in order)
     expected = [tuple(place[dim] for dim in order) for place in elements(layout, shape)]
     assert elements(turned, new) == expected
+
+
+@pytest.mark.parametrize(("order", "shape"), [([1, 0], (128, 256)), ([0, 1], (256, 64)), ([1, 0], (8, 64))])
+def test_tiles_follow_each_other(order, shape):
+    """The order of the tile says along which dimension first."""
+    tile = (8, 64) if order == [1, 0] else (64, 8)
+    atom = tlx.nv_mma_shared_layout_encoding(tile, order, float16, [1, 1], [1, 1], [1, 1], False, True)
+    asked = atom.make_shared_linear() if shape == tile else atom.tile_to_shape(shape)
+    call = SimpleNamespace(given=lambda _: True, known=lambda *_: asked)
+    layout = shared_encoding(call, "layout", shape, float16).data
+    one = elements(default_nvmma_layout(tile, 16, transposed=order == [0, 1]), tile)
+    starts = [range(0, shape[dim], tile[dim]) for dim in order]
+    expected = []
+    for outer, inner in product(starts[1], starts[0]):
+        start = (outer, inner) if order == [1, 0] else (inner, outer)
+        expected += [(start[0] + row, start[1] + column) for row, column in one]
+    assert elements(layout, shape) == expected
 
 
 def layout_of(asked, shape, num_warps=4):

@@ -49,11 +49,19 @@ FUNCTIONS = {
     "local_trans": {...: REQUIRED, "dims": (1, 0)},
     "local_reshape": {"src": REQUIRED, "shape": REQUIRED},
     "local_reinterpret": {"src": REQUIRED, "dtype": REQUIRED, "shape": None, "layout": None},
-    "local_load": {"src": REQUIRED, "token": None, "layout": None, "relaxed": False},
+    "local_load": {
+        "src": REQUIRED,
+        "token": None,
+        "layout": None,
+        "relaxed": False,
+        "rematerialize_coordinates": False,
+        "rematerialize_coordinates_group": None,
+    },
     "local_store": {"dst": REQUIRED, "src": REQUIRED},
     "local_gather": {"src": REQUIRED, "indices": REQUIRED, "axis": REQUIRED, "token": None},
     "local_scatter": {"dst": REQUIRED, "src": REQUIRED, "indices": REQUIRED, "axis": REQUIRED, "token": None},
     "tmem_copy": {"src": REQUIRED, "dst": REQUIRED},
+    "tmem_shift": {...: REQUIRED},
     "remote_view": {...: REQUIRED, "remote_cta_rank": REQUIRED},
     "remote_shmem_store": {"dst": REQUIRED, "src": REQUIRED, "remote_cta_rank": REQUIRED},
     "async_remote_shmem_store": {
@@ -102,6 +110,16 @@ FUNCTIONS = {
         "store_reduce": "",
     },
     "async_descriptor_store_wait": {"pendings": REQUIRED},
+    "async_descriptor_gather": {
+        "desc": REQUIRED,
+        "result": REQUIRED,
+        "x_offsets": REQUIRED,
+        "y_offset": REQUIRED,
+        "barrier": REQUIRED,
+        "pred": None,
+        "multicast": False,
+    },
+    "async_descriptor_scatter": {"desc": REQUIRED, "source": REQUIRED, "x_offsets": REQUIRED, "y_offset": REQUIRED},
     "async_descriptor_prefetch_tensor": {"desc": REQUIRED, "offsets": REQUIRED, "pred": None, "eviction_policy": ""},
     "prefetch": {"pointer": REQUIRED, "level": "L2", "mask": None, "tensormap": False},
     "async_store": {"dst_global_ptr": REQUIRED, "src_smem": REQUIRED, "size": REQUIRED},
@@ -146,10 +164,24 @@ FUNCTIONS = {
     "async_dot_wait": {"pendings": REQUIRED, "inp": REQUIRED},
     "dot_scaled": {name: parameter.default for name, parameter in inspect.signature(tl.dot_scaled).parameters.items()}
     | {"tiles_per_warp": None},
+    "dot": {
+        **dict.fromkeys(("input", "other"), REQUIRED),
+        **dict.fromkeys(("acc", "input_precision", "allow_tf32", "max_num_imprecise_acc", "out_dtype")),
+        "tiles_per_warp": None,
+    },
     "tcgen05_commit": {"mBarrier": REQUIRED, "two_ctas": False},
+    # 8-bit floats
+    **{
+        name: dict.fromkeys(("lhs", "rhs"), REQUIRED) | {"dtype": None}
+        for name in ("packed_add4", "packed_sub4", "packed_mul4", "add4", "sub4", "mul4")
+    },
+    **{name: dict.fromkeys(("lhs", "rhs", "acc"), REQUIRED) | {"dtype": None} for name in ("packed_fma4", "fma4")},
     # layouts
     "require_layout": {"x": REQUIRED, "layout": REQUIRED, "pin": True, "late_address_compute": False},
-    "release_layout": {"x": REQUIRED},
+    "release_layout": {"x": REQUIRED, "relaxed": False},
+    "slice_layout": {"parent": REQUIRED, "dim": REQUIRED},
+    "dot_operand_layout": {"operand_index": REQUIRED, "parent": REQUIRED, "k_width": None},
+    "cast_preserve_layout": {"src": REQUIRED, "dtype": REQUIRED, "fp_downcast_rounding": None, "bitcast": False},
     "zeros": {"shape": REQUIRED, "dtype": REQUIRED, "layout": None},
     "dump_layout": {"x": REQUIRED},
     "assert_same_layout": {"lhs": REQUIRED, "rhs": REQUIRED},
@@ -158,6 +190,7 @@ FUNCTIONS = {
     "clc_producer": {"context": REQUIRED, "p_producer": REQUIRED, "multi_ctas": True, "k": 0},
     "clc_consumer": {"context": REQUIRED, "p_consumer": REQUIRED, "multi_ctas": True, "k": 0, "return_3d": False},
     "_alloc_clc_responses": {...: REQUIRED},
+    "_clc_issue": {"response": REQUIRED, "barrier": REQUIRED},
     # utility
     "cluster_cta_rank": {},
     "cluster_size_1d": {},
@@ -165,6 +198,18 @@ FUNCTIONS = {
     "clock64": {},
     "stoch_round": {"src": REQUIRED, "dst_ty": REQUIRED, "rand_bits": REQUIRED},
     "vote_ballot_sync": {"mask": REQUIRED, "pred": REQUIRED},
+    "warp_all": {"pred": REQUIRED},
+    "warp_any": {"pred": REQUIRED},
+    "warp_ballot": {"pred": REQUIRED},
+    "warp_predicate": {
+        "predicate": REQUIRED,
+        "inits": REQUIRED,
+        "body": REQUIRED,
+        "args": (),
+        "wave_uniform": False,
+    },
+    "warp_id": {},
+    "num_warps": {},
     "dtype_of": {"v": REQUIRED},
     "size_of": {"dtype": REQUIRED},
     "get_fp8_format_name": {"dtype": REQUIRED},
@@ -182,23 +227,33 @@ CLASSES = {
     "nv_mma_shared_layout_encoding": [
         "shape", "order", "elemType", "numCTAsPerCGA", "numCTASplit", "numCTAOrder", "fp4Padded", "swizzled",
     ],
+    "tensor_memory_layout_encoding": ["blockM", "blockN", "colStride", "ctaMode", "CTASplitM", "CTASplitN"],
+    "make_tensor_memory_layout": ["blockM", "blockN", "colStride", "ctaMode", "CTASplitM", "CTASplitN"],
+    "tensor_memory_scales_layout_encoding": ["CTASplitM", "CTASplitN"],
+    "make_tensor_memory_scales_layout": ["CTASplitM", "CTASplitN"],
+    "nv_mma_layout": ["warps_per_cta", "instr_shape"],
+    "blocked_layout_encoding": ["size_per_thread", "threads_per_warp", "warps_per_cta", "order", "cga_bases"],
+    "slice_layout_encoding": ["dim", "parent"],
+    "dot_operand_layout_encoding": ["operand_index", "parent", "k_width"],
+    "distributed_linear_layout_encoding": ["reg_bases", "lane_bases", "warp_bases", "block_bases", "shape"],
 }  # fmt: skip
 
 OTHER_NAMES = [
-    "CLCPipelineContext", "DummyRegisterLayoutEncoding", "TMemCTAMode", "_clc_issue", "_clc_query", "async_task",
-    "async_token", "buffered_tensor", "clc_response", "padded_shared_layout_encoding", "reuse_group_ir_type",
-    "reuse_group_type", "storage_alias_spec_type", "storage_alias_spec_type_class", "storage_kind",
-    "swizzled_shared_layout_encoding", "tensor_descriptor_ptr", "tensor_memory_layout_encoding",
+    "CLCPipelineContext", "DummyRegisterLayoutEncoding", "DummyTMEMLayoutEncoding", "TMemCTAMode", "_clc_query",
+    "async_task", "async_token", "buffered_tensor", "clc_response", "padded_shared_layout_encoding",
+    "reuse_group_ir_type", "reuse_group_type", "storage_alias_spec_type", "storage_alias_spec_type_class",
+    "storage_kind", "swizzled_shared_layout_encoding", "tensor_descriptor_ptr",
 ]  # fmt: skip
 
 AMD_ONLY = [
-    "amd_mfma_layout", "async_amd_descriptor_load", "buffer_load_to_local", "dot_operand_layout", "extract_slice",
-    "rematerialized_range", "require_amd_wmma_layout", "update_tensor_descriptor", "warp_pipeline_stage",
+    "amd_mfma_layout", "async_amd_descriptor_load", "buffer_load_to_local", "cond_barrier", "extract_slice",
+    "rematerialized_range", "require_amd_wmma_layout", "sched_barrier", "set_priority", "update_tensor_descriptor",
+    "warp_pipeline_stage", "workgroup_barrier",
 ]  # fmt: skip
 
 
-OURS = {"async_descriptor_store_wait": {"read": True}, "local_reinterpret": {"num": 0}}
-"""Parameters that Meta's TLX does not have; left out, a call means the same."""
+OURS = {"async_descriptor_store_wait": {"read": True}, "local_reinterpret": {"num": 0, "pin": True}}
+"""Parameters that Meta's TLX does not have, or by another name or at another place; left out, a call means the same."""
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -101,6 +101,7 @@ TENSORMAP = Engine("the encoder of tensormaps")
 WGMMA = Engine("wgmma", Proxy.TENSOR_CORE)
 TCGEN05 = Engine("tcgen05", Proxy.TENSOR_CORE)
 TCGEN05_COPY = Engine("tcgen05.cp", Proxy.TENSOR_CORE)
+TCGEN05_SHIFT = Engine("tcgen05.shift", Proxy.TENSOR_CORE)
 
 
 @dataclass(frozen=True)

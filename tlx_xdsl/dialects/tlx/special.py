@@ -9,22 +9,30 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def, v
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.layouts.encodings import TensorMemoryLayout
+
 from ..base import (
     BOOL_LIKE,
     FLOAT_TENSOR,
     I32_LIKE,
     I32_TENSOR,
     ORDERED,
+    TCGEN05_SHIFT,
+    Effects,
     Feature,
+    Group,
     Needs,
     TritonOp,
     View,
     ViewLayout,
+    reads,
     shape_of_tensor,
     tensor_type,
     with_element_type,
+    writes,
 )
 from ..ttg import MemDescType, memdesc_type, verify_view
+from ..ttng import columns_of, tensor_memory_layout
 
 
 @irdl_op_definition
@@ -45,7 +53,8 @@ class VoteBallotOp(TritonOp):
     """A bit for each thread of the warp that `mask` names: whether its `pred` holds (PTX: vote.sync.ballot.b32).
 
     Of a tensor, a thread's predicate is whether any element that it holds is true, and the result has the bits of the
-    warp in each element that the warp holds. So both have one layout, and the bits depend on it.
+    warp in each element that the warp holds. So both have one layout, and the bits depend on it. Or the result is a
+    number, of each thread its warp's.
     Example: `%b = tlx.vote_ballot %mask, %p : tensor<64xi1> -> tensor<64xi32>`
     """
 
@@ -60,9 +69,9 @@ class VoteBallotOp(TritonOp):
     assembly_format = "$mask `,` $pred attr-dict `:` type($pred) `->` type($result)"
 
     def verify_(self) -> None:
-        """The result has the shape and the layout of the predicate."""
-        if (expected := with_element_type(self.pred.type, i32)) != self.result.type:
-            raise VerifyException(f"votes of {self.pred.type} must give {expected}, found {self.result.type}")
+        """The result has the shape and the layout of the predicate, or is a number."""
+        if self.result.type not in (i32, expected := with_element_type(self.pred.type, i32)):
+            raise VerifyException(f"votes of {self.pred.type} must give {expected} or i32, found {self.result.type}")
 
 
 ROUNDED = (BFloat16Type, Float8E4M3FNType, Float8E5M2Type, Float16Type)
@@ -99,6 +108,36 @@ class StochRoundOp(TritonOp):
             raise VerifyException(f"the source must be f32, found {self.src.type}")
         if not isinstance(self.result.type.element_type, ROUNDED):
             raise VerifyException(f"the result must be f16, bf16 or an 8-bit float, found {self.result.type}")
+
+
+@irdl_op_definition
+class TMEMShiftOp(TritonOp):
+    """Start to move the rows of a buffer in tensor memory: row r gets what row r + 1 holds, in each group of 32 rows.
+
+    The last row of a group stays. A commit signals the end (PTX: tcgen05.shift). Example:
+    `tlx.tmem_shift %0 : !ttg.memdesc<128x16xf32, #tmem, #ttng.tensor_memory, mutable>`
+    """
+
+    name = "tlx.tmem_shift"
+    NEEDS: ClassVar = Needs("tlx.tmem_shift", Feature.TENSOR_MEMORY)
+    EFFECTS: ClassVar = Effects(reads("src"), writes("src"), by=TCGEN05_SHIFT, completes_on=Group.TCGEN05)
+
+    src = operand_def(MemDescType)
+
+    assembly_format = "$src attr-dict `:` type($src)"
+
+    def verify_(self) -> None:
+        """The buffer has 128 rows of whole units, which an instruction moves."""
+        type_ = memdesc_type(self.src.type)
+        layout = tensor_memory_layout(type_)
+        if not isinstance(layout, TensorMemoryLayout) or type_.shape[:-1] != (128,) or layout.block_m != 128:
+            raise VerifyException(f"a buffer of 128 rows in tensor memory is shifted, found {type_}")
+        if columns_of(type_) % SHIFTED_COLUMNS:
+            raise VerifyException(f"a multiple of {SHIFTED_COLUMNS} columns of 32 bits is shifted, found {type_}")
+
+
+SHIFTED_COLUMNS = 8
+"""Columns that an instruction moves: 32 bytes of a row (PTX ISA, "tcgen05.shift")."""
 
 
 @irdl_op_definition

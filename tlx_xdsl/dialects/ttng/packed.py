@@ -101,6 +101,10 @@ class PackedArithOp(TritonOp):
     custom_directives = (keyword_directive(Kind),)
     assembly_format = "custom<PackedArithOpKind>($op_kind) $inputs attr-dict `:` functional-type($inputs, $result)"
 
+    def also_needs(self) -> tuple[Feature, ...]:
+        """Instructions of their own for 8-bit floats."""
+        return (Feature.PACKED_FP8,) if isinstance(scalar_type(self.result.type), E5M2 | E4M3) else ()
+
     def verify_(self) -> None:
         """There is an instruction for these types, and every thread holds what it takes."""
         kind = Kind(self.op_kind.value.data)

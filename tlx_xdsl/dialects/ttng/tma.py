@@ -234,7 +234,7 @@ class AsyncTMAGatherOp(TritonOp):
     """Copy rows to `result`: row `x_offsets[i]` from column `y_offset` on becomes row i; completes on `barrier`."""
 
     name = "ttng.async_tma_gather"
-    NEEDS: ClassVar = Needs("ttng.async_tma_gather", Feature.TMA_GATHER)
+    NEEDS: ClassVar = Needs("tlx.async_descriptor_gather", Feature.TMA_GATHER)
 
     desc = operand_def(TensorDescType)
     x_offsets = operand_def(I32_TENSOR)
@@ -274,7 +274,7 @@ class AsyncTMAScatterOp(TritonOp):
     """Copy rows from `src`: row i goes to row `x_offsets[i]`, from column `y_offset` on."""
 
     name = "ttng.async_tma_scatter"
-    NEEDS: ClassVar = Needs("ttng.async_tma_scatter", Feature.TMA_SCATTER)
+    NEEDS: ClassVar = Needs("tlx.async_descriptor_scatter", Feature.TMA_SCATTER)
     EFFECTS: ClassVar = Effects(reads("src"), writes("desc"), by=TMA, completes_on=Group.BULK)
 
     desc = operand_def(TensorDescType)

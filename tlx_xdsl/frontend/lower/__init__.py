@@ -23,8 +23,10 @@ from . import (
     tlx_copies,
     tlx_layouts,
     tlx_mma,
+    tlx_packed,
     tlx_storage,
     tlx_tma,
     tlx_utility,
     tlx_views,
+    tlx_warps,
 )

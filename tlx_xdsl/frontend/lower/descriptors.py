@@ -205,7 +205,7 @@ for _name in _REDUCTIONS:
     lowers_method(TensorDescriptor, f"atomic_{_name}", "self", "offsets", "value")(_reduction(_name))
 
 
-def _rows(call: Call, descriptor: TensorDescriptor) -> tuple[Tensor, SSAValue]:
+def rows_of(call: Call, descriptor: TensorDescriptor) -> tuple[Tensor, SSAValue]:
     """The arguments of a gather or a scatter: a block of row numbers, and the first column."""
     block, element = descriptor.block_shape, descriptor.dtype
     if len(block) != 2 or block[0] != 1:
@@ -224,7 +224,7 @@ def _rows(call: Call, descriptor: TensorDescriptor) -> tuple[Tensor, SSAValue]:
 @lowers_method(TensorDescriptor, "gather", "self", "x_offsets", "y_offset")
 def _gather(call: Call) -> Value:
     descriptor = _descriptor(call)
-    rows, column = _rows(call, descriptor)
+    rows, column = rows_of(call, descriptor)
     shape = (rows.shape[0], descriptor.block_shape[1])
     return call.builder.tensor(tt.DescriptorGatherOp, descriptor.dtype, shape, descriptor, rows, column)
 
@@ -232,6 +232,6 @@ def _gather(call: Call) -> Value:
 @lowers_method(TensorDescriptor, "scatter", "self", "value", "x_offsets", "y_offset")
 def _scatter(call: Call) -> None:
     descriptor = _descriptor(call)
-    rows, column = _rows(call, descriptor)
+    rows, column = rows_of(call, descriptor)
     value = _stored_block(call, descriptor, (rows.shape[0], descriptor.block_shape[1]), convert=False)
     call.builder.emit(tt.DescriptorScatterOp, descriptor, rows, column, value)

@@ -58,7 +58,8 @@ def _token(call: Call) -> SSAValue | None:
 @lowers("tlx.local_load")
 def _local_load(call: Call) -> Value:
     buffer, token = one_buffer(call, "src"), _token(call)
-    call.flag("relaxed")
+    for hint in ("relaxed", "rematerialize_coordinates"):
+        call.flag(hint)
     if in_tensor_memory(buffer):
         if token is not None:
             call.fail("token", "a load from tensor memory waits for no copy group: wait for an mbarrier instead")
@@ -127,6 +128,11 @@ def _tmem_copy(call: Call) -> None:
         # Each of the four warps gets all lines: they are the first scales of `dst`, a quarter of it.
         target = tmem_part(call, target, 1, 0, target.shape[1] // WARPS)
     call.emit(ttng.TMEMCopyOp, source, target)
+
+
+@lowers("tlx.tmem_shift")
+def _tmem_shift(call: Call) -> None:
+    call.emit(dialect.TMEMShiftOp, tensor_memory_buffer(call, "src"))
 
 
 WARPS = 4

@@ -8,23 +8,33 @@ from typing import NoReturn
 
 from xdsl.dialects.builtin import BoolAttr, TensorType
 from xdsl.ir import Attribute
+from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import LayoutAttr, layout_attr
+from tlx_xdsl.dialects.base import layout_attr
 from tlx_xdsl.dialects.tlx import DummyRegisterLayoutAttr, DummyTMEMLayoutAttr, UserLayoutAttr
 from tlx_xdsl.dialects.ttg import shape_attr
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.language import tlx
 from tlx_xdsl.language.core import dtype
-from tlx_xdsl.layouts.conversion.shared import buffer_rank
+from tlx_xdsl.layouts.conversion.shared import buffer_rank, shared_to_linear
+from tlx_xdsl.layouts.conversion.tiling import OFFSET
 from tlx_xdsl.layouts.encodings import (
+    BlockedLayout,
+    DistributedLayout,
     DistributedLinearLayout,
+    DotOperandLayout,
     Ints,
+    NvidiaMmaLayout,
     NvmmaSharedLayout,
     PaddedSharedLayout,
     SharedLayout,
     SharedLinearLayout,
+    SliceLayout,
     SwizzledSharedLayout,
     TensorMemoryLayout,
+    TensorMemoryScalesLayout,
 )
+from tlx_xdsl.layouts.linear_layout import log2
 from tlx_xdsl.layouts.shared import default_nvmma_layout, default_shared_layout, padded_fp4_layout
 
 from ..calls import Call
@@ -68,6 +78,8 @@ def _shared(call: Call, parameter: str, asked: tlx.layout_encoding, shape: Ints,
         case tlx.padded_shared_layout_encoding():
             bases = _tuples(asked.offset_bases), _tuples(asked.block_bases)
             return PaddedSharedLayout(tuple(asked.intervals), tuple(asked.paddings), *bases)
+        case tlx.shared_linear_layout_encoding(atom=tlx.nv_mma_shared_layout_encoding() as atom):
+            return _tiled(call, parameter, asked, _nvmma(call, parameter, atom, bits), shape)
         case tlx.shared_linear_layout_encoding():
             return SharedLinearLayout(
                 _tuples(asked.offset_bases), _tuples(asked.block_bases), alignment=asked.alignment
@@ -103,6 +115,26 @@ def _nvmma(call: Call, parameter: str, asked: tlx.nv_mma_shared_layout_encoding,
     return default if asked.swizzled else replace(default, swizzling_byte_width=0)
 
 
+def _tiled(
+    call: Call, parameter: str, asked: tlx.shared_linear_layout_encoding, atom: NvmmaSharedLayout, shape: Ints
+) -> SharedLinearLayout:
+    """Tiles in the layout `atom` in a row, as many as `shape` has: along the fastest dimension of the atom first."""
+    assert asked.atom is not None
+    tile = tuple(asked.atom.shape)
+    if shape != tuple(asked.tile_shape):
+        call.fail(parameter, f"'{parameter}' is for buffers of {list(asked.tile_shape)}, the buffer has {list(shape)}")
+    try:
+        bases = shared_to_linear(atom, tile).bases_of(OFFSET)
+    except InputError as error:
+        call.fail(parameter, str(error))
+    more = [
+        tuple(tile[dim] << bit if each == dim else 0 for each in range(len(shape)))
+        for dim in asked.atom.order
+        for bit in range(log2(shape[dim] // tile[dim]))
+    ]
+    return SharedLinearLayout((*bases, *more), (), alignment=asked.alignment)
+
+
 def _swizzled(call: Call, parameter: str, asked: tlx.swizzled_layout, shape: Ints) -> SwizzledSharedLayout:
     order = tuple(asked.order or reversed(range(len(shape))))
     if len(order) != len(shape):
@@ -133,6 +165,10 @@ def tmem_encoding(call: Call, parameter: str, shape: Ints, element: dtype) -> At
         call.fail("shape", f"TMEM allocations must be at least 2D, got rank {len(shape)}")
     if asked is None:
         return _default_tmem(call, shape, element)
+    if isinstance(asked, tlx.DummyTMEMLayoutEncoding):
+        return DummyTMEMLayoutAttr()
+    if isinstance(asked, tlx.tensor_memory_scales_layout_encoding):
+        return layout_attr(TensorMemoryScalesLayout())
     if not isinstance(asked, tlx.tensor_memory_layout_encoding):
         _no_layout(call, parameter, "tensor memory", asked)
     two_ctas = asked.ctaMode is not tlx.TMemCTAMode.DEFAULT
@@ -153,14 +189,39 @@ def _default_tmem(call: Call, shape: Ints, element: dtype) -> Attribute:
 
 def register_type(call: Call, asked: tlx.layout_encoding, shape: Ints, element: dtype) -> TensorType:
     """The type of a block of `shape` elements in the layout that the user names."""
+    if isinstance(asked, tlx.DummyRegisterLayoutEncoding):
+        encoding: Attribute = dummy_register(shape, element, tmem_compatible=asked.tmem_compatible)
+    else:
+        try:
+            encoding = layout_attr(_registers(call, asked, shape, element.primitive_bitwidth))
+        except VerifyException as error:
+            call.fail("layout", str(error), error)
+    return TensorType(ir_type(element), shape, encoding)
+
+
+def _registers(call: Call, asked: tlx.layout_encoding, shape: Ints, bits: int) -> DistributedLayout:
+    """The layout that the user names, for a block of elements of so many bits."""
     match asked:
         case tlx.layout():
-            encoding: Attribute = _cute(call, asked, shape)
-        case tlx.DummyRegisterLayoutEncoding():
-            encoding = dummy_register(shape, element, tmem_compatible=asked.tmem_compatible)
+            return _cute(call, asked, shape)
+        case tlx.blocked_layout_encoding():
+            threads, warps = tuple(asked.threads_per_warp), tuple(asked.warps_per_cta)
+            return BlockedLayout(tuple(asked.size_per_thread), threads, warps, tuple(asked.order))
+        case tlx.distributed_linear_layout_encoding():
+            bases = asked.reg_bases, asked.lane_bases, asked.warp_bases, asked.block_bases
+            return DistributedLinearLayout(*map(_tuples, bases))
+        case tlx.nv_mma_layout():
+            version = 3 if len(asked.instr_shape) == 3 else 2
+            return NvidiaMmaLayout(version, 0, tuple(asked.warps_per_cta), (), tuple(asked.instr_shape))
+        case tlx.slice_layout_encoding():
+            return SliceLayout(asked.dim, _registers(call, asked.parent, shape, bits))
+        case tlx.dot_operand_layout_encoding():
+            parent = _registers(call, asked.parent, shape, bits)
+            natural = max(1, 32 // bits) if isinstance(parent, NvidiaMmaLayout) else 0
+            width = natural if asked.k_width is None else asked.k_width
+            return DotOperandLayout(asked.operand_index, parent, width)
         case _:
             return _no_layout(call, "layout", "registers", asked)
-    return TensorType(ir_type(element), shape, encoding)
 
 
 def dummy_register(shape: Ints, element: dtype, *, tmem_compatible: bool) -> DummyRegisterLayoutAttr:
@@ -168,7 +229,7 @@ def dummy_register(shape: Ints, element: dtype, *, tmem_compatible: bool) -> Dum
     return DummyRegisterLayoutAttr(shape_attr(shape), ir_type(element), BoolAttr.from_bool(tmem_compatible))
 
 
-def _cute(call: Call, asked: tlx.layout, shape: Ints) -> LayoutAttr:
+def _cute(call: Call, asked: tlx.layout, shape: Ints) -> DistributedLinearLayout:
     """A linear layout: each bit of the thread's or value's number moves by a stride through the row-major block."""
     threads, values = (_steps(modes) for modes in (asked.threads, asked.values))
     warps = call.visitor.unit.num_warps
@@ -188,7 +249,7 @@ def _cute(call: Call, asked: tlx.layout, shape: Ints) -> LayoutAttr:
         tuple(_coordinates(step, shape) for step in steps)
         for steps in (values, threads[:WARP_BITS], threads[WARP_BITS:])
     )
-    return layout_attr(DistributedLinearLayout(register, lane, warp, ()))
+    return DistributedLinearLayout(register, lane, warp, ())
 
 
 def _steps(modes: tuple[tuple[int, int], ...]) -> list[int]:

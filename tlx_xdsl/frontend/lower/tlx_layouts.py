@@ -61,6 +61,7 @@ def _requested(value: Tensor) -> SSAValue | None:
 @lowers("tlx.release_layout")
 def _release_layout(call: Call) -> Value:
     value = _block(call, "x")
+    call.flag("relaxed")
     assert isinstance(value.dtype, dtype)
     requested = _requested(value)
     if requested is None:

@@ -178,11 +178,12 @@ def _required(call: Call, buffer: BufferedTensor, encoding: Attribute) -> SSAVal
     return call.emit(dialect.RequireLayoutOp, buffer, results=[type_]).result
 
 
+@lowers("tlx.dot")
 @lowers("tlx.dot_scaled")
-def _dot_scaled(call: Call) -> Value | None:
+def _of_registers(call: Call) -> Value | None:
     if call.given("tiles_per_warp"):
         call.fail("tiles_per_warp", "'tiles_per_warp' exists for AMD GPUs only")
-    return HANDLERS["tl.dot_scaled"](call)
+    return HANDLERS[call.name.replace("tlx.", "tl.")](call)
 
 
 FORMATS = {kind.keyword: kind for kind in (ScaleDotElemType.E2M1, ScaleDotElemType.E4M3, ScaleDotElemType.E5M2)}

@@ -17,9 +17,9 @@ from ..attributes import DESCRIPTOR_BYTES
 from ..builder import unit
 from ..calls import Call, lowers
 from ..types import ir_type
-from ..values import Constexpr, DescriptorRoom, Tensor, TensorDescriptor, Value
-from .descriptors import check_row_distances
-from .tlx_common import block_of, cache_policy, one_barrier
+from ..values import BufferedTensor, Constexpr, DescriptorRoom, Tensor, TensorDescriptor, Value
+from .descriptors import check_row_distances, rows_of
+from .tlx_common import block_of, cache_policy, one_barrier, shared_buffer
 
 MAX_CTAS = 16
 """Most CTAs of a cluster, with the non-portable sizes (CUDA C++ Programming Guide, "Thread Block Clusters")."""
@@ -97,6 +97,31 @@ def _async_descriptor_store(call: Call) -> None:
         call.emit(ttng.AsyncTMAReduceOp, descriptor, coordinates, buffer, kind=reduction)
         return
     call.emit(ttng.AsyncTMACopyLocalToGlobalOp, descriptor, coordinates, buffer, cachePolicy=policy)
+
+
+def _gathered(call: Call, parameter: str) -> tuple[TensorDescriptor, Tensor, SSAValue, BufferedTensor]:
+    """The descriptor of a gather or a scatter, its row numbers, its first column, and its buffer."""
+    descriptor, buffer = call.of("desc", TensorDescriptor, "a tensor descriptor"), shared_buffer(call, parameter)
+    rows, column = rows_of(call, descriptor)
+    wanted = (rows.shape[0], descriptor.block_shape[1])
+    if (buffer.dtype, buffer.shape) != (descriptor.dtype, wanted):
+        what = f"{descriptor.dtype}[{', '.join(map(str, wanted))}]"
+        call.fail(parameter, f"'{parameter}' must be a buffer of type {what}, found {buffer.describe()}")
+    return descriptor, semantic.cast(call.builder, rows, int32), column, buffer
+
+
+@lowers("tlx.async_descriptor_gather")
+def _async_descriptor_gather(call: Call) -> None:
+    descriptor, rows, column, buffer = _gathered(call, "result")
+    call.flag("multicast")
+    barrier = one_barrier(call, "barrier")
+    call.emit(ttng.AsyncTMAGatherOp, descriptor, rows, column, barrier, buffer, call.predicate())
+
+
+@lowers("tlx.async_descriptor_scatter")
+def _async_descriptor_scatter(call: Call) -> None:
+    descriptor, rows, column, buffer = _gathered(call, "source")
+    call.emit(ttng.AsyncTMAScatterOp, descriptor, rows, column, buffer)
 
 
 @lowers("tlx.async_descriptor_store_wait")

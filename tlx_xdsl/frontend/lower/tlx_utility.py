@@ -17,7 +17,6 @@ from tlx_xdsl.language.core import (
     float8e5,
     float16,
     float32,
-    int1,
     int32,
     int64,
     pointer_type,
@@ -60,14 +59,9 @@ def _stoch_round(call: Call) -> Value:
     return call.emit_tensor(dialect.StochRoundOp, target, source.shape, source, bits)
 
 
-@lowers("tlx.vote_ballot_sync")
-def _vote_ballot_sync(call: Call) -> Value:
-    mask, pred = call.scalar("mask", int32), call.args["pred"]
-    if not isinstance(pred, Tensor) or not pred.shape:
-        pred = call.scalar("pred", int1)
-    if pred.dtype != int1:
-        call.expected("pred", "an int1 or a block of int1")
-    return call.emit_tensor(dialect.VoteBallotOp, int32, pred.shape, mask, pred)
+@lowers("tlx.num_warps")
+def _num_warps(call: Call) -> Value:
+    return Constexpr(call.visitor.unit.kernel_warps)
 
 
 @lowers("tlx.dtype_of")

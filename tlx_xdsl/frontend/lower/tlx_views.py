@@ -191,9 +191,8 @@ def _local_reinterpret(call: Call) -> Value:
     result = MemDescType.get(
         (num, *shape) if num else shape,
         ir_type(element),
-        chosen(call, "layout", encoding),
+        chosen(call, "layout", encoding) if call.flag("pin") else encoding,
         source.memory_space,
         mutable=source.is_mutable,
     )
-
     return BufferedTensor(call.emit(ttg.MemDescReinterpretOp, buffer, results=[result]).result, element, shape, num)

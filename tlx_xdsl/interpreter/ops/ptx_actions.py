@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.ptx.instructions import TYPES
+from tlx_xdsl.numerics.ptx.instructions import LANES, TYPES
 
 from ..addresses import buffer_at
 from ..faults import fault_at
@@ -119,6 +120,21 @@ def acts(*names: str) -> Callable[[_R], _R]:
 
 def _nothing(_running: Running) -> Coroutine:
     yield None
+
+
+@acts("elect")
+def elect(statement: Statement) -> Action | None:
+    """The choice of one thread of each warp: here the first one."""
+    return _elect if statement.modifiers == ("sync",) else None
+
+
+def _elect(running: Running) -> Coroutine:
+    yield None
+    number, _, predicate = str(running.statement.operands[0]).partition("|")
+    first = np.arange(running.task.threads) % LANES == 0
+    running.registers.write(predicate.strip(), first, TYPES["pred"], running.where)
+    if number.strip() != "_":
+        running.registers.write(number.strip(), np.zeros_like(first, np.uint32), TYPES["b32"], running.where)
 
 
 # Barriers ------------------------------------------------------------------------------------------------------------

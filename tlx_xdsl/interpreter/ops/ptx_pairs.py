@@ -1,4 +1,4 @@
-"""PTX of tensor cores that pairs of CTAs use (PTX ISA, "tcgen05.mma", "tcgen05.cp", "tcgen05.commit")."""
+"""PTX of tensor cores: that of pairs of CTAs (PTX ISA, "tcgen05.mma", "tcgen05.cp", "tcgen05.commit"), and shifts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tlx_xdsl.dialects.tlx import SHIFTED_COLUMNS
 from tlx_xdsl.dialects.tt import ScaleDotElemType
 from tlx_xdsl.dialects.ttng import PAIR_ROWS
 from tlx_xdsl.element_types import BY_FORMAT, tcgen05_types
@@ -31,6 +32,7 @@ from .tcgen05 import (
     commit,
     issue_copy,
     issue_product,
+    issue_shift,
     scales_of_blocks,
 )
 
@@ -64,10 +66,12 @@ _FORMATS[np.dtype(np.uint8)] = ScaleDotElemType.E2M1
 
 @acts("tcgen05")
 def tensor_core(statement: Statement) -> Action | None:
-    """Products, copies of scales, and commits, of pairs."""
+    """Products, copies of scales, and commits, of pairs; shifts of one CTA."""
     match statement.modifiers:
         case ("mma", "cta_group::2", *form) if (kind := _KINDS.get(tuple(form))) is not None:
             return lambda running: _product(running, kind)
+        case ("shift", "cta_group::1", "down"):
+            return _shift
         case ("cp", "cta_group::2", "32x128b", "warpx4"):
             return _copy
         case ("commit", "cta_group::2", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64"):
@@ -198,6 +202,18 @@ def _copy(running: Running) -> Coroutine:
     target = view.derive(("block", down, right), offsets)
     source = _described(running, descriptor, places, view.dtype)
     issue_copy(running.task, running.op, source, target, lambda values: scales_of_blocks(values, block), pair=True)
+
+
+# Shifts of rows ------------------------------------------------------------------------------------------------------
+
+
+def _shift(running: Running) -> Coroutine:
+    yield None
+    running.once()
+    view, column = _tensor_memory(running, 0)
+    per_column = 4 // view.dtype.itemsize
+    first, last = (each * per_column for each in (column, column + SHIFTED_COLUMNS))
+    issue_shift(running.task, running.op, view.derive(("columns", first, last), view.offsets[:, first:last]))
 
 
 # Operands ------------------------------------------------------------------------------------------------------------

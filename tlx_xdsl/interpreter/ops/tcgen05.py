@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tt, ttng
+from tlx_xdsl.dialects import tlx, tt, ttng
 from tlx_xdsl.dialects.ttg import memdesc_type
 from tlx_xdsl.layouts.encodings import Ints, TensorMemoryLayout
 from tlx_xdsl.numerics.arrays import Array
@@ -20,7 +20,7 @@ from tlx_xdsl.numerics.elementwise import EXTREMA, extremum_along
 from tlx_xdsl.numerics.matmul import multiply
 
 from ..code import Plan
-from ..engine import Transfer
+from ..engine import COPIES, SHIFTS, Transfer
 from ..faults import Unsupported, fault_at
 from ..machine import Task
 from ..matmul import scaled_operand
@@ -336,7 +336,24 @@ def issue_copy(
         for read, written in zip(sources, targets, strict=True):
             written.write(arranged(read.read(op)))
 
-    issue(task, op, None, sources, targets, finish)
+    issue(task, op, COPIES, sources, targets, finish)
+
+
+@action(tlx.TMEMShiftOp)
+def tmem_shift(task: Task, op: tlx.TMEMShiftOp, view: View) -> None:
+    """Issue the move of all rows."""
+    issue_shift(task, op, view)
+
+
+def issue_shift(task: Task, op: Operation, view: View) -> None:
+    """Issue the move of all rows of a buffer but the last one of each 32."""
+
+    def finish(_transfer: Transfer) -> None:
+        values = view.read(op)
+        groups = values.reshape(-1, LANES, values.shape[-1])
+        view.write(np.concatenate([groups[:, 1:], groups[:, -1:]], axis=1).reshape(values.shape))
+
+    issue(task, op, SHIFTS, [], [view], finish)
 
 
 def scales_of_blocks(values: Array, shape: Ints) -> Array:

@@ -187,6 +187,7 @@ def vote_ballot(op: tlx.VoteBallotOp) -> Ternary:
     vote: PTX leaves undefined what a thread outside of the mask does ("vote.sync"), and an H200 counts some of them.
     """
     holders, is_tensor = held_elements(op.pred), as_tensor(op.pred.type) is not None
+    gives_tensor = as_tensor(op.result.type) is not None
 
     def run(task: Task, mask: Any, pred: Any) -> Any:
         mask = uniform(op, mask, task.active)
@@ -201,12 +202,14 @@ def vote_ballot(op: tlx.VoteBallotOp) -> Ternary:
         votes: Array = np.asarray(pred)
         if votes.all() or not votes.any():
             ballot = np.uint32(_ALL_LANES if votes.any() else 0).view(np.int32)
-            return np.full(votes.shape, ballot)[()]
+            return np.full(votes.shape, ballot)[()] if gives_tensor else ballot
         if holders is None:
             raise fault_at(
                 op, "the threads of a warp do not agree, and without a layout it is unknown which thread holds what"
             )
         bits = _ballots(np.asarray(votes[holders].any(axis=0)))
+        if not gives_tensor:
+            return np.repeat(bits, LANES)
         return give_to_elements(op, holders, np.broadcast_to(bits[:, None], holders[0].shape), votes.shape)
 
     return run

@@ -3,7 +3,8 @@
 Names and meaning are those of Meta's TLX. A *buffered tensor* is an array of buffers in shared or tensor memory;
 `buf[i]` is buffer `i` of it. An *mbarrier array* holds barriers; `bars[i]` is barrier `i`. Sizes are in elements
 unless a name or a sentence says bytes. One module per topic: buffers (`memory`), `barriers`, `cluster`, copies to and
-from global memory (`copies`), the tensor cores (`mma`), `tasks`, cluster launch control (`clc`), `layouts`, `utility`.
+from global memory (`copies`), the tensor cores (`mma`), 8-bit floats (`packed`), `tasks`, cluster launch control
+(`clc`), `layouts`, `utility`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from . import barriers, clc, cluster, copies, layouts, memory, mma, tasks, types, utility
+from . import barriers, clc, cluster, copies, layouts, memory, mma, packed, tasks, types, utility
 from .amd import amd_only
 from .barriers import *
 from .clc import *
@@ -20,6 +21,7 @@ from .copies import *
 from .layouts import *
 from .memory import *
 from .mma import *
+from .packed import *
 from .tasks import *
 from .types import *
 from .utility import *
@@ -32,6 +34,7 @@ __all__ += copies.__all__
 __all__ += layouts.__all__
 __all__ += memory.__all__
 __all__ += mma.__all__
+__all__ += packed.__all__
 __all__ += tasks.__all__
 __all__ += types.__all__
 __all__ += utility.__all__

@@ -11,12 +11,15 @@ PREFIXES = ("buffer_", "amd_", "async_amd_")
 
 NAMES = frozenset(
     {
-        "dot_operand_layout",
+        "cond_barrier",
         "extract_slice",
         "rematerialized_range",
         "require_amd_wmma_layout",
+        "sched_barrier",
+        "set_priority",
         "update_tensor_descriptor",
         "warp_pipeline_stage",
+        "workgroup_barrier",
     }
 )
 

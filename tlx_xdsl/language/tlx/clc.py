@@ -16,6 +16,7 @@ from .types import CLCPipelineContext, clc_response, mbarrier
 __all__ = ["_alloc_clc_responses", "_clc_issue", "_clc_query", "clc_consumer", "clc_create_context", "clc_producer"]
 
 _tlx = builtin("tlx")
+_response = builtin("tlx", spellings={"clc_response_addr": "response"})
 
 
 @_tlx
@@ -63,7 +64,7 @@ def _alloc_clc_responses(num_responses: Int) -> clc_response:
     ...
 
 
-@_tlx
+@_response
 def _clc_issue(response: clc_response, barrier: mbarrier) -> None:
     """Ask for the next cluster: the response arrives in `response`, and its 16 bytes complete on `barrier`."""
 
@@ -72,6 +73,6 @@ def _clc_issue(response: clc_response, barrier: mbarrier) -> None:
 def _clc_query(response: clc_response, return_3d: Literal[False] = False) -> tensor: ...
 @overload
 def _clc_query(response: clc_response, return_3d: Literal[True]) -> tuple[tensor, tensor, tensor]: ...
-@_tlx
+@_response
 def _clc_query(response: Any, return_3d: Any = False) -> Any:
     """The x coordinate (or all three) of the cluster in a response, or -1 when there is none."""

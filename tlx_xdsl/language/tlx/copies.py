@@ -11,8 +11,10 @@ from .types import async_token, buffered_tensor, mbarrier, tensor_descriptor_ptr
 
 __all__ = [
     "allocate_tensor_descriptor",
+    "async_descriptor_gather",
     "async_descriptor_load",
     "async_descriptor_prefetch_tensor",
+    "async_descriptor_scatter",
     "async_descriptor_store",
     "async_descriptor_store_wait",
     "async_load",
@@ -101,6 +103,34 @@ def async_descriptor_store(
 
 
 @_tlx
+def async_descriptor_gather(
+    desc: tensor_descriptor_base,
+    result: buffered_tensor,
+    x_offsets: tensor,
+    y_offset: Value,
+    barrier: mbarrier,
+    pred: Value | None = None,
+    multicast: Flag = False,
+) -> None:
+    """Copy rows to the buffer `result` by TMA: row `x_offsets[i]`, from column `y_offset` on, becomes its row i.
+
+    The block of `desc` is one row, `x_offsets` a 1-D block of int32 or int16. Rows outside of the tensor arrive as
+    zeros. The bytes complete on `barrier`, as of `async_descriptor_load`. `multicast` means nothing where a buffer
+    belongs to one CTA, as each does here.
+    """
+
+
+@_tlx
+def async_descriptor_scatter(
+    desc: tensor_descriptor_base, source: buffered_tensor, x_offsets: tensor, y_offset: Value
+) -> None:
+    """Copy the rows of the buffer `source` by TMA: row i goes to row `x_offsets[i]`, from column `y_offset` on.
+
+    Rows outside of the tensor are dropped. `async_descriptor_store_wait` waits for it, as for `async_descriptor_store`.
+    """
+
+
+@builtin("tlx", spellings={"read_only": "read"})
 def async_descriptor_store_wait(pendings: Int, read: Flag = True) -> None:
     """Wait until at most `pendings` TMA stores of this task are in flight.
 

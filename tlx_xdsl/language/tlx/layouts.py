@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from ..arguments import Flag
-from ..compile_time import constexpr
+from ..compile_time import constexpr, constexpr_function
 from ..core import builtin, dtype, unwrapped
 from ..objects import tensor
 from .cute import at_least, is_pair, modes, parse_cute, power_of_two
@@ -20,20 +20,31 @@ from .types import buffered_tensor
 
 __all__ = [
     "DummyRegisterLayoutEncoding",
+    "DummyTMEMLayoutEncoding",
     "TMemCTAMode",
     "assert_same_layout",
+    "blocked_layout_encoding",
+    "distributed_linear_layout_encoding",
+    "dot_operand_layout",
+    "dot_operand_layout_encoding",
     "dump_layout",
     "layout",
     "layout_encoding",
+    "make_tensor_memory_layout",
+    "make_tensor_memory_scales_layout",
+    "nv_mma_layout",
     "nv_mma_shared_layout_encoding",
     "padded_shared_layout_encoding",
     "release_layout",
     "require_layout",
     "shared_layout_encoding",
     "shared_linear_layout_encoding",
+    "slice_layout",
+    "slice_layout_encoding",
     "swizzled_layout",
     "swizzled_shared_layout_encoding",
     "tensor_memory_layout_encoding",
+    "tensor_memory_scales_layout_encoding",
 ]
 
 
@@ -199,6 +210,28 @@ class shared_linear_layout_encoding(shared_layout_encoding):
         self.block_bases = _bases(block_bases, "block_bases")
         self.alignment = power_of_two(alignment, "alignment")
 
+    @classmethod
+    def from_nv_mma(
+        cls, atom_layout: nv_mma_shared_layout_encoding, tile_shape: Sequence[int], alignment: int = 1024
+    ) -> shared_linear_layout_encoding:
+        """Tiles in `atom_layout`, as many as a buffer of `tile_shape` elements has, in the atom's order.
+
+        Raises ValueError where the tile does not divide the shape.
+        """
+        shape = list(_ints(tile_shape, "tile_shape"))
+        if len(shape) != len(atom_layout.shape) or any(
+            each % part for each, part in zip(shape, atom_layout.shape, strict=True)
+        ):
+            raise ValueError(f"tiles of {atom_layout.shape} elements do not divide {shape}")
+        result = cls((), (), alignment)
+        result.atom, result.tile_shape = atom_layout, shape
+        return result
+
+    atom: nv_mma_shared_layout_encoding | None = None
+    """The layout of one tile, where the buffer consists of them."""
+    tile_shape: Sequence[int] = ()
+    """The shape of a buffer that consists of tiles."""
+
 
 class nv_mma_shared_layout_encoding(shared_layout_encoding):
     """The tile layout that TMA writes and the tensor cores read, with the widest swizzle that `shape` fills.
@@ -239,6 +272,16 @@ class nv_mma_shared_layout_encoding(shared_layout_encoding):
         """The row-major tile."""
         return cls(shape, tuple(reversed(range(len(shape)))), elemType, fp4Padded=fp4Padded)
 
+    def tile_to_shape(self, tile_shape: Sequence[int], alignment: int = 1024) -> shared_linear_layout_encoding:
+        """A buffer of `tile_shape` elements that consists of tiles with this layout (`from_nv_mma`)."""
+        return shared_linear_layout_encoding.from_nv_mma(self, tile_shape, alignment)
+
+    def make_shared_linear(
+        self, alignment: int = 1024, tile_shape: Sequence[int] | None = None
+    ) -> shared_linear_layout_encoding:
+        """Return `tile_to_shape`, by default of one tile."""
+        return self.tile_to_shape(self.shape if tile_shape is None else tile_shape, alignment)
+
 
 class TMemCTAMode(Enum):
     """Distribution of an accumulator in tensor memory over a pair of CTAs."""
@@ -258,7 +301,16 @@ class tensor_memory_layout_encoding(shared_layout_encoding):
     kept unpacked, as an accumulator of 16 bits is.
     """
 
-    def __init__(self, blockM: int, blockN: int, colStride: int = 1, ctaMode: TMemCTAMode = TMemCTAMode.DEFAULT):
+    def __init__(
+        self,
+        blockM: int,
+        blockN: int,
+        colStride: int = 1,
+        ctaMode: TMemCTAMode = TMemCTAMode.DEFAULT,
+        CTASplitM: int = 1,
+        CTASplitN: int = 1,
+    ):
+        _one_cta((CTASplitM, CTASplitN), "CTASplitM and CTASplitN")
         self.blockM = power_of_two(blockM, "blockM")
         if self.blockM not in (64, 128):
             raise ValueError(f"blockM must be 64 or 128, got {self.blockM}")
@@ -269,6 +321,31 @@ class tensor_memory_layout_encoding(shared_layout_encoding):
         self.ctaMode = unwrapped(ctaMode)
         if not isinstance(self.ctaMode, TMemCTAMode):
             raise TypeError(f"ctaMode must be a TMemCTAMode, got {type(self.ctaMode).__name__}")
+
+    @classmethod
+    def make_default(cls, shape: Sequence[int]) -> tensor_memory_layout_encoding:
+        """Return one block of `shape` elements, kept packed."""
+        return cls(shape[0], shape[1])
+
+
+class tensor_memory_scales_layout_encoding(shared_layout_encoding):
+    """Tensor memory with the scales of a block-scaled MMA: 8 bits each, in lanes of 32 rows."""
+
+    def __init__(self, CTASplitM: int = 1, CTASplitN: int = 1):
+        _one_cta((CTASplitM, CTASplitN), "CTASplitM and CTASplitN")
+
+    @classmethod
+    def make_default(cls) -> tensor_memory_scales_layout_encoding:
+        """Return the layout: there is one."""
+        return cls()
+
+
+class DummyTMEMLayoutEncoding(layout_encoding):
+    """Stands for a layout of tensor memory that the compiler chooses: of scales, or of an operand."""
+
+
+make_tensor_memory_layout = tensor_memory_layout_encoding
+make_tensor_memory_scales_layout = tensor_memory_scales_layout_encoding
 
 
 class swizzled_layout(shared_layout_encoding):
@@ -282,6 +359,16 @@ class swizzled_layout(shared_layout_encoding):
         self.base = at_least(base, 0, "base")
         self.shift = at_least(shift, 0, "shift")
         self.order = None if order is None else _permutation(order)
+
+    @property
+    def maxPhase(self) -> int:
+        """The number of rows after which the pattern repeats."""
+        return 1 << self.bits
+
+    @property
+    def vectorSize(self) -> int:
+        """Elements that stay together."""
+        return 1 << self.base
 
     @classmethod
     def make_default(cls, rank: int) -> swizzled_layout:
@@ -337,12 +424,110 @@ class DummyRegisterLayoutEncoding(layout_encoding):
         self.tmem_compatible = bool(unwrapped(tmem_compatible))
 
 
+class _register_layout_encoding(layout_encoding):
+    @classmethod
+    def make(cls, *args: Any, **named: Any) -> Self:
+        """Return the layout of the same arguments: the spelling of kernels that can't call classes."""
+        return cls(*args, **named)
+
+
+class blocked_layout_encoding(_register_layout_encoding):
+    """Registers in blocks of `size_per_thread`, of `threads_per_warp` threads, of `warps_per_cta` warps: in each
+    dimension, those of `order` first.
+    """
+
+    def __init__(
+        self,
+        size_per_thread: Sequence[int],
+        threads_per_warp: Sequence[int],
+        warps_per_cta: Sequence[int],
+        order: Sequence[int],
+        cga_bases: Sequence[Sequence[int]] | None = None,
+    ):
+        self.size_per_thread = list(_ints(size_per_thread, "size_per_thread"))
+        self.threads_per_warp = list(_ints(threads_per_warp, "threads_per_warp"))
+        self.warps_per_cta = list(_ints(warps_per_cta, "warps_per_cta"))
+        self.order = _permutation(order)
+        if cga_bases:
+            raise ValueError("cga_bases must be empty: a TLX block belongs to one CTA")
+
+
+class distributed_linear_layout_encoding(_register_layout_encoding):
+    """Registers by bases: the coordinates that each bit of the register's, lane's and warp's number moves by."""
+
+    def __init__(
+        self,
+        reg_bases: Sequence[Sequence[int]],
+        lane_bases: Sequence[Sequence[int]],
+        warp_bases: Sequence[Sequence[int]],
+        block_bases: Sequence[Sequence[int]],
+        shape: Sequence[int],
+    ):
+        self.reg_bases = _bases(reg_bases, "reg_bases")
+        self.lane_bases = _bases(lane_bases, "lane_bases")
+        self.warp_bases = _bases(warp_bases, "warp_bases")
+        self.block_bases = _bases(block_bases, "block_bases")
+        self.shape = list(_ints(shape, "shape"))
+
+
+class nv_mma_layout(layout_encoding):
+    """Registers of the accumulator of `wgmma`, or of `mma.sync` where `instr_shape` has two sizes: (16, 8).
+
+    `instr_shape` is M, N and K of one instruction of a warp; for `wgmma` M is 16, a quarter of its warpgroup's.
+    """
+
+    def __init__(self, warps_per_cta: Sequence[int], instr_shape: Sequence[int]):
+        self.warps_per_cta = list(_ints(warps_per_cta, "warps_per_cta"))
+        self.instr_shape = list(_ints(instr_shape, "instr_shape"))
+        if len(self.instr_shape) not in (2, 3):
+            raise ValueError(f"instr_shape must have two or three sizes, got {self.instr_shape}")
+
+
+def _parent(parent: Any) -> layout_encoding:
+    parent = unwrapped(parent)
+    if not isinstance(parent, layout_encoding):
+        raise TypeError(f"parent must be a layout, got {type(parent).__name__}")
+    return parent
+
+
+class slice_layout_encoding(_register_layout_encoding):
+    """Registers as the reduction of a block in the layout `parent` along `dim` leaves them."""
+
+    def __init__(self, dim: int, parent: layout_encoding):
+        self.dim, self.parent = at_least(dim, 0, "dim"), _parent(parent)
+
+
+@constexpr_function
+def slice_layout(parent: layout_encoding, dim: int) -> slice_layout_encoding:
+    """Return `slice_layout_encoding(dim, parent)`."""
+    return slice_layout_encoding(dim, parent)
+
+
+class dot_operand_layout_encoding(_register_layout_encoding):
+    """Registers of operand 0 or 1 of a product whose result has the layout `parent`.
+
+    A thread holds `k_width` elements in a row along K; without it 32 bits of them.
+    """
+
+    def __init__(self, operand_index: int, parent: layout_encoding, k_width: int | None = None):
+        self.operand_index, self.parent = at_least(operand_index, 0, "operand_index"), _parent(parent)
+        self.k_width = None if k_width is None else power_of_two(k_width, "k_width")
+
+
+@constexpr_function
+def dot_operand_layout(
+    operand_index: int, parent: layout_encoding, k_width: int | None = None
+) -> dot_operand_layout_encoding:
+    """Return `dot_operand_layout_encoding` of the same arguments."""
+    return dot_operand_layout_encoding(operand_index, parent, k_width)
+
+
 X = TypeVar("X", "tensor", "buffered_tensor")
 
 _tlx = builtin("tlx")
 
 
-@_tlx
+@builtin("tlx", spellings={"src": "x"})
 def require_layout(
     x: X, layout: layout_encoding | constexpr, pin: Flag = True, late_address_compute: Flag = False
 ) -> X:
@@ -353,9 +538,9 @@ def require_layout(
     ...
 
 
-@_tlx
-def release_layout(x: X) -> X:
-    """`x` in any layout that the compiler likes again."""
+@builtin("tlx", spellings={"src": "x"})
+def release_layout(x: X, relaxed: Flag = False) -> X:
+    """`x` in any layout that the compiler likes again. `relaxed` lets it ignore that, and means nothing here."""
     ...
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "local_view",
     "subslice",
     "tmem_copy",
+    "tmem_shift",
     "zeros",
 ]
 
@@ -87,11 +88,12 @@ def local_reinterpret(
     shape: Shape | None = None,
     layout: layout_encoding | constexpr | None = None,
     num: Int = 0,
+    pin: Flag = True,
 ) -> buffered_tensor:
     """The same bytes as elements of another type, shape or layout; no data moves.
 
     With a `shape`, `src` may be a whole array, whose buffers are contiguous. With `num` the result is an array of so
-    many buffers of that shape, in shared memory.
+    many buffers of that shape, in shared memory. With `pin` no pass may change the layout.
     """
     ...
 
@@ -102,11 +104,13 @@ def local_load(
     token: async_token | None = None,
     layout: layout_encoding | constexpr | None = None,
     relaxed: Flag = False,
+    rematerialize_coordinates: Flag = False,
+    rematerialize_coordinates_group: Int | None = None,
 ) -> tensor:
     """Read a buffer into registers, after the copy that `token` stands for, in `layout`.
 
     The result is a block of the buffer's shape and type. Data of TMA copies is there after a `barrier_wait`, data of
-    other tasks after a barrier. `relaxed` is a hint for AMD GPUs and means nothing here.
+    other tasks after a barrier. `relaxed` and the last two are hints for AMD GPUs and mean nothing here.
     """
     ...
 
@@ -135,6 +139,14 @@ def local_scatter(
 @_tlx
 def tmem_copy(src: buffered_tensor, dst: buffered_tensor) -> None:
     """Start to copy a buffer in shared memory to one in tensor memory; `tcgen05_commit` signals its end."""
+
+
+@_tlx
+def tmem_shift(src: buffered_tensor) -> None:
+    """Start to move the rows of a buffer in tensor memory; `tcgen05_commit` signals the end.
+
+    Row r gets what row r + 1 holds, in each group of 32 rows, whose last one stays. The buffer has 128 rows.
+    """
 
 
 @_tlx

@@ -10,7 +10,7 @@ from ..core import builtin, float32
 from ..objects import tensor
 from .types import buffered_tensor, mbarrier
 
-__all__ = ["async_dot", "async_dot_scaled", "async_dot_wait", "dot_scaled", "tcgen05_commit"]
+__all__ = ["async_dot", "async_dot_scaled", "async_dot_wait", "dot", "dot_scaled", "tcgen05_commit"]
 
 _tlx = builtin("tlx")
 
@@ -102,6 +102,21 @@ def dot_scaled(
     tiles_per_warp: Any = None,
 ) -> tensor:
     """`tl.dot_scaled`, a product of blocks in registers; `tiles_per_warp` is for AMD GPUs."""
+    ...
+
+
+@_tlx
+def dot(
+    input: tensor,
+    other: tensor,
+    acc: tensor | None = None,
+    input_precision: Text | None = None,
+    allow_tf32: Flag | None = None,
+    max_num_imprecise_acc: Int | None = None,
+    out_dtype: Type | None = None,
+    tiles_per_warp: Any = None,
+) -> tensor:
+    """`tl.dot`, a product of blocks in registers; `tiles_per_warp` is for AMD GPUs."""
     ...
 
 

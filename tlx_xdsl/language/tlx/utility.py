@@ -6,11 +6,12 @@ import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..core import builtin, constexpr_function, float32, library
+from ..creation import cast
 from ..debug import static_assert
 from ..matrix import inline_asm_elementwise
 
 if TYPE_CHECKING:
-    from ..arguments import Int, Type, Value
+    from ..arguments import Flag, Int, Type, Value
     from ..objects import element_type, tensor, tensor_descriptor_base
     from .types import buffered_tensor
 
@@ -21,16 +22,23 @@ else:
 
 __all__ = [
     "assume_uniform",
+    "cast_preserve_layout",
     "clock64",
     "cuda_parse_arch",
     "dtype_of",
     "get_bufidx_phase",
     "get_fp8_format_name",
     "is_hip",
+    "num_warps",
     "size_of",
     "stoch_round",
     "thread_id",
     "vote_ballot_sync",
+    "warp_all",
+    "warp_any",
+    "warp_ballot",
+    "warp_id",
+    "warp_predicate",
     "warp_redux",
 ]
 
@@ -68,6 +76,58 @@ def vote_ballot_sync(mask: Value, pred: Value) -> tensor:
     undefined the vote of one that it leaves out ("vote.sync").
     """
     ...
+
+
+@_tlx
+def warp_any(pred: tensor) -> tensor:
+    """Say whether `pred` holds in any element of a block that this warp holds: an int1, the same in its 32 threads.
+
+    Warps may get different answers, as their elements differ: a branch on it has no barrier inside. Which warp holds
+    what is the layout's choice. Of numbers, those that are not 0 are true.
+    """
+    ...
+
+
+@_tlx
+def warp_all(pred: tensor) -> tensor:
+    """Say whether `pred` holds in all elements of a block that this warp holds, as `warp_any` does."""
+    ...
+
+
+@_tlx
+def warp_ballot(pred: tensor) -> tensor:
+    """A bit for each thread of this warp, an int64: whether any element that it holds of the block `pred` is true."""
+    ...
+
+
+@_tlx
+def warp_predicate(predicate: Value, inits: Any, body: Any, args: Any = (), wave_uniform: Flag = False) -> Any:
+    """Select what the jitted function `body(*inits, *args)` returns where `predicate` holds, else `inits`.
+
+    `inits` is a block or a tuple of them, and so is the result; `predicate` is an int1, or a block of them for the
+    first dimensions of `inits`. All threads compute the body, which has no effects. `wave_uniform` is for AMD GPUs.
+    """
+    ...
+
+
+@_tlx
+def num_warps() -> int:
+    """The number of warps of the kernel, a compile-time integer; those of tasks beside it are not counted."""
+    ...
+
+
+@library()
+def warp_id() -> tensor:
+    """The number of this thread's warp, `thread_id(0) // 32`."""
+    return thread_id(0) // 32
+
+
+@library()
+def cast_preserve_layout(
+    src: tensor, dtype: constexpr, fp_downcast_rounding: constexpr = None, bitcast: constexpr = False
+) -> tensor:
+    """`src` with another element type, as of `tl.cast`, in the layout that it has: so is every cast here."""
+    return cast(src, dtype, fp_downcast_rounding, bitcast)
 
 
 @_tlx

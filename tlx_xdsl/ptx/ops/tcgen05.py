@@ -23,15 +23,15 @@ from .memory import Mask
 from .tcgen05_mma import build_product, ctas_of
 
 _GROUPS = ("cta_group::1", "cta_group::2")
+_SHARED = ([], ["shared"], ["shared::cta"])
+"""How an address of shared memory is said to be one."""
 _REPEAT = re.compile(r"x(\d+)")
 
 
 def _build(context: Context) -> Step:
     parts = list(context.instruction.modifiers)
     match parts:
-        case ["alloc", group, "sync", "aligned", "shared::cta" | "shared", "b32"] if group in _GROUPS:
-            return _allocate(context)
-        case ["alloc", group, "sync", "aligned", "b32"] if group in _GROUPS:
+        case ["alloc", group, "sync", "aligned", *space, "b32"] if group in _GROUPS and space in _SHARED:
             return _allocate(context)
         case ["dealloc", group, "sync", "aligned", "b32"] if group in _GROUPS:
             return _free(context)
@@ -52,6 +52,8 @@ def _build(context: Context) -> Step:
             return _commit(context, form)
         case ["cp", group, *form] if group in _GROUPS:
             return _copy(context, form, pair=group == _GROUPS[1])
+        case ["shift", "cta_group::1", "down"]:
+            return _shift(context)
         case ["mma", group, kind, *form] if group in _GROUPS:
             return build_product(context, kind, form, pair=group == _GROUPS[1])
         case _:
@@ -332,6 +334,32 @@ def _copy(context: Context, form: list[str], *, pair: bool) -> Step:
                     memory_of(wave).write(cta, lanes, columns, words, "copy")
 
     return Step((base, descriptor), effect=effect)
+
+
+def _shift(context: Context) -> Step:
+    """32 bytes of each row get what the next row holds, but for the last row of each 32.
+
+    Source: PTX ISA, "tcgen05.shift"; what Meta's test of it expects of a B200.
+    """
+    context.expect(1)
+    base, offset = context.address(context.operand(0), "u4")
+
+    def effect(cohort: Cohort, mask: Mask, addresses: Any) -> None:
+        wave = cohort.wave
+        for thread in range(cohort.n) if mask is None else np.flatnonzero(mask).tolist():
+            address = int(addresses[thread]) + offset
+            if address >> 16:
+                raise Trap("a shift of tensor memory that does not begin in lane 0 is not known")
+            cta = int(cohort.ctas[thread])
+            rows = np.arange(4 * LANES).reshape(-1, LANES)[:, :-1].reshape(-1, 1)
+            columns = np.arange(8)[None, :] + address
+            token = wave.order.tensor_issue(cohort, thread, None)
+            wave.order.tensor_moves(token, cta, rows + 1, columns, False)
+            wave.order.tensor_moves(token, cta, rows, columns, True)
+            memory = memory_of(wave)
+            memory.write(cta, rows, columns, memory.read(cta, rows + 1, columns, "shift"), "shift")
+
+    return Step((base,), effect=effect)
 
 
 BUILDERS: Builders = {"tcgen05": _build}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import tlx, tt, ttng
-from tlx_xdsl.dialects.base import bare, chosen_layout, layout_attr
+from tlx_xdsl.dialects.base import TMA, Kind, Space, accesses_of, bare, chosen_layout, effects_of, layout_attr
 from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.layouts.encodings import (
     Layout,
@@ -72,12 +72,12 @@ def needs_of(op: Operation) -> Iterator[Need]:
             yield from _tcgen05(op)
         case ttng.TCGen5MMAScaledOp():
             yield from _tcgen05_scaled(op)
-        case ttng.AsyncTMACopyGlobalToLocalOp() | tlx.AsyncTMALoadOp():
-            yield _tma(op, op.desc, op.result)
-        case ttng.AsyncTMACopyLocalToGlobalOp() | ttng.AsyncTMAReduceOp():
-            yield _tma(op, op.desc, op.src)
         case ttng.TMEMCopyOp():
             yield from _tmem_copy(op)
+        case _ if effects_of(op).by is TMA:
+            copied = [access for access in accesses_of(op) or () if access.kind & (Kind.READ | Kind.WRITE)]
+            descriptor = next((each.value for each in copied if each.space is Space.GLOBAL), None)
+            yield from (_tma(op, descriptor, each.value) for each in copied if isinstance(each.value.type, MemDescType))
         case _:
             pass
 
@@ -107,8 +107,9 @@ def _tile(op: Operation, operand: SSAValue, name: str, transposed: bool | None) 
     return Need(op, operand, f"{name} needs an nvmma_shared layout{run}", accepts, prefers)
 
 
-def _tma(op: Operation, descriptor: SSAValue, buffer: SSAValue) -> Need:
-    asked = chosen_layout(descriptor.type.encoding) if isinstance(descriptor.type, tt.TensorDescType) else None
+def _tma(op: Operation, descriptor: SSAValue | None, buffer: SSAValue) -> Need:
+    type_ = None if descriptor is None else descriptor.type
+    asked = chosen_layout(type_.encoding) if isinstance(type_, tt.TensorDescType) else None
 
     def accepts(layout: Layout) -> bool:
         if asked is not None:

@@ -1,8 +1,8 @@
 """Layouts that the user pins on tensors, carried to what is computed from them.
 
 A `tlx.release_layout` with `pin` gives its result a layout, which spreads over elementwise operations, reductions,
-changes of shape, accesses through pointers, loops and branches until a release without `pin`, and is converted from
-where something else takes the tensor. Of an access the pointers decide: masks and what is stored come in their layout.
+votes, changes of shape, accesses through pointers, loops and branches until a release without `pin`, and is converted
+from where something else takes the tensor. Of an access the pointers decide: masks and what is stored come in theirs.
 Where two pinned layouts meet, the first operand's goes on. The accumulator of a dot in flight may not be touched, so
 that no layout but the instruction's enters its web (`tritongpu/accumulators.py`).
 """
@@ -34,6 +34,7 @@ from tlx_xdsl.dialects.tlx import (
     DumpLayoutOp,
     ReleaseLayoutOp,
     RequireLayoutOp,
+    VoteBallotOp,
 )
 from tlx_xdsl.layouts.distributed import joined_layout, reshaped_layout, split_layout, transposed_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, SliceLayout
@@ -62,6 +63,7 @@ _TAKES_ANY_LAYOUT = (
     AssertSameLayoutExpectedOp,
     RequireLayoutOp,
     ReleaseLayoutOp,
+    VoteBallotOp,
 )
 """Operations that take a tensor in any layout."""
 
@@ -182,7 +184,7 @@ class _Spread:
 
 def _keeps_layout(op: Operation) -> bool:
     """True if all tensors that `op` takes and gives have one layout."""
-    if is_elementwise(op) or isinstance(op, tt.BroadcastOp):
+    if is_elementwise(op) or isinstance(op, tt.BroadcastOp | VoteBallotOp):
         return True
     return op.has_trait(EachElement, value_if_unregistered=False)
 

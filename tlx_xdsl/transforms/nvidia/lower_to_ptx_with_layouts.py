@@ -24,7 +24,7 @@ from tlx_xdsl.dialects import arith, tlx
 
 from ..driver import walk_and_apply_patterns
 from ..rewriting import Pass, insert_before
-from . import bulk_copies, cluster_launch_control, device_descriptors, multicast_loads, votes
+from . import bulk_copies, cluster_launch_control, device_descriptors, multicast_loads, tensor_memory_shifts, votes
 from .emit.ptx import inline_ptx
 from .emit.shared_address import shared_address
 
@@ -75,6 +75,7 @@ class LowerToPTXWithLayoutsPass(Pass):
             "tlx-lower-device-descriptors": [device_descriptors.LowerDeviceDescriptor()],
             "tlx-lower-bulk-copies": bulk_copies.patterns(module),
             "tlx-lower-thread-arrivals": [LowerThreadArrival()],
+            "tlx-lower-tensor-memory-shifts": [tensor_memory_shifts.LowerTensorMemoryShift()],
             "tlx-lower-clc": cluster_launch_control.patterns(native=self.native),
             "tlx-lower-votes": [votes.LowerVote()],
             "tlx-lower-multicast-loads": multicast_loads.patterns(cached_loads=self.cached_loads),

@@ -1,10 +1,11 @@
 """Votes of the threads of a warp as PTX (PTX ISA, "vote.sync").
 
 A thread votes with its predicate; of a tensor, with whether any of the elements that it holds is true. So this comes
-when tensors have their layouts. The bits of a tensor's vote are in each element of the result, which comes from inline
-assembly over all elements of a thread at once: a number that is splatted, or a cast of registers, could be taken in
-another layout, where the thread holds other elements. Where upstream Triton picks another layout for the assembly, it
-votes again, with the elements that threads hold there: an element's own vote is in its bits in each of them.
+when tensors have their layouts. A vote that gives a number takes the registers of the tensor. Else the bits are in each
+element of the result, which comes from inline assembly over all elements of a thread at once: a number that is
+splatted, or a cast to a tensor, could be taken in another layout, where the thread holds other elements. Where upstream
+Triton picks another layout for the assembly, it votes again, with the elements that threads hold there: an element's
+own vote is in its bits in each of them.
 
 Before:
 ```mlir
@@ -22,6 +23,7 @@ After, with 4 warps:
 
 from __future__ import annotations
 
+from xdsl.dialects.arith import OrIOp
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
@@ -31,7 +33,7 @@ from tlx_xdsl.dialects.base import as_tensor
 
 from ..rewriting import insert_before
 from .emit.ptx import elementwise_ptx, inline_ptx
-from .emit.threads import register_count
+from .emit.threads import register_count, registers_of
 
 _BALLOT = "{ .reg .pred p; setp.ne.b32 p, $1, 0; vote.sync.ballot.b32 $0, p, $2; }"
 
@@ -45,13 +47,16 @@ class LowerVote(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: tlx.VoteBallotOp, rewriter: PatternRewriter) -> None:
         """Rewrite `op`."""
-        rewriter.replace(op, _of_number(op) if as_tensor(op.pred.type) is None else _of_tensor(op))
+        rewriter.replace(op, _as_number(op) if op.result.type == i32 else _of_tensor(op))
 
 
-def _of_number(op: tlx.VoteBallotOp) -> Operation:
+def _as_number(op: tlx.VoteBallotOp) -> Operation:
+    votes = [op.pred] if as_tensor(op.pred.type) is None else registers_of(op, op.pred)
     # A predicate as an operand breaks where it is a constant.
-    vote = insert_before(op, arith.ExtUIOp(op.pred, i32)).result
-    return inline_ptx(_BALLOT, [vote, op.mask], [i32])
+    first, *others = (insert_before(op, arith.ExtUIOp(vote, i32)).result for vote in votes)
+    for other in others:
+        first = insert_before(op, OrIOp(first, other)).result
+    return inline_ptx(_BALLOT, [first, op.mask], [i32])
 
 
 def _of_tensor(op: tlx.VoteBallotOp) -> Operation:

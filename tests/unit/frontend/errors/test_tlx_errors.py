@@ -1,6 +1,6 @@
 """Each function of tlx refuses what it can't do, at the line of the call and in words."""
 
-# covers: tlx.barriers, tlx.clc, tlx.cluster, tlx.copies, tlx.memory, tlx.mma, tlx.tasks, tlx.utility
+# covers: tlx.barriers, tlx.clc, tlx.cluster, tlx.copies, tlx.memory, tlx.mma, tlx.packed, tlx.tasks, tlx.utility
 
 import re
 from pathlib import Path
@@ -16,6 +16,7 @@ from tlx_xdsl.language.core import builtin_name
 ACC = "acc = tlx.local_alloc((128, 128), tl.float32, 1, tlx.storage_kind.tmem)[0]"
 SPEC = "spec = tlx.storage_alias_spec()"
 ROOM = "room = tlx.allocate_tensor_descriptor(2)"
+TILE = "tlx.nv_mma_shared_layout_encoding.make_default((64, 64), tl.float16)"
 
 HOPPER_FAULTS = [
     # allocations and storage aliasing
@@ -114,6 +115,11 @@ HOPPER_FAULTS = [
     ("tlx.async_descriptor_load(desc, tile, [0, 0], bars[0], multicast_targets=[16])", "a CTA's rank is 0 to 15"),
     ("tlx.async_descriptor_store(desc, vector, [0, 0])", "'source' must match a tensor descriptor"),
     ("tlx.async_descriptor_store(desc, tile, [0, 0], store_reduce='xor')", "TMA has no 'xor' of f16"),
+    ("tlx.async_descriptor_gather(desc, tile, tl.arange(0, 64), 0, bars[0])", "the block must have one row, found a tensor"),
+    ("tlx.async_descriptor_gather(line, tile, tl.arange(0, 4), 0, bars[0])", "there must be at least 8 rows, found 4"),
+    ("tlx.async_descriptor_gather(line, tile, tl.arange(0, 64), 0, bars[0])", "needs TMA gather (sm_100a or later); target is sm_90a"),
+    ("tlx.async_descriptor_scatter(line, vector, tl.arange(0, 64), 0)", "'source' must be a buffer of type fp16[64, 64]"),
+    ("tlx.async_descriptor_scatter(line, tile, n, 0)", "'x_offsets' must be a 1-D block of int32 or int16 row numbers"),
     ("tlx.async_descriptor_store_wait(n)", "'pendings' must be a constexpr integer"),
     ("tlx.async_descriptor_prefetch_tensor(desc, [0])", "'offsets' must be a tuple of 2 offsets"),
     ("tlx.allocate_tensor_descriptor(0)", "'num' must be a constexpr integer of at least 1"),
@@ -131,6 +137,7 @@ HOPPER_FAULTS = [
     ("tlx.async_dot(tile, tile, input_precision='bf16x3')", "'input_precision' must be one of"),
     ("tlx.async_dot_wait(0, n)", "'inp' must be the result of an async_dot"),
     ("tlx.async_dot_scaled(tile, tile, tile, tile, 'e4m3', tile, 'e4m3')", "tlx.async_dot_scaled needs tcgen05 (sm_100a)"),
+    ("tlx.dot(x, x, tiles_per_warp=[2, 2])", "'tiles_per_warp' exists for AMD GPUs only"),
     ("tlx.dot_scaled(x, x, 'e4m3', x, x, 'e4m3', tiles_per_warp=[2])", "'tiles_per_warp' exists for AMD GPUs only"),
     ("tlx.tcgen05_commit(bars[0])", "tlx.tcgen05_commit needs tcgen05 (sm_100a)"),
     # tasks
@@ -148,6 +155,15 @@ HOPPER_FAULTS = [
     ("tlx.require_layout(x, tlx.layout('(128,64):(64,1)'))", "the layout reaches element 8191, the block has 4096 elements"),
     ("tlx.layout('(32,4):(1,32')", "layout: ValueError: expected ')' at position 5 of '(1,32'"),
     ("tlx.swizzled_shared_layout_encoding(3, 1, 1, (1, 0))", "vectorSize must be a power of two, got 3"),
+    ("tlx.require_layout(x, tlx.blocked_layout_encoding([1], [32], [4, 1], [0]))", "warpsPerCTA has 2 dimensions, the order 1"),
+    ("tlx.require_layout(x, tlx.slice_layout(tlx.nv_mma_layout((4, 1), (16, 64, 16)), 2))", "dimension 2 is none of the 2"),
+    ("tlx.require_layout(x, tlx.dot_operand_layout(1, tlx.nv_mma_layout((4, 1), (16, 64, 16))))", "only operand 0 of a wgmma"),
+    ("tlx.slice_layout(n, 0)", "its arguments must be constexprs"),
+    ("tlx.nv_mma_layout((4, 1), (16,))", "instr_shape must have two or three sizes"),
+    ("tlx.blocked_layout_encoding([1], [32], [4], [0], [[1]])", "cga_bases must be empty"),
+    (f"{TILE}.tile_to_shape((96, 64))", "tiles of [64, 64] elements do not divide [96, 64]"),
+    (f"tlx.local_alloc((64, 64), tl.float16, 1, layout={TILE}.tile_to_shape((128, 64)))", "is for buffers of [128, 64]"),
+    ("tlx.require_layout(x, x=x, src=x)", "require_layout"),
     ("tlx.release_layout(n)", "'x' must be a block of numbers or a buffer"),
     ("tlx.dump_layout(n)", "'x' must be a block of numbers or a buffer"),
     ("tlx.assert_same_layout(x, 7)", "'rhs' must be a layout"),
@@ -156,6 +172,27 @@ HOPPER_FAULTS = [
     ("tlx.clock64(0)", "too many positional arguments"),
     ("tlx.stoch_round(x, tl.float16, x)", "tlx.stoch_round needs stochastic rounding (sm_100a)"),
     ("tlx.vote_ballot_sync(-1, x)", "'pred' must be an int1 or a block of int1"),
+    ("tlx.warp_any(n)", "'pred' must be a block"),
+    ("tlx.warp_all(ptr + tl.arange(0, 64))", "'pred' must be a block of numbers"),
+    ("tlx.warp_ballot(tile)", "'pred' must be a block"),
+    ("tlx.warp_predicate(n > 0, x, 7)", "'body' must be a jitted function, found the constexpr 7"),
+    ("tlx.warp_predicate(n > 0, (x, x), first)", "the body must return 2 values, as many as there are inits, found 1"),
+    ("tlx.warp_predicate(n > 0, x, stored, args=(ptr,))", "the body may only compute: all threads run it"),
+    ("tlx.warp_predicate(n > 0, tile, buffer)", "the inits must be blocks, found a buffer"),
+    ("tlx.warp_predicate(n > 0, x, narrowed)", "the body must return a block of type fp16[64, 64] for it, found"),
+    ("tlx.warp_predicate(n, x, same)", "'predicate' must be an int1"),
+    ("tlx.warp_predicate(tl.arange(0, 32) > n, x, same)", "'predicate' must have the first dimensions of a block"),
+    ("tlx.num_warps(4)", "too many positional arguments"),
+    # 8-bit floats
+    ("tlx.packed_add4(x, x)", "'lhs' must be a block of float8e4nv, float8e5 or int8, found"),
+    ("tlx.packed_sub4(fine, pairs)", "'rhs' must be a block of float8e4nv or float8e5, found"),
+    ("tlx.packed_mul4(pairs, pairs)", "say nothing about the result: give its 'dtype'"),
+    ("tlx.packed_mul4(fine, fine, tl.float16)", "'dtype' must be float8e4nv or float8e5"),
+    ("tlx.packed_fma4(fine, fine, fine, tl.float8e5)", "'acc' must have the type of the result, fp8e5, found"),
+    ("tlx.add4(fine, fine)", "tlx.packed_add4 needs packed fp32 arithmetic (sm_100a or later); target is sm_90a"),
+    ("tlx.sub4(fine, 1)", "'rhs' must be a block of float8e4nv, float8e5 or int8"),
+    ("tlx.mul4(fine)", "missing a required argument: 'rhs'"),
+    ("tlx.fma4(fine, fine, x)", "'acc' must be a block of float8e4nv, float8e5 or int8"),
     ("tlx.dtype_of(bars)", "'v' must be a tensor, a buffer or a descriptor"),
     ("tlx.size_of(n)", "'dtype' must be an element type"),
     ("tlx.get_fp8_format_name(tl.float16)", "only supports tl.float8e5 and tl.float8e4nv"),
@@ -176,6 +213,9 @@ BLACKWELL_FAULTS = [
     (f"{ACC}; tlx.subslice(acc, 128, 64)", "are outside of its 128"),
     (f"{ACC}; tlx.local_slice(acc, (0, n), (128, 64))", "a part of a buffer in tensor memory has constexpr offsets"),
     (f"{ACC}; tlx.local_trans(acc)", "'input' must be in shared memory, found a buffer of type fp32[128, 128] in tensor memory"),
+    ("tlx.tmem_shift(tile)", "'src' must be in tensor memory, found a buffer"),
+    ("tlx.tmem_shift(tlx.local_alloc((64, 64), tl.float32, 1, tlx.storage_kind.tmem)[0])", "a buffer of 128 rows in tensor"),
+    ("tlx.packed_add4(fine, tl.full((256,), 0, tl.float32).to(tl.float8e5))", "operands must have the shape of the result"),
     (f"{ACC}; tlx.tmem_copy(tile, acc)", "'dst' must hold elements of type fp16"),
     (f"{ACC}; tlx.async_dot(tile, tile, acc)", "'acc' must have the shape [64, 64]"),
     ("tlx.async_dot(tile, tile)", "tlx.async_dot without 'acc' needs wgmma (sm_90a); target is sm_100a"),
@@ -196,17 +236,46 @@ BLACKWELL_FAULTS = [
 ]  # fmt: skip
 
 FAULTS = [(90, *fault) for fault in HOPPER_FAULTS] + [(100, *fault) for fault in BLACKWELL_FAULTS]
-SIGNATURE = {"ptr": "*fp16", "desc": "tensordesc<fp16[64, 64]>", "n": "i32"}
-PRELUDE_LINES = 7
+SIGNATURE = {"ptr": "*fp16", "desc": "tensordesc<fp16[64, 64]>", "line": "tensordesc<fp16[1, 64]>", "n": "i32"}
+
+
+HELPERS = """
+@tlx_xdsl.jit
+def same(x):
+    return x
+
+@tlx_xdsl.jit
+def first(x, y):
+    return x
+
+@tlx_xdsl.jit
+def buffer(x):
+    return x
+
+@tlx_xdsl.jit
+def narrowed(x):
+    return x.to(tl.float32)
+
+@tlx_xdsl.jit
+def stored(x, ptr):
+    tl.store(ptr, 1.0)
+    return x
+"""
+"""Bodies for `tlx.warp_predicate`."""
+
+PRELUDE_LINES = HELPERS.count("\n") + 9
+"""The line of the statement in the source."""
 
 
 def compile_faulty(tmp_path, statement, capability=90):
-    source = f"""@tlx_xdsl.jit
-def kernel(ptr, desc, n):
+    source = f"""{HELPERS}
+@tlx_xdsl.jit
+def kernel(ptr, desc, line, n):
     bars = tlx.alloc_barriers(2)
     tiles = tlx.local_alloc((64, 64), tl.float16, 2)
     tile, vector = tiles[0], tlx.local_alloc((64,), tl.float16, 1)[0]
     x = tl.full((64, 64), n, tl.float16)
+    fine, pairs = tl.full((512,), 0, tl.int8).to(tl.float8e4nv, bitcast=True), tl.full((256,), 0, tl.int8)
     {statement}
 """
     kernel = load(tmp_path, source).kernel

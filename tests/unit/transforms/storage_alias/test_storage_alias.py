@@ -328,9 +328,8 @@ def test_every_leaf_has_a_whole_number_of_groups():
     check_error(
         body,
         [LOWERING],
-        "kernel.py:5:1: error: all allocations of a reuse_group tree must have the same whole number of buffer groups "
-        "(buffers / group_size), unless those with fewer fit into the memory of the others: a has 2 / 4 = 1/2, "
-        "p has 8 / 4 = 2",
+        "kernel.py:5:1: error: all allocations of a reuse_group tree must have a whole number of buffer groups "
+        "(buffers / group_size): a has 2 / 4 = 1/2, p has 8 / 4 = 2",
     )
 
 

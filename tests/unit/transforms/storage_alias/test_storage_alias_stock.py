@@ -40,6 +40,7 @@ REGIONS = {
         ["2x128x128xf32, #f32", "8x128x32xf16, #f16", "2x128x1xf32, #one", "2x128x1xf32, #one", "2x128x1xf32, #one"],
         [("shared", 4, "1"), ("distinct", 1, "g0 2 3 4"), ("shared", 1, "0 g1")],
     ),
+    "phases": ("smem", ["2x64x64xf32, #b32", "3x64x64xf16, #b16"], [("shared", 1, "0 1")]),
     "columns": ("tmem", ["3x128x1xf32, #one", "3x128x32xf16, #f16"], [("distinct", 1, "0 1")]),
     "unpacked": ("tmem", ["2x128x32xf16, #loose", "2x128x128xf32, #f32"], [("distinct", 1, "0 1")]),
     "64 rows": ("tmem", ["2x64x64xf32, #half", "4x64x64xf16, #half"], [("shared", 2, "1"), ("shared", 1, "0 g0")]),

@@ -6,9 +6,9 @@ from xdsl.dialects import arith, builtin, ub
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base import layout_attr, pointers_of
-from tlx_xdsl.layouts.distributed import WARP_SIZE
-from tlx_xdsl.layouts.encodings import BlockedLayout, SliceLayout
+from tlx_xdsl.dialects.base import layout_attr, layout_of, pointers_of
+from tlx_xdsl.layouts.distributed import WARP_SIZE, blocked_layout, paired_layout
+from tlx_xdsl.layouts.encodings import BlockedLayout, DistributedLayout, SliceLayout
 from tlx_xdsl.transforms.rewriting import retyped
 
 from .converter import Converter, handles
@@ -16,11 +16,38 @@ from .converter import Converter, handles
 
 @handles(
     tt.AtomicPollOp, tt.ElementwiseInlineAsmOp, tt.ExternElementwiseOp, tt.MapElementwiseOp, tt.ScanOp,
-    ttng.PackedArithOp, tlx.VoteBallotOp,
 )  # fmt: skip
 def elementwise(converter: Converter, op: Operation) -> None:
     """Results and operands share one layout."""
     converter.elementwise(op)
+
+
+@handles(tlx.VoteBallotOp)
+def vote(converter: Converter, op: tlx.VoteBallotOp) -> None:
+    """Votes as a number are of what threads hold already."""
+    if ttg.as_tensor(op.result.type) is not None:
+        converter.elementwise(op)
+
+
+@handles(ttng.PackedArithOp)
+def packed_arithmetic(converter: Converter, op: ttng.PackedArithOp) -> None:
+    """A thread holds all lanes of an instruction, side by side: pairs of fp4 lie along one dimension, else the last."""
+    result = ttg.tensor_type(op.result.type)
+    shape, lanes = result.get_shape(), ttng.LANES[type(result.element_type)]
+    pairs = {index: ttg.tensor_type(value.type).get_shape() for index, value in enumerate(op.inputs)}
+    axes = [dim for sizes in pairs.values() for dim, size in enumerate(sizes) if size != shape[dim]]
+    axis = axes[0] if axes else len(shape) - 1
+    order = (axis, *(dim for dim in reversed(range(len(shape))) if dim != axis))
+    sizes = tuple(lanes if dim == axis else 1 for dim in range(len(shape)))
+    converter.settle(op.result, layout_attr(blocked_layout(shape, sizes, order, converter.warps)))
+    encoding = ttg.tensor_type(op.result.type).encoding
+    layout = layout_of(encoding)
+    half = paired_layout(layout, shape, axis) if isinstance(layout, DistributedLayout) else None
+    for index, sizes in pairs.items():
+        if sizes == shape:
+            converter.require(op, index, encoding)
+        elif half is not None:
+            converter.require(op, index, layout_attr(half))
 
 
 @handles(
@@ -56,8 +83,8 @@ def gather(converter: Converter, op: tt.GatherOp | ttg.LocalGatherOp) -> None:
     converter.require(op, 1, op.result.type.encoding)
 
 
-@handles(tt.DescriptorGatherOp, tt.DescriptorScatterOp)
-def descriptor_rows(converter: Converter, op: tt.DescriptorGatherOp | tt.DescriptorScatterOp) -> None:
+@handles(tt.DescriptorGatherOp, tt.DescriptorScatterOp, ttng.AsyncTMAGatherOp, ttng.AsyncTMAScatterOp)
+def descriptor_rows(converter: Converter, op: Operation) -> None:
     """Four row numbers in each thread, the same ones in all threads of a warp, as one instruction takes them."""
     results_only(converter, op)
     rows = BlockedLayout((1, 4), (WARP_SIZE, 1), (1, converter.warps), (1, 0))
