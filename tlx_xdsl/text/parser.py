@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation
 from xdsl.parser import AttrParser, Position
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Span
@@ -135,6 +136,8 @@ class Parser(AliasParser):
         """An operation; one without a location gets its place in the text, as in MLIR."""
         op = super().parse_operation()
         position = self._operations.pop()
+        if op.attributes and isinstance(op, IRDLOperation):
+            _take_properties(op)
         if op.name == "ttg.warp_specialize" and op.operands:
             _move_captures_inside(op)
         if op.location is not _EXPLICITLY_UNKNOWN and isinstance(op.location, UnknownLoc):
@@ -244,6 +247,12 @@ class Parser(AliasParser):
         text = element.span.text
         self._hex_elements.append(int(text, 16) if text.startswith("0x") else None)
         return element
+
+
+def _take_properties(op: IRDLOperation) -> None:
+    """Move what a dictionary of attributes says of properties to them, as MLIR does: `{rounding = 1 : i32}`."""
+    for name in op.attributes.keys() & op.get_irdl_definition().properties.keys() - op.properties.keys():
+        op.properties[name] = op.attributes.pop(name)
 
 
 def _move_captures_inside(op: Operation) -> None:
