@@ -166,8 +166,10 @@ def _arrive(parser: Parser) -> Reading:
     """An arrival: of all threads together or of each, here or at the barrier of another CTA."""
     op = ttng.ArriveBarrierOp.parse(parser)
     is_remote, one_each = ttg.memdesc_type(op.alloc.type).space is Space.CLUSTER, op.attributes.pop(PER_THREAD, None)
-    if op.attributes.get("ctaMask", IntegerAttr(0, i32)) != IntegerAttr(0, i32) or (one_each and is_remote):
-        raise VerifyException("an arrival at several CTAs, or of each thread at another one, is Meta's Triton's own")
+    if isinstance(mask := op.attributes.pop("ctaMask", None), IntegerAttr):
+        op.properties["multicastCTA"] = mask
+    if one_each and (is_remote or op.multicast_cta.value.data):
+        raise VerifyException("an arrival of each thread at another CTA is Meta's Triton's own")
     made: list[Operation] = [op]
     if one_each:
         make = tlx.ArrivePerThreadOp.create

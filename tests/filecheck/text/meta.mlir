@@ -18,8 +18,10 @@ tt.func @barriers(%bars: !ttg.memdesc<2xi64, #b, #smem, mutable>, %i: i32, %p: i
   // CHECK-NEXT: tlx.arrive_per_thread %bar
   ttng.arrive_barrier %bar, 2 {perThread} : !ttg.memdesc<1xi64, #b, #smem, mutable>
   // An arrival of the warps together is upstream's.
-  // CHECK-NEXT: ttng.arrive_barrier %bar, 2
+  // CHECK-NEXT: ttng.arrive_barrier %bar, 2 :
   ttng.arrive_barrier %bar, 2 : !ttg.memdesc<1xi64, #b, #smem, mutable>
+  // CHECK-NEXT: ttng.arrive_barrier %bar, 1 {multicastCTA = 1 : i32}
+  ttng.arrive_barrier %bar, 1 {ctaMask = 1 : i32} : !ttg.memdesc<1xi64, #b, #smem, mutable>
   // CHECK-NEXT: tlx.named_barrier_wait %i, 128
   ttng.wait_barrier_named %i, %threads : i32, i32
   tt.return

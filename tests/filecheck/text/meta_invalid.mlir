@@ -20,9 +20,9 @@ tt.func @hint(%d: !tt.tensordesc<64x64xf16, #s>, %x: !ttg.memdesc<64x64xf16, #s,
 // -----
 
 #b = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
-tt.func @multicast(%bar: !ttg.memdesc<1xi64, #b, #ttg.shared_memory, mutable>) {
-  // expected-error @below {{an arrival at several CTAs, or of each thread at another one, is Meta's Triton's own}}
-  ttng.arrive_barrier %bar, 1 {ctaMask = 1 : i32} : !ttg.memdesc<1xi64, #b, #ttg.shared_memory, mutable>
+tt.func @far(%bar: !ttg.memdesc<1xi64, #b, #ttng.shared_cluster_memory, mutable>) {
+  // expected-error @below {{an arrival of each thread at another CTA is Meta's Triton's own}}
+  ttng.arrive_barrier %bar, 1 {perThread} : !ttg.memdesc<1xi64, #b, #ttng.shared_cluster_memory, mutable>
   tt.return
 }
 
