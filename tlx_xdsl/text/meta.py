@@ -53,7 +53,7 @@ Reader: TypeAlias = Callable[[Parser], Reading]
 
 @dataclass(frozen=True)
 class Stand:
-    """What xDSL's parser takes for the class of an operation that a reader reads."""
+    """A stand-in for the class of an operation in xDSL's parser: it has a reader."""
 
     name: str
     reader: Reader

@@ -39,7 +39,7 @@ tt.func @stores(%d: !tt.tensordesc<64x64xf16, #s>, %x: !ttg.memdesc<64x64xf16, #
   // CHECK-NEXT: ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
   // CHECK-NEXT: ttng.arrive_barrier %bar, 1, %p
   ttng.async_tma_store_token_wait %t, %bar[%p] : !ttg.async.token, !ttg.memdesc<1xi64, #b, #smem, mutable>
-  // A token that a loop carries is a value that nobody waits for.
+  // A token that a branch gives on is a value that no wait takes.
   // CHECK-NEXT: ttng.async_tma_reduce add, %d[%i, %i] %x
   // CHECK-NEXT: %u = ub.poison : !ttg.async.token
   %u = ttng.async_tma_reduce add, %d[%i, %i] %x : !tt.tensordesc<64x64xf16, #s>, !ttg.memdesc<64x64xf16, #s, #smem, mutable> -> !ttg.async.token
