@@ -163,6 +163,14 @@ TARGETS = (
 )
 """All targets, by rising capability."""
 
+NO_TARGETS = {
+    "sm_75": "stock Triton supports compute capability 8.0 and later: its dots use no tensor cores below",
+    "sm_88": "the ptxas that stock Triton takes for it does not know it",
+    "sm_101": "ptxas calls it sm_110a since CUDA 13",
+    "sm_100f": "stock Triton compiles for sm_100a, not for its family",
+}
+"""GPUs and names of ptxas that are no targets, and why."""
+
 _SPELLING = re.compile(r"(sm_\d{2,3})a?")
 
 
@@ -176,7 +184,9 @@ def target_named(name: str) -> Target:
         (target for target in TARGETS if match is not None and target.name in (name, match[1], f"{name}a")), None
     )
     if found is None:
-        raise InputError(f"unknown target '{name}': the targets are {', '.join(target.name for target in TARGETS)}")
+        why = NO_TARGETS.get(name.removesuffix("a"))
+        known = ", ".join(target.name for target in TARGETS)
+        raise InputError(f"unknown target '{name}': the targets are {known}{f'; {why}' if why else ''}")
     return found
 
 

@@ -39,6 +39,8 @@ def test_chunks_and_verdicts(tmp_path):
     refused = {"accepts": False, "line": 2, "message": "x"}
     assert verdict(wrong, refused, our_answer(wrong)) == "error at its line"
     assert verdict(wrong, refused, our_answer(right)) == "error missed"
+    assert verdict(wrong, {"accepts": True}, our_answer(wrong)) == "error at its line"
+    assert verdict(wrong, {"accepts": True}, our_answer(right)) == "round trip"
     assert verdict(right, {"accepts": True}, {"died": "signal 6"}) == "traceback"
     record = {"kind": "core", "directory": "TritonGPU", "verdict": "round trip"}
     assert mlir_summary([record]).startswith("1 chunks; 1 that stock accepts, 1 (100.0 %) round-trip")

@@ -1,25 +1,57 @@
-"""MLIR's `llvm` with what Triton's text contains and xDSL 0.75 lacks: assumptions and annotations of loops."""
+"""MLIR's `llvm` with what Triton's text contains and xDSL 0.75 lacks: assumptions, annotations of loops, and all of
+inline assembly.
+"""
 
 from __future__ import annotations
 
 from typing import ClassVar, Self
 
 from xdsl.dialects import llvm as upstream
-from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, DictionaryAttr, i1, i32
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IntegerAttr,
+    StringAttr,
+    UnitAttr,
+    i1,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
+    ParsePropInAttrDict,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
+    opt_result_def,
     param_def,
     prop_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 
-from .base import ORDERED, DeclaredEffects
+from .base import ORDERED, DeclaredEffects, EnumNumber, Keyword, keyword_directive
+
+
+class AsmDialect(Keyword):
+    """The syntax of inline assembly."""
+
+    ATT = 0
+    INTEL = 1
+
+    @property
+    def attr(self) -> IntegerAttr:
+        """The attribute that holds this case, of 64 bits."""
+        return IntegerAttr(self.value, i64)
+
+
+_NO_TAIL_CALL = upstream.TailCallKindAttr(upstream.TailCallKind.NONE)
 
 
 @irdl_op_definition
@@ -45,19 +77,46 @@ class AssumeOp(IRDLOperation):
         """Print ` %0 : i1`."""
         printer.print_string(" ")
         printer.print_operand(self.cond)
-        printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
         printer.print_attribute(self.cond.type)
+        printer.print_op_attributes(self.attributes)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parse what `print` writes."""
         operand = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         op = cls(parser.resolve_operand(operand, parser.parse_type()))
-        op.attributes |= attributes
+        op.attributes |= parser.parse_optional_attr_dict()
         return op
+
+
+@irdl_op_definition
+class InlineAsmOp(IRDLOperation):
+    """Instructions as text; `operand_attrs` has a dictionary for each operand, or none at all.
+
+    Example: `%0 = llvm.inline_asm asm_dialect = att operand_attrs = [] "mov.u32 $0, %clock;", "=r" : () -> i32`
+    """
+
+    name = "llvm.inline_asm"
+
+    inputs = var_operand_def()
+    res = opt_result_def()
+    asm_dialect = opt_prop_def(EnumNumber(AsmDialect))
+    operand_attrs = opt_prop_def(ArrayAttr)
+    asm_string = prop_def(StringAttr)
+    constraints = prop_def(StringAttr)
+    has_side_effects = opt_prop_def(UnitAttr)
+    is_align_stack = opt_prop_def(UnitAttr)
+    tail_call_kind = prop_def(upstream.TailCallKindAttr, default_value=_NO_TAIL_CALL)
+
+    irdl_options = (ParsePropInAttrDict(),)
+    custom_directives = (keyword_directive(AsmDialect),)
+    assembly_format = (
+        "(`has_side_effects` $has_side_effects^)? (`is_align_stack` $is_align_stack^)? "
+        "(`asm_dialect` `=` custom<AsmDialect>($asm_dialect)^)? (`operand_attrs` `=` $operand_attrs^)? "
+        "$asm_string `,` $constraints ($inputs^)? attr-dict `:` functional-type(operands, results)"
+    )
 
 
 class _LoopAttr(ParametrizedAttribute):
@@ -123,6 +182,6 @@ def loop_annotation_without_licm() -> LoopAnnotationAttr:
 
 LLVM = Dialect(
     "llvm",
-    [*upstream.LLVM.operations, AssumeOp],
+    [*(each for each in upstream.LLVM.operations if each.name != InlineAsmOp.name), AssumeOp, InlineAsmOp],
     [*upstream.LLVM.attributes, LoopLICMAttr, LoopAnnotationAttr],
 )

@@ -17,7 +17,7 @@ from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl import wings
-from tlx_xdsl.dialects.base import OverBudgetException, needs_of
+from tlx_xdsl.dialects.base import OverBudgetException, needs_of, why_not_compiled
 from tlx_xdsl.errors import CompilationError, OverBudgetError, let_through
 from tlx_xdsl.language.core import (
     SPELLINGS,
@@ -83,6 +83,8 @@ class Call:
         """
         for feature in needs_of(op):
             self.require(feature)
+        if (why := why_not_compiled(op)) is not None:
+            self.fail(None, why)
         try:
             op.verify_()
         except VerifyException as error:

@@ -13,7 +13,7 @@ from tlx_xdsl.language.core import MUST_USE_MARK, builtin_name, constexpr
 
 from . import semantic
 from .aggregates import bound, make_aggregate, replaced
-from .attributes import attribute_names, call_method
+from .attributes import attribute_names, attribute_of, call_method
 from .calls import call_builtin
 from .functions import bind_python, call_jitted, is_compile_time
 from .python.foreign import aggregate_of, constexpr_function_of, source_of
@@ -177,15 +177,33 @@ def _tuple(site: CallSite) -> Value | None:
     return TupleValue(site.positional[0][1].items)
 
 
-def _hasattr(site: CallSite) -> Value | None:
-    """`hasattr` of a runtime value: the answer is known at compile time."""
-    if len(site.positional) != 2 or site.keywords:
+def _named_attribute(site: CallSite) -> tuple[Value, str] | None:
+    """The runtime value and the name that `hasattr` or `getattr` is called on; None for objects of Python."""
+    if len(site.positional) < 2 or site.keywords:
         return None
-    (_, value), (_, name) = site.positional
+    value, name = (given for _, given in site.positional[:2])
     is_python = isinstance(value, Constexpr) and not semantic.is_number(value)
     if is_python or not isinstance(name, Constexpr) or not isinstance(name.value, str):
         return None
-    return Constexpr(name.value in attribute_names(value))
+    return value, name.value
+
+
+def _hasattr(site: CallSite) -> Value | None:
+    """`hasattr` of a runtime value: the answer is known at compile time."""
+    named = _named_attribute(site) if len(site.positional) == 2 else None
+    return None if named is None else Constexpr(named[1] in attribute_names(named[0]))
+
+
+def _getattr(site: CallSite) -> Value | None:
+    """`getattr(value, "name")` of a runtime value is `value.name`; one that it lacks is the third argument."""
+    named = _named_attribute(site)
+    if named is None:
+        return None
+    value, name = named
+    if len(site.positional) == 3 and name not in attribute_names(value):
+        return site.positional[2][1]
+    node = ast.Attribute(cast(ast.expr, site.positional[0][0]), name, ast.Load())
+    return attribute_of(site.visitor, ast.copy_location(node, site.node), value)
 
 
 def _abs(site: CallSite) -> Value | None:
@@ -243,6 +261,7 @@ _PYTHON: dict[Any, _Special] = {
     tuple: _tuple,
     list: _tuple,
     cast(Any, language).tuple: _tuple,
+    getattr: _getattr,
     hasattr: _hasattr,
     print: _print,
     isinstance: _isinstance,

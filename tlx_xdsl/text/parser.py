@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import xdsl
 from xdsl.context import Context
@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation
 from xdsl.parser import AttrParser, Position
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Span
@@ -39,6 +40,9 @@ from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, intern
 from .aliases import AliasParser
 from .diagnostics import LOCATIONS, FileLineColRange, error_at, parse_error
 from .profiles import NEWER_NAMES
+
+if TYPE_CHECKING:
+    from .meta import Reading
 
 _T = TypeVar("_T")
 
@@ -71,6 +75,8 @@ class Parser(AliasParser):
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", input))]
         self._operations: list[Position] = []
         """The position of the name of each operation that is being read, outermost first."""
+        self._readings: dict[Operation, Reading] = {}
+        """What stands for operations of Meta's Triton, which is put in place at the end."""
         self._hex_elements: list[int | None] = []
         """For each element of the dense literal that is being read, its value when it is hexadecimal."""
 
@@ -82,7 +88,14 @@ class Parser(AliasParser):
         """The module; text of aliases alone is an empty one, as in MLIR."""
         while self._current_token.kind in (MLIRTokenKind.HASH_IDENT, MLIRTokenKind.EXCLAMATION_IDENT):
             self._parse_alias_def()
-        return ModuleOp([]) if self.is_at_end() else super().parse_module(allow_implicit_module)
+        if self.is_at_end():
+            return ModuleOp([])
+        module = super().parse_module(allow_implicit_module)
+        if self._readings:
+            from .meta import settle
+
+            settle(self._readings)
+        return module
 
     def parse_comma_separated_list(
         self, delimiter: AttrParser.Delimiter, parse: Callable[[], _T], context_msg: str = ""
@@ -108,12 +121,25 @@ class Parser(AliasParser):
         elif self.parse_optional_boolean() is None:
             self.parse_str_literal()
 
+    def _parse_dialect_type_or_attribute_body(self, attr_name: str, *args: Any, **kwargs: Any) -> Any:
+        """An attribute of a dialect, by its name here."""
+        name = NEWER_NAMES.get(attr_name, attr_name)
+        return cast(Any, super())._parse_dialect_type_or_attribute_body(name, *args, **kwargs)
+
     def _get_op_by_name(self, name: str) -> type[Operation]:
         """The class of the operation `name`; xDSL would report an unknown one at the token after it."""
+        position = self._position_of(name)
+        if name.startswith(("ttg.", "ttng.")) and self.lexer.input.at(position - 1) != '"':
+            # Its import brings in dialects that other text does not need.
+            from .meta import READERS, Stand
+
+            if (reader := READERS.get(name)) is not None:
+                self._operations.append(position)
+                return cast("type[Operation]", Stand(name, reader, self._readings))
         op = self.ctx.get_optional_op(NEWER_NAMES.get(name, name), dialect_stack=self._parser_state.dialect_stack)
         if op is None:
             self._raise_unknown_operation(name)
-        self._operations.append(self._position_of(name))
+        self._operations.append(position)
         return op
 
     def _position_of(self, name: str) -> Position:
@@ -135,6 +161,8 @@ class Parser(AliasParser):
         """An operation; one without a location gets its place in the text, as in MLIR."""
         op = super().parse_operation()
         position = self._operations.pop()
+        if op.attributes and isinstance(op, IRDLOperation):
+            _take_properties(op)
         if op.name == "ttg.warp_specialize" and op.operands:
             _move_captures_inside(op)
         if op.location is not _EXPLICITLY_UNKNOWN and isinstance(op.location, UnknownLoc):
@@ -167,7 +195,11 @@ class Parser(AliasParser):
         return FileLineColLoc(self._filename, IntAttr(line + self._first_line - 1), IntAttr(column))
 
     def _raise_unknown_operation(self, name: str) -> NoReturn:
+        from .meta import ITS_OWN
+
         position = self._position_of(name)
+        if name in ITS_OWN:
+            self.raise_error(f"'{name}' is Meta's Triton's own, it has no counterpart", position, position + len(name))
         dialect = self.ctx.get_optional_dialect(name.partition(".")[0])
         close = difflib.get_close_matches(name, [op.name for op in dialect.operations] if dialect else [], n=1)
         suggestion = f", did you mean '{close[0]}'?" if close else ""
@@ -246,6 +278,12 @@ class Parser(AliasParser):
         return element
 
 
+def _take_properties(op: IRDLOperation) -> None:
+    """Move what a dictionary of attributes says of properties to them, as MLIR does: `{rounding = 1 : i32}`."""
+    for name in op.attributes.keys() & op.get_irdl_definition().properties.keys() - op.properties.keys():
+        op.properties[name] = op.attributes.pop(name)
+
+
 def _move_captures_inside(op: Operation) -> None:
     """Bring a `ttg.warp_specialize` in the generic form of Triton 3.6 to that of later versions.
 
@@ -270,6 +308,10 @@ def parse_module(
     except ParseError as error:
         if error.msg == _NO_OPERATION:
             error.msg = f"expected an operation, found {repr(error.span.text) if error.span.text else 'the end'}"
+        from .meta import ITS_WORDS
+
+        if (what := ITS_WORDS.get(error.span.text)) is not None:
+            error.msg = f"'{error.span.text}' is Meta's Triton's own: {what}"
         error.span = replace(error.span, line_offset=first_line - 1)
         raise parse_error(error) from error
     except (VerifyException, InputError, InputTypeError) as error:

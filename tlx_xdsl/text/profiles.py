@@ -229,8 +229,10 @@ class MlirProfile:
 FORMER_NAMES = {"bufferization.to_buffer": "bufferization.to_memref"}
 """Names of operations in older releases of LLVM."""
 
-NEWER_NAMES = {former: name for name, former in FORMER_NAMES.items()}
-"""Names of operations now, by their former ones."""
+NEWER_NAMES = {former: name for name, former in FORMER_NAMES.items()} | {
+    "ttng.shared_cluster_memory": "tlx.shared_cluster_memory"
+}
+"""Names of operations and attributes here, by their former ones and by those of Meta's Triton."""
 
 _OF_TRITON = ("tlx", "tt", "ttg", "ttng")
 

@@ -191,3 +191,8 @@
 #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
 #smem = #ttg.shared_memory
 !right = !ttg.memdesc<3x64x64xf16, #shared, #smem, mutable, 4x64x64>
+
+// -----
+
+// expected-error @below {{'ttg.nvidia_mma' of several CTAs needs CGALayout, 'CTASplitNum' is not read}}
+#mma = #ttg.nvidia_mma<{versionMajor = 2, warpsPerCTA = [1, 1], CTASplitNum = [2, 1], CTAOrder = [1, 0], instrShape = [16, 8]}>

@@ -380,16 +380,6 @@ tt.func @wgmma_n(%a: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, %b: !ttg.
 
 #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #smem = #ttg.shared_memory
-tt.func @wgmma_elements(%a: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, %b: !ttg.memdesc<64x64xbf16, #shared, #smem, mutable>, %c: tensor<64x64xf32>) {
-  // expected-error @below {{operands have different element types: f16 and bf16}}
-  %0 = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x64xf16, #shared, #smem, mutable> * !ttg.memdesc<64x64xbf16, #shared, #smem, mutable> -> tensor<64x64xf32>
-  tt.return
-}
-
-// -----
-
-#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
-#smem = #ttg.shared_memory
 tt.func @wgmma_double(%a: !ttg.memdesc<64x64xf64, #shared, #smem, mutable>, %b: !ttg.memdesc<64x64xf64, #shared, #smem, mutable>, %c: tensor<64x64xf64>) {
   // expected-error @below {{a wgmma cannot multiply f64}}
   %0 = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x64xf64, #shared, #smem, mutable> * !ttg.memdesc<64x64xf64, #shared, #smem, mutable> -> tensor<64x64xf64>
@@ -925,5 +915,63 @@ tt.func @scaled_shapes(%a: !ttg.memdesc<256x64xf8E5M2, #bytes, #smem, mutable>, 
 tt.func @half_of_b_for_one_cta(%a: !ttg.memdesc<128x16xf16, #nvmma, #smem>, %b: !ttg.memdesc<16x32xf16, #nvmma, #smem>, %d: !ttg.memdesc<128x64xf32, #tmem, #ttng.tensor_memory, mutable>, %p: i1) {
   // expected-error @below {{shapes do not match: 128x16 * 16x32 -> 128x64}}
   ttng.tc_gen5_mma %a, %b, %d, %p, %p : !ttg.memdesc<128x16xf16, #nvmma, #smem>, !ttg.memdesc<16x32xf16, #nvmma, #smem>, !ttg.memdesc<128x64xf32, #tmem, #ttng.tensor_memory, mutable>
+  tt.return
+}
+
+// -----
+
+#bytes = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 8}>
+#tmem = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1>
+#scales = #ttng.tensor_memory_scales_encoding<>
+#smem = #ttg.shared_memory
+tt.func @scaled_kind(%a: !ttg.memdesc<128x64xf16, #tmem, #ttng.tensor_memory>, %b: !ttg.memdesc<64x64xf8E5M2, #bytes, #smem>, %d: !ttg.memdesc<128x64xf32, #tmem, #ttng.tensor_memory, mutable>, %s: !ttg.memdesc<128x4xi8, #scales, #ttng.tensor_memory>, %p: i1) {
+  // expected-error @below {{a scaled MMA has no lhs elements of type fp16}}
+  ttng.tc_gen5_mma_scaled %a, %b, %d, %s, %s, %p, %p lhs = fp16 rhs = e5m2 : !ttg.memdesc<128x64xf16, #tmem, #ttng.tensor_memory>, !ttg.memdesc<64x64xf8E5M2, #bytes, #smem>, !ttg.memdesc<128x64xf32, #tmem, #ttng.tensor_memory, mutable>, !ttg.memdesc<128x4xi8, #scales, #ttng.tensor_memory>, !ttg.memdesc<128x4xi8, #scales, #ttng.tensor_memory>
+  tt.return
+}
+
+// -----
+
+#bytes = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 8}>
+#tmem = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1>
+#scales = #ttng.tensor_memory_scales_encoding<>
+#smem = #ttg.shared_memory
+tt.func @scaled_packed(%a: !ttg.memdesc<128x64xi8, #tmem, #ttng.tensor_memory>, %b: !ttg.memdesc<64x64xf8E5M2, #bytes, #smem>, %d: !ttg.memdesc<128x64xf32, #tmem, #ttng.tensor_memory, mutable>, %s: !ttg.memdesc<128x4xi8, #scales, #ttng.tensor_memory>, %p: i1) {
+  // expected-error @below {{lhs elements of type e2m1 beside e5m2 must be fp4Padded}}
+  ttng.tc_gen5_mma_scaled %a, %b, %d, %s, %s, %p, %p lhs = e2m1 rhs = e5m2 : !ttg.memdesc<128x64xi8, #tmem, #ttng.tensor_memory>, !ttg.memdesc<64x64xf8E5M2, #bytes, #smem>, !ttg.memdesc<128x64xf32, #tmem, #ttng.tensor_memory, mutable>, !ttg.memdesc<128x4xi8, #scales, #ttng.tensor_memory>, !ttg.memdesc<128x4xi8, #scales, #ttng.tensor_memory>
+  tt.return
+}
+
+// -----
+
+#bytes = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 8}>
+#tmem = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1>
+#scales = #ttng.tensor_memory_scales_encoding<>
+#padded = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1, fp4Padded = true>
+#smem = #ttg.shared_memory
+tt.func @scaled_accumulator(%a: !ttg.memdesc<128x64xf8E5M2, #bytes, #smem>, %b: !ttg.memdesc<64x64xf8E5M2, #bytes, #smem>, %d: !ttg.memdesc<128x64xf32, #padded, #ttng.tensor_memory, mutable>, %s: !ttg.memdesc<128x4xi8, #scales, #ttng.tensor_memory>, %p: i1) {
+  // expected-error @below {{the accumulator cannot have a layout for padded 4-bit elements}}
+  ttng.tc_gen5_mma_scaled %a, %b, %d, %s, %s, %p, %p lhs = e5m2 rhs = e5m2 : !ttg.memdesc<128x64xf8E5M2, #bytes, #smem>, !ttg.memdesc<64x64xf8E5M2, #bytes, #smem>, !ttg.memdesc<128x64xf32, #padded, #ttng.tensor_memory, mutable>, !ttg.memdesc<128x4xi8, #scales, #ttng.tensor_memory>, !ttg.memdesc<128x4xi8, #scales, #ttng.tensor_memory>
+  tt.return
+}
+
+// -----
+
+#tmem = #ttng.tensor_memory_encoding<blockM = 128, blockN = 128, colStride = 1>
+#half = #ttng.tensor_memory_encoding<blockM = 64, blockN = 128, colStride = 1>
+tt.func @tmem_subslice_blocks(%b: !ttg.memdesc<128x128xf32, #tmem, #ttng.tensor_memory, mutable>) {
+  // expected-error @below {{the blocks must stay}}
+  %0 = ttng.tmem_subslice %b {offset = 0 : i32} : !ttg.memdesc<128x128xf32, #tmem, #ttng.tensor_memory, mutable> -> !ttg.memdesc<128x64xf32, #half, #ttng.tensor_memory, mutable, 128x128>
+  tt.return
+}
+
+// -----
+
+// The scales take 16 columns.
+#tmem = #ttng.tensor_memory_encoding<blockM = 128, blockN = 128, colStride = 1>
+#scales = #ttng.tensor_memory_scales_encoding<>
+tt.func @tmem_reinterpret(%s: !ttg.memdesc<64x32xi8, #scales, #ttng.tensor_memory, mutable>) {
+  // expected-error @below {{the result takes 32 columns of tensor memory, the source has 16}}
+  %0 = ttg.memdesc_reinterpret %s : !ttg.memdesc<64x32xi8, #scales, #ttng.tensor_memory, mutable> -> !ttg.memdesc<128x128xi8, #tmem, #ttng.tensor_memory, mutable>
   tt.return
 }

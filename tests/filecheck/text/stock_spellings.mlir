@@ -69,6 +69,47 @@ tt.func @numbers(%_0: i32) {
 
 // -----
 
+// What an attribute dictionary says of a property is the property.
+tt.func @properties(%x: tensor<64xf16>) {
+  // CHECK: tt.fp_to_fp %x, rounding = rtne : tensor<64xf16> -> tensor<64xf8E5M2>
+  %0 = tt.fp_to_fp %x {rounding = 1 : i32} : tensor<64xf16> -> tensor<64xf8E5M2>
+  tt.return
+}
+
+// -----
+
+// Older parameters of one CTA say nothing.
+// CHECK: #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>
+#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], CTAsPerCGA = [1, 1], CTASplitNum = [1, 1], CTAOrder = [1, 0], instrShape = [16, 64, 16]}>
+tt.func @of_one_cta(%a: tensor<64x64xf32, #mma>) {
+  tt.return
+}
+
+// -----
+
+// CHECK: tt.func @of_llvm(%c: i1, %p: !llvm.ptr<3>)
+tt.func @of_llvm(%c: i1, %p: !llvm.ptr<3>) {
+  // CHECK: llvm.intr.assume %c : i1 {ttg.partition = array<i32: 1>}
+  llvm.intr.assume %c : i1 {ttg.partition = array<i32: 1>}
+  // CHECK: llvm.inline_asm has_side_effects asm_dialect = att operand_attrs = [] "x $0", "b,r" %c, %p : (i1, !llvm.ptr<3>) -> !llvm.void
+  %0 = llvm.inline_asm has_side_effects asm_dialect = att operand_attrs = [] "x $0", "b,r" %c, %p : (i1, !llvm.ptr<3>) -> !llvm.void
+  tt.return
+}
+
+// -----
+
+// Scales are in tensor memory four times, and blocks of 128 rows are of either CTA of a pair.
+#tmem = #ttng.tensor_memory_encoding<blockM = 128, blockN = 128, colStride = 1>
+#scales = #ttng.tensor_memory_scales_encoding<>
+// CHECK: tt.func @columns(
+tt.func @columns(%s: !ttg.memdesc<128x32xi8, #scales, #ttng.tensor_memory, mutable>) {
+  // CHECK: ttg.memdesc_reinterpret
+  %0 = ttg.memdesc_reinterpret %s : !ttg.memdesc<128x32xi8, #scales, #ttng.tensor_memory, mutable> -> !ttg.memdesc<128x128xi8, #tmem, #ttng.tensor_memory, mutable>
+  tt.return
+}
+
+// -----
+
 // A file of aliases is an empty module.
 // CHECK: builtin.module {
 #blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>

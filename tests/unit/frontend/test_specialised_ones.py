@@ -16,6 +16,8 @@ AT_BOTH = [
     "tl.static_assert(len(n.shape) == 0 and n.numel == 1)",
     "tl.static_assert(n.type.is_int() and not n.type.is_block())",
     "tl.static_assert(hasattr(n, 'to') and not hasattr(n, 'nothing'))",
+    "tl.static_assert(getattr(n, 'numel') == 1 and getattr(n, 'nothing', 3) == 3)",
+    "v = getattr(n, 'to')(tl.int64)",
     "v = n[None]; tl.static_assert(v.shape[0] == 1)",
     "v = n[None, :]",
     "v = n.abs() + n.T",
@@ -32,6 +34,7 @@ AT_BOTH = [
 
 AT_NEITHER = {
     "v = n.nothing": "has no attribute 'nothing'",
+    "v = getattr(n, 'nothing')": "has no attribute 'nothing'",
     "v = n[0]": "can't be indexed",
     "v = n.to(tl.int8, bitcast=True)": "bits",
     "while n < 4: n = n.to(tl.int64)": "must keep its type",

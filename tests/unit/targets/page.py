@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tlx_xdsl.targets import TARGETS, Feature
+from tlx_xdsl.targets import NO_TARGETS, TARGETS, Feature
 
 PAGE = Path(__file__).parents[3] / "docs" / "targets.md"
 
@@ -20,7 +20,9 @@ two targets that are no GPUs, for kernels of the plain language: [`cpu`](#cpus) 
 {targets}
 
 From sm_90a on, stock Triton always compiles for the architecture with all its features: `sm_90` and `sm_90a` mean the
-same, and so do the two spellings of the others. Any other name is an error that lists these.
+same, and so do the two spellings of the others. Any other name is an error that lists these. No targets are:
+
+{no_targets}
 
 ## What each target has
 
@@ -112,6 +114,7 @@ def page() -> str:
     ]
     return TEXT.format(
         targets="\n".join(targets),
+        no_targets="\n".join(f"- {name}: {why}" for name, why in NO_TARGETS.items()),
         names=" | ".join(target.name for target in TARGETS),
         rules="---|" * len(TARGETS),
         features="\n".join(features),

@@ -12,7 +12,7 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.operation import display_name, needs_of
 from tlx_xdsl.dialects.registry import all_dialects, make_context
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.targets import TARGETS, Feature, Target, refusal, target_named, target_of
+from tlx_xdsl.targets import NO_TARGETS, TARGETS, Feature, Target, refusal, target_named, target_of
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.transforms.nvidia.check_target import CheckTargetPass
@@ -175,6 +175,12 @@ def test_the_wording():
 @pytest.mark.parametrize("name", ["sm_75", "sm_90b", "sm_80f", "cuda:90", "90", "", "SM_90a", "sm_100f"])
 def test_for_an_unknown_target_the_known_ones_are_listed(name: str):
     with pytest.raises(ValueError, match=re.escape(f"unknown target '{name}': the targets are sm_80, sm_86, ")):
+        target_named(name)
+
+
+@pytest.mark.parametrize("name", NO_TARGETS)
+def test_what_is_no_target_has_a_reason(name: str):
+    with pytest.raises(ValueError, match=f"sm_121a; {re.escape(NO_TARGETS[name])}$"):
         target_named(name)
 
 

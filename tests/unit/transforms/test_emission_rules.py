@@ -8,6 +8,7 @@ a load that meets a dot has its layout (`test_access_layouts.py`), named barrier
 # covers: tlx-chain-reductions
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -61,7 +62,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def compiled(folder):
     """The kernel with probabilities that go round the loop in 16 bits."""
-    return compile_kernel(load(folder, KERNEL).kernel, specialization("float16"))
+    return compile_kernel(load(folder, KERNEL).kernel, replace(specialization("float16"), enable_fp_fusion=True))
 
 
 def specialization(carried):

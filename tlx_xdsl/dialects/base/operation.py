@@ -323,6 +323,15 @@ def needs_of(op: Operation) -> Features:
     return (() if needs is None else needs.features) + (() if more is None else more())
 
 
+def why_not_compiled(op: Operation) -> str | None:
+    """Return why no GPU has an instruction for `op`, or upstream Triton none of its meaning; None for most.
+
+    Such an operation can be read, as stock Triton's parser does, and has a method `why_not_compiled`.
+    """
+    why: Callable[[], str | None] | None = getattr(op, "why_not_compiled", None)
+    return None if why is None else why()
+
+
 def display_name(op: Operation) -> str:
     """The call in a kernel that gives `op`, such as `tlx.async_dot`; the name of the operation where there is none."""
     needs: Needs | None = getattr(op, "NEEDS", None)

@@ -176,8 +176,9 @@ class DotScaledOp(TritonOp):
         if len(a) not in (2, 3) or len(b) != len(a):
             raise VerifyException(f"takes matrices, or stacks of them, found {self.a.type} and {self.b.type}")
         lhs, rhs = ScaleDotElemType(self.a_elem_type.value.data), ScaleDotElemType(self.b_elem_type.value.data)
-        verify_scaled_type("lhs", lhs, scalar_type(self.a.type))
-        verify_scaled_type("rhs", rhs, scalar_type(self.b.type))
+        for side, kind, operand in (("lhs", lhs, self.a), ("rhs", rhs, self.b)):
+            if (fault := fault_of_scaled_type(side, kind, scalar_type(operand.type))) is not None:
+                raise VerifyException(fault)
         a = _unpacked(a, lhs, 0 if not self.lhs_k_pack.value.data else 1)
         b = _unpacked(b, rhs, 1 if not self.rhs_k_pack.value.data else 0)
         verify_matmul(a, b, shape_of_tensor(self.d.type))
@@ -191,12 +192,13 @@ class DotScaledOp(TritonOp):
         return (Feature.FP8_CONVERSION,) if ScaleDotElemType.E4M3.value in kinds else ()
 
 
-def verify_scaled_type(side: str, kind: ScaleDotElemType, element: Attribute) -> None:
-    """Check that an operand of a scaled dot with elements `kind` is held in the type `element`."""
+def fault_of_scaled_type(side: str, kind: ScaleDotElemType, element: Attribute) -> str | None:
+    """The error where an operand of a scaled dot with elements `kind` is not held in the type `element`, or None."""
     bits = {ScaleDotElemType.BF16: 16, ScaleDotElemType.FP16: 16}.get(kind, 8)
     if element_bits(element) != bits or (kind is ScaleDotElemType.E2M1 and element != i8):
         held = "i8" if kind is ScaleDotElemType.E2M1 else f"{bits} bits"
-        raise VerifyException(f"{side} elements of type {kind.keyword} are held in {held}, found {element}")
+        return f"{side} elements of type {kind.keyword} are held in {held}, found {element}"
+    return None
 
 
 def _unpacked(shape: Ints, kind: ScaleDotElemType, dim_from_first: int) -> Ints:

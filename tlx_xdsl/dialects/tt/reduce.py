@@ -13,10 +13,11 @@ They have no syntax but the generic one:
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i32
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr, i32
 from xdsl.ir import Attribute, Region
 from xdsl.irdl import (
     irdl_op_definition,
+    opt_prop_def,
     prop_def,
     region_def,
     traits_def,
@@ -71,10 +72,15 @@ class _CombiningOp(TritonOp):
 
 @irdl_op_definition
 class ReduceOp(_CombiningOp):
-    """Combine the elements along `axis`, which vanishes; several operands are reduced together."""
+    """Combine the elements along `axis`, which vanishes; several operands are reduced together.
+
+    `reduction_ordering` is of Meta's Triton: with "inner_tree" neighbours are combined first, then pairs of them,
+    and so on, whatever the layout is. That is the order of the interpreter.
+    """
 
     name = "tt.reduce"
 
+    reduction_ordering = opt_prop_def(StringAttr)
     result = var_result_def(ANY_LIKE)
     combine_op = region_def("single_block")
 
@@ -92,6 +98,12 @@ class ReduceOp(_CombiningOp):
                 raise VerifyException(f"{source.type} cannot reduce to {result.type} along axis {axis}")
             if as_tensor(result.type) is not None:
                 verify_places(source.type, result.type, lambda whole, of: fault_of_slice(whole, of, expected, axis))
+
+    def why_not_compiled(self) -> str | None:
+        """Upstream Triton reads an ordering and forgets it."""
+        if self.reduction_ordering in (None, StringAttr("unordered")):
+            return None
+        return f"upstream Triton does not keep reduction_ordering = {self.reduction_ordering}"
 
 
 def _shape(type_: Attribute) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from xdsl.printer import Printer
 from tlx_xdsl.layouts import encodings
 from tlx_xdsl.layouts.encodings import Bases, Ints, Layout, PaddedSharedLayout, SharedLinearLayout
 
-from ..base import Keyword, LayoutAttr, Space, parse_entries, print_entries, shown_entries
+from ..base import Keyword, LayoutAttr, Space, parameter_types, parse_entries, print_entries, shown_entries
 
 
 class SharedKind(Keyword):
@@ -66,11 +66,28 @@ class SliceEncodingAttr(LayoutAttr):
 
 @irdl_attr_definition
 class NvidiaMmaEncodingAttr(LayoutAttr):
-    """`#ttg.nvidia_mma`: see `NvidiaMmaLayout`."""
+    """`#ttg.nvidia_mma`: see `NvidiaMmaLayout`.
+
+    Parameters of before `CGALayout` are read where they say that there is one CTA; stock Triton skips them.
+    """
 
     name = "ttg.nvidia_mma"
     layout_class = encodings.NvidiaMmaLayout
     PARSED_DEFAULTS: ClassVar = {"versionMinor": 0}
+    FORMER: ClassVar = ("CTAsPerCGA", "CTASplitNum", "CTAOrder")
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Layout:
+        """Parse `<{key = value, ...}>`."""
+        with parser.in_angle_brackets():
+            position = parser.pos
+            types = {**parameter_types(cls.layout_class), **dict.fromkeys(cls.FORMER, Ints)}
+            found = parse_entries(parser, cls.name, types)
+        for key in cls.FORMER:
+            sizes = found.pop(key, ())
+            if key != "CTAOrder" and isinstance(sizes, tuple) and set(sizes) - {1}:
+                parser.raise_error(f"'{cls.name}' of several CTAs needs CGALayout, '{key}' is not read", position)
+        return cls.make(parser, found)
 
 
 @irdl_attr_definition

@@ -13,7 +13,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.layouts.encodings import Ints
+from tlx_xdsl.layouts.encodings import Ints, TensorMemoryLayout, TensorMemoryScalesLayout
 from tlx_xdsl.layouts.shared import bytes_of
 from tlx_xdsl.layouts.validity import fault_in_buffer, holders_of
 
@@ -203,3 +203,34 @@ class AsyncTokenType(ParametrizedAttribute, TypeAttribute):
     """A handle on an asynchronous operation; it orders operations and holds no data."""
 
     name = "ttg.async.token"
+
+
+ROWS = 128
+"""Rows of tensor memory, which PTX calls lanes."""
+
+
+def tensor_memory_layout(buffer: MemDescType) -> TensorMemoryLayout | TensorMemoryScalesLayout | None:
+    """The layout of a buffer in tensor memory; None for a placeholder.
+
+    Raises VerifyException for any other buffer.
+    """
+    if buffer.space is not Space.TENSOR:
+        raise VerifyException(f"the buffer must be in tensor memory, found {buffer}")
+    layout = chosen_layout(buffer.encoding)
+    if layout is not None and not isinstance(layout, TensorMemoryLayout | TensorMemoryScalesLayout):
+        raise VerifyException(f"a buffer in tensor memory needs a tensor_memory layout, found {buffer.encoding}")
+    return layout
+
+
+def columns_of(buffer: MemDescType) -> int:
+    """Columns of 32 bits that a buffer takes; that of scales where the layout is not chosen yet."""
+    layout = tensor_memory_layout(buffer)
+    if not isinstance(layout, TensorMemoryLayout):
+        m, k = buffer.shape[-2:]
+        return prod(buffer.shape[:-2]) * -(-m // 32) * -(-k // 4)
+    m, n = buffer.shape[-2:]
+    ctas = 1 << len(layout.cga_layout)
+    columns = -(-n * element_bits(buffer.element_type) * layout.col_stride // 32)
+    if layout.halves_columns:
+        columns = -(-columns // 2)
+    return prod(buffer.shape[:-2]) * columns * -(-m // ROWS) // ctas or 1

@@ -58,7 +58,7 @@ from ..base import (
     updates,
     writes,
 )
-from ..tt import ScaleDotElemType, verify_matmul, verify_scaled_type
+from ..tt import ScaleDotElemType, fault_of_scaled_type, verify_matmul
 from ..ttg import (
     AsyncTokenType,
     MemDescType,
@@ -96,14 +96,17 @@ def _verify_operand(name: str, buffer: MemDescType, *, in_tensor_memory: bool) -
         tensor_memory_layout(buffer)
 
 
-def _verify_accumulator(buffer: MemDescType, *, two_ctas: bool) -> None:
+def _verify_accumulator(buffer: MemDescType, *, two_ctas: bool, is_scaled: bool) -> None:
     """Check the accumulator, which lies in tensor memory."""
     layout = tensor_memory_layout(buffer)
     if layout is None:
         return
-    if not isinstance(layout, TensorMemoryLayout):
-        raise VerifyException(f"the accumulator cannot have a layout for scales: {buffer}")
-    if layout.two_ctas != two_ctas:
+    if not isinstance(layout, TensorMemoryLayout) or layout.fp4_padded:
+        what = "scales" if isinstance(layout, TensorMemoryScalesLayout) else "padded 4-bit elements"
+        raise VerifyException(f"the accumulator cannot have a layout for {what}: {buffer}")
+    # Of blocks of 128 rows each CTA has its own ones, whatever the layout says of pairs; stock Triton asks no more.
+    same = two_ctas and is_scaled and layout.block_m == SCALE_BLOCK_ROWS
+    if layout.two_ctas != two_ctas and not same:
         word = "needs" if two_ctas else "takes no"
         raise VerifyException(f"an MMA {'with' if two_ctas else 'without'} 'two_ctas' {word} accumulator with twoCTAs")
 
@@ -138,7 +141,7 @@ def _verified_buffers(op: TCGen5MMAOp | TCGen5MMAScaledOp) -> tuple[MemDescType,
     a, b, d = memdesc_type(op.a.type), memdesc_type(op.b.type), memdesc_type(op.d.type)
     _verify_operand("a", a, in_tensor_memory=True)
     _verify_operand("b", b, in_tensor_memory=False)
-    _verify_accumulator(d, two_ctas=op.two_ctas is not None)
+    _verify_accumulator(d, two_ctas=op.two_ctas is not None, is_scaled=isinstance(op, TCGen5MMAScaledOp))
     _verify_barriers(op.barriers, op.barrier_preds, num_ctas_of(op), is_async=op.is_async is not None)
     return a, b, d
 
@@ -287,12 +290,33 @@ class TCGen5MMAScaledOp(MMAOp):
                 raise VerifyException(f"{name} needs a tensor_memory_scales layout, found {scale}")
         self._verify_scale_order("a_scale", memdesc_type(self.a_scale.type), self._order_of_a())
         self._verify_scale_order("b_scale", memdesc_type(self.b_scale.type), "mnThenK")
-        for side, kind, buffer in (("lhs", self.a_type, a), ("rhs", self.b_type, b)):
-            verify_scaled_type(side, ScaleDotElemType(kind.value.data), buffer.element_type)
+        self._verify_kinds(a)
         m, n = d.shape[-2:]
         # 4-bit elements may be packed in pairs along M or N, too.
         if a.shape[-2] not in (m, m // 2) or b.shape[-1] not in (n, n // 2):
             raise VerifyException(f"shapes do not match: {a} * {b} -> {d}")
+
+    def _verify_kinds(self, a: MemDescType) -> None:
+        """Elements have 4 to 8 bits: those of 4 come in pairs, but in tensor memory each in 8 beside others of 8."""
+        kinds = [ScaleDotElemType(each.value.data) for each in (self.a_type, self.b_type)]
+        for side, kind, operand in zip(("lhs", "rhs"), kinds, (self.a, self.b), strict=True):
+            element = memdesc_type(operand.type).element_type
+            if kind in (ScaleDotElemType.FP16, ScaleDotElemType.BF16):
+                raise VerifyException(f"a scaled MMA has no {side} elements of type {kind.keyword}")
+            if kind is ScaleDotElemType.E2M1 and (fault := fault_of_scaled_type(side, kind, element)) is not None:
+                raise VerifyException(fault)
+        layout = chosen_layout(a.encoding)
+        is_packed = isinstance(layout, TensorMemoryLayout) and not layout.fp4_padded
+        if kinds[0] is ScaleDotElemType.E2M1 and kinds[1] is not ScaleDotElemType.E2M1 and is_packed:
+            raise VerifyException(f"lhs elements of type e2m1 beside {kinds[1].keyword} must be fp4Padded, found {a}")
+
+    def why_not_compiled(self) -> str | None:
+        """Elements that are held in more bits than they have, which stock Triton's verifier lets pass."""
+        for side, kind, operand in (("lhs", self.a_type, self.a), ("rhs", self.b_type, self.b)):
+            element = memdesc_type(operand.type).element_type
+            if (fault := fault_of_scaled_type(side, ScaleDotElemType(kind.value.data), element)) is not None:
+                return fault
+        return None
 
     def _order_of_a(self) -> BlockRepOrder:
         """The order in which sm_107 reads the scales of `a` where both operands are NVFP4; others have one order."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import BoolAttr, Float32Type, IntegerAttr, TensorType, i1, i32
@@ -23,7 +22,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.layouts.encodings import DistributedLayout, TensorMemoryLayout, TensorMemoryScalesLayout
+from tlx_xdsl.layouts.encodings import DistributedLayout, TensorMemoryLayout
 from tlx_xdsl.layouts.inferred import places
 from tlx_xdsl.targets import TMEM_COLUMNS
 
@@ -35,7 +34,6 @@ from ..base import (
     EnumNumber,
     Feature,
     Features,
-    LayoutAttr,
     Needs,
     OverBudgetException,
     TritonOp,
@@ -43,7 +41,6 @@ from ..base import (
     ViewLayout,
     allocates,
     chosen_layout,
-    element_bits,
     keyword_directive,
     print_attr_dict,
     reads,
@@ -52,36 +49,22 @@ from ..base import (
     writes,
 )
 from ..ttg import (
+    ROWS,
     AsyncTokenType,
     MemDescType,
+    columns_of as columns_of,
     memdesc_type,
+    tensor_memory_layout,
     verify_mutable,
     verify_same_elements,
     verify_view,
 )
 from .assembly import Token
-from .attrs import TensorMemorySpaceAttr, TMEMLoadReduceModifierAttr, TMEMWaitKind
+from .attrs import TMEMLoadReduceModifierAttr, TMEMWaitKind
 
-ROWS = 128
-"""Rows of tensor memory, which PTX calls lanes."""
 TMEM_STORE = Engine("tcgen05.st")
 COLUMNS = TMEM_COLUMNS
 """Columns of tensor memory, of 32 bits each (PTX ISA, "Tensor Memory Addressing")."""
-
-
-def tensor_memory_layout(buffer: MemDescType) -> TensorMemoryLayout | TensorMemoryScalesLayout | None:
-    """The layout of a buffer in tensor memory; None for a placeholder.
-
-    Raises VerifyException for any other buffer.
-    """
-    if not isinstance(buffer.memory_space, TensorMemorySpaceAttr):
-        raise VerifyException(f"the buffer must be in tensor memory, found {buffer}")
-    if not isinstance(buffer.encoding, LayoutAttr):
-        return None
-    layout = buffer.encoding.data
-    if not isinstance(layout, TensorMemoryLayout | TensorMemoryScalesLayout):
-        raise VerifyException(f"a buffer in tensor memory needs a tensor_memory layout, found {buffer.encoding}")
-    return layout
 
 
 def verify_block(buffer: MemDescType) -> None:
@@ -94,20 +77,6 @@ def verify_block(buffer: MemDescType) -> None:
     m, n = buffer.alloc_shape[-2:]
     if m < layout.block_m or n < layout.block_n or m % layout.block_m or n % layout.block_n:
         raise VerifyException(f"the shape {m}x{n} is not made of blocks of {layout.block_m}x{layout.block_n}")
-
-
-def columns_of(buffer: MemDescType) -> int:
-    """Columns of 32 bits that a buffer takes; that of scales where the layout is not chosen yet."""
-    layout = tensor_memory_layout(buffer)
-    if not isinstance(layout, TensorMemoryLayout):
-        m, k = buffer.shape[-2:]
-        return prod(buffer.shape[:-2]) * -(-m // 32) * -(-k // 4)
-    m, n = buffer.shape[-2:]
-    ctas = 1 << len(layout.cga_layout)
-    columns = -(-n * element_bits(buffer.element_type) * layout.col_stride // 32)
-    if layout.halves_columns:
-        columns = -(-columns // 2)
-    return prod(buffer.shape[:-2]) * columns * -(-m // ROWS) // ctas or 1
 
 
 def rows_of(buffer: MemDescType) -> int:
@@ -309,6 +278,12 @@ class TMEMSubSliceOp(TritonOp):
         dim, offset = self.dim.value.data, self.offset.value.data
         if len(source.shape) != len(result.shape) or not 0 <= dim < len(source.shape):
             raise VerifyException(f"cannot slice dimension {dim} of {source} to {result}")
+        before, after = chosen_layout(source.encoding), chosen_layout(result.encoding)
+        if isinstance(before, TensorMemoryLayout) and isinstance(after, TensorMemoryLayout):
+            # Up to Triton 3.6 the columns of the blocks may be others.
+            of_source, of_result = ((each.block_m, each.col_stride, each.cga_layout) for each in (before, after))
+            if of_source != of_result:
+                raise VerifyException(f"the blocks must stay: from {source} to {result}")
         for axis, (whole, part) in enumerate(zip(source.shape, result.shape, strict=True)):
             if axis != dim and whole != part:
                 raise VerifyException(f"dimension {axis} must stay: from {source} to {result}")

@@ -106,7 +106,7 @@ class Launch:
         """Run the kernel in the interpreter; `options` are those of `tlx_xdsl.interpret`."""
         from tlx_xdsl.runtime.simulate.interpret import interpret
 
-        wanted = {"num_warps": self.num_warps, "cluster": self.cluster, **options}
+        wanted = {"num_warps": self.num_warps, "cluster": self.cluster, **_fusion(), **options}
         return interpret(self.kernel, self.grid, **self.arguments, **self.constexprs, options=wanted)
 
 
@@ -148,8 +148,18 @@ def _launcher(
 ) -> Launcher:
     from tlx_xdsl.runtime.build import build
 
-    options: dict[str, Any] = {"cluster": cluster, "launch_pdl": launch_pdl, "maxnreg": maxnreg}
+    options: dict[str, Any] = {"cluster": cluster, "launch_pdl": launch_pdl, "maxnreg": maxnreg, **_fusion()}
     return build(kernel, dict(signature), dict(constexprs), num_warps=num_warps, **options)
+
+
+def _fusion() -> dict[str, Any]:
+    """Return the arithmetic with which these kernels were written and measured, whatever the Triton; users may differ.
+
+    A scale and a subtraction before an exponential are one instruction in attention.
+    """
+    from tlx_xdsl.backend.options import default_fp_fusion
+
+    return {"enable_fp_fusion": default_fp_fusion("3.9")}
 
 
 def multiprocessors(each: Operand) -> int:

@@ -135,15 +135,25 @@ def compile_source(src: ASTSource, target: GPUTarget, options: Mapping[str, Any]
     asked = options or {}
     cluster = cluster_option(asked.get(CLUSTER_OPTION))
     known = {name: value for name, value in asked.items() if name not in META_OPTIONS}
-    parsed = vars(make_backend(target).parse_options(known))
+    parsed = vars(make_backend(target).parse_options(with_fusion(known)))
     return compile_cached(src, target, parsed if cluster is None else parsed | {CLUSTER_OPTION: cluster})
+
+
+def with_fusion(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return launch options that say whether products are fused: as Triton decides where they don't.
+
+    Triton 3.9 warns over each launch that leaves it open, for 3.10 will decide otherwise.
+    """
+    said = options.get("enable_fp_fusion")
+    return {**options, "enable_fp_fusion": knobs.language.default_fp_fusion if said is None else said}
 
 
 def _check_options(src: ASTSource, target: GPUTarget, options: Mapping[str, Any]) -> None:
     for name in _NUMBERS:
         if not isinstance(options[name], int | None):
             raise TypeError(f"kernel '{src.name}': {name} is a whole number, found {options[name]!r}")
-    usual = vars(make_backend(target).parse_options({"arch": options["arch"]})) | {"arch": f"sm{target.arch}"}
+    usual = vars(make_backend(target).parse_options(with_fusion({"arch": options["arch"]})))
+    usual |= {"arch": f"sm{target.arch}"}
     for name, value in options.items():
         if name not in _SUPPORTED and value != usual.get(name):
             raise KeyError(f"kernel '{src.name}': tlx_xdsl does not have the launch option {name}={value!r}")

@@ -40,7 +40,7 @@ from ..kernel import Kernel
 from ..kernel_call import Launch
 from ..launch.tensor_descriptor import TensorDescriptor
 from .bound import BoundLaunch
-from .triton_compile import compile_cached
+from .triton_compile import compile_cached, with_fusion
 from .triton_errors import DoesNotFitError, with_interpreter_face
 
 
@@ -132,7 +132,7 @@ class TritonKernel(CpuKernel, JITFunction[Any]):
         # Triton refuses options that it does not know.
         cluster = cluster_option(kwargs.get(CLUSTER_OPTION))
         known = {name: value for name, value in kwargs.items() if name not in META_OPTIONS}
-        parsed, *rest = super()._pack_args(backend, known, bound_args, specialization, options)
+        parsed, *rest = super()._pack_args(backend, with_fusion(known), bound_args, specialization, options)
         if cluster is not None:
             if parsed.num_ctas > 1 and prod(cluster) > 1:
                 raise ValueError(

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,26 @@ def mad(x_ptr, y_ptr, z_ptr, B: tl.constexpr):
 
 TLX_COMPILE = {"mad": {"signature": dict.fromkeys(("x_ptr", "y_ptr", "z_ptr"), "*fp32"), "constexprs": {"B": 128},
                        "enable_fp_fusion": FUSION}}
+"""
+
+
+FOUR_TYPES = """
+import triton.language as tl
+import tlx_xdsl
+
+
+@tlx_xdsl.jit
+def one(pointer):
+    x = tl.load(pointer + tl.arange(0, 128))
+    tl.store(pointer + tl.arange(0, 128), x * x + x)
+
+
+@tlx_xdsl.jit
+def mad(fp16, bf16, fp32, fp64):
+    one(fp16)
+    one(bf16)
+    one(fp32)
+    one(fp64)
 """
 
 
@@ -59,6 +80,27 @@ def test_a_command_line_compiles_the_arithmetic_of_launches(kernel, tmp_path, mo
         assert fused(tmp_path / "bundles" / "mad") == expected, (value, options)
 
 
+FUSED = {"fma.rn.f16": 1, "fma.rn.bf16": 1, "fma.rn.f32": 1, "fma.rn.f64": 1}
+APART = {f"{op}.rn.{each}": 1 for op in ("mul", "add") for each in ("f16", "f32", "f64")}
+# Before sm_90a there is no other instruction of bf16: it multiplies, or adds to a product with 1.
+GOLDEN = {
+    ("sm_80", True): FUSED,
+    ("sm_80", False): APART | {"fma.rn.bf16": 2},
+    ("sm_90a", True): FUSED,
+    ("sm_90a", False): APART | {"mul.rn.bf16": 1, "add.rn.bf16": 1},
+}
+
+
+@pytest.mark.parametrize(("target", "fusion"), GOLDEN)
+def test_the_instructions_of_either(kernel, tmp_path, target, fusion):
+    kernel.write_text(FOUR_TYPES)
+    types = ",".join(f"{name}=*{name}" for name in ("fp16", "bf16", "fp32", "fp64"))
+    command = ["compile", f"{kernel}:mad", "-q", "-o", str(tmp_path), "--emit", "ptx", "--signature", types]
+    assert main([*command, "--target", target, "--fp-fusion" if fusion else "--no-fp-fusion"]) == 0
+    found = Counter(re.findall(r"\b(?:fma|mul|add)\.rn\.\w+", (tmp_path / "mad.ptx").read_text()))
+    assert found == GOLDEN[target, fusion]
+
+
 def test_a_file_says_it_too(kernel, tmp_path, capsys):
     kernel.write_text(KERNEL.replace("FUSION", "False"))
     assert main(["compile", f"{kernel}:mad", "-q", "-o", str(tmp_path)]) == 0
@@ -75,9 +117,14 @@ def test_the_machine_of_ptx_runs_either(kernel, tmp_path):
     x = np.full(128, 1 + 2.0**-12, np.float32)
     z = np.full(128, -1, np.float32)
     rounded = x * x + z
-    for fusion, same in ((False, True), (True, False)):
+    for options, same in (
+        ({"stage": "ptx", "enable_fp_fusion": False}, True),
+        ({"stage": "ptx", "enable_fp_fusion": True}, False),
+        # The interpreter has the arithmetic of no fusion.
+        ({}, True),
+    ):
         result = z.copy()
-        interpret(mad, 1, x, x, result, 128, stage="ptx", enable_fp_fusion=fusion)
+        interpret(mad, 1, x, x, result, 128, **options)
         assert (result == rounded).all() == same
 
 

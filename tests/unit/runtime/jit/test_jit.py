@@ -114,6 +114,18 @@ def test_launch_options():
     assert not kernel.metadata.enable_fp_fusion
 
 
+def test_fusion_is_said_where_triton_would_warn_that_nothing_says_it(monkeypatch):
+    def warn(message):
+        raise AssertionError(message)
+
+    # 3.9 alone warns, once in a process.
+    monkeypatch.setattr(knobs, "warn_once", warn, raising=False)
+    monkeypatch.delenv("TRITON_DEFAULT_FP_FUSION", raising=False)
+    assert add.warmup(*tensors(3), 1024, BLOCK=128, grid=(2,)).metadata.enable_fp_fusion
+    monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "0")
+    assert not add.warmup(*tensors(3), 1024, BLOCK=128, num_warps=2, grid=(2,)).metadata.enable_fp_fusion
+
+
 def test_a_cluster_is_an_option_of_the_launch_and_of_a_config():
     out = FakeTensor(64)
     alone = rank_in_cluster.warmup(out, grid=(8,))

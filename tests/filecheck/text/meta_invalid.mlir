@@ -1,0 +1,35 @@
+// RUN: tlx-opt --split-input-file --verify-diagnostics %s
+
+// What nothing in upstream's dialects means the same as is refused by name.
+
+tt.func @unknown() {
+  // expected-error @below {{'ttng.clc_advance' is Meta's Triton's own, it has no counterpart}}
+  %valid, %x, %y, %z = ttng.clc_advance : i1, i32, i32, i32
+  tt.return
+}
+
+// -----
+
+#s = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+tt.func @hint(%d: !tt.tensordesc<64x64xf16, #s>, %x: !ttg.memdesc<64x64xf16, #s, #ttg.shared_memory>, %i: i32) {
+  // expected-error @below {{'evictionPolicy' is Meta's Triton's own: a cache hint of a store or a reduction by TMA}}
+  ttng.async_tma_copy_local_to_global %d[%i, %i] %x evictionPolicy = evict_first : !tt.tensordesc<64x64xf16, #s>, !ttg.memdesc<64x64xf16, #s, #ttg.shared_memory>
+  tt.return
+}
+
+// -----
+
+#b = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+tt.func @far(%bar: !ttg.memdesc<1xi64, #b, #ttng.shared_cluster_memory, mutable>) {
+  // expected-error @below {{an arrival of each thread at another CTA is Meta's Triton's own}}
+  ttng.arrive_barrier %bar, 1 {perThread} : !ttg.memdesc<1xi64, #b, #ttng.shared_cluster_memory, mutable>
+  tt.return
+}
+
+// -----
+
+tt.func @threads(%i: i32) {
+  // expected-error @below {{the threads at a named barrier are a constant here}}
+  ttng.arrive_barrier_named %i, %i : i32, i32
+  tt.return
+}
