@@ -33,37 +33,38 @@ SMALL = 300
 
 IMPORTS, SMALL_FILES, FULLEST = "imports (% of tokens)", f"files < {SMALL} tokens", "files in a folder"
 BUDGETS: dict[str, float] = {
-    "(top)": 8_000,
+    "(top)": 8_500,
     "addresses": 39_000,
     "analysis": 65_500,
     "backend": 20_500,
     "compat": 10_000,
     "cpu": 110_500,
     "decompile": 17_500,
-    "dialects": 66_000,
-    "frontend": 75_500,
+    "dialects": 67_000,
+    "frontend": 76_000,
     "gate": 9_500,
     "interpreter": 99_000,
     "kernels": 114_500,
     "language": 24_000,
     "layouts": 21_000,
-    "numerics": 17_000,
-    "ptx": 86_500,
+    "numerics": 17_500,
+    "ptx": 88_000,
     "runtime": 94_500,
     "sass": 25_500,
-    "text": 9_000,
+    "text": 11_500,
     "tools": 40_000,
-    "transforms": 63_500,
+    "transforms": 64_000,
     "ttl": 153_000,
     # 1,067,500 before. Of what came then, proofs of aliases, truncation, tensor memory and tails took 5,900; chosen
     # pointers, block pointers and device functions on the CPU 3,500; what runs and launches have in common 3,700; what
     # masks hide, dependent launches and starts of clusters 4,000; records for programs 2,800. Then final code: machine
     # code beside its PTX 25,000; the order of lanes and of global memory in PTX 9,000; the gate 9,000; what versions
-    # miscompile 8,500; PTX as the last stage of a check 6,500; the choice of ptxas 2,500. Then TLX as it is now: layouts
-    # of registers, votes, rows by TMA, shifts in tensor memory, packed fp8 and other names of parameters 6,500.
-    "total": 1_161_500,
-    "core": 767_500,
-    "compiler": 563_500,
+    # miscompile 8,500; PTX as the last stage of a check 6,500; the choice of ptxas 2,500. Then TLX as it is now:
+    # layouts of registers, votes, rows by TMA, shifts in tensor memory, packed fp8, names of parameters 6,500; text of
+    # Meta's compiler and all of stock's 3,500; order between CTAs in PTX 1,200; Python 3.14 and other systems 700.
+    "total": 1_170_500,
+    "core": 776_500,
+    "compiler": 571_000,
     IMPORTS: 7.5,
     SMALL_FILES: 90,
     FULLEST: 30,
