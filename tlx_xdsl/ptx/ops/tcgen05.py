@@ -23,7 +23,7 @@ from .memory import Mask
 from .tcgen05_mma import build_product, ctas_of
 
 _GROUPS = ("cta_group::1", "cta_group::2")
-_SHARED = ([], ["shared"], ["shared::cta"])
+_SHARED: tuple[list[str], ...] = ([], ["shared"], ["shared::cta"])
 """How an address of shared memory is said to be one."""
 _REPEAT = re.compile(r"x(\d+)")
 
