@@ -47,8 +47,8 @@ BUDGETS: dict[str, float] = {
     "kernels": 114_500,
     "language": 22_500,
     "layouts": 21_000,
-    "numerics": 17_000,
-    "ptx": 86_500,
+    "numerics": 17_250,
+    "ptx": 87_500,
     "runtime": 94_500,
     "sass": 25_500,
     "text": 9_000,
@@ -59,9 +59,10 @@ BUDGETS: dict[str, float] = {
     # pointers, block pointers and device functions on the CPU 3,500; what runs and launches have in common 3,700; what
     # masks hide, dependent launches and starts of clusters 4,000; records for programs 2,800. Then final code: machine
     # code beside its PTX 25,000; the order of lanes and of global memory in PTX 9,000; the gate 9,000; what versions
-    # miscompile 8,500; PTX as the last stage of a check 6,500; the choice of ptxas 2,500.
-    "total": 1_157_000,
-    "core": 763_000,
+    # miscompile 8,500; PTX as the last stage of a check 6,500; the choice of ptxas 2,500. What threads of other CTAs
+    # release and acquire in PTX took 1,000.
+    "total": 1_158_000,
+    "core": 764_000,
     "compiler": 559_000,
     IMPORTS: 7.5,
     SMALL_FILES: 90,

@@ -1,4 +1,4 @@
-"""What each integer instruction of the machine computes, as statements of Python (names as `nvdisasm` prints them).
+"""Statements of Python for what integer instructions of the machine compute (names as `nvdisasm` prints them).
 
 The manual of the CUDA binary utilities names the instructions of each architecture and leaves out what they compute;
 that is from their names, from what ptxas makes of small PTX, and from comparing whole kernels with their PTX.

@@ -246,7 +246,7 @@ def size_of(item: Instruction) -> int:
 
 
 def _data(item: Instruction) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The statement that draws what a floating-point unit or a tensor core makes of registers that are known."""
+    """Return the statement that draws what a floating-point unit or a tensor core makes of registers that are known."""
     registers = results(item)
     sources = [] if item.name in _COLLECTIVE else registers_in(", ".join(item.operands[len(destinations(item)) :]))
     if not registers or not (sources or item.name in _COLLECTIVE):

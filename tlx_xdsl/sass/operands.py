@@ -127,5 +127,5 @@ def as_signed(value: str, bits: int = 32) -> str:
 
 
 def assign(name: str, value: str) -> list[str]:
-    """The statement that writes a register, if it is one that can be written."""
+    """Return the statement that writes a register, if it is one that can be written."""
     return [] if name in (*ZEROS, *TRUE) else [f"{name} = {value}"]
