@@ -28,15 +28,15 @@ from .memory.shadow import STEPS, Shadow
 from .memory.surroundings import Surroundings, Trap
 from .read.faults import PtxRace, describe
 
-_NOTHING = np.zeros((2, 0), np.int32)
 _MOST_PLACES = 3
 """Places that a note about an earlier access names."""
-
-
 _NOT_ACQUIRED = (
-    "the wait for that acquires from the own CTA only: '.acquire.cluster' says more, as does fence.acquire.cluster "
-    "after it, or for shared memory fence.acquire.sync_restrict::shared::cluster.cluster",
+    "it was waited for, but not released to the cluster, as '.release.cluster' on an arrival does, or not acquired "
+    "from it: by '.acquire.cluster' on the wait, fence.acquire.cluster after it or, for shared memory, "
+    "fence.acquire.sync_restrict::shared::cluster.cluster",
 )
+_NOTHING = np.zeros((2, 2, 0), np.int32)
+
 
 STARTED = 1
 """The step of each warp that is its start; what it does comes later."""
@@ -69,10 +69,9 @@ class Clocks:
         every = np.arange(self.warps)
         self.known[every, every] = STARTED + 1
         self._is_cluster = wave.cluster_size > 1
-        self._acquired: NDArray[np.int32] = np.zeros((2, self.warps, self.warps), np.int32)
-        """What each warp has acquired of other CTAs' accesses to shared and to global memory: `known` at the most."""
-        self._seen: NDArray[np.int32] = np.zeros((2, self.warps, self.warps), np.int32)
-        """What each warp has waited for, which a fence acquires."""
+        self._acquired, self._seen = np.zeros((2, 2, self.warps, self.warps if self._is_cluster else 0), np.int32)
+        """What each warp has acquired of other CTAs' accesses to shared and to global memory, `known` at the most; and
+        what it has waited for, which a fence acquires."""
         self._home: Integers = every // self._per_cta
         """The CTA of each agent."""
         self._steps: dict[int, int] = {}
@@ -117,9 +116,9 @@ class Clocks:
                 more = max(found, 64)
                 self.known = np.pad(self.known, ((0, 0), (0, more)))
                 self.fenced = np.pad(self.fenced, ((0, 0), (0, more)))
-                self._acquired, self._seen = (
-                    np.pad(each, ((0, 0), (0, 0), (0, more))) for each in (self._acquired, self._seen)
-                )
+                if self._is_cluster:
+                    both = np.stack([self._acquired, self._seen])
+                    self._acquired, self._seen = np.pad(both, ((0, 0), (0, 0), (0, 0), (0, more)))
                 self._home = np.pad(self._home, (0, more))
                 self.is_async = np.pad(self.is_async, (0, more))
                 self._is_mark = np.pad(self._is_mark, (0, more))
@@ -382,31 +381,26 @@ class Clocks:
         foreign: Foreign | None = None,
         scope: int = CLUSTER,
     ) -> None:
-        near, everything = self._data(barrier, known, warps, scope)
+        data = self._data(barrier, known, warps, scope) if self._is_cluster else _NOTHING
         if barrier.gathering is None:
-            barrier.gathering = (known.copy(), fenced.copy(), foreign, near, everything)
+            barrier.gathering = (known.copy(), fenced.copy(), foreign, data)
             return
         before = barrier.gathering
         both = before[2] if foreign is None else joined(before[2], foreign)
-        barrier.gathering = (
-            longest(before[0], known), longest(before[1], fenced), both,
-            longest(before[3], near), longest(before[4], everything),
-        )  # fmt: skip
+        barrier.gathering = (longest(before[0], known), longest(before[1], fenced), both, longest(before[3], data))
 
-    def _data(self, barrier: Any, known: NDArray[np.int32], warps: Integers, scope: int) -> tuple[Any, Any]:
+    def _data(self, barrier: Any, known: NDArray[np.int32], warps: Integers, scope: int) -> NDArray[np.int32]:
         """Return what arriving warps release to a scope: to waits that acquire from their own CTA, and to others.
 
         That is what they have acquired themselves. Asynchronous operations that were waited for are over, whoever asks.
         """
-        if not self._is_cluster:
-            return _NOTHING, _NOTHING
         count = len(known)
         own = np.isin(self._home[:count], warps // self._per_cta) | self.is_async[:count]
         everything = np.where(own, known, np.minimum(known, self._acquired[:, warps, :count].max(axis=1)))
         if not isinstance(barrier, Mbarrier) or warps[0] // self._per_cta == barrier.cta:
-            return everything, everything
+            return np.stack([everything, everything])
         over = np.where(self.is_async[:count], everything, 0)
-        return over, everything if scope >= CLUSTER else over
+        return np.stack([over, everything if scope >= CLUSTER else over])
 
     def unordered(self, warps: Any, agents: Any, steps: Any, memory: int | None) -> Any:
         """Say which steps of agents warps don't know, or have not acquired where those are of other CTAs."""
@@ -418,7 +412,7 @@ class Clocks:
 
     def take_all(self, warp: int, steps: NDArray[np.int32]) -> None:
         """Note that a warp has acquired steps of agents from all of the GPU."""
-        for row in (self.known[warp], *self._acquired[:, warp]):
+        for row in (self.known[warp], *(self._acquired[:, warp] if self._is_cluster else ())):
             row[: len(steps)] = np.maximum(row[: len(steps)], steps)
 
     def _release(self, warps: Integers, barrier: Any, scope: int = CLUSTER) -> None:
@@ -467,7 +461,7 @@ class Clocks:
         """
         warps = cohort.warps if mask is None else np.unique(cohort.warp_of[mask])
         self._acquired[acquires, warps] = np.maximum(self._acquired[acquires, warps], self._seen[acquires, warps])
-        for warp in (cohort.warps if mask is None else np.unique(cohort.warp_of[mask])).tolist():
+        for warp in warps.tolist():
             if scope != WEAK:
                 self.view.fence(warp, scope)
             self._released[warp] = (self.known[warp].copy(), self.fenced[warp].copy())
@@ -521,7 +515,7 @@ class Clocks:
         if barrier.completed is None:
             return
         warps = np.unique(cohort.warp_of[chosen])
-        known, fenced, foreign, near, everything = barrier.completed
+        known, fenced, foreign, (near, everything) = barrier.completed
         count = len(known)
         self.known[warps, :count] = np.maximum(self.known[warps, :count], known)
         self.fenced[warps, :count] = np.maximum(self.fenced[warps, :count], fenced)
@@ -669,6 +663,7 @@ class Clocks:
             # Later waves may still ask where something was; of the rest nothing is needed.
             self.shared, self._tensor = Shadow(self, 0, 1), None
             self.known = self.fenced = np.zeros((0, 0), np.int32)
+            self._acquired = self._seen = _NOTHING[0]
 
     # Reports ---------------------------------------------------------------------------------------------------------
 

@@ -86,7 +86,7 @@ TAKE = """
     add.s32 %r7, %r7, %r4;
     ld.shared.u32 %r8, [%r7];
 """
-NOT_ACQUIRED = r"(?s)nothing orders it after what was .* the wait for that acquires from the own CTA only"
+NOT_ACQUIRED = r"(?s)nothing orders it after what was .* it was waited for, but not released to the cluster"
 WAIT_CLUSTER = WAIT.replace("parity", "parity.acquire.cluster")
 WAIT_RELAXED = WAIT.replace("parity", "parity.relaxed.cluster")
 RESTRICTED = "fence.acquire.sync_restrict::shared::cluster.cluster;"
@@ -119,7 +119,7 @@ def test_a_wait_that_acquires_from_the_own_cta_only(wait):
 
 @pytest.mark.parametrize("scope", ["", ".release.cta"])
 def test_an_arrival_that_releases_to_the_own_cta_only(scope):
-    with pytest.raises(PtxRace, match="nothing orders it after"):
+    with pytest.raises(PtxRace, match=NOT_ACQUIRED):
         run(READY, GIVE.replace(".release.cluster", scope), WAIT_CLUSTER, TAKE, MEET)
 
 
