@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
@@ -21,7 +22,8 @@ from .analysis import analyse_program_addresses
 from .bounds import MOST_PROGRAMS, Bounds
 from .evaluate import NotANumber
 from .intervals import Interval
-from .model import Access, Condition, LaunchFacts
+from .model import Access, Condition, LaunchFacts, ProgramAddresses
+from .values import Integer
 
 AXES = "xyz"
 
@@ -50,12 +52,14 @@ def wraps(module: ModuleOp, facts: LaunchFacts) -> list[Wrap]:
     `facts` are the numbers of a launch: those of arguments that are left out are not looked at.
     """
     assert facts.grid is not None
-    counters = analyse_program_addresses(module, facts).ranges
+    launch = analyse_program_addresses(module, facts)
     bounds = Bounds(facts)
 
-    def at_launch(symbol: Symbol) -> Interval:
-        # A loop turns as often as in the launch.
-        return counters.get(symbol, bounds.of(symbol)) if isinstance(symbol, Counter) else bounds.of(symbol)
+    def at_launch(symbol: Symbol) -> Interval | None:
+        if not isinstance(symbol, Counter):
+            return bounds.of(symbol)
+        # A loop turns as often as in the launch. What it loads to know when to end may be any number.
+        return launch.ranges.get(symbol) if _is_counted(symbol.loop, launch) else None
 
     found: list[Wrap] = []
     for access in analyse_program_addresses(module).accesses:
@@ -68,14 +72,22 @@ def wraps(module: ModuleOp, facts: LaunchFacts) -> list[Wrap]:
     return sorted(found, key=lambda each: each.factor)
 
 
+def _is_counted(loop: Operation, launch: ProgramAddresses) -> bool:
+    """Whether it is known how often a loop turns at most in a launch."""
+    bound = launch.states.get(loop.ub) if isinstance(loop, scf.ForOp) else None
+    return isinstance(bound, Integer) and bound.range.high < Interval.signed(bound.bits).high
+
+
 def wrap_at(wrapping: Sequence[Wrap], op: Operation) -> Wrap | None:
     """The wrap of the offset of `op` that happens in the launch."""
     return next((each for each in wrapping if each.happens and each.access.op is op), None)
 
 
-def _wrap(access: Access, condition: Condition, at_launch: Callable[[Symbol], Interval]) -> Wrap | None:
+def _wrap(access: Access, condition: Condition, at_launch: Callable[[Symbol], Interval | None]) -> Wrap | None:
     """Return when a condition no longer holds; None where no number alone makes it fail."""
-    ranges: dict[Symbol, Interval] = {symbol: at_launch(symbol) for symbol in condition.form.all_symbols}
+    ranges: dict[Symbol, Interval] = {
+        symbol: known for symbol in condition.form.all_symbols if (known := at_launch(symbol)) is not None
+    }
     if _fails(condition, ranges):
         return Wrap(access, condition, True, (), Fraction(1))
     limits: dict[str, Fraction] = {}

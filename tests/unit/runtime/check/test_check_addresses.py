@@ -76,6 +76,24 @@ def test_an_access_out_of_bounds_says_that_its_offset_has_wrapped():
 
 
 @tlx_xdsl.jit
+def loaded(x, count, out, stride, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for block in range(tl.load(count)):
+        total += tl.load(x + block * stride + columns)
+    tl.store(out + columns, total)
+
+
+def test_a_loop_whose_end_is_loaded_may_turn_few_times():
+    with pytest.raises(CompilationError) as caught:
+        tlx_xdsl.interpret(
+            loaded, 1, np.zeros(96, np.float32), np.full(1, 8, np.int32), np.zeros(32, np.float32), 32, 32
+        )
+    assert "out of bounds" in caught.value.message
+    assert "wraps around" not in caught.value.message
+
+
+@tlx_xdsl.jit
 def line(x, out, n, BLOCK: tl.constexpr, MASK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     values = tl.load(x + at, mask=at < n) if MASK else tl.load(x + at)
