@@ -302,9 +302,10 @@ def parse_module(
 
     Raises CompilationError, located in `filename`, for text that is not in the language.
     """
-    parser = Parser(make_context() if context is None else context, text, filename, first_line=first_line)
     try:
-        return parser.placed(parser.parse_module())
+        # A parser reads its first token when it is made.
+        parser = Parser(make_context() if context is None else context, text, filename, first_line=first_line)
+        return _module_of(parser)
     except ParseError as error:
         if error.msg == _NO_OPERATION:
             error.msg = f"expected an operation, found {repr(error.span.text) if error.span.text else 'the end'}"
@@ -314,10 +315,15 @@ def parse_module(
             error.msg = f"'{error.span.text}' is Meta's Triton's own: {what}"
         error.span = replace(error.span, line_offset=first_line - 1)
         raise parse_error(error) from error
+
+
+def _module_of(parser: Parser) -> ModuleOp:
+    try:
+        return parser.placed(parser.parse_module())
+    except (CompilationError, ParseError):
+        raise
     except (VerifyException, InputError, InputTypeError) as error:
         raise parser.error_in_operation(str(error)) from error
-    except CompilationError:
-        raise
     except Exception as error:
         raise parser.error_here(*_what_failed(error)) from error
 

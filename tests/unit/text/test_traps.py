@@ -155,6 +155,12 @@ def test_a_string_that_is_not_closed_is_refused_at_once():
     assert time.thread_time() - start < 5
 
 
+def test_the_first_token_is_refused_where_it_stands():
+    with pytest.raises(CompilationError, match="Expected suffix identifier") as error:
+        parse_module("# no alias", filename="k.mlir", first_line=3)
+    assert str(error.value.location) == "k.mlir:3:1"
+
+
 def test_an_unknown_operation_is_named_where_it_stands():
     with pytest.raises(CompilationError, match=r"unknown operation 'tt.retrun', did you mean 'tt.return'\?") as error:
         parse_module("tt.func @k() {\n  tt.retrun\n}", filename="k.mlir")
