@@ -43,6 +43,7 @@ TLX_TOPICS = {
     "tasks": "Tasks",
     "copies": "Copies and TMA",
     "mma": "Tensor cores",
+    "packed": "Four 8-bit floats at once",
     "layouts": "Layouts",
     "cluster": "Clusters",
     "clc": "Cluster launch control",

@@ -61,7 +61,7 @@ def test_the_language_s_modules_and_methods_have_entries():
     # What the page says of `tl.math`.
     names = {name for name in vars(tl.math) if not name.startswith("_") and callable(getattr(tl.math, name))}
     assert {"exp", "fma", "umulhi"} <= names
-    assert "`tlx.dot_operand_layout`" in language.amd_page()
+    assert "`tlx.workgroup_barrier`" in language.amd_page()
 
 
 def test_a_name_without_a_topic_is_reported(monkeypatch):

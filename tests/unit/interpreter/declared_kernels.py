@@ -10,7 +10,12 @@ import numpy as np
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tests.unit.interpreter.operations import test_atomics, test_device_descriptors, test_tensormaps
+from tests.unit.interpreter.operations import (
+    test_atomics,
+    test_device_descriptors,
+    test_tensor_memory_shift,
+    test_tensormaps,
+)
 from tests.unit.interpreter.operations.test_tensor_memory import REDUCE
 from tests.unit.interpreter.small_texts import pointers, run
 from tests.unit.interpreter.synchronisation import test_bulk, test_clc, test_cluster, test_votes
@@ -54,6 +59,11 @@ def _launch_control(stage: str) -> None:
     interpret(test_clc.count, 4, times, owners, 4, stage=stage, **BLACKWELL)
 
 
+def _shift(stage: str) -> None:
+    x = np.zeros((128, 16), np.float32)
+    interpret(test_tensor_memory_shift.shift, 1, x, x.copy(), 16, tl.float32, 1, True, stage=stage, **BLACKWELL)
+
+
 def _device_descriptors(stage: str) -> None:
     x = np.zeros((70, 56), np.float16)
     interpret(test_device_descriptors.through, 1, x, x.copy(), 70, 50, 56, "memory", stage=stage, **HOPPER)
@@ -85,6 +95,7 @@ KERNELS: dict[str, Callable[[str], None]] = {
     "hints": _hints,
     "launch control": _launch_control,
     "lock": _lock,
+    "shift": _shift,
     "small things": _small_things,
     "votes": _votes,
     "warp barrier": _warp_barrier,
