@@ -4,9 +4,9 @@
     python -m release.packages --without-triton  (skip the installation that downloads stock Triton)
 
 The wheel must hold the package's files as git has them and nothing else; both packages must be what a package index
-takes (twine), and a stranger's first commands must work with them, away from the sources. What the wheel brings with it is
-written beside them, as a bill of materials (CycloneDX, JSON). A wheel that is larger than a release may be is a warning
-here: `make release` refuses it.
+takes (twine), and a stranger's first commands must work with them, away from the sources. What the wheel brings with it
+is written beside them, as a bill of materials (CycloneDX, JSON). A wheel that is larger than a release may be is a
+warning here: `make release` refuses it.
 """
 
 from __future__ import annotations

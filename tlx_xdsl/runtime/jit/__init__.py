@@ -122,7 +122,7 @@ def _kernel(fn: Callable[..., Any], options: Mapping[str, Any]) -> Kernel:
     try:
         return TritonKernel(fn, **options)
     except (AttributeError, NameError, OSError, TypeError, ValueError) as error:
-        # Triton reads the text in a way of its own, and computes annotations: it fails over some that we do not. What is
-        # wrong with it is reported when the kernel is compiled.
+        # Triton reads the text in a way of its own, and computes annotations: it fails over some that we do not. What
+        # is wrong with it is reported when the kernel is compiled.
         plain.refused = f"{type(error).__name__}: {error}"
         return plain
