@@ -57,7 +57,7 @@ def kernels() -> list[str]:
 
 def _entries(file: Path) -> list[str]:
     """Return the keys of the file's `TLX_COMPILE`, without running it."""
-    for node in ast.parse(file.read_text()).body:
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
         match node:
             case ast.Assign(targets=[ast.Name(id="TLX_COMPILE")], value=ast.Dict(keys=keys)):
                 return [key.value for key in keys if isinstance(key, ast.Constant)]
@@ -155,7 +155,7 @@ def main():
     page = table(dict(map(rows_of, args.python or [sys.executable])), datetime.date.today().isoformat())
     print(page, end="")
     if args.write:
-        Path(args.write).write_text(page)
+        Path(args.write).write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

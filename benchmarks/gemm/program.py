@@ -83,7 +83,7 @@ def main(part: Part, arguments: Sequence[str] | None = None) -> int:
 
 def read(path: Path) -> dict[str, Any]:
     """The figures in a file."""
-    return json.loads(path.read_text())
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _child(part: Part, args: argparse.Namespace) -> int:

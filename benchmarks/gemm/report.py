@@ -51,7 +51,7 @@ def run(command: list[str], seconds: float, report: Path) -> int | None:
 
 
 def _copy(lines: Iterable[str], report: Path) -> None:
-    with report.open("a") as file:
+    with report.open("a", encoding="utf-8") as file:
         for line in lines:
             print(line, end="", flush=True)
             file.write(line)

@@ -205,7 +205,7 @@ def main():
         ratios = [runs[name][what] / runs["triton"][what] for what in ("seconds", "process")]
         print(f"{name} / Triton's: search {ratios[0]:.3f}, process {ratios[1]:.3f} (wanted: {WANTED} at most)")
     if args.json:
-        Path(args.json).write_text(json.dumps(runs, indent=1))
+        Path(args.json).write_text(json.dumps(runs, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def supervise(
             # The report names the check; the others can't be run without it, the timings can.
             known["checks"].append({"label": known["running"], "error": None, "limit": 0, "ok": False, "why": why})
             known["checked"] = True
-        path.write_text(json.dumps(known))
+        path.write_text(json.dumps(known), encoding="utf-8")
     return read(path, family)
 
 
@@ -122,7 +122,7 @@ def prepare(names: Sequence[str], options: Sequence[str], seconds: float, togeth
 def read(path: Path, family: str) -> dict[str, Any]:
     """What a family's processes have written."""
     empty = {"family": family, "checks": [], "cases": {}, "skipped": {}, "running": None}
-    return json.loads(path.read_text()) if path.exists() else empty
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else empty
 
 
 def write_results(

@@ -38,7 +38,7 @@ class Record:
         self.path = path
         self.data: dict[str, Any] = {"family": family, "checks": [], "cases": {}, "skipped": {}, "running": None}
         if path.exists():
-            self.data = json.loads(path.read_text())
+            self.data = json.loads(path.read_text(encoding="utf-8"))
 
     def write(self, **changes: Any) -> None:
         """Change entries, and write all to the file at once."""

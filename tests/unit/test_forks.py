@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.unit.volume import is_full
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.forks import can_fork, forked
 from tlx_xdsl.gate import spread as gate
@@ -42,7 +43,7 @@ def test_the_gate_says_that_it_needs_forks(monkeypatch):
 
 
 @forks
-@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+@pytest.mark.parametrize("method", ["forkserver", *(["spawn"] if is_full() else [])])
 def test_the_default_of_a_script_changes_nothing(method):
     pytest.importorskip("triton")
     done = subprocess.run([sys.executable, "-m", "tests.unit.start_methods", method], capture_output=True, text=True)

@@ -178,7 +178,6 @@ def test_a_tlx_that_was_there_comes_back(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_reading_waits_for_an_import_of_tlx():
-    import triton
     import triton.testing
 
     stock = triton.jit, triton.Config

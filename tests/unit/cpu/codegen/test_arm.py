@@ -22,7 +22,7 @@ def module_of(check):
     return ours.launchable(running.cases()[check.kernel], capability=running.CAPABILITIES.get(check.kernel, 90))
 
 
-@pytest.mark.parametrize("check", KERNELS if is_full() else KERNELS[5::24], ids=lambda check: check.kernel)
+@pytest.mark.parametrize("check", KERNELS if is_full() else KERNELS[5::40], ids=lambda check: check.kernel)
 def test_a_kernel_becomes_machine_code(check):
     made, _ = lowered_for_arm(module_of(check))
     # The machine of an ELF file: 183 is AArch64.
@@ -39,7 +39,7 @@ def test_arm_has_a_name_on_every_machine():
 
 
 @pytest.mark.skipif(emulator() is None, reason="neither QEMU for Arm nor its compiler is installed")
-@pytest.mark.parametrize("check", KERNELS if is_full() else KERNELS[5::24], ids=lambda check: check.kernel)
+@pytest.mark.parametrize("check", KERNELS if is_full() else KERNELS[5::40], ids=lambda check: check.kernel)
 def test_a_kernel_gives_the_same_bits_as_here(check, tmp_path):
     if check.prepare is not None:
         pytest.skip("its arrays hold addresses")
