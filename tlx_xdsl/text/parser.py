@@ -50,6 +50,9 @@ _ARROW = re.compile(r"->\s*$")
 _SPACE = 200
 """Characters before a token that are searched for an arrow."""
 
+_WORD = re.compile(r",?\s*(\w+)")
+"""The word at an error, or the one after the comma there."""
+
 _NUMBERS = re.compile(r"(_\d+)+$")
 
 _EXPLICITLY_UNKNOWN = UnknownLoc()
@@ -311,8 +314,9 @@ def parse_module(
             error.msg = f"expected an operation, found {repr(error.span.text) if error.span.text else 'the end'}"
         from .meta import ITS_WORDS
 
-        if (what := ITS_WORDS.get(error.span.text)) is not None:
-            error.msg = f"'{error.span.text}' is Meta's Triton's own: {what}"
+        word = _WORD.match(text, error.span.start)
+        if word is not None and (what := ITS_WORDS.get(word[1])) is not None:
+            error.msg = f"'{word[1]}' is Meta's Triton's own: {what}"
         error.span = replace(error.span, line_offset=first_line - 1)
         raise parse_error(error) from error
 

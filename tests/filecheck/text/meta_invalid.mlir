@@ -19,6 +19,19 @@ tt.func @hint(%d: !tt.tensordesc<64x64xf16, #s>, %x: !ttg.memdesc<64x64xf16, #s,
 
 // -----
 
+tt.func @memory(%p: !tt.ptr<i8>, %n: i32, %s: i64) {
+  // expected-error @below {{'descPtr' is Meta's Triton's own: memory for a descriptor}}
+  %0 = tt.make_tensor_descriptor %p, [%n, %n], [%s, %s], descPtr = %p : !tt.ptr<i8> : !tt.ptr<i8>, !tt.tensordesc<64x64xi8>
+  tt.return
+}
+
+// -----
+
+// expected-error @below {{'ctaMode' is Meta's Triton's own: the mode of accumulators of 64 rows in pairs of CTAs}}
+#tmem = #ttng.tensor_memory_encoding<blockM = 64, blockN = 128, colStride = 1, ctaMode = twocta_rhs>
+
+// -----
+
 #b = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 tt.func @far(%bar: !ttg.memdesc<1xi64, #b, #ttng.shared_cluster_memory, mutable>) {
   // expected-error @below {{an arrival of each thread at another CTA is Meta's Triton's own}}
