@@ -48,6 +48,7 @@ INSTRUCTIONS: dict[Feature, tuple[str, ...]] = {
         "mbarrier.arrive.release.cta.shared::cluster.b64 _, [%r1];",
         "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r1];",
         "fence.release.sync_restrict::shared::cta.cluster;",
+        "fence.acquire.sync_restrict::shared::cluster.cluster;",
         "fence.acquire.cluster;",
         "st.shared::cluster.b32 [%r1], %r2;",
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r1], %r2, [%r3];",
