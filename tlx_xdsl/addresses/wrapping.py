@@ -73,7 +73,7 @@ def wraps(module: ModuleOp, facts: LaunchFacts) -> list[Wrap]:
 
 
 def _is_counted(loop: Operation, launch: ProgramAddresses) -> bool:
-    """Whether it is known how often a loop turns at most in a launch."""
+    """Return whether it is known how often a loop turns at most in a launch."""
     bound = launch.states.get(loop.ub) if isinstance(loop, scf.ForOp) else None
     return isinstance(bound, Integer) and bound.range.high < Interval.signed(bound.bits).high
 
