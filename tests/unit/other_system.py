@@ -14,6 +14,7 @@ import multiprocessing.context
 import os
 import pkgutil
 import select
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -66,6 +67,8 @@ def pretend(system: str) -> None:
         contexts: dict[str, Any] = vars(multiprocessing.context)["_concrete_contexts"]
         for name in ("fork", "forkserver"):
             del contexts[name]
+        # Python's own asks Windows. No program is found.
+        shutil.which = lambda *_, **__: None
     sys.platform = system
 
 

@@ -12,6 +12,7 @@ from xdsl.parser import Parser
 from tests.versions import is_installed
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.text.printer import locations_first
+from tlx_xdsl.tools.launch_line.loading import run_file
 from tlx_xdsl.tools.opt.main import main as tlx_opt
 from tlx_xdsl.tools.tlx import main
 from tlx_xdsl.transforms.pipelines import ttgir_pipeline
@@ -273,3 +274,14 @@ def test_a_table_of_another_form_is_refused(tmp_path, capfd, settings, message):
 def test_a_cluster_is_bounded(capfd):
     assert main(["compile", f"{EXAMPLE}:matmul", "-o", "-", "--emit", "ttir", "--cluster", "17,1,1"]) == 1
     assert "error: --cluster: a cluster has at most 16 CTAs, found 17" in capfd.readouterr().err
+
+
+def test_a_file_with_the_name_of_one_of_python_s_leaves_that_alone(tmp_path, monkeypatch):
+    import copy
+
+    path = tmp_path / "copy.py"
+    path.write_text("value = 1\n", encoding="utf-8")
+    # Whatever is put there is taken out again.
+    monkeypatch.setitem(sys.modules, "copy", copy)
+    assert run_file(str(path)).value == 1
+    assert sys.modules["copy"] is copy

@@ -106,15 +106,17 @@ def run_file(path: str) -> ModuleType:
 def _module_name(path: str) -> str:
     """The name to run a file by: in its package, which is imported, where it imports relative to that."""
     file = Path(path).resolve()
+    # What is imported later must find Python's own `copy`, not the user's copy.py.
+    alone = f"{file.stem}_" if file.stem in sys.stdlib_module_names else file.stem
     tree = ast.parse(file.read_bytes(), path)
     if not any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree)):
-        return file.stem
+        return alone
     root = file.parent
     while (root / "__init__.py").is_file():
         root = root.parent
     package = ".".join(file.parent.relative_to(root).parts)
     if not package:
-        return file.stem
+        return alone
     sys.path.insert(1, str(root))
     importlib.import_module(package)
     return f"{package}.{file.stem}"
