@@ -58,13 +58,13 @@ class CuteLayout:
     swizzle: Swizzle | None = None
 
     def __str__(self) -> str:
-        """Spell it as CuTe does: `Swizzle<3,3,3> o (8,64):(64,1)`."""
+        """Spell it as CuTe does, with `_` before static integers: `Swizzle<3,3,3> o (_8,_64):(_64,_1)`."""
         prefix = "" if self.swizzle is None else f"{self.swizzle} o "
         return f"{prefix}{_spelled(self.shape)}:{_spelled(self.stride)}"
 
 
 def _spelled(value: Nested) -> str:
-    return str(value) if isinstance(value, int) else f"({','.join(map(_spelled, value))})"
+    return f"_{value}" if isinstance(value, int) else f"({','.join(map(_spelled, value))})"
 
 
 @lru_cache(maxsize=4096)

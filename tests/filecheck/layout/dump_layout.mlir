@@ -23,7 +23,7 @@ tt.func @buffers(%a: tensor<64x64xf16, #mma>, %i: i32) {
   %tile = ttg.memdesc_index %ring[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem, mutable> -> !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
   // REPORT:// tlx.dump_layout @ user.py:3:5
   // REPORT-NEXT://   !ttg.memdesc<3x64x64xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>, #ttg.shared_memory, mutable>
-  // REPORT-NEXT://   cute: Swizzle<3,3,3> o (3,64,64):(4096,64,1)
+  // REPORT-NEXT://   cute: Swizzle<3,3,3> o (_3,_64,_64):(_4096,_64,_1)
   // REPORT-NEXT://   line 7: threads write: stmatrix, 128 bits per lane, no bank conflicts (16 wavefronts per warp)
   // REPORT-NEXT://   stock Triton may still choose other layouts for registers
   tlx.dump_layout %ring : !ttg.memdesc<3x64x64xf16, #shared, #smem, mutable> loc("user.py":3:5)
@@ -31,14 +31,14 @@ tt.func @buffers(%a: tensor<64x64xf16, #mma>, %i: i32) {
   %other = ttg.memdesc_index %ring[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem, mutable> -> !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
   // REPORT-NEXT:// tlx.dump_layout @ user.py:3:9
   // REPORT-NEXT://   !ttg.memdesc<64x64xf16, {{.*}}>
-  // REPORT-NEXT://   cute: Swizzle<3,3,3> o (64,64):(64,1)
+  // REPORT-NEXT://   cute: Swizzle<3,3,3> o (_64,_64):(_64,_1)
   // REPORT-NEXT://   line 7: threads write: stmatrix, 128 bits per lane, no bank conflicts (16 wavefronts per warp)
   // REPORT-NEXT://   stock Triton may still choose other layouts for registers
   tlx.dump_layout %other : !ttg.memdesc<64x64xf16, #shared, #smem, mutable> loc("user.py":3:9)
   %flat = ttg.local_alloc : () -> !ttg.memdesc<64x64xf16, #rows, #smem, mutable>
   // REPORT-NEXT:// tlx.dump_layout @ user.py:4:5
   // REPORT-NEXT://   !ttg.memdesc<64x64xf16, #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>, #ttg.shared_memory, mutable>
-  // REPORT-NEXT://   cute: (64,64):(64,1)
+  // REPORT-NEXT://   cute: (_64,_64):(_64,_1)
   // REPORT-NEXT://   line 8: threads write: stmatrix, 128 bits per lane, 8-way bank conflicts (128 instead of 16 wavefronts per warp)
   // REPORT-NEXT://   line 9: threads read: 128 bits per lane, no bank conflicts (16 wavefronts per warp)
   // REPORT-NEXT://   stock Triton may still choose other layouts for registers
@@ -76,13 +76,13 @@ tt.func @spelled_out(%padded: !ttg.memdesc<64x64xf16, #padded, #smem, mutable>, 
 tt.func @tensors(%x: tensor<64x64xf16, #blocked>, %marked: tensor<64x64xf16, #tlx.user_layout<#tlx.no_verify_layout<#blocked>>>, %spelled: tensor<64x64xf16, #same>) {
   // REPORT-NEXT:// tlx.dump_layout @ user.py:20:5
   // REPORT-NEXT://   tensor<64x64xf16, #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>>
-  // REPORT-NEXT://   cute: (128,(8,4)):(8,(1,1024))
+  // REPORT-NEXT://   cute: (_128,(_8,_4)):(_8,(_1,_1024))
   // REPORT-NEXT://   global memory that is contiguous along dimension 1: 128 bits per lane, 16 sectors per request, 100% of their bytes used
   // REPORT-NEXT://   stock Triton may still choose other layouts for registers
   tlx.dump_layout %x : tensor<64x64xf16, #blocked> loc("user.py":20:5)
   // REPORT-NEXT:// tlx.dump_layout @ user.py:21:5
   // REPORT-NEXT://   tensor<64x64xf16, #tlx.user_layout<{{.*}}>>>
-  // REPORT-NEXT://   cute: (128,(8,4)):(8,(1,1024))
+  // REPORT-NEXT://   cute: (_128,(_8,_4)):(_8,(_1,_1024))
   // REPORT-NEXT://   global memory {{.*}}
   // REPORT-NEXT://   stock Triton {{.*}}
   tlx.dump_layout %marked : tensor<64x64xf16, #tlx.user_layout<#tlx.no_verify_layout<#blocked>>> loc("user.py":21:5)

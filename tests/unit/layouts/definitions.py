@@ -122,7 +122,7 @@ def identity_order(layout: PaddedSharedLayout, rank: int) -> Ints | None:
     return order if identity == layout else None
 
 
-_LAYOUT = re.compile(r"(?:Swizzle<(\d+),(\d+),(\d+)> o )?([\d(),]+):([\d(),]+)")
+_LAYOUT = re.compile(r"(?:Swizzle<(\d+),(\d+),(\d+)> o )?([_\d(),]+):([_\d(),]+)")
 
 
 def parse_cute_layout(text: str) -> CuteLayout:
@@ -134,7 +134,7 @@ def parse_cute_layout(text: str) -> CuteLayout:
     if match is None:
         raise ValueError(f"expected a layout such as 'Swizzle<3,3,3> o (8,(32,2)):(64,(1,32))', found {text!r}")
     swizzle = None if match[1] is None else Swizzle(int(match[1]), int(match[2]), int(match[3]))
-    shape, stride = _nested(match[4]), _nested(match[5])
+    shape, stride = (_nested(each.replace("_", "")) for each in (match[4], match[5]))
     if not _congruent(shape, stride):
         raise ValueError(f"shape and stride must be nested alike, found {match[4]} and {match[5]}")
     return CuteLayout(shape, stride, swizzle)

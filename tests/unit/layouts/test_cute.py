@@ -101,16 +101,16 @@ def test_which_layouts_have_no_such_form():
 @pytest.mark.parametrize(
     ("layout", "shape", "printed"),
     [
-        (BlockedLayout((1, 4), (4, 8), (4, 1), (1, 0)), (16, 64), "((8,16),(4,2)):((4,64),(1,32))"),
-        (BlockedLayout((1,), (32,), (4,), (0,)), (128,), "(128,1):(1,0)"),
+        (BlockedLayout((1, 4), (4, 8), (4, 1), (1, 0)), (16, 64), "((_8,_16),(_4,_2)):((_4,_64),(_1,_32))"),
+        (BlockedLayout((1,), (32,), (4,), (0,)), (128,), "(_128,_1):(_1,_0)"),
         # Four lanes share a row; a thread holds two neighbours in rows 8 apart, and the same 8 columns further.
-        (wgmma_accumulator_layout((64, 64), 16, 4), (64, 64), "((4,8,4),(2,2,8)):((2,64,1024),(1,512,8))"),
-        (default_nvmma_layout((64, 64), 16), (64, 64), "Swizzle<3,3,3> o (64,64):(64,1)"),
-        (default_nvmma_layout((64, 64), 16), (3, 64, 64), "Swizzle<3,3,3> o (3,64,64):(4096,64,1)"),
-        (default_nvmma_layout((64, 32), 16), (64, 32), "Swizzle<2,3,3> o (64,32):(32,1)"),
-        (NvmmaSharedLayout(128, False, 32), (16, 32), "Swizzle<3,2,3> o (16,32):(32,1)"),
-        (NvmmaSharedLayout(128, True, 16), (64, 64), "Swizzle<3,3,3> o (64,64):(1,64)"),
-        (DistributedLinearLayout((), ((1,), (2,), (4,), (8,), (16,)), (), ()), (32,), "(32,1):(1,0)"),
+        (wgmma_accumulator_layout((64, 64), 16, 4), (64, 64), "((_4,_8,_4),(_2,_2,_8)):((_2,_64,_1024),(_1,_512,_8))"),
+        (default_nvmma_layout((64, 64), 16), (64, 64), "Swizzle<3,3,3> o (_64,_64):(_64,_1)"),
+        (default_nvmma_layout((64, 64), 16), (3, 64, 64), "Swizzle<3,3,3> o (_3,_64,_64):(_4096,_64,_1)"),
+        (default_nvmma_layout((64, 32), 16), (64, 32), "Swizzle<2,3,3> o (_64,_32):(_32,_1)"),
+        (NvmmaSharedLayout(128, False, 32), (16, 32), "Swizzle<3,2,3> o (_16,_32):(_32,_1)"),
+        (NvmmaSharedLayout(128, True, 16), (64, 64), "Swizzle<3,3,3> o (_64,_64):(_1,_64)"),
+        (DistributedLinearLayout((), ((1,), (2,), (4,), (8,), (16,)), (), ()), (32,), "(_32,_1):(_1,_0)"),
     ],
 )
 def test_known_layouts(layout, shape, printed):

@@ -54,7 +54,7 @@ def test_a_dump_reports_what_accesses_cost(buffer: str, tmp_path: Path, capsys: 
     lines = printed.splitlines()
     assert lines[0] == "// tlx.dump_layout @ kernel.py:12:5"
     assert lines[1].startswith("//   !ttg.memdesc<64x64xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 128")
-    assert lines[2] == "//   cute: Swizzle<3,3,3> o (64,64):(64,1)"
+    assert lines[2] == "//   cute: Swizzle<3,3,3> o (_64,_64):(_64,_1)"
     assert lines[3:] == [
         "//   line 11: threads write: 16 bits per lane, no bank conflicts (32 wavefronts per warp)",
         "//   line 13: threads read: 16 bits per lane, 4-way bank conflicts (128 instead of 32 wavefronts per warp)",
@@ -68,8 +68,8 @@ def test_an_assertion_about_a_buffer_fails_at_its_line(tmp_path: Path, capsys: p
     lines = printed.splitlines()
     assert lines[0] == "kernel.py:14:5: error: layout assertion failed: LinearLayouts differ"
     here, expected = (line.partition(": note: ")[2] or line for line in lines[-2:])
-    assert here.endswith("which is cute: Swizzle<3,3,3> o (64,64):(64,1)")
-    assert expected.endswith("which is cute: (64,64):(64,1)")
+    assert here.endswith("which is cute: Swizzle<3,3,3> o (_64,_64):(_64,_1)")
+    assert expected.endswith("which is cute: (_64,_64):(_64,_1)")
 
 
 DEFAULT, OTHER = "((32,4),32):((1,32),128)", "((32,4),(2,16)):((2,64),(1,256))"
@@ -81,5 +81,5 @@ def test_an_assertion_about_registers(tmp_path: Path, capsys: pytest.CaptureFixt
     assert status == 1
     lines = printed.splitlines()
     assert lines[0] == "kernel.py:15:5: error: layout assertion failed: LinearLayouts differ"
-    assert lines[-2].endswith("which is cute: (128,32):(1,128)")
-    assert lines[-1].endswith("which is cute: (128,(2,16)):(2,(1,256))")
+    assert lines[-2].endswith("which is cute: (_128,_32):(_1,_128)")
+    assert lines[-1].endswith("which is cute: (_128,(_2,_16)):(_2,(_1,_256))")

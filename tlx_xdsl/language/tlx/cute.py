@@ -72,6 +72,8 @@ def _parse_nested(text: str) -> Any:
                 raise ValueError(f"expected ')' at position {position} of '{text}'")
             position += 1
             return tuple(items)
+        # CuTe's mark of a static integer, as it is in what `tlx.dump_layout` prints.
+        position += text[position : position + 1] == "_"
         start = position
         while position < len(text) and text[position].isdigit():
             position += 1

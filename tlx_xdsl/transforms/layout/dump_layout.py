@@ -12,7 +12,7 @@ After, nothing is left of them, and on standard error stands:
 ```
 // tlx.dump_layout @ kernel.py:12:5
 //   !ttg.memdesc<64x64xf16, #ttg.nvmma_shared<{...}>, #ttg.shared_memory, mutable>
-//   cute: Swizzle<3,3,3> o (64,64):(64,1)
+//   cute: Swizzle<3,3,3> o (_64,_64):(_64,_1)
 //   line 9: TMA writes
 //   line 14: threads read: ldmatrix, 128 bits per lane, no bank conflicts (16 wavefronts per warp)
 //   stock Triton may still choose other layouts for registers

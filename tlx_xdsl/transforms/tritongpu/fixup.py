@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, UnitAttr, i32
 from xdsl.ir import Attribute, Operation
 
@@ -29,7 +30,8 @@ from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.base import Space, accesses_of, module_integer
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 
-from ..rewriting import Pass, ops_of
+from ..fold_branches import FoldBranchesPass
+from ..rewriting import Pass, ops_of, replace
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,9 @@ class TritonTLXFixupPass(Pass):
         for name, value in launch.items():
             op.attributes.setdefault(name, value)
         found = _Found.of(op)
+        if found.remote and not _has_clusters(op):
+            _fold_ranks(op)
+            found = _Found.of(op)
         _check_tasks(found)
         _check_pairs(found, op)
         _check_remote_views(found, op)
@@ -144,14 +149,25 @@ def _check_pairs(found: _Found, module: ModuleOp) -> None:
         )
 
 
+def _has_clusters(module: ModuleOp) -> bool:
+    return prod(module_integer(module, name) or 1 for name in (*CLUSTER_DIMS, NUM_CTAS)) > 1
+
+
+def _fold_ranks(module: ModuleOp) -> None:
+    """Leave out what only other CTAs of a cluster would do: a kernel for any number of them is launched with one."""
+    for operation, value in ((tlx.ClusterCTARankOp, 0), (tlx.ClusterSizeOp, 1)):
+        for op in ops_of(module, operation):
+            replace(op, ConstantOp(IntegerAttr(value, i32)))
+    FoldBranchesPass().run(module)
+
+
 def _check_remote_views(found: _Found, module: ModuleOp) -> None:
     """Another CTA's memory is reached in clusters only: here or, where CTAs share tensors, by Triton.
 
     A CTA of a launch without clusters can't reach its own memory so, either: on an H200 `st.async` to CTA 0 was an
     illegal instruction there.
     """
-    sizes = [module_integer(module, name) or 1 for name in (*CLUSTER_DIMS, NUM_CTAS)]
-    if found.remote and prod(sizes) == 1:
+    if found.remote and not _has_clusters(module):
         raise error_at(
             found.remote[0],
             "Unexpected buffer remote view in 1cta mode",
