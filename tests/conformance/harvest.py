@@ -69,7 +69,7 @@ def _checked(options: argparse.Namespace, work: tuple[str, str]) -> dict[str, An
     warnings.simplefilter("ignore")
     began, reason = time.monotonic(), ""
     with tempfile.TemporaryDirectory() as folder:
-        _check_out(options.mirrors / defect.suite, commit, defect.paths, Path(folder) / defect.suite)
+        check_out(options.mirrors / defect.suite, commit, defect.paths, Path(folder) / defect.suite)
         if defect.fakes_cuda:
             from tests.conformance.cpu.fake_cuda import install
 
@@ -105,7 +105,7 @@ def _checked(options: argparse.Namespace, work: tuple[str, str]) -> dict[str, An
     }  # fmt: skip
 
 
-def _check_out(mirror: Path, commit: str, paths: Sequence[str], folder: Path) -> None:
+def check_out(mirror: Path, commit: str, paths: Sequence[str], folder: Path) -> None:
     """Write files of a commit into a folder."""
     folder.mkdir(parents=True)
     archive = subprocess.run(

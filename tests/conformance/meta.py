@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ NOT_NVIDIA = ("test_tlx_amd", "test_tlx_async_load_partial_mask")
 """Files for AMD's GPUs alone."""
 
 ROOT = Path(__file__).parents[2]
+_KEPT_EVERY = 10.0
+"""Seconds between two times that the results of a file that is running are kept."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,18 +52,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: no test file below {folder}", file=sys.stderr)
         return 1
     results: dict[str, dict[str, Any]] = {}
+
+    def keep(found: dict[str, dict[str, Any]]) -> None:
+        results.update(found)
+        for each in results.values():
+            each["class"] = reason_of(each)
+        if parsed.json:
+            parsed.json.write_text(json.dumps({"target": parsed.target, "tests": results}, indent=1))
+
     for name in files:
-        found = run_file(folder, name, parsed)
+        found = run_file(folder, name, parsed, keep)
         failed = [nodeid for nodeid, each in found.items() if each["outcome"] in FAILURES]
         if failed and not parsed.text_asserts_yes:
-            again = run_file(folder, name, argparse.Namespace(**{**vars(parsed), "text_asserts_yes": True}), failed)
+            by_value = argparse.Namespace(**{**vars(parsed), "text_asserts_yes": True})
+            again = run_file(folder, name, by_value, lambda _: None, failed)
             for nodeid, each in again.items():
                 found[nodeid] |= {"without_text": each["outcome"], "reason_without_text": each["reason"]}
-        results |= found
-    for each in results.values():
-        each["class"] = reason_of(each)
-    if parsed.json:
-        parsed.json.write_text(json.dumps({"target": parsed.target, "tests": results}, indent=1))
+            keep(found)
     _report(results)
     return 0
 
@@ -93,11 +100,16 @@ def _classified(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def run_file(
-    folder: Path, name: str, parsed: argparse.Namespace, only: Sequence[str] = ()
+    folder: Path,
+    name: str,
+    parsed: argparse.Namespace,
+    keep: Callable[[dict[str, dict[str, Any]]], None],
+    only: Sequence[str] = (),
 ) -> dict[str, dict[str, Any]]:
     """Run the tests of one file, in as many processes as it takes; returns the outcome of each by its pytest name.
 
-    `only` names tests, where not all of the file are to run.
+    `keep` gets the outcomes so far, again and again: a run that is ended loses none. `only` names tests, where not all
+    of the file are to run.
     """
     with tempfile.TemporaryDirectory() as scratch:
         log = Path(scratch) / "results.jsonl"
@@ -105,22 +117,35 @@ def run_file(
         while True:
             before = len(log.read_text().splitlines())
             command = _command(folder / name, parsed)
-            run = subprocess.run(
-                command, cwd=folder, env=_environment(log, Path(scratch), parsed, only), capture_output=True, text=True
-            )
-            lines = [json.loads(line) for line in log.read_text().splitlines()]
+            run = subprocess.Popen(
+                command, cwd=folder, env=_environment(log, Path(scratch), parsed, only), text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            )  # fmt: skip
+            while True:
+                try:
+                    printed, errors = run.communicate(timeout=_KEPT_EVERY)
+                    break
+                except subprocess.TimeoutExpired:
+                    keep(_results(_lines(log)))
+            lines = _lines(log)
             done = _results(lines)
+            keep(done)
             print(f"{name}: {len(done)} done, exit {run.returncode}", file=sys.stderr, flush=True)
             if run.returncode in (0, 1, 5) or len(lines) == before:
                 if run.returncode not in (0, 1, 5):
-                    done[name] = {"outcome": "error", "reason": run.stdout[-3000:] + run.stderr[-3000:]}
+                    done[name] = {"outcome": "error", "reason": printed[-3000:] + errors[-3000:]}
                 return done
             with log.open("a") as more:
                 # A test that began and has no outcome has ended the process.
                 for nodeid in {each["nodeid"] for each in lines} - done.keys():
-                    message = f"the process ended with {run.returncode}: {run.stderr[-2000:]}"
+                    message = f"the process ended with {run.returncode}: {errors[-2000:]}"
                     record = {"nodeid": nodeid, "outcome": "crashed", "reason": message, "seconds": 0}
                     more.write(json.dumps(record) + "\n")
+
+
+def _lines(log: Path) -> list[dict[str, Any]]:
+    """The records in the log, but for one that is being written."""
+    return [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
 def _results(lines: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -132,6 +157,8 @@ def _command(path: Path, parsed: argparse.Namespace) -> list[str]:
     return [
         sys.executable, "-m", "pytest", str(path), "-q", "-rN", "--tb=no",
         "-p", "tests.conformance.meta_plugin", "-p", "no:cacheprovider", "-p", "no:xdist",
+        # The suite's own fixtures, also where nothing marks the checkout's root for pytest.
+        "--confcutdir", str(parsed.suite.resolve()),
         *(["-k", parsed.keyword] if parsed.keyword else []),
     ]  # fmt: skip
 

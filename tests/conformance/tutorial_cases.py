@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -21,12 +22,27 @@ Load = Callable[[str], ModuleType]
 
 
 @dataclass(frozen=True)
+class Defect:
+    """What is wrong in a kernel of others, and what a message says that shows it."""
+
+    what: str
+    pattern: str
+
+    def shown_by(self, reason: str) -> bool:
+        """Return whether a message is of this defect."""
+        return re.search(self.pattern, reason) is not None
+
+
+@dataclass(frozen=True)
 class Case:
-    """A tutorial with one set of parameters."""
+    """A kernel of others with one set of parameters."""
 
     name: str
     targets: tuple[str, ...]
     run: Callable[[Load], None]
+    source: str = ""
+    """Where it is from, where the name does not say so."""
+    defect: Defect | None = None
 
 
 CASES: dict[str, Case] = {}
