@@ -8,6 +8,7 @@ FOLDER holds what the harnesses write with `--json`, under these names:
     NAME.stock.json and NAME.ours.json         tests.conformance.stock_python, one pair for each run
     NAME.meta.FILE.json                        tests.conformance.meta, one for each file of the suite
     NAME.tutorials.PART.json                   tests.conformance.tutorials
+    NAME.foreign.PART.json                     tests.conformance.foreign, with `--cubin`
     NAME.txt                                   the title of that run, and the conditions: commit, machine, versions
 """
 
@@ -32,9 +33,9 @@ HEAD = """\
 <!-- Made by `python -m tests.conformance.page FOLDER` of the records of the suites (tests/conformance). -->
 
 Suites that others wrote, run against this project. None of them is kept here: each harness takes a checkout
-(`python -m tests.conformance.mlir`, `stock_python`, `meta`, `tutorials`; `--help` says how). They are the `.mlir`
-tests, the Python tests of the language, the TLX tests and the tutorials of Meta's fork of Triton at db4666f22, which
-holds stock's as well.
+(`python -m tests.conformance.mlir`, `stock_python`, `meta`, `tutorials`, `foreign`; `--help` says how). They are the
+`.mlir` tests, the Python tests of the language, the TLX tests and the tutorials of Meta's fork of Triton at db4666f22,
+which holds stock's as well, and TLX kernels of several projects.
 """
 
 
@@ -95,6 +96,34 @@ def _tutorials(folder: Path, name: str) -> Iterable[str]:
     yield table(("tutorial", "outcome", "reason"), sorted(rows))
 
 
+def _foreign(folder: Path, name: str) -> Iterable[str]:
+    """A table of TLX kernels of other projects, and the numbers of their outcomes."""
+    found = {case: each for path in sorted(folder.glob(f"{name}.foreign.*.json")) for case, each in _read(path).items()}
+    yield _head(folder, "TLX kernels of others: ", name)
+    counts = Counter(each["outcome"] for each in found.values())
+    compiled = sum(each.get("cubin") == "" for each in found.values())
+    yield (
+        f"{len(found)} kernels: {', '.join(f'{count} {outcome}' for outcome, count in counts.most_common())}; "
+        f"{compiled} of those that ran compile to a cubin.\n"
+    )
+    rows = [
+        (
+            case, each["target"], each["outcome"], _cubin(each), _error(each),
+            one_line(each.get("defect") or each["reason"]), each["source"],
+        )
+        for case, each in sorted(found.items())
+    ]  # fmt: skip
+    yield table(("kernel", "target", "outcome", "cubin", "largest error", "reason", "source"), rows)
+
+
+def _cubin(result: Mapping[str, Any]) -> str:
+    return {"": "yes", None: "-"}.get(result.get("cubin"), one_line(result.get("cubin") or ""))
+
+
+def _error(result: Mapping[str, Any]) -> str:
+    return f"{max(result['errors']):.1g}" if result.get("errors") else ""
+
+
 def one_line(text: str) -> str:
     """The message alone: no class of Python's, no file of the suite."""
     return re.sub(r"(?:[\w.]+: )?\S+\.py:\d+:\d+: error: ", "", " ".join(text.split())).replace("|", "\\|")[:200]
@@ -110,16 +139,30 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join(f"| {line} |" for line in lines) + "\n"
 
 
-def page(folder: Path) -> str:
-    """Return the text of the page, with a section for each run that `folder` has records of."""
-    parts = [HEAD]
+def page(folder: Path, before: str = "") -> str:
+    """Return the text of the page, with a section for each run that `folder` has records of.
+
+    Sections of `before` stay, but for those that there are records of.
+    """
+    parts: list[str] = []
     if (folder / "mlir.json").exists():
         parts += _mlir(folder)
-    for pattern, section in (("*.ours.json", _stock), ("*.meta.*.json", _meta), ("*.tutorials.*.json", _tutorials)):
+    sections = (
+        ("*.ours.json", _stock), ("*.meta.*.json", _meta), ("*.tutorials.*.json", _tutorials),
+        ("*.foreign.*.json", _foreign),
+    )  # fmt: skip
+    for pattern, section in sections:
         for name in sorted({path.name.partition(".")[0] for path in folder.glob(pattern)}):
             parts += section(folder, name)
-    return "\n".join(part for part in parts if part)
+    found = _sections(before) | _sections("\n".join(part for part in parts if part))
+    return HEAD + "\n" + "\n".join(f"{heading}\n{body}" for heading, body in found.items())
+
+
+def _sections(text: str) -> dict[str, str]:
+    """The sections of a page by their headings."""
+    parts = re.split(r"^(## .*)\n", text, flags=re.MULTILINE)[1:]
+    return {heading: f"\n{body.strip()}\n" for heading, body in zip(parts[::2], parts[1::2], strict=True)}
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(Path(sys.argv[1])), encoding="utf-8")
+    PAGE.write_text(page(Path(sys.argv[1]), PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -90,8 +90,10 @@ def _of_registers(linear: LinearLayout, shape: Ints) -> CuteLayout | None:
     steps = [step for found in names.values() for step in found]
     if not _carry_free(steps):
         return None
-    threads, values = (_modes(found) for found in ([*names[LANE], *names[WARP]], names[REGISTER]))
-    return CuteLayout((threads[0], values[0]), (threads[1], values[1]))
+    # No mode has both lanes and warps, as in Meta's.
+    threads, values = _merged(names[LANE]) + _merged(names[WARP]), _merged(names[REGISTER])
+    (thread_sizes, thread_steps), (value_sizes, value_steps) = _grouped(threads), _grouped(values)
+    return CuteLayout((thread_sizes, value_sizes), (thread_steps, value_steps))
 
 
 def _row_major(coordinates: Ints, shape: Ints) -> int:
@@ -137,13 +139,22 @@ def _swizzles(bits: int) -> list[Swizzle | None]:
 
 
 def _modes(steps: list[int]) -> tuple[Nested, Nested]:
-    """Shape and stride of an index whose bits move by `steps`; bits that double the step before them are one mode."""
+    """Shape and stride of an index whose bits move by `steps`."""
+    return _grouped(_merged(steps))
+
+
+def _merged(steps: list[int]) -> list[Mode]:
+    """The modes of an index whose bits move by `steps`; bits that double the step before them are one mode."""
     modes: list[Mode] = []
     for step in steps:
         if modes and step == modes[-1][0] * modes[-1][1]:
             modes[-1] = (2 * modes[-1][0], modes[-1][1])
         else:
             modes.append((2, step))
+    return modes
+
+
+def _grouped(modes: list[Mode]) -> tuple[Nested, Nested]:
     if not modes:
         return 1, 0
     if len(modes) == 1:

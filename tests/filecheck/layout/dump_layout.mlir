@@ -76,13 +76,13 @@ tt.func @spelled_out(%padded: !ttg.memdesc<64x64xf16, #padded, #smem, mutable>, 
 tt.func @tensors(%x: tensor<64x64xf16, #blocked>, %marked: tensor<64x64xf16, #tlx.user_layout<#tlx.no_verify_layout<#blocked>>>, %spelled: tensor<64x64xf16, #same>) {
   // REPORT-NEXT:// tlx.dump_layout @ user.py:20:5
   // REPORT-NEXT://   tensor<64x64xf16, #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>>
-  // REPORT-NEXT://   cute: (_128,(_8,_4)):(_8,(_1,_1024))
+  // REPORT-NEXT://   cute: ((_32,_4),(_8,_4)):((_8,_256),(_1,_1024))
   // REPORT-NEXT://   global memory that is contiguous along dimension 1: 128 bits per lane, 16 sectors per request, 100% of their bytes used
   // REPORT-NEXT://   stock Triton may still choose other layouts for registers
   tlx.dump_layout %x : tensor<64x64xf16, #blocked> loc("user.py":20:5)
   // REPORT-NEXT:// tlx.dump_layout @ user.py:21:5
   // REPORT-NEXT://   tensor<64x64xf16, #tlx.user_layout<{{.*}}>>>
-  // REPORT-NEXT://   cute: (_128,(_8,_4)):(_8,(_1,_1024))
+  // REPORT-NEXT://   cute: ((_32,_4),(_8,_4)):((_8,_256),(_1,_1024))
   // REPORT-NEXT://   global memory {{.*}}
   // REPORT-NEXT://   stock Triton {{.*}}
   tlx.dump_layout %marked : tensor<64x64xf16, #tlx.user_layout<#tlx.no_verify_layout<#blocked>>> loc("user.py":21:5)

@@ -101,8 +101,8 @@ def test_which_layouts_have_no_such_form():
 @pytest.mark.parametrize(
     ("layout", "shape", "printed"),
     [
-        (BlockedLayout((1, 4), (4, 8), (4, 1), (1, 0)), (16, 64), "((_8,_16),(_4,_2)):((_4,_64),(_1,_32))"),
-        (BlockedLayout((1,), (32,), (4,), (0,)), (128,), "(_128,_1):(_1,_0)"),
+        (BlockedLayout((1, 4), (4, 8), (4, 1), (1, 0)), (16, 64), "((_8,_4,_4),(_4,_2)):((_4,_64,_256),(_1,_32))"),
+        (BlockedLayout((1,), (32,), (4,), (0,)), (128,), "((_32,_4),_1):((_1,_32),_0)"),
         # Four lanes share a row; a thread holds two neighbours in rows 8 apart, and the same 8 columns further.
         (wgmma_accumulator_layout((64, 64), 16, 4), (64, 64), "((_4,_8,_4),(_2,_2,_8)):((_2,_64,_1024),(_1,_512,_8))"),
         (default_nvmma_layout((64, 64), 16), (64, 64), "Swizzle<3,3,3> o (_64,_64):(_64,_1)"),

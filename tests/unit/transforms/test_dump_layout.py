@@ -81,5 +81,5 @@ def test_an_assertion_about_registers(tmp_path: Path, capsys: pytest.CaptureFixt
     assert status == 1
     lines = printed.splitlines()
     assert lines[0] == "kernel.py:15:5: error: layout assertion failed: LinearLayouts differ"
-    assert lines[-2].endswith("which is cute: (_128,_32):(_1,_128)")
-    assert lines[-1].endswith("which is cute: (_128,(_2,_16)):(_2,(_1,_256))")
+    assert lines[-2].endswith("which is cute: ((_32,_4),_32):((_1,_32),_128)")
+    assert lines[-1].endswith("which is cute: ((_32,_4),(_2,_16)):((_2,_64),(_1,_256))")

@@ -49,9 +49,9 @@ def _clock64(call: Call) -> Value:
 @lowers("tlx.stoch_round")
 def _stoch_round(call: Call) -> Value:
     call.require(Feature.STOCHASTIC_ROUNDING)
-    source, target = call.of("src", Tensor, "a block of fp32"), call.dtype("dst_ty")
+    source, target = call.of("src", Tensor, "a block of tl.float32"), call.dtype("dst_ty")
     if source.dtype != float32 or not source.shape:
-        call.expected("src", "a block of fp32")
+        call.expected("src", "a block of tl.float32")
     bits = call.of("rand_bits", Tensor, "a block of 32-bit integers")
     if bits.dtype not in (int32, uint32):
         call.expected("rand_bits", "a block of 32-bit integers")
@@ -89,7 +89,7 @@ def _size_of(call: Call) -> Value:
 def _get_fp8_format_name(call: Call) -> Value:
     element = call.dtype()
     if element not in (float8e4nv, float8e5):
-        call.expected("dtype", "tl.float8e4nv or tl.float8e5")
+        call.fail("dtype", f"only supports tl.float8e5 and tl.float8e4nv, found {call.args['dtype'].describe()}")
     return Constexpr(BY_NAME[element.name].scaled)
 
 

@@ -158,7 +158,7 @@ HOPPER_FAULTS = [
     ("tlx.vote_ballot_sync(-1, x)", "'pred' must be an int1 or a block of int1"),
     ("tlx.dtype_of(bars)", "'v' must be a tensor, a buffer or a descriptor"),
     ("tlx.size_of(n)", "'dtype' must be an element type"),
-    ("tlx.get_fp8_format_name(tl.float16)", "'dtype' must be tl.float8e4nv or tl.float8e5"),
+    ("tlx.get_fp8_format_name(tl.float16)", "only supports tl.float8e5 and tl.float8e4nv"),
     ("tlx.get_bufidx_phase(n, 0)", "'NUM_BUFFERS' must be a constexpr integer of at least 1"),
     ("tlx.assume_uniform()", "missing a required argument: 'value'"),
     # AMD's
@@ -191,7 +191,7 @@ BLACKWELL_FAULTS = [
     ("tlx._alloc_clc_responses(0)", "'num_responses' must be a constexpr integer of at least 1"),
     ("r = tlx._alloc_clc_responses(1); tlx._clc_issue(r, bars[0])", "must be one response, such as responses[i]"),
     ("tlx._clc_query(n)", "'response' must be a CLC response"),
-    ("tlx.stoch_round(x, tl.float16, x)", "'src' must be a block of fp32"),
+    ("tlx.stoch_round(x, tl.float16, x)", "'src' must be a block of tl.float32"),
     ("tlx.stoch_round(x.to(tl.float32), tl.float64, x.to(tl.int32))", "'dst_ty' must be tl.float16"),
 ]  # fmt: skip
 
