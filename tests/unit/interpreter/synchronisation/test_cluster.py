@@ -394,3 +394,28 @@ def to_itself(x_ptr, y_ptr, RANK: tl.constexpr):
 def test_a_launch_without_clusters_reaches_no_cta_by_its_number(rank):
     with pytest.raises(CompilationError, match="Unexpected buffer remote view in 1cta mode"):
         tlx_xdsl.interpret(to_itself, 1, np.zeros(64, np.float32), np.zeros(64, np.float32), rank, stage="ttgir")
+
+
+@tlx_xdsl.jit
+def rank_0_adds(x_ptr, y_ptr, CTAS: tl.constexpr):
+    at = tl.arange(0, 64)
+    buffers, bars = tlx.local_alloc((64,), tl.float32, CTAS), tlx.alloc_barriers(CTAS)
+    for i in tl.static_range(1, CTAS):
+        tlx.barrier_expect_bytes(bars[i], 64 * 4)
+    tlx.cluster_barrier()
+    rank = tlx.cluster_cta_rank()
+    own = tl.load(x_ptr + rank * 64 + at)
+    if rank != 0:
+        tlx.async_remote_shmem_store(dst=buffers[rank], src=own, remote_cta_rank=0, barrier=bars[rank])
+    if rank == 0:
+        for i in tl.static_range(1, CTAS):
+            tlx.barrier_wait(bars[i], 0)
+            own += tlx.local_load(buffers[i])
+        tl.store(y_ptr + at, own)
+
+
+@pytest.mark.parametrize("ctas", [1, 2])
+def test_a_kernel_for_clusters_of_any_size_runs_without_a_cluster(ctas):
+    x, y = np.arange(128, dtype=np.float32), np.zeros(64, np.float32)
+    tlx_xdsl.interpret(rank_0_adds, ctas, x, y, ctas, cluster=(ctas, 1, 1), stage="ttgir")
+    assert (y == x.reshape(2, 64)[:ctas].sum(0)).all()
