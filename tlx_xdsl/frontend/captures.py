@@ -1,8 +1,8 @@
 """Captures: values that a warp-specialized task takes from the code around it.
 
 A partition of `ttg.warp_specialize` sees nothing but its arguments, and each argument travels through shared memory.
-So pure scalars and views are computed again inside, and what is left is passed: the smallest set of values from which
-everything else follows. That is a minimum vertex cut between the values that can't be recomputed (arguments of the
+So what pure operations make of scalars and buffers is computed again inside, blocks such as `tl.arange(0, 64) + start`
+included, and what is left is passed: the smallest set of scalars and buffers from which everything else follows. That is a minimum vertex cut between the values that can't be recomputed (arguments of the
 kernel, results of loads and loops) and those that the tasks use, found by augmenting paths (Ford and Fulkerson 1956;
 Menger's theorem); of all smallest cuts it is the one nearest to the uses, so that the least is recomputed.
 """
@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
@@ -25,12 +24,12 @@ from tlx_xdsl.text.diagnostics import error_at, location_of
 def isolate(regions: Sequence[Region]) -> list[SSAValue]:
     """Turn outer values that the regions use into arguments; return the values, in order of first use.
 
-    Raises CompilationError, located at the use, for a block that is no constant.
+    Raises CompilationError, located at the use, for a block that can't be computed again.
     """
     wanted: dict[SSAValue, None] = {}
     for region in regions:
         for value, user in _outer_uses(region):
-            if isinstance(value.type, TensorType) and not _is_recomputable(value):
+            if not _blocks_are_recomputable(value):
                 name = value.name_hint or "value"
                 raise error_at(
                     user,
@@ -66,12 +65,25 @@ def _outer_uses(region: Region) -> list[tuple[SSAValue, Operation]]:
 
 
 def _is_recomputable(value: SSAValue) -> bool:
-    """Say whether `value` may be computed again elsewhere: a pure operation on scalars and buffers, or a constant."""
+    """Say whether the operation that gives `value` may be done again elsewhere: a pure one."""
     op = value.owner
     # An alias is an array of buffers like an allocation: made again, it would be another one.
-    if isinstance(op, Block | LocalAliasOp) or op.regions or not is_side_effect_free(op):
-        return False
-    return isinstance(op, ConstantOp) or not any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results))
+    return not isinstance(op, Block | LocalAliasOp) and not op.regions and is_side_effect_free(op)
+
+
+def _blocks_are_recomputable(value: SSAValue) -> bool:
+    """Say whether `value` is no block, or one that needs no other than what may be computed again."""
+    seen: set[SSAValue] = set()
+    stack = [value]
+    while stack:
+        block = stack.pop()
+        if block in seen or not isinstance(block.type, TensorType):
+            continue
+        if not _is_recomputable(block):
+            return False
+        seen.add(block)
+        stack.extend(_inputs(block))
+    return True
 
 
 def _inputs(value: SSAValue) -> Sequence[SSAValue]:
@@ -99,7 +111,8 @@ def _smallest_cut(wanted: Iterable[SSAValue]) -> list[SSAValue]:
         if value in order:
             continue
         order[value] = None
-        flow.connect((value, False), (value, True), capacity=1)
+        # Blocks are never passed.
+        flow.connect((value, False), (value, True), math.inf if isinstance(value.type, TensorType) else 1)
         if not _is_recomputable(value):
             flow.connect(_SOURCE, (value, False))
         for operand in _inputs(value):

@@ -71,6 +71,7 @@ def install(target: str) -> None:
     }
     for name, value in fakes.items():
         setattr(torch.cuda, name, value)
+    torch.version.cuda = "12.8"
     torch._C._cuda_getCurrentRawStream = lambda *_: 0  # type: ignore[attr-defined]
     torch.Generator = _Generator  # type: ignore[misc]
     _OnTheCpu().__enter__()

@@ -46,6 +46,9 @@ def captured(tmp_path, before: str, inside: str) -> tuple[list[str], str]:
         ),
         # What can be computed from nothing is.
         ("x = tl.program_id(0) * 4 + 1; z = tl.zeros((16,), tl.int32)", "tl.store(out + z, x)", ["%out"]),
+        # Blocks of scalars, too, however many scalars they need; what these have in common is one.
+        ("x = tl.arange(0, 16) + a; y = x * b", "tl.store(out + x, y)", ["%out", "%a", "%b"]),
+        ("y = a * b + c; x = tl.arange(0, 16) + y", "tl.store(out + x, x)", ["%out", "%y"]),
         # A flow that must be rerouted: the first path goes through x, which both others need.
         ("x = a + b; y = x + c; z = x + a", "tl.store(out, y); tl.store(out, z)", ["%out", "%y", "%z"]),
         ("x = a + 1; y = x + b; z = x + c", "tl.store(out, y); tl.store(out, z)", ["%out", "%y", "%z"]),
@@ -79,8 +82,8 @@ def test_what_is_computed_again_stands_before_its_uses(tmp_path):
 
 def test_a_captured_block_is_refused_with_the_fix(tmp_path):
     with pytest.raises(CompilationError, match="compute it inside, or pass it through shared memory") as error:
-        captured(tmp_path, "x = tl.arange(0, 16)", "tl.store(out + x, x)")
-    assert error.value.source_line.strip() == "tl.store(out + x, x)"
+        captured(tmp_path, "x = tl.load(out + tl.arange(0, 16)) + a", "tl.store(out + tl.arange(0, 16), x)")
+    assert error.value.source_line.strip() == "tl.store(out + tl.arange(0, 16), x)"
 
 
 def test_buffers_over_the_memory_of_others_are_captured_not_made_again(tmp_path):
