@@ -285,7 +285,8 @@ def hstu_attention(lengths: tuple[int, ...], window: int = 0, targets: bool = Fa
             seen &= (apart <= window) if window else True
             weights = torch.nn.functional.silu(scores) / longest * seen
             expected[part] = torch.einsum("hnm,mhd->nhd", weights, v[part].float())
-        check(result, expected, 1e-2, 2e-2)
+        # The weights have 16 bits.
+        check(result, expected, 2e-2, 2e-2)
 
     return run
 
@@ -331,6 +332,10 @@ for _file in ("hopper-gemm-pipelined", "hopper-gemm-ws"):
     add(f"triton-runner {_file}", f"{RUNNER}/{_file}.py", HOPPER, product())
 
 OLD = "third_party/tlx/tutorials"
+_NO_RELEASE = Defect(
+    "two tasks wait for each other: a buffer's first use waits, by parity 0, for a release",
+    "deadlock: .*'consumer_m_i0",
+)
 for _file, _commit, _target, _run in (
     ("flash-attention-WS-hopper", "e79329702", HOPPER, attention()),
     ("flash-attention-WS-pipelined-hopper", "e79329702", HOPPER, attention()),
@@ -343,7 +348,10 @@ for _file, _commit, _target, _run in (
     ("blackwell_gemm_ws_persist_b", "231ea4c69", BLACKWELL, product()),
     ("blackwell-fa-ws-pipelined-persistent_test", "371bf608b", BLACKWELL, attention(False, 64, 1)),
 ):
-    add(f"early {_file}", f"triton@{_commit}:{OLD}//{_file}.py", _target, _run)
+    add(
+        f"early {_file}", f"triton@{_commit}:{OLD}//{_file}.py", _target, _run,
+        _NO_RELEASE if _file == "blackwell-fa" else None,
+    )  # fmt: skip
 
 
 def over_ctas(name: str) -> Callable[[Any], None]:
