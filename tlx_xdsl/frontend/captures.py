@@ -2,10 +2,10 @@
 
 A partition of `ttg.warp_specialize` sees nothing but its arguments, and each argument travels through shared memory.
 So what pure operations make of scalars and buffers is computed again inside, blocks such as `tl.arange(0, 64) + start`
-included, and what is left is passed: the smallest set of scalars and buffers from which everything else follows. That is
-a minimum vertex cut between the values that can't be recomputed (arguments of the kernel, results of loads and loops)
-and those that the tasks use, found by augmenting paths (Ford and Fulkerson 1956; Menger's theorem); of all smallest
-cuts it is the one nearest to the uses, so that the least is recomputed.
+included, and what is left is passed: the smallest set of scalars and buffers from which everything else follows. That
+is a minimum vertex cut between the values that can't be recomputed (arguments of the kernel, results of loads and
+loops) and those that the tasks use, found by augmenting paths (Ford and Fulkerson 1956; Menger's theorem); of all
+smallest cuts it is the one nearest to the uses, so that the least is recomputed.
 """
 
 from __future__ import annotations
