@@ -74,7 +74,10 @@ scheduled(
     "case3_FA",
     "handwritten",
     (1, 2, 256),
-    Defect("multiplies an accumulator in tensor memory that nothing has written", "nothing has written"),
+    Defect(
+        "multiplies an accumulator in tensor memory that nothing has written",
+        "'acc_tmem' is read before it is written",
+    ),
 )
 scheduled("case8_multiphase_gemm", "generated", (128, 128, 128))
 scheduled("case8_multiphase_gemm", "generated_sum", (128, 128, 128))

@@ -135,7 +135,7 @@ def _run(collection: Collection, options: argparse.Namespace) -> dict[str, Any]:
         except WrongNumbers as error:
             heard = [str(each.message) for each in said if isinstance(each.message, InterpreterWarning)]
             outcome = RIGHT if options.mode == "compile" else WRONG
-            reason = _line(error) + "".join(f" | {each}" for each in heard[:2])
+            reason = _line(error) + "".join(f" | {each}" for each in heard[:4])
         except CompilationError as error:
             outcome, reason = REFUSED, _line(error)
         except BaseException as error:

@@ -20,7 +20,8 @@ def kernel(x):
             tl.store(x + 64 + tl.arange(0, 64), block)  # error
 """,
             "A block lies in the registers of the warps that computed it. Load it inside the task, or pass it through "
-            "shared memory and a barrier. Scalars and buffers may be used.",
+            "shared memory and a barrier. Scalars, buffers, and blocks of scalars such as `tl.arange(0, 64) + n` may "
+            "be used.",
         ),
         Entry(
             "No default task",

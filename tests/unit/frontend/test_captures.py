@@ -4,8 +4,12 @@
 
 import re
 
+import numpy as np
 import pytest
 
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
 from tests.unit.frontend.kernels import compile_source
 from tlx_xdsl import CompilationError
 
@@ -95,3 +99,20 @@ def test_buffers_over_the_memory_of_others_are_captured_not_made_again(tmp_path)
     )
     assert names == ["%second"]
     assert "tlx.local_alias" not in text
+
+
+@tlx_xdsl.jit
+def the_block_in_both(out, start, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE) + start
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            tl.store(out + at, at)
+        with tlx.async_task(num_warps=4):
+            tl.store(out + SIZE + at, at * 2)
+
+
+def test_a_block_is_the_same_in_each_task():
+    found = np.zeros(131, np.int32)
+    tlx_xdsl.interpret(the_block_in_both, 1, found, 3, 64, stage="ttgir")
+    at = np.arange(3, 67)
+    assert (found[3:] == np.concatenate([at, at * 2])).all()
