@@ -10,6 +10,7 @@ FORK_TEXT = "asserts the fork's text"
 AMD = "AMD"
 LATER_TRITON = "needs a later Triton"
 UNWRITTEN = "reads memory that the test left unwritten"
+OVERWRITTEN = "reads a buffer that another one at the same place has overwritten"
 OUTSIDE = "stores outside of its own tensor"
 OTHER = "other"
 
@@ -18,7 +19,8 @@ FAILURES = ("failed", "error", "crashed")
 _RULES: tuple[tuple[str, str], ...] = (
     (AMD, r"exists for AMD GPUs only|AMDMFMALayout|amd_mfma|gfx\d"),
     (LATER_TRITON, r"does not exist in Triton \d\.\d, it came with|Triton 3\.6 and 3\.7 can't"),
-    (UNWRITTEN, r"is read, but .* has overwritten it|is read, but nothing has written"),
+    (OVERWRITTEN, r"is read, but .* has overwritten it"),
+    (UNWRITTEN, r"is read, but nothing has written"),
     (OUTSIDE, r"error: store out of bounds: "),
     # Our message stands in what was asserted: the error was raised, in other words.
     (FORK_TEXT, r"AssertionError: .*Expected.*error: tlx\.|assert \(?'[^']*' in [\"'].*error: "),
