@@ -223,7 +223,8 @@ def let_through(error: Exception) -> None:
         if interrupted is not None:
             names = frame.f_code.co_varnames[: frame.f_code.co_argcount + bool(frame.f_code.co_flags & CO_VARARGS)]
             given = [frame.f_locals.get(name) for name in names]
-            if any(each is interrupted or (isinstance(each, tuple) and interrupted in each) for each in given):
+            # By identity: an array among the arguments compares element by element.
+            if any(each is interrupted for one in given for each in (one, *(one if isinstance(one, tuple) else ()))):
                 raise error
         interrupted = frame
 

@@ -133,9 +133,14 @@ def slow() -> int:
         number ^= 1
 
 
-def test_the_frontend_lets_it_through():
+def slow_with_arrays(*arrays: Any) -> int:
+    return slow_with_arrays(np.zeros(2), np.zeros(2)) if not arrays else slow()
+
+
+@pytest.mark.parametrize("function", [slow, slow_with_arrays])
+def test_the_frontend_lets_it_through(function: Callable[..., int]):
     with pytest.raises(TooLate), limit(plain):
-        called.interpret((1,), np.zeros(1, np.int32), slow)
+        called.interpret((1,), np.zeros(1, np.int32), function)
 
 
 @tlx_xdsl.jit
