@@ -109,7 +109,7 @@ def _foreign(folder: Path, name: str) -> Iterable[str]:
     rows = [
         (
             case, each["target"], each["outcome"], _cubin(each), _error(each),
-            one_line(each.get("defect") or each["reason"]), each["source"],
+            ": ".join(filter(None, (each.get("defect"), one_line(each["reason"])))), each["source"],
         )
         for case, each in sorted(found.items())
     ]  # fmt: skip
