@@ -223,8 +223,9 @@ def let_through(error: Exception) -> None:
         if interrupted is not None:
             names = frame.f_code.co_varnames[: frame.f_code.co_argcount + bool(frame.f_code.co_flags & CO_VARARGS)]
             given = [frame.f_locals.get(name) for name in names]
+            given += given[-1] if given and isinstance(given[-1], tuple) else ()
             # By identity: an array among the arguments compares element by element.
-            if any(each is interrupted for one in given for each in (one, *(one if isinstance(one, tuple) else ()))):
+            if any(each is interrupted for each in given):
                 raise error
         interrupted = frame
 
