@@ -78,6 +78,7 @@ def endless(x, n):
 def imported() -> None:
     """Modules are imported before: Python makes other errors of what is raised in there."""
     endless.interpret((1,), np.full(1, 20, np.int32), 10, stage="ttgir")
+    tlx_xdsl.check(endless, 1, np.full(1, 20, np.int32), 10, max_seconds=0.1)
 
 
 @pytest.mark.parametrize("handler", [plain, helped, uninstalled, Limit().hit, Limit()])
