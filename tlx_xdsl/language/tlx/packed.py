@@ -45,4 +45,11 @@ def packed_fma4(lhs: tensor, rhs: tensor, acc: tensor, dtype: Type | None = None
     ...
 
 
-add4, sub4, mul4, fma4 = packed_add4, packed_sub4, packed_mul4, packed_fma4
+add4 = packed_add4
+"""The former name of `packed_add4`."""
+sub4 = packed_sub4
+"""The former name of `packed_sub4`."""
+mul4 = packed_mul4
+"""The former name of `packed_mul4`."""
+fma4 = packed_fma4
+"""The former name of `packed_fma4`."""
