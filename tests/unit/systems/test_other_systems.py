@@ -15,12 +15,12 @@ from tlx_xdsl.backend.worker_process import WorkerProcess
 from tlx_xdsl.runtime.driver.cache import cache_folder
 from tlx_xdsl.ttl.metalium import build
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def on(system, *arguments, folder):
     environment = {**os.environ, "TLX_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tests.unit.other_system", system, *arguments]
+    command = [sys.executable, "-m", "tests.unit.systems.other_system", system, *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 

@@ -1,7 +1,7 @@
 """Everything that starts processes, where a script has chosen how processes are started: `forkserver` is what Python
 3.14 does by default, `spawn` what all systems have.
 
-    python -m tests.unit.start_methods forkserver
+    python -m tests.unit.systems.start_methods forkserver
 """
 
 import multiprocessing

@@ -1,7 +1,7 @@
 """This Python, made to lack what another system lacks: in a process of its own, before the package is imported.
 
-    python -m tests.unit.other_system win32 import
-    python -m tests.unit.other_system win32 run kernels.py:scale --grid 4 --arg x=randn[1024]
+    python -m tests.unit.systems.other_system win32 import
+    python -m tests.unit.systems.other_system win32 run kernels.py:scale --grid 4 --arg x=randn[1024]
 
 It shows what the package takes for granted of POSIX and Linux, not how the other system's own libraries behave: those
 that come from elsewhere are imported before anything is taken away.
