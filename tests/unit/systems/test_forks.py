@@ -46,5 +46,7 @@ def test_the_gate_says_that_it_needs_forks(monkeypatch):
 @pytest.mark.parametrize("method", ["forkserver", *(["spawn"] if is_full() else [])])
 def test_the_default_of_a_script_changes_nothing(method):
     pytest.importorskip("triton")
-    done = subprocess.run([sys.executable, "-m", "tests.unit.systems.start_methods", method], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.unit.systems.start_methods", method], capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
