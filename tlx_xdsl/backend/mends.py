@@ -36,7 +36,7 @@ _SHARED_WRITE = re.compile(
     r"st\.async\.|mbarrier\.arrive"
 )
 _TENSOR_WRITE = re.compile(r"tcgen05\.(?:mma|cp|st)\b")
-_RELEASE = re.compile(r"(?:atom|red|st|fence|ld)\.(?:\w+[.:]*)*(?:release|acq_rel|sc)\b")
+_RELEASE = re.compile(r"(?:atom|red|st|fence|ld)\.(?:\w+[.:]+)*(?:release|acq_rel|sc)\b")
 _MOST_GROUPS = 7
 """Groups of products that are ever waited for all but so many."""
 _WARP_GROUP = 128

@@ -6,6 +6,7 @@ it does not have must not show, and nothing may be said or done about it.
 """
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -268,3 +269,11 @@ def test_scales():
     assert mend_scales(SCALES, "", "3.8.0") == (SCALES, ())
     own = f"{given}\n%5 = tt.bitcast %6 : tensor<4xi16> -> tensor<4xbf16>"
     assert mend_scales(SCALES, own, "3.8.0") == (SCALES, ())
+
+
+def test_a_long_opcode_that_is_no_release_takes_no_time():
+    """A mend asked for the ways to cut it into words, which doubled with each letter."""
+    ptx = ".visible .entry kernel()\n{\n\tfence.acquire.sync_restrict::shared::clu;\n\tret;\n}\n"
+    begun = time.thread_time()
+    assert mend(ptx, "3.6.0", threads=128) == (ptx, ())
+    assert time.thread_time() - begun < 0.5
