@@ -47,7 +47,8 @@ def test_products(target):
     """`mma.sync` with `ldmatrix` and `cp.async`, wgmma, and tcgen05."""
     a, b = matrices()
     c = np.full((128, 64), np.nan, np.float32)
-    interpret(matmul, (2, 1), a, b, c, 128, 64, 160, BLOCK=64, DEPTH=32, stage="ptx", target=target)
+    options = {"stage": "ptx", "target": target, "mends": True}
+    interpret(matmul, (2, 1), a, b, c, 128, 64, 160, BLOCK=64, DEPTH=32, options=options)
     np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
 
 

@@ -124,6 +124,6 @@ wait:
 def test_operations_of_tensor_cores(target):
     a, b = matrices()
     c = np.zeros((128, 64), np.float32)
-    options = {"stage": "ptx", "target": target, "profile": True}
+    options = {"stage": "ptx", "target": target, "profile": True, "mends": True}
     result = interpret(matmul, (2, 1), a, b, c, 128, 64, 160, BLOCK=64, DEPTH=32, options=options)
     assert sum(each.products for each in result.ptx.traffic.values()) == 2 * 128 * 64 * 160
