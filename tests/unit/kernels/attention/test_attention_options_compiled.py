@@ -33,8 +33,8 @@ def check(launch, spilled, dim):
     consumers = launch.constexprs["CONSUMERS"]
     assert result.resources.registers == (168 if consumers == 2 else 128)
     assert result.resources.spill_store_bytes <= spilled
-    # ptxas of 3.8 serialises the products of heads of 64 elements beside these masks (C7513).
-    serialised = RELEASE == (3, 8) and dim == 64
+    # ptxas 12.9 serialises the products that 3.8 makes of heads of 64 elements beside these masks (C7513).
+    serialised = RELEASE == (3, 8) and dim == 64 and result.assembler.startswith("ptxas 12.")
     assert ["C7513" in each.text for each in result.warnings] == [True] * serialised
     # The sums of rows alone, which each consumer lays out for their store once for a tile.
     moving = [each for each in conversions(parse_module(result.ttgir)) if each.cost.kind != ConversionKind.IN_THREAD]
