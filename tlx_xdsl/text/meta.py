@@ -112,6 +112,19 @@ def _operand(parser: Parser, after: str | None = None) -> Callable[[Attribute], 
     return lambda type_: parser.resolve_operand(operand, type_)
 
 
+def _typed(
+    parser: Parser, *operands: Callable[[Attribute], SSAValue], more: Sequence[Attribute] = ()
+) -> tuple[dict[str, Attribute], list[SSAValue]]:
+    """Parse attributes and the types of operands; the last operands have the types `more`, which are not written."""
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    position = parser.pos
+    types = _types(parser)
+    if len(types) + len(more) != len(operands):
+        parser.raise_error(f"expected {len(operands) - len(more)} types, found {len(types)}", position)
+    return attributes, [each(type_) for each, type_ in zip(operands, (*types, *more), strict=True)]
+
+
 def _store(op: type[IRDLOperation]) -> Reader:
     """A store by TMA, which may give a token: waits do without, for they wait for all stores so far."""
 
@@ -185,10 +198,7 @@ def _arrive(parser: Parser) -> Reading:
 
 def _named(op: type[IRDLOperation]) -> Reader:
     def read(parser: Parser) -> Reading:
-        operands = _operand(parser), _operand(parser, ",")
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        number, threads = (each(type_) for each, type_ in zip(operands, _types(parser), strict=True))
+        attributes, (number, threads) = _typed(parser, _operand(parser), _operand(parser, ","))
         count = threads.owner.value if isinstance(threads.owner, arith.ConstantOp) else None
         if not isinstance(count, IntegerAttr):
             raise VerifyException("the threads at a named barrier are a constant here")
@@ -225,9 +235,7 @@ def _remote(op: type[IRDLOperation], *, barrier: bool) -> Reader:
 
 def _bulk_store(parser: Parser) -> Reading:
     operands = _operand(parser), _operand(parser, ","), _operand(parser, ",")
-    attributes = parser.parse_optional_attr_dict()
-    parser.parse_punctuation(":")
-    values = [each(type_) for each, type_ in zip(operands, (*_types(parser), i32), strict=True)]
+    attributes, values = _typed(parser, *operands, more=(i32,))
     return Reading([tlx.AsyncBulkStoreOp.create(operands=values, attributes=attributes)])
 
 
@@ -239,10 +247,7 @@ def _response(reading: Reading, buffer: SSAValue) -> SSAValue:
 
 
 def _try_cancel(parser: Parser) -> Reading:
-    operands = _operand(parser), _operand(parser, ",")
-    attributes = parser.parse_optional_attr_dict()
-    parser.parse_punctuation(":")
-    barrier, buffer = (each(type_) for each, type_ in zip(operands, _types(parser), strict=True))
+    attributes, (barrier, buffer) = _typed(parser, _operand(parser), _operand(parser, ","))
     reading = Reading()
     response = _response(reading, buffer)
     pred = reading.add(arith.ConstantOp.from_int_and_width(1, 1))
@@ -255,9 +260,12 @@ def _query_cancel(parser: Parser) -> Reading:
     operand = _operand(parser)
     parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
-    type_ = parser.parse_function_type()
+    position = parser.pos
+    inputs = parser.parse_function_type().inputs.data
+    if len(inputs) != 1:
+        parser.raise_error(f"expected the type of a response, found {len(inputs)} types", position)
     reading = Reading()
-    response = _response(reading, operand(type_.inputs.data[0]))
+    response = _response(reading, operand(inputs[0]))
     loaded = reading.add(ttng.CLCLoadResultOp.create(operands=[response], result_types=[ttng.I128]))
     brings = reading.add(ttng.CLCIsCanceledOp.create(operands=[loaded], result_types=[i1]))
     none = reading.add(arith.ConstantOp.from_int_and_width(-1, 32))

@@ -46,3 +46,27 @@ tt.func @threads(%i: i32) {
   ttng.arrive_barrier_named %i, %i : i32, i32
   tt.return
 }
+
+// -----
+
+tt.func @too_few(%i: i32) {
+  // expected-error @below {{expected 2 types, found 1}}
+  ttng.wait_barrier_named %i, %i : i32
+  tt.return
+}
+
+// -----
+
+tt.func @unwritten(%i: i32) {
+  // expected-error @below {{expected 2 types, found 3}}
+  ttng.async_store %i, %i, %i : i32, i32, i32
+  tt.return
+}
+
+// -----
+
+tt.func @no_response(%i: i32) {
+  // expected-error @below {{expected the type of a response, found 0 types}}
+  %x, %y, %z = ttng.clc_query_cancel %i : () -> (i32, i32, i32)
+  tt.return
+}
