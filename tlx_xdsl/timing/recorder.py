@@ -148,8 +148,18 @@ class Recorder(Nothing):
         return found
 
     def _warps_of(self, cohort: Cohort, mask: Any) -> list[int]:
-        warps = cohort.warps if mask is None else np.unique(cohort.warp_of[mask])
-        return warps.tolist()
+        return cohort.warps.tolist() if mask is None else self._counted(cohort, mask)[0]
+
+    def _counted(self, cohort: Cohort, chosen: Any) -> tuple[list[int], list[int]]:
+        """The warps that have some threads, by a mask or by their places in the cohort, and how many each has."""
+        if len(chosen) == 1 and chosen.dtype != np.bool_:
+            return [int(cohort.warp_of[chosen[0]])], [1]
+        if cohort.whole and chosen.dtype == np.bool_:
+            counts = np.count_nonzero(chosen.reshape(-1, LANES), axis=1)
+            here = np.flatnonzero(counts)
+            return cohort.warps[here].tolist(), counts[here].tolist()
+        warps, counts = np.unique(cohort.warp_of[chosen], return_counts=True)
+        return warps.tolist(), counts.tolist()
 
     # Points ----------------------------------------------------------------------------------------------------------
 
@@ -182,8 +192,7 @@ class Recorder(Nothing):
             event.points = (*event.points, number)
 
     def _signal(self, cohort: Cohort, chosen: Any, barrier: Any) -> None:
-        warps, counts = np.unique(cohort.warp_of[chosen], return_counts=True)
-        for warp, count in zip(warps.tolist(), counts.tolist(), strict=True):
+        for warp, count in zip(*self._counted(cohort, chosen), strict=True):
             event = self._note(warp, Event(cohort.at, "signal", count=count))
             self._counts(warp, event, barrier)
             if not isinstance(barrier, Mbarrier):
@@ -262,7 +271,8 @@ class Recorder(Nothing):
         """A bulk copy accesses `size` bytes of global memory at each address, all of one array."""
         if not len(addresses):
             return
-        token.event.sectors += len(np.unique(addresses // SECTOR_BYTES))
+        # Units of a sector follow each other.
+        token.event.sectors += 1 + np.count_nonzero(np.diff(addresses // SECTOR_BYTES))
         token.event.lines += runs(addresses >> PAGE_BITS)
         if what != "read" and token.event.at not in self._rules.wanted:
             self._write_zeros(token.event.at, int(addresses[0]))
@@ -270,14 +280,12 @@ class Recorder(Nothing):
     def copy(self, cohort: Cohort, threads: Integers, places: Integers, size: int) -> None:
         """Threads issue `cp.async`."""
         self._mark(cohort, places, size, writes=True)
-        warps, counts = np.unique(cohort.warp_of[threads], return_counts=True)
-        for warp, count in zip(warps.tolist(), counts.tolist(), strict=True):
+        for warp, count in zip(*self._counted(cohort, threads), strict=True):
             self._copies[warp] = self._note(warp, Event(cohort.at, "copy", size=count * size))
 
     def remote_stores(self, cohort: Cohort, chosen: Any, places: Integers, size: int, barrier: Any, to: int) -> None:
         """Threads issue `st.async`, whose end counts at an mbarrier."""
-        warps, counts = np.unique(cohort.warp_of[chosen], return_counts=True)
-        for warp, count in zip(warps.tolist(), counts.tolist(), strict=True):
+        for warp, count in zip(*self._counted(cohort, chosen), strict=True):
             self._counts(warp, self._note(warp, Event(cohort.at, "remote", size=count * size)), barrier)
 
     # Products --------------------------------------------------------------------------------------------------------
