@@ -32,9 +32,10 @@ from tlx_xdsl.ptx.wave import Budget, Wave
 from .recorder import Counters, Recorder, Rules
 from .slices import Slice
 from .trace import Launch, Trace
+from .trips import Trips
 
-MOST_STEPS = 40_000
-"""Steps of a warp that a trace has at most, unless a caller wants others: half a second of recording."""
+MOST_STEPS = 4_000
+"""Steps of a warp after which a run stops, unless a caller wants others: some tiles of a persistent kernel."""
 
 
 def record(
@@ -57,17 +58,18 @@ def record(
 
     `clusters` are their numbers in the grid, along x first; without clusters those are CTAs. The other arguments are
     those of `run_ptx`. `registers` of a thread go into the facts; `resident` CTAs run at once, which says how many
-    clusters each takes over by launch control. After `max_steps` blocks of any of its warps a cluster goes on without
-    a record. `limits` are those of the whole run, after which traces are not whole.
+    clusters each takes over by launch control. After `max_steps` blocks of any warp the run stops, unless little is left, and
+    `Warp.ran` estimates what each runs in all. `limits` are those of the whole run, after which traces are not whole.
 
     Raises PtxError and PtxFault as `run_ptx` does.
 
         traces, launch = record(prepare(read(text, "k.ptx")), 256, [x, y, n], clusters=[0, 100])
     """
     wanted: dict[int, int] = {}
+    trips = Trips(program)
     while True:
         part = Slice(program, wanted)
-        rules = Rules(program.function.instructions, part.hollow, part.checked, wanted, max_steps)
+        rules = Rules(program.function.instructions, part.hollow, part.checked, wanted, max_steps, trips)
         memory = Overlay()
 
         def make(*given: Any, rules: Rules = rules) -> _Machine:
@@ -192,6 +194,6 @@ def _recorded(program: Program, number: int) -> Any:
             program.code[number] = run
         warps = cohort.warps.tolist()
         following = found(cohort, registers)
-        return cohort.wave.order.ran(number, warps, following, waits=cohort.waiting is not None)
+        return cohort.wave.order.ran(number, cohort, warps, following)
 
     return run
