@@ -1,8 +1,8 @@
 """What notes down the events of a wave: it stands in the place of the vector clocks, and of the counters of traffic.
 
-Instructions tell the clocks (`ptx/clocks.py`) what they issue, arrive at and wait for, and the counters
-(`ptx/traffic.py`) what they move. The recorder takes both, and makes events of them. What an instruction says of itself,
-such as the shape of a product, is read from its operation code.
+Instructions tell the vector clocks (`ptx/clocks.py`) what they issue, arrive at and wait for, and the counters
+(`ptx/traffic.py`) what they move. The recorder takes both, and makes events of them. What an instruction says of
+itself, such as the shape of a product, is read from its operation code.
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ class Recorder(Nothing):
         if not len(addresses):
             return
         # Units of a sector follow each other.
-        token.event.sectors += 1 + np.count_nonzero(np.diff(addresses // SECTOR_BYTES))
+        token.event.sectors += 1 + int(np.count_nonzero(np.diff(addresses // SECTOR_BYTES)))
         token.event.lines += runs(addresses >> PAGE_BITS)
         if what != "read" and token.event.at not in self._rules.wanted:
             self._write_zeros(token.event.at, int(addresses[0]))

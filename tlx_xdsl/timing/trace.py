@@ -88,7 +88,7 @@ class Warp:
     """The number of its CTA in `Trace.ctas`."""
     number: int
     """The number of the warp in its CTA."""
-    steps: list[Step] = field(default_factory=list["Step"])
+    steps: list[Step] = field(default_factory=list[Step])
     ran: int = 0
     """The blocks that it runs in all; of a trace that is not whole an estimate by the loops' counters, or 0."""
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 from tlx_xdsl.ptx.flow import EXIT
@@ -81,7 +81,7 @@ class Trips:
                 known = [found[each] for each in before.get(block.number, ()) if each in found]
                 if not known:
                     continue
-                new = set.intersection(*known) | {block.number}
+                new = reduce(lambda a, b: a & b, known) | {block.number}
                 if new != found.get(block.number):
                     found[block.number] = new
                     changed = True
