@@ -177,7 +177,7 @@ class Slice:
         made = None if self._tensors_count else self._tensor_step(instruction)
         if made is not None:
             return made if level == NONE else _ones(self._kept(step), made.effect)
-        if level and instruction.name in ("ld", "ldu", "ldmatrix", "atom"):
+        if level and (_gives_data(instruction) or instruction.name == "atom"):
             self.checked[number] = level
         data = [self._level.get(each.number, NONE) for each in _registers(step.reads)]
         if (least := min(data, default=TRUE)) < TRUE:
