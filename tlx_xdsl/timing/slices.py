@@ -158,7 +158,7 @@ class Slice:
         return is_plain and _is_float(instruction) and any(number in self._from_data for number, _ in results)
 
     def _needs(self, step: Step | None) -> int:
-        """How much of an instruction's results is needed."""
+        """Return how much of an instruction's results is needed."""
         written = () if step is None else step.writes
         return max((self._level.get(each.number, NONE) for each, _ in written if each is not None), default=NONE)
 
