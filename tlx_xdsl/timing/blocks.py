@@ -10,6 +10,10 @@ from tlx_xdsl.sass.text import Code
 from .instructions import PIPES
 
 
+NO_EVENT = -1
+"""What stands in `BlockCost.ats` where a piece ends without an event."""
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """What a warp computes between two events, in cycles of one sub-partition."""
@@ -31,8 +35,9 @@ class BlockCost:
     """A basic block as pieces of work, with the instructions that may bear events between them.
 
     `len(pieces) == len(ats) + 1`: `pieces[i]` comes before the instruction `ats[i]`, and the last one ends the block.
-    An instruction of `ats` need not have an event when the block runs: its guard may be false, or it stands here only
-    because it is the first one to use a loaded register.
+    `ats` are in the order of the machine, which may be another than that of the PTX, each at most once. One need not have
+    an event when the block runs, as its guard may be false. `NO_EVENT` in the place of an instruction never has one: the
+    piece after it begins with the first use of a loaded register.
     """
 
     pieces: tuple[Work, ...]
