@@ -7,7 +7,8 @@ from tlx_xdsl.sass.text import parse
 
 from . import machine_code
 from .instructions import PipeRates
-from .pieces import BlockCost, Builder, bears_events
+from .estimate import Estimator
+from .pieces import BlockCost, bears_events
 
 
 def costs(program: Program, disassembly: str | None = None, rates: PipeRates | None = None) -> list[BlockCost]:
@@ -25,4 +26,5 @@ def costs(program: Program, disassembly: str | None = None, rates: PipeRates | N
         code = parse(disassembly).get(program.function.name)
         if code is not None and (found := machine_code.costs(program, code, events, rates)) is not None:
             return found
-    return [Builder(block.first).cost(program, events[block.number]) for block in program.blocks]
+    estimator = Estimator(program, rates)
+    return [estimator.cost(block, events[block.number]) for block in program.blocks]
