@@ -14,8 +14,8 @@ from .pieces import BlockCost, bears_events
 def costs(program: Program, disassembly: str | None = None, rates: PipeRates | None = None) -> list[BlockCost]:
     """Return the cost of each basic block, by its number.
 
-    `disassembly` is what `nvdisasm` prints of the cubin, with encodings and with lines of the PTX
-    (`machine_code.disassemble`); without it the machine's instructions are estimated from the PTX.
+    `disassembly` is what `sass.text.disassembly` gives with the lines of the PTX. Without it, or where the cubin has no
+    such lines, the machine's instructions are estimated from the PTX.
     """
     rates = rates or PipeRates()
     events = [
