@@ -16,7 +16,7 @@ from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.ptx.read.syntax import Instruction, Register
 
 from .expansions import expansion_of
-from .instructions import PipeRates, Use, use_of
+from .instructions import PIPES, QUEUED, PipeRates, Use, use_of
 from .pieces import BlockCost, Builder, results_of
 
 _LOAD_LATENCY = 30.0
@@ -39,15 +39,18 @@ class Estimator:
         expansion = (("FFMA", 1.0),) if instruction.product is not None else expansion_of(instruction)
         return tuple((use_of(name, self._rates), count) for name, count in expansion)
 
-    def cost(self, block: Block, events: Sequence[int]) -> BlockCost:
-        """Return the cost of a block; `events` are its instructions that may bear events."""
-        builder = Builder(block.first)
-        reads, writes = self._registers(block)
-        order, cycles = self._schedule(block, set(events), reads, writes)
-        marks = set(events)
+    def costs(self, chain: Sequence[Block], events: Sequence[Sequence[int]]) -> list[BlockCost]:
+        """Return the costs of blocks that run one after the other.
+
+        `events` has the instructions of each that may bear events.
+        """
+        numbers = [number for block in chain for number in range(block.first, block.last)]
+        marks = {number for block in events for number in block}
+        reads, writes = self._registers(numbers)
+        builder = Builder()
         aliases: dict[int, frozenset[int]] = {}
-        for number in order:
-            at = number - block.first
+        for at, cycles in self._schedule(numbers, marks, reads, writes):
+            number = numbers[at]
             uses = self._uses[number]
             needed = frozenset[int]().union(
                 *(aliases.get(each, frozenset((each,)) if each in self._loaded else frozenset()) for each in reads[at])
@@ -60,16 +63,16 @@ class Estimator:
                 aliases.pop(each, None)
             if needed:
                 builder.need(needed)
-            builder.add_some(uses, cycles[at], number)
+            builder.add(uses, cycles, number)
             if number in marks:
                 builder.event(number)
-        return builder.cost(self._program, events)
+        return builder.costs(self._program, chain, events)
 
-    def _registers(self, block: Block) -> tuple[list[list[int]], list[list[int]]]:
-        """For each instruction of a block the registers that it reads and writes."""
+    def _registers(self, numbers: Sequence[int]) -> tuple[list[list[int]], list[list[int]]]:
+        """For each of some instructions the registers that it reads and writes."""
         reads: list[list[int]] = []
         writes: list[list[int]] = []
-        for number in range(block.first, block.last):
+        for number in numbers:
             step, instruction = self._program.steps[number], self._program.function.instructions[number]
             read = [] if step is None else [each.number for each, _ in step.reads if isinstance(each, Register)]
             if instruction.guard is not None:
@@ -79,48 +82,52 @@ class Estimator:
         return reads, writes
 
     def _schedule(
-        self, block: Block, events: set[int], reads: list[list[int]], writes: list[list[int]]
-    ) -> tuple[list[int], list[float]]:
-        """The order of a block's instructions, and the cycles that each takes before the next one."""
-        size = block.last - block.first
-        slots = [sum(count for _, count in self._uses[block.first + at]) for at in range(size)]
-        latency = [self._latency(block.first + at, block.first + at in events) for at in range(size)]
+        self, numbers: Sequence[int], events: set[int], reads: list[list[int]], writes: list[list[int]]
+    ) -> list[tuple[int, float]]:
+        """The order of some instructions, by their places, and the cycles that each takes before the next one."""
+        size = len(numbers)
+        uses = [self._uses[number] for number in numbers]
+        slots = [sum(count for _, count in each) for each in uses]
+        latency = [self._latency(number, number in events) for number in numbers]
         after: list[list[int]] = [[] for _ in range(size)]
         missing = [0] * size
-        for before, later in self._edges(block, events, reads, writes):
+        for before, later in self._edges(numbers, events, reads, writes):
             after[before].append(later)
             missing[later] += 1
         length = [0.0] * size
         for at in range(size - 1, -1, -1):
             length[at] = latency[at] + max((length[each] for each in after[at]), default=0.0)
         ready_at = [0.0] * size
+        free_at = [0.0] * len(PIPES)
         waiting: list[tuple[float, int]] = []
         ready = [(-length[at], at) for at in range(size) if not missing[at]]
         heapq.heapify(ready)
-        order: list[int] = []
-        cycles = [0.0] * size
+        order: list[tuple[int, float]] = []
         now = 0.0
         while ready or waiting:
-            while waiting and (waiting[0][0] <= now or not ready):
-                begins, at = heapq.heappop(waiting)
-                if not ready:
-                    gap = max(0.0, begins - now)
-                    now += gap
-                    cycles[at] += gap
+            began = now
+            if not ready:
+                now = max(now, waiting[0][0])
+            while waiting and waiting[0][0] <= now:
+                at = heapq.heappop(waiting)[1]
                 heapq.heappush(ready, (-length[at], at))
             at = heapq.heappop(ready)[1]
-            order.append(block.first + at)
-            issued = now
-            now += slots[at]
-            cycles[at] += slots[at]
+            for use, count in uses[at]:
+                for pipe, taken in use.pipes:
+                    # The special functions have a queue of their own: a warp goes on behind it.
+                    if pipe not in QUEUED:
+                        now = max(now, free_at[pipe])
+                        free_at[pipe] = now + taken * count
             # Loads give their result when the model of memory says so: nothing of that is counted here.
-            done = issued + max(slots[at], 0.0 if block.first + at in events else latency[at])
+            done = now + max(slots[at], 0.0 if numbers[at] in events else latency[at])
+            now += slots[at]
+            order.append((at, now - began))
             for each in after[at]:
                 ready_at[each] = max(ready_at[each], done)
                 missing[each] -= 1
                 if not missing[each]:
                     heapq.heappush(waiting, (ready_at[each], each))
-        return order, cycles
+        return order
 
     def _latency(self, number: int, is_event: bool) -> float:
         uses = self._uses[number]
@@ -129,15 +136,14 @@ class Estimator:
         return uses[-1][0].latency + sum(count for _, count in uses[:-1]) if uses else 0.0
 
     def _edges(
-        self, block: Block, events: set[int], reads: list[list[int]], writes: list[list[int]]
+        self, numbers: Sequence[int], events: set[int], reads: list[list[int]], writes: list[list[int]]
     ) -> list[tuple[int, int]]:
-        """Which instructions of a block must come before which, by their places in it."""
+        """Which of some instructions must come before which, by their places."""
         edges: set[tuple[int, int]] = set()
         writer: dict[int, int] = {}
         readers: dict[int, list[int]] = {}
         ordered, loads = -1, list[int]()
-        for at in range(block.last - block.first):
-            number = block.first + at
+        for at, number in enumerate(numbers):
             for each in reads[at]:
                 if each in writer:
                     edges.add((writer[each], at))
@@ -155,7 +161,7 @@ class Estimator:
                 else:
                     edges.update((load, at) for load in loads)
                     ordered, loads = at, []
-        last = block.last - block.first - 1
-        if self._program.steps[block.last - 1] is None:
+        last = len(numbers) - 1
+        if self._program.steps[numbers[last]] is None:
             edges.update((at, last) for at in range(last))
-        return sorted(edges)
+        return sorted(each for each in edges if each[0] != each[1])
