@@ -9,13 +9,14 @@ order, but that loads go up to the event before them that may order memory.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Sequence
 
 from tlx_xdsl.ptx.flow import Block
 from tlx_xdsl.ptx.program import Program
-from tlx_xdsl.ptx.read.syntax import Instruction, Register
+from tlx_xdsl.ptx.read.syntax import Instruction, Number, Register
 
-from .expansions import expansion_of
+from .expansions import OF_CONSTANT, expansion_of
 from .instructions import PIPES, PipeRates, Use, use_of
 from .pieces import BlockCost, Builder, results_of
 
@@ -36,6 +37,7 @@ class Estimator:
         self._rates = rates
         instructions = program.function.instructions
         fused = {id(each.product) for each in instructions if each.product is not None}
+        self._constants = _constants(program)
         divisors: set[object] = set()
         self._uses = [
             () if id(each) in fused and each.name == "mul" else self._uses_of(each, divisors) for each in instructions
@@ -44,6 +46,8 @@ class Estimator:
 
     def _uses_of(self, instruction: Instruction, divisors: set[object]) -> tuple[tuple[Use, float], ...]:
         expansion = (("FFMA", 1.0),) if instruction.product is not None else expansion_of(instruction)
+        if instruction.name == "mov" and instruction.operands[1] in self._constants:
+            expansion = OF_CONSTANT
         if instruction.opcode.startswith(("div.full.f32", "div.approx")):
             # ptxas makes a reciprocal once for all that is divided by the same.
             if instruction.operands[2] in divisors:
@@ -200,6 +204,19 @@ class Estimator:
         if self._program.steps[numbers[last]] is None:
             edges.update((at, last) for at in range(last))
         return sorted(each for each in edges if each[0] != each[1])
+
+
+def _constants(program: Program) -> set[object]:
+    """The registers that hold one number for all of the kernel."""
+    writes = Counter(each for step in program.steps if step is not None for each, _ in step.writes)
+    return {
+        instruction.operands[0]
+        for instruction in program.function.instructions
+        if instruction.name == "mov"
+        and isinstance(instruction.operands[1], Number)
+        and isinstance(target := instruction.operands[0], Register)
+        and writes[target] == 1
+    }
 
 
 def _wake(

@@ -23,7 +23,7 @@ RULES: Mapping[str, str] = {
     "mov": "", "cvta": "", "ld.param": "", "ld.const": "LDC 1", "prmt": "PRMT 1", "mapa": "PRMT 1",
     "isspacep": "ISETP 1", "createpolicy": "MOV 2", "getctarank": "SHF 1",
     # Integers.
-    "add": "IADD3 0.8", "sub": "IADD3 1", "addc": "IADD3 1", "subc": "IADD3 1", "neg": "IADD3 0.5", "abs": "IABS 1",
+    "add": "IADD3 0.9", "sub": "IADD3 1", "addc": "IADD3 1", "subc": "IADD3 1", "neg": "IADD3 0.5", "abs": "IABS 1",
     "add.s64": "IADD3 1.1", "add.u64": "IADD3 1.1", "sub.s64": "IADD3 2", "sub.u64": "IADD3 2",
     "mul": "IMAD 0.7", "mul.wide": "IMAD.WIDE 0.5", "mul.hi": "IMAD.HI 1.2", "mul.s64": "IMAD 3.5",
     "mul.u64": "IMAD 3.5",
@@ -98,6 +98,8 @@ RULES: Mapping[str, str] = {
 """By the first part of the operation code and any others, the longest that fits; empty where nothing is left of it."""
 
 _FROM_FLOAT = {"f16": "HADD2 1", "bf16": "IMAD 0.8", "f32": "F2FP 0.5", "f64": "F2F 1"}
+OF_CONSTANT: Expansion = (("CS2R", 0.5),)
+"""A move of a constant: of two, as accumulators begin with zeros."""
 _UNKNOWN: Expansion = (("MOV", 1.0),)
 
 
@@ -158,7 +160,7 @@ def _move(instruction: Instruction) -> Expansion:
     if isinstance(source, Symbol) and source.name.startswith("%"):
         return (("S2R", 1.0),)
     if isinstance(source, Number):
-        return (("CS2R", 0.5),)
+        return OF_CONSTANT
     if isinstance(source, Vector) and not isinstance(instruction.operands[0], Vector):
         return (("PRMT", 0.1),)
     return ()

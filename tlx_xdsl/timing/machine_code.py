@@ -232,6 +232,17 @@ class _Attribution:
             depth, loop = depth + 1, self._ptx_loops.loops[loop].parent
         return depth
 
+    def _join_loops(self, in_ptx: Sequence[int]) -> None:
+        """Leave out loops in what a single instruction of PTX has become, as waits and uniform registers need them."""
+        loops = self._loops
+        joined = [OUTSIDE] * len(in_ptx)
+        for place in range(len(in_ptx) - 1, -1, -1):
+            parent = loops.loops[place].parent
+            around = OUTSIDE if parent == OUTSIDE else joined[parent]
+            is_own = in_ptx[place] != (OUTSIDE if around == OUTSIDE else in_ptx[around])
+            joined[place] = place if is_own else around
+        loops.innermost = [each if each == OUTSIDE else joined[each] for each in loops.innermost]
+
     def _owners(self) -> list[int]:
         """For each instruction of the machine the chain of PTX that it counts for."""
         innermost = [self._ptx_loops.innermost[chain[0]] for chain in self._chains]
@@ -241,6 +252,7 @@ class _Attribution:
             while loop != OUTSIDE and loop not in in_ptx:
                 loop = self._ptx_loops.loops[loop].parent
             innermost[place] = loop
+        self._join_loops(in_ptx)
         owner: list[int] = []
         last = 0
         for number, block in enumerate(self._blocks):
