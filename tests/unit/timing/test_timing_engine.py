@@ -121,7 +121,9 @@ def test_an_arrival_at_another_cta_takes_its_way():
     points = [Point("mbarrier", 0, 0, 0, 1)]
     waits, arrives = Step(0, (Event(0, "wait", (0,)),)), Step(1, (Event(1, "signal", (0,)),))
     here = replay(alone(Warp(0, 0, [waits]), Warp(0, 1, [arrives]), points=points), costs=costs)
-    there = replay(alone(Warp(0, 0, [waits]), Warp(1, 0, [arrives]), points=points, ctas=(0, 1)), costs=costs, cluster=2)
+    there = replay(
+        alone(Warp(0, 0, [waits]), Warp(1, 0, [arrives]), points=points, ctas=(0, 1)), costs=costs, cluster=2
+    )
     assert there.end - here.end == H200.remote_latency / 2
 
 

@@ -1,5 +1,6 @@
 """Launches from replays: occupancy, waves, tails, and what the L2 cache gives; and the timelines of them."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -48,7 +49,8 @@ def test_one_cta_more_than_a_wave_costs_a_wave():
     trace = ring(3, 20)
     of_one = predict(trace, ring_launch(1, 20)).cycles
     times = [predict(trace, ring_launch(ctas, 20)).cycles for ctas in (132, 133, 264, 265)]
-    assert times[0] < times[1] == times[2] < times[3]
+    assert 1.5 * times[0] < times[1] < times[3] / 1.3
+    assert times[2] == pytest.approx(times[1], rel=0.01)
     assert times[0] > of_one
     assert times[1] - H200.launch_cycles == pytest.approx(2 * (times[0] - H200.launch_cycles), rel=0.05)
 
@@ -91,7 +93,9 @@ def test_what_all_ctas_read_comes_from_dram_once():
 
 def test_small_results_stay_in_the_l2_cache():
     def stores(size):
-        return Trace([0], [Warp(0, 0, [Step(0, (Event(0, "store", sectors=size // 32, lines=(0, size // 2048)),))])], [])
+        return Trace(
+            [0], [Warp(0, 0, [Step(0, (Event(0, "store", sectors=size // 32, lines=(0, size // 2048)),))])], []
+        )
 
     launch = Launch((1000, 1, 1), 1, 1, 0, 32, (1_000_000,))
     assert caching([stores(4096)], launch, H200, 132).written == 0.0
@@ -140,13 +144,15 @@ def test_buffers_are_alive_from_the_copy_to_the_release():
     for track in tracks:
         spans = [span for span in timeline.spans if span.track == track]
         assert len(spans) == 6
-        assert all(before.end <= after.start for before, after in zip(spans, spans[1:], strict=False))
+        assert all(before.end <= after.start for before, after in itertools.pairwise(spans))
 
 
 def test_sentences_name_the_limit():
     slow = predict(ring(1, 20), ring_launch(132, 20))
-    assert slow.timeline.sentences[2] == "For the TMA load there is one buffer, and a load takes " + (
-        slow.timeline.sentences[2].rpartition("takes ")[2]
+    assert (
+        slow.timeline.sentences[2]
+        == "For the TMA load there is one buffer, and a load takes "
+        + (slow.timeline.sentences[2].rpartition("takes ")[2])
     )
     assert slow.bound == "latency of memory"
     fast = predict(ring(6, 60), ring_launch(132, 60), replace(H200, l2_bytes_per_cycle=1e6))
