@@ -373,9 +373,9 @@ def _attention() -> Iterator[Problem]:
 
 def _attention_examples() -> Iterator[Problem]:
     shapes = {
-        "hopper_attention_ws": ([((2, 16, 2048, 128), False)], [((1, 16, 4096, 128), True), ((2, 24, 2048, 64), False)]),
+        "hopper_attention_ws": ([((2, 16, 2048, 128), False)], [((1, 16, 4096, 64), True), ((2, 24, 2048, 64), False)]),
         "hopper_attention_pipelined": ([((2, 16, 2048, 64), False)], [((2, 8, 4096, 128), False), ((3, 16, 2048, 64), True)]),
-        "hopper_attention_pingpong": ([((2, 16, 4096, 64), True)], [((2, 12, 4096, 128), False), ((4, 16, 1024, 128), True)]),
+        "hopper_attention_pingpong": ([((2, 16, 4096, 64), True)], [((2, 12, 4096, 128), False), ((4, 16, 1024, 64), True)]),
     }  # fmt: skip
     free = ((128, 128, 2), (128, 64, 2), (128, 64, 3), (128, 64, 4))
     diagonal = ((128, 128, 2), (128, 128, 3), (128, 128, 4))
@@ -447,7 +447,7 @@ def _backward() -> Iterator[Problem]:
             wide = 128 if shape[3] == 64 else 64
             choices = {
                 "default": (BackwardConfig(wide), False), "deterministic": (BackwardConfig(wide), True),
-                "3 stages": (BackwardConfig(wide, stages=3), False), "88 programs": (BackwardConfig(wide), False, 88),
+                "66 programs": (BackwardConfig(wide), False, 66), "88 programs": (BackwardConfig(wide), False, 88),
             }  # fmt: skip
 
             def work(config: Any, deterministic: bool, programs: int | None = None) -> Work:
