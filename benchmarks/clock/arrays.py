@@ -38,6 +38,9 @@ class Untouched:
         found[:] = values
         return found
 
+    def attend(self, q: Any, k: Any, v: Any, out: Any, lse: Any, causal: bool) -> None:
+        """Leave the results of attention as they are."""
+
     def transposed(self, array: Any) -> Any:
         """A matrix by columns."""
         return array.T
@@ -78,6 +81,14 @@ class OnGpu:
     def numbers(self, values: Sequence[int], dtype: str) -> Any:
         """A tensor of integers."""
         return self.torch.tensor(list(values), device=self.device, dtype=self.types[dtype])
+
+    def attend(self, q: Any, k: Any, v: Any, out: Any, lse: Any, causal: bool) -> None:
+        """Write the results of attention, which its gradients start from."""
+        scores = q.float() @ k.float().transpose(-1, -2) * q.shape[-1] ** -0.5
+        if causal:
+            scores.masked_fill_(self.torch.ones_like(scores[0, 0], dtype=self.torch.bool).triu(1), float("-inf"))
+        lse.copy_(scores.logsumexp(-1))
+        out.copy_(scores.softmax(-1) @ v.float())
 
     def transposed(self, tensor: Any) -> Any:
         """A matrix by columns."""

@@ -442,6 +442,7 @@ def _backward() -> Iterator[Problem]:
             from tlx_xdsl.kernels.attention.backward.config import BackwardConfig
 
             q, k, v, out, lse = _heads(arrays, shape, "bf16")
+            arrays.attend(q, k, v, out, lse, causal)
             dout = arrays.random(shape, "bf16")
             grads = [arrays.empty(shape, "bf16") for _ in range(3)]
             wide = 128 if shape[3] == 64 else 64

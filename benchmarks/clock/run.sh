@@ -9,7 +9,7 @@ export PYTHONUNBUFFERED=1
     date
     python3 benchmarks/clock/microbenchmarks.py --out "$out" --seconds "${MICRO_SECONDS:-90}"
     date
-    python3 benchmarks/clock/measure.py --out "$out" --seconds "${SECONDS_OF_MEASURING:-270}" --compile-seconds 100 \
+    python3 benchmarks/clock/measure.py --out "$out" --seconds "${SECONDS_OF_MEASURING:-240}" --compile-seconds 100 \
         --profile-seconds "${PROFILE_SECONDS:-60}"
     date
 } 2>&1 | tee "$out/log.txt" | tail -n 150
