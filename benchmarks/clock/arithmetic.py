@@ -146,7 +146,10 @@ def shared_memory() -> Iterator[Micro]:
                      ("stmatrix.x4", "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r0+{o}], {r};")):  # fmt: skip
         for warps in (1, 4, 16):
             body = [
-                "    " + op.replace("{r}", "{" + ", ".join(f"%r{2 + at * 4 + e}" for e in range(4)) + "}").replace("{o}", str(512 * at))
+                "    "
+                + op.replace("{r}", "{" + ", ".join(f"%r{2 + at * 4 + e}" for e in range(4)) + "}").replace(
+                    "{o}", str(512 * at)
+                )
                 for at in range(8)
             ]
             lay = "    shl.b32 %r0, %lane, 4;\n    add.u32 %r0, %smem, %r0;\n"
@@ -170,14 +173,13 @@ def barriers() -> Iterator[Micro]:
         "fence.acq_rel.cluster": "fence.acq_rel.cluster;", "fence.mbarrier_init": "fence.mbarrier_init.release.cluster;",
         "clock64": "mov.u64 %t1, %clock64; xor.b64 %d3, %d3, %t1;", "clock": "mov.u32 %r1, %clock; xor.b32 %r2, %r2, %r1;",
         "globaltimer": "mov.u64 %t1, %globaltimer; xor.b64 %d3, %d3, %t1;", "nanosleep 0": "nanosleep.u32 0;",
-        "elect": "elect.sync _|%p0, -1; @%p0 add.u32 %r2, %r2, %n;",
-        "wgmma.fence": "wgmma.fence.sync.aligned;", "wgmma.commit": "wgmma.commit_group.sync.aligned;",
+        "wgmma.fence": "wgmma.fence.sync.aligned;",
         "tma.commit": "cp.async.bulk.commit_group;", "tma.wait 0": "cp.async.bulk.wait_group 0;",
         "cp.commit": "cp.async.commit_group;", "cp.wait 0": "cp.async.wait_group 0;",
     }  # fmt: skip
     for name, text in fences.items():
         body = "    mov.u32 %r2, %n;\n    mov.u64 %d3, %out;\n" + begin() + loop(f"    {text}\n" * 8) + end()
-        for warps in (1, 4):
+        for warps in (4,) if name.startswith("wgmma") else (1, 4):
             yield Micro(
                 ("barriers", name, f"warps {warps}"),
                 kernel("k", body + "    cvt.u32.u64 %r3, %d3;\n", keep=["%r2", "%r3"]), TURNS * 8, 32 * warps,
@@ -200,7 +202,8 @@ ready:
             TURNS * 8, 32 * warps, shared=1024,
         )  # fmt: skip
         branchy = "".join(
-            f"at{at}:\n    mbarrier.try_wait.parity.shared::cta.b64 %p0, [%smem], 0;\n    @!%p0 bra at{at};\n" for at in range(8)
+            f"at{at}:\n    mbarrier.try_wait.parity.shared::cta.b64 %p0, [%smem], 0;\n    @!%p0 bra at{at};\n"
+            for at in range(8)
         )
         yield Micro(
             ("barriers", "wait loop for a phase that is over", f"warps {warps}"),
@@ -267,5 +270,3 @@ def everything() -> Iterator[Micro]:
     yield from instructions()
     yield from shared_memory()
     yield from barriers()
-
-

@@ -17,8 +17,12 @@ def described_arguments(work: Any, meta: Sequence[Mapping[str, Any]]) -> list[di
         if hasattr(value, "block_shape"):
             found.append(
                 {
-                    "name": name, "kind": "map", "base": _array(value.base), "shape": [int(each) for each in value.shape],
-                    "strides": [int(each) for each in value.strides], "meta": dict(next(entries)),
+                    "name": name,
+                    "kind": "map",
+                    "base": _array(value.base),
+                    "shape": [int(each) for each in value.shape],
+                    "strides": [int(each) for each in value.strides],
+                    "meta": dict(next(entries)),
                     "padding": value.padding,
                 }  # fmt: skip
             )
@@ -60,9 +64,15 @@ def arguments_of(described: Sequence[Mapping[str, Any]]) -> list[Any]:
             form = read_tensor_map_format(each["meta"], each["name"])
             found.append(
                 TensorMap(
-                    _made(each["base"], arrays), form.box, form.swizzle, tuple(each["shape"]), tuple(each["strides"]),
-                    fills_with_nan=each["padding"] == "nan", element_type=int(each["meta"]["elem_type"]),
-                    fp4_padded=form.fp4_padded, name=each["name"],
+                    _made(each["base"], arrays),
+                    form.box,
+                    form.swizzle,
+                    tuple(each["shape"]),
+                    tuple(each["strides"]),
+                    fills_with_nan=each["padding"] == "nan",
+                    element_type=int(each["meta"]["elem_type"]),
+                    fp4_padded=form.fp4_padded,
+                    name=each["name"],
                 )  # fmt: skip
             )
     return found

@@ -373,7 +373,8 @@ def summary(records: list[dict[str, Any]]) -> None:
         wrong = [
             f"{each['config']}: {each['relative_error']}"
             for each in found
-            if "relative_error" in each and not (isinstance(each["relative_error"], float) and each["relative_error"] < 0.02)
+            if "relative_error" in each
+            and not (isinstance(each["relative_error"], float) and each["relative_error"] < 0.02)
         ]
         failed = [f"{each['config']}: {each['error'][:90]}" for each in found if "error" in each]
         shown = " ".join(f"{each:.1f}" for each in times)

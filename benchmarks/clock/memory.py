@@ -19,11 +19,13 @@ def chases() -> Iterator[Micro]:
     ):  # fmt: skip
         steps = "\n".join(f"    ld.global.{operator}.u64 %d0, [%d0];" for _ in range(CHASE))
         text = kernel(
-            "k", "    mov.u64 %d0, %data;\n" + begin() + loop(steps) + end() + "    cvt.u32.u64 %r1, %d0;\n", keep=["%r1"]
+            "k",
+            "    mov.u64 %d0, %data;\n" + begin() + loop(steps) + end() + "    cvt.u32.u64 %r1, %d0;\n",
+            keep=["%r1"],
         )
         n = 128 if name.startswith("DRAM") else max(min(size // 128 // CHASE, 4096), 64)
         yield Micro(("global", f"ld latency {name}"), text, n * CHASE, n=n, data=f"chain {size}", again=3)
-    atomic = "\n".join("    atom.global.add.u32 %r1, [%data], %r1;" for _ in range(CHASE))
+    atomic = "\n".join("    atom.global.exch.b32 %r1, [%data], %r1;" for _ in range(CHASE))
     yield Micro(
         ("global", "atom latency"), kernel("k", "    mov.u32 %r1, 0;\n" + begin() + loop(atomic) + end(), keep=["%r1"]),
         64 * CHASE, data="plain", threads=1,
@@ -54,7 +56,8 @@ def streams() -> Iterator[Micro]:
                 access.append(f"    ld.global.{kind}.v4.b32 {registers}, [%d1];")
                 uses += [f"    xor.b32 %r{4 + each % 2}, %r{4 + each % 2}, %r{8 + at * 4 + each};" for each in range(4)]
             access.append("    add.u32 %r0, %r0, %r1;")
-        lay = """
+        lay = (
+            """
     mov.u32 %r3, %nctaid.x;
     mad.lo.u32 %r0, %cta, %threads, %me;
     shl.b32 %r0, %r0, 4;
@@ -63,8 +66,13 @@ def streams() -> Iterator[Micro]:
     mov.u32 %r4, 0;
     mov.u32 %r5, 0;
     mov.u64 %d3, 1073741824;
-""" + "\n".join(f"    mov.u32 %r{at}, %me;" for at in range(8, 40)) + "\n"
-        text = kernel("k", lay + begin() + loop("\n".join([*access, *uses])) + end(), keep=["%r4", "%r5"], threads=threads)
+"""
+            + "\n".join(f"    mov.u32 %r{at}, %me;" for at in range(8, 40))
+            + "\n"
+        )
+        text = kernel(
+            "k", lay + begin() + loop("\n".join([*access, *uses])) + end(), keep=["%r4", "%r5"], threads=threads
+        )
         count = n * 8 * 16 * threads
         again = 1 if name.startswith("DRAM") else 4
         yield Micro(("bandwidth", name), text, count, threads, grid, n=n, m=size - 1, data="plain", again=again)
@@ -131,14 +139,20 @@ def bulk_copies() -> Iterator[Micro]:
                     advance = "    add.u32 %r10, %r10, 64;\n    and.b32 %r10, %r10, 1023;"
                     if where == "DRAM":
                         advance = "    add.u32 %r10, %r10, 64;"
-                    ring = start.format(rows=rows, most=8191 if where == "L2" else 32767) + _ring(slots, size, box.replace("{{", "{").replace("}}", "}"), advance)
+                    ring = start.format(rows=rows, most=8191 if where == "L2" else 32767) + _ring(
+                        slots, size, box.replace("{{", "{").replace("}}", "}"), advance
+                    )
                     n = 60 // slots
                     yield Micro(
                         ("tma tensor", f"box 64x{rows}, {slots} in flight, {grid} SMs, {where}"), kernel("k", ring),
                         (n + 1) * slots, 32, grid, 1024 + slots * size, n=n, data=f"matrix {where}", box=(rows, 64),
                     )  # fmt: skip
     for size in (2048, 8192, 16384):
-        for name, waits in (("read", "cp.async.bulk.wait_group.read 0;"), ("all", "cp.async.bulk.wait_group 0;"), ("3 left", "cp.async.bulk.wait_group.read 3;")):
+        for name, waits in (
+            ("read", "cp.async.bulk.wait_group.read 0;"),
+            ("all", "cp.async.bulk.wait_group 0;"),
+            ("3 left", "cp.async.bulk.wait_group.read 3;"),
+        ):
             body = f"""    and.b32 %r2, %r0, %m;
     cvt.u64.u32 %d1, %r2;
     add.u64 %d1, %d1, %data;
@@ -162,14 +176,26 @@ def bulk_copies() -> Iterator[Micro]:
     cp.async.commit_group;
     cp.async.wait_group {left};
     add.u64 %d1, %d1, {16 * 32 * warps};"""
-            text = """
+            text = (
+                """
     shl.b32 %r8, %me, 4;
     cvt.u64.u32 %d1, %r8;
     add.u64 %d1, %d1, %data;
     add.u32 %r8, %smem, %r8;
-""" + begin() + loop(body) + end()
+"""
+                + begin()
+                + loop(body)
+                + end()
+            )
             yield Micro(
-                ("cp.async", f"{warps} warps, {left} groups left"), kernel("k", text), 64, 32 * warps, 1, 49152, n=64, data="plain"
+                ("cp.async", f"{warps} warps, {left} groups left"),
+                kernel("k", text),
+                64,
+                32 * warps,
+                1,
+                49152,
+                n=64,
+                data="plain",
             )
 
 
@@ -185,10 +211,17 @@ def multicast() -> Iterator[Micro]:
                     f"    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster {target}, [%d1], {size}, [%smem], %h0;"
                 )
             expect = f"    @%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%smem], {size * copies};\n"
-            body = expect + """    barrier.cluster.arrive;
+            body = (
+                expect
+                + """    barrier.cluster.arrive;
     barrier.cluster.wait;
     @!%p1 bra issued;
-""" + "\n".join(issue) + "\nissued:\n" + wait("%smem", "%r1", "arrived") + "    xor.b32 %r1, %r1, 1;\n"
+"""
+                + "\n".join(issue)
+                + "\nissued:\n"
+                + wait("%smem", "%r1", "arrived")
+                + "    xor.b32 %r1, %r1, 1;\n"
+            )
             text = f"""
     mov.u16 %h0, {mask};
     @%first mbarrier.init.shared::cta.b64 [%smem], 1;
@@ -213,11 +246,12 @@ def multicast() -> Iterator[Micro]:
 def clusters() -> Iterator[Micro]:
     """Distributed shared memory, mbarriers of another CTA, and the cluster's barrier."""
     for cluster in (2, 4):
-        yield Micro(
-            ("cluster", "barrier", f"{cluster} CTAs"),
-            kernel("k", begin() + loop("    barrier.cluster.arrive;\n    barrier.cluster.wait;\n" * 4) + end()),
-            64 * 4, 128, cluster, cluster=cluster,
-        )  # fmt: skip
+        for kind in ("", ".relaxed"):
+            both = f"    barrier.cluster.arrive{kind}.aligned;\n    barrier.cluster.wait.aligned;\n"
+            yield Micro(
+                ("cluster", f"barrier{kind}", f"{cluster} CTAs"), kernel("k", begin() + loop(both * 4) + end()),
+                64 * 4, 128, cluster, cluster=cluster,
+            )  # fmt: skip
     other = """
     mov.u32 %r5, %cluster_ctarank;
     xor.b32 %r6, %r5, 1;
@@ -240,13 +274,17 @@ def clusters() -> Iterator[Micro]:
     stores = "\n".join(
         f"    st.volatile.shared::cluster.v4.b32 [%r9+{512 * at}], {{%r12, %r13, %r14, %r15}};" for at in range(8)
     )
-    lay = """
+    lay = (
+        """
     mov.u32 %r5, %cluster_ctarank;
     xor.b32 %r6, %r5, 1;
     shl.b32 %r0, %lane, 4;
     add.u32 %r0, %smem, %r0;
     mapa.shared::cluster.u32 %r9, %r0, %r6;
-""" + "\n".join(f"    mov.u32 %r{at}, %me;" for at in range(12, 44)) + "\n"
+"""
+        + "\n".join(f"    mov.u32 %r{at}, %me;" for at in range(12, 44))
+        + "\n"
+    )
     for name, body in (("ld.v4", loads), ("st.v4", stores)):
         for warps in (1, 8):
             yield Micro(
@@ -284,13 +322,24 @@ stop:
 {end()}over:
 {sync}"""
         yield Micro(
-            ("cluster", "mbarrier: arrival to wake-up, other CTA"), kernel("k", turns), 2 * 64, 32, cluster, 1024, cluster
+            ("cluster", "mbarrier: arrival to wake-up, other CTA"),
+            kernel("k", turns),
+            2 * 64,
+            32,
+            cluster,
+            1024,
+            cluster,
         )
 
 
 # --- tensor cores -----------------------------------------------------------------------------------------------------
 
-TYPES = {"f16": ("f32.f16.f16", 16), "bf16": ("f32.bf16.bf16", 16), "tf32": ("f32.tf32.tf32", 8), "e4m3": ("f32.e4m3.e4m3", 32)}
+TYPES = {
+    "f16": ("f32.f16.f16", 16),
+    "bf16": ("f32.bf16.bf16", 16),
+    "tf32": ("f32.tf32.tf32", 8),
+    "e4m3": ("f32.e4m3.e4m3", 32),
+}
 WITH_TRANSPOSES = ("f16", "bf16")
 
 
@@ -336,7 +385,9 @@ def _products(element: str, n: int, count: int, sums: int, in_registers: bool, g
 def tensor_cores() -> Iterator[Micro]:
     """Cycles of a wave of products; those of one follow from two counts (`per_product`)."""
     cases = [(element, n, 1, False, 1) for element in TYPES for n in (8, 16, 32, 64, 96, 128, 192, 256)]
-    cases += [("f16", n, 1, True, 1) for n in (8, 16, 32, 64, 128, 256)] + [("e4m3", n, 1, True, 1) for n in (64, 128, 256)]
+    cases += [("f16", n, 1, True, 1) for n in (8, 16, 32, 64, 128, 256)] + [
+        ("e4m3", n, 1, True, 1) for n in (64, 128, 256)
+    ]
     cases += [("f16", n, 2, False, 1) for n in (8, 32, 64, 128)] + [("f16", n, 2, True, 1) for n in (64, 128)]
     cases += [("f16", n, 1, False, groups) for n in (32, 64, 128, 192, 256) for groups in (2, 3) if n * groups <= 512]
     cases += [("f16", n, 1, True, groups) for n in (64, 128, 256) for groups in (2, 3) if n * groups <= 512]

@@ -168,13 +168,19 @@ class Gpu:
             for spans in by_place.values():
                 spans.sort()
                 # With one CTA at a time each next one begins after the end of the one before.
-                gaps += [after[0] - before[1] for before, after in zip(spans, spans[1:], strict=False) if after[0] > before[1]]
+                gaps += [
+                    after[0] - before[1]
+                    for before, after in zip(spans, spans[1:], strict=False)
+                    if after[0] > before[1]
+                ]
             if gaps:
                 found[f"cta | end to next start, cycles, median | {name}"] = statistics.median(gaps)
                 found[f"cta | end to next start, cycles, least | {name}"] = min(gaps)
             starts = sorted(row[3] for row in rows)[:132]
             found[f"cta | first to last start of 132, ns | {name}"] = starts[-1] - starts[0]
-            found[f"cta | first start to last end, ns | {name}"] = max(row[4] for row in rows) - min(row[3] for row in rows)
+            found[f"cta | first start to last end, ns | {name}"] = max(row[4] for row in rows) - min(
+                row[3] for row in rows
+            )
             found[f"cta | event to event, us | {name}"] = start.elapsed_time(end) * 1e3
             found[f"cta | multiprocessors used | {name}"] = len(by_place)
         return found
@@ -242,7 +248,15 @@ def supervise(args: argparse.Namespace) -> None:
     """Run children until all is measured or the time is over."""
     deadline, start = time.monotonic() + args.seconds, 0
     while time.monotonic() < deadline - 5:
-        command = [sys.executable, __file__, "--child", "--lines", str(args.lines), f"--only={args.only}", f"--start={start}"]
+        command = [
+            sys.executable,
+            __file__,
+            "--child",
+            "--lines",
+            str(args.lines),
+            f"--only={args.only}",
+            f"--start={start}",
+        ]
         process = subprocess.Popen(command)
         last, size, began = time.monotonic(), 0, time.monotonic()
         while process.poll() is None:

@@ -224,9 +224,7 @@ def _examples() -> Iterator[Problem]:
                             "a_desc": _described(a, (rows, block_k)), "b_desc": _described(b, (block_k, block_n)),
                             "c_desc": _described(c, (rows, block_n)), "M": m, "N": n, "K": k,
                         }  # fmt: skip
-                    constants = dict(
-                        zip(("BLOCK_M", "BLOCK_N", "BLOCK_K", "NUM_STAGES"), tile, strict=True), GROUP_M=8
-                    )
+                    constants = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K", "NUM_STAGES"), tile, strict=True), GROUP_M=8)
                     count = -(-m // block_m) * -(-n // block_n)
                     grid = min(count, MULTIPROCESSORS) if "persistent" in name else count
                     warps = 8 if name == "hopper_gemm_pipelined" else 4
@@ -401,7 +399,10 @@ def _attention_examples() -> Iterator[Problem]:
                     launch = _launch(example(name).attention, grid, values, constants, arrays.device, 4)
                     return Work(launch, specialized=True, out=out, reference=lambda: _attended(q, k, v, causal))
 
-                return {f"{_shown(tile[:2])} {tile[2]} stages": lambda tile=tile: work(*tile) for tile in (diagonal if causal else free)}
+                return {
+                    f"{_shown(tile[:2])} {tile[2]} stages": lambda tile=tile: work(*tile)
+                    for tile in (diagonal if causal else free)
+                }
 
             family = name.removeprefix("hopper_")
             yield Problem(family, f"{_shown(shape)}{' causal' if causal else ''}", held, make)
@@ -425,7 +426,8 @@ def _plain_attention() -> Iterator[Problem]:
                 return Work(launch, (), stages, plain=True, specialized=True, out=out, reference=made)
 
             return {
-                f"{_shown(each[:2])} {each[2]} warps {each[3]} stages": lambda each=each: work(*each) for each in choices
+                f"{_shown(each[:2])} {each[2]} warps {each[3]} stages": lambda each=each: work(*each)
+                for each in choices
             }
 
         yield Problem("plain attention", f"{_shown(shape)}{' causal' if causal else ''}", held, make)
@@ -524,7 +526,9 @@ def _rows() -> Iterator[Problem]:
                     maxnreg = made.maxnreg if factor == 1 else None
                     return Work(replace(made, num_warps=warps, maxnreg=maxnreg), out=out, reference=compared)
 
-                return {name: lambda each=each: work(each) for name, each in (("warps", 1), ("half", 0.5), ("twice", 2))}
+                return {
+                    name: lambda each=each: work(each) for name, each in (("warps", 1), ("half", 0.5), ("twice", 2))
+                }
 
             yield Problem(kind, _shown((rows, columns)), held, make)
     for held, (rows, columns) in _both([(8192, 32000)], [(4096, 50304)]):

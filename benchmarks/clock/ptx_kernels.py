@@ -137,9 +137,7 @@ class Loaded:
         self.driver.ensure_context()
         self.function = self.driver.get_function(self.driver.load_module(cubin), name)
         if shared > 48 << 10:
-            self.driver.set_function_attribute(
-                self.function, FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared
-            )
+            self.driver.set_function_attribute(self.function, FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
 
     def bind(
         self, grid: int, threads: int, out: int, *, data: int = 0, n: int = 0, m: int = 0, tensor_map: Any = None,
@@ -147,7 +145,9 @@ class Loaded:
     ) -> Callable[[], None]:  # fmt: skip
         """Return what launches it."""
         blank = (ctypes.c_char * 256)()
-        where = tensor_map.address if tensor_map is not None else ctypes.addressof(blank) + (-ctypes.addressof(blank)) % 64
+        where = (
+            tensor_map.address if tensor_map is not None else ctypes.addressof(blank) + (-ctypes.addressof(blank)) % 64
+        )
         values = [ctypes.c_uint64(out), ctypes.c_uint64(data), ctypes.c_uint32(n), ctypes.c_uint32(m)]
         pointers = (ctypes.c_void_p * 5)(*[ctypes.addressof(each) for each in values], where)
         config = LaunchConfig()
@@ -168,7 +168,9 @@ class Loaded:
 class TensorMap2D:
     """A tensor map of rows of 16-bit elements, in boxes, with the 128-byte swizzle."""
 
-    def __init__(self, driver: CudaDriver, address: int, rows: int, columns: int, box_rows: int, box_columns: int) -> None:
+    def __init__(
+        self, driver: CudaDriver, address: int, rows: int, columns: int, box_rows: int, box_columns: int
+    ) -> None:
         from tlx_xdsl.runtime.launch.cuda_driver import TensorMapDataType
 
         self.memory = (ctypes.c_char * 256)()

@@ -61,7 +61,10 @@ def measured_cycles(record: Mapping[str, Any], events: bool = False) -> float | 
         return statistics.median(record["profiled"]) * 1e-6 * record["profiled_hertz"]
     if not record.get("microseconds"):
         return None
-    rounds = [statistics.median(each) * 1e-6 * hertz for each, hertz in zip(record["microseconds"], record["hertz"], strict=True)]
+    rounds = [
+        statistics.median(each) * 1e-6 * hertz
+        for each, hertz in zip(record["microseconds"], record["hertz"], strict=True)
+    ]
     return statistics.median(rounds)
 
 
@@ -190,7 +193,15 @@ def table(rows: Sequence[Row], title: str) -> str:
     families: dict[str, list[Row]] = {}
     for each in rows:
         families.setdefault(each.family, []).append(each)
-    head = ["family", "problems", "configurations", "mean error", f"within {NEAR:.0%}", "tau", f"choice within {CHOICE:.0%}"]
+    head = [
+        "family",
+        "problems",
+        "configurations",
+        "mean error",
+        f"within {NEAR:.0%}",
+        "tau",
+        f"choice within {CHOICE:.0%}",
+    ]
     lines = [title, "", f"| {' | '.join(head)} |", f"|---{'|---:' * (len(head) - 1)}|"]
     lines += [f"| {family} | {' | '.join(Figures.of(each).cells())} |" for family, each in families.items()]
     lines.append(f"| **all** | {' | '.join(Figures.of(rows).cells())} |")
@@ -202,9 +213,13 @@ def listing(rows: Sequence[Row]) -> str:
     lines = []
     for name, found in by_problem(rows).items():
         rank, cost = tau(found), regret(found)
-        lines.append(f"{name}   tau {'-' if rank is None else f'{rank:.2f}'}   choice {'-' if cost is None else f'{cost:+.1%}'}")
+        lines.append(
+            f"{name}   tau {'-' if rank is None else f'{rank:.2f}'}   choice {'-' if cost is None else f'{cost:+.1%}'}"
+        )
         for each in sorted(found, key=lambda row: row.measured):
-            shown = each.error if each.predicted is None else f"{each.predicted / 1e3:9.1f} {each.off:+7.1%}  {each.bound}"
+            shown = (
+                each.error if each.predicted is None else f"{each.predicted / 1e3:9.1f} {each.off:+7.1%}  {each.bound}"
+            )
             lines.append(f"    {each.config:<44} {each.measured / 1e3:9.1f} {shown}  ({each.seconds:.1f} s)")
     return "\n".join(lines)
 
@@ -219,8 +234,14 @@ def rows_of(records: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, A
         said = known.get((each["problem"], each["config"]), {"error": "not predicted"})
         rows.append(
             Row(
-                each["problem"], each["family"], each["config"], cycles, said.get("cycles"), said.get("seconds", 0.0),
-                said.get("bound", ""), said.get("error", ""),
+                each["problem"],
+                each["family"],
+                each["config"],
+                cycles,
+                said.get("cycles"),
+                said.get("seconds", 0.0),
+                said.get("bound", ""),
+                said.get("error", ""),
             )  # fmt: skip
         )
     return rows
