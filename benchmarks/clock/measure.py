@@ -139,6 +139,15 @@ class Bench:
         return [start.elapsed_time(end) * 1e3 for start, end in spans], self.spin.hertz()
 
 
+def is_broken(torch: Any) -> bool:
+    """Return whether the process has lost its GPU: a kernel has faulted."""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
 def first_launch(torch: Any, launch: Any, seconds: float = 4.0) -> None:
     """Launch a kernel for the first time; end the process if it hangs."""
     done = torch.cuda.Event()
@@ -274,7 +283,7 @@ def child(args: argparse.Namespace) -> int:
                     found = measure_problem(problem, bench, args.cache, args.rounds)
             except Exception as error:  # a fault of the GPU ends the process, which the parent starts again
                 compiled.said(f"{problem.name}: {type(error).__name__}: {error}"[:300])
-                if "CUDA" in str(error) or "cu" in str(error)[:3]:
+                if is_broken(torch):
                     return 4
                 found = []
             out.write(json.dumps({"at": at, "records": found}) + "\n")

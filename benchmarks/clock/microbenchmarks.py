@@ -55,6 +55,15 @@ def assembled(texts: list[str]) -> list[bytes | str]:
         return list(pool.map(one, texts))
 
 
+def is_broken(torch: Any) -> bool:
+    """Return whether the process has lost its GPU: a kernel has faulted."""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
 class Gpu:
     """Runs microbenchmarks on the current GPU."""
 
@@ -236,7 +245,7 @@ def child(args: argparse.Namespace) -> int:
                 say(results=result if isinstance(result, dict) else {key: result})
             except Exception as error:  # the others are not lost
                 say(error=f"{type(error).__name__}: {error}"[:300], key=key)
-                if "CUDA" in str(error):
+                if is_broken(gpu.torch):
                     return 4
         spin.launch()
         gpu.torch.cuda.synchronize()
