@@ -274,7 +274,7 @@ def supervise(args: argparse.Namespace) -> None:
             if now != size:
                 last, size = time.monotonic(), now
             # The first line comes when torch is there and all is assembled.
-            patience = STALL_S if last > began + 0.5 else 45
+            patience = STALL_S if last > began + 0.5 else args.seconds
             if time.monotonic() - last > patience or time.monotonic() > deadline:
                 process.kill()
                 process.wait()
