@@ -11,14 +11,15 @@ one lane of the warp stores 16 bytes:
 | 3 | shared address of its mbarrier, or 0 | shared address of the first dynamic byte | 0 |
 
 Before a wait only the clock is read, into a register that lives until the wait ends; all else happens behind it. What
-is recorded stays within a buffer of `records` records for each warp of a few CTAs. A warp keeps one register for it, the
-offset of its next record: the other lanes, and all warps of other CTAs, keep an offset beyond the end, so that one
+is recorded stays within a buffer of `records` records for each warp of a few CTAs. A warp keeps one register for it,
+the offset of its next record: the other lanes, and all warps of other CTAs, keep an offset beyond the end, so that one
 comparison says whether to store. Warps take turns in the buffer, record by record, in steps of a power of two bytes,
-and so what is behind the end still says how many records were dropped.
+and so an offset that has run past the end still says how many records were dropped.
 
 The buffer comes from the kernel's last parameter: Triton gives every kernel two pointers to scratch memory, of which
 our compiler leaves the last, the profiler's, null. A `.global` variable would need a cubin for each size, a way of
-reading it that the PTX machine has not, and does not save a register: both addresses are constants of the launch.
+reading it that the PTX machine has not, and does not save a register: both addresses are constants of the launch. With
+a null pointer nothing is recorded.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from tlx_xdsl.errors import InputError
 from tlx_xdsl.ptx.program import entry_of
 from tlx_xdsl.ptx.read.faults import PtxError
 from tlx_xdsl.ptx.read.reader import read
-from tlx_xdsl.ptx.read.syntax import Address, Function, Instruction, Module, Place, Register, Symbol
+from tlx_xdsl.ptx.read.syntax import Address, Function, Instruction, Module, Register, Symbol
+
+from .places import user_line
 
 SiteKind: TypeAlias = Literal[
     "mbarrier",  # a loop that waits for a phase of an mbarrier
@@ -303,13 +306,8 @@ class _Pass:
     # Sites -----------------------------------------------------------------------------------------------------------
 
     def _site(self, kind: SiteKind, each: Instruction, target: str = "") -> int:
-        place: Place | None = each.place
-        while place is not None and place.inlined_at is not None and not place.line:
-            place = place.inlined_at
-        file = self._module.files.get(place.file, "") if place is not None and place.line else ""
-        self._sites.append(
-            Site(kind, each.opcode, self._numbers[each.line - 1], file, place.line if place and file else 0, target)
-        )
+        file, line = user_line(self._module, each.place)
+        self._sites.append(Site(kind, each.opcode, self._numbers[each.line - 1], file, line, target))
         return len(self._sites)
 
     def _around(self, site: int, first: int, last: int, operand: str = "mov.u32 %tlx_w3, 0;") -> None:
@@ -416,9 +414,9 @@ def _mbarrier_of(each: Instruction) -> Address | None:
             return None
         addresses = [operand for operand in each.operands if isinstance(operand, Address)]
         return addresses[-1] if addresses else None
-    return next((operand for operand in each.operands if isinstance(operand, Address)), None) if (
-        each.name == "mbarrier"
-    ) else None  # fmt: skip
+    if each.name != "mbarrier":
+        return None
+    return next((operand for operand in each.operands if isinstance(operand, Address)), None)
 
 
 def _target(each: Instruction) -> str:
