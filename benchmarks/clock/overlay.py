@@ -1,11 +1,12 @@
 """Measured timelines of a GEMM, an attention and a norm on a GPU, and what their probes cost.
 
-    python benchmarks/clock/overlay.py --out DIR [--seconds 1.2] [--only NAME]
+    python benchmarks/clock/overlay.py --out DIR [--seconds 1.2] [--only NAME]     (about 60 s)
     python benchmarks/clock/overlay.py --dry [--only NAME]     (needs no GPU: compiles and assembles, launches nothing)
 
 Each kernel is launched plain and with probes, in turns. The result with probes must be the same, bit by bit, and its
-launches at most 5 % longer. `DIR/overlay.json.xz` has for each run the PTX, the PTX with probes, the records, all
-times, and the launch with its arguments, so that it can be predicted and drawn elsewhere (`load`).
+launches at most 5 % longer. `DIR/overlay-NAME.json.xz` has for each set of probes the PTX, the PTX with probes, the
+records, all times, and the launch with its arguments, so that it can be predicted and drawn elsewhere (`load`). Each
+kernel has a process of its own: one that hangs costs its own figures only.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import lzma
 import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -36,6 +38,8 @@ from tlx_xdsl.timing.measured import timeline_of
 from tlx_xdsl.timing.probes import KINDS, Probes, Site
 from tlx_xdsl.timing.timeline import Timeline
 
+LONGEST_S = 100.0
+"""Seconds that the process of a kernel has."""
 MOST_SLOWER = 0.05
 """How much longer a launch may take with probes."""
 SETS = {
@@ -138,8 +142,8 @@ class Arrays:
 def measure(name: str, case: Case, seconds: float) -> list[dict[str, Any]]:
     """Launch a kernel with each set of probes; what is saved of each."""
     import torch
-    from benchmarks.clock.describe import described_arguments
 
+    from benchmarks.clock.describe import described_arguments
     from tlx_xdsl.runtime.launch.cuda_driver import default_driver
     from tlx_xdsl.runtime.measure.measured_timeline import measured_timeline
 
@@ -256,22 +260,31 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.2, help="for the timing of one set of probes of a kernel")
     parser.add_argument("--only", default="")
     parser.add_argument("--dry", action="store_true")
+    parser.add_argument("--case", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     # What an old assembler may get wrong is compared here.
     os.environ.setdefault("TLX_ALLOW_OLD_PTXAS", "1")
-    found: list[dict[str, Any]] = []
-    for name, case in cases().items():
-        if options.only in name:
-            if options.dry:
-                dry(name, case)
-                continue
-            try:
-                found.extend(measure(name, case, options.seconds))
-            except Exception as error:  # the others are not lost
-                print(f"{name}: {type(error).__name__}: {error}", flush=True)
-    if found:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "overlay.json.xz").write_bytes(lzma.compress(json.dumps(found).encode(), preset=4))
+    known = cases()
+    if options.case:
+        found = measure(options.case, known[options.case], options.seconds)
+        path = options.out / f"overlay-{options.case}.json.xz"
+        path.write_bytes(lzma.compress(json.dumps(found).encode(), preset=4))
+        return
+    chosen = [name for name in known if options.only in name]
+    if options.dry:
+        for name in chosen:
+            dry(name, known[name])
+        return
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name in chosen:
+        command = [sys.executable, __file__, "--out", str(options.out), "--seconds", str(options.seconds)]
+        try:
+            done = subprocess.run([*command, "--case", name], timeout=LONGEST_S)
+        except subprocess.TimeoutExpired:
+            print(f"{name}: no end after {LONGEST_S:g} s", flush=True)
+        else:
+            if done.returncode:
+                print(f"{name}: ended with {done.returncode}", flush=True)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,10 @@ from .timeline import Place, Span, Timeline, Track
 _WORDS = RECORD_BYTES // 4
 _WRAP = 1 << 32
 _HALF = 1 << 31
+_STEPS = 50
+"""Steps of the global timer after which its two readings, each up to one late, make less than 2 % of a difference."""
+_USUAL_HERTZ = 1.755e9
+"""The clock of an H200 under load, to align CTAs by the global timer where the clock is not known."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +129,22 @@ def _since_first(warps: list[WarpRecord]) -> None:
         each.visits = [Visit(one.site, one.start + by, one.end + by, one.mbarrier) for one in each.visits]
 
 
+def timer_step(warps: Sequence[WarpRecord]) -> int:
+    """Return the nanoseconds by which the global timer advances, as far as its readings say it."""
+    readings = [time for each in warps for time in each.nanoseconds if time is not None]
+    return max(1, int(np.gcd.reduce(readings))) if readings else 1
+
+
 def hertz_of(warps: Sequence[WarpRecord]) -> float | None:
-    """Return the clock of the multiprocessors: cycles over the global timer's nanoseconds of all warps that ended."""
-    ended = [each for each in warps if each.end is not None and each.nanoseconds[1] is not None]
-    cycles = sum((each.end or 0) - each.start for each in ended)
-    time = sum((each.nanoseconds[1] or 0) - each.nanoseconds[0] for each in ended)
-    return cycles / time * 1e9 if time > 0 else None
+    """Return the clock of the multiprocessors: cycles over the global timer's nanoseconds of all warps that ended.
+
+    None where no warp ran for so many steps of the timer that the figure is good to 2 %.
+    """
+    ended = [(each.end - each.start, each.nanoseconds[1] - each.nanoseconds[0]) for each in warps
+             if each.end is not None and each.nanoseconds[1] is not None]  # fmt: skip
+    if max((time for _, time in ended), default=0) < _STEPS * timer_step(warps):
+        return None
+    return sum(cycles for cycles, _ in ended) / sum(time for _, time in ended) * 1e9
 
 
 def timeline_of(
@@ -173,7 +187,7 @@ class _Drawing:
 
     def _begins(self) -> dict[int, float]:
         """The start of each CTA in cycles: by the clock on one multiprocessor, by the global timer between them."""
-        rate = (self._made.hertz or 1e9) * 1e-9
+        rate = (self._made.hertz or _USUAL_HERTZ) * 1e-9
         begins: dict[int, float] = {}
         known: dict[int, tuple[int, float]] = {}
         """The clock of a multiprocessor that a CTA has started at, and when that was."""
@@ -249,11 +263,14 @@ class _Drawing:
         if unfinished := sum(each.end is None for each in self._warps):
             notes.append(f"{unfinished} warps did not come to an end that has a probe")
         notes.extend(f"no probe at {each}" for each in self._probes.skipped)
-        if len({each.multiprocessor for each in self._warps}) > 1 and self._made.hertz:
-            step = int(np.gcd.reduce([each.nanoseconds[0] for each in self._warps] or [0]))
+        step = timer_step(self._warps)
+        hertz = self._made.hertz
+        if self._warps and hertz is None:
+            notes.append(f"the clock is not known: warps ran for less than {_STEPS} steps of {step} ns of the timer")
+        if len({each.multiprocessor for each in self._warps}) > 1:
             notes.append(
-                f"CTAs on different multiprocessors are aligned by the global timer, in steps of {max(step, 1)} ns "
-                f"({max(step, 1) * self._made.hertz * 1e-9:.0f} cycles)"
+                f"CTAs on different multiprocessors are aligned by the global timer, in steps of {step} ns "
+                f"({step * (hertz or _USUAL_HERTZ) * 1e-9:.0f} cycles)"
             )
         return notes
 

@@ -53,16 +53,16 @@ class Measured:
         return statistics.median(self.probed_ms) / statistics.median(self.plain_ms) - 1
 
 
-def assembler_of(metadata: Any, target: str) -> Assembler:
-    """Return the assembler that made a kernel's binary.
+def own_assembler(target: str, triton_version: str, named: str = "") -> Assembler:
+    """Return the assembler that makes binaries for a target here, or the one of that name, as metadata have it.
 
-    Raises CompilationError where it is no longer here.
+    Raises CompilationError where that one is no longer here.
     """
-    here = candidates(target_named(target).capability, metadata.triton_version, newest_cuda=cuda_major())
-    named = next((each for each in here if str(each) == metadata.assembler), None)
-    if named is None:
-        raise CompilationError(f"{metadata.assembler} made this kernel's binary, and is not here any more")
-    return named
+    here = candidates(target_named(target).capability, triton_version, newest_cuda=cuda_major())
+    found = next((each for each in here if named in ("", str(each))), None)
+    if found is None:
+        raise CompilationError(f"{named} made this kernel's binary, and is not here any more")
+    return found
 
 
 def ctas_to_show(ctas: int, cluster: int) -> tuple[int, ...]:
@@ -81,7 +81,7 @@ def probed_binary(
     """
     probes = instrument(ptx, metadata.name, ctas=ctas, records=records, kinds=kinds, num_warps=metadata.num_warps)
     cubin, resources = assembled(
-        probes.text, assembler_of(metadata, target), target,
+        probes.text, own_assembler(target, metadata.triton_version, metadata.assembler), target,
         triton_version=metadata.triton_version, fp_fusion=fp_fusion,
     )  # fmt: skip
     return probes, cubin, resources
