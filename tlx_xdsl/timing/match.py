@@ -102,7 +102,9 @@ def kind_of_wait(name: str) -> str:
     """Return what a wait is for, without the number of its phase and its stage: `mbarrier full`, `barrier 1`."""
     said = name.removeprefix("wait ").removeprefix("for ")
     if " phase " in said:
-        return f"mbarrier {said.partition(' phase ')[0].partition('[')[0].removeprefix('mbarrier').strip()}".rstrip()
+        barrier = said.partition(" phase ")[0].partition("[")[0]
+        # Of those without a name each timeline makes up its own numbers.
+        return "mbarrier" if barrier.startswith("mbarrier") else f"mbarrier {barrier}"
     return said
 
 

@@ -323,10 +323,9 @@ class _Arrivals:
         place = bisect_right(known, (visit.end, "~"))
         if not place:
             return ""
-        when, said = known[place - 1]
-        if visit.site.kind == "barrier" and (when <= visit.start or said == f"arrival of warp {warp.warp}"):
-            return ""
-        return said
+        said = known[place - 1][1]
+        # The last to come does not wait for itself.
+        return "" if visit.site.kind == "barrier" and said == f"arrival of warp {warp.warp}" else said
 
 
 def _barrier(visit: Visit) -> str:

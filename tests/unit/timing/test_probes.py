@@ -283,8 +283,11 @@ class TestLoops:
         found = self.probes(f"bra LAB_WAIT;\nLAB_WAIT:\n{self.TRY}\n@!%p1 bra LAB_WAIT;")
         assert "other code branches into its loop" in found.skipped[0]
 
-    def test_a_loop_with_another_way_out(self):
-        found = self.probes(f"LAB_WAIT:\n{self.TRY}\n@%p1 bra FAR;\nbra LAB_WAIT;\nbar.sync 0;\nFAR:\n")
+    @pytest.mark.parametrize(
+        "ways", ["@%p1 bra FAR;", "@%p1 bra FAR;\n@%p2 bra DONE;", "@%p1 bra DONE;\n@%p2 bra FAR;"]
+    )
+    def test_a_loop_with_another_way_out(self, ways):
+        found = self.probes(f"LAB_WAIT:\n{self.TRY}\n{ways}\nbra LAB_WAIT;\nDONE:\nbar.sync 0;\nFAR:\n")
         assert "several ways out" in found.skipped[0]
 
 
