@@ -38,7 +38,7 @@ class Visit:
 
 @dataclass
 class WarpRecord:
-    """What one warp has recorded."""
+    """All records of one warp."""
 
     cta: int
     """The number of its CTA in the grid."""
@@ -276,7 +276,7 @@ class _Drawing:
 
 
 def _group_cause(site: Site, last: Mapping[str, str]) -> str:
-    """What a wait for groups was for: the last that the warp has started."""
+    """Say what a wait for groups was for: the last that the warp has started."""
     if site.opcode.startswith("wgmma"):
         return last["product"]
     return last["copy"] if site.opcode.startswith("cp.async.bulk") else ""
@@ -298,7 +298,7 @@ def _issue_name(site: Site) -> str:
 
 
 class _Arrivals:
-    """What ended waits in a CTA, as far as records of other warps say it."""
+    """Causes of the ends of waits in a CTA, as far as records of other warps say it."""
 
     def __init__(self, warps: Sequence[WarpRecord]):
         self._at: dict[Any, list[tuple[int, str]]] = {}
@@ -333,7 +333,7 @@ def _barrier(visit: Visit) -> str:
 
 
 def _barrier_names(warps: Sequence[WarpRecord]) -> dict[int, str]:
-    """What a user calls each mbarrier, by its byte: as `spans.barrier_names` does."""
+    """Return the user's name of each mbarrier, by its byte: as `spans.barrier_names` does."""
     named: dict[str, set[int]] = {}
     everywhere = {visit.mbarrier for warp in warps for visit in warp.visits if visit.mbarrier >= 0}
     lines = {(visit.site, visit.mbarrier) for warp in warps for visit in warp.visits if visit.mbarrier >= 0}

@@ -10,7 +10,7 @@ one lane of the warp stores 16 bytes:
 | 2 | number of the site + 1 | `%smid` | the offset that the next record would have had |
 | 3 | shared address of its mbarrier, or 0 | shared address of the first dynamic byte | 0 |
 
-Before a wait only the clock is read, into a register that lives until the wait ends; all else happens behind it. What
+Before a wait only the clock is read, into a register that lives until the wait ends; all else happens after it. What
 is recorded stays within a buffer of `records` records for each warp of a few CTAs. A warp keeps one register for it,
 the offset of its next record: the other lanes, and all warps of other CTAs, keep an offset beyond the end, so that one
 comparison says whether to store. Warps take turns in the buffer, record by record, in steps of a power of two bytes,
@@ -46,7 +46,7 @@ SiteKind: TypeAlias = Literal[
     "signal",  # an arrival at an mbarrier
 ]
 KINDS: tuple[SiteKind, ...] = ("mbarrier", "barrier", "group", "copy", "product")
-"""What is probed by default. Arrivals are not: they tell causes, and cost one more record for each wait."""
+"""What is probed by default. Arrivals are not: they show causes, and cost one more record for each wait."""
 WAITS: tuple[SiteKind, ...] = ("mbarrier", "barrier", "group")
 
 RECORD_BYTES = 16
@@ -190,7 +190,7 @@ def _warps(function: Function, num_warps: int | None) -> int:
 
 
 class _Pass:
-    """Where probes go into the lines of one kernel."""
+    """Places of probes in the lines of one kernel."""
 
     def __init__(
         self, lines: list[str], numbers: list[int], module: Module, function: Function, made: Probes,
@@ -259,7 +259,7 @@ class _Pass:
         shared = next((each.name for each in self._module.variables.values() if each.space == "shared"), None)
         scratch = self._function.parameters[-1].name
         text = ["mov.u32 %tlx_w0, %clock;", f"ld.param.b64 %tlx_to, [{scratch}];", f"mov.u32 %tlx_at, {_IDLE};"]
-        # Behind a branch ptxas does not keep what it has read here for later, in registers that there may not be.
+        # After a branch ptxas does not keep what it has read here for later, in registers that there may not be.
         text += ["setp.eq.u64 %tlx_store, %tlx_to, 0;", f"@%tlx_store bra.uni {_PASSED};"]
         # The number of the CTA in the grid.
         text += ["mov.u32 %tlx_w3, %ctaid.z;", "mov.u32 %tlx_w2, %nctaid.y;", "mov.u32 %tlx_w1, %ctaid.y;"]
@@ -341,7 +341,7 @@ class _Pass:
         return f"mov.u32 %tlx_w3, {base}{f'+{offset}' if offset else ''};"
 
     def _mbarrier(self, at: int, each: Instruction) -> None:
-        """Probe the loop around a try, from before its label to behind its branch."""
+        """Probe the loop around a try, from before its label to after its branch."""
         found = self._loop(at)
         if isinstance(found, str):
             self._skipped.append(f"line {self._numbers[each.line - 1]}: {found}")
@@ -420,6 +420,6 @@ def _mbarrier_of(each: Instruction) -> Address | None:
 
 
 def _target(each: Instruction) -> str:
-    """What a barrier or a wait for groups names, where that is a constant."""
+    """Return the constant that a barrier or a wait for groups names; empty where it is none."""
     value = getattr(each.operands[0], "value", None) if each.operands else None
     return "" if value is None else str(value)

@@ -106,7 +106,7 @@ class TestRecords:
         assert [each.kind for each in instrument(ring(), kinds=("mbarrier",)).sites] == ["mbarrier"]
 
     def test_a_full_buffer_keeps_the_first_and_says_how_many_were_dropped(self):
-        """Three visits have room; nothing is written behind the buffer, and the end has its place."""
+        """Three visits have room; nothing is written past the buffer, and the end has its place."""
         out, probes, words = run(ring(), records=5)
         assert (out == EXPECTED).all()
         whole = decode(*run(ring())[1:])

@@ -49,7 +49,7 @@ class Measured:
 
     @property
     def slowdown(self) -> float:
-        """How much longer launches with probes take, as a share of the kernel's time."""
+        """The extra time of launches with probes, as a share of the kernel's time."""
         return statistics.median(self.probed_ms) / statistics.median(self.plain_ms) - 1
 
 
