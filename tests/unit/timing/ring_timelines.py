@@ -60,6 +60,7 @@ def ring(stages: int, steps: int = 12, *, origin="predicted", slower: float = 1.
     loads: list[int] = []
     ends: list[tuple[float, int]] = []
     """The end of the products of each step, and the span of the last."""
+    before = -1
     at = [clock, clock]
     for warps in consumers:
         for warp in warps:
@@ -68,10 +69,12 @@ def ring(stages: int, steps: int = 12, *, origin="predicted", slower: float = 1.
         slot, phase = k % stages, k // stages
         if k >= stages and ends[k - stages][0] > clock:
             end, span = ends[k - stages]
-            made.add(producer, clock, end, "wait", f"wait empty[{slot}] phase {phase - 1}", 54, "arrival of warp 8", span)
+            before = made.add(producer, clock, end, "wait", f"wait empty[{slot}] phase {phase - 1}", 54,
+                              "arrival of warp 8", span)  # fmt: skip
             made.add(empty[slot], max(end - PRODUCT, 0), end, "phase", f"phase {phase - 1}", 70, "", span)
             clock = end
-        issued = made.add(producer, clock, clock + ISSUE, "issue", "TMA load", 57)
+        issued = made.add(producer, clock, clock + ISSUE, "issue", "TMA load", 57, "", before)
+        before = issued
         clock += ISSUE
         loaded = max(clock + LATENCY, loaded) + TRANSFER * slower
         loads.append(made.add(tma, clock, loaded, "copy", f"48 KiB to slot {slot}", 57, "", issued))
@@ -85,7 +88,8 @@ def ring(stages: int, steps: int = 12, *, origin="predicted", slower: float = 1.
             begin = max(at[half], loaded)
             free = ends[-1][0] if half == 0 and ends else at[0] if half else 0
             for warp in warps:
-                issued = made.add(warp, begin, begin + ISSUE, "issue", "wgmma m64n256k16 x 4", 67)
+                issued = made.add(warp, begin, begin + ISSUE, "issue", "wgmma m64n256k16 x 4", 67, "",
+                                  loads[k] if loaded > at[half] else last if half else ends[-1][1])  # fmt: skip
             start = max(begin + ISSUE, free)
             for core in cores:
                 last = made.add(core, start, start + PRODUCT, "product", f"consumer {half}, k = {k}", 67, "", issued)

@@ -6,11 +6,16 @@ const FONT = '11px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace';
 const AXIS = hertz ? 34 : 22, HEADING = 20, GAP = 3;
 const view = { from: 0, to: ends * 1.02 };
 const state = { paired: false, folded: new Set(), chosen: null, over: null, line: null, critical: false, pointer: null };
-let rows = [], size = { width: 0, height: 0 }, gutter = 0, letter = 6.6, colours = {}, hatch = null, asked = 0;
+let rows = [], placed = new Map(), levels = {}, size = { width: 0, height: 0 }, gutter = 0, letter = 6.6, colours = {}, hatch = null, asked = 0;
 
 function narrow() { return size.width < 560; }
 function x(time) { return gutter + (time - view.from) / (view.to - view.from) * (size.width - gutter); }
 function time(at) { return view.from + (at - gutter) / (size.width - gutter) * (view.to - view.from); }
+
+function levelsOf(text) {
+  const digits = text.length === 4 ? [...text.slice(1)].map((digit) => digit + digit) : text.match(/[0-9a-f]{2}/gi);
+  return digits.map((digit) => parseInt(digit, 16));
+}
 
 function readColours() {
   const style = getComputedStyle(document.documentElement);
@@ -18,6 +23,7 @@ function readColours() {
   for (const name of ["page", "panel", "ink", "faint", "line", "chosen", "lit", "on", "path", "work", "wait", "issue", "copy",
     "product", "store", "even", "odd", "buffer"]) colours[name] = style.getPropertyValue(`--${name}`).trim();
   colours.phase = colours.even;
+  levels = Object.fromEntries(Object.entries(colours).map(([name, text]) => [name, levelsOf(text)]));
   const tile = document.createElement("canvas");
   tile.width = tile.height = 6;
   const brush = tile.getContext("2d");
@@ -55,6 +61,11 @@ function layOut() {
       add({ type: "track", heading, parts, label: tracks[0].name, above }, inside + GAP);
     }
   });
+  placed = new Map();
+  for (const row of rows) {
+    if (row.type === "track") for (const part of row.parts) placed.set(part.track, { row, part });
+    else if (row.folded) for (const tracks of row.heading.rows.values()) for (const track of tracks) placed.set(track, { row });
+  }
   size.content = y + 8;
   tall.style.height = `${size.content}px`;
 }
@@ -66,10 +77,15 @@ function measure() {
   chart.style.height = `${height}px`;
   chart.width = Math.max(1, Math.round(width * dots));
   chart.height = Math.max(1, Math.round(height * dots));
+  strip.canvas.width = chart.width;
+  strip.canvas.height = 1;
+  strip.pen = strip.canvas.getContext("2d", { willReadFrequently: true });
+  strip.image = strip.pen.createImageData(chart.width, 1);
+  strip.sums = new Float32Array(chart.width * 4);
   pen.font = FONT;
   letter = pen.measureText("mmmmmmmmmm").width / 10;
   const longest = Math.max(...all.flatMap((one) => one.tracks.flatMap((track) => [track.name.length, track.group.length + 3])), 4);
-  gutter = narrow() ? 0 : Math.min(224, longest * letter + (state.paired ? 40 : 26));
+  gutter = narrow() ? (state.paired ? 12 : 0) : Math.min(224, longest * letter + (state.paired ? 40 : 26));
   layOut();
 }
 
@@ -100,23 +116,51 @@ function first(lane, from) {
   return low;
 }
 
+// Spans that are thinner are summed up for each pixel, each by its share of the pixel.
+const THIN = 4;
+const strip = { canvas: document.createElement("canvas"), pen: null, sums: new Float32Array(0), image: null };
+function drawStrip(top, height) {
+  const { sums, image } = strip, bytes = image.data;
+  for (let at = 0; at < sums.length; at += 4) {
+    const share = sums[at + 3];
+    bytes[at] = share && sums[at] / share;
+    bytes[at + 1] = share && sums[at + 1] / share;
+    bytes[at + 2] = share && sums[at + 2] / share;
+    bytes[at + 3] = 255 * Math.min(1, share);
+  }
+  strip.pen.putImageData(image, 0, 0);
+  pen.drawImage(strip.canvas, 0, 0, strip.canvas.width, 1, 0, top, size.width, height);
+  sums.fill(0);
+}
+function addThin(colour, left, right) {
+  const { sums } = strip, [red, green, blue] = levels[colour], most = sums.length / 4;
+  for (let column = Math.max(0, Math.floor(left)); column < Math.min(most, right); column += 1) {
+    const share = Math.min(column + 1, right) - Math.max(column, left), at = column * 4;
+    sums[at] += red * share;
+    sums[at + 1] += green * share;
+    sums[at + 2] += blue * share;
+    sums[at + 3] += share;
+  }
+}
+
 function drawLane(one, lane, top, height, only) {
-  const scale = (size.width - gutter) / (view.to - view.from), least = letter * 3 + 4;
-  let until = -1, last = "";
+  const scale = (size.width - gutter) / (view.to - view.from), least = letter * 3 + 4, dots = chart.width / size.width;
+  let thin = false;
   for (let at = first(lane, view.from); at < lane.spans.length; at += 1) {
     const span = lane.spans[at];
     if (one.start[span] > view.to) break;
     if (only !== null && lit(one, span) !== only) continue;
     const left = Math.max(gutter - 1, gutter + (one.start[span] - view.from) * scale);
     const right = Math.min(size.width + 1, gutter + (one.end[span] - view.from) * scale);
-    const colour = one.colour[span];
-    // What is thinner than a pixel is drawn once a pixel.
-    if (right < until + 1 && colour === last) continue;
-    const width = Math.max(1, right - left);
+    const colour = one.colour[span], width = right - left;
+    if (width < THIN) {
+      // A highlighted span is seen however short it is.
+      addThin(colour, left * dots, Math.max(right, left + (only ? 1 : 0.4)) * dots);
+      thin = true;
+      continue;
+    }
     pen.fillStyle = colour === "wait" && width > 5 ? hatch : colours[colour];
-    pen.fillRect(left, top, width > 3 ? width - 0.7 : width, height - 1);
-    until = Math.max(right, left + 1) - 1;
-    last = colour;
+    pen.fillRect(left, top, width - 0.7, height - 1);
     if (width > least && height >= 12) {
       const text = fitted(one.name[span], width - 6);
       if (!text) continue;
@@ -125,6 +169,7 @@ function drawLane(one, lane, top, height, only) {
       pen.fillText(text, left + 3, top + height / 2);
     }
   }
+  if (thin) drawStrip(top, height - 1);
 }
 
 function drawTracks(only) {
@@ -143,17 +188,13 @@ function drawTracks(only) {
   }
 }
 
+// Where a span is drawn, folded or not.
 function rowOf(one, span) {
-  const track = one.tracks[one.track[span]];
-  for (const row of rows) {
-    if (row.type === "group" && row.folded && [...row.heading.rows.values()].some((tracks) => tracks.includes(track))) return { row, y: row.y + 10, height: 9 };
-    const part = row.type === "track" && row.parts.find((each) => each.track === track);
-    if (part) {
-      const lane = Math.max(0, track.lanes.findIndex((each) => each.spans.includes(span)));
-      return { row, part, y: row.y + part.top + (lane + 0.5) * part.lane, height: part.lane };
-    }
-  }
-  return null;
+  const track = one.tracks[one.track[span]], found = placed.get(track);
+  if (!found) return null;
+  const { row, part } = found;
+  if (!part) return { row, y: row.y + 10, height: 9 };
+  return { row, part, y: row.y + part.top + (one.lane[span] + 0.5) * part.lane, height: part.lane };
 }
 
 function drawLink(one, from, to) {
@@ -214,11 +255,11 @@ function drawNames() {
     } else if (row.type === "group") {
       pen.fillStyle = colours.ink;
       pen.font = `bold ${FONT}`;
-      pen.fillText(fitted(`${row.folded ? "▸" : "▾"} ${row.heading.label}`, (gutter || size.width) - 8), 6, y + 11);
+      pen.fillText(fitted(`${row.folded ? "▸" : "▾"} ${row.heading.label}`, (narrow() ? size.width : gutter) - 8), 6, y + 11);
       pen.font = FONT;
     } else {
       pen.fillStyle = colours.faint;
-      pen.fillText(fitted(row.label, (gutter || size.width) - (state.paired ? 34 : 22)), narrow() ? 8 : 16, y + (row.above ? 7 : row.height / 2 - 1));
+      pen.fillText(fitted(row.label, (narrow() ? size.width : gutter) - (state.paired ? 34 : 22)), narrow() ? gutter + 4 : 16, y + (row.above ? 7 : row.height / 2 - 1));
       if (state.paired) {
         for (const part of row.parts) pen.fillText(String(part.track.one.number + 1), narrow() ? 1 : gutter - 12, y + part.top + part.height / 2);
       }
@@ -235,14 +276,14 @@ function drawAxis() {
     const left = x(at);
     if (left < gutter - 1) continue;
     pen.fillStyle = colours.ink;
-    pen.fillText(cycles(at), left + 3, 9);
+    const whole = left + letter * Math.max(cycles(at).length, microseconds(at, hertz).length) < size.width;
+    if (whole) pen.fillText(cycles(at), left + 3, 9);
     pen.fillStyle = colours.faint;
-    if (hertz) pen.fillText(microseconds(at, hertz), left + 3, 23);
+    if (hertz && whole) pen.fillText(microseconds(at, hertz), left + 3, 23);
     pen.fillRect(left, 2, 1, AXIS - 4);
   }
   pen.fillStyle = colours.faint;
-  if (gutter) {
-    pen.fillRect(0, 0, 0, 0);
+  if (!narrow()) {
     pen.fillText("cycles", 8, 9);
     if (hertz) pen.fillText(fitted(`at ${(hertz / 1e9).toFixed(2)} GHz`, gutter - 10), 8, 23);
   }
@@ -286,6 +327,7 @@ function draw() {
   pen.setTransform(dots, 0, 0, dots, 0, 0);
   pen.font = FONT;
   pen.textBaseline = "middle";
+  pen.imageSmoothingEnabled = false;
   pen.fillStyle = colours.page;
   pen.fillRect(0, 0, size.width, size.height);
   drawGrid();

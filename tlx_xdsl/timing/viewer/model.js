@@ -12,13 +12,14 @@ function numbered(count) { return Array.from({ length: count }, (_, index) => in
 
 // Spans of a track that overlap go to lanes below each other. `reach` is the largest end so far, so that the first span
 // that is seen is found by bisection even where spans overlap within the last lane.
-function lanesOf(spans, start, end) {
+function lanesOf(spans, { start, end, lane: numbers }) {
   const lanes = [];
   for (const span of spans) {
     let lane = lanes.find((each) => each.last <= start[span] + 1e-9);
     if (!lane && lanes.length < MOST_LANES) lanes.push(lane = { spans: [], reach: [], last: 0 });
     lane ??= lanes.reduce((first, each) => (each.last < first.last ? each : first));
     lane.spans.push(span);
+    numbers[span] = lanes.indexOf(lane);
     lane.reach.push(lane.last = Math.max(lane.last, end[span]));
   }
   return lanes;
@@ -30,7 +31,7 @@ function read(json, number) {
   const one = {
     number, json, start: spans.start, end: spans.end, track: spans.track, place: spans.place, after: spans.after,
     kind: texts(spans.kind), name: texts(spans.name), cause: texts(spans.cause),
-    critical: new Set(json.critical), path: json.critical,
+    critical: new Set(json.critical), path: json.critical, lane: [],
     lines: places.map(([file, line]) => `${file}:${line}`),
   };
   one.last = one.end.reduce((last, each) => Math.max(last, each), json.end);
@@ -38,8 +39,8 @@ function read(json, number) {
   numbered(one.start.length).sort((a, b) => one.start[a] - one.start[b] || one.end[b] - one.end[a])
     .forEach((span) => on[one.track[span]].push(span));
   one.tracks = json.tracks.map(([name, kind, group], index) => (
-    { one, index, name, kind, group, spans: on[index], lanes: lanesOf(on[index], one.start, one.end) }));
-  one.colour = one.kind.map((kind) => kind);
+    { one, index, name, kind, group, spans: on[index], lanes: lanesOf(on[index], one) }));
+  one.colour = [...one.kind];
   for (const track of one.tracks) {
     if (track.kind !== "barrier") continue;
     track.spans.forEach((span, index) => { if (one.kind[span] === "phase") one.colour[span] = index % 2 ? "odd" : "even"; });

@@ -82,14 +82,11 @@ function chooseLine(line) {
   pressed();
   redraw();
 }
-function unfold(found) {
-  for (const row of rows) {
-    if (row.type === "group" && row.folded && [...row.heading.rows.values()].some((tracks) => tracks.includes(found.one.tracks[found.one.track[found.span]]))) {
-      state.folded.delete(row.heading.key);
-      layOut();
-      return;
-    }
-  }
+function unfold({ one, span }) {
+  const found = placed.get(one.tracks[one.track[span]]);
+  if (!found || found.part) return;
+  state.folded.delete(found.row.heading.key);
+  layOut();
 }
 
 // Panels --------------------------------------------------------------------------------------------------------------
@@ -182,11 +179,13 @@ function fillLines() {
     head.title = file;
     by("lines").append(head);
     let before = null;
+    const indents = Object.values(lines).filter((text) => text.trim()).map((text) => text.search(/\S/));
+    const indent = indents.length ? Math.min(...indents) : 0;
     for (const number of Object.keys(lines).map(Number).sort((a, b) => a - b)) {
       if (before !== null && number > before + 1) by("lines").append(made("div", "⋯", "plain"));
       before = number;
       const line = `${file}:${number}`, spans = known.has(line), row = made(spans ? "button" : "div", "", spans ? "" : "plain");
-      row.append(made("i", String(number)), made("code", lines[number]));
+      row.append(made("i", String(number)), made("code", lines[number].slice(indent)));
       if (spans) {
         const bars = made("span", "", "meter");
         const words = [];
@@ -199,7 +198,7 @@ function fillLines() {
         }
         row.type = "button";
         row.dataset.line = line;
-        row.title = words.join("\n");
+        row.title = [lines[number].trim(), ...words].join("\n");
         row.setAttribute("aria-label", `line ${number}: ${lines[number].trim()}; ${words.join("; ")}`);
         row.append(bars);
         row.addEventListener("click", () => chooseLine(line));
