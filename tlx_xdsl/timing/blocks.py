@@ -1,0 +1,28 @@
+"""The static cost of basic blocks of PTX: what a warp takes of its sub-partition between two uses of other units."""
+
+from __future__ import annotations
+
+from tlx_xdsl.ptx.program import Program
+from tlx_xdsl.sass.text import parse
+
+from . import machine_code
+from .instructions import PipeRates
+from .pieces import BlockCost, Builder, bears_events
+
+
+def costs(program: Program, disassembly: str | None = None, rates: PipeRates | None = None) -> list[BlockCost]:
+    """Return the cost of each basic block, by its number.
+
+    `disassembly` is what `nvdisasm` prints of the cubin, with encodings and with lines of the PTX
+    (`machine_code.disassemble`); without it the machine's instructions are estimated from the PTX.
+    """
+    rates = rates or PipeRates()
+    events = [
+        [number for number in range(block.first, block.last) if bears_events(program, number)]
+        for block in program.blocks
+    ]
+    if disassembly is not None:
+        code = parse(disassembly).get(program.function.name)
+        if code is not None and (found := machine_code.costs(program, code, events, rates)) is not None:
+            return found
+    return [Builder(block.first).cost(program, events[block.number]) for block in program.blocks]
