@@ -100,6 +100,18 @@ def disassemble(cubin: bytes, nvdisasm: Path) -> dict[str, Code]:
 
     Raises CompilationError if `nvdisasm` cannot be run, or refuses the cubin.
     """
+    found = parse(disassembly(cubin, nvdisasm))
+    for name, data in sections(cubin).items():
+        if (code := found.get(name.removeprefix(".nv.constant2."))) is not None:
+            code.constants = data
+    return found
+
+
+def disassembly(cubin: bytes, nvdisasm: Path) -> str:
+    """Return what `nvdisasm` prints of a cubin, with lines of Python and with encodings, as `parse` reads it.
+
+    Raises CompilationError if `nvdisasm` cannot be run, or refuses the cubin.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
@@ -111,11 +123,7 @@ def disassemble(cubin: bytes, nvdisasm: Path) -> dict[str, Code]:
     if done.returncode:
         said = done.stderr.strip().partition("\n")[0].replace(str(path), "the cubin")
         raise CompilationError(f"nvdisasm refused the cubin: {said or f'exit status {done.returncode}'}")
-    found = parse(done.stdout)
-    for name, data in sections(cubin).items():
-        if (code := found.get(name.removeprefix(".nv.constant2."))) is not None:
-            code.constants = data
-    return found
+    return done.stdout
 
 
 def parse(text: str) -> dict[str, Code]:
