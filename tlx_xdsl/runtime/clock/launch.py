@@ -14,7 +14,7 @@ from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.sass.text import disassembly, find_nvdisasm
 from tlx_xdsl.targets import target_named
-from tlx_xdsl.timing import predict as clock
+from tlx_xdsl.timing import chips, predict as clock
 from tlx_xdsl.timing.predict import Prediction
 
 from ..driver.compilation import frontend_module, installed_profile
@@ -137,6 +137,11 @@ def chip_of(target: str) -> str:
         known = ", ".join(f"sm_{capability} ({chip})" for capability, chip in CHIPS.items())
         raise CompilationError(f"the clock knows no GPU of {target}: it has {known}")
     return found
+
+
+def hertz_of(prediction: Prediction) -> float:
+    """Return the clock that a launch is taken to run at where none was given."""
+    return prediction.timeline.hertz or chips.chip_named(prediction.chip).hertz
 
 
 def _machine_code(cubin: bytes) -> str | None:

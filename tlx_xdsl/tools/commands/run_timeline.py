@@ -31,7 +31,7 @@ def show(args: argparse.Namespace) -> None:
     if given is not None:
         raise CompilationError(f"--{given}: not with --timeline, which predicts the launch and runs nothing")
     form = _form(args.timeline)
-    hertz = hertz_of(args)
+    hertz = hertz_of(args.clock)
     base = configuration_of(read(args))
     others = [beside(base, text) for text in args.beside]
     named = {name: value for _, settings in others for name, value in settings.items()}

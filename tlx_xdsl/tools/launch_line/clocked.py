@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -53,15 +52,15 @@ def settings_of(configuration: Configuration, names: Mapping[str, Any]) -> dict[
     return found
 
 
-def hertz_of(args: argparse.Namespace) -> float | None:
-    """Return the clock of the multiprocessors that `--clock` says: `1.7GHz`, `1755 MHz`, `1.98e9`.
+def hertz_of(text: str | None) -> float | None:
+    """Return the clock of the multiprocessors that a text such as `1.7GHz`, `1755 MHz` or `1.98e9` says.
 
     Raises CompilationError for anything else.
     """
-    if args.clock is None:
+    if text is None:
         return None
-    match = _HERTZ.fullmatch(args.clock.strip())
+    match = _HERTZ.fullmatch(text.strip())
     hertz = 0.0 if match is None else float(match["number"]) * _UNITS[match["unit"].lower()]
     if not hertz:
-        raise CompilationError(f"--clock: expected a frequency such as 1.7GHz or 1755MHz, found '{args.clock}'")
+        raise CompilationError(f"--clock: expected a frequency such as 1.7GHz or 1755MHz, found '{text}'")
     return hertz

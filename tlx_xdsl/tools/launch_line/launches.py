@@ -77,9 +77,9 @@ def types_of(request: Request) -> Typed:
     return typed(request.source, {**given.constants, **given.values}, given.types)
 
 
-def values_of(request: Request) -> Mapping[str, Any]:
+def values_of(request: Request, contents: Contents = "all") -> Mapping[str, Any]:
     """Return the values of the arguments, without constants. Raises CompilationError for what does not fit."""
-    return _given(request, request.sizes).values
+    return _given(request, request.sizes, contents).values
 
 
 @dataclass(frozen=True)
