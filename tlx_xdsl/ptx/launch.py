@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import ml_dtypes
 import numpy as np
@@ -26,6 +27,8 @@ from .read.faults import location_of
 from .read.reader import read
 from .read.syntax import Instruction, Parameter
 from .traffic import LineTraffic
+
+MachineT = TypeVar("MachineT", bound=Machine)
 
 MOST_SHARED = 227 * 1024
 """Bytes of shared memory where no target says it."""
@@ -121,23 +124,13 @@ def run_program(
     """
     if uninitialized not in ("error", "allow"):
         raise InputError(f"uninitialized: expected error or allow, found '{uninitialized}'")
-    sizes = sizes_of(grid)
-    block = _block(program, num_warps)
-    clusters = _cluster(program, cluster)
-    if any(size % part for size, part in zip(sizes, clusters, strict=True)):
-        raise InputError(f"the grid {sizes} is no multiple of the cluster {clusters}")
-    memory = GlobalMemory()
-    if scratch:
-        held = np.zeros(scratch * prod(sizes), np.uint8)
-        scratch_address = memory.add("scratch memory", held)
-    else:
-        scratch_address = 0
-    reach(reachable, memory)
-    parameters = bind(program, args, memory, scratch_address, names)
-    machine = Machine(
-        program, memory, parameters, sizes, block, clusters, _shared(program, shared),
-        allows_uninitialized=uninitialized == "allow", compares=races, global_order=global_order, profiles=profile,
-        on_fault=on_fault,
+    make = partial(
+        Machine, allows_uninitialized=uninitialized == "allow", compares=races, global_order=global_order,
+        profiles=profile, on_fault=on_fault,
+    )  # fmt: skip
+    machine = machine_for(
+        program, grid, args, make, GlobalMemory(), names=names, reachable=reachable, num_warps=num_warps,
+        cluster=cluster, shared=shared, scratch=scratch,
     )  # fmt: skip
     before = time.perf_counter()
     with one_thread():
@@ -146,6 +139,35 @@ def run_program(
     done = report(program, machine.counts, seconds, machine.traffic.by_instruction if profile else {})
     dependent = machine.global_order.dependent
     return done if dependent is None else replace(done, early_reads=dependent.early_reads)
+
+
+def machine_for(
+    program: Program,
+    grid: int | Sequence[int],
+    args: Sequence[Any],
+    make: Callable[..., MachineT],
+    memory: GlobalMemory,
+    *,
+    names: Sequence[str] | None = None,
+    reachable: Sequence[Any] = (),
+    num_warps: int | None = None,
+    cluster: Sequence[int] | None = None,
+    shared: int | None = None,
+    scratch: int = 0,
+) -> MachineT:
+    """Make the machine of a launch, whose arguments are those of `run_program`, and put its arrays into `memory`.
+
+    Raises TypeError and ValueError for arguments that do not fit.
+    """
+    sizes = sizes_of(grid)
+    block = _block(program, num_warps)
+    clusters = _cluster(program, cluster)
+    if any(size % part for size, part in zip(sizes, clusters, strict=True)):
+        raise InputError(f"the grid {sizes} is no multiple of the cluster {clusters}")
+    scratch_address = memory.add("scratch memory", np.zeros(scratch * prod(sizes), np.uint8)) if scratch else 0
+    reach(reachable, memory)
+    parameters = bind(program, args, memory, scratch_address, names)
+    return make(program, memory, parameters, sizes, block, clusters, _shared(program, shared))
 
 
 def report(

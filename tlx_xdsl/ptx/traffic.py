@@ -110,19 +110,25 @@ class Traffic:
 
 
 def wavefronts(passes: Integers, places: Integers, size: int) -> tuple[int, int]:
-    """The wavefronts of accesses of `size` bytes, those with the same number of `passes` served together; and passes.
+    """The wavefronts of accesses of `size` bytes, those with the same number of `passes` served together; and passes."""
+    numbers, times = by_pass(passes, places, size)
+    return int(times.sum()), len(numbers)
+
+
+def by_pass(passes: Integers, places: Integers, size: int) -> tuple[Integers, Integers]:
+    """The number of each pass, and the wavefronts that it takes.
 
     A pass takes as many wavefronts as its busiest bank has to give different words.
     """
     if not len(places):
-        return 0, 0
+        return passes, passes
     words = places[:, None] // WORD_BYTES + np.arange(-(-size // WORD_BYTES))
     count = int(words.max()) + 1
     asked = np.unique((passes[:, None] * count + words).ravel())
     numbers, banks = asked // count, asked % count % BANKS
     pairs, times = np.unique(numbers * BANKS + banks, return_counts=True)
     first = np.flatnonzero(np.diff(pairs // BANKS, prepend=-1))
-    return int(np.maximum.reduceat(times, first).sum()), len(first)
+    return pairs[first] // BANKS, np.maximum.reduceat(times, first)
 
 
 def sectors(warps: Integers, addresses: Integers, size: int) -> tuple[int, int, int]:

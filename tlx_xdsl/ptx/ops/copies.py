@@ -186,7 +186,7 @@ def _bulk_store(context: Context) -> Step:
             count, address = int(sizes[thread]), int(targets[thread]) + offset
             _check_bytes(address, int(from_[thread]), count)
             data, token = collect(cohort, thread, int(from_[thread]), count, 0)
-            cohort.wave.machine.memory.bytes_at(address, count, "bulk copy")[...] = data
+            cohort.wave.machine.memory.bytes_at(address, count, "bulk store")[...] = data
             cohort.wave.order.global_units(token, np.arange(address, address + count, UNIT), UNIT, "write")
 
     return Step((target, source, size), effect=effect)

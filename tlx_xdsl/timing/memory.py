@@ -1,0 +1,155 @@
+"""Global memory as one multiprocessor of a launch sees it: its way to the L2 cache, and its shares of L2 and DRAM.
+
+Only a few CTAs are replayed, so what the caches hold is estimated for the launch as a whole: how many bytes all of its
+CTAs ask for, how many of them DRAM must give at least once, and how many CTAs ask for the same bytes at about the same
+time. A multiprocessor then has its share of both bandwidths, and each access the mean latency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from .chips import Chip
+from .trace import Launch, Trace
+
+_PAGE = 2_048
+"""Bytes of a page of `Event.lines`."""
+_READS = frozenset(("load", "tma_load", "copy"))
+_WRITES = frozenset(("store", "tma_store"))
+
+
+class Server:
+    """Something that serves one request after the other.
+
+    `credit` are cycles that it may have left unused before, and that a request still takes.
+    """
+
+    __slots__ = ("busy", "credit", "free")
+
+    def __init__(self, credit: float = 0.0):
+        self.free = -credit
+        self.credit = credit
+        self.busy = 0.0
+        """Cycles for which it has served."""
+
+    def take(self, now: float, cycles: float) -> float:
+        """Serve a request of so many cycles, and return when it is done."""
+        free = self.free
+        earliest = now - self.credit
+        if free < earliest:
+            free = earliest
+        self.free = free = free + cycles
+        self.busy += cycles
+        return free if free > now else now
+
+
+@dataclass(frozen=True)
+class Caching:
+    """What the L2 cache does for a launch."""
+
+    missed: float = 1.0
+    """Of the bytes that are read, the part that DRAM gives."""
+    slow: float = 1.0
+    """Of the loads, the part that waits for DRAM, whether another CTA has asked for the same bytes before or not."""
+    written: float = 1.0
+    """Of the bytes that are written, the part that goes to DRAM before the launch ends."""
+    read_bytes: float = 0.0
+    """That DRAM gives to the launch."""
+    written_bytes: float = 0.0
+    """That DRAM gets of the launch."""
+    requested_bytes: float = 0.0
+    """That all CTAs read."""
+
+
+def _pages(lines: Sequence[int]) -> Iterable[int]:
+    for first, last in zip(lines[::2], lines[1::2], strict=True):
+        yield from range(first, last + 1)
+
+
+def caching(traces: Sequence[Trace], launch: Launch, chip: Chip, resident: int) -> Caching:
+    """Estimate what the L2 cache does, from sampled CTAs; `resident` CTAs run at the same time.
+
+    DRAM gives each byte at least once. Where the cache cannot hold all of them, each wave of CTAs reads its own again:
+    CTAs that compute neighbouring tiles of a matrix share its rows and columns, so a wave of W of them reads about
+    sqrt(W) times what one does.
+    """
+    sampled = sum(len(trace.ctas) for trace in traces)
+    read = written = alone = 0.0
+    read_pages: set[int] = set()
+    written_pages: set[int] = set()
+    for trace in traces:
+        of_trace: set[int] = set()
+        asked = 0.0
+        for warp in trace.warps:
+            for step in warp.steps:
+                for event in step.events:
+                    if event.kind in _READS:
+                        asked += event.sectors * 32 or event.size
+                        of_trace.update(_pages(event.lines))
+                    elif event.kind in _WRITES:
+                        written += event.sectors * 32 or event.size
+                        written_pages.update(_pages(event.lines))
+        read += asked
+        alone += min(asked, len(of_trace) * _PAGE)
+        read_pages |= of_trace
+    if not sampled:
+        return Caching()
+    ctas = prod(launch.grid)
+    requested, stored, unique = (each * ctas / sampled for each in (read, written, alone))
+    arrays = float(sum(launch.array_bytes)) or unique
+    in_place = bool(read_pages & written_pages)
+    least = min(unique, max(arrays if in_place else arrays - stored, min(alone, arrays)))
+    resident = max(1, min(resident, ctas))
+    waves = ctas / resident
+    of_one = unique / ctas
+    of_wave = min(resident * of_one, max(resident * of_one * least / max(unique, 1.0), resident**0.5 * of_one))
+    again = max(0.0, min(waves * of_wave, unique) - least)
+    given = least + again * max(0.0, 1.0 - chip.l2_bytes / max(least, 1.0))
+    missed = min(1.0, given / requested) if requested else 0.0
+    sharers = max(1.0, resident * of_one / max(of_wave, 1.0))
+    slow = min(1.0, missed * (1.0 + (sharers - 1.0) * chip.lockstep))
+    kept = chip.l2_bytes / 2
+    gone = max(0.0, stored - kept)
+    return Caching(missed, slow, gone / stored if stored else 0.0, given, gone, requested)
+
+
+class Memory:
+    """The way of one multiprocessor to global memory, one of `sharers` that work."""
+
+    __slots__ = (
+        "_latency", "_per_dram_byte", "_per_l2_byte", "_per_way_byte",
+        "_read_part", "_tma_latency", "_written_part", "dram", "l2", "tma", "way",
+    )  # fmt: skip
+
+    def __init__(self, chip: Chip, caching: Caching, sharers: int):
+        self.way, self.tma = Server(), Server()
+        self.l2, self.dram = Server(chip.dram_credit_cycles), Server(chip.dram_credit_cycles)
+        self._per_way_byte = 1.0 / chip.l1_bytes_per_cycle
+        self._per_l2_byte = sharers / chip.l2_bytes_per_cycle
+        self._per_dram_byte = sharers / chip.dram_bytes_per_cycle
+        self._read_part, self._written_part = caching.missed, caching.written
+        self._latency = chip.l2_latency + caching.slow * (chip.dram_latency - chip.l2_latency)
+        self._tma_latency = chip.tma_latency + caching.slow * (chip.tma_dram_latency - chip.tma_latency)
+
+    def _read(self, now: float, size: float) -> float:
+        done = self.way.take(now, size * self._per_way_byte)
+        at_l2 = self.l2.take(now, size * self._per_l2_byte)
+        at_dram = self.dram.take(now, size * self._read_part * self._per_dram_byte)
+        return max(done, at_l2, at_dram)
+
+    def load(self, now: float, size: float) -> float:
+        """Return when bytes that threads load are there."""
+        return self._read(now, size) + self._latency
+
+    def copy(self, now: float, size: float) -> float:
+        """Return when bytes that TMA loads are there, from when its unit turns to them."""
+        return self._read(now, size) + self._tma_latency
+
+    def store(self, now: float, size: float) -> float:
+        """Return when bytes have left the multiprocessor."""
+        done = self.way.take(now, size * self._per_way_byte)
+        at_l2 = self.l2.take(now, size * self._per_l2_byte)
+        at_dram = self.dram.take(now, size * self._written_part * self._per_dram_byte)
+        return max(done, at_l2, at_dram)
