@@ -111,11 +111,10 @@ class Configuration:
         Triton is not installed.
         """
         specialization = self.specialization
+        wanted = chip_for(specialization.target, chip)
         tasks = warp_ranges(self.module, specialization.num_warps) if timeline else []
         launch = launch_of(self.code, specialization.cluster, self.typed.values, self.sizes, specialization.target)
-        return predict_launch(
-            self.code, launch, chip or chip_of(specialization.target), tasks=tasks, timeline=timeline
-        )  # fmt: skip
+        return predict_launch(self.code, launch, wanted, tasks=tasks, timeline=timeline)
 
 
 def predict_launch(
@@ -130,13 +129,19 @@ def predict_launch(
     )  # fmt: skip
 
 
-def chip_of(target: str) -> str:
-    """Return the GPU of a target. Raises CompilationError where the clock knows none."""
-    found = CHIPS.get(target_named(target).capability)
+def chip_for(target: str, chip: str | None) -> str:
+    """Return the name of a GPU: the one that is named, or that of a target.
+
+    Raises CompilationError where the clock knows neither.
+    """
+    found = chip or CHIPS.get(target_named(target).capability)
     if found is None:
-        known = ", ".join(f"sm_{capability} ({chip})" for capability, chip in CHIPS.items())
+        known = ", ".join(f"sm_{capability} ({name})" for capability, name in CHIPS.items())
         raise CompilationError(f"the clock knows no GPU of {target}: it has {known}")
-    return found
+    try:
+        return chips.chip_named(found).name
+    except ValueError as error:
+        raise CompilationError(str(error)) from error
 
 
 def hertz_of(prediction: Prediction) -> float:

@@ -7,6 +7,8 @@ system maps when they are first touched: an array as large as a GPU's memory cos
 
 from __future__ import annotations
 
+import mmap
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -20,6 +22,9 @@ from tlx_xdsl.errors import InputTypeError
 
 from ..driver.host_values import is_descriptor, numpy_dtype, on_host
 from ..launch.tensor_descriptor import TensorDescriptor
+
+_NO_RESERVE = 0x4000
+"""Of `mmap`: no swap space is set aside (Linux, "mmap(2)", MAP_NORESERVE)."""
 
 MOST_COPIED = 64 << 20
 """Bytes of an array of integers that are copied from a GPU: tables of groups and pages are far smaller."""
@@ -62,7 +67,17 @@ def _stand_in(name: str, value: Any) -> Any:
 
 def _zeros(shape: Sequence[int], strides: Sequence[int] | None, dtype: np.dtype[Any]) -> NDArray[Any]:
     """An array of zeros; `strides` are in elements."""
-    if strides is None or not prod(shape):
+    if not prod(shape):
         return np.zeros(shape, dtype)
+    if strides is None:
+        return np.frombuffer(_memory(prod(shape) * dtype.itemsize), dtype).reshape(shape)
     reach = 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
-    return as_strided(np.zeros(reach, dtype), shape, [stride * dtype.itemsize for stride in strides])
+    flat = np.frombuffer(_memory(reach * dtype.itemsize), dtype)
+    return as_strided(flat, shape, [stride * dtype.itemsize for stride in strides])
+
+
+def _memory(size: int) -> mmap.mmap:
+    """Memory that may be larger than what this machine has, as long as little of it is touched."""
+    if sys.platform != "linux":
+        return mmap.mmap(-1, size)
+    return mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)

@@ -119,7 +119,9 @@ class SpeedReport:
     def _about_ties(self, names: Sequence[str]) -> list[str]:
         said: list[str] = []
         for group in self.ties():
-            which = "; ".join(" ".join(f"{name}={_shown(each.settings.get(name, ''))}" for name in names) for each in group)
+            which = "; ".join(
+                " ".join(f"{name}={_shown(each.settings.get(name, ''))}" for name in names) for each in group
+            )
             said.append(f"the model can't tell these apart, they differ by less than {RESOLUTION:.0%}: {which}")
         return said
 

@@ -106,9 +106,7 @@ def bench(
     )
 
 
-def _predictor(
-    arguments: Mapping[str, Any], target: str, chip: str | None, hertz: float | None
-) -> Predictor | None:
+def _predictor(arguments: Mapping[str, Any], target: str, chip: str | None, hertz: float | None) -> Predictor | None:
     # The PTX machine takes a tenth of a second to load, and other sweeps do without.
     from .predict import predictor_of
 

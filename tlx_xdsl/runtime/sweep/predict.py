@@ -9,7 +9,7 @@ from typing import Any
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.targets import target_named
 
-from ..clock.launch import CHIPS, chip_of, hertz_of, predict_launch
+from ..clock.launch import CHIPS, chip_for, hertz_of, predict_launch
 from ..clock.stand_ins import standing_in
 from ..driver.host_values import flattened
 from ..measure.speeds import Speed
@@ -37,7 +37,8 @@ class Predictor:
         if not code.ptx:
             raise InputError("the clock needs the PTX of the sweep: compile_many(..., keep='all')")
         wanted = job.specialization
-        given = {name: self._value(name, str(type_)) for name, type_ in wanted.signature.items()}
+        names = [each.name for each in job.source.parameters if each.name in wanted.signature]
+        given = {name: self._value(name, str(wanted.signature[name])) for name in names}
         values = [pair for name, value in given.items() for pair in flattened(name, value)]
         launch = launch_of(code, wanted.cluster, values, sizes, wanted.target)
         try:
@@ -52,10 +53,11 @@ class Predictor:
         return self.arguments[name] if array is None else with_block(array, type_)
 
 
-def predictor_of(
-    arguments: Mapping[str, Any], target: str, chip: str | None, hertz: float | None
-) -> Predictor | None:
-    """Return what predicts launches on a GPU, by default that of a target; None where the clock knows none of it."""
+def predictor_of(arguments: Mapping[str, Any], target: str, chip: str | None, hertz: float | None) -> Predictor | None:
+    """Return what predicts launches on a GPU, by default that of a target; None where the clock knows none of it.
+
+    Raises CompilationError for a GPU that the clock does not know.
+    """
     if chip is None and target_named(target).capability not in CHIPS:
         return None
-    return Predictor(standing_in(arguments), chip or chip_of(target), hertz)
+    return Predictor(standing_in(arguments), chip_for(target, chip), hertz)

@@ -70,7 +70,9 @@ def _run(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_run_arguments(parser)
     parser.add_argument("--watch", action="store_true", help="run again whenever the file changes, until Ctrl-C")
-    timeline = parser.add_argument_group("timeline", "what the clock predicts for a GPU (docs/clock.md); nothing is run")
+    timeline = parser.add_argument_group(
+        "timeline", "what the clock predicts for a GPU (docs/clock.md); nothing is run"
+    )
     timeline.add_argument(
         "--timeline", nargs="?", const="-", metavar="FILE",
         help="predict the launch: FILE.html, FILE.json or FILE.perfetto.json, or a short text without one",
@@ -79,13 +81,13 @@ def _run(parser: argparse.ArgumentParser) -> None:
         "--beside", **_REPEATED, metavar="NAME=VALUE,...",
         help="another configuration, shown beside the first: compile-time arguments and options of the launch",
     )  # fmt: skip
-    _add_clock_arguments(timeline)
+    _add_clock_arguments(timeline.add_argument)
 
 
-def _add_clock_arguments(parser: argparse._ArgumentGroup) -> None:
+def _add_clock_arguments(add: Callable[..., object]) -> None:
     """Declare those that say which GPU the clock predicts."""
-    parser.add_argument("--chip", metavar="NAME", help="H200, H100 or B200 (what the target is of)")
-    parser.add_argument("--clock", metavar="HERTZ", help="clock of the multiprocessors, as in 1.755GHz, for times")
+    add("--chip", metavar="NAME", help="H200, H100 or B200 (what the target is of)")
+    add("--clock", metavar="HERTZ", help="clock of the multiprocessors, as in 1.755GHz, for times")
 
 
 RUN = Face(_run, "run_kernel")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tlx_xdsl.errors import CompilationError, InputError
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.clock.kernel import timeline_of
 from tlx_xdsl.timing.timeline import Timeline
 
@@ -38,11 +38,7 @@ def show(args: argparse.Namespace) -> None:
     every = [(base, settings_of(base, named)), *((each, settings_of(each, named)) for each, _ in others)]
     timelines: list[Timeline] = []
     for configuration, settings in every:
-        try:
-            found = timeline_of(configuration.predict(args.chip), hertz)
-        except InputError as error:
-            # Such as a GPU that the clock does not know.
-            raise CompilationError(str(error)) from error
+        found = timeline_of(configuration.predict(args.chip), hertz)
         text = ", ".join(f"{name}={value}" for name, value in settings.items())
         timelines.append(replace(found, configuration=text))
     if form == TEXT:

@@ -36,7 +36,9 @@ def print_times(args: argparse.Namespace, request: Request, report: SweepReport)
         if name not in values
     ]  # fmt: skip
     if missing:
-        raise CompilationError(f"{'--clock' if clock else '--bench'}: '{request.source.name}' needs values: --arg {missing[0]}=VALUE")
+        raise CompilationError(
+            f"{'--clock' if clock else '--bench'}: '{request.source.name}' needs values: --arg {missing[0]}=VALUE"
+        )
     arrays = {name: array for name, value in values.items() if (array := array_of_argument(value)) is not None}
     checks = request.lists["check"]
     for name in checks:

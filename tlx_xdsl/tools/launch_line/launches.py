@@ -103,8 +103,7 @@ def _given(request: Request, sizes: Mapping[str, int], contents: Contents = "all
     constants = {name: _constant(name, text, sizes) for name, text in stated.items()}
     hints = {name: hint_of_signature(defaults.signature.get(name)) for name in (*texts, *own)}
     values = {
-        name: fitting_value(name, text, hints[name], request.seed, sizes, contents)
-        for name, text in texts.items()
+        name: fitting_value(name, text, hints[name], request.seed, sizes, contents) for name, text in texts.items()
     }
     types = {
         name: defaults.signature[name]
@@ -315,9 +314,7 @@ class _Reader:
         if len(numbers) != count:
             raise self._error(f"{count or 'no'} numbers for '{match['fill']}'", text)
         dtype = self._dtype(match["dtype"]) or hint.dtype or np.dtype(numpy_dtype(default))
-        if self._contents != "all" and (
-            self._contents == "none" or match["fill"] == "empty" or dtype.kind not in "iu"
-        ):
+        if self._contents != "all" and (self._contents == "none" or match["fill"] == "empty" or dtype.kind not in "iu"):
             return np.zeros(shape, dtype)
         if match["fill"] == "empty":
             # Loads the interpreter, which notes what is written.
