@@ -247,8 +247,8 @@ class _Cluster:
         """When all that its CTAs store has arrived."""
 
 
-_Item: TypeAlias = tuple["_Demand | None", "frozenset[int] | None", bool]
-"""A piece of work, the registers that it needs, and whether an event follows."""
+_Item: TypeAlias = tuple["_Demand | None", "frozenset[int] | None", int]
+"""A piece of work, the registers that it needs, and the place in its step of the event that follows, or -1."""
 
 
 class Replay:
@@ -366,6 +366,7 @@ class Replay:
             life.run = self._live(life)
             next(life.run)
             self._push(begin, life)
+            self._found.events += sum(len(step.events) for step in warp.steps)
 
     def _go_on(self, life: _Life, now: float) -> float | None:
         """Let a warp go on until it waits; return the time at which its cluster has ended, if it has."""
@@ -403,12 +404,12 @@ class Replay:
         pending: _Demand | None = None
         plans, handlers, arriving = self._plans, self._handlers, life.arriving
         for step in life.warp.steps:
-            events = iter(step.events)
-            key = (step.block, tuple([event.at for event in step.events]))
+            events = step.events
+            key = (step.block, tuple([event.at for event in events]))
             plan = plans.get(key)
             if plan is None:
                 plan = plans[key] = self._plan(step)
-            for demand, needs, bears in plan:
+            for demand, needs, place in plan:
                 if needs is not None and arriving and not needs.isdisjoint(arriving):
                     now = yield from self._finish(life, pending, now)
                     pending = None
@@ -418,11 +419,11 @@ class Replay:
                         now = yield from self._finish(life, pending, now)
                         pending = None
                     pending = demand if pending is None else pending.then(demand)
-                if bears:
+                if place >= 0:
                     if pending is not None:
                         now = yield from self._finish(life, pending, now)
                         pending = None
-                    event = next(events)
+                    event = events[place]
                     if event.kind == "wait":
                         now = yield from self._wait(life, event, now)
                     else:
@@ -460,7 +461,6 @@ class Replay:
 
     def _wait(self, life: _Life, event: Event, now: float) -> Generator[float | _Demand | None, float, float]:
         """Wait for points."""
-        self._found.events += 1
         for number in event.points:
             phase = life.cluster.phases[number]
             start = now
@@ -477,17 +477,15 @@ class Replay:
     def _plan(self, step: Step) -> list[_Item]:
         """Return the work of a step, cut where its events are and where it needs what is loaded."""
         cost = self._costs[step.block]
-        ats = [event.at for event in step.events]
+        places: dict[int, list[int]] = {}
+        for place, event in enumerate(step.events):
+            places.setdefault(event.at, []).append(place)
         items: list[_Item] = []
         for number, (piece, needs) in enumerate(zip(cost.pieces, cost.needs, strict=True)):
-            demand = self._demand(piece)
-            bears = 0
-            if number < len(cost.ats):
-                bears = ats.count(cost.ats[number])
-            items.append((demand, needs or None, bears > 0))
-            items.extend((None, None, True) for _ in range(bears - 1))
-        strange = len(ats) - sum(bears for _, _, bears in items)
-        items.extend((None, None, True) for _ in range(strange))
+            borne = places.pop(cost.ats[number], []) if number < len(cost.ats) else []
+            items.append((self._demand(piece), needs or None, borne[0] if borne else -1))
+            items.extend((None, None, place) for place in borne[1:])
+        items.extend((None, None, place) for borne in places.values() for place in borne)
         return items
 
     def _demand(self, work: Work) -> _Demand | None:
@@ -595,7 +593,9 @@ class Replay:
     def _close(life: _Life, group: str, groups: _Groups) -> None:
         groups.append(life.open.pop(group, (0.0, 0.0, _NO_CAUSE)))
 
-    def _wait_groups(self, life: _Life, event: Event, now: float, groups: _Groups, late: float, reads: bool = False) -> float:
+    def _wait_groups(
+        self, life: _Life, event: Event, now: float, groups: _Groups, late: float, reads: bool = False
+    ) -> float:
         """Return when at most `count` groups are left, or have been read if `reads`, and `late` cycles more."""
         until, by = now, _NO_CAUSE
         while len(groups) > event.count:

@@ -1,8 +1,8 @@
 """Timelines: what warps, tensor cores, TMA and barriers of a few CTAs do, and when.
 
 The clock makes them from PTX (`origin="predicted"`), and a run with probes from a GPU (`origin="measured"`). Both have
-one form, so that one viewer shows either, or both above each other. Times are cycles of a multiprocessor, from the start
-of the first CTA shown.
+one form, so that one viewer shows either, or both above each other. Times are cycles of a multiprocessor, from the
+start of the first CTA shown.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass, field, fields
 from math import inf
 from typing import Any, Literal, TypeAlias
+
+from . import page
 
 SpanKind: TypeAlias = Literal[
     "work",  # a warp computes or moves data itself
@@ -95,6 +97,10 @@ class Timeline:
     def title(self) -> str:
         """The configuration and the origin, as a heading: `NUM_STAGES=2, predicted`."""
         return ", ".join(filter(None, (self.configuration, self.origin)))
+
+    def _repr_html_(self) -> str:
+        lines = ((place.file, place.line, place.text) for place in self.places)
+        return page.frame(page.document(self.kernel, [self.to_json(page.DIGITS)], lines), f"Timeline of {self.kernel}")
 
     def to_json(self, digits: int | None = None) -> str:
         """Return the timeline as JSON of one line, which `from_json` reads back.

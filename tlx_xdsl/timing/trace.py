@@ -20,7 +20,7 @@ Kind: TypeAlias = Literal[
     "tma_commit",  # bulk stores so far become a group
     "tma_wait",  # until at most `count` groups are left
     "copy",  # cp.async of the warp's lanes
-    "copy_commit",
+    "copy_commit",  # cp.async so far become a group; with a point, their end counts towards it instead
     "copy_wait",
     "wgmma",  # one product of a warp's 16 rows
     "wgmma_commit",
@@ -68,6 +68,8 @@ class Event:
     """The first byte of shared memory in the CTA that it writes or reads, for bulk copies."""
     multicast: int = 1
     """The CTAs that get the bytes."""
+    only_reads: bool = False
+    """True for a `tma_wait` that lasts until the groups have read shared memory, not until they have written."""
 
 
 @dataclass(slots=True)
@@ -87,6 +89,8 @@ class Warp:
     number: int
     """The number of the warp in its CTA."""
     steps: list[Step] = field(default_factory=list["Step"])
+    ran: int = 0
+    """The blocks that it ran, of which `steps` has the first ones."""
 
 
 @dataclass(slots=True)
@@ -112,7 +116,8 @@ class Trace:
     warps: list[Warp]
     points: list[Point]
     whole: bool = True
-    """False if the run was cut off at a limit of steps."""
+    """False if some of what the CTAs do is not here: they have done more than the limit of steps (`Warp.ran` says how
+    much they ran in all), or waited for CTAs that did not run."""
 
 
 @dataclass(slots=True)

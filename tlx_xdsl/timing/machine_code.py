@@ -1,0 +1,279 @@
+"""The cost of basic blocks of PTX, counted in the machine code that ptxas has made of them.
+
+ptxas writes in the cubin of which line of the PTX each instruction is (`-lineinfo`, which Triton gives), so that blocks
+of the machine are taken apart again:
+
+    PTX                                       SASS                                    line
+    $L__BB0_3:  fma.rn.f32 %r7, ...     12    .L_x_4:  FFMA R8, R9, R10, R8           12
+                add.s32 %r5, %r5, 64    13             UIADD3 UR4, UR4, 0x40, URZ     13
+                @%p2 bra $L__BB0_3      14             @P0 BRA `(.L_x_4)              14
+
+An instruction that ptxas has moved out of a loop, or made again in another one, counts where it now is. A loop that
+ptxas has unrolled has the instructions of its block several times: the block costs their mean. Cycles alone are those
+that the instructions themselves say (stalls), and waits for the scoreboards of what is no event.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tlx_xdsl.ptx.program import Program
+from tlx_xdsl.sass.text import Code, Instruction
+
+from .instructions import PipeRates, Use, use_of
+from .loops import OUTSIDE, Loops, find_loops
+from .pieces import BlockCost, Builder, results_of
+
+PTX_LINES = ".nv_debug_ptx_txt"
+"""The name that nvdisasm gives the PTX of a cubin."""
+_ENDS = ("EXIT", "RET", "BRA", "JMP", "BRX", "BRXU", "KILL")
+_TARGET = re.compile(r"`\(([^)]+)\)")
+_SPIN = frozenset(("mbarrier", "setp", "selp", "mov", "bra", "nanosleep", "and", "or", "not"))
+"""What a loop that waits for a barrier has in it."""
+_SHORT = 16
+"""Instructions of such a loop, at most."""
+
+
+@dataclass(slots=True)
+class _Block:
+    """A basic block of the machine."""
+
+    first: int
+    last: int
+    successors: list[int] = field(default_factory=list[int])
+
+
+def costs(program: Program, code: Code, events: Sequence[Sequence[int]], rates: PipeRates) -> list[BlockCost] | None:
+    """Return the cost of each block of PTX; `events` has the instructions of each that may bear events.
+
+    None for a disassembly without lines of the PTX.
+    """
+    numbers = _numbers(program, code)
+    if not any(each is not None for each in numbers):
+        return None
+    return _Attribution(program, code, numbers, events, rates).costs()
+
+
+def _numbers(program: Program, code: Code) -> list[int | None]:
+    """The instruction of PTX that each one of the machine is of, as its line says."""
+    at_line: dict[int, list[int]] = {}
+    for number, instruction in enumerate(program.function.instructions):
+        at_line.setdefault(instruction.line, []).append(number)
+    found: list[int | None] = []
+    last = 0
+    for item in code.instructions:
+        numbers = at_line.get(item.place[1]) if item.place is not None and item.place[0] == PTX_LINES else None
+        if numbers is None:
+            found.append(None)
+        else:
+            # A function that is called at several places has its lines there several times.
+            last = numbers[0] if len(numbers) == 1 else min(numbers, key=lambda each: abs(each - last))
+            found.append(last)
+    return found
+
+
+def _blocks(code: Code) -> list[_Block]:
+    """The blocks of the machine in the order of its code."""
+    items = code.instructions
+    place = {item.address: number for number, item in enumerate(items)}
+    leaders = {0, *(place[each] for each in code.labels.values() if each in place)}
+    leaders.update(number + 1 for number, item in enumerate(items) if item.name in _ENDS)
+    starts = sorted(each for each in leaders if each < len(items))
+    blocks = [_Block(first, last) for first, last in zip(starts, [*starts[1:], len(items)], strict=True)]
+    block_at = {block.first: number for number, block in enumerate(blocks)}
+    for number, block in enumerate(blocks):
+        last = items[block.last - 1]
+        if last.name in ("BRA", "JMP"):
+            labels = (code.labels.get(name) for text in last.operands for name in _TARGET.findall(text))
+            block.successors.extend(block_at[place[each]] for each in labels if each is not None and each in place)
+        if not _ends_always(last) and number + 1 < len(blocks):
+            block.successors.append(number + 1)
+    return blocks
+
+
+def _ends_always(item: Instruction) -> bool:
+    """Say whether the next instruction in the code never follows."""
+    return item.name in _ENDS and item.guard is None and not (item.name == "BRA" and len(item.operands) > 1)
+
+
+class _Attribution:
+    """Deals the instructions of the machine out to the blocks of PTX."""
+
+    def __init__(
+        self,
+        program: Program,
+        code: Code,
+        numbers: list[int | None],
+        events: Sequence[Sequence[int]],
+        rates: PipeRates,
+    ):
+        self._program = program
+        self._items = code.instructions
+        self._numbers = numbers
+        self._events = events
+        self._is_event = {each for block in events for each in block}
+        self._uses = [use_of(item.opcode, rates) for item in self._items]
+        self._block_of = [0] * len(program.function.instructions)
+        for block in program.blocks:
+            self._block_of[block.first : block.last] = [block.number] * (block.last - block.first)
+        self._blocks = _blocks(code)
+        self._loops = find_loops([block.successors for block in self._blocks])
+        self._ptx_loop = self._innermost_loops()
+        self._owner = self._owners()
+
+    def _innermost_loops(self) -> list[int]:
+        """The innermost loop of each block of PTX, without those that wait for a barrier."""
+        program = self._program
+        loops = find_loops([block.successors for block in program.blocks])
+        for place, loop in enumerate(loops.loops):
+            spans = [range(program.blocks[each].first, program.blocks[each].last) for each in loop.blocks]
+            names = [program.function.instructions[each].name for span in spans for each in span]
+            if len(names) <= _SHORT and "mbarrier" in names and _SPIN.issuperset(names):
+                for block in loop.blocks:
+                    if loops.innermost[block] == place:
+                        loops.innermost[block] = loop.parent
+        return loops.innermost
+
+    # Which block of PTX an instruction belongs to --------------------------------------------------------------------
+
+    def _anchors(self, block: _Block) -> list[int]:
+        """The instructions of a block of the machine that ptxas does not move far: events and branches."""
+        return [each for each in range(block.first, block.last)
+                if self._numbers[each] is not None and (self._items[each].name == "BRA" or self._is_anchor(each))]  # fmt: skip
+
+    def _is_anchor(self, at: int) -> bool:
+        return self._uses[at].is_event and self._numbers[at] in self._is_event
+
+    def _loop_in_ptx(self, loops: Loops) -> list[int]:
+        """The loop of PTX that each loop of the machine is of."""
+        votes: list[Counter[int]] = [Counter() for _ in loops.loops]
+        for number, block in enumerate(self._blocks):
+            if (loop := loops.innermost[number]) != OUTSIDE:
+                for at in self._anchors(block):
+                    votes[loop][self._ptx_loop[self._block_of[self._numbers[at] or 0]]] += 1
+        return [vote.most_common(1)[0][0] if vote else OUTSIDE for vote in votes]
+
+    def _owners(self) -> list[int]:
+        """For each instruction of the machine the block of PTX that it counts for."""
+        in_ptx = self._loop_in_ptx(self._loops)
+        owner: list[int] = []
+        last = 0
+        for number, block in enumerate(self._blocks):
+            loop = self._loops.innermost[number]
+            wanted = OUTSIDE if loop == OUTSIDE else in_ptx[loop]
+            own: list[int | None] = []
+            for at in range(block.first, block.last):
+                of = self._numbers[at]
+                candidate = None if of is None else self._block_of[of]
+                own.append(candidate if candidate is not None and self._ptx_loop[candidate] == wanted else None)
+            last = next((each for each in own if each is not None), last)
+            for each in own:
+                last = last if each is None else each
+                owner.append(last)
+        return owner
+
+    # Costs -----------------------------------------------------------------------------------------------------------
+
+    def _copies(self) -> list[tuple[int, float]]:
+        """For each block of PTX the loop of the machine that has most copies of it, and how many those are."""
+        counts: list[dict[int, Counter[tuple[int, str]]]] = [{} for _ in self._program.blocks]
+        for number, block in enumerate(self._blocks):
+            loop = self._loops.innermost[number]
+            for at in range(block.first, block.last):
+                of, owner = self._numbers[at], self._owner[at]
+                if of is not None and self._block_of[of] == owner:
+                    counts[owner].setdefault(loop, Counter())[of, self._items[at].name] += 1
+        found: list[tuple[int, float]] = []
+        for by_loop in counts:
+            sizes = {loop: _typical(counter) for loop, counter in by_loop.items()}
+            best = max(sizes, key=lambda each: (sizes[each], -each), default=OUTSIDE)
+            found.append((best, sizes.get(best, 1.0)))
+        return found
+
+    def costs(self) -> list[BlockCost]:
+        program = self._program
+        copies = self._copies()
+        builders = [Builder(block.first) for block in program.blocks]
+        boards = self._boards()
+        for number, block in enumerate(self._blocks):
+            loop = self._loops.innermost[number]
+            self._walk(block, [loop == each for each, _ in copies], builders, boards[number])
+        return [
+            builder.cost(program, self._events[number], copies[number][1]) for number, builder in enumerate(builders)
+        ]
+
+    def _boards(self) -> list[list[frozenset[int]]]:
+        """For each block of the machine the events that each scoreboard may stand for where it begins."""
+        nothing: frozenset[int] = frozenset()
+        begins = [[nothing] * 6 for _ in self._blocks]
+        waiting = list(range(len(self._blocks) - 1, -1, -1))
+        while waiting:
+            number = waiting.pop()
+            block = self._blocks[number]
+            state = list(begins[number])
+            for at in range(block.first, block.last):
+                self._track(at, state)
+            for following in block.successors:
+                before = begins[following]
+                after = [one | two for one, two in zip(before, state, strict=True)]
+                if after != before:
+                    begins[following] = after
+                    waiting.append(following)
+        return begins
+
+    def _track(self, at: int, state: list[frozenset[int]]) -> frozenset[int]:
+        """Follow the scoreboards over an instruction; return the events that it waits for."""
+        item = self._items[at]
+        awaited: frozenset[int] = frozenset()
+        if mask := item.waits:
+            for board in range(6):
+                if mask >> board & 1 and state[board]:
+                    awaited |= state[board]
+                    state[board] = frozenset()
+        board = item.releases[0]
+        if board is not None and board < 6 and self._is_anchor(at):
+            state[board] |= {self._numbers[at] or 0}
+        return awaited
+
+    def _walk(
+        self, block: _Block, counts: list[bool], builders: list[Builder], state: list[frozenset[int]]
+    ) -> None:
+        """Run through a block of the machine, and add its instructions to those of PTX that count here."""
+        now = 0.0
+        ready = [0.0] * 6
+        state = list(state)
+        for at in range(block.first, block.last):
+            item, use, owner, of = self._items[at], self._uses[at], self._owner[at], self._numbers[at]
+            awaited = self._track(at, state)
+            begins = now
+            if mask := item.waits:
+                begins = max([now, *(ready[board] for board in range(6) if mask >> board & 1)])
+            ends = begins + _stall(item)
+            for board in item.releases:
+                if board is not None and board < 6 and not use.is_event:
+                    ready[board] = max(ready[board], begins + use.latency)
+            if counts[owner]:
+                builder = builders[owner]
+                if awaited:
+                    builder.need(register for each in awaited for register in results_of(self._program, each))
+                builder.add(use, ends - now, of if of is not None and self._block_of[of] == owner else None)
+                if of is not None and self._block_of[of] == owner and self._is_anchor(at):
+                    builder.event(of)
+            now = ends
+
+
+def _stall(item: Instruction) -> float:
+    """Cycles until the warp may issue its next instruction."""
+    return 1.0 if item.control is None else float(max(1, item.control & 15))
+
+
+def _typical(counter: Counter[tuple[int, str]]) -> float:
+    """How often the instructions of a block are there, by the median of those of PTX."""
+    most: dict[int, int] = {}
+    for (number, _), count in counter.items():
+        most[number] = max(most.get(number, 0), count)
+    return float(statistics.median_low(most.values()))

@@ -1,0 +1,451 @@
+"""What notes down the events of a wave: it stands in the place of the vector clocks, and of the counters of traffic.
+
+Instructions tell the clocks (`ptx/clocks.py`) what they issue, arrive at and wait for, and the counters
+(`ptx/traffic.py`) what they move. The recorder takes both, and makes events of them. What an instruction says of itself,
+such as the shape of a product, is read from its operation code.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from tlx_xdsl.layouts.global_access import SECTOR_BYTES
+from tlx_xdsl.numerics.arrays import Integers
+from tlx_xdsl.ptx.cohort import LANES, Cohort
+from tlx_xdsl.ptx.flow import EXIT
+from tlx_xdsl.ptx.global_order import WEAK, Sync
+from tlx_xdsl.ptx.memory.barriers import ClusterBarrier, Mbarrier, NamedBarrier
+from tlx_xdsl.ptx.memory.surroundings import Surroundings
+from tlx_xdsl.ptx.ops.memory import Nothing
+from tlx_xdsl.ptx.read.symbols import SHARED_START
+from tlx_xdsl.ptx.read.syntax import Address, Instruction, Vector
+
+from .accesses import PAGE_BITS, Patterns, runs
+from .trace import Event, Kind, Point, Step, Trace, Warp
+
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+_COPIES: dict[str, Kind] = {"TMA load": "tma_load", "TMA store": "tma_store", "bulk copy": "remote"}
+_GLOBAL: dict[str, Kind] = {
+    "ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic", "tensormap": "store",
+}  # fmt: skip
+"""What an access to global memory is, by the name of the instruction."""
+_K = {"tf32": 8, "f16": 16, "bf16": 16, "mxf4": 64, "mxf4nvf4": 64}
+"""The K of a product of 32 bytes, where it is not 32."""
+_COMMITS: dict[str, Kind] = {"cp.async": "copy_commit", "TMA store": "tma_commit", "wgmma": "wgmma_commit"}
+_WAITS: dict[str, Kind] = {"cp.async": "copy_wait", "TMA store": "tma_wait", "wgmma": "wgmma_wait"}
+MOST_POLLS = 2000
+"""Times that a warp may ask for a value in global memory by one instruction before it counts as stuck: whoever writes
+it is not among the CTAs that run."""
+
+
+@dataclass(slots=True)
+class Copy:
+    """A bulk copy, or an operation of the tensor core, under way."""
+
+    event: Event
+    warp: int
+    key: tuple[int, ...] = ()
+    """The instruction, the thread and the block that have issued it."""
+
+
+@dataclass(slots=True)
+class Rules:
+    """What recorders of a launch share."""
+
+    instructions: list[Instruction]
+    hollow: set[int]
+    """Instructions that write zeros in the place of data."""
+    checked: set[int]
+    """Loads whose results decide something."""
+    exact: set[int]
+    """Instructions whose writes to global memory are made."""
+    most_steps: int
+    """Steps of a warp that are kept."""
+
+
+class Recorder(Nothing):
+    """Notes down what the warps of a wave do, cluster by cluster."""
+
+    def __init__(self, wave: Surroundings, ctas: Integers, rules: Rules):
+        self._wave, self._rules = wave, rules
+        self._per_cta = wave.padded_threads // LANES
+        self._per_cluster = self._per_cta * wave.cluster_size
+        size = wave.cluster_size
+        warps = range(wave.ctas * self._per_cta)
+        self._warps = [Warp(warp // self._per_cta % size, warp % self._per_cta) for warp in warps]
+        self._open: list[list[Event]] = [[] for _ in warps]
+        """The events of the block that each warp is in."""
+        self._held: dict[tuple[int, int], list[Event]] = {}
+        """Events of a block that a warp waits in, and will run again."""
+        self.traces = [
+            Trace(part.tolist(), self._warps[first : first + self._per_cluster], [])
+            for first, part in zip(warps[:: self._per_cluster], np.split(ctas, len(ctas) // size), strict=True)
+        ]
+        self._points: dict[tuple[Any, int], int] = {}
+        self._arrived: dict[tuple[Any, int], tuple[int, ...]] = {}
+        """The point of a barrier that each warp has arrived at last."""
+        self._patterns = Patterns()
+        self._known: dict[tuple[Any, ...], Event] = {}
+        """Events that are the same each time."""
+        self._copy: Copy | None = None
+        """The bulk copy that was issued last."""
+        self._copies: dict[int, Event] = {}
+        """The `cp.async` that each warp has issued last."""
+        self._polls: dict[int, tuple[int, int]] = {}
+        self._stuck: set[int] = set()
+        self.untrue: set[int] = set()
+        """Instructions that must be exact: what they write as zeros is read where it decides something."""
+        self._has_zeros = False
+        self._zeros = np.zeros(wave.shared.stride * wave.ctas, np.int32)
+        """By byte of shared memory: the instruction, from 1, that has written zeros in the place of data."""
+        self._global_zeros: dict[str, set[int]] = {}
+        self._empty = [Step(block.number) for block in wave.program.blocks]
+
+    # Steps -----------------------------------------------------------------------------------------------------------
+
+    def ran(self, number: int, warps: list[int], following: int, *, waits: bool) -> int:
+        """Warps have run a block, or wait at its beginning; returns the block that follows."""
+        for warp in warps:
+            events = self._open[warp]
+            if waits:
+                if events:
+                    self._held[warp, number] = events
+                    self._open[warp] = []
+                continue
+            own = self._warps[warp]
+            own.ran += 1
+            if self._held and (before := self._held.pop((warp, number), None)):
+                events = self._open[warp] = before + events
+            if not self.traces[warp // self._per_cluster].whole:
+                continue
+            if events:
+                own.steps.append(Step(number, tuple(events)))
+                self._open[warp] = []
+            else:
+                own.steps.append(self._empty[number])
+            if own.ran >= self._rules.most_steps:
+                self.traces[warp // self._per_cluster].whole = False
+        if self.untrue:
+            return EXIT
+        return EXIT if self._stuck and not self._stuck.isdisjoint(warps) else following
+
+    def _note(self, warp: int, event: Event) -> Event:
+        """Give a warp an event, unless its cluster has done enough."""
+        if self.traces[warp // self._per_cluster].whole:
+            self._open[warp].append(event)
+        return event
+
+    def _same(self, at: int, kind: Kind, **fields: Any) -> Event:
+        """An event that was made before, if it was."""
+        key = (at, kind, *fields.values())
+        if (found := self._known.get(key)) is None:
+            found = self._known[key] = Event(at, kind, **fields)
+        return found
+
+    def _warps_of(self, cohort: Cohort, mask: Any) -> list[int]:
+        warps = cohort.warps if mask is None else np.unique(cohort.warp_of[mask])
+        return warps.tolist()
+
+    # Points ----------------------------------------------------------------------------------------------------------
+
+    def _point(self, barrier: Any, phase: int, warp: int) -> int:
+        """The number of a point in the trace of a warp."""
+        key = barrier, phase
+        if (found := self._points.get(key)) is not None:
+            return found
+        points = self.traces[warp // self._per_cluster].points
+        cta = warp % self._per_cluster // self._per_cta
+        if isinstance(barrier, Mbarrier):
+            place = next(place for place, each in self._wave.mbarriers.items() if each is barrier)
+            name = place % self._wave.shared.stride - SHARED_START
+            point = Point("mbarrier", name, barrier.cta % self._wave.cluster_size, phase)
+        elif isinstance(barrier, NamedBarrier):
+            point = Point("named", barrier.number, cta, phase)
+        else:
+            assert isinstance(barrier, ClusterBarrier)
+            point = Point("cluster", 0, 0, phase)
+        points.append(point)
+        self._points[key] = len(points) - 1
+        return len(points) - 1
+
+    def _counts(self, warp: int, event: Event, barrier: Any) -> None:
+        """Let an event of a warp count towards the phase of a barrier."""
+        trace = self.traces[warp // self._per_cluster]
+        if trace.whole:
+            number = self._point(barrier, barrier.phase, warp)
+            trace.points[number].contributions += 1
+            event.points = (*event.points, number)
+
+    def _signal(self, cohort: Cohort, chosen: Any, barrier: Any) -> None:
+        warps, counts = np.unique(cohort.warp_of[chosen], return_counts=True)
+        for warp, count in zip(warps.tolist(), counts.tolist(), strict=True):
+            event = self._note(warp, Event(cohort.at, "signal", count=count))
+            self._counts(warp, event, barrier)
+            if not isinstance(barrier, Mbarrier):
+                self._arrived[barrier, warp] = event.points
+
+    def arrive(self, cohort: Cohort, threads: Any, barrier: Any, *, releases: bool, scope: int) -> None:
+        """Threads arrive at an mbarrier."""
+        self._signal(cohort, threads, barrier)
+
+    def release(self, cohort: Cohort, chosen: Any, barrier: Any) -> None:
+        """Threads arrive at a named barrier, or at that of the cluster."""
+        self._signal(cohort, chosen, barrier)
+
+    arrive_relaxed = release
+
+    def acquire(self, cohort: Cohort, chosen: Any, barrier: Any, scope: int = 0) -> None:
+        """Threads have waited for the phase of a barrier that they have arrived at."""
+        for warp in self._warps_of(cohort, chosen):
+            self._note(warp, Event(cohort.at, "wait", self._arrived.get((barrier, warp), ())))
+
+    def pass_wait(self, cohort: Cohort, chosen: Any, barrier: Any, scope: int) -> None:
+        """Threads have waited for the last phase of an mbarrier that is complete."""
+        phase = barrier.phase - 1
+        for warp in self._warps_of(cohort, chosen):
+            points = (self._point(barrier, phase, warp),) if phase >= 0 else ()
+            self._note(warp, Event(cohort.at, "wait", points))
+
+    # Groups ----------------------------------------------------------------------------------------------------------
+
+    def commit(self, cohort: Cohort, mask: Any, kind: str) -> None:
+        """Warps close a group."""
+        for warp in self._warps_of(cohort, mask):
+            self._note(warp, self._same(cohort.at, _COMMITS[kind]))
+
+    def wait_group(self, cohort: Cohort, mask: Any, kind: str, count: int, *, only_reads: bool = False) -> None:
+        """Warps wait for all but the last groups."""
+        for warp in self._warps_of(cohort, mask):
+            self._note(warp, self._same(cohort.at, _WAITS[kind], count=count, only_reads=only_reads))
+
+    def copies_arrive(self, cohort: Cohort, threads: Integers, barrier: Any) -> None:
+        """The end of the `cp.async` of threads so far counts at an mbarrier."""
+        for warp in self._warps_of(cohort, threads):
+            self._counts(warp, self._note(warp, Event(cohort.at, "copy_commit")), barrier)
+
+    # Copies ----------------------------------------------------------------------------------------------------------
+
+    def issue(self, cohort: Cohort, thread: int, kind: str, to: Any = None) -> Copy:
+        """A thread issues a bulk copy; once for each CTA that gets it."""
+        warp = int(cohort.warp_of[thread])
+        key = cohort.at, int(cohort.threads[thread]), self._warps[warp].ran
+        if self._copy is not None and key == self._copy.key:
+            self._copy.event.multicast += 1
+            return self._copy
+        self._copy = Copy(self._note(warp, Event(cohort.at, _COPIES[kind])), warp, key)
+        self._discards(cohort, kind == "TMA store" and cohort.at not in self._rules.exact)
+        return self._copy
+
+    def writes(self, token: Copy, units: Integers, size: int) -> None:
+        """A copy writes units of 16 bytes of shared memory."""
+        self.reads(token, units, size)
+        if self._has_zeros:
+            self._zeros.reshape(-1, size)[units] = 0
+
+    def reads(self, token: Copy, units: Integers, size: int) -> None:
+        """A copy reads units of 16 bytes of shared memory."""
+        event = token.event
+        if event.place < 0:
+            event.place = int(units.min()) * size % self._wave.shared.stride - SHARED_START
+            event.size = units.size * size
+
+    def complete(self, token: Copy, barrier: Any) -> None:
+        """The end of a copy counts at an mbarrier."""
+        self._counts(token.warp, token.event, barrier)
+
+    def global_units(self, token: Copy, addresses: Integers, size: int, what: str, strength: int = WEAK) -> None:
+        """A bulk copy accesses `size` bytes of global memory at each address, all of one array."""
+        if not len(addresses):
+            return
+        token.event.sectors += len(np.unique(addresses // SECTOR_BYTES))
+        token.event.lines += runs(addresses >> PAGE_BITS)
+        if what != "read":
+            self._write_zeros(token.event.at, int(addresses[0]))
+
+    def copy(self, cohort: Cohort, threads: Integers, places: Integers, size: int) -> None:
+        """Threads issue `cp.async`."""
+        self._mark(cohort, places, size, writes=True)
+        warps, counts = np.unique(cohort.warp_of[threads], return_counts=True)
+        for warp, count in zip(warps.tolist(), counts.tolist(), strict=True):
+            self._copies[warp] = self._note(warp, Event(cohort.at, "copy", size=count * size))
+
+    def remote_stores(self, cohort: Cohort, chosen: Any, places: Integers, size: int, barrier: Any, to: int) -> None:
+        """Threads issue `st.async`, whose end counts at an mbarrier."""
+        warps, counts = np.unique(cohort.warp_of[chosen], return_counts=True)
+        for warp, count in zip(warps.tolist(), counts.tolist(), strict=True):
+            self._counts(warp, self._note(warp, Event(cohort.at, "remote", size=count * size)), barrier)
+
+    # Products --------------------------------------------------------------------------------------------------------
+
+    def issue_groups(self, cohort: Cohort, kind: str) -> None:
+        """Each warp of a cohort issues its 16 rows of a product."""
+        instruction = self._rules.instructions[cohort.at]
+        parts = instruction.modifiers
+        m, n, k = map(int, cast(re.Match[str], _SHAPE.fullmatch(parts[3])).groups())
+        is_in_registers = isinstance(instruction.operands[1], Vector)
+        event = self._same(cohort.at, "wgmma", shape=(m, n, k), element=parts[5], in_registers=is_in_registers)
+        for warp in cohort.warps.tolist():
+            self._note(warp, event)
+
+    def tensor_product(self, cohort: Cohort, thread: int, m: int, n: int) -> None:
+        """A thread issues a product of the fifth generation."""
+        instruction = self._rules.instructions[cohort.at]
+        element = instruction.modifiers[2].removeprefix("kind::")
+        shape = m, n, _K.get(element, 32)
+        is_in_tensor = isinstance(instruction.operands[1], Address)
+        event = self._same(cohort.at, "mma5", shape=shape, element=element, in_registers=is_in_tensor)
+        self._note(int(cohort.warp_of[thread]), event)
+
+    def tensor_issue(self, cohort: Cohort, thread: int, accumulator: Any) -> Copy:
+        """A thread issues an operation of the tensor core; `accumulator` is the form of a product."""
+        warp = int(cohort.warp_of[thread])
+        if accumulator is None:
+            return Copy(self._note(warp, Event(cohort.at, "tensor_copy")), warp)
+        self.tensor_product(cohort, thread, accumulator[1], accumulator[2])
+        return Copy(Event(cohort.at, "mma5"), warp)
+
+    def tensor_moved(self, cohort: Cohort, mask: Any) -> None:
+        """Warps load or store tensor memory."""
+        instruction = self._rules.instructions[cohort.at]
+        is_load = instruction.modifiers[0] == "ld"
+        held = instruction.operands[0 if is_load else -1]
+        count = len(held.items) if isinstance(held, Vector) else 1
+        kind: Kind = "tensor_load" if is_load else "tensor_store"
+        event = self._same(cohort.at, kind, size=4 * LANES * count)
+        for warp in self._warps_of(cohort, mask):
+            self._note(warp, event)
+
+    def tensor_access(
+        self, cohort: Cohort, row: int, cta: int, lanes: Integers, columns: Integers, writes: bool
+    ) -> None:
+        """A warp loads or stores tensor memory."""
+        kind: Kind = "tensor_store" if writes else "tensor_load"
+        size = 4 * np.broadcast(lanes, columns).size
+        self._note(int(cohort.warps[row]), self._same(cohort.at, kind, size=size))
+
+    def tensor_commit(self, cohort: Cohort, thread: int, barrier: Any) -> None:
+        """The end of all that a thread has issued to the tensor core counts at an mbarrier."""
+        warp = int(cohort.warp_of[thread])
+        self._counts(warp, self._note(warp, Event(cohort.at, "mma5_commit")), barrier)
+
+    def tensor_wait(self, cohort: Cohort, mask: Any, kind: str) -> None:
+        """Warps wait for their loads or stores of tensor memory."""
+        for warp in self._warps_of(cohort, mask):
+            self._note(warp, self._same(cohort.at, "tensor_wait"))
+
+    # Accesses of threads ---------------------------------------------------------------------------------------------
+
+    def shared_accesses(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
+        """Threads access `size` bytes of shared memory each."""
+        if not len(places):
+            return
+        is_copy = self._rules.instructions[cohort.at].name == "cp"
+        kind: Kind = "remote" if not is_copy and self._is_remote(cohort, mask, places) else "shared"
+        for warp, count, moved in self._patterns.shared(cohort, mask, places, size):
+            if is_copy:
+                self._copies[warp].count = count
+            else:
+                self._note(warp, self._same(cohort.at, kind, count=count, size=moved))
+
+    def _is_remote(self, cohort: Cohort, mask: Any, places: Integers) -> bool:
+        if self._wave.cluster_size == 1:
+            return False
+        own = cohort.ctas if mask is None else cohort.ctas[mask]
+        return bool((places // self._wave.shared.stride != own).any())
+
+    def shared_rows(self, cohort: Cohort, mask: Any, places: Integers, rows: int, size: int) -> None:
+        """Each warp accesses so many rows of a matrix."""
+        for warp, count, moved in self._patterns.rows(cohort, mask, places, rows, size):
+            self._note(warp, self._same(cohort.at, "shared", count=count, size=moved))
+
+    def global_accesses(self, cohort: Cohort, mask: Any, addresses: Any, size: int) -> None:
+        """Threads access `size` bytes of global memory each."""
+        at = cohort.at
+        name = self._rules.instructions[at].name
+        is_hollow = at in self._rules.hollow
+        self._discards(cohort, is_hollow)
+        if not len(addresses):
+            return
+        if is_hollow:
+            self._write_zeros(at, int(addresses[0]))
+        elif at in self._rules.checked and self._global_zeros:
+            buffer = self._wave.machine.memory.find(int(addresses[0]))
+            self.untrue |= self._global_zeros.get(buffer.name if buffer is not None else "", set())
+        for warp, moved, sectors, lines in self._patterns.of_global(cohort, mask, addresses, size):
+            if name == "cp":
+                event = self._copies[warp]
+                event.sectors, event.lines = sectors, lines
+            else:
+                self._note(warp, Event(at, _GLOBAL[name], size=moved, sectors=sectors, lines=lines))
+
+    def global_access(self, cohort: Cohort, mask: Any, addresses: Any, size: int, sync: Sync, what: str) -> None:
+        """Threads have accessed global memory: a warp that asks the same again and again is stuck."""
+        if sync.scope == WEAK or what == "write":
+            return
+        for warp in self._warps_of(cohort, mask):
+            at, count = self._polls.get(warp, (-1, 0))
+            count = count + 1 if at == cohort.at else 1
+            self._polls[warp] = cohort.at, count
+            if count > MOST_POLLS:
+                self._stuck.add(warp)
+                self.traces[warp // self._per_cluster].whole = False
+
+    # Zeros in the place of data --------------------------------------------------------------------------------------
+
+    def _discards(self, cohort: Cohort, discards: bool) -> None:
+        self._wave.machine.memory.discards = discards
+
+    def _write_zeros(self, at: int, address: int) -> None:
+        if at not in self._rules.exact and (buffer := self._wave.machine.memory.find(address)) is not None:
+            self._global_zeros.setdefault(buffer.name, set()).add(at)
+
+    def _mark(self, cohort: Cohort, places: Integers, size: int, *, writes: bool) -> None:
+        """Note an access to shared memory: who has written zeros there, or whether they decide something."""
+        at = cohort.at
+        if writes:
+            is_hollow = at in self._rules.hollow
+            if is_hollow or self._has_zeros:
+                self._has_zeros = True
+                self._zeros[places[:, None] + np.arange(size)] = at + 1 if is_hollow else 0
+        elif self._has_zeros and at in self._rules.checked:
+            found = np.unique(self._zeros[places[:, None] + np.arange(size)])
+            self.untrue |= {each - 1 for each in found.tolist() if each}
+
+    def load(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
+        """Threads read shared memory."""
+        self._mark(cohort, places, size, writes=False)
+
+    def store(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
+        """Threads write shared memory."""
+        self._mark(cohort, places, size, writes=True)
+
+    def update(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
+        """Threads update shared memory."""
+        self._mark(cohort, places, size, writes=False)
+        self._mark(cohort, places, size, writes=True)
+
+    def rows_read(self, cohort: Cohort, mask: Any, places: Integers, rows: int, size: int) -> None:
+        """Warps read rows of a matrix."""
+        self._mark(cohort, places, size, writes=False)
+        self.shared_rows(cohort, mask, places, rows, size)
+
+    def rows_written(self, cohort: Cohort, mask: Any, places: Integers, rows: int, size: int) -> None:
+        """Warps write rows of a matrix."""
+        self._mark(cohort, places, size, writes=True)
+        self.shared_rows(cohort, mask, places, rows, size)
+
+
+class Counters(Nothing):
+    """What stands in the place of the counters of traffic: tells the recorder of the wave."""
+
+    def shared_access(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
+        """Threads access shared memory."""
+        cohort.wave.order.shared_accesses(cohort, mask, places, size)
+
+    def global_access(self, cohort: Cohort, mask: Any, addresses: Any, size: int) -> None:
+        """Threads access global memory."""
+        cohort.wave.order.global_accesses(cohort, mask, addresses, size)

@@ -1,0 +1,298 @@
+"""From a replay to a timeline: tracks, spans with their lines and causes, and the critical path."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tlx_xdsl.ptx.program import Program
+from tlx_xdsl.ptx.read.faults import location_of
+from tlx_xdsl.ptx.read.syntax import Instruction
+
+from .engine import Mark, Replayed
+from .timeline import Place, Span, SpanKind, Timeline, Track, TrackKind
+from .trace import Point, Trace
+
+_BARRIER = re.compile(r"barrier_(?:wait|arrive|expect_bytes)\w*\(\s*(?:bar\s*=\s*)?([A-Za-z_]\w*)")
+"""The name of a barrier, or of an array of them, in a line of a kernel."""
+_LIBRARY = re.compile(r"triton[/\\](?:language|tools)[/\\]")
+"""Files of Triton, whose lines are not the user's."""
+_CLOSE = 0.5
+"""Cycles between pieces of work of one line that are shown as one."""
+
+
+class Lines:
+    """The user's lines that instructions of a program come from."""
+
+    def __init__(self, program: Program | None):
+        self._program = program
+        self.places: list[Place] = []
+        self._numbers: dict[tuple[str, int], int] = {}
+        self._of: dict[int, int] = {-1: -1}
+
+    def instruction(self, at: int) -> Instruction | None:
+        """Return an instruction by its number."""
+        return None if self._program is None or at < 0 else self._program.function.instructions[at]
+
+    def place(self, at: int) -> int:
+        """Return the place in `places` of the line of an instruction, -1 for none."""
+        found = self._of.get(at)
+        if found is None:
+            found = self._of[at] = self._find(at)
+        return found
+
+    def _find(self, at: int) -> int:
+        instruction = self.instruction(at)
+        place = None if instruction is None else instruction.place
+        assert self._program is not None or place is None
+        while place is not None and self._program is not None:
+            where = location_of(self._program.module, place)
+            if where is not None and not _LIBRARY.search(where.filename):
+                key = (where.filename, where.line)
+                if key not in self._numbers:
+                    self._numbers[key] = len(self.places)
+                    self.places.append(Place(*key, linecache.getline(*key).strip()))
+                return self._numbers[key]
+            place = place.inlined_at
+        return -1
+
+    def line(self, at: int) -> int:
+        """Return the line of an instruction, 0 for none."""
+        found = self.place(at)
+        return 0 if found < 0 else self.places[found].line
+
+    def of(self, at: int) -> str:
+        """Return ` of line 62`, or nothing for an instruction without a line."""
+        line = self.line(at)
+        return f" of line {line}" if line else ""
+
+    def text(self, at: int) -> str:
+        """Return the text of the line of an instruction."""
+        found = self.place(at)
+        return "" if found < 0 else self.places[found].text
+
+
+def barrier_names(traces: Sequence[Trace], lines: Lines) -> dict[int, str]:
+    """Return what a user calls each mbarrier, by its byte of shared memory: from the lines that use it."""
+    named: dict[str, set[int]] = {}
+    everywhere: set[int] = set()
+    for trace in traces:
+        for warp in trace.warps:
+            for step in warp.steps:
+                for event in step.events:
+                    for number in event.points:
+                        point = trace.points[number]
+                        if point.kind != "mbarrier":
+                            continue
+                        everywhere.add(point.name)
+                        if event.kind in ("wait", "signal") and (found := _BARRIER.search(lines.text(event.at))):
+                            named.setdefault(found[1], set()).add(point.name)
+    names = {byte: f"mbarrier {number}" for number, byte in enumerate(sorted(everywhere))}
+    for name, bytes_ in named.items():
+        for number, byte in enumerate(sorted(bytes_)):
+            names[byte] = f"{name}[{number}]" if len(bytes_) > 1 else name
+    return names
+
+
+def cause_of(lines: Lines, at: int, kind: str, warp: int = -1) -> str:
+    """Say what an instruction did that ended a wait."""
+    instruction = lines.instruction(at)
+    name = "" if instruction is None else instruction.opcode
+    by = f" of warp {warp}" if warp >= 0 else ""
+    line = lines.of(at)
+    if kind == "copy" or name.startswith(("cp.async.bulk.tensor", "cp.async.bulk.shared")):
+        return f"TMA load{line}"
+    if kind == "product" or name.startswith("wgmma"):
+        return f"product{line}"
+    if kind == "store":
+        return f"TMA store{line}"
+    if name.startswith("ld."):
+        return f"load{line}"
+    if name.startswith("cp.async"):
+        return f"copy{line}"
+    return f"arrival{by}{' at line ' + str(lines.line(at)) if lines.line(at) else ''}"
+
+
+@dataclass
+class _Drawing:
+    """A timeline that grows."""
+
+    timeline: Timeline
+    lines: Lines
+    names: dict[int, str]
+    tracks: dict[tuple[TrackKind, str, str], int] = field(default_factory=dict[tuple[TrackKind, str, str], int])
+    spans: dict[int, int] = field(default_factory=dict[int, int])
+    """The span of each mark that has one; marks that were joined to another have that one's."""
+
+    def track(self, kind: TrackKind, group: str, name: str) -> int:
+        """Return the place of a track, which is made if it is new."""
+        key = (kind, group, name)
+        if key not in self.tracks:
+            self.tracks[key] = len(self.timeline.tracks)
+            self.timeline.tracks.append(Track(name, kind, group))
+        return self.tracks[key]
+
+    def add(self, track: int, start: float, end: float, kind: SpanKind, name: str, at: int) -> int:
+        """Add a span, and return its place."""
+        self.timeline.spans.append(Span(track, start, end, kind, name, self.lines.place(at)))
+        return len(self.timeline.spans) - 1
+
+
+def task_of(tasks: Sequence[tuple[int, int, str]], warp: int) -> str:
+    """Return the name of the task of a warp."""
+    return next((name for first, count, name in tasks if first <= warp < first + count), "warps")
+
+
+def draw(
+    replayed: Replayed,
+    trace: Trace,
+    program: Program | None,
+    *,
+    kernel: str,
+    chip: str,
+    tasks: Sequence[tuple[int, int, str]] = (),
+    shown: int = 2,
+) -> Timeline:
+    """Return the timeline of the first cluster of a replay that has kept its marks, of `shown` CTAs at most."""
+    lines = Lines(program)
+    drawing = _Drawing(Timeline(kernel, chip, "predicted"), lines, barrier_names([trace], lines))
+    ctas = [place for place, cta in enumerate(replayed.ctas) if cta.trace == 0][:shown]
+    begin = min((replayed.ctas[place].start for place in ctas), default=0.0)
+    prefix = {place: f"CTA {replayed.ctas[place].number} " if len(ctas) > 1 else "" for place in ctas}
+    for place in ctas:
+        for warp in sorted(each.number for each in trace.warps if each.cta == place - ctas[0]):
+            drawing.track("warp", prefix[place] + task_of(tasks, warp), f"warp {warp}")
+    joined: dict[int, int] = {}
+    for number, mark in enumerate(replayed.marks):
+        if mark.cta in prefix:
+            _draw_mark(drawing, number, mark, replayed, trace, prefix[mark.cta], tasks, joined)
+    for number, span in drawing.spans.items():
+        mark, own = replayed.marks[number], drawing.timeline.spans[span]
+        if own.after < 0 and (after := drawing.spans.get(mark.after, -1)) != span:
+            own.after = after
+    _draw_buffers(drawing, replayed, trace, prefix)
+    timeline = drawing.timeline
+    for span in timeline.spans:
+        span.start -= begin
+        span.end -= begin
+    timeline.places = lines.places
+    timeline.end = max((span.end for span in timeline.spans), default=0.0)
+    timeline.critical = _critical(replayed, drawing)
+    return timeline
+
+
+def _draw_mark(
+    drawing: _Drawing, number: int, mark: Mark, replayed: Replayed, trace: Trace, prefix: str,
+    tasks: Sequence[tuple[int, int, str]], joined: dict[int, int],
+) -> None:  # fmt: skip
+    event, lines = mark.event, drawing.lines
+    match mark.kind:
+        case "work" | "issue" | "wait":
+            track = drawing.track("warp", prefix + task_of(tasks, mark.unit), f"warp {mark.unit}")
+        case "copy" | "store":
+            track = drawing.track("tma", f"{prefix}memory", "TMA loads" if mark.kind == "copy" else "TMA stores")
+        case "product":
+            track = drawing.track("tensor core", f"{prefix}tensor cores", f"tensor core {mark.unit % 4}")
+        case "phase":
+            point = trace.points[mark.unit]
+            if point.kind != "mbarrier":
+                return
+            name = drawing.names.get(point.name, f"mbarrier at {point.name}")
+            track = drawing.track("barrier", f"{prefix}barriers", name)
+            drawing.spans[number] = drawing.add(track, mark.start, mark.end, "phase", f"phase {point.phase}", -1)
+            return
+    before = joined.get(track, -1)
+    if mark.kind in ("work", "product") and before >= 0:
+        last = drawing.timeline.spans[before]
+        same = last.kind == mark.kind and last.place == lines.place(mark.at)
+        if (
+            same
+            and 0 <= mark.start - last.end <= _CLOSE
+            and (mark.kind == "work" or last.name == _name(drawing, mark, trace))
+        ):
+            last.end = mark.end
+            drawing.spans[number] = before
+            return
+    # An arrival, or a product, is seen on another track.
+    if mark.kind == "issue" and before >= 0 and event is not None and event.kind in ("signal", "wgmma"):
+        drawing.spans[number] = before
+        return
+    span = drawing.add(track, mark.start, mark.end, mark.kind, _name(drawing, mark, trace), mark.at)
+    drawing.spans[number] = joined[track] = span
+    if mark.kind == "wait" and mark.after >= 0:
+        by = replayed.marks[mark.after]
+        drawing.timeline.spans[span].cause = cause_of(lines, by.at, by.kind, by.unit if event is not None else -1)
+
+
+def _name(drawing: _Drawing, mark: Mark, trace: Trace) -> str:
+    event = mark.event
+    if mark.kind == "work":
+        return "compute"
+    if event is None:
+        return "wait for loads"
+    if event.kind == "wait":
+        names = [_point_name(drawing, trace.points[number]) for number in event.points]
+        return f"wait {', '.join(names)}" if names else "wait"
+    if event.kind == "wgmma":
+        m, n, k = event.shape
+        return f"wgmma m{m}n{n}k{k}"
+    if event.kind.endswith("_wait"):
+        return f"wait for {'products' if event.kind == 'wgmma_wait' else 'copies'}"
+    return f"{event.kind.replace('_', ' ')}{f' {event.size} bytes' if event.size else ''}"
+
+
+def _point_name(drawing: _Drawing, point: Point) -> str:
+    if point.kind == "mbarrier":
+        return f"{drawing.names.get(point.name, '')} phase {point.phase}"
+    return f"barrier {point.name}" if point.kind == "named" else "barrier of the cluster"
+
+
+def _draw_buffers(drawing: _Drawing, replayed: Replayed, trace: Trace, prefix: dict[int, str]) -> None:
+    """Show slots of shared memory: from what TMA writes to the phase that lets it write again."""
+    marks = replayed.marks
+    slots: dict[tuple[int, int], list[int]] = {}
+    for number, mark in enumerate(marks):
+        if mark.kind == "copy" and mark.cta in prefix and mark.event is not None and mark.event.place >= 0:
+            slots.setdefault((mark.cta, mark.event.place), []).append(number)
+    order: dict[int, list[int]] = {}
+    for cta, place in sorted(slots):
+        order.setdefault(cta, []).append(place)
+    for (cta, place), copies in slots.items():
+        track = drawing.track("buffer", f"{prefix[cta]}buffers", f"slot {order[cta].index(place)}")
+        for copy, following in zip(copies, [*copies[1:], -1], strict=True):
+            end = replayed.ctas[cta].end if following < 0 else _freed(marks, following)
+            mark = marks[copy]
+            span = drawing.add(
+                track,
+                mark.start,
+                max(end, mark.end),
+                "buffer",
+                f"{mark.event.size if mark.event else 0} bytes",
+                mark.at,
+            )
+            drawing.timeline.spans[span].after = drawing.spans.get(copy, -1)
+
+
+def _freed(marks: Sequence[Mark], copy: int) -> float:
+    """Return when the slot that a copy writes was free: at the end of what its warp has waited for last."""
+    number = marks[copy].after
+    while number >= 0 and marks[number].unit == marks[copy].unit:
+        mark = marks[number]
+        if mark.kind == "wait" and mark.event is not None and mark.event.kind == "wait":
+            return marks[mark.after].end if mark.after >= 0 else mark.end
+        number = mark.after
+    return marks[copy].start
+
+
+def _critical(replayed: Replayed, drawing: _Drawing) -> list[int]:
+    """Walk back from the last mark along what let each begin or end."""
+    number = max(drawing.spans, key=lambda each: replayed.marks[each].end, default=-1)
+    path: list[int] = []
+    while number >= 0:
+        span = drawing.spans.get(number)
+        if span is not None and (not path or path[-1] != span):
+            path.append(span)
+        number = replayed.marks[number].after
+    return path[::-1]

@@ -1,0 +1,148 @@
+"""Timelines as text for a terminal: a bar for each task and unit, the longest waits, what limits the kernel."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from textwrap import wrap
+
+from .timeline import Span, SpanKind, Timeline
+
+MOST_LINES = 30
+_MOST_ROWS, _MOST_WAITS = 12, 5
+_LETTERS: dict[SpanKind, str] = {
+    "work": "#", "issue": "#", "product": "=", "copy": "~", "store": "~", "wait": ".",
+}  # fmt: skip
+_LEGEND = "# work  = product  ~ copy or store  . wait"
+
+
+@dataclass
+class _Row:
+    """Tracks that share a bar: those of a task, or one unit."""
+
+    name: str
+    tracks: int
+    cycles: list[Counter[str]]
+    """Cycles of each letter in each column."""
+
+    def bar(self) -> str:
+        """Return the letter that most of each column is; blank where nothing goes on for most of it."""
+        return "".join(column.most_common(1)[0][0] if column.total() > 0 else " " for column in self.cycles)
+
+    def shares(self, whole: float) -> str:
+        """Return the share of the time that goes to each letter, waits last."""
+        total: Counter[str] = sum(self.cycles, Counter[str]())
+        names = {"#": "work", "=": "product", "~": "copy", ".": "wait"}
+        busy = whole * self.tracks or 1.0
+        return ", ".join(f"{names[each]} {100 * total[each] / busy:.0f} %" for each in "#=~." if total[each] > 0)
+
+
+def to_text(timeline: Timeline, width: int = 80) -> str:
+    """Return a timeline as at most 30 lines of at most `width` characters (at least 40).
+
+    Each task has a bar over the time of the CTAs that are shown, in which each character is what its warps do most in
+    those cycles; a tensor core and TMA have one, too. Then follow the longest waits with their lines and causes.
+
+    ```python
+    print(to_text(kernel.timeline(grid, *args), shutil.get_terminal_size().columns))
+    ```
+    """
+    width = max(width, 40)
+    head = [*wrap(_heading(timeline), width), *wrap(" ".join(timeline.sentences), width)][:10]
+    bars = _bars(timeline, width)
+    waits = _waits(timeline, width)
+    notes = wrap(" ".join(timeline.notes), width)
+    lines = [*head, "", *bars, *(["", *waits] if waits else [])]
+    if notes and len(lines) + len(notes) < MOST_LINES:
+        lines += ["", *notes]
+    return "\n".join(lines[:MOST_LINES])
+
+
+def _heading(timeline: Timeline) -> str:
+    """Return the kernel, the GPU, and its cycles in one sentence."""
+    parts = [f"{timeline.kernel}, {timeline.title} on {timeline.chip}: {timeline.end:,.0f} cycles shown"]
+    if timeline.launch_cycles is not None:
+        parts = [f"{parts[0]}, {timeline.launch_cycles:,.0f} for the launch"]
+    cycles = timeline.end if timeline.launch_cycles is None else timeline.launch_cycles
+    if timeline.hertz:
+        parts.append(f"({cycles / timeline.hertz * 1e6:,.1f} us at {timeline.hertz / 1e9:.2f} GHz)")
+    return " ".join(parts)
+
+
+def _bars(timeline: Timeline, width: int) -> list[str]:
+    """Return the axis, a bar for each task and unit, and what the characters mean."""
+    names = _names(timeline)
+    left = min(max((len(name) for name in names.values()), default=0), width // 4) + 1
+    right = min(36, width // 3)
+    columns = width - left - right - 1
+    rows = _rows(timeline, names, columns)
+    if not rows:
+        return []
+    shown = rows[:_MOST_ROWS]
+    end = f"{timeline.end:,.0f}"
+    axis = f"{'cycles':{left}}0{end:>{max(columns - 1, len(end))}}"
+    lines = [axis, *(f"{_cut(row.name, left - 1):{left}}{row.bar()} {row.shares(timeline.end)}" for row in shown)]
+    if len(rows) > len(shown):
+        lines.append(f"{'':{left}}and {len(rows) - len(shown)} more")
+    return [_cut(line.rstrip(), width) for line in [*lines, " " * left + _LEGEND]]
+
+
+def _names(timeline: Timeline) -> dict[int, str]:
+    """Return the row of each track: the task of a warp, the first tensor core and TMA of a group; others have none."""
+    found: dict[int, str] = {}
+    groups = {track.group for track in timeline.tracks if track.kind in ("tensor core", "tma")}
+    cores: set[str] = set()
+    for number, track in enumerate(timeline.tracks):
+        if track.kind == "warp":
+            found[number] = track.group
+        elif track.kind == "tma" or (track.kind == "tensor core" and track.group not in cores):
+            cores |= {track.group} if track.kind == "tensor core" else set()
+            found[number] = track.name if len(groups) == 1 else f"{track.group} {track.name}"
+    return found
+
+
+def _rows(timeline: Timeline, names: dict[int, str], columns: int) -> list[_Row]:
+    rows = {name: _Row(name, 0, [Counter() for _ in range(columns)]) for name in names.values()}
+    for name in names.values():
+        rows[name].tracks += 1
+    cycles = (timeline.end or 1.0) / columns
+    for span in timeline.spans:
+        if span.track not in names or span.kind not in _LETTERS:
+            continue
+        letter, counts = _LETTERS[span.kind], rows[names[span.track]].cycles
+        for column in range(max(0, int(span.start / cycles)), min(columns, int(span.end / cycles) + 1)):
+            counts[column][letter] += min(span.end, (column + 1) * cycles) - max(span.start, column * cycles)
+    for row in rows.values():
+        # Copies overlap, so that a unit may be busy several times.
+        if row.tracks == 1 and all(set(column) <= {"~"} for column in row.cycles):
+            row.cycles = [Counter({"~": min(column["~"], cycles)}) for column in row.cycles]
+        idle = cycles * row.tracks / 2
+        row.cycles = [column if column.total() >= idle else +column - column for column in row.cycles]
+    return list(rows.values())
+
+
+def _waits(timeline: Timeline, width: int) -> list[str]:
+    """Return the longest waits of warps, by task, line and cause, with their share of the task's time."""
+    warps = Counter(track.group for track in timeline.tracks if track.kind == "warp")
+    sums: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+    for span in timeline.spans:
+        track = timeline.tracks[span.track]
+        if span.kind == "wait" and track.kind == "warp":
+            sums[track.group, _place(timeline, span), span.cause] += span.end - span.start
+    longest = sorted(sums.items(), key=lambda each: -each[1])[:_MOST_WAITS]
+    lines: list[str] = []
+    for (group, place, cause), cycles in longest:
+        share = 100 * cycles / (timeline.end * warps[group] or 1.0)
+        lines.append(_cut(f"{share:3.0f} %  {group} waits at {place}{f' for {cause}' if cause else ''}", width))
+    return lines
+
+
+def _place(timeline: Timeline, span: Span) -> str:
+    if span.place < 0:
+        return span.name
+    place = timeline.places[span.place]
+    return f"{place.file.replace(chr(92), '/').rpartition('/')[2]}:{place.line}"
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
