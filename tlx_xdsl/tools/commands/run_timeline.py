@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from shutil import get_terminal_size
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.clock.kernel import timeline_of
@@ -44,7 +45,8 @@ def show(args: argparse.Namespace) -> None:
     if form == TEXT:
         from tlx_xdsl.timing.text import to_text
 
-        print(to_text(*timelines))
+        width = get_terminal_size().columns
+        print("\n\n".join(to_text(each, width) for each in timelines))
         return
     write_file(Path(args.timeline), _content(form, timelines))
     for each in timelines:

@@ -30,6 +30,9 @@ class Meta:
         self.shape, self.dtype = shape, dtype
         self.device = type("Device", (), {"type": "meta"})()
 
+    def element_size(self):
+        return 2
+
     def stride(self):
         return tuple(int(np.prod(self.shape[at + 1 :])) for at in range(len(self.shape)))
 
