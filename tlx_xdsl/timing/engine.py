@@ -11,12 +11,12 @@ Which warp runs when follows from the trace's dependences and these times alone,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Literal, TypeAlias
 
-from .blocks import BlockCost, Work
+from .pieces import BlockCost, Work
 from .chips import Chip
 from .memory import Caching, Memory, Server
 from .trace import Event, Point, Step, Trace, Warp
@@ -261,15 +261,13 @@ class Replay:
         *,
         caching: Caching,
         sharers: int,
-        opcodes: Mapping[int, str] | None = None,
         marks: bool = False,
     ):
-        """Prepare a replay: `sharers` multiprocessors share L2 and DRAM, `opcodes` are those of instructions."""
+        """Prepare a replay, in which so many `sharers` of L2 and DRAM work, and `marks` are kept or not."""
         self._chip = chip
         self._costs = costs
         self._caching = caching
         self._sharers = sharers
-        self._opcodes = opcodes or {}
         self._keeps = marks
         self._found = Replayed()
         self._heap: list[tuple[float, int, _SubPartition | _Life, int]] = []
@@ -461,6 +459,8 @@ class Replay:
 
     def _wait(self, life: _Life, event: Event, now: float) -> Generator[float | _Demand | None, float, float]:
         """Wait for points."""
+        if not event.points:
+            return (yield now + self._chip.try_wait_cycles)
         for number in event.points:
             phase = life.cluster.phases[number]
             start = now
@@ -612,8 +612,7 @@ class Replay:
         return now
 
     def _tma_wait(self, life: _Life, event: Event, now: float) -> float:
-        reads = self._opcodes.get(event.at, ".read").endswith(".read")
-        return self._wait_groups(life, event, now, life.stores, 0.0, reads)
+        return self._wait_groups(life, event, now, life.stores, 0.0, event.only_reads)
 
     # Copies and accesses of threads ----------------------------------------------------------------------------------
 
@@ -627,13 +626,16 @@ class Replay:
     def _copy(self, life: _Life, event: Event, now: float) -> float:
         memory = life.processor.memory
         done = memory.load(now, self._moved(event))
-        if event.points:
-            self._count(life, event.points, done, now, (event.at, life.last))
         self._join(life, "copy", done, done, (event.at, life.last))
         return self._behind(now, memory.way.free)
 
     def _copy_commit(self, life: _Life, event: Event, now: float) -> float:
-        self._close(life, "copy", life.copies)
+        if event.points:
+            # An mbarrier counts the end of the copies so far, which stay in their group.
+            _, done, by = life.open.get("copy", (now, now, (event.at, life.last)))
+            self._count(life, event.points, max(done, now), now, by)
+        else:
+            self._close(life, "copy", life.copies)
         return now
 
     def _copy_wait(self, life: _Life, event: Event, now: float) -> float:

@@ -126,18 +126,19 @@ def _reason(lines: Lines, at: int, by: int) -> tuple[str, str]:
 
 
 def _ring(replayed: Replayed, trace: Trace, lines: Lines) -> str:
-    """Return a sentence about the ring that TMA fills, if there is one."""
-    places: dict[int, set[int]] = {}
+    """Return a sentence about the ring that TMA fills, if there is one: a stage is a barrier that its loads end at."""
+    stages_of: dict[int, set[int]] = {}
     for warp in trace.warps:
         for step in warp.steps:
             for event in step.events:
                 if event.kind == "tma_load":
-                    places.setdefault(event.at, set()).add(event.place)
-    if not places or not replayed.copies:
+                    found = stages_of.setdefault(event.at, set())
+                    found.update(trace.points[number].name for number in event.points)
+    if not stages_of or not replayed.copies:
         return ""
     at = max(replayed.copies, key=lambda each: replayed.copies[each][1])
     count, cycles = replayed.copies[at]
-    stages = len(places.get(at, ()))
+    stages = len(stages_of.get(at, ()))
     held = f"the ring has {stages} stages" if stages > 1 else "there is one buffer"
     return f"For the TMA load{lines.of(at)} {held}, and a load takes {cycles / count:,.0f} cycles."
 
@@ -145,4 +146,5 @@ def _ring(replayed: Replayed, trace: Trace, lines: Lines) -> str:
 def _filling(occupancy: Occupancy) -> str:
     many = "CTA shares" if occupancy.side_by_side == 1 else "CTAs share"
     limit = f", for their {occupancy.limit}" if occupancy.side_by_side == occupancy.ctas else ""
-    return f"{occupancy.side_by_side} {many} a multiprocessor{limit}, and the launch fills the GPU {occupancy.waves:.2f} times."
+    times = f"the launch fills the GPU {occupancy.waves:.2f} times"
+    return f"{occupancy.side_by_side} {many} a multiprocessor{limit}, and {times}."

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
+from tlx_xdsl.grid import sizes_of
+from tlx_xdsl.ptx.program import Program, prepare
+from tlx_xdsl.ptx.read.reader import read
+
+from .blocks import costs
+from .chips import Chip, chip_named
+from .engine import Replay, Replayed
+from .launch import Occupancy, occupancy, samples, whole_launch
+from .limits import limits
+from .memory import Caching, caching
+from .pieces import BlockCost
+from .record import record
+from .spans import Lines, draw
 from .timeline import Timeline
+from .trace import Launch, Trace
+
+MOST_STEPS = 4_000
+"""Steps of a warp that are replayed; what comes after them keeps their pace."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +41,8 @@ class Prediction:
     """What the prediction itself took of a core, in seconds."""
     bound: str
     """What limits it most, in one or two words: `tensor cores`, `memory`, `latency of barriers`."""
+    shares: dict[str, float] = field(default_factory=dict[str, float])
+    """The part of the time for which each unit of a multiprocessor works, the busiest first."""
 
     def milliseconds(self, hertz: float) -> float:
         """Return the time of the launch at a clock of the multiprocessors."""
@@ -48,5 +69,109 @@ def predict(
 
     `registers` are those of a thread and `machine_code` the disassembly (SASS), where there is a cubin. `tasks` names
     warps: the first, how many, and the name of each task. With `timeline=False` no spans are kept.
+
+    Raises PtxError and PtxFault as `run_ptx` does, and ValueError for a chip that is not known.
     """
-    raise NotImplementedError
+    before = time.process_time()
+    model = chip_named(chip)
+    program = prepare(read(text, "<ptx>"), kernel)
+    sizes = sizes_of(grid)
+    clusters = _cluster(program, cluster)
+    chosen = samples(sizes, clusters, prod(sizes) <= model.multiprocessors)
+    traces, launch = record(
+        program, sizes, args, clusters=chosen, num_warps=num_warps, cluster=cluster, shared=shared, scratch=scratch,
+        registers=registers, resident=model.multiprocessors, max_steps=MOST_STEPS,
+    )  # fmt: skip
+    found = of_traces(
+        program, costs(program, machine_code), dict(zip(chosen, traces, strict=True)), launch, model,
+        cluster=clusters, tasks=tasks, timeline=timeline,
+    )  # fmt: skip
+    return Prediction(model.name, found.cycles, found.timeline, time.process_time() - before, found.bound, found.shares)
+
+
+def _cluster(program: Program, given: Sequence[int] | None) -> tuple[int, int, int]:
+    said = given if given is not None else program.function.directives.get("reqnctapercluster", (1,))
+    x, y, z = (*said, 1, 1)[:3]
+    return int(x), int(y), int(z)
+
+
+@dataclass(frozen=True)
+class OfTraces:
+    """A launch as the clock sees it, from traces."""
+
+    cycles: float
+    timeline: Timeline
+    bound: str
+    shares: dict[str, float]
+    occupancy: Occupancy
+    caching: Caching
+
+
+def of_traces(
+    program: Program | None,
+    cost: Sequence[BlockCost],
+    traces: dict[int, Trace],
+    launch: Launch,
+    chip: Chip,
+    *,
+    cluster: Sequence[int] = (1, 1, 1),
+    tasks: Sequence[tuple[int, int, str]] = (),
+    timeline: bool = True,
+) -> OfTraces:
+    """Predict a launch from traces of some of its clusters, by their numbers, with a chip's constants."""
+    filled = occupancy(launch, chip)
+    held = caching(list(traces.values()), launch, chip, filled.processors * filled.side_by_side)
+    first: list[tuple[Trace, Replayed]] = []
+
+    def replay(several: list[Trace], side_by_side: int) -> Replayed:
+        keeps = timeline and not first
+        machine = Replay(chip, cost, caching=held, sharers=filled.processors, marks=keeps)
+        found = machine.run(several, side_by_side=side_by_side, cluster=launch.cluster)
+        if not first:
+            first.append((several[0], found))
+        return _extended(several[0], found)
+
+    sizes = [size // part for size, part in zip(launch.grid, cluster, strict=True)]
+    cycles = whole_launch(filled, chip, traces, sizes, replay)
+    trace, replayed = first[0]
+    said = limits(replayed, trace, Lines(program), filled, tasks)
+    name = "" if program is None else program.function.name
+    drawn = (
+        _timeline(program, trace, replayed, name, chip, tasks) if timeline else Timeline(name, chip.name, "predicted")
+    )
+    drawn.launch_cycles, drawn.hertz, drawn.sentences = cycles, chip.hertz, said.sentences
+    drawn.notes = _notes(chip, launch, traces, replayed)
+    return OfTraces(cycles, drawn, said.bound, said.shares, filled, held)
+
+
+def _timeline(
+    program: Program | None, trace: Trace, replayed: Replayed, name: str, chip: Chip,
+    tasks: Sequence[tuple[int, int, str]],
+) -> Timeline:  # fmt: skip
+    return draw(replayed, trace, program, kernel=name, chip=chip.name, tasks=tasks)
+
+
+def _extended(trace: Trace, found: Replayed) -> Replayed:
+    """Let the CTAs of a trace that was cut off go on at their pace to the end."""
+    if trace.whole:
+        return found
+    warp = max(trace.warps, key=lambda each: len(each.steps))
+    factor = max(1.0, warp.ran / max(1, len(warp.steps)))
+    for cta in found.ctas:
+        cta.start *= factor
+        cta.end *= factor
+    found.end *= factor
+    return found
+
+
+def _notes(chip: Chip, launch: Launch, traces: dict[int, Trace], replayed: Replayed) -> list[str]:
+    notes: list[str] = []
+    if not chip.validated:
+        notes.append(f"The constants of the {chip.name} were compared with no run.")
+    if launch.registers is None:
+        notes.append("The registers of a thread are not known: no cubin was given.")
+    if not all(trace.whole for trace in traces.values()):
+        notes.append("CTAs were cut off: the rest of what they do is taken to go on at the same pace.")
+    elif replayed.stuck:
+        notes.append(f"{replayed.stuck} warps waited for something that the recorded CTAs do not do.")
+    return notes

@@ -26,9 +26,7 @@ from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.ptx.read.syntax import Instruction, Negated, Number, Register
 from tlx_xdsl.ptx.steps import Context, Read, Step
 
-PURE = frozenset(
-    ("shfl", "vote", "redux", "match", "elect", "activemask", "createpolicy", "mapa", "mma", "movmatrix")
-)
+PURE = frozenset(("shfl", "vote", "redux", "match", "elect", "activemask", "createpolicy", "mapa", "mma", "movmatrix"))
 """Instructions of warps that do nothing but give a result."""
 _DATA_FROM = {"st": 1, "stmatrix": 1, "red": 1, "atom": 1}
 """The first operand that is data, of what writes memory."""
@@ -130,7 +128,9 @@ class Slice:
         if is_needed and instruction.name in ("ld", "ldu", "ldmatrix", "atom"):
             self.checked.add(number)
         reads = tuple(
-            (Number(0), kind) if isinstance(operand, Register) and operand.number not in self.needed else (operand, kind)
+            (Number(0), kind)
+            if isinstance(operand, Register) and operand.number not in self.needed
+            else (operand, kind)
             for operand, kind in step.reads
         )
         if reads != step.reads:
@@ -158,7 +158,9 @@ def _registers(reads: tuple[Read, ...]) -> list[Register]:
 
 
 def _is_float(instruction: Instruction) -> bool:
-    return any(part[:1] in ("f", "e") and part[1:2].isdigit() or part.startswith("bf16") for part in instruction.modifiers)
+    return any(
+        part[:1] in ("f", "e") and part[1:2].isdigit() or part.startswith("bf16") for part in instruction.modifiers
+    )
 
 
 # What takes the place of products and of accesses to tensor memory ---------------------------------------------------
