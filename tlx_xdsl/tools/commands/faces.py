@@ -162,6 +162,13 @@ def _explain(parser: argparse.ArgumentParser) -> None:
         "--triton-version", metavar="VERSION", help="Triton to compile for (the installed one, else 3.9)"
     )
     add_conversion_argument(parser)
+    slow = parser.add_argument_group("time", "with --why-slow, which takes the arguments of the launch by --arg")
+    slow.add_argument(
+        "--why-slow", action="store_true",
+        help="what costs a launch time, at its lines, as the clock predicts it for a GPU (docs/clock.md)",
+    )  # fmt: skip
+    slow.add_argument("--grid", metavar="X,Y,Z", help="programs along each axis; expressions over arguments and sizes")
+    _add_clock_arguments(slow.add_argument)
     add_kernel_arguments(parser)
 
 
