@@ -7,14 +7,15 @@ from tlx_xdsl.sass.text import parse
 
 from . import machine_code
 from .instructions import PipeRates
-from .pieces import BlockCost, Builder, bears_events
+from .estimate import Estimator
+from .pieces import BlockCost, bears_events
 
 
 def costs(program: Program, disassembly: str | None = None, rates: PipeRates | None = None) -> list[BlockCost]:
     """Return the cost of each basic block, by its number.
 
-    `disassembly` is what `nvdisasm` prints of the cubin, with encodings and with lines of the PTX
-    (`machine_code.disassemble`); without it the machine's instructions are estimated from the PTX.
+    `disassembly` is what `sass.text.disassembly` gives with the lines of the PTX. Without it, or where the cubin has no
+    such lines, the machine's instructions are estimated from the PTX.
     """
     rates = rates or PipeRates()
     events = [
@@ -25,4 +26,5 @@ def costs(program: Program, disassembly: str | None = None, rates: PipeRates | N
         code = parse(disassembly).get(program.function.name)
         if code is not None and (found := machine_code.costs(program, code, events, rates)) is not None:
             return found
-    return [Builder(block.first).cost(program, events[block.number]) for block in program.blocks]
+    estimator = Estimator(program, rates)
+    return [estimator.cost(block, events[block.number]) for block in program.blocks]

@@ -467,10 +467,9 @@ class Replay:
             if phase.left > 0:
                 phase.waiting.append(life)
                 now = yield None
-            elif phase.time > now:
-                now = yield phase.time + self._wake(phase)
             else:
-                now = yield now + self._chip.try_wait_cycles
+                least = self._chip.try_wait_cycles if phase.point.kind == "mbarrier" else 0.0
+                now = yield max(phase.time + self._wake(phase), now + least)
             self._waited(life, event.at, start, now, phase.by, event)
         return now
 

@@ -168,27 +168,37 @@ def _product_warps(trace: Trace) -> set[int]:
 
 
 def _epilogue(evidence: Evidence) -> Iterator[Finding]:
-    """Find the time in which no tensor core works, while warps that have products store."""
+    """Find the time in which no tensor core works, while warps that have products store.
+
+    Where another of these warps waits for a load meanwhile, it is the load that the tensor cores wait for.
+    """
     marks = evidence.replayed.marks
     products = sorted((mark.start, mark.end) for mark in marks if mark.kind == "product")
     if not products:
         return
     workers = {(mark.cta, mark.unit) for mark in marks if mark.kind == "product" or _is_product(mark)}
-    stores = [mark for mark in marks if (mark.cta, mark.unit) in workers and _is_store(mark)]
+    of_workers = [mark for mark in marks if (mark.cta, mark.unit) in workers]
+    stores = [mark for mark in of_workers if _is_store(mark)]
+    loading = sorted(
+        (mark.start, mark.end)
+        for mark in of_workers
+        if mark.kind == "wait" and mark.after >= 0 and marks[mark.after].kind == "copy"
+    )  # fmt: skip
     whole = evidence.replayed.end or 1.0
     follows = evidence.filled.clusters > evidence.filled.servers * evidence.filled.side_by_side
     idle = 0.0
     cycles: dict[SourceLocation, float] = {}
     for start, end in _gaps(products, whole if follows else products[-1][1]):
-        within = [mark for mark in stores if start <= mark.end and mark.start < end]
+        within = [mark for mark in stores if start <= mark.start < end]
         if not within:
             continue
-        last = min(end, max(mark.end for mark in within))
-        idle += last - start
+        last = min(end, max(mark.end if mark.kind == "wait" else mark.start for mark in within))
+        lost = _outside(start, last, loading)
+        idle += lost
         # What stores says more than the wait for it.
         for mark in [each for each in within if each.kind == "store"] or within:
             if (where := evidence.location(mark.at)) is not None:
-                cycles[where] = cycles.get(where, 0.0) + max(1.0, min(mark.end, end) - max(mark.start, start))
+                cycles[where] = cycles.get(where, 0.0) + lost
     share = idle / whole
     if share < WORTH_A_WARNING or not cycles:
         return
@@ -199,6 +209,18 @@ def _epilogue(evidence: Evidence) -> Iterator[Finding]:
         "let other warps multiply meanwhile: a second consumer in turn (ping-pong) in a persistent kernel, a task of its "
         "own that stores, or tiles so small that two CTAs share a multiprocessor",
     )  # fmt: skip
+
+
+def _outside(start: float, end: float, intervals: Sequence[tuple[float, float]]) -> float:
+    """Return how much of a time lies in none of the sorted intervals."""
+    left = 0.0
+    for begin, stop in intervals:
+        if begin >= end:
+            break
+        if stop > start:
+            left += max(0.0, begin - start)
+            start = max(start, stop)
+    return left + max(0.0, end - start)
 
 
 def _is_product(mark: Mark) -> bool:

@@ -88,14 +88,15 @@ def _longest_wait(
         waited[name] = waited.get(name, 0.0) + cycles
     if not found:
         return None
-    least = min(groups, key=lambda name: waited.get(name, 0.0) / max(1.0, time[name]))
-    (name, what, word), cycles = max(
-        found.items(), key=lambda each: (each[0][0] == least, each[1])
-    )  # fmt: skip
-    return (
-        f"{name} wait {cycles / len(replayed.ctas) / max(1.0, time[name] / len(replayed.ctas)):.0%} of it for {what}.",
-        word,
-    )
+    products = {
+        name: sum(event.kind in ("wgmma", "mma5") for warp in trace.warps if of_warp[warp.number] == name
+                  for step in warp.steps for event in step.events)
+        for name in groups
+    }  # fmt: skip
+    worker = max(groups, key=lambda name: (products[name], -waited.get(name, 0.0) / max(1.0, time[name])))
+    (name, what, word), cycles = max(found.items(), key=lambda each: (each[0][0] == worker, each[1]))
+    verb = "waits" if name.startswith("Warp ") else "wait"
+    return f"{name} {verb} {cycles / max(1.0, time[name]):.0%} of it for {what}.", word
 
 
 def _groups(trace: Trace, tasks: Sequence[tuple[int, int, str]]) -> dict[str, list[int]]:

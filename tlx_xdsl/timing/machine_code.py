@@ -239,9 +239,7 @@ class _Attribution:
             state[board] |= {self._numbers[at] or 0}
         return awaited
 
-    def _walk(
-        self, block: _Block, counts: list[bool], builders: list[Builder], state: list[frozenset[int]]
-    ) -> None:
+    def _walk(self, block: _Block, counts: list[bool], builders: list[Builder], state: list[frozenset[int]]) -> None:
         """Run through a block of the machine, and add its instructions to those of PTX that count here."""
         now = 0.0
         ready = [0.0] * 6

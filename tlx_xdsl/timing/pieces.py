@@ -102,11 +102,16 @@ class Builder:
 
     def add(self, use: Use, cycles: float, number: int | None) -> None:
         """Add an instruction of the machine, which takes some cycles before the next one; `number` is of its PTX."""
+        self.add_some(((use, 1.0),), cycles, number)
+
+    def add_some(self, uses: Iterable[tuple[Use, float]], cycles: float, number: int | None) -> None:
+        """Add instructions of the machine as `add` does, with how many of each."""
         piece = self._pieces[self._current]
-        piece.slots += 1.0
         piece.latency += cycles
-        for pipe, taken in use.pipes:
-            piece.cycles[pipe] += taken
+        for use, count in uses:
+            piece.slots += count
+            for pipe, taken in use.pipes:
+                piece.cycles[pipe] += taken * count
         if number is not None:
             low, high = piece.numbers or (number, number)
             piece.numbers = min(low, number), max(high, number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -216,11 +216,8 @@ def _extended(trace: Trace, found: Replayed) -> Replayed:
         return found
     warp = max(trace.warps, key=lambda each: len(each.steps))
     factor = max(1.0, warp.ran / max(1, len(warp.steps)))
-    for cta in found.ctas:
-        cta.start *= factor
-        cta.end *= factor
-    found.end *= factor
-    return found
+    ctas = [replace(cta, start=cta.start * factor, end=cta.end * factor) for cta in found.ctas]
+    return replace(found, ctas=ctas, end=found.end * factor)
 
 
 def _notes(chip: Chip, launch: Launch, traces: dict[int, Trace], replayed: Replayed) -> list[str]:

@@ -1,6 +1,6 @@
 """Traces by hand: a GEMM with a producer, a ring of buffers and consumers, and rows that are read and written."""
 
-from tlx_xdsl.timing.blocks import BlockCost, Work
+from tlx_xdsl.timing.pieces import BlockCost, Work
 from tlx_xdsl.timing.instructions import PIPES
 from tlx_xdsl.timing.trace import Event, Launch, Point, Step, Trace, Warp
 
