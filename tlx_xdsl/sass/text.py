@@ -107,15 +107,16 @@ def disassemble(cubin: bytes, nvdisasm: Path) -> dict[str, Code]:
     return found
 
 
-def disassembly(cubin: bytes, nvdisasm: Path) -> str:
-    """Return what `nvdisasm` prints of a cubin, with lines of Python and with encodings, as `parse` reads it.
+def disassembly(cubin: bytes, nvdisasm: Path, *, lines_of_ptx: bool = False) -> str:
+    """The text of a cubin's disassembly, with the lines of its source, or with those of its PTX.
 
     Raises CompilationError if `nvdisasm` cannot be run, or refuses the cubin.
     """
+    lines = "--print-line-info-ptx" if lines_of_ptx else "--print-line-info"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
-        command = [nvdisasm, "--print-code", "--no-dataflow", "--print-line-info", "--print-instruction-encoding", path]
+        command = [nvdisasm, "--print-code", "--no-dataflow", lines, "--print-instruction-encoding", path]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:

@@ -6,8 +6,9 @@ from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.sass.text import parse
 
 from . import machine_code
-from .instructions import PipeRates
 from .estimate import Estimator
+from .instructions import PipeRates
+from .loops import find_chains
 from .pieces import BlockCost, bears_events
 
 
@@ -24,7 +25,12 @@ def costs(program: Program, disassembly: str | None = None, rates: PipeRates | N
     ]
     if disassembly is not None:
         code = parse(disassembly).get(program.function.name)
-        if code is not None and (found := machine_code.costs(program, code, events, rates)) is not None:
-            return found
+        counted = None if code is None else machine_code.costs(program, code, events, rates)
+        if counted is not None:
+            return counted
     estimator = Estimator(program, rates)
-    return [estimator.cost(block, events[block.number]) for block in program.blocks]
+    made: dict[int, BlockCost] = {}
+    for chain in find_chains([block.successors for block in program.blocks]):
+        found = estimator.costs([program.blocks[each] for each in chain], [events[each] for each in chain])
+        made.update(zip(chain, found, strict=True))
+    return [made[number] for number in range(len(made))]
