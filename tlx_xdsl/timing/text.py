@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from math import inf
 from textwrap import wrap
 
 from .timeline import Span, SpanKind, Timeline
@@ -13,7 +14,8 @@ _MOST_ROWS, _MOST_WAITS = 12, 5
 _LETTERS: dict[SpanKind, str] = {
     "work": "#", "issue": "#", "product": "=", "copy": "~", "store": "~", "wait": ".",
 }  # fmt: skip
-_LEGEND = "# work  = product  ~ copy or store  . wait"
+_NAMES = {"#": "work", "=": "product", "~": "copy", ".": "wait", ":": "wait for tensor cores"}
+_LEGEND = "# work  = product  ~ copy or store  . wait  : wait for tensor cores"
 
 
 @dataclass
@@ -22,19 +24,22 @@ class _Row:
 
     name: str
     tracks: int
-    cycles: list[Counter[str]]
-    """Cycles of each letter in each column."""
+    cycles: dict[str, list[float]]
+    """Cycles that go to each letter, in each column."""
 
-    def bar(self) -> str:
-        """Return the letter that most of each column is; blank where nothing goes on for most of it."""
-        return "".join(column.most_common(1)[0][0] if column.total() > 0 else " " for column in self.cycles)
+    def bar(self, column: float) -> str:
+        """Return the letter that most of each column is; blank where nothing goes on for half of its cycles."""
+        held = [max(zip(cycles, self.cycles, strict=True)) for cycles in zip(*self.cycles.values(), strict=True)]
+        busy = [sum(cycles) for cycles in zip(*self.cycles.values(), strict=True)]
+        return "".join(
+            each[1] if sum_ >= column * self.tracks / 2 else " " for each, sum_ in zip(held, busy, strict=True)
+        )
 
     def shares(self, whole: float) -> str:
         """Return the share of the time that goes to each letter, waits last."""
-        total: Counter[str] = sum(self.cycles, Counter[str]())
-        names = {"#": "work", "=": "product", "~": "copy", ".": "wait"}
-        busy = whole * self.tracks or 1.0
-        return ", ".join(f"{names[each]} {100 * total[each] / busy:.0f} %" for each in "#=~." if total[each] > 0)
+        shares = {each: 100 * sum(self.cycles[each]) / (whole * self.tracks or 1.0) for each in _NAMES}
+        words = [f"{_NAMES[each]} {share:.0f}" for each, share in shares.items() if share >= 0.5]
+        return f"{', '.join(words)} %" if words else ""
 
 
 def to_text(timeline: Timeline, width: int = 80) -> str:
@@ -72,7 +77,8 @@ def _heading(timeline: Timeline) -> str:
 def _bars(timeline: Timeline, width: int) -> list[str]:
     """Return the axis, a bar for each task and unit, and what the characters mean."""
     names = _names(timeline)
-    left = min(max((len(name) for name in names.values()), default=0), width // 4) + 1
+    left = min(max((len(name) for name in names.values()), default=0), width // 4)
+    left = max(left, len("cycles")) + 1
     right = min(36, width // 3)
     columns = width - left - right - 1
     rows = _rows(timeline, names, columns)
@@ -81,7 +87,13 @@ def _bars(timeline: Timeline, width: int) -> list[str]:
     shown = rows[:_MOST_ROWS]
     end = f"{timeline.end:,.0f}"
     axis = f"{'cycles':{left}}0{end:>{max(columns - 1, len(end))}}"
-    lines = [axis, *(f"{_cut(row.name, left - 1):{left}}{row.bar()} {row.shares(timeline.end)}" for row in shown)]
+    lines = [
+        axis,
+        *(
+            f"{_cut(row.name, left - 1):{left}}{row.bar(timeline.end / columns)} {row.shares(timeline.end)}"
+            for row in shown
+        ),
+    ]
     if len(rows) > len(shown):
         lines.append(f"{'':{left}}and {len(rows) - len(shown)} more")
     return [_cut(line.rstrip(), width) for line in [*lines, " " * left + _LEGEND]]
@@ -90,35 +102,37 @@ def _bars(timeline: Timeline, width: int) -> list[str]:
 def _names(timeline: Timeline) -> dict[int, str]:
     """Return the row of each track: the task of a warp, the first tensor core and TMA of a group; others have none."""
     found: dict[int, str] = {}
-    groups = {track.group for track in timeline.tracks if track.kind in ("tensor core", "tma")}
+    units = Counter(track.name for track in timeline.tracks if track.kind in ("tensor core", "tma"))
     cores: set[str] = set()
     for number, track in enumerate(timeline.tracks):
         if track.kind == "warp":
             found[number] = track.group
         elif track.kind == "tma" or (track.kind == "tensor core" and track.group not in cores):
             cores |= {track.group} if track.kind == "tensor core" else set()
-            found[number] = track.name if len(groups) == 1 else f"{track.group} {track.name}"
+            found[number] = track.name if units[track.name] == 1 else f"{track.group} {track.name}"
     return found
 
 
 def _rows(timeline: Timeline, names: dict[int, str], columns: int) -> list[_Row]:
-    rows = {name: _Row(name, 0, [Counter() for _ in range(columns)]) for name in names.values()}
+    rows = {name: _Row(name, 0, {each: [0.0] * columns for each in _NAMES}) for name in names.values()}
     for name in names.values():
         rows[name].tracks += 1
-    cycles = (timeline.end or 1.0) / columns
+    long = (timeline.end or 1.0) / columns
     for span in timeline.spans:
         if span.track not in names or span.kind not in _LETTERS:
             continue
-        letter, counts = _LETTERS[span.kind], rows[names[span.track]].cycles
-        for column in range(max(0, int(span.start / cycles)), min(columns, int(span.end / cycles) + 1)):
-            counts[column][letter] += min(span.end, (column + 1) * cycles) - max(span.start, column * cycles)
-    for row in rows.values():
-        # Copies overlap, so that a unit may be busy several times.
-        if row.tracks == 1 and all(set(column) <= {"~"} for column in row.cycles):
-            row.cycles = [Counter({"~": min(column["~"], cycles)}) for column in row.cycles]
-        idle = cycles * row.tracks / 2
-        row.cycles = [column if column.total() >= idle else +column - column for column in row.cycles]
+        cycles = rows[names[span.track]].cycles[_letter(timeline, span)]
+        # Copies overlap: their unit is busy once.
+        most = long if timeline.tracks[span.track].kind == "tma" else inf
+        for column in range(max(0, int(span.start / long)), min(columns, int(span.end / long) + 1)):
+            own = min(span.end, (column + 1) * long) - max(span.start, column * long)
+            cycles[column] = min(cycles[column] + own, most)
     return list(rows.values())
+
+
+def _letter(timeline: Timeline, span: Span) -> str:
+    on_product = span.after >= 0 and timeline.spans[span.after].kind == "product"
+    return ":" if span.kind == "wait" and on_product else _LETTERS[span.kind]
 
 
 def _waits(timeline: Timeline, width: int) -> list[str]:
@@ -130,11 +144,13 @@ def _waits(timeline: Timeline, width: int) -> list[str]:
         if span.kind == "wait" and track.kind == "warp":
             sums[track.group, _place(timeline, span), span.cause] += span.end - span.start
     longest = sorted(sums.items(), key=lambda each: -each[1])[:_MOST_WAITS]
-    lines: list[str] = []
-    for (group, place, cause), cycles in longest:
-        share = 100 * cycles / (timeline.end * warps[group] or 1.0)
-        lines.append(_cut(f"{share:3.0f} %  {group} waits at {place}{f' for {cause}' if cause else ''}", width))
-    return lines
+    shares = {key: 100 * cycles / (timeline.end * warps[key[0]] or 1.0) for key, cycles in longest}
+    lines = [
+        _cut(f"{share:3.0f} %  {group}, {place}{f', for {cause}' if cause else ''}", width)
+        for (group, place, cause), share in shares.items()
+        if share >= 0.5
+    ]
+    return ["waits, of the time of the task's warps", *lines] if lines else []
 
 
 def _place(timeline: Timeline, span: Span) -> str:

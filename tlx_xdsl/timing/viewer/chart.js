@@ -6,7 +6,7 @@ const FONT = '11px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace';
 const AXIS = hertz ? 34 : 22, HEADING = 20, GAP = 3;
 const view = { from: 0, to: ends * 1.02 };
 const state = { paired: false, folded: new Set(), chosen: null, over: null, line: null, critical: false, pointer: null };
-let rows = [], placed = new Map(), levels = {}, size = { width: 0, height: 0 }, gutter = 0, letter = 6.6, colours = {}, hatch = null, asked = 0;
+let rows = [], placed = new Map(), levels = {}, size = { width: 0, height: 0 }, gutter = 0, letter = 6.6, colours = {}, hatches = {}, asked = 0;
 
 function narrow() { return size.width < 560; }
 function x(time) { return gutter + (time - view.from) / (view.to - view.from) * (size.width - gutter); }
@@ -20,21 +20,24 @@ function levelsOf(text) {
 function readColours() {
   const style = getComputedStyle(document.documentElement);
   colours = {};
-  for (const name of ["page", "panel", "ink", "faint", "line", "chosen", "lit", "on", "path", "work", "wait", "issue", "copy",
+  for (const name of ["page", "panel", "ink", "faint", "line", "chosen", "lit", "on", "path", "work", "wait", "await", "issue", "copy",
     "product", "store", "even", "odd", "buffer"]) colours[name] = style.getPropertyValue(`--${name}`).trim();
   colours.phase = colours.even;
   levels = Object.fromEntries(Object.entries(colours).map(([name, text]) => [name, levelsOf(text)]));
+  hatches = { wait: hatch(colours.wait), await: hatch(colours.await) };
+}
+function hatch(colour) {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 6;
   const brush = tile.getContext("2d");
-  brush.fillStyle = colours.wait;
+  brush.fillStyle = colour;
   brush.fillRect(0, 0, 6, 6);
   brush.strokeStyle = colours.page;
   brush.globalAlpha = 0.55;
   brush.beginPath();
   for (const shift of [-6, 0, 6]) { brush.moveTo(shift, 6); brush.lineTo(shift + 6, 0); }
   brush.stroke();
-  hatch = pen.createPattern(tile, "repeat");
+  return pen.createPattern(tile, "repeat");
 }
 
 // Where each row begins, below the axis.
@@ -159,12 +162,12 @@ function drawLane(one, lane, top, height, only) {
       thin = true;
       continue;
     }
-    pen.fillStyle = colour === "wait" && width > 5 ? hatch : colours[colour];
+    pen.fillStyle = (width > 5 && hatches[colour]) || colours[colour];
     pen.fillRect(left, top, width - 0.7, height - 1);
     if (width > least && height >= 12) {
       const text = fitted(one.name[span], width - 6);
       if (!text) continue;
-      if (colour === "wait") { pen.fillStyle = colours.wait; pen.fillRect(left + 2, top + 1, text.length * letter + 3, height - 3); }
+      if (hatches[colour]) { pen.fillStyle = colours[colour]; pen.fillRect(left + 2, top + 1, text.length * letter + 3, height - 3); }
       pen.fillStyle = colour === "issue" ? colours.page : colours.on;
       pen.fillText(text, left + 3, top + height / 2);
     }

@@ -2,7 +2,7 @@
 
 const held = JSON.parse(document.getElementById("timelines").textContent);
 const KINDS = {
-  work: "computes or moves", wait: "waits", issue: "issues", copy: "copy under way", product: "tensor core at work",
+  work: "computes or moves", wait: "waits", await: "waits for a tensor core", issue: "issues", copy: "copy under way", product: "tensor core at work",
   store: "store under way", phase: "phase of a barrier", buffer: "slot in use",
 };
 const MOST_LANES = 6;
@@ -12,10 +12,11 @@ function numbered(count) { return Array.from({ length: count }, (_, index) => in
 
 // Spans of a track that overlap go to lanes below each other. `reach` is the largest end so far, so that the first span
 // that is seen is found by bisection even where spans overlap within the last lane.
-function lanesOf(spans, { start, end, lane: numbers }) {
+function lanesOf(spans, { start, end, kind, lane: numbers }, warp) {
   const lanes = [];
   for (const span of spans) {
-    let lane = lanes.find((each) => each.last <= start[span] + 1e-9);
+    // What a warp issues is short, and is drawn over what it does besides.
+    let lane = warp && kind[span] === "issue" ? lanes[0] : lanes.find((each) => each.last <= start[span] + 1e-9);
     if (!lane && lanes.length < MOST_LANES) lanes.push(lane = { spans: [], reach: [], last: 0 });
     lane ??= lanes.reduce((first, each) => (each.last < first.last ? each : first));
     lane.spans.push(span);
@@ -39,8 +40,8 @@ function read(json, number) {
   numbered(one.start.length).sort((a, b) => one.start[a] - one.start[b] || one.end[b] - one.end[a])
     .forEach((span) => on[one.track[span]].push(span));
   one.tracks = json.tracks.map(([name, kind, group], index) => (
-    { one, index, name, kind, group, spans: on[index], lanes: lanesOf(on[index], one) }));
-  one.colour = [...one.kind];
+    { one, index, name, kind, group, spans: on[index], lanes: lanesOf(on[index], one, kind === "warp") }));
+  one.colour = one.kind.map((kind, span) => (kind === "wait" && one.kind[one.after[span]] === "product" ? "await" : kind));
   for (const track of one.tracks) {
     if (track.kind !== "barrier") continue;
     track.spans.forEach((span, index) => { if (one.kind[span] === "phase") one.colour[span] = index % 2 ? "odd" : "even"; });
@@ -76,7 +77,8 @@ function shares(one) {
     group.warps += 1;
     group.total += one.json.end;
     for (const span of track.spans) {
-      group.kinds[one.kind[span]] = (group.kinds[one.kind[span]] ?? 0) + one.end[span] - one.start[span];
+      const kind = one.colour[span];
+      group.kinds[kind] = (group.kinds[kind] ?? 0) + one.end[span] - one.start[span];
     }
   }
   return groups;

@@ -8,7 +8,7 @@ function made(tag, text = "", kind = "") {
   if (kind) element.className = kind;
   return element;
 }
-function titleOf(one) { return [one.json.configuration, one.json.origin].filter(Boolean).join(", ") || one.json.kernel; }
+function titleOf(one) { return [one.json.configuration, one.json.origin].filter(Boolean).join(", ").replace(/^./, (first) => first.toUpperCase()); }
 function baseName(path) { return path.split(/[\\/]/).at(-1); }
 function lineText(line) {
   const at = line.lastIndexOf(":");
@@ -112,12 +112,12 @@ function fillFacts() {
   }
 }
 function fillLegend() {
-  const names = { phase: "even" };
-  const there = new Set(all.flatMap((one) => one.kind));
+  const names = { even: "phase", odd: "phase" };
+  const there = new Set(all.flatMap((one) => one.colour.map((colour) => (names[colour] ?? colour))));
   for (const [kind, words] of Object.entries(KINDS)) {
     if (!there.has(kind)) continue;
     const item = made("li"), patch = made("i");
-    patch.style.background = kind === "wait" ? "repeating-linear-gradient(135deg, var(--wait) 0 3px, var(--page) 3px 4px)" : `var(--${names[kind] ?? kind})`;
+    patch.style.background = hatches[kind] ? `repeating-linear-gradient(135deg, var(--${kind}) 0 3px, var(--page) 3px 4px)` : `var(--${kind === "phase" ? "even" : kind})`;
     item.append(patch, words);
     by("legend").append(item);
   }
@@ -136,8 +136,8 @@ function fillShares() {
   const order = [...new Set(groups.map(({ group }) => group))];
   for (const { one, group, warps, kinds, total } of order.flatMap((name) => groups.filter((each) => each.group === name))) {
     const row = made("div", "", "share"), stack = made("div", "", "stack"), label = made("div");
-    const there = ["work", "product", "issue", "copy", "store", "wait"].filter((kind) => kinds[kind]);
-    const words = there.map((kind) => `${kind} ${percent(kinds[kind], total)}`).join(", ");
+    const there = ["work", "product", "issue", "copy", "store", "await", "wait"].filter((kind) => kinds[kind]);
+    const words = there.map((kind) => `${kind === "await" ? "wait for tensor cores" : kind} ${percent(kinds[kind], total)}`).join(", ");
     label.append(tagged(one), group, made("span", `, ${warps} ${warps === 1 ? "warp" : "warps"}: ${words}`, "many"));
     stack.append(...meter(there.map((kind) => [kind, kinds[kind]]), total));
     row.append(label, stack);
@@ -155,7 +155,8 @@ function fillWaits() {
     }
   }
   const most = ({ of }) => Math.max(...of.map((each, number) => each / (sums[number].total || 1)));
-  for (const wait of [...merged.values()].sort((a, b) => most(b) - most(a)).slice(0, 6)) {
+  const long = [...merged.values()].filter((wait) => most(wait) >= 0.005);
+  for (const wait of long.sort((a, b) => most(b) - most(a)).slice(0, 6)) {
     const button = made("button"), figures = made("b");
     button.type = "button";
     for (const one of all) {
@@ -169,7 +170,7 @@ function fillWaits() {
     button.addEventListener("click", () => (wait.line === null ? choose({ one: wait.one, span: wait.first }) : chooseLine(wait.line)));
     by("waits").append(button);
   }
-  if (!by("waits").childElementCount) by("waits").append(made("p", "No warp waits.", "faint"));
+  if (!by("waits").childElementCount) by("waits").append(made("p", "No warp waits for long.", "faint"));
 }
 function fillLines() {
   const most = Math.max(1e-9, ...sums.flatMap(({ lines, total }) => [...lines.values()].map(({ wait, work }) => (wait + work) / (total || 1))));
@@ -397,12 +398,12 @@ headings.reduce((count, heading) => {
   if (count > MOST_TRACKS) state.folded.add(heading.key);
   return count + heading.rows.size;
 }, 0);
+setTheme("system");
 fillFacts();
 fillLegend();
 fillShares();
 fillWaits();
 fillLines();
-setTheme("system");
 measure();
 new ResizeObserver(() => { measure(); draw(); }).observe(pane);
 fit();
