@@ -148,9 +148,7 @@ class _Machine(Machine):
 
     def coordinates(self, first: int, count: int) -> Integers:
         """The places of the CTAs of `count` of the clusters that run."""
-        return np.concatenate(
-            [super(_Machine, self).coordinates(each, 1) for each in self._numbers[first : first + count]]
-        )
+        return np.concatenate([super(_Machine, self).coordinates(each, 1) for each in self._numbers[first : first + count]])
 
     def make_order(self, wave: Wave) -> Recorder:
         """Return what notes down the events of a wave."""

@@ -27,7 +27,9 @@ from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.ptx.read.syntax import Decimal, Instruction, Negated, Number, Register
 from tlx_xdsl.ptx.steps import Context, Read, Step
 
-PURE = frozenset(("shfl", "vote", "redux", "match", "elect", "activemask", "createpolicy", "mapa", "mma", "movmatrix"))
+PURE = frozenset(
+    ("shfl", "vote", "redux", "match", "elect", "activemask", "createpolicy", "mapa", "mma", "movmatrix")
+)
 """Instructions of warps that do nothing but give a result."""
 _DATA_FROM = {"st": 1, "stmatrix": 1, "red": 1, "atom": 1}
 """The first operand that is data, of what writes memory."""
@@ -183,10 +185,8 @@ class Slice:
         if (least := min(data, default=TRUE)) < TRUE:
             self.hollow[number] = least
         reads = tuple(
-            (Number(0), kind)
-            if isinstance(operand, Register) and operand.number not in self.needed
-            else (operand, kind)
-            for operand, kind in step.reads
+            (Number(0), kind) if isinstance(each, Register) and not self._level.get(each.number) else (each, kind)
+            for each, kind in step.reads
         )
         return replace(self._kept(step), reads=reads)
 
@@ -215,8 +215,35 @@ def _registers(reads: Iterable[Read]) -> list[Register]:
 
 def _is_float(instruction: Instruction) -> bool:
     return any(
-        part[:1] in ("f", "e") and part[1:2].isdigit() or part.startswith("bf16") for part in instruction.modifiers
+        (part[:1] in ("f", "e") and part[1:2].isdigit()) or part.startswith("bf16") for part in instruction.modifiers
     )
+
+
+def _gives_data(instruction: Instruction) -> bool:
+    if instruction.name in ("mma", "wgmma", "ldmatrix"):
+        return True
+    is_load = instruction.name in ("ld", "ldu") and "param" not in instruction.modifiers
+    return is_load or instruction.opcode.startswith("tcgen05.ld")
+
+
+def _ones(step: Step, effect: Callable[..., None] | None = None) -> Step:
+    """The step that writes 1 to all results of another, and has an effect that takes no operands."""
+    ones = [_one(kind) for _, kind in step.writes]
+
+    def run(cohort: Any, mask: Any) -> Any:
+        if effect is not None:
+            effect(cohort, mask)
+        found = tuple(cohort.spread(each) for each in ones)
+        return found[0] if len(found) == 1 else found
+
+    return Step((), step.writes, effect=run)
+
+
+def _one(kind: str) -> Any:
+    """The number 1 in a view; in one of words, which may hold a float, that of f32."""
+    if kind in ("u4", "i4"):
+        return np.float32(1).view(KINDS[kind].dtype)
+    return constant(Decimal(1.0), KINDS[kind])
 
 
 # What takes the place of products and of accesses to tensor memory ---------------------------------------------------

@@ -152,7 +152,7 @@ def hertz_of(prediction: Prediction) -> float:
 def _machine_code(cubin: bytes) -> str | None:
     """The disassembly, where there is a cubin and a disassembler."""
     tool = find_nvdisasm() if cubin else None
-    return None if tool is None else disassembly(cubin, tool)
+    return None if tool is None else disassembly(cubin, tool, lines_of_ptx=True)
 
 
 def _plain(value: Any) -> Any:
