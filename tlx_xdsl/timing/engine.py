@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Literal, TypeAlias
 
-from .pieces import BlockCost, Work
 from .chips import Chip
 from .memory import Caching, Memory, Server
+from .pieces import BlockCost, Work
 from .trace import Event, Point, Step, Trace, Warp
 
 _SUB_PARTITIONS = 4
@@ -44,6 +44,8 @@ class Mark:
     after: int
     """The mark that let it begin or end, by its place in `Replayed.marks`; -1 for none."""
     event: Event | None = None
+    by: int = -1
+    """For a wait the instruction that ended it; -1 for none."""
 
 
 @dataclass(slots=True)
@@ -501,7 +503,7 @@ class Replay:
         key = (life.warp.number, at, by[0])
         waits[key] = waits.get(key, 0.0) + end - start
         if self._keeps:
-            life.last = self._mark(Mark("wait", life.cta, life.warp.number, start, end, at, by[1], event))
+            life.last = self._mark(Mark("wait", life.cta, life.warp.number, start, end, at, by[1], event, by[0]))
 
     def _mark(self, mark: Mark) -> int:
         marks = self._found.marks

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .engine import Replayed
 from .instructions import PIPES
 from .launch import Occupancy
-from .spans import Lines, cause_of, task_of
-from .trace import Trace
+from .spans import Lines, cause_of, kinds_of, task_of
+from .trace import Kind, Trace
 
 _FULL = 0.6
 """Part of the time from which on a unit that works is taken for the limit."""
@@ -78,12 +78,13 @@ def _longest_wait(
     for cta in replayed.ctas:
         for name, warps in groups.items():
             time[name] = time.get(name, 0.0) + (cta.end - cta.start) * len(warps)
+    kinds = kinds_of(trace)
     found: dict[tuple[str, str, str], float] = {}
     waited: dict[str, float] = {}
     of_warp = {warp: name for name, warps in groups.items() for warp in warps}
     for (warp, at, by), cycles in replayed.waits.items():
         name = of_warp[warp]
-        what, word = _reason(lines, at, by)
+        what, word = _reason(lines, kinds, at, by)
         found[name, what, word] = found.get((name, what, word), 0.0) + cycles
         waited[name] = waited.get(name, 0.0) + cycles
     if not found:
@@ -115,11 +116,11 @@ def _groups(trace: Trace, tasks: Sequence[tuple[int, int, str]]) -> dict[str, li
     }
 
 
-def _reason(lines: Lines, at: int, by: int) -> tuple[str, str]:
+def _reason(lines: Lines, kinds: Mapping[int, Kind], at: int, by: int) -> tuple[str, str]:
     """Return what a wait is for, and a word for it."""
     if by < 0:
         return f"the barrier of line {lines.line(at)}", "latency of barriers"
-    what = cause_of(lines, by, "")
+    what = cause_of(lines, kinds, by)
     if what.startswith("arrival"):
         return f"the {what}", "latency of barriers"
     word = "latency of products" if what.startswith("product") else "latency of memory"
