@@ -59,6 +59,7 @@ LAYERS = {
     "ptx": 7,
     "backend": 7,
     "sass": 7.5,
+    "timing": 7.6,
     "runtime": 8,
     "compat": 9,
     "torch": 9,
@@ -86,6 +87,7 @@ RUNTIME_LAYERS = {
     "simulate": 2,
     "check": 3,
     "measure": 3,
+    "clock": 3.5,
     "": 4,
     "bundle": 5,
     "host": 5,
@@ -118,6 +120,7 @@ WITHOUT_XDSL = {
     "language",
     "ptx",
     "sass",
+    "timing",
     "backend",
 }
 """Packages in which no file imports xDSL."""

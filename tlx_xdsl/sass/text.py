@@ -100,10 +100,23 @@ def disassemble(cubin: bytes, nvdisasm: Path) -> dict[str, Code]:
 
     Raises CompilationError if `nvdisasm` cannot be run, or refuses the cubin.
     """
+    found = parse(disassembly(cubin, nvdisasm))
+    for name, data in sections(cubin).items():
+        if (code := found.get(name.removeprefix(".nv.constant2."))) is not None:
+            code.constants = data
+    return found
+
+
+def disassembly(cubin: bytes, nvdisasm: Path, *, lines_of_ptx: bool = False) -> str:
+    """The text of a cubin's disassembly, with the lines of its source, or with those of its PTX.
+
+    Raises CompilationError if `nvdisasm` cannot be run, or refuses the cubin.
+    """
+    lines = "--print-line-info-ptx" if lines_of_ptx else "--print-line-info"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
-        command = [nvdisasm, "--print-code", "--no-dataflow", "--print-line-info", "--print-instruction-encoding", path]
+        command = [nvdisasm, "--print-code", "--no-dataflow", lines, "--print-instruction-encoding", path]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:
@@ -111,11 +124,7 @@ def disassemble(cubin: bytes, nvdisasm: Path) -> dict[str, Code]:
     if done.returncode:
         said = done.stderr.strip().partition("\n")[0].replace(str(path), "the cubin")
         raise CompilationError(f"nvdisasm refused the cubin: {said or f'exit status {done.returncode}'}")
-    found = parse(done.stdout)
-    for name, data in sections(cubin).items():
-        if (code := found.get(name.removeprefix(".nv.constant2."))) is not None:
-            code.constants = data
-    return found
+    return done.stdout
 
 
 def parse(text: str) -> dict[str, Code]:

@@ -101,7 +101,10 @@ def _sums(warps: Integers, times: Integers, all_warps: Integers, size: int) -> l
 
 def runs(pages: Integers) -> tuple[int, ...]:
     """The first and the last page of each run of pages."""
-    found = np.unique(pages)
+    found = pages[np.flatnonzero(np.diff(pages, prepend=-1))]
+    if len(found) == 1:
+        return int(found[0]), int(found[0])
+    found = np.unique(found)
     breaks = np.flatnonzero(np.diff(found) > 1)
     firsts = found[np.concatenate([[0], breaks + 1])]
     lasts = found[np.concatenate([breaks, [len(found) - 1]])]

@@ -11,14 +11,14 @@ Which warp runs when follows from the trace's dependences and these times alone,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Literal, TypeAlias
 
-from .blocks import BlockCost, Work
 from .chips import Chip
 from .memory import Caching, Memory, Server
+from .pieces import BlockCost, Work
 from .trace import Event, Point, Step, Trace, Warp
 
 _SUB_PARTITIONS = 4
@@ -44,6 +44,8 @@ class Mark:
     after: int
     """The mark that let it begin or end, by its place in `Replayed.marks`; -1 for none."""
     event: Event | None = None
+    by: int = -1
+    """For a wait the instruction that ended it; -1 for none."""
 
 
 @dataclass(slots=True)
@@ -261,15 +263,13 @@ class Replay:
         *,
         caching: Caching,
         sharers: int,
-        opcodes: Mapping[int, str] | None = None,
         marks: bool = False,
     ):
-        """Prepare a replay: `sharers` multiprocessors share L2 and DRAM, `opcodes` are those of instructions."""
+        """Prepare a replay, in which so many `sharers` of L2 and DRAM work, and `marks` are kept or not."""
         self._chip = chip
         self._costs = costs
         self._caching = caching
         self._sharers = sharers
-        self._opcodes = opcodes or {}
         self._keeps = marks
         self._found = Replayed()
         self._heap: list[tuple[float, int, _SubPartition | _Life, int]] = []
@@ -461,16 +461,17 @@ class Replay:
 
     def _wait(self, life: _Life, event: Event, now: float) -> Generator[float | _Demand | None, float, float]:
         """Wait for points."""
+        if not event.points:
+            return (yield now + self._chip.try_wait_cycles)
         for number in event.points:
             phase = life.cluster.phases[number]
             start = now
             if phase.left > 0:
                 phase.waiting.append(life)
                 now = yield None
-            elif phase.time > now:
-                now = yield phase.time + self._wake(phase)
             else:
-                now = yield now + self._chip.try_wait_cycles
+                least = self._chip.try_wait_cycles if phase.point.kind == "mbarrier" else 0.0
+                now = yield max(phase.time + self._wake(phase), now + least)
             self._waited(life, event.at, start, now, phase.by, event)
         return now
 
@@ -502,7 +503,7 @@ class Replay:
         key = (life.warp.number, at, by[0])
         waits[key] = waits.get(key, 0.0) + end - start
         if self._keeps:
-            life.last = self._mark(Mark("wait", life.cta, life.warp.number, start, end, at, by[1], event))
+            life.last = self._mark(Mark("wait", life.cta, life.warp.number, start, end, at, by[1], event, by[0]))
 
     def _mark(self, mark: Mark) -> int:
         marks = self._found.marks
@@ -612,8 +613,7 @@ class Replay:
         return now
 
     def _tma_wait(self, life: _Life, event: Event, now: float) -> float:
-        reads = self._opcodes.get(event.at, ".read").endswith(".read")
-        return self._wait_groups(life, event, now, life.stores, 0.0, reads)
+        return self._wait_groups(life, event, now, life.stores, 0.0, event.only_reads)
 
     # Copies and accesses of threads ----------------------------------------------------------------------------------
 
@@ -627,13 +627,16 @@ class Replay:
     def _copy(self, life: _Life, event: Event, now: float) -> float:
         memory = life.processor.memory
         done = memory.load(now, self._moved(event))
-        if event.points:
-            self._count(life, event.points, done, now, (event.at, life.last))
         self._join(life, "copy", done, done, (event.at, life.last))
         return self._behind(now, memory.way.free)
 
     def _copy_commit(self, life: _Life, event: Event, now: float) -> float:
-        self._close(life, "copy", life.copies)
+        if event.points:
+            # An mbarrier counts the end of the copies so far, which stay in their group.
+            _, done, by = life.open.get("copy", (now, now, (event.at, life.last)))
+            self._count(life, event.points, max(done, now), now, by)
+        else:
+            self._close(life, "copy", life.copies)
         return now
 
     def _copy_wait(self, life: _Life, event: Event, now: float) -> float:

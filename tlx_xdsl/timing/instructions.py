@@ -20,6 +20,8 @@ is what shuffles take of the way to memory, the sub-partition's share. `tensor` 
 warp groups are events, and not counted here.
 """
 _FMA, _HEAVY, _ALU, _XU, _FP64, _LSU, _TENSOR, _UNIFORM = range(len(PIPES))
+QUEUED = frozenset((_XU, _LSU))
+"""Pipes with a queue before them, so that a warp that finds them busy goes on."""
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .engine import Replayed
 from .instructions import PIPES
 from .launch import Occupancy
-from .spans import Lines, cause_of, task_of
-from .trace import Trace
+from .spans import Lines, cause_of, kinds_of, task_of
+from .trace import Kind, Trace
 
 _FULL = 0.6
 """Part of the time from which on a unit that works is taken for the limit."""
@@ -78,24 +78,26 @@ def _longest_wait(
     for cta in replayed.ctas:
         for name, warps in groups.items():
             time[name] = time.get(name, 0.0) + (cta.end - cta.start) * len(warps)
+    kinds = kinds_of(trace)
     found: dict[tuple[str, str, str], float] = {}
     waited: dict[str, float] = {}
     of_warp = {warp: name for name, warps in groups.items() for warp in warps}
     for (warp, at, by), cycles in replayed.waits.items():
         name = of_warp[warp]
-        what, word = _reason(lines, at, by)
+        what, word = _reason(lines, kinds, at, by)
         found[name, what, word] = found.get((name, what, word), 0.0) + cycles
         waited[name] = waited.get(name, 0.0) + cycles
     if not found:
         return None
-    least = min(groups, key=lambda name: waited.get(name, 0.0) / max(1.0, time[name]))
-    (name, what, word), cycles = max(
-        found.items(), key=lambda each: (each[0][0] == least, each[1])
-    )  # fmt: skip
-    return (
-        f"{name} wait {cycles / len(replayed.ctas) / max(1.0, time[name] / len(replayed.ctas)):.0%} of it for {what}.",
-        word,
-    )
+    products = {
+        name: sum(event.kind in ("wgmma", "mma5") for warp in trace.warps if of_warp[warp.number] == name
+                  for step in warp.steps for event in step.events)
+        for name in groups
+    }  # fmt: skip
+    worker = max(groups, key=lambda name: (products[name], -waited.get(name, 0.0) / max(1.0, time[name])))
+    (name, what, word), cycles = max(found.items(), key=lambda each: (each[0][0] == worker, each[1]))
+    verb = "waits" if name.startswith("Warp ") else "wait"
+    return f"{name} {verb} {cycles / max(1.0, time[name]):.0%} of it for {what}.", word
 
 
 def _groups(trace: Trace, tasks: Sequence[tuple[int, int, str]]) -> dict[str, list[int]]:
@@ -114,11 +116,11 @@ def _groups(trace: Trace, tasks: Sequence[tuple[int, int, str]]) -> dict[str, li
     }
 
 
-def _reason(lines: Lines, at: int, by: int) -> tuple[str, str]:
+def _reason(lines: Lines, kinds: Mapping[int, Kind], at: int, by: int) -> tuple[str, str]:
     """Return what a wait is for, and a word for it."""
     if by < 0:
         return f"the barrier of line {lines.line(at)}", "latency of barriers"
-    what = cause_of(lines, by, "")
+    what = cause_of(lines, kinds, by)
     if what.startswith("arrival"):
         return f"the {what}", "latency of barriers"
     word = "latency of products" if what.startswith("product") else "latency of memory"
@@ -126,18 +128,19 @@ def _reason(lines: Lines, at: int, by: int) -> tuple[str, str]:
 
 
 def _ring(replayed: Replayed, trace: Trace, lines: Lines) -> str:
-    """Return a sentence about the ring that TMA fills, if there is one."""
-    places: dict[int, set[int]] = {}
+    """Return a sentence about the ring that TMA fills, if there is one: a stage is a barrier that its loads end at."""
+    stages_of: dict[int, set[int]] = {}
     for warp in trace.warps:
         for step in warp.steps:
             for event in step.events:
                 if event.kind == "tma_load":
-                    places.setdefault(event.at, set()).add(event.place)
-    if not places or not replayed.copies:
+                    found = stages_of.setdefault(event.at, set())
+                    found.update(trace.points[number].name for number in event.points)
+    if not stages_of or not replayed.copies:
         return ""
     at = max(replayed.copies, key=lambda each: replayed.copies[each][1])
     count, cycles = replayed.copies[at]
-    stages = len(places.get(at, ()))
+    stages = len(stages_of.get(at, ()))
     held = f"the ring has {stages} stages" if stages > 1 else "there is one buffer"
     return f"For the TMA load{lines.of(at)} {held}, and a load takes {cycles / count:,.0f} cycles."
 
@@ -145,4 +148,5 @@ def _ring(replayed: Replayed, trace: Trace, lines: Lines) -> str:
 def _filling(occupancy: Occupancy) -> str:
     many = "CTA shares" if occupancy.side_by_side == 1 else "CTAs share"
     limit = f", for their {occupancy.limit}" if occupancy.side_by_side == occupancy.ctas else ""
-    return f"{occupancy.side_by_side} {many} a multiprocessor{limit}, and the launch fills the GPU {occupancy.waves:.2f} times."
+    times = f"the launch fills the GPU {occupancy.waves:.2f} times"
+    return f"{occupancy.side_by_side} {many} a multiprocessor{limit}, and {times}."

@@ -1,4 +1,4 @@
-"""Natural loops of a graph of basic blocks (Aho, Lam, Sethi, Ullman, "Compilers", 2nd edition, section 9.6)."""
+"""Natural loops and chains of basic blocks (Aho, Lam, Sethi, Ullman, "Compilers", 2nd edition, section 9.6)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 OUTSIDE = -1
-"""The loop of a block that is in none."""
+"""No loop, and no block."""
 
 
 @dataclass(slots=True)
@@ -75,3 +75,24 @@ def _back_edges(successors: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
                 state[following] = 1
                 stack.append((following, iter(successors[following])))
     return found
+
+
+def find_chains(successors: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return blocks that always run one after the other, as lists: nothing else leads to them, or from them."""
+    count = [1] + [0] * (len(successors) - 1)
+    for following in successors:
+        for each in following:
+            if each >= 0:
+                count[each] += 1
+    follows = [found[0] if len(found) == 1 and found[0] >= 0 and count[found[0]] == 1 else OUTSIDE
+               for found in successors]  # fmt: skip
+    heads = set(range(len(successors))) - set(follows)
+    chains: list[list[int]] = []
+    for block in sorted(heads):
+        chain = [block]
+        while (block := follows[block]) != OUTSIDE:
+            chain.append(block)
+        chains.append(chain)
+    # What is left are circles that nothing leads to.
+    left = set(range(len(successors))).difference(*chains)
+    return [*chains, *([block] for block in sorted(left))]

@@ -8,13 +8,15 @@ of the machine are taken apart again:
                 add.s32 %r5, %r5, 64    13             UIADD3 UR4, UR4, 0x40, URZ     13
                 @%p2 bra $L__BB0_3      14             @P0 BRA `(.L_x_4)              14
 
-An instruction that ptxas has moved out of a loop, or made again in another one, counts where it now is. A loop that
-ptxas has unrolled has the instructions of its block several times: the block costs their mean. Cycles alone are those
-that the instructions themselves say (stalls), and waits for the scoreboards of what is no event.
+Blocks of which each always follows the one before it are counted together, as a chain. An instruction that ptxas has
+moved out of a loop, or made again in another one, counts where it now is. A loop that ptxas has unrolled has the
+instructions of a chain several times: the chain costs their mean. Cycles alone are those that the instructions themselves
+say (stalls), and waits for the scoreboards of what is no event.
 """
 
 from __future__ import annotations
 
+import bisect
 import re
 import statistics
 from collections import Counter
@@ -22,10 +24,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tlx_xdsl.ptx.program import Program
+from tlx_xdsl.sass.accesses import PRODUCTS
 from tlx_xdsl.sass.text import Code, Instruction
 
-from .instructions import PipeRates, Use, use_of
-from .loops import OUTSIDE, Loops, find_loops
+from .instructions import PipeRates, use_of
+from .loops import OUTSIDE, Loops, find_chains, find_loops
 from .pieces import BlockCost, Builder, results_of
 
 PTX_LINES = ".nv_debug_ptx_txt"
@@ -55,7 +58,9 @@ def costs(program: Program, code: Code, events: Sequence[Sequence[int]], rates: 
     numbers = _numbers(program, code)
     if not any(each is not None for each in numbers):
         return None
-    return _Attribution(program, code, numbers, events, rates).costs()
+    blocks = _blocks(code)
+    _name_events(program, code, blocks, numbers)
+    return _Attribution(program, code, blocks, numbers, events, rates).costs()
 
 
 def _numbers(program: Program, code: Code) -> list[int | None]:
@@ -74,6 +79,55 @@ def _numbers(program: Program, code: Code) -> list[int | None]:
             last = numbers[0] if len(numbers) == 1 else min(numbers, key=lambda each: abs(each - last))
             found.append(last)
     return found
+
+
+def _name_events(program: Program, code: Code, blocks: list[_Block], numbers: list[int | None]) -> None:
+    """Correct the numbers of products, waits and arrivals that have no line of their own, but the one before them.
+
+    ptxas keeps the order of these, so that such a one is that after the last that is known, or before the next.
+    """
+    of_kind: dict[str, list[int]] = {}
+    for number, instruction in enumerate(program.function.instructions):
+        if (kind := _kind_in_ptx(instruction.opcode)) is not None:
+            of_kind.setdefault(kind, []).append(number)
+    for block in blocks:
+        found: dict[str, list[int]] = {}
+        for at in range(block.first, block.last):
+            kind = _kind_in_machine(code.instructions[at])
+            if kind in of_kind and numbers[at] is not None:
+                found.setdefault(kind, []).append(at)
+        for kind, places in found.items():
+            _name_in_order(of_kind[kind], places, numbers)
+
+
+def _name_in_order(events: list[int], places: list[int], numbers: list[int | None]) -> None:
+    """Name the events of one kind at some places in the machine's code; `events` are those of the PTX."""
+    ranks = {number: rank for rank, number in enumerate(events)}
+    known = [ranks.get(numbers[at] or 0) for at in places]
+    first = next((at for at, rank in enumerate(known) if rank is not None), None)
+    if first is None:
+        rank = bisect.bisect_left(events, numbers[places[0]] or 0) - 1
+    else:
+        rank = (known[first] or 0) - first - 1
+    for at, given in zip(places, known, strict=True):
+        rank = rank + 1 if given is None else given
+        numbers[at] = events[min(max(rank, 0), len(events) - 1)]
+
+
+def _kind_in_ptx(opcode: str) -> str | None:
+    if opcode.startswith("wgmma.mma_async"):
+        return "product"
+    if opcode.startswith(("mbarrier.try_wait", "mbarrier.test_wait")):
+        return "wait"
+    return "arrival" if opcode.startswith("mbarrier.arrive") else None
+
+
+def _kind_in_machine(item: Instruction) -> str | None:
+    if item.name in PRODUCTS:
+        return "product"
+    if item.name != "SYNCS":
+        return None
+    return "wait" if "PHASECHK" in item.modifiers else "arrival" if "ARRIVE" in item.modifiers else None
 
 
 def _blocks(code: Code) -> list[_Block]:
@@ -107,26 +161,29 @@ class _Attribution:
         self,
         program: Program,
         code: Code,
+        blocks: list[_Block],
         numbers: list[int | None],
         events: Sequence[Sequence[int]],
         rates: PipeRates,
     ):
         self._program = program
+        self._chains = find_chains([block.successors for block in program.blocks])
         self._items = code.instructions
         self._numbers = numbers
         self._events = events
         self._is_event = {each for block in events for each in block}
         self._uses = [use_of(item.opcode, rates) for item in self._items]
-        self._block_of = [0] * len(program.function.instructions)
-        for block in program.blocks:
-            self._block_of[block.first : block.last] = [block.number] * (block.last - block.first)
-        self._blocks = _blocks(code)
+        self._chain_of = [0] * len(program.function.instructions)
+        for place, chain in enumerate(self._chains):
+            for block in (program.blocks[each] for each in chain):
+                self._chain_of[block.first : block.last] = [place] * (block.last - block.first)
+        self._blocks = blocks
         self._loops = find_loops([block.successors for block in self._blocks])
         self._ptx_loop = self._innermost_loops()
         self._owner = self._owners()
 
     def _innermost_loops(self) -> list[int]:
-        """The innermost loop of each block of PTX, without those that wait for a barrier."""
+        """The innermost loop of each chain of PTX, without those that wait for a barrier."""
         program = self._program
         loops = find_loops([block.successors for block in program.blocks])
         for place, loop in enumerate(loops.loops):
@@ -136,9 +193,9 @@ class _Attribution:
                 for block in loop.blocks:
                     if loops.innermost[block] == place:
                         loops.innermost[block] = loop.parent
-        return loops.innermost
+        return [loops.innermost[chain[0]] for chain in self._chains]
 
-    # Which block of PTX an instruction belongs to --------------------------------------------------------------------
+    # Which chain of PTX an instruction belongs to --------------------------------------------------------------------
 
     def _anchors(self, block: _Block) -> list[int]:
         """The instructions of a block of the machine that ptxas does not move far: events and branches."""
@@ -154,11 +211,11 @@ class _Attribution:
         for number, block in enumerate(self._blocks):
             if (loop := loops.innermost[number]) != OUTSIDE:
                 for at in self._anchors(block):
-                    votes[loop][self._ptx_loop[self._block_of[self._numbers[at] or 0]]] += 1
+                    votes[loop][self._ptx_loop[self._chain_of[self._numbers[at] or 0]]] += 1
         return [vote.most_common(1)[0][0] if vote else OUTSIDE for vote in votes]
 
     def _owners(self) -> list[int]:
-        """For each instruction of the machine the block of PTX that it counts for."""
+        """For each instruction of the machine the chain of PTX that it counts for."""
         in_ptx = self._loop_in_ptx(self._loops)
         owner: list[int] = []
         last = 0
@@ -168,7 +225,7 @@ class _Attribution:
             own: list[int | None] = []
             for at in range(block.first, block.last):
                 of = self._numbers[at]
-                candidate = None if of is None else self._block_of[of]
+                candidate = None if of is None else self._chain_of[of]
                 own.append(candidate if candidate is not None and self._ptx_loop[candidate] == wanted else None)
             last = next((each for each in own if each is not None), last)
             for each in own:
@@ -179,13 +236,13 @@ class _Attribution:
     # Costs -----------------------------------------------------------------------------------------------------------
 
     def _copies(self) -> list[tuple[int, float]]:
-        """For each block of PTX the loop of the machine that has most copies of it, and how many those are."""
-        counts: list[dict[int, Counter[tuple[int, str]]]] = [{} for _ in self._program.blocks]
+        """For each chain of PTX the loop of the machine that has most copies of it, and how many those are."""
+        counts: list[dict[int, Counter[tuple[int, str]]]] = [{} for _ in self._chains]
         for number, block in enumerate(self._blocks):
             loop = self._loops.innermost[number]
             for at in range(block.first, block.last):
                 of, owner = self._numbers[at], self._owner[at]
-                if of is not None and self._block_of[of] == owner:
+                if of is not None and self._chain_of[of] == owner:
                     counts[owner].setdefault(loop, Counter())[of, self._items[at].name] += 1
         found: list[tuple[int, float]] = []
         for by_loop in counts:
@@ -195,16 +252,19 @@ class _Attribution:
         return found
 
     def costs(self) -> list[BlockCost]:
-        program = self._program
+        """The cost of each block of PTX."""
         copies = self._copies()
-        builders = [Builder(block.first) for block in program.blocks]
+        builders = [Builder() for _ in self._chains]
         boards = self._boards()
         for number, block in enumerate(self._blocks):
             loop = self._loops.innermost[number]
             self._walk(block, [loop == each for each, _ in copies], builders, boards[number])
-        return [
-            builder.cost(program, self._events[number], copies[number][1]) for number, builder in enumerate(builders)
-        ]
+        found: dict[int, BlockCost] = {}
+        for chain, builder, (_, count) in zip(self._chains, builders, copies, strict=True):
+            blocks = [self._program.blocks[each] for each in chain]
+            made = builder.costs(self._program, blocks, [self._events[each] for each in chain], count)
+            found.update(zip(chain, made, strict=True))
+        return [found[number] for number in range(len(found))]
 
     def _boards(self) -> list[list[frozenset[int]]]:
         """For each block of the machine the events that each scoreboard may stand for where it begins."""
@@ -258,8 +318,8 @@ class _Attribution:
                 builder = builders[owner]
                 if awaited:
                     builder.need(register for each in awaited for register in results_of(self._program, each))
-                builder.add(use, ends - now, of if of is not None and self._block_of[of] == owner else None)
-                if of is not None and self._block_of[of] == owner and self._is_anchor(at):
+                builder.add(((use, 1.0),), ends - now, of if of is not None and self._chain_of[of] == owner else None)
+                if of is not None and self._chain_of[of] == owner and self._is_anchor(at):
                     builder.event(of)
             now = ends
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tlx_xdsl.ptx.flow import Block
 from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.ptx.steps import Step
 
@@ -25,9 +26,9 @@ class Work:
     latency: float
     """Cycles from the start to the end if the warp is alone on its sub-partition."""
     first: int
-    """The number of the first instruction in `program.function.instructions`."""
+    """The number of the first instruction in `program.function.instructions`, which may be of a block close by."""
     last: int
-    """The number of the instruction after it; `first` if the work has no instruction of its own."""
+    """The number of the instruction after the last one; `first` if the work has no instruction of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,28 +86,32 @@ class _Piece:
 
 
 class Builder:
-    """Collects the instructions of the machine that a basic block becomes, in their order.
+    """Collects the instructions of the machine that a chain of basic blocks becomes, in their order.
 
-    Where a block is there several times, as in a loop that ptxas has unrolled, the copies add up, and `cost` takes the
-    mean. A copy begins where an event comes again.
+    The blocks of a chain always run one after the other, and ptxas mixes their instructions. Where a chain is there several
+    times, as in a loop that ptxas has unrolled, the copies add up, and `costs` takes the mean. A copy begins where an event
+    comes again.
     """
 
-    def __init__(self, first: int):
-        """Begin a block whose first instruction has this number."""
-        self._first = first
+    def __init__(self):
+        """Begin a chain."""
         self._pieces = [_Piece()]
         self._ats: list[int] = []
         self._place: dict[int, int] = {}
         """For each event the piece after it."""
         self._current = 0
 
-    def add(self, use: Use, cycles: float, number: int | None) -> None:
-        """Add an instruction of the machine, which takes some cycles before the next one; `number` is of its PTX."""
+    def add(self, uses: Iterable[tuple[Use, float]], cycles: float, number: int | None) -> None:
+        """Add instructions of the machine, with how many of each; together they take some cycles before the next ones.
+
+        `number` is the instruction of PTX that they are of.
+        """
         piece = self._pieces[self._current]
-        piece.slots += 1.0
         piece.latency += cycles
-        for pipe, taken in use.pipes:
-            piece.cycles[pipe] += taken
+        for use, count in uses:
+            piece.slots += count
+            for pipe, taken in use.pipes:
+                piece.cycles[pipe] += taken * count
         if number is not None:
             low, high = piece.numbers or (number, number)
             piece.numbers = min(low, number), max(high, number)
@@ -115,47 +120,85 @@ class Builder:
         """Go on behind an event."""
         if (place := self._place.get(number)) is not None:
             self._current = place
-        elif self._current == len(self._pieces) - 1:
+        elif self._is_at_end():
             self._cut(number)
             self._place[number] = self._current
 
     def need(self, registers: Iterable[int]) -> None:
         """Go on where loads have brought these registers."""
-        if self._current != len(self._pieces) - 1:
-            return
-        wanted = set(registers) - self._pieces[self._current].needs
-        if wanted:
-            if self._pieces[self._current].slots:
+        if self._is_at_end() and (wanted := set(registers) - self._pieces[-1].needs):
+            if self._pieces[-1].slots:
                 self._cut(NO_EVENT)
-            self._pieces[self._current].needs |= wanted
+            self._pieces[-1].needs |= wanted
+
+    def _is_at_end(self) -> bool:
+        return self._current == len(self._pieces) - 1
 
     def _cut(self, number: int) -> None:
         self._ats.append(number)
         self._pieces.append(_Piece())
         self._current += 1
 
-    def cost(self, program: Program, events: Iterable[int], copies: float = 1.0) -> BlockCost:
-        """Return the cost of the block; events that were not added come right after those before them in the PTX."""
-        ats, pieces = self._ats, self._pieces
+    def costs(
+        self, program: Program, blocks: Sequence[Block], events: Sequence[Sequence[int]], copies: float = 1.0
+    ) -> list[BlockCost]:
+        """Return the cost of each block of the chain; `events` has the instructions of each that may bear events.
+
+        Events that were not added come right after those before them in the PTX. What comes before an event counts for
+        the block of the event, and what comes after all of them for the last block.
+        """
+        parts, rest = self._parts([number for block in events for number in block])
+        block_of = {number: block for block, numbers in enumerate(events) for number in numbers}
+        # The machine may do an event of a later block first. Blocks can't: their events take each other's places.
+        order = sorted((number for _, number in parts), key=lambda each: block_of[each])
+        by_block: list[list[tuple[_Piece, int]]] = [[] for _ in events]
+        for (pieces, _), number in zip(parts, order, strict=True):
+            ends = [*[NO_EVENT] * (len(pieces) - 1), number]
+            by_block[block_of[number]].extend(zip(pieces, ends, strict=True))
+        return [
+            _cost(program, blocks[place].first, each, rest if place == len(events) - 1 else [_Piece()], copies)
+            for place, each in enumerate(by_block)
+        ]
+
+    def _parts(self, events: Sequence[int]) -> tuple[list[tuple[list[_Piece], int]], list[_Piece]]:
+        """Pieces with the event that ends them, in the order of the machine, and the pieces after the last event."""
+        parts: list[tuple[list[_Piece], int]] = []
+        pieces: list[_Piece] = []
+        for piece, at in zip(self._pieces, self._ats, strict=False):
+            pieces.append(piece)
+            if at != NO_EVENT:
+                parts.append((pieces, at))
+                pieces = []
+        pieces.append(self._pieces[-1])
         place = -1
-        for number in sorted(events):
-            if number in self._place:
-                place = ats.index(number)
+        places = {number: place for place, (_, number) in enumerate(parts)}
+        missing: dict[int, list[int]] = {}
+        for number in events:
+            if number in places:
+                place = places[number]
             else:
-                place += 1
-                ats.insert(place, number)
-                pieces.insert(place, _Piece())
-        works: list[Work] = []
-        at = self._first
-        for number, piece in enumerate(pieces):
-            low, high = piece.numbers or (at, at - 1)
-            works.append(
-                Work(piece.slots / copies, tuple(each / copies for each in piece.cycles), piece.latency / copies, low,
-                     high + 1)
-            )  # fmt: skip
-            if number < len(ats) and ats[number] != NO_EVENT:
-                at = ats[number] + 1
-        return BlockCost(
-            tuple(works), tuple(ats), tuple(frozenset(each.needs) for each in pieces),
-            tuple(() if each == NO_EVENT else results_of(program, each) for each in ats),
-        )  # fmt: skip
+                missing.setdefault(place, []).append(number)
+        for place in sorted(missing, reverse=True):
+            parts[place + 1 : place + 1] = [([_Piece()], number) for number in missing[place]]
+        return parts, pieces
+
+
+def _cost(
+    program: Program, first: int, ended: Sequence[tuple[_Piece, int]], rest: Sequence[_Piece], copies: float
+) -> BlockCost:
+    """The cost of a block from pieces with the events that end them, and those after the last event."""
+    pieces = [*(piece for piece, _ in ended), *rest]
+    ats = (*(at for _, at in ended), *[NO_EVENT] * (len(rest) - 1))
+    works: list[Work] = []
+    for place, piece in enumerate(pieces):
+        if piece.numbers is None:
+            first = ats[place] if place < len(ats) and ats[place] != NO_EVENT else first
+        low, high = piece.numbers or (first, first - 1)
+        cycles = tuple(each / copies for each in piece.cycles)
+        works.append(Work(piece.slots / copies, cycles, piece.latency / copies, low, high + 1))
+    return BlockCost(
+        tuple(works),
+        ats,
+        tuple(frozenset(each.needs) for each in pieces),
+        tuple(() if each == NO_EVENT else results_of(program, each) for each in ats),
+    )

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
+from tlx_xdsl.errors import SourceLocation
+from tlx_xdsl.grid import sizes_of
+from tlx_xdsl.ptx.program import Program, prepare
+from tlx_xdsl.ptx.read.reader import read
+
+from .blocks import costs
+from .chips import Chip, chip_named
+from .engine import Replay, Replayed
+from .launch import Occupancy, occupancy, samples, whole_launch
+from .limits import limits
+from .memory import Caching, caching
+from .pieces import BlockCost
+from .record import record
+from .spans import Lines, draw, location
 from .timeline import Timeline
+from .trace import Launch, Trace
+
+MOST_STEPS = 4_000
+"""Steps of a warp that are replayed; what comes after them keeps their pace."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +42,64 @@ class Prediction:
     """What the prediction itself took of a core, in seconds."""
     bound: str
     """What limits it most, in one or two words: `tensor cores`, `memory`, `latency of barriers`."""
+    shares: dict[str, float] = field(default_factory=dict[str, float])
+    """The part of the time for which each unit of a multiprocessor works, the busiest first."""
+    evidence: Evidence | None = field(default=None, repr=False)
+    """What `findings` looks at; None without a timeline."""
 
     def milliseconds(self, hertz: float) -> float:
         """Return the time of the launch at a clock of the multiprocessors."""
         return self.cycles / hertz * 1e3
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A launch with the traces and the replay that its prediction comes from."""
+
+    program: Program
+    cost: Sequence[BlockCost]
+    traces: dict[int, Trace]
+    """By the number of the cluster."""
+    launch: Launch
+    chip: Chip
+    cluster: tuple[int, int, int]
+    found: OfTraces
+
+    @property
+    def cycles(self) -> float:
+        """Return the cycles of the launch."""
+        return self.found.cycles
+
+    @property
+    def trace(self) -> Trace:
+        """Return the trace that was replayed with marks."""
+        return self.found.trace
+
+    @property
+    def replayed(self) -> Replayed:
+        """Return the replay that has marks."""
+        return self.found.replayed
+
+    @property
+    def filled(self) -> Occupancy:
+        """Return how the launch fills the chip."""
+        return self.found.occupancy
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Return the part of the time for which each unit works."""
+        return self.found.shares
+
+    def location(self, at: int) -> SourceLocation | None:
+        """Return the user's line of an instruction; None for one that has none."""
+        return None if at < 0 else location(self.program, at)
+
+    def again(self, change: Callable[[Trace], Trace]) -> float:
+        """Return the cycles of the launch with changed traces."""
+        traces = {number: change(trace) for number, trace in self.traces.items()}
+        return of_traces(
+            self.program, self.cost, traces, self.launch, self.chip, cluster=self.cluster, timeline=False
+        ).cycles  # fmt: skip
 
 
 def predict(
@@ -48,5 +122,112 @@ def predict(
 
     `registers` are those of a thread and `machine_code` the disassembly (SASS), where there is a cubin. `tasks` names
     warps: the first, how many, and the name of each task. With `timeline=False` no spans are kept.
+
+    Raises PtxError and PtxFault as `run_ptx` does, and ValueError for a chip that is not known.
     """
-    raise NotImplementedError
+    before = time.process_time()
+    model = chip_named(chip)
+    program = prepare(read(text, "<ptx>"), kernel)
+    sizes = sizes_of(grid)
+    clusters = _cluster(program, cluster)
+    chosen = samples(sizes, clusters, prod(sizes) <= model.multiprocessors)
+    traces, launch = record(
+        program, sizes, args, clusters=chosen, num_warps=num_warps, cluster=cluster, shared=shared, scratch=scratch,
+        registers=registers, resident=model.multiprocessors, max_steps=MOST_STEPS,
+    )  # fmt: skip
+    cost, by_number = costs(program, machine_code), dict(zip(chosen, traces, strict=True))
+    found = of_traces(
+        program, cost, by_number, launch, model, cluster=clusters, tasks=tasks, timeline=timeline
+    )  # fmt: skip
+    evidence = Evidence(program, cost, by_number, launch, model, clusters, found) if timeline else None
+    return Prediction(
+        model.name, found.cycles, found.timeline, time.process_time() - before, found.bound, found.shares, evidence
+    )  # fmt: skip
+
+
+def _cluster(program: Program, given: Sequence[int] | None) -> tuple[int, int, int]:
+    said = given if given is not None else program.function.directives.get("reqnctapercluster", (1,))
+    x, y, z = (*said, 1, 1)[:3]
+    return int(x), int(y), int(z)
+
+
+@dataclass(frozen=True)
+class OfTraces:
+    """A launch as the clock sees it, from traces."""
+
+    cycles: float
+    timeline: Timeline
+    bound: str
+    shares: dict[str, float]
+    occupancy: Occupancy
+    caching: Caching
+    trace: Trace
+    """The one that was replayed first, with marks where a timeline is asked for."""
+    replayed: Replayed
+
+
+def of_traces(
+    program: Program | None,
+    cost: Sequence[BlockCost],
+    traces: dict[int, Trace],
+    launch: Launch,
+    chip: Chip,
+    *,
+    cluster: Sequence[int] = (1, 1, 1),
+    tasks: Sequence[tuple[int, int, str]] = (),
+    timeline: bool = True,
+) -> OfTraces:
+    """Predict a launch from traces of some of its clusters, by their numbers, with a chip's constants."""
+    filled = occupancy(launch, chip)
+    held = caching(list(traces.values()), launch, chip, filled.processors * filled.side_by_side)
+    first: list[tuple[Trace, Replayed]] = []
+
+    def replay(several: list[Trace], side_by_side: int) -> Replayed:
+        keeps = timeline and not first
+        machine = Replay(chip, cost, caching=held, sharers=filled.processors, marks=keeps)
+        found = machine.run(several, side_by_side=side_by_side, cluster=launch.cluster)
+        if not first:
+            first.append((several[0], found))
+        return _extended(several[0], found)
+
+    sizes = [size // part for size, part in zip(launch.grid, cluster, strict=True)]
+    cycles = whole_launch(filled, chip, traces, sizes, replay)
+    trace, replayed = first[0]
+    said = limits(replayed, trace, Lines(program), filled, tasks)
+    name = "" if program is None else program.function.name
+    drawn = (
+        _timeline(program, trace, replayed, name, chip, tasks) if timeline else Timeline(name, chip.name, "predicted")
+    )
+    drawn.launch_cycles, drawn.hertz, drawn.sentences = cycles, chip.hertz, said.sentences
+    drawn.notes = _notes(chip, launch, traces, replayed)
+    return OfTraces(cycles, drawn, said.bound, said.shares, filled, held, trace, replayed)
+
+
+def _timeline(
+    program: Program | None, trace: Trace, replayed: Replayed, name: str, chip: Chip,
+    tasks: Sequence[tuple[int, int, str]],
+) -> Timeline:  # fmt: skip
+    return draw(replayed, trace, program, kernel=name, chip=chip.name, tasks=tasks)
+
+
+def _extended(trace: Trace, found: Replayed) -> Replayed:
+    """Let the CTAs of a trace that was cut off go on at their pace to the end."""
+    if trace.whole:
+        return found
+    warp = max(trace.warps, key=lambda each: len(each.steps))
+    factor = max(1.0, warp.ran / max(1, len(warp.steps)))
+    ctas = [replace(cta, start=cta.start * factor, end=cta.end * factor) for cta in found.ctas]
+    return replace(found, ctas=ctas, end=found.end * factor)
+
+
+def _notes(chip: Chip, launch: Launch, traces: dict[int, Trace], replayed: Replayed) -> list[str]:
+    notes: list[str] = []
+    if not chip.validated:
+        notes.append(f"The constants of the {chip.name} were compared with no run.")
+    if launch.registers is None:
+        notes.append("The registers of a thread are not known: no cubin was given.")
+    if not all(trace.whole for trace in traces.values()):
+        notes.append("CTAs were cut off: the rest of what they do is taken to go on at the same pace.")
+    elif replayed.stuck:
+        notes.append(f"{replayed.stuck} warps waited for something that the recorded CTAs do not do.")
+    return notes

@@ -64,10 +64,10 @@ def record(
 
         traces, launch = record(prepare(read(text, "k.ptx")), 256, [x, y, n], clusters=[0, 100])
     """
-    exact: set[int] = set()
+    wanted: dict[int, int] = {}
     while True:
-        part = Slice(program, exact)
-        rules = Rules(program.function.instructions, part.hollow, part.checked, exact, max_steps)
+        part = Slice(program, wanted)
+        rules = Rules(program.function.instructions, part.hollow, part.checked, wanted, max_steps)
         memory = Overlay()
 
         def make(*given: Any, rules: Rules = rules) -> _Machine:
@@ -80,7 +80,7 @@ def record(
         traces, untrue = machine.record(limits or Limits(seconds=60))
         if not untrue:
             break
-        exact |= untrue
+        wanted = wanted | untrue
     own = program.symbols.shared_bytes + (shared or 0)
     sizes = [_bytes_of(value) for value in args]
     launch = Launch(
@@ -148,9 +148,7 @@ class _Machine(Machine):
 
     def coordinates(self, first: int, count: int) -> Integers:
         """The places of the CTAs of `count` of the clusters that run."""
-        return np.concatenate(
-            [super(_Machine, self).coordinates(each, 1) for each in self._numbers[first : first + count]]
-        )
+        return np.concatenate([super(_Machine, self).coordinates(each, 1) for each in self._numbers[first : first + count]])
 
     def make_order(self, wave: Wave) -> Recorder:
         """Return what notes down the events of a wave."""
@@ -165,8 +163,8 @@ class _Machine(Machine):
         """The first CTA of a cluster that does not run itself, as long as there are some left to take."""
         return super(_Machine, self).coordinates(self._left.pop(0), 1)[0] if self._left else None
 
-    def record(self, limits: Limits) -> tuple[list[Trace], set[int]]:
-        """Run the clusters, and give their traces; and the instructions that must be exact, if there are any."""
+    def record(self, limits: Limits) -> tuple[list[Trace], dict[int, int]]:
+        """Run the clusters, and give their traces; and the instructions whose data are needed after all."""
         budget = Budget(limits.blocks, limits.seconds)
         self.others_run = True
         wave = Wave(self, 0, len(self._numbers))

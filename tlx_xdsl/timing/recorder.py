@@ -8,6 +8,7 @@ such as the shape of a product, is read from its operation code.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -57,12 +58,12 @@ class Rules:
     """What recorders of a launch share."""
 
     instructions: list[Instruction]
-    hollow: set[int]
-    """Instructions that write zeros in the place of data."""
-    checked: set[int]
-    """Loads whose results decide something."""
-    exact: set[int]
-    """Instructions whose writes to global memory are made."""
+    hollow: Mapping[int, int]
+    """Instructions that write zeros or guesses in the place of data, and which of the two."""
+    checked: Mapping[int, int]
+    """Loads whose results are needed, and how much of them."""
+    wanted: Mapping[int, int]
+    """Instructions that must write global memory."""
     most_steps: int
     """Steps of a warp that are kept."""
 
@@ -97,8 +98,8 @@ class Recorder(Nothing):
         """The `cp.async` that each warp has issued last."""
         self._polls: dict[int, tuple[int, int]] = {}
         self._stuck: set[int] = set()
-        self.untrue: set[int] = set()
-        """Instructions that must be exact: what they write as zeros is read where it decides something."""
+        self.untrue: dict[int, int] = {}
+        """Instructions whose data are needed after all, and how much of them."""
         self._has_zeros = False
         self._zeros = np.zeros(wave.shared.stride * wave.ctas, np.int32)
         """By byte of shared memory: the instruction, from 1, that has written zeros in the place of data."""
@@ -147,8 +148,18 @@ class Recorder(Nothing):
         return found
 
     def _warps_of(self, cohort: Cohort, mask: Any) -> list[int]:
-        warps = cohort.warps if mask is None else np.unique(cohort.warp_of[mask])
-        return warps.tolist()
+        return cohort.warps.tolist() if mask is None else self._counted(cohort, mask)[0]
+
+    def _counted(self, cohort: Cohort, chosen: Any) -> tuple[list[int], list[int]]:
+        """The warps that have some threads, by a mask or by their places in the cohort, and how many each has."""
+        if len(chosen) == 1 and chosen.dtype != np.bool_:
+            return [int(cohort.warp_of[chosen[0]])], [1]
+        if cohort.whole and chosen.dtype == np.bool_:
+            counts = np.count_nonzero(chosen.reshape(-1, LANES), axis=1)
+            here = np.flatnonzero(counts)
+            return cohort.warps[here].tolist(), counts[here].tolist()
+        warps, counts = np.unique(cohort.warp_of[chosen], return_counts=True)
+        return warps.tolist(), counts.tolist()
 
     # Points ----------------------------------------------------------------------------------------------------------
 
@@ -181,8 +192,7 @@ class Recorder(Nothing):
             event.points = (*event.points, number)
 
     def _signal(self, cohort: Cohort, chosen: Any, barrier: Any) -> None:
-        warps, counts = np.unique(cohort.warp_of[chosen], return_counts=True)
-        for warp, count in zip(warps.tolist(), counts.tolist(), strict=True):
+        for warp, count in zip(*self._counted(cohort, chosen), strict=True):
             event = self._note(warp, Event(cohort.at, "signal", count=count))
             self._counts(warp, event, barrier)
             if not isinstance(barrier, Mbarrier):
@@ -237,7 +247,7 @@ class Recorder(Nothing):
             self._copy.event.multicast += 1
             return self._copy
         self._copy = Copy(self._note(warp, Event(cohort.at, _COPIES[kind])), warp, key)
-        self._discards(cohort, kind == "TMA store" and cohort.at not in self._rules.exact)
+        self._discards(cohort, kind == "TMA store" and cohort.at not in self._rules.wanted)
         return self._copy
 
     def writes(self, token: Copy, units: Integers, size: int) -> None:
@@ -261,22 +271,21 @@ class Recorder(Nothing):
         """A bulk copy accesses `size` bytes of global memory at each address, all of one array."""
         if not len(addresses):
             return
-        token.event.sectors += len(np.unique(addresses // SECTOR_BYTES))
+        # Units of a sector follow each other.
+        token.event.sectors += 1 + np.count_nonzero(np.diff(addresses // SECTOR_BYTES))
         token.event.lines += runs(addresses >> PAGE_BITS)
-        if what != "read":
+        if what != "read" and token.event.at not in self._rules.wanted:
             self._write_zeros(token.event.at, int(addresses[0]))
 
     def copy(self, cohort: Cohort, threads: Integers, places: Integers, size: int) -> None:
         """Threads issue `cp.async`."""
         self._mark(cohort, places, size, writes=True)
-        warps, counts = np.unique(cohort.warp_of[threads], return_counts=True)
-        for warp, count in zip(warps.tolist(), counts.tolist(), strict=True):
+        for warp, count in zip(*self._counted(cohort, threads), strict=True):
             self._copies[warp] = self._note(warp, Event(cohort.at, "copy", size=count * size))
 
     def remote_stores(self, cohort: Cohort, chosen: Any, places: Integers, size: int, barrier: Any, to: int) -> None:
         """Threads issue `st.async`, whose end counts at an mbarrier."""
-        warps, counts = np.unique(cohort.warp_of[chosen], return_counts=True)
-        for warp, count in zip(warps.tolist(), counts.tolist(), strict=True):
+        for warp, count in zip(*self._counted(cohort, chosen), strict=True):
             self._counts(warp, self._note(warp, Event(cohort.at, "remote", size=count * size)), barrier)
 
     # Products --------------------------------------------------------------------------------------------------------
@@ -367,14 +376,14 @@ class Recorder(Nothing):
         at = cohort.at
         name = self._rules.instructions[at].name
         is_hollow = at in self._rules.hollow
-        self._discards(cohort, is_hollow)
+        self._discards(cohort, is_hollow and at not in self._rules.wanted)
         if not len(addresses):
             return
         if is_hollow:
             self._write_zeros(at, int(addresses[0]))
         elif at in self._rules.checked and self._global_zeros:
             buffer = self._wave.machine.memory.find(int(addresses[0]))
-            self.untrue |= self._global_zeros.get(buffer.name if buffer is not None else "", set())
+            self._check(at, self._global_zeros.get(buffer.name if buffer is not None else "", ()))
         for warp, moved, sectors, lines in self._patterns.of_global(cohort, mask, addresses, size):
             if name == "cp":
                 event = self._copies[warp]
@@ -400,11 +409,18 @@ class Recorder(Nothing):
         self._wave.machine.memory.discards = discards
 
     def _write_zeros(self, at: int, address: int) -> None:
-        if at not in self._rules.exact and (buffer := self._wave.machine.memory.find(address)) is not None:
+        if (buffer := self._wave.machine.memory.find(address)) is not None:
             self._global_zeros.setdefault(buffer.name, set()).add(at)
 
+    def _check(self, at: int, writers: Iterable[int]) -> None:
+        """Look at who has written what an instruction loads: it may need more than zeros or guesses."""
+        level = self._rules.checked[at]
+        for each in writers:
+            if self._rules.hollow.get(each, 0) < level and self._rules.wanted.get(each, 0) < level:
+                self.untrue[each] = max(level, self.untrue.get(each, 0))
+
     def _mark(self, cohort: Cohort, places: Integers, size: int, *, writes: bool) -> None:
-        """Note an access to shared memory: who has written zeros there, or whether they decide something."""
+        """Note an access to shared memory: who has written zeros there, or whether they are needed."""
         at = cohort.at
         if writes:
             is_hollow = at in self._rules.hollow
@@ -413,7 +429,7 @@ class Recorder(Nothing):
                 self._zeros[places[:, None] + np.arange(size)] = at + 1 if is_hollow else 0
         elif self._has_zeros and at in self._rules.checked:
             found = np.unique(self._zeros[places[:, None] + np.arange(size)])
-            self.untrue |= {each - 1 for each in found.tolist() if each}
+            self._check(at, [each - 1 for each in found.tolist() if each])
 
     def load(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
         """Threads read shared memory."""

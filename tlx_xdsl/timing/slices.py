@@ -3,7 +3,7 @@
 The clock asks where data go, not what they are. Sums and products of a GEMM, or the exponentials of a softmax, decide
 neither an address nor a branch, so a run for the clock leaves them out (Weiser, "Program Slicing", ICSE 1981; here by
 registers, whatever the flow between them). Accesses to memory stay, with zeros in the place of data that nothing needs;
-a run that needs them after all names the instructions that must be exact, and begins again.
+a run that needs them after all names the instructions that must write them, and begins again.
 
     mma_async {%f0..%f127}, ...   left out; the record gets its event
     fma.rn.f32 %f128, %f0, ...    left out
@@ -13,42 +13,56 @@ a run that needs them after all names the instructions that must be exact, and b
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.ptx.codegen import Generator
+from tlx_xdsl.ptx.arithmetic.kinds import KINDS
+from tlx_xdsl.ptx.codegen import Generator, constant
 from tlx_xdsl.ptx.flow import blocks_of
 from tlx_xdsl.ptx.global_order import WEAK, sync_of
 from tlx_xdsl.ptx.program import Program
-from tlx_xdsl.ptx.read.syntax import Instruction, Negated, Number, Register
+from tlx_xdsl.ptx.read.syntax import Decimal, Instruction, Negated, Number, Register
 from tlx_xdsl.ptx.steps import Context, Read, Step
 
-PURE = frozenset(("shfl", "vote", "redux", "match", "elect", "activemask", "createpolicy", "mapa", "mma", "movmatrix"))
+PURE = frozenset(
+    ("shfl", "vote", "redux", "match", "elect", "activemask", "createpolicy", "mapa", "mma", "movmatrix")
+)
 """Instructions of warps that do nothing but give a result."""
 _DATA_FROM = {"st": 1, "stmatrix": 1, "red": 1, "atom": 1}
 """The first operand that is data, of what writes memory."""
 _TENSOR = ("mma", "ld", "st", "cp", "shift")
 
 
-class Slice:
-    """A program that runs what decides addresses and branches, and a set of instructions exactly."""
+NONE, GUESSED, TRUE = range(3)
+"""How much of a value is needed: nothing; for branches, a guess; the value itself."""
 
-    def __init__(self, program: Program, exact: Set[int] = frozenset()):
+
+class Slice:
+    """A program that runs what decides addresses and branches.
+
+    Branches on numbers that data were computed to, such as those around the rare cases of a logarithm, are decided as if
+    the numbers were 1. `wanted` has the instructions that must write memory, with `GUESSED` or `TRUE` data.
+    """
+
+    def __init__(self, program: Program, wanted: Mapping[int, int]):
         self._program = program
         self._instructions = program.function.instructions
-        self._exact = exact
-        self.needed: set[int] = set()
-        """Registers whose values decide something."""
+        self._wanted = wanted
+        self._level: dict[int, int] = {}
+        """How much of a register is needed."""
+        self._assumed: set[int] = set()
+        """Instructions whose results are taken to be 1."""
+        self._from_data = self._data()
         self._find()
-        self.hollow: set[int] = set()
-        """Instructions that write zeros to memory, in the place of data."""
-        self.checked: set[int] = set()
-        """Instructions whose result decides something, and that read memory."""
+        self.hollow: dict[int, int] = {}
+        """Instructions that write zeros or guesses to memory, in the place of data, and which of the two."""
+        self.checked: dict[int, int] = {}
+        """Instructions that read memory, and whose result is needed."""
         self._tensors_count = any(
-            each.opcode.startswith("tcgen05.ld") and self._is_needed(step)
+            each.opcode.startswith("tcgen05.ld") and self._needs(step) == TRUE
             for each, step in zip(self._instructions, program.steps, strict=True)
         )
         steps = [self._step(number, step) for number, step in enumerate(program.steps)]
@@ -62,40 +76,69 @@ class Slice:
 
     # What is needed --------------------------------------------------------------------------------------------------
 
+    def _data(self) -> set[int]:
+        """Registers that hold what was loaded, or computed from that."""
+        found: set[int] = set()
+        readers: dict[int, list[Step]] = {}
+        work: list[int] = []
+
+        def add(step: Step) -> None:
+            for register, _ in step.writes:
+                if register is not None and register.number not in found:
+                    found.add(register.number)
+                    work.append(register.number)
+
+        for instruction, step in zip(self._instructions, self._program.steps, strict=True):
+            if step is None:
+                continue
+            if _gives_data(instruction):
+                add(step)
+            elif step.effect is None or instruction.name in PURE:
+                for register in _registers(step.reads):
+                    readers.setdefault(register.number, []).append(step)
+        while work:
+            for step in readers.get(work.pop(), ()):
+                add(step)
+        return found
+
     def _find(self) -> None:
         writers: dict[int, list[int]] = {}
         work: list[int] = []
 
-        def need(operand: Any) -> None:
-            if isinstance(operand, Register) and operand.number not in self.needed:
-                self.needed.add(operand.number)
-                work.append(operand.number)
+        def need(registers: Iterable[Register], level: int) -> None:
+            for register in registers:
+                if self._level.get(register.number, NONE) < level:
+                    self._level[register.number] = level
+                    work.append(register.number)
 
         for number, (instruction, step) in enumerate(zip(self._instructions, self._program.steps, strict=True)):
+            guard = () if instruction.guard is None else (instruction.guard,)
             for register, _ in () if step is None else step.writes:
                 if register is not None:
                     writers.setdefault(register.number, []).append(number)
             if step is None:
-                # A branch: its guard, and the index of a table.
-                for operand in (instruction.guard, *(instruction.operands[:1] if instruction.name == "brx" else ())):
-                    need(operand)
+                index = instruction.operands[:1] if instruction.name == "brx" else ()
+                need((*guard, *(each for each in index if isinstance(each, Register))), GUESSED)
             elif step.effect is not None and instruction.name not in PURE:
-                need(instruction.guard)
-                for operand in _registers(step.reads[: self._first_of_data(number, instruction, step)]):
-                    need(operand)
+                need(guard, GUESSED)
+                first = self._first_of_data(instruction, step)
+                need(_registers(step.reads[:first]), TRUE)
+                need(_registers(step.reads[first:]), self._wanted.get(number, NONE))
         while work:
-            for number in writers.get(work.pop(), ()):
-                step = self._program.steps[number]
+            register = work.pop()
+            level = self._level[register]
+            for number in writers.get(register, ()):
+                instruction, step = self._instructions[number], self._program.steps[number]
                 assert step is not None
-                need(self._instructions[number].guard)
-                for operand in _registers(step.reads):
-                    need(operand)
+                if level == GUESSED and self._is_assumed(instruction, step):
+                    self._assumed.add(number)
+                    continue
+                need(() if instruction.guard is None else (instruction.guard,), level)
+                need(_registers(step.reads), level)
 
-    def _first_of_data(self, number: int, instruction: Instruction, step: Step) -> int:
+    def _first_of_data(self, instruction: Instruction, step: Step) -> int:
         """The first operand that is data: all from there on decide nothing, unless others that are needed do."""
         every = len(step.reads)
-        if number in self._exact:
-            return every
         if instruction.opcode.startswith("wgmma.mma_async"):
             return 0
         if instruction.name == "tcgen05" and instruction.modifiers[0] in _TENSOR:
@@ -108,8 +151,18 @@ class Slice:
         is_signal = sync_of(instruction.modifiers, is_atomic=is_atomic).scope != WEAK
         return every if is_signal and not _is_float(instruction) else first
 
-    def _is_needed(self, step: Step | None) -> bool:
-        return step is not None and any(each is not None and each.number in self.needed for each, _ in step.writes)
+    def _is_assumed(self, instruction: Instruction, step: Step) -> bool:
+        """Return whether a result that a branch depends on is taken to be 1: floats that come of data."""
+        if instruction.name in ("mma", "wgmma") or instruction.opcode.startswith("tcgen05.ld"):
+            return True
+        results = [(register.number, KINDS[kind]) for register, kind in step.writes if register is not None]
+        is_plain = step.effect is None and all(kind.size and kind.lanes == 1 for _, kind in results)
+        return is_plain and _is_float(instruction) and any(number in self._from_data for number, _ in results)
+
+    def _needs(self, step: Step | None) -> int:
+        """How much of an instruction's results is needed."""
+        written = () if step is None else step.writes
+        return max((self._level.get(each.number, NONE) for each, _ in written if each is not None), default=NONE)
 
     # Steps -----------------------------------------------------------------------------------------------------------
 
@@ -117,29 +170,32 @@ class Slice:
         if step is None:
             return None
         instruction = self._instructions[number]
-        is_needed = self._is_needed(step)
+        level = self._needs(step)
+        is_assumed = level == GUESSED and number in self._assumed
         if step.effect is None or instruction.name in PURE:
-            return step if is_needed else None
-        if instruction.opcode.startswith("wgmma.mma_async") and not is_needed:
-            return Step(effect=_product)
+            return _ones(self._kept(step)) if is_assumed else step if level else None
+        if instruction.opcode.startswith("wgmma.mma_async") and level != TRUE:
+            return Step(effect=_product) if level == NONE else _ones(self._kept(step), _product)
         if instruction.name == "tcgen05" and not self._tensors_count:
             if (made := self._tensor_step(instruction)) is not None:
-                return made
-        if is_needed and instruction.name in ("ld", "ldu", "ldmatrix", "atom"):
-            self.checked.add(number)
+                return made if level == NONE or made.effect is None else _ones(self._kept(step), made.effect)
+        if level and instruction.name in ("ld", "ldu", "ldmatrix", "atom"):
+            self.checked[number] = level
+        data = [self._level.get(each.number, NONE) for each in _registers(step.reads)]
+        if (least := min(data, default=TRUE)) < TRUE:
+            self.hollow[number] = least
         reads = tuple(
-            (Number(0), kind)
-            if isinstance(operand, Register) and operand.number not in self.needed
-            else (operand, kind)
-            for operand, kind in step.reads
+            (Number(0), kind) if isinstance(each, Register) and not self._level.get(each.number) else (each, kind)
+            for each, kind in step.reads
         )
-        if reads != step.reads:
-            self.hollow.add(number)
-        kept = tuple(
-            (register if register is not None and register.number in self.needed else None, kind)
-            for register, kind in step.writes
+        return replace(self._kept(step), reads=reads)
+
+    def _kept(self, step: Step) -> Step:
+        """The step without results that nothing needs."""
+        writes = tuple(
+            (each if each is not None and self._level.get(each.number) else None, kind) for each, kind in step.writes
         )
-        return replace(step, reads=reads, writes=kept)
+        return replace(step, writes=writes)
 
     def _tensor_step(self, instruction: Instruction) -> Step | None:
         """An operation of the tensor core, or an access to tensor memory, of which the record gets the event alone."""
@@ -152,15 +208,42 @@ class Slice:
         return Step(effect=_tensor_copy) if name in ("cp", "shift") else None
 
 
-def _registers(reads: tuple[Read, ...]) -> list[Register]:
+def _registers(reads: Iterable[Read]) -> list[Register]:
     plain = (operand.register if isinstance(operand, Negated) else operand for operand, _ in reads)
     return [operand for operand in plain if isinstance(operand, Register)]
 
 
 def _is_float(instruction: Instruction) -> bool:
     return any(
-        part[:1] in ("f", "e") and part[1:2].isdigit() or part.startswith("bf16") for part in instruction.modifiers
+        (part[:1] in ("f", "e") and part[1:2].isdigit()) or part.startswith("bf16") for part in instruction.modifiers
     )
+
+
+def _gives_data(instruction: Instruction) -> bool:
+    if instruction.name in ("mma", "wgmma", "ldmatrix"):
+        return True
+    is_load = instruction.name in ("ld", "ldu") and "param" not in instruction.modifiers
+    return is_load or instruction.opcode.startswith("tcgen05.ld")
+
+
+def _ones(step: Step, effect: Callable[..., None] | None = None) -> Step:
+    """The step that writes 1 to all results of another, and has an effect that takes no operands."""
+    ones = [_one(kind) for _, kind in step.writes]
+
+    def run(cohort: Any, mask: Any) -> Any:
+        if effect is not None:
+            effect(cohort, mask)
+        found = tuple(cohort.spread(each) for each in ones)
+        return found[0] if len(found) == 1 else found
+
+    return Step((), step.writes, effect=run)
+
+
+def _one(kind: str) -> Any:
+    """The number 1 in a view; in one of words, which may hold a float, that of f32."""
+    if kind in ("u4", "i4"):
+        return np.float32(1).view(KINDS[kind].dtype)
+    return constant(Decimal(1.0), KINDS[kind])
 
 
 # What takes the place of products and of accesses to tensor memory ---------------------------------------------------

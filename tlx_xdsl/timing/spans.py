@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.ptx.read.faults import location_of
 from tlx_xdsl.ptx.read.syntax import Instruction
 
 from .engine import Mark, Replayed
 from .timeline import Place, Span, SpanKind, Timeline, Track, TrackKind
-from .trace import Point, Trace
+from .trace import Kind, Point, Trace
 
 _BARRIER = re.compile(r"barrier_(?:wait|arrive|expect_bytes)\w*\(\s*(?:bar\s*=\s*)?([A-Za-z_]\w*)")
 """The name of a barrier, or of an array of them, in a line of a kernel."""
@@ -21,6 +22,17 @@ _LIBRARY = re.compile(r"triton[/\\](?:language|tools)[/\\]")
 """Files of Triton, whose lines are not the user's."""
 _CLOSE = 0.5
 """Cycles between pieces of work of one line that are shown as one."""
+
+
+def location(program: Program, at: int) -> SourceLocation | None:
+    """Return the user's line of an instruction; None for one that has none."""
+    place = program.function.instructions[at].place
+    while place is not None:
+        where = location_of(program.module, place)
+        if where is not None and not _LIBRARY.search(where.filename):
+            return where
+        place = place.inlined_at
+    return None
 
 
 class Lines:
@@ -44,19 +56,14 @@ class Lines:
         return found
 
     def _find(self, at: int) -> int:
-        instruction = self.instruction(at)
-        place = None if instruction is None else instruction.place
-        assert self._program is not None or place is None
-        while place is not None and self._program is not None:
-            where = location_of(self._program.module, place)
-            if where is not None and not _LIBRARY.search(where.filename):
-                key = (where.filename, where.line)
-                if key not in self._numbers:
-                    self._numbers[key] = len(self.places)
-                    self.places.append(Place(*key, linecache.getline(*key).strip()))
-                return self._numbers[key]
-            place = place.inlined_at
-        return -1
+        where = None if self._program is None or at < 0 else location(self._program, at)
+        if where is None:
+            return -1
+        key = (where.filename, where.line)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.places)
+            self.places.append(Place(*key, linecache.getline(*key).strip()))
+        return self._numbers[key]
 
     def line(self, at: int) -> int:
         """Return the line of an instruction, 0 for none."""
@@ -96,23 +103,25 @@ def barrier_names(traces: Sequence[Trace], lines: Lines) -> dict[int, str]:
     return names
 
 
-def cause_of(lines: Lines, at: int, kind: str, warp: int = -1) -> str:
-    """Say what an instruction did that ended a wait."""
-    instruction = lines.instruction(at)
-    name = "" if instruction is None else instruction.opcode
+_CAUSES: dict[Kind, str] = {
+    "tma_load": "TMA load", "tma_store": "TMA store", "copy": "copy", "copy_commit": "copy", "wgmma": "product",
+    "mma5": "product", "tensor_copy": "product", "load": "load", "atomic": "atomic operation", "shared": "shared load",
+    "remote": "access to another CTA",
+}  # fmt: skip
+
+
+def kinds_of(trace: Trace) -> dict[int, Kind]:
+    """Return what kind of event each instruction of a trace has."""
+    return {event.at: event.kind for warp in trace.warps for step in warp.steps for event in step.events}
+
+
+def cause_of(lines: Lines, kinds: Mapping[int, Kind], at: int, warp: int = -1) -> str:
+    """Say what an instruction did that ended a wait, of a warp where that tells something."""
+    what = _CAUSES.get(kinds.get(at, "signal"))
+    if what is not None:
+        return f"{what}{lines.of(at)}"
     by = f" of warp {warp}" if warp >= 0 else ""
-    line = lines.of(at)
-    if kind == "copy" or name.startswith(("cp.async.bulk.tensor", "cp.async.bulk.shared")):
-        return f"TMA load{line}"
-    if kind == "product" or name.startswith("wgmma"):
-        return f"product{line}"
-    if kind == "store":
-        return f"TMA store{line}"
-    if name.startswith("ld."):
-        return f"load{line}"
-    if name.startswith("cp.async"):
-        return f"copy{line}"
-    return f"arrival{by}{' at line ' + str(lines.line(at)) if lines.line(at) else ''}"
+    return f"arrival{by}{f' at line {lines.line(at)}' if lines.line(at) else ''}"
 
 
 @dataclass
@@ -122,6 +131,7 @@ class _Drawing:
     timeline: Timeline
     lines: Lines
     names: dict[int, str]
+    kinds: dict[int, Kind]
     tracks: dict[tuple[TrackKind, str, str], int] = field(default_factory=dict[tuple[TrackKind, str, str], int])
     spans: dict[int, int] = field(default_factory=dict[int, int])
     """The span of each mark that has one; marks that were joined to another have that one's."""
@@ -157,7 +167,7 @@ def draw(
 ) -> Timeline:
     """Return the timeline of the first cluster of a replay that has kept its marks, of `shown` CTAs at most."""
     lines = Lines(program)
-    drawing = _Drawing(Timeline(kernel, chip, "predicted"), lines, barrier_names([trace], lines))
+    drawing = _Drawing(Timeline(kernel, chip, "predicted"), lines, barrier_names([trace], lines), kinds_of(trace))
     ctas = [place for place, cta in enumerate(replayed.ctas) if cta.trace == 0][:shown]
     begin = min((replayed.ctas[place].start for place in ctas), default=0.0)
     prefix = {place: f"CTA {replayed.ctas[place].number} " if len(ctas) > 1 else "" for place in ctas}
@@ -221,9 +231,9 @@ def _draw_mark(
         return
     span = drawing.add(track, mark.start, mark.end, mark.kind, _name(drawing, mark, trace), mark.at)
     drawing.spans[number] = joined[track] = span
-    if mark.kind == "wait" and mark.after >= 0:
-        by = replayed.marks[mark.after]
-        drawing.timeline.spans[span].cause = cause_of(lines, by.at, by.kind, by.unit if event is not None else -1)
+    if mark.kind == "wait" and mark.by >= 0:
+        unit = replayed.marks[mark.after].unit if mark.after >= 0 else -1
+        drawing.timeline.spans[span].cause = cause_of(lines, drawing.kinds, mark.by, unit)
 
 
 def _name(drawing: _Drawing, mark: Mark, trace: Trace) -> str:

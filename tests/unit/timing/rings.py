@@ -1,7 +1,7 @@
 """Traces by hand: a GEMM with a producer, a ring of buffers and consumers, and rows that are read and written."""
 
-from tlx_xdsl.timing.blocks import BlockCost, Work
 from tlx_xdsl.timing.instructions import PIPES
+from tlx_xdsl.timing.pieces import BlockCost, Work
 from tlx_xdsl.timing.trace import Event, Launch, Point, Step, Trace, Warp
 
 FREE = frozenset()
@@ -39,16 +39,17 @@ def ring(stages, rounds, *, n=256, k=64, consumers=2, cta=0):
         points.append(Point("mbarrier", 8 * (stages + slot), 0, number // stages, 4 * consumers))
     producer = Warp(0, 4 * consumers)
     warps = [Warp(0, number) for number in range(4 * consumers)]
-    pages = 8
+    pages_a, pages_b = (size * k * 2 // 2048 for size in (64 * consumers, n))
     for number in range(rounds):
         before = number - stages
         waits = (Event(PRODUCER_WAIT, "wait", (empty[before],)),) if before >= 0 else ()
-        lines = (2 * pages * number, 2 * pages * number + pages - 1)
+        first = (pages_a + pages_b) * number
+        middle, end = first + pages_a, first + pages_a + pages_b
         producer.steps.append(
             Step(0, (
                 *waits,
-                Event(LOAD_A, "tma_load", (full[number],), size=64 * consumers * k * 2, lines=lines),
-                Event(LOAD_B, "tma_load", (full[number],), size=n * k * 2, lines=tuple(x + pages for x in lines)),
+                Event(LOAD_A, "tma_load", (full[number],), size=64 * consumers * k * 2, lines=(first, middle - 1)),
+                Event(LOAD_B, "tma_load", (full[number],), size=n * k * 2, lines=(middle, end - 1)),
             ))
         )  # fmt: skip
         for warp in warps:

@@ -1,0 +1,158 @@
+"""Replays of traces by hand: what more of anything does to the time, and times that can be worked out on paper."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.timing.rings import COSTS, FREE, block, ring, work
+from tlx_xdsl.timing.chips import H200
+from tlx_xdsl.timing.engine import Replay, product_cycles
+from tlx_xdsl.timing.memory import Caching
+from tlx_xdsl.timing.pieces import BlockCost
+from tlx_xdsl.timing.trace import Event, Point, Step, Trace, Warp
+
+pytestmark = pytest.mark.quick
+WARM = Caching(missed=0.1, slow=0.1, written=0.0)
+COLD = Caching()
+
+
+def replay(*traces, chip=H200, costs=COSTS, caching=WARM, sharers=1, side_by_side=1, marks=False, cluster=1):
+    machine = Replay(chip, costs, caching=caching, sharers=sharers, marks=marks)
+    return machine.run(traces, side_by_side=side_by_side, cluster=cluster)
+
+
+def alone(*warps, points=(), ctas=(0,)):
+    return Trace(list(ctas), list(warps), list(points))
+
+
+def test_more_stages_are_never_slower_and_two_are_faster_than_one():
+    times = [replay(ring(stages, 40)).end for stages in (1, 2, 3, 4, 6)]
+    assert times == sorted(times, reverse=True)
+    assert times[0] > 1.5 * times[2]
+
+
+@pytest.mark.parametrize("name", ["l1_bytes_per_cycle", "l2_bytes_per_cycle", "dram_bytes_per_second"])
+def test_more_bandwidth_is_never_slower(name):
+    times = [
+        replay(ring(3, 40), chip=replace(H200, **{name: getattr(H200, name) * factor}), sharers=132, caching=COLD).end
+        for factor in (0.1, 0.5, 1, 4)
+    ]
+    assert times == sorted(times, reverse=True)
+    assert times[0] > times[2]
+
+
+def test_a_replay_takes_at_least_what_its_products_and_its_bytes_take():
+    rounds = 40
+    found = replay(ring(4, rounds), sharers=132, caching=COLD)
+    products = rounds * 2 * 4 * product_cycles(H200, (64, 256, 16), "f16", False)
+    of_bytes = rounds * (128 + 256) * 64 * 2 * 132 / H200.dram_bytes_per_cycle - H200.dram_credit_cycles
+    assert found.end >= max(products, of_bytes)
+    assert found.tensor == pytest.approx(4 * products)
+    # A ring that is deep enough comes near to what is slower of both.
+    assert found.end < 1.15 * max(products, of_bytes)
+
+
+def test_replays_are_the_same_each_time_whether_marks_are_kept_or_not():
+    found = [replay(ring(2, 30), marks=marks) for marks in (False, True, False)]
+    assert len({each.end for each in found}) == 1
+    assert found[0] == found[2]
+    assert found[0].waits == found[1].waits
+    assert found[1].marks
+    assert not found[0].marks
+
+
+def test_warps_of_a_sub_partition_share_its_issue_slots():
+    costs = [BlockCost((work(100),), (), (FREE,), ())]
+    one = replay(alone(Warp(0, 0, [Step(0)])), costs=costs).end
+    same = replay(alone(Warp(0, 0, [Step(0)]), Warp(0, 4, [Step(0)])), costs=costs).end
+    apart = replay(alone(Warp(0, 0, [Step(0)]), Warp(0, 1, [Step(0)])), costs=costs).end
+    assert (one, same, apart) == (700, 800, 700)
+
+
+def test_warps_that_wait_for_their_own_results_do_not_slow_each_other():
+    costs = [BlockCost((work(100, 400),), (), (FREE,), ())]
+    warps = [Warp(0, 4 * number, [Step(0)]) for number in range(4)]
+    assert replay(alone(*warps), costs=costs).end == 1000
+    assert replay(alone(*warps, Warp(0, 16, [Step(0)])), costs=costs).end == 1100
+
+
+def test_a_warp_that_does_not_use_a_full_pipe_keeps_its_pace():
+    busy = BlockCost((work(10, 100, xu=100),), (), (FREE,), ())
+    other = BlockCost((work(10, 100),), (), (FREE,), ())
+    found = replay(
+        alone(Warp(0, 0, [Step(0)]), Warp(0, 4, [Step(0)]), Warp(0, 8, [Step(1)])), costs=[busy, other], marks=True
+    )
+    assert [(mark.unit, mark.end - mark.start) for mark in found.marks] == [(8, 100), (0, 200), (4, 200)]
+
+
+def test_work_that_comes_later_finds_the_sub_partition_half_done():
+    long, short = (BlockCost((work(slots),), (), (FREE,), ()) for slots in (300, 100))
+    costs = [long, short, block(0, slots=0)]
+    later = Warp(0, 4, [Step(2, (Event(0, "sleep", size=100),)), Step(1)])
+    found = replay(alone(Warp(0, 0, [Step(0)]), later), costs=costs, marks=True)
+    # From 100 on each has half: the short one ends at 300, the long one with what is left at 400.
+    assert [(mark.unit, mark.end - 600) for mark in found.marks] == [(4, 300), (0, 400)]
+
+
+def test_a_load_is_waited_for_where_its_register_is_needed():
+    costs = [BlockCost((work(0), work(50), work(10)), (0, -1), (FREE, FREE, frozenset((7,))), ((7,), ()))]
+    trace = alone(Warp(0, 0, [Step(0, (Event(0, "load", sectors=16),))]))
+    found = replay(trace, costs=costs, caching=Caching(0, 0, 0))
+    assert found.end == pytest.approx(600 + 16 * 32 / H200.l1_bytes_per_cycle + H200.l2_latency + 10)
+    assert sum(found.waits.values()) == pytest.approx(H200.l2_latency + 8 - 50)
+    without = [replace(costs[0], needs=(FREE,) * 3)]
+    assert replay(trace, costs=without).end == pytest.approx(660)
+
+
+def test_a_barrier_ends_with_the_last_arrival():
+    costs = [block(0, slots=1), BlockCost((work(500),), (), (FREE,), ())]
+    points = [Point("named", 1, 0, 0, 2)]
+    meets = Step(0, (Event(0, "signal", (0,)), Event(0, "wait", (0,))))
+    found = replay(alone(Warp(0, 0, [meets]), Warp(0, 1, [Step(1), meets]), points=points), costs=costs, marks=True)
+    waits = [mark for mark in found.marks if mark.kind == "wait"]
+    assert {mark.unit for mark in waits} == {0, 1}
+    assert {mark.end for mark in waits} == {600 + 501 + H200.named_barrier_cycles}
+    by = next(found.marks[mark.after] for mark in waits if mark.unit == 0)
+    assert by.unit == 1
+
+
+def test_an_arrival_at_another_cta_takes_its_way():
+    costs = [block(0, slots=1), block(1, slots=1)]
+    points = [Point("mbarrier", 0, 0, 0, 1)]
+    waits, arrives = Step(0, (Event(0, "wait", (0,)),)), Step(1, (Event(1, "signal", (0,)),))
+    here = replay(alone(Warp(0, 0, [waits]), Warp(0, 1, [arrives]), points=points), costs=costs)
+    there = replay(
+        alone(Warp(0, 0, [waits]), Warp(1, 0, [arrives]), points=points, ctas=(0, 1)), costs=costs, cluster=2
+    )
+    assert there.end - here.end == H200.remote_latency / 2
+
+
+def test_what_never_comes_leaves_warps_stuck():
+    found = replay(alone(Warp(0, 0, [Step(0, (Event(0, "wait", (0,)),))]), points=[Point("named", 1, 0, 0, 2)]),
+                   costs=[block(0)])  # fmt: skip
+    assert found.stuck == 1
+
+
+def test_the_next_cta_starts_when_one_has_ended():
+    trace = ring(3, 10)
+    one, row, both = (replay(*[trace] * count, side_by_side=side).end for count, side in ((1, 1), (3, 1), (2, 2)))
+    assert 2.9 * one < row <= 3 * one
+    assert one < both < 2 * one
+
+
+def test_conflicts_of_banks_take_the_time_of_their_wavefronts():
+    costs = [BlockCost((work(0), work(10)), (0,), (FREE, frozenset((7,))), ((7,),))]
+    times = [
+        replay(alone(*(Warp(0, n, [Step(0, (Event(0, "shared", count=count, size=128),))] * 8) for n in range(4))),
+               costs=costs).end
+        for count in (1, 32)
+    ]  # fmt: skip
+    # Without conflicts loads overlap, and their latency counts; with them the banks are busy all the time.
+    assert times[0] - 600 == pytest.approx(8 * (H200.shared_latency + 10), rel=0.1)
+    assert times[1] - 600 == pytest.approx(8 * 4 * 32 + H200.shared_latency + 10, rel=0.1)
+
+
+def test_products_in_registers_of_few_columns_are_faster():
+    assert product_cycles(H200, (64, 32, 16), "f16", True) < product_cycles(H200, (64, 32, 16), "f16", False)
+    assert product_cycles(H200, (64, 256, 16), "f16", True) == product_cycles(H200, (64, 256, 32), "e4m3", False)
+    assert product_cycles(H200, (64, 128, 8), "tf32", False) == product_cycles(H200, (64, 128, 16), "bf16", False)
