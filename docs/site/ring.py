@@ -29,7 +29,8 @@ _GEMM_CYCLES = 9_000.0
 
 def _module(file: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None and spec.loader is not None, f"{file} is no Python file"
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{file} is no Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -52,7 +53,7 @@ def gemm(stages: int) -> str:
     settings = module.TLX_COMPILE["matmul"]["constexprs"] | {"NUM_STAGES": stages}
     timeline: Timeline = module.matmul.timeline(grid, *arguments, **settings)
     names = {"default": "producer", "partition 0": "consumer 0", "partition 1": "consumer 1"}
-    title = f"hopper_gemm_ws.py, NUM_STAGES={stages}, on an H200 (predicted)"
+    title = f"hopper_gemm_ws.py, NUM_STAGES={stages}: H200, predicted"
     return ring_picture(timeline, title, end=_GEMM_CYCLES, tasks=names)
 
 
@@ -65,13 +66,27 @@ def copies() -> str:
     )
     timeline: Timeline = module.ring.timeline((1,), src, dst, **settings)
     names = {"default": "loads", "partition 0": "stores"}
-    return ring_picture(timeline, "ring.py, TILES=5, SLOTS=2, on an H200 (predicted)", tasks=names)
+    return ring_picture(timeline, "ring.py, TILES=5, SLOTS=2: H200, predicted", tasks=names)
+
+
+def pair() -> str:
+    """Return the picture of the ring of clusters.md, that both CTAs of a cluster fill."""
+    module = _shown("clusters.md", "shared_ring.py")
+    settings = module.TLX_COMPILE["shared_ring"]["constexprs"]
+    src, dst = (
+        TensorDescriptor.from_tensor(np.empty((64 * settings["TILES"], 64 * columns), np.float16), [64, 64])
+        for columns in (1, 2)
+    )
+    timeline: Timeline = module.shared_ring.timeline((2,), src, dst, **settings, cluster=(2, 1, 1))
+    names = {"default": "loads", "partition 0": "stores"}
+    return ring_picture(timeline, "shared_ring.py, TILES=6, SLOTS=2: H200, predicted", tasks=names)
 
 
 PICTURES: dict[str, Callable[[], str]] = {
     "ring-2.svg": partial(gemm, 2),
     "ring-3.svg": partial(gemm, 3),
     "ring-copies.svg": copies,
+    "ring-cluster.svg": pair,
 }
 
 

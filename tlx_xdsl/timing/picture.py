@@ -15,6 +15,8 @@ from .timeline import Span, Timeline
 # Pixels.
 _WIDTH, _ROW, _HEAD, _EDGE = 390, 20, 40, 8
 _LETTER, _NAME_LETTER = 5.4, 5.7
+_NARROWEST = 64
+"""Pixels of the names at least, so that `cycles` fits."""
 _THINNEST = 1.0
 
 _STYLE = """\
@@ -79,7 +81,7 @@ class _Picture:
         """The row of each slot of each CTA."""
         for cta in dict.fromkeys(use.cta for use in self._uses):
             self._add_cta(cta, tasks)
-        self._left = 2 * _EDGE + _NAME_LETTER * max(map(len, self._labels))
+        self._left = max(2 * _EDGE + _NAME_LETTER * max(map(len, self._labels)), _NARROWEST)
         self._scale = (_WIDTH - self._left - _EDGE) / max(end - start, 1.0)
 
     def _add_cta(self, cta: str, tasks: Mapping[str, str]) -> None:
