@@ -25,7 +25,8 @@ _STYLE = """\
 .wait{fill:#d0923e}.issue{fill:#b7d9f6}.buffer{fill:#a59c4e}.full{stroke:#a5f0da;fill:#a5f0da}
 .empty{stroke:#ffd9a8;fill:#ffd9a8}}"""
 _LEGEND = (
-    ("work", "work"), ("wait", "wait"), ("copy", "TMA writes"), ("buffer", "full, until released"), ("product", "product"),
+    ("work", "work"), ("wait", "wait"), ("copy", "TMA writes"),
+    ("buffer", "full, until released"), ("product", "product"),
 )  # fmt: skip
 
 

@@ -279,10 +279,10 @@ function drawAxis() {
     const left = x(at);
     if (left < gutter - 1) continue;
     pen.fillStyle = colours.ink;
-    const whole = left + letter * Math.max(cycles(at).length, microseconds(at, hertz).length) < size.width;
+    const whole = left + letter * Math.max(cycles(at).length, duration(at, hertz).length) < size.width;
     if (whole) pen.fillText(cycles(at), left + 3, 9);
     pen.fillStyle = colours.faint;
-    if (hertz && whole) pen.fillText(microseconds(at, hertz), left + 3, 23);
+    if (hertz && whole) pen.fillText(duration(at, hertz), left + 3, 23);
     pen.fillRect(left, 2, 1, AXIS - 4);
   }
   pen.fillStyle = colours.faint;

@@ -57,9 +57,9 @@ function cycles(value) {
   value ||= 0;  // Of zeros the one without a sign.
   return value.toLocaleString("en-US", { maximumFractionDigits: Math.abs(value) < 10 ? 1 : 0 });
 }
-function microseconds(value, clock) {
-  value ||= 0;
-  return clock ? `${(value / clock * 1e6).toLocaleString("en-US", { maximumSignificantDigits: 3 })} µs` : "";
+function duration(value, clock) {
+  const long = (value || 0) / clock * 1e6, unit = long >= 1000 ? "ms" : "us";
+  return clock ? `${(unit === "ms" ? long / 1000 : long).toLocaleString("en-US", { maximumSignificantDigits: 3 })} ${unit}` : "";
 }
 function percent(part, whole) {
   const share = whole ? part / whole * 100 : 0;

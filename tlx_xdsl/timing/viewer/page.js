@@ -20,7 +20,7 @@ function shortLine(line) { return baseName(line); }
 
 function about({ one, span }) {
   const long = one.end[span] - one.start[span], track = one.tracks[one.track[span]], line = placeOf(one, span);
-  const clock = microseconds(long, one.json.hertz);
+  const clock = duration(long, one.json.hertz);
   const parts = [`${cycles(long)} cycles${clock ? ` (${clock})` : ""}, from ${cycles(one.start[span])} to ${cycles(one.end[span])}`];
   parts.push(`${track.name}, ${track.group}${all.length > 1 ? `, ${titleOf(one)}` : ""}`);
   if (one.cause[span]) parts.push(`${one.kind[span] === "wait" ? "ended by" : "because of"}: ${one.cause[span]}`);
@@ -95,7 +95,7 @@ function fillFacts() {
   for (const one of all) {
     const { json } = one, section = made("section"), head = made("h2");
     if (all.length > 1) head.append(made("span", String(one.number + 1), "number"));
-    const clock = microseconds(json.launch_cycles ?? json.end, json.hertz);
+    const clock = duration(json.launch_cycles ?? json.end, json.hertz);
     const whole = json.launch_cycles === null ? `${cycles(json.end)} cycles shown` : `${cycles(json.launch_cycles)} cycles for the launch`;
     head.append(`${titleOf(one)} on ${json.chip}: ${whole}${clock ? `, ${clock} at ${(json.hertz / 1e9).toFixed(2)} GHz` : ""}`);
     if (one.number > 0) {
@@ -136,7 +136,7 @@ function fillShares() {
   const order = [...new Set(groups.map(({ group }) => group))];
   for (const { one, group, warps, kinds, total } of order.flatMap((name) => groups.filter((each) => each.group === name))) {
     const row = made("div", "", "share"), stack = made("div", "", "stack"), label = made("div");
-    const there = ["work", "product", "issue", "copy", "store", "await", "wait"].filter((kind) => kinds[kind]);
+    const there = ["work", "product", "issue", "copy", "store", "await", "wait"].filter((kind) => kinds[kind] >= 0.005 * total);
     const words = there.map((kind) => `${kind === "await" ? "wait for tensor cores" : kind} ${percent(kinds[kind], total)}`).join(", ");
     label.append(tagged(one), group, made("span", `, ${warps} ${warps === 1 ? "warp" : "warps"}: ${words}`, "many"));
     stack.append(...meter(there.map((kind) => [kind, kinds[kind]]), total));
