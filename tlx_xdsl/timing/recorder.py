@@ -149,9 +149,9 @@ class Recorder(Nothing):
         for each in self._wave.everyone():
             block = following if each is cohort else each.pc
             for thread, warp in zip(each.first_lanes.tolist(), each.warps.tolist(), strict=True):
-                steps = self._warps[warp].steps
+                steps = self._warps[int(warp)].steps
                 if loops := self._rules.trips.around(block, each.R, thread):
-                    parts[warp] = 1 + _rest(loops, [step.block for step in steps]) / len(steps)
+                    parts[int(warp)] = 1 + _rest(loops, [step.block for step in steps]) / len(steps)
         if max(parts.values(), default=2) < _WORTH:
             return
         self._is_over = True
