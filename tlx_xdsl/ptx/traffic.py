@@ -110,7 +110,7 @@ class Traffic:
 
 
 def wavefronts(passes: Integers, places: Integers, size: int) -> tuple[int, int]:
-    """The wavefronts of accesses of `size` bytes, those with the same number of `passes` served together; and passes."""
+    """The wavefronts of accesses of `size` bytes, those of one number in `passes` served together; and the passes."""
     numbers, times = by_pass(passes, places, size)
     return int(times.sum()), len(numbers)
 

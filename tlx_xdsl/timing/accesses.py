@@ -1,4 +1,4 @@
-"""Accesses of warps to memory as the clock counts them: wavefronts of shared memory, sectors and pages of global memory.
+"""Accesses of warps to memory as the clock counts them: wavefronts of shared memory, sectors and pages of global one.
 
 A loop asks for the same pattern again and again, moved by whole stages of a ring or rows of a matrix. Patterns are kept
 by their addresses relative to the first one, so each is worked out once.

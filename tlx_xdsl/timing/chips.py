@@ -41,7 +41,7 @@ class Chip:
     """Of a `wgmma` over 32 bytes of K, for each column of N."""
     product_least_cycles: float = 16.0
     """Of a `wgmma` over 32 bytes of K whose A lies in registers."""
-    product_least_shared_cycles: float = 32.0
+    product_least_shared_cycles: float = 16.0
     """Of a `wgmma` over 32 bytes of K whose A lies in shared memory."""
     product_latency: float = 32.0
     """From the end of a tensor core's work to the end of the wait for it. Assumed."""
@@ -71,7 +71,7 @@ class Chip:
     """Of a load that it has not. Luo 2024: 478.8 without the misses of the TLB; assumed."""
     l1_bytes_per_cycle: float = 64.0
     """What a multiprocessor can take from the L2 cache. NVIDIA's tuning guides."""
-    l2_bytes_per_cycle: float = 4_800.0
+    l2_bytes_per_cycle: float = 6_000.0
     """What the L2 cache gives to all multiprocessors. Assumed."""
     l2_bytes: float = 50e6
     """NVIDIA's data sheet."""
@@ -81,14 +81,14 @@ class Chip:
     """How much of a multiprocessor's share of the bandwidth that it left unused it may take later. Assumed."""
     lockstep: float = 0.5
     """Of the CTAs that share what DRAM gives, the part that asks for it before it has come. Assumed."""
-    loads_in_flight_bytes: float = 65_536.0
-    """Bytes of loads to registers that a multiprocessor may have under way. Assumed."""
 
     # TMA.
     tma_issue_cycles: float = 40.0
     """Of the unit for each instruction. Assumed."""
     tma_bytes_per_cycle: float = 64.0
     """Of the unit. Assumed to be as wide as the way from the L2 cache."""
+    descriptor_cycles: float = 400.0
+    """More that the first instruction with a descriptor takes on a multiprocessor. Assumed."""
     tma_latency: float = 660.0
     """From the instruction to the arrival of the first bytes that the L2 cache has, less the time of the bytes.
     Luo 2024 has about 170 cycles more than a load, and more for tensors."""

@@ -175,11 +175,15 @@ class _SubPartition:
 class _Processor:
     """A multiprocessor."""
 
-    __slots__ = ("banks", "memory", "parts", "product5", "remote")
+    __slots__ = ("banks", "descriptors", "memory", "operands", "parts", "product5", "remote")
 
     def __init__(self, chip: Chip, caching: Caching, sharers: int, resources: int):
         self.parts = [_SubPartition(resources) for _ in range(_SUB_PARTITIONS)]
         self.banks = Server()
+        self.operands = Server()
+        """The banks once more, as TMA and tensor cores see them: threads come first."""
+        self.descriptors: set[int] = set()
+        """Instructions of TMA whose descriptor was fetched."""
         self.remote = Server()
         self.product5 = Server()
         self.memory = Memory(chip, caching, sharers)
@@ -280,7 +284,7 @@ class Replay:
         self._demands: dict[Work, _Demand] = {}
         self._results = {at: found for cost in costs for at, found in zip(cost.ats, cost.results, strict=True) if found}
         self._resources = 1 + max((len(work.pipes) for cost in costs for work in cost.pieces), default=0)
-        self._product_cycles: dict[tuple[tuple[int, int, int], str, bool], float] = {}
+        self._product_cycles: dict[tuple[tuple[int, int, int], str, bool], tuple[float, float]] = {}
         self._handlers = {
             "signal": self._signal, "tma_load": self._tma_load, "tma_store": self._tma_store,
             "tma_commit": self._tma_commit, "tma_wait": self._tma_wait, "copy": self._copy,
@@ -568,8 +572,12 @@ class Replay:
     def _tma_load(self, life: _Life, event: Event, now: float) -> float:
         chip, memory = self._chip, life.processor.memory
         turn = memory.tma.take(now, max(chip.tma_issue_cycles, event.size / chip.tma_bytes_per_cycle))
-        turn -= event.size / chip.tma_bytes_per_cycle
-        done = memory.copy(max(turn, now), event.size)
+        turn = max(now, turn - event.size / chip.tma_bytes_per_cycle)
+        if event.at not in life.processor.descriptors:
+            life.processor.descriptors.add(event.at)
+            turn += chip.descriptor_cycles
+        done = memory.copy(turn, event.size)
+        life.processor.operands.take(now, event.size / chip.shared_bytes_per_cycle)
         by = self._busy("copy", life, event, now, done)
         count, cycles = self._found.copies.get(event.at, (0, 0.0))
         self._found.copies[event.at] = count + 1, cycles + done - now
@@ -665,7 +673,9 @@ class Replay:
 
     def _shared(self, life: _Life, event: Event, now: float) -> float:
         banks = life.processor.banks
-        done = banks.take(now, event.count or event.size / self._chip.shared_bytes_per_cycle)
+        cycles = event.count or event.size / self._chip.shared_bytes_per_cycle
+        done = banks.take(now, cycles)
+        life.processor.operands.take(now, cycles)
         self._fill(life, event, done + self._chip.shared_latency)
         return self._behind(now, done)
 
@@ -681,10 +691,11 @@ class Replay:
 
     def _wgmma(self, life: _Life, event: Event, now: float) -> float:
         key = (event.shape, event.element, event.in_registers)
-        cycles = self._product_cycles.get(key)
-        if cycles is None:
-            cycles = self._product_cycles[key] = product_cycles(self._chip, *key)
-        done = life.part.tensor.take(now, cycles)
+        found = self._product_cycles.get(key)
+        if found is None:
+            found = self._product_cycles[key] = product_cycles(self._chip, *key), operand_cycles(self._chip, *key)
+        cycles = found[0]
+        done = max(life.part.tensor.take(now, cycles), life.processor.operands.take(now, found[1]))
         self._join(life, "wgmma", done, done, self._busy("product", life, event, done - cycles, done))
         return max(now, done - cycles * (1 + self._chip.products_queued))
 
@@ -725,3 +736,10 @@ def product_cycles(chip: Chip, shape: tuple[int, int, int], element: str, in_reg
     steps = max(1.0, k * _BYTES.get(element, 2) / 32)
     least = chip.product_least_cycles if in_registers else chip.product_least_shared_cycles
     return max(least, n * chip.product_column_cycles) * steps / chip.tensor_efficiency
+
+
+def operand_cycles(chip: Chip, shape: tuple[int, int, int], element: str, in_registers: bool) -> float:
+    """Return the cycles that a warp's part of a `wgmma` takes of the banks: its rows of A, and a fourth of B."""
+    m, n, k = shape
+    rows = (0 if in_registers else m) + n
+    return rows * k * _BYTES.get(element, 2) / _SUB_PARTITIONS / chip.shared_bytes_per_cycle

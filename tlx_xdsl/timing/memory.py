@@ -63,6 +63,14 @@ class Caching:
     """That all CTAs read."""
 
 
+def longer_than_its_steps(trace: Trace) -> float:
+    """Return how many times as much the CTAs of a trace do as their steps say: 1 for a trace that is whole."""
+    if trace.whole:
+        return 1.0
+    warp = max(trace.warps, key=lambda each: len(each.steps))
+    return max(1.0, warp.ran / max(1, len(warp.steps)))
+
+
 def _pages(lines: Sequence[int]) -> Iterable[int]:
     for first, last in zip(lines[::2], lines[1::2], strict=True):
         yield from range(first, last + 1)
@@ -81,7 +89,7 @@ def caching(traces: Sequence[Trace], launch: Launch, chip: Chip, resident: int) 
     written_pages: set[int] = set()
     for trace in traces:
         of_trace: set[int] = set()
-        asked = 0.0
+        asked = put = 0.0
         for warp in trace.warps:
             for step in warp.steps:
                 for event in step.events:
@@ -89,10 +97,12 @@ def caching(traces: Sequence[Trace], launch: Launch, chip: Chip, resident: int) 
                         asked += event.sectors * 32 or event.size
                         of_trace.update(_pages(event.lines))
                     elif event.kind in _WRITES:
-                        written += event.sectors * 32 or event.size
+                        put += event.sectors * 32 or event.size
                         written_pages.update(_pages(event.lines))
-        read += asked
-        alone += min(asked, len(of_trace) * _PAGE)
+        longer = longer_than_its_steps(trace)
+        read += asked * longer
+        written += put * longer
+        alone += min(asked, len(of_trace) * _PAGE) * longer
         read_pages |= of_trace
     if not sampled:
         return Caching()

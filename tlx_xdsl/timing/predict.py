@@ -18,7 +18,7 @@ from .chips import Chip, chip_named
 from .engine import Replay, Replayed
 from .launch import Occupancy, occupancy, samples, whole_launch
 from .limits import limits
-from .memory import Caching, caching
+from .memory import Caching, caching, longer_than_its_steps
 from .pieces import BlockCost
 from .record import record
 from .spans import Lines, draw, location
@@ -107,7 +107,7 @@ def predict(
     grid: int | Sequence[int],
     args: Sequence[Any],
     *,
-    chip: str = "H200",
+    chip: str | Chip = "H200",
     kernel: str | None = None,
     num_warps: int | None = None,
     cluster: Sequence[int] | None = None,
@@ -120,13 +120,14 @@ def predict(
 ) -> Prediction:
     """Predict how long a launch of PTX takes. Arguments are those of `run_ptx`, which are not written.
 
-    `registers` are those of a thread and `machine_code` the disassembly (SASS), where there is a cubin. `tasks` names
-    warps: the first, how many, and the name of each task. With `timeline=False` no spans are kept.
+    `registers` are those of a thread and `machine_code` the disassembly (SASS) with lines of the PTX, where there is a
+    cubin. `tasks` names warps: the first, how many, and the name of each task. `chip` is a name, or a table of
+    constants. With `timeline=False` no spans are kept.
 
     Raises PtxError and PtxFault as `run_ptx` does, and ValueError for a chip that is not known.
     """
     before = time.process_time()
-    model = chip_named(chip)
+    model = chip_named(chip) if isinstance(chip, str) else chip
     program = prepare(read(text, "<ptx>"), kernel)
     sizes = sizes_of(grid)
     clusters = _cluster(program, cluster)
@@ -212,10 +213,9 @@ def _timeline(
 
 def _extended(trace: Trace, found: Replayed) -> Replayed:
     """Let the CTAs of a trace that was cut off go on at their pace to the end."""
-    if trace.whole:
+    factor = longer_than_its_steps(trace)
+    if factor == 1.0:
         return found
-    warp = max(trace.warps, key=lambda each: len(each.steps))
-    factor = max(1.0, warp.ran / max(1, len(warp.steps)))
     ctas = [replace(cta, start=cta.start * factor, end=cta.end * factor) for cta in found.ctas]
     return replace(found, ctas=ctas, end=found.end * factor)
 

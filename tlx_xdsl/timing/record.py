@@ -12,7 +12,7 @@ the operating system gives them no memory until they are used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -32,9 +32,10 @@ from tlx_xdsl.ptx.wave import Budget, Wave
 from .recorder import Counters, Recorder, Rules
 from .slices import Slice
 from .trace import Launch, Trace
+from .trips import Trips
 
-MOST_STEPS = 40_000
-"""Steps of a warp that a trace has at most, unless a caller wants others: half a second of recording."""
+MOST_STEPS = 4_000
+"""Steps of a warp after which a run stops, unless a caller wants others: some tiles of a persistent kernel."""
 
 
 def record(
@@ -57,17 +58,19 @@ def record(
 
     `clusters` are their numbers in the grid, along x first; without clusters those are CTAs. The other arguments are
     those of `run_ptx`. `registers` of a thread go into the facts; `resident` CTAs run at once, which says how many
-    clusters each takes over by launch control. After `max_steps` blocks of any of its warps a cluster goes on without
-    a record. `limits` are those of the whole run, after which traces are not whole.
+    clusters each takes over by launch control. After `max_steps` blocks of any warp the run stops, unless little is
+    left, and `Warp.ran` estimates what each runs in all. `limits` are those of the whole run, after which traces are
+    not whole.
 
     Raises PtxError and PtxFault as `run_ptx` does.
 
         traces, launch = record(prepare(read(text, "k.ptx")), 256, [x, y, n], clusters=[0, 100])
     """
     wanted: dict[int, int] = {}
+    trips = Trips(program)
     while True:
         part = Slice(program, wanted)
-        rules = Rules(program.function.instructions, part.hollow, part.checked, wanted, max_steps)
+        rules = Rules(program.function.instructions, part.hollow, part.checked, wanted, max_steps, trips)
         memory = Overlay()
 
         def make(*given: Any, rules: Rules = rules) -> _Machine:
@@ -148,7 +151,8 @@ class _Machine(Machine):
 
     def coordinates(self, first: int, count: int) -> Integers:
         """The places of the CTAs of `count` of the clusters that run."""
-        return np.concatenate([super(_Machine, self).coordinates(each, 1) for each in self._numbers[first : first + count]])
+        every = super().coordinates
+        return np.concatenate([every(each, 1) for each in self._numbers[first : first + count]])
 
     def make_order(self, wave: Wave) -> Recorder:
         """Return what notes down the events of a wave."""
@@ -161,7 +165,7 @@ class _Machine(Machine):
 
     def take_over(self) -> Integers | None:
         """The first CTA of a cluster that does not run itself, as long as there are some left to take."""
-        return super(_Machine, self).coordinates(self._left.pop(0), 1)[0] if self._left else None
+        return super().coordinates(self._left.pop(0), 1)[0] if self._left else None
 
     def record(self, limits: Limits) -> tuple[list[Trace], dict[int, int]]:
         """Run the clusters, and give their traces; and the instructions whose data are needed after all."""
@@ -169,11 +173,9 @@ class _Machine(Machine):
         self.others_run = True
         wave = Wave(self, 0, len(self._numbers))
         order: Recorder = wave.order
-        try:
+        with suppress(PtxBudget):
             # It gives way with True where all of its threads wait, for good.
             any(wave.run(budget))
-        except PtxBudget:
-            pass
         for number, trace in enumerate(order.traces):
             if wave.alive[number * wave.cluster_size : (number + 1) * wave.cluster_size].any():
                 trace.whole = False
@@ -192,6 +194,6 @@ def _recorded(program: Program, number: int) -> Any:
             program.code[number] = run
         warps = cohort.warps.tolist()
         following = found(cohort, registers)
-        return cohort.wave.order.ran(number, warps, following, waits=cohort.waiting is not None)
+        return cohort.wave.order.ran(number, cohort, warps, following)
 
     return run

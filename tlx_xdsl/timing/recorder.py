@@ -1,13 +1,14 @@
 """What notes down the events of a wave: it stands in the place of the vector clocks, and of the counters of traffic.
 
-Instructions tell the clocks (`ptx/clocks.py`) what they issue, arrive at and wait for, and the counters
-(`ptx/traffic.py`) what they move. The recorder takes both, and makes events of them. What an instruction says of itself,
-such as the shape of a product, is read from its operation code.
+Instructions tell the vector clocks (`ptx/clocks.py`) what they issue, arrive at and wait for, and the counters
+(`ptx/traffic.py`) what they move. The recorder takes both, and makes events of them. What an instruction says of
+itself, such as the shape of a product, is read from its operation code.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -27,6 +28,7 @@ from tlx_xdsl.ptx.read.syntax import Address, Instruction, Vector
 
 from .accesses import PAGE_BITS, Patterns, runs
 from .trace import Event, Kind, Point, Step, Trace, Warp
+from .trips import Loop, Trips
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _COPIES: dict[str, Kind] = {"TMA load": "tma_load", "TMA store": "tma_store", "bulk copy": "remote"}
@@ -38,6 +40,8 @@ _K = {"tf32": 8, "f16": 16, "bf16": 16, "mxf4": 64, "mxf4nvf4": 64}
 """The K of a product of 32 bytes, where it is not 32."""
 _COMMITS: dict[str, Kind] = {"cp.async": "copy_commit", "TMA store": "tma_commit", "wgmma": "wgmma_commit"}
 _WAITS: dict[str, Kind] = {"cp.async": "copy_wait", "TMA store": "tma_wait", "wgmma": "wgmma_wait"}
+_WORTH = 1.5
+"""Times the limit of steps that a run may have in all for it to go on to its end."""
 MOST_POLLS = 2000
 """Times that a warp may ask for a value in global memory by one instruction before it counts as stuck: whoever writes
 it is not among the CTAs that run."""
@@ -65,7 +69,8 @@ class Rules:
     wanted: Mapping[int, int]
     """Instructions that must write global memory."""
     most_steps: int
-    """Steps of a warp that are kept."""
+    """Steps of a warp past which the run stops."""
+    trips: Trips
 
 
 class Recorder(Nothing):
@@ -98,6 +103,8 @@ class Recorder(Nothing):
         """The `cp.async` that each warp has issued last."""
         self._polls: dict[int, tuple[int, int]] = {}
         self._stuck: set[int] = set()
+        self._most_steps = rules.most_steps
+        self._is_over = False
         self.untrue: dict[int, int] = {}
         """Instructions whose data are needed after all, and how much of them."""
         self._has_zeros = False
@@ -108,36 +115,58 @@ class Recorder(Nothing):
 
     # Steps -----------------------------------------------------------------------------------------------------------
 
-    def ran(self, number: int, warps: list[int], following: int, *, waits: bool) -> int:
-        """Warps have run a block, or wait at its beginning; returns the block that follows."""
+    def ran(self, number: int, cohort: Cohort, warps: list[int], following: int) -> int:
+        """Warps of a cohort have run a block, or wait at its beginning; returns the block that follows."""
+        if self._is_over or self.untrue:
+            return EXIT
+        most = 0
         for warp in warps:
             events = self._open[warp]
-            if waits:
+            if cohort.waiting is not None:
                 if events:
                     self._held[warp, number] = events
                     self._open[warp] = []
                 continue
             own = self._warps[warp]
             own.ran += 1
+            most = max(most, own.ran)
             if self._held and (before := self._held.pop((warp, number), None)):
-                events = self._open[warp] = before + events
-            if not self.traces[warp // self._per_cluster].whole:
-                continue
+                events = before + events
+            own.steps.append(Step(number, tuple(events)) if events else self._empty[number])
             if events:
-                own.steps.append(Step(number, tuple(events)))
                 self._open[warp] = []
-            else:
-                own.steps.append(self._empty[number])
-            if own.ran >= self._rules.most_steps:
-                self.traces[warp // self._per_cluster].whole = False
-        if self.untrue:
+        if most >= self._most_steps:
+            self._estimate(cohort, following)
+        if self._stuck and not self._stuck.isdisjoint(warps):
+            self._cut(warps)
             return EXIT
-        return EXIT if self._stuck and not self._stuck.isdisjoint(warps) else following
+        return EXIT if self._is_over else following
+
+    def _estimate(self, cohort: Cohort, following: int) -> None:
+        """Stop all warps at the limit of steps, and estimate how many each runs in all; or go on if few are left."""
+        self._most_steps = sys.maxsize
+        parts: dict[int, float] = {}
+        for each in self._wave.everyone():
+            block = following if each is cohort else each.pc
+            for thread, warp in zip(each.first_lanes.tolist(), each.warps.tolist(), strict=True):
+                steps = self._warps[int(warp)].steps
+                if loops := self._rules.trips.around(block, each.R, thread):
+                    parts[int(warp)] = 1 + _rest(loops, [step.block for step in steps]) / len(steps)
+        if max(parts.values(), default=2) < _WORTH:
+            return
+        self._is_over = True
+        self._cut(range(len(self._warps)))
+        usual = max(parts.values(), default=0)
+        for warp, own in enumerate(self._warps):
+            own.ran = round(len(own.steps) * parts.get(warp, usual))
+
+    def _cut(self, warps: Iterable[int]) -> None:
+        for warp in warps:
+            self.traces[warp // self._per_cluster].whole = False
 
     def _note(self, warp: int, event: Event) -> Event:
-        """Give a warp an event, unless its cluster has done enough."""
-        if self.traces[warp // self._per_cluster].whole:
-            self._open[warp].append(event)
+        """Give a warp an event."""
+        self._open[warp].append(event)
         return event
 
     def _same(self, at: int, kind: Kind, **fields: Any) -> Event:
@@ -185,11 +214,9 @@ class Recorder(Nothing):
 
     def _counts(self, warp: int, event: Event, barrier: Any) -> None:
         """Let an event of a warp count towards the phase of a barrier."""
-        trace = self.traces[warp // self._per_cluster]
-        if trace.whole:
-            number = self._point(barrier, barrier.phase, warp)
-            trace.points[number].contributions += 1
-            event.points = (*event.points, number)
+        number = self._point(barrier, barrier.phase, warp)
+        self.traces[warp // self._per_cluster].points[number].contributions += 1
+        event.points = (*event.points, number)
 
     def _signal(self, cohort: Cohort, chosen: Any, barrier: Any) -> None:
         for warp, count in zip(*self._counted(cohort, chosen), strict=True):
@@ -272,7 +299,7 @@ class Recorder(Nothing):
         if not len(addresses):
             return
         # Units of a sector follow each other.
-        token.event.sectors += 1 + np.count_nonzero(np.diff(addresses // SECTOR_BYTES))
+        token.event.sectors += 1 + int(np.count_nonzero(np.diff(addresses // SECTOR_BYTES)))
         token.event.lines += runs(addresses >> PAGE_BITS)
         if what != "read" and token.event.at not in self._rules.wanted:
             self._write_zeros(token.event.at, int(addresses[0]))
@@ -401,7 +428,6 @@ class Recorder(Nothing):
             self._polls[warp] = cohort.at, count
             if count > MOST_POLLS:
                 self._stuck.add(warp)
-                self.traces[warp // self._per_cluster].whole = False
 
     # Zeros in the place of data --------------------------------------------------------------------------------------
 
@@ -453,6 +479,17 @@ class Recorder(Nothing):
         """Warps write rows of a matrix."""
         self._mark(cohort, places, size, writes=True)
         self.shared_rows(cohort, mask, places, rows, size)
+
+
+def _rest(loops: list[tuple[Loop, int]], blocks: list[int]) -> float:
+    """How many blocks a warp will run yet, which is in these loops, inner ones first, and has run these blocks."""
+    rest, ran = 0.0, np.array(blocks)
+    for loop, left in loops:
+        times = np.flatnonzero(ran == loop.header)
+        since = len(ran) - int(times[-1]) if len(times) else 0
+        usual = float(np.median(np.diff(times))) if len(times) > 1 else since + rest
+        rest = max(usual * left - since, 0.0)
+    return rest
 
 
 class Counters(Nothing):

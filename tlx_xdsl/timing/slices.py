@@ -27,9 +27,7 @@ from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.ptx.read.syntax import Decimal, Instruction, Negated, Number, Register
 from tlx_xdsl.ptx.steps import Context, Read, Step
 
-PURE = frozenset(
-    ("shfl", "vote", "redux", "match", "elect", "activemask", "createpolicy", "mapa", "mma", "movmatrix")
-)
+PURE = frozenset(("shfl", "vote", "redux", "match", "elect", "activemask", "createpolicy", "mapa", "mma", "movmatrix"))
 """Instructions of warps that do nothing but give a result."""
 _DATA_FROM = {"st": 1, "stmatrix": 1, "red": 1, "atom": 1}
 """The first operand that is data, of what writes memory."""
@@ -43,8 +41,8 @@ NONE, GUESSED, TRUE = range(3)
 class Slice:
     """A program that runs what decides addresses and branches.
 
-    Branches on numbers that data were computed to, such as those around the rare cases of a logarithm, are decided as if
-    the numbers were 1. `wanted` has the instructions that must write memory, with `GUESSED` or `TRUE` data.
+    Branches on numbers that data were computed to, such as those around the rare cases of a logarithm, are decided as
+    if the numbers were 1. `wanted` has the instructions that must write memory, with `GUESSED` or `TRUE` data.
     """
 
     def __init__(self, program: Program, wanted: Mapping[int, int]):
@@ -176,9 +174,9 @@ class Slice:
             return _ones(self._kept(step)) if is_assumed else step if level else None
         if instruction.opcode.startswith("wgmma.mma_async") and level != TRUE:
             return Step(effect=_product) if level == NONE else _ones(self._kept(step), _product)
-        if instruction.name == "tcgen05" and not self._tensors_count:
-            if (made := self._tensor_step(instruction)) is not None:
-                return made if level == NONE or made.effect is None else _ones(self._kept(step), made.effect)
+        made = None if self._tensors_count else self._tensor_step(instruction)
+        if made is not None:
+            return made if level == NONE else _ones(self._kept(step), made.effect)
         if level and instruction.name in ("ld", "ldu", "ldmatrix", "atom"):
             self.checked[number] = level
         data = [self._level.get(each.number, NONE) for each in _registers(step.reads)]
@@ -199,7 +197,7 @@ class Slice:
 
     def _tensor_step(self, instruction: Instruction) -> Step | None:
         """An operation of the tensor core, or an access to tensor memory, of which the record gets the event alone."""
-        name = instruction.modifiers[0]
+        name = instruction.modifiers[0] if instruction.name == "tcgen05" else ""
         if name == "mma":
             context = Context(self._program.module, self._program.function, self._program.symbols, instruction)
             return Step((context.read(3, "u4"),), effect=_fifth_product)

@@ -88,9 +88,9 @@ class Warp:
     """The number of its CTA in `Trace.ctas`."""
     number: int
     """The number of the warp in its CTA."""
-    steps: list[Step] = field(default_factory=list["Step"])
+    steps: list[Step] = field(default_factory=list[Step])
     ran: int = 0
-    """The blocks that it ran, of which `steps` has the first ones."""
+    """The blocks that it runs in all; of a trace that is not whole an estimate by the loops' counters, or 0."""
 
 
 @dataclass(slots=True)
@@ -116,8 +116,8 @@ class Trace:
     warps: list[Warp]
     points: list[Point]
     whole: bool = True
-    """False if some of what the CTAs do is not here: they have done more than the limit of steps (`Warp.ran` says how
-    much they ran in all), or waited for CTAs that did not run."""
+    """False if some of what the CTAs do is not here: they have more to do than the limit of steps (`Warp.ran` says how
+    much in all), or waited for CTAs that did not run."""
 
 
 @dataclass(slots=True)

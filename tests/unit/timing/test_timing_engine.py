@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.timing.rings import COSTS, FREE, block, ring, work
 from tlx_xdsl.timing.chips import H200
-from tlx_xdsl.timing.engine import Replay, product_cycles
+from tlx_xdsl.timing.engine import Replay, operand_cycles, product_cycles
 from tlx_xdsl.timing.memory import Caching
 from tlx_xdsl.timing.pieces import BlockCost
 from tlx_xdsl.timing.trace import Event, Point, Step, Trace, Warp
@@ -152,7 +152,10 @@ def test_conflicts_of_banks_take_the_time_of_their_wavefronts():
     assert times[1] - 600 == pytest.approx(8 * 4 * 32 + H200.shared_latency + 10, rel=0.1)
 
 
-def test_products_in_registers_of_few_columns_are_faster():
-    assert product_cycles(H200, (64, 32, 16), "f16", True) < product_cycles(H200, (64, 32, 16), "f16", False)
+def test_products_take_cycles_for_columns_and_bytes_for_operands():
+    assert 4 * operand_cycles(H200, (64, 32, 16), "f16", False) == (64 + 32) * 32 / 128
+    assert 4 * operand_cycles(H200, (64, 32, 16), "f16", True) == 32 * 32 / 128
+    # With few columns A's rows take the banks for longer than the product takes the tensor cores.
+    assert 4 * operand_cycles(H200, (64, 32, 16), "f16", False) > product_cycles(H200, (64, 32, 16), "f16", False)
     assert product_cycles(H200, (64, 256, 16), "f16", True) == product_cycles(H200, (64, 256, 32), "e4m3", False)
     assert product_cycles(H200, (64, 128, 8), "tf32", False) == product_cycles(H200, (64, 128, 16), "bf16", False)

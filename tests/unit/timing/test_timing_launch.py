@@ -47,11 +47,9 @@ def test_samples_are_the_middle_and_the_ends_of_each_axis():
 
 def test_one_cta_more_than_a_wave_costs_a_wave():
     trace = ring(3, 20)
-    of_one = predict(trace, ring_launch(1, 20)).cycles
     times = [predict(trace, ring_launch(ctas, 20)).cycles for ctas in (132, 133, 264, 265)]
     assert 1.5 * times[0] < times[1] < times[3] / 1.3
     assert times[2] == pytest.approx(times[1], rel=0.01)
-    assert times[0] > of_one
     assert times[1] - H200.launch_cycles == pytest.approx(2 * (times[0] - H200.launch_cycles), rel=0.05)
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tlx_xdsl.errors import InputTypeError
 
 from ..driver.host_values import is_descriptor, numpy_dtype, on_host
-from ..launch.tensor_descriptor import TensorDescriptor
+from ..launch.tensor_descriptor import SYMBOLIC_TENSORS, TensorDescriptor
 
 _NO_RESERVE = 0x4000
 """Of `mmap`: no swap space is set aside (Linux, "mmap(2)", MAP_NORESERVE)."""
@@ -53,7 +53,8 @@ def _stand_in(name: str, value: Any) -> Any:
         )  # fmt: skip
     if isinstance(value, np.ndarray | np.generic) or not (hasattr(value, "dtype") and hasattr(value, "shape")):
         return cast(Any, value)
-    kind = getattr(getattr(value, "device", None), "type", "cpu")
+    is_symbolic = type(value).__name__ in SYMBOLIC_TENSORS
+    kind = "meta" if is_symbolic else getattr(getattr(value, "device", None), "type", "cpu")
     if kind == "cpu" and callable(getattr(value, "data_ptr", None)):
         return on_host(name, value)
     dtype = numpy_dtype(value.dtype)

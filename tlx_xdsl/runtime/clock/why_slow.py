@@ -40,7 +40,7 @@ def why_slow(configuration: Configuration, chip: str | None = None) -> Explained
     kernel = _kernel_of(configuration)
     placed = [each if each.at is not None else replace(each, at=kernel) for each in found]
     placed.sort(key=lambda each: -each.share)
-    return Explained(prediction, tuple(map(_diagnostic, placed)))
+    return Explained(prediction, tuple(map(diagnostic, placed)))
 
 
 def _kernel_of(configuration: Configuration) -> SourceLocation:
@@ -48,7 +48,8 @@ def _kernel_of(configuration: Configuration) -> SourceLocation:
     return SourceLocation(source.filename, source.fn.__code__.co_firstlineno)
 
 
-def _diagnostic(finding: Finding) -> Diagnostic:
+def diagnostic(finding: Finding) -> Diagnostic:
+    """Return a finding as commands print it."""
     notes = (Note(finding.remedy, is_remedy=True),) if finding.remedy else ()
     return Diagnostic(finding.severity, finding.message, finding.at, notes)
 

@@ -35,12 +35,11 @@ def show(args: argparse.Namespace) -> None:
     hertz = hertz_of(args.clock)
     base = configuration_of(read(args))
     others = [beside(base, text) for text in args.beside]
-    named = {name: value for _, settings in others for name, value in settings.items()}
-    every = [(base, settings_of(base, named)), *((each, settings_of(each, named)) for each, _ in others)]
+    names = list(dict.fromkeys(name for _, settings in others for name in settings))
     timelines: list[Timeline] = []
-    for configuration, settings in every:
+    for configuration in (base, *(each for each, _ in others)):
         found = timeline_of(configuration.predict(args.chip), hertz)
-        text = ", ".join(f"{name}={value}" for name, value in settings.items())
+        text = ", ".join(f"{name}={value}" for name, value in settings_of(configuration, names).items())
         timelines.append(replace(found, configuration=text))
     if form == TEXT:
         from tlx_xdsl.timing.text import to_text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tlx_xdsl.errors import CompilationError, InputTypeError
@@ -42,7 +42,7 @@ def beside(configuration: Configuration, text: str) -> tuple[Configuration, dict
         raise CompilationError(f"--beside: {error}") from error
 
 
-def settings_of(configuration: Configuration, names: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(configuration: Configuration, names: Sequence[str]) -> dict[str, Any]:
     """Return the values that a configuration has for these names."""
     constants = configuration.typed.constexprs
     found: dict[str, Any] = {}
