@@ -6,15 +6,17 @@ The picture is for documents: it is legible at 390 pixels, has no script, and is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
 from .timeline import Span, Timeline
 
 # Pixels.
-_WIDTH, _LEFT, _ROW, _HEAD, _EDGE = 390, 80, 20, 40, 8
-_LETTER = 5.4
+_WIDTH, _ROW, _HEAD, _EDGE = 390, 20, 40, 8
+_LETTER, _NAME_LETTER = 5.4, 5.7
+_NARROWEST = 64
+"""Pixels of the names at least, so that `cycles` fits."""
 _THINNEST = 1.0
 
 _STYLE = """\
@@ -31,10 +33,11 @@ _LEGEND = (
 
 
 @dataclass(frozen=True)
-class _Slot:
+class _Use:
     """A use of a slot of the ring: TMA writes it, then it is full until the consumers release it."""
 
-    number: int
+    cta: str
+    slot: int
     phase: int
     written: float
     full: float
@@ -46,45 +49,62 @@ def ring_picture(
     title: str,
     start: float = 0.0,
     end: float | None = None,
+    *,
     names: tuple[str, str] = ("full", "empty"),
+    tasks: Mapping[str, str] | None = None,
 ) -> str:
     """Return the text of an SVG of the cycles from `start` to `end` of a ring: tasks, slots and a tensor core.
 
-    `names` are those of the barriers at which slots become full and empty. The first task produces and stands above the
-    slots, the others below; arrows lead from the end of a phase to who waited for it.
+    `names` are those of the barriers at which slots become full and empty, and `tasks` labels for tasks that have
+    another name there. The first task produces and stands above the slots, the others below; arrows lead from the end
+    of a phase to who waited for it. CTAs stand below each other.
 
     Raises ValueError where the timeline has no such barriers.
     """
-    return _Picture(timeline, start, timeline.end if end is None else end, *names).drawn(title)
+    return _Picture(timeline, start, timeline.end if end is None else end, names, tasks or {}).drawn(title)
 
 
 class _Picture:
-    def __init__(self, timeline: Timeline, start: float, end: float, full: str, empty: str):
+    def __init__(self, timeline: Timeline, start: float, end: float, names: tuple[str, str], tasks: Mapping[str, str]):
         self._timeline = timeline
         self._start = start
         self._end = end
-        self._scale = (_WIDTH - _LEFT - _EDGE) / max(end - start, 1.0)
-        self._slots = list(_uses(timeline, full, empty))
-        if not self._slots:
-            raise ValueError(f"the timeline has no phases of barriers '{full}' and '{empty}'")
-        self._waits = re.compile(rf"wait ({re.escape(full)}|{re.escape(empty)})(?:\[(\d+)\])? phase (\d+)")
-        self._full = full
-        warps = {each.group: number for number, each in reversed([*enumerate(timeline.tracks)]) if each.kind == "warp"}
-        cores = [number for number, each in enumerate(timeline.tracks) if each.kind == "tensor core"][:1]
-        producer, *consumers = list(warps.items())[::-1]
-        self._labels = [
-            producer[0],
-            *(f"slot {number}" for number in range(self._count)),
-            *(name for name, _ in consumers),
-        ]
-        self._rows = {producer[1]: 0, **{track: 1 + self._count + at for at, (_, track) in enumerate(consumers)}}
-        if cores:
-            self._rows[cores[0]] = len(self._labels)
-            self._labels.append("tensor core")
+        self._uses = list(_uses(timeline, *names))
+        if not self._uses:
+            raise ValueError(f"the timeline has no phases of barriers '{names[0]}' and '{names[1]}'")
+        self._waits = re.compile(rf"wait ({'|'.join(map(re.escape, names))})(?:\[(\d+)\])? phase \d+")
+        self._full = names[0]
+        self._labels: list[str] = []
+        self._rows: dict[int, int] = {}
+        """The row of each track that is drawn."""
+        self._slots: dict[tuple[str, int], int] = {}
+        """The row of each slot of each CTA."""
+        for cta in dict.fromkeys(use.cta for use in self._uses):
+            self._add_cta(cta, tasks)
+        self._left = max(2 * _EDGE + _NAME_LETTER * max(map(len, self._labels)), _NARROWEST)
+        self._scale = (_WIDTH - self._left - _EDGE) / max(end - start, 1.0)
 
-    @property
-    def _count(self) -> int:
-        return 1 + max(slot.number for slot in self._slots)
+    def _add_cta(self, cta: str, tasks: Mapping[str, str]) -> None:
+        """Add rows for a CTA: its first task, its slots, its other tasks, a tensor core that works."""
+        tracks = [(n, each) for n, each in enumerate(self._timeline.tracks) if each.cta == cta]
+        warps = {each.group: number for number, each in reversed(tracks) if each.kind == "warp"}
+        (first, producer), *others = [*warps.items()][::-1]
+        self._add_track(producer, cta, first, tasks)
+        for slot in range(1 + max(use.slot for use in self._uses if use.cta == cta)):
+            self._slots[cta, slot] = len(self._labels)
+            self._labels.append(f"{cta}slot {slot}")
+        for group, track in others:
+            self._add_track(track, cta, group, tasks)
+        for number, each in tracks:
+            if each.kind == "tensor core":
+                self._rows[number] = len(self._labels)
+                self._labels.append(f"{cta}tensor core")
+                break
+
+    def _add_track(self, track: int, cta: str, group: str, tasks: Mapping[str, str]) -> None:
+        self._rows[track] = len(self._labels)
+        task = group.removeprefix(cta)
+        self._labels.append(cta + tasks.get(task, task))
 
     def drawn(self, title: str) -> str:
         """Return the SVG."""
@@ -98,12 +118,21 @@ class _Picture:
             *self._spans(),
             *self._phases(),
             *self._arrows(),
-            *_legend(height - 18),
+            *self._legend(height - 18),
             "</svg>\n",
         ])  # fmt: skip
 
+    def _legend(self, y: float) -> Iterator[str]:
+        x = float(_EDGE)
+        for kind, text in _LEGEND:
+            if kind == "product" and "tensor core" not in self._labels[-1]:
+                continue
+            yield f'<rect class="{kind}" x="{x:.0f}" y="{y:.0f}" width="10" height="10"/>'
+            yield f'<text class="f" x="{x + 13:.0f}" y="{y + 9:.0f}" font-size="10">{text}</text>'
+            x += 25 + len(text) * 5
+
     def _x(self, time: float) -> float:
-        return _LEFT + (min(max(time, self._start), self._end) - self._start) * self._scale
+        return self._left + (min(max(time, self._start), self._end) - self._start) * self._scale
 
     def _bar(self, kind: str, start: float, end: float, row: int, *texts: str) -> Iterator[str]:
         if end <= self._start or start >= self._end:
@@ -132,11 +161,10 @@ class _Picture:
                 yield from self._bar(span.kind, span.start, span.end, self._rows[span.track])
 
     def _phases(self) -> Iterator[str]:
-        for slot in self._slots:
-            yield from self._bar(
-                "copy", slot.written, slot.full, 1 + slot.number, f"phase {slot.phase}", str(slot.phase)
-            )
-            yield from self._bar("buffer", slot.full, slot.released, 1 + slot.number)
+        for use in self._uses:
+            row = self._slots[use.cta, use.slot]
+            yield from self._bar("copy", use.written, use.full, row, f"phase {use.phase}", str(use.phase))
+            yield from self._bar("buffer", use.full, use.released, row)
 
     def _arrows(self) -> Iterator[str]:
         """Draw who waited for a slot, from its row to that of the task."""
@@ -145,34 +173,29 @@ class _Picture:
                 continue
             if found := self._waits.match(span.name):
                 kind = "full" if found[1] == self._full else "empty"
-                row, x = self._rows[span.track], self._x(span.end)
-                source = _HEAD + (1 + int(found[2] or 0)) * _ROW + _ROW / 2 - 2
-                up = source > _HEAD + row * _ROW
-                target, point = (_HEAD + row * _ROW + _ROW - 5, 5) if up else (_HEAD + row * _ROW + 1, -5)
-                yield f'<path class="{kind}" d="M{x:.1f} {source:.1f}V{target + point}"/>'
-                yield f'<path class="{kind}" stroke="none" d="M{x:.1f} {target}l-3 {point}h6z"/>'
+                slot = (self._timeline.tracks[span.track].cta, int(found[2] or 0))
+                yield from self._arrow(kind, span.end, self._slots[slot], self._rows[span.track])
+
+    def _arrow(self, kind: str, time: float, source: int, target: int) -> Iterator[str]:
+        x, up = self._x(time), source > target
+        begin = _HEAD + source * _ROW + _ROW / 2 - 2
+        tip, point = (_HEAD + target * _ROW + _ROW - 5, 5) if up else (_HEAD + target * _ROW + 1, -5)
+        yield f'<path class="{kind}" d="M{x:.1f} {begin:.1f}V{tip + point}"/>'
+        yield f'<path class="{kind}" stroke="none" d="M{x:.1f} {tip}l-3 {point}h6z"/>'
 
 
-def _uses(timeline: Timeline, full: str, empty: str) -> Iterator[_Slot]:
+def _uses(timeline: Timeline, full: str, empty: str) -> Iterator[_Use]:
     """Yield the uses of slots, from the phases of both barriers of each."""
-    phases: dict[str, list[Span]] = {}
+    phases: dict[tuple[str, str], list[Span]] = {}
     for span in timeline.spans:
         track = timeline.tracks[span.track]
         if span.kind == "phase" and track.kind == "barrier":
-            phases.setdefault(track.name, []).append(span)
-    for name, spans in phases.items():
+            phases.setdefault((track.cta, track.name), []).append(span)
+    for (cta, name), spans in phases.items():
         if (found := re.fullmatch(rf"{re.escape(full)}(?:\[(\d+)\])?", name)) is None:
             continue
         # A phase of `empty` may be the one before the first use: the first that ends after a slot is full releases it.
-        releases = sorted(span.end for span in phases.get(name.replace(full, empty, 1), []))
+        releases = sorted(span.end for span in phases.get((cta, name.replace(full, empty, 1)), []))
         for phase, span in enumerate(sorted(spans, key=lambda each: each.end)):
             released = next((end for end in releases if end > span.end), timeline.end)
-            yield _Slot(int(found[1] or 0), phase, span.start, span.end, released)
-
-
-def _legend(y: float) -> Iterator[str]:
-    x = float(_EDGE)
-    for kind, text in _LEGEND:
-        yield f'<rect class="{kind}" x="{x:.0f}" y="{y:.0f}" width="10" height="10"/>'
-        yield f'<text class="f" x="{x + 13:.0f}" y="{y + 9:.0f}" font-size="10">{text}</text>'
-        x += 25 + len(text) * 5
+            yield _Use(cta, int(found[1] or 0), phase, span.start, span.end, released)

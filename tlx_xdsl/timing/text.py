@@ -100,16 +100,15 @@ def _bars(timeline: Timeline, width: int) -> list[str]:
 
 
 def _names(timeline: Timeline) -> dict[int, str]:
-    """Return the row of each track: the task of a warp, the first tensor core and TMA of a group; others have none."""
+    """Return the row of each track: the task of a warp, a tensor core and TMA of a CTA; others have none."""
     found: dict[int, str] = {}
-    units = Counter(track.name for track in timeline.tracks if track.kind in ("tensor core", "tma"))
     cores: set[str] = set()
     for number, track in enumerate(timeline.tracks):
         if track.kind == "warp":
             found[number] = track.group
-        elif track.kind == "tma" or (track.kind == "tensor core" and track.group not in cores):
-            cores |= {track.group} if track.kind == "tensor core" else set()
-            found[number] = track.name if units[track.name] == 1 else f"{track.group} {track.name}"
+        elif track.kind == "tma" or (track.kind == "tensor core" and track.cta not in cores):
+            cores |= {track.cta} if track.kind == "tensor core" else set()
+            found[number] = track.cta + track.name
     return found
 
 

@@ -8,6 +8,7 @@ start of the first CTA shown.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, field, fields
 from math import inf
@@ -36,7 +37,13 @@ class Track:
     """As a user reads it: `warp 4`, `tensor core 0`, `full[1]`."""
     kind: TrackKind
     group: str
-    """The heading it stands under: the task's name, or `CTA 3`."""
+    """The heading it stands under: the task's name, or that of a unit, after the CTA where there are several."""
+
+    @property
+    def cta(self) -> str:
+        """The beginning of the heading that names a CTA, `CTA 3 `; nothing where one CTA is shown."""
+        found = re.match(r"CTA \d+ ", self.group)
+        return found[0] if found else ""
 
 
 @dataclass(slots=True)
