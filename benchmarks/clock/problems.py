@@ -153,8 +153,9 @@ def _products() -> Iterator[Problem]:
             from tlx_xdsl.kernels.gemm.division import candidates
 
             a, b, c, reference = _matrices(arrays, shape, dtype)
-            found = [each for each in candidates(*shape, MULTIPROCESSORS) if each.split > 1 or not each.share]
-            steps = max(len(found) // 6, 1)
+            every = list(candidates(*shape, MULTIPROCESSORS))
+            parted, whole = [each for each in every if each.split > 1], [each for each in every if not each.share]
+            found = [*parted[:: max(len(parted) // 4, 1)][:4], *whole[:: max(len(whole) // 3, 1)][:3]]
 
             def work(choice: Any) -> Work:
                 launch, before = _part(gemm_launch(a, b, c, config=choice), 0)
@@ -166,7 +167,7 @@ def _products() -> Iterator[Problem]:
                 tile = f"{config.block_m}x{config.tile_n}x{config.block_k}"
                 return f"{config.schedule} {tile} by {config.cluster} split {choice.split}{swapped}"
 
-            return {label(each): lambda each=each: work(each) for each in found[::steps][:7]}
+            return {label(each): lambda each=each: work(each) for each in found}
 
         yield Problem("gemm split", f"{_shown(shape)} {dtype}", held, make_split)
 
