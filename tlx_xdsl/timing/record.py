@@ -182,6 +182,9 @@ class _Machine(Machine):
         for number, trace in enumerate(order.traces):
             if wave.alive[number * wave.cluster_size : (number + 1) * wave.cluster_size].any():
                 trace.whole = False
+            if not trace.whole and not order.is_over:
+                for warp in trace.warps:
+                    warp.ran = 0
         return order.traces, order.untrue
 
 
