@@ -130,6 +130,7 @@ class Recorder(Nothing):
         self._zeros = np.zeros(wave.shared.stride * wave.ctas, np.int32)
         """By byte of shared memory: the instruction, from 1, that has written zeros in the place of data."""
         self._global_zeros: dict[str, set[int]] = {}
+        """The same by array of global memory."""
         self._empty = [Step(block.number) for block in wave.program.blocks]
 
     # Steps -----------------------------------------------------------------------------------------------------------
@@ -312,6 +313,8 @@ class Recorder(Nothing):
         if event.place < 0:
             event.place = int(units.min()) * size % self._wave.shared.stride - SHARED_START
             event.size = units.size * size
+        if self._has_zeros and (level := self._rules.wanted.get(event.at, 0)):
+            self._require(level, np.unique(self._zeros.reshape(-1, size)[units]).tolist())
 
     def complete(self, token: Copy, barrier: Any) -> None:
         """The end of a copy counts at an mbarrier."""
@@ -435,7 +438,8 @@ class Recorder(Nothing):
             self._write_zeros(at, int(addresses[0]))
         elif at in self._rules.checked and self._global_zeros:
             buffer = self._wave.machine.memory.find(int(addresses[0]))
-            self._check(at, self._global_zeros.get(buffer.name if buffer is not None else "", ()))
+            writers = self._global_zeros.get(buffer.name if buffer is not None else "", ())
+            self._require(self._rules.checked[at], writers)
         for warp, moved, sectors, lines in self._patterns.of_global(cohort, mask, addresses, size):
             if name == "cp":
                 event = self._copies[warp]
@@ -463,14 +467,13 @@ class Recorder(Nothing):
 
     def _write_zeros(self, at: int, address: int) -> None:
         if (buffer := self._wave.machine.memory.find(address)) is not None:
-            self._global_zeros.setdefault(buffer.name, set()).add(at)
+            self._global_zeros.setdefault(buffer.name, set()).add(at + 1)
 
-    def _check(self, at: int, writers: Iterable[int]) -> None:
-        """Look at who has written what an instruction loads: it may need more than zeros or guesses."""
-        level = self._rules.checked[at]
-        for each in writers:
-            if self._rules.hollow.get(each, 0) < level and self._rules.wanted.get(each, 0) < level:
-                self.untrue[each] = max(level, self.untrue.get(each, 0))
+    def _require(self, level: int, writers: Iterable[int]) -> None:
+        """Note that the data of instructions, by their numbers from 1 on, are needed; 0 is none."""
+        for at in (each - 1 for each in writers if each):
+            if self._rules.hollow.get(at, 0) < level and self._rules.wanted.get(at, 0) < level:
+                self.untrue[at] = max(level, self.untrue.get(at, 0))
 
     def _mark(self, cohort: Cohort, places: Integers, size: int, *, writes: bool) -> None:
         """Note an access to shared memory: who has written zeros there, or whether they are needed."""
@@ -482,7 +485,7 @@ class Recorder(Nothing):
                 self._zeros[places[:, None] + np.arange(size)] = at + 1 if is_hollow else 0
         elif self._has_zeros and at in self._rules.checked:
             found = np.unique(self._zeros[places[:, None] + np.arange(size)])
-            self._check(at, [each - 1 for each in found.tolist() if each])
+            self._require(self._rules.checked[at], found.tolist())
 
     def load(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
         """Threads read shared memory."""

@@ -111,6 +111,33 @@ def test_a_cluster_meets_and_stores_into_each_other():
         assert len(events_of(trace, "remote")) == 2
 
 
+MULTICAST = """
+    mov.u32 %r1, %cluster_ctarank;
+    mov.u32 %r2, barrier;
+    mov.u32 %r3, buffer;
+    setp.eq.u32 %p1, %r0, 0;
+    setp.eq.and.u32 %p2, %r1, 0, %p1;
+    @%p1 mbarrier.init.shared.b64 [%r2], 1;
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 512;
+    mov.u16 %rs1, 3;
+    @%p2 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+        [%r3], [%rd0], 512, [%r2], %rs1;
+wait:
+    mbarrier.try_wait.parity.shared.b64 %p3, [%r2], 0;
+    @!%p3 bra wait;
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+"""
+
+
+def test_a_copy_to_all_ctas_of_a_cluster_counts_in_each():
+    _, (trace,), _ = recorded(MULTICAST, [np.zeros(128, np.uint32)], grid=2, cluster=(2,))
+    (load,) = events_of(trace, "tma_load")
+    assert (load.multicast, load.size, load.place, load.sectors) == (2, 512, 0, 16)
+    points = [trace.points[number] for number in load.points]
+    assert [(each.kind, each.cta, each.contributions) for each in points] == [("mbarrier", 0, 2), ("mbarrier", 1, 2)]
+
+
 ROWS = """
     mov.u32 %r1, %ctaid.x;
     mad.lo.u32 %r2, %r1, 32, %r0;
