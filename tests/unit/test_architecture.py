@@ -59,6 +59,7 @@ LAYERS = {
     "ptx": 7,
     "backend": 7,
     "sass": 7.5,
+    "timing": 7.6,
     "runtime": 8,
     "compat": 9,
     "torch": 9,
