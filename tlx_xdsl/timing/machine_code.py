@@ -10,8 +10,8 @@ of the machine are taken apart again:
 
 Blocks of which each always follows the one before it are counted together, as a chain. An instruction that ptxas has
 moved out of a loop, or made again in another one, counts where it now is. A loop that ptxas has unrolled has the
-instructions of a chain several times: the chain costs their mean. Cycles alone are those that the instructions themselves
-say (stalls), and waits for the scoreboards of what is no event.
+instructions of a chain several times: the chain costs their mean. Cycles alone are those that the instructions
+themselves say (stalls), and waits for the scoreboards of what is no event.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.sass.accesses import PRODUCTS
 from tlx_xdsl.sass.text import Code, Instruction
 
+from .expansions import expansion_of
 from .instructions import PipeRates, use_of
 from .loops import OUTSIDE, Loops, find_chains, find_loops
 from .pieces import BlockCost, Builder, results_of
@@ -37,6 +38,8 @@ _ENDS = ("EXIT", "RET", "BRA", "JMP", "BRX", "BRXU", "KILL")
 _TARGET = re.compile(r"`\(([^)]+)\)")
 _SPIN = frozenset(("mbarrier", "setp", "selp", "mov", "bra", "nanosleep", "and", "or", "not"))
 """What a loop that waits for a barrier has in it."""
+_ENOUGH = 0.2
+"""The part of the anchors of a loop that cannot be all errors of lines."""
 _SHORT = 16
 """Instructions of such a loop, at most."""
 
@@ -105,10 +108,7 @@ def _name_in_order(events: list[int], places: list[int], numbers: list[int | Non
     ranks = {number: rank for rank, number in enumerate(events)}
     known = [ranks.get(numbers[at] or 0) for at in places]
     first = next((at for at, rank in enumerate(known) if rank is not None), None)
-    if first is None:
-        rank = bisect.bisect_left(events, numbers[places[0]] or 0) - 1
-    else:
-        rank = (known[first] or 0) - first - 1
+    rank = (bisect.bisect_left(events, numbers[places[0]] or 0) if first is None else (known[first] or 0) - first) - 1
     for at, given in zip(places, known, strict=True):
         rank = rank + 1 if given is None else given
         numbers[at] = events[min(max(rank, 0), len(events) - 1)]
@@ -179,11 +179,11 @@ class _Attribution:
                 self._chain_of[block.first : block.last] = [place] * (block.last - block.first)
         self._blocks = blocks
         self._loops = find_loops([block.successors for block in self._blocks])
-        self._ptx_loop = self._innermost_loops()
+        self._ptx_loops = self._loops_in_ptx()
         self._owner = self._owners()
 
-    def _innermost_loops(self) -> list[int]:
-        """The innermost loop of each chain of PTX, without those that wait for a barrier."""
+    def _loops_in_ptx(self) -> Loops:
+        """The loops of PTX, without those that wait for a barrier."""
         program = self._program
         loops = find_loops([block.successors for block in program.blocks])
         for place, loop in enumerate(loops.loops):
@@ -193,30 +193,67 @@ class _Attribution:
                 for block in loop.blocks:
                     if loops.innermost[block] == place:
                         loops.innermost[block] = loop.parent
-        return [loops.innermost[chain[0]] for chain in self._chains]
+        return loops
 
     # Which chain of PTX an instruction belongs to --------------------------------------------------------------------
 
     def _anchors(self, block: _Block) -> list[int]:
         """The instructions of a block of the machine that ptxas does not move far: events and branches."""
-        return [each for each in range(block.first, block.last)
-                if self._numbers[each] is not None and (self._items[each].name == "BRA" or self._is_anchor(each))]  # fmt: skip
+        return [
+            each
+            for each in range(block.first, block.last)
+            if self._numbers[each] is not None and (self._items[each].name == "BRA" or self._is_anchor(each))
+        ]
 
     def _is_anchor(self, at: int) -> bool:
         return self._uses[at].is_event and self._numbers[at] in self._is_event
 
-    def _loop_in_ptx(self, loops: Loops) -> list[int]:
-        """The loop of PTX that each loop of the machine is of."""
-        votes: list[Counter[int]] = [Counter() for _ in loops.loops]
+    def _loop_in_ptx(self, loops: Loops, ptx_loop: Sequence[int]) -> list[int]:
+        """The loop of PTX that each loop of the machine is of; `ptx_loop` is the innermost one of each chain.
+
+        Where ptxas has unrolled a loop to its end, or the first turns of it, these turns stand in the loop around it:
+        so that it is the outermost loop that counts, of those with enough anchors for none to be an error.
+        """
+        found: list[set[int]] = [set() for _ in loops.loops]
         for number, block in enumerate(self._blocks):
             if (loop := loops.innermost[number]) != OUTSIDE:
-                for at in self._anchors(block):
-                    votes[loop][self._ptx_loop[self._chain_of[self._numbers[at] or 0]]] += 1
-        return [vote.most_common(1)[0][0] if vote else OUTSIDE for vote in votes]
+                found[loop].update(self._numbers[at] or 0 for at in self._anchors(block))
+        votes = [Counter(ptx_loop[self._chain_of[each]] for each in numbers) for numbers in found]
+        return [self._outermost(vote) if vote else OUTSIDE for vote in votes]
+
+    def _outermost(self, votes: Counter[int]) -> int:
+        (best, count), *rest = votes.most_common()
+        least = max(2, _ENOUGH * votes.total())
+        candidates = [best, *(loop for loop, each in rest if each >= min(least, count))]
+        return min(candidates, key=self._depth)
+
+    def _depth(self, loop: int) -> int:
+        depth = 0
+        while loop != OUTSIDE:
+            depth, loop = depth + 1, self._ptx_loops.loops[loop].parent
+        return depth
+
+    def _join_loops(self, in_ptx: Sequence[int]) -> None:
+        """Leave out loops in what a single instruction of PTX has become, as waits and uniform registers need them."""
+        loops = self._loops
+        joined = [OUTSIDE] * len(in_ptx)
+        for place in range(len(in_ptx) - 1, -1, -1):
+            parent = loops.loops[place].parent
+            around = OUTSIDE if parent == OUTSIDE else joined[parent]
+            is_own = in_ptx[place] != (OUTSIDE if around == OUTSIDE else in_ptx[around])
+            joined[place] = place if is_own else around
+        loops.innermost = [each if each == OUTSIDE else joined[each] for each in loops.innermost]
 
     def _owners(self) -> list[int]:
         """For each instruction of the machine the chain of PTX that it counts for."""
-        in_ptx = self._loop_in_ptx(self._loops)
+        innermost = [self._ptx_loops.innermost[chain[0]] for chain in self._chains]
+        in_ptx = self._loop_in_ptx(self._loops, innermost)
+        # Loops that ptxas has unrolled to their ends are none.
+        for place, loop in enumerate(innermost):
+            while loop != OUTSIDE and loop not in in_ptx:
+                loop = self._ptx_loops.loops[loop].parent
+            innermost[place] = loop
+        self._join_loops(in_ptx)
         owner: list[int] = []
         last = 0
         for number, block in enumerate(self._blocks):
@@ -226,7 +263,7 @@ class _Attribution:
             for at in range(block.first, block.last):
                 of = self._numbers[at]
                 candidate = None if of is None else self._chain_of[of]
-                own.append(candidate if candidate is not None and self._ptx_loop[candidate] == wanted else None)
+                own.append(candidate if candidate is not None and innermost[candidate] == wanted else None)
             last = next((each for each in own if each is not None), last)
             for each in own:
                 last = last if each is None else each
@@ -243,13 +280,30 @@ class _Attribution:
             for at in range(block.first, block.last):
                 of, owner = self._numbers[at], self._owner[at]
                 if of is not None and self._chain_of[of] == owner:
-                    counts[owner].setdefault(loop, Counter())[of, self._items[at].name] += 1
+                    kind = self._items[at].name if self._uses[at].is_event else ""
+                    counts[owner].setdefault(loop, Counter())[of, kind] += 1
         found: list[tuple[int, float]] = []
         for by_loop in counts:
-            sizes = {loop: _typical(counter) for loop, counter in by_loop.items()}
-            best = max(sizes, key=lambda each: (sizes[each], -each), default=OUTSIDE)
+            sizes = {loop: self._typical(counter) for loop, counter in by_loop.items()}
+            # Of two the inner one: loops have numbers from the innermost on, OUTSIDE is none.
+            best = max(sizes, key=lambda each: (sizes[each], each != OUTSIDE, -each), default=OUTSIDE)
             found.append((best, sizes.get(best, 1.0)))
         return found
+
+    def _typical(self, counter: Counter[tuple[int, str]]) -> float:
+        """How often the instructions of a chain are there: the median of its events, else of what is a single one."""
+        events: dict[int, int] = {}
+        singles: list[int] = []
+        others: list[float] = []
+        for (number, kind), count in counter.items():
+            expected = sum(each for _, each in expansion_of(self._program.function.instructions[number]))
+            if kind and number in self._is_event:
+                events[number] = min(events.get(number, count), count)
+            elif expected == 1:
+                singles.append(count)
+            else:
+                others.append(max(1.0, count / max(1.0, expected)))
+        return float(statistics.median_low([*events.values()] or singles or others))
 
     def costs(self) -> list[BlockCost]:
         """The cost of each block of PTX."""
@@ -304,9 +358,12 @@ class _Attribution:
         now = 0.0
         ready = [0.0] * 6
         state = list(state)
+        under_way: Counter[int] = Counter()
         for at in range(block.first, block.last):
             item, use, owner, of = self._items[at], self._uses[at], self._owner[at], self._numbers[at]
             awaited = self._track(at, state)
+            if self._is_anchor(at) and results_of(self._program, of or 0):
+                under_way[of or 0] += 1
             begins = now
             if mask := item.waits:
                 begins = max([now, *(ready[board] for board in range(6) if mask >> board & 1)])
@@ -317,21 +374,15 @@ class _Attribution:
             if counts[owner]:
                 builder = builders[owner]
                 if awaited:
+                    builder.lag = max(builder.lag, *(under_way[each] - 1 for each in awaited))
                     builder.need(register for each in awaited for register in results_of(self._program, each))
                 builder.add(((use, 1.0),), ends - now, of if of is not None and self._chain_of[of] == owner else None)
                 if of is not None and self._chain_of[of] == owner and self._is_anchor(at):
                     builder.event(of)
+            under_way.subtract(each for each in awaited if under_way[each])
             now = ends
 
 
 def _stall(item: Instruction) -> float:
     """Cycles until the warp may issue its next instruction."""
     return 1.0 if item.control is None else float(max(1, item.control & 15))
-
-
-def _typical(counter: Counter[tuple[int, str]]) -> float:
-    """How often the instructions of a block are there, by the median of those of PTX."""
-    most: dict[int, int] = {}
-    for (number, _), count in counter.items():
-        most[number] = max(most.get(number, 0), count)
-    return float(statistics.median_low(most.values()))

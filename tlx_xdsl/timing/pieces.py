@@ -36,9 +36,9 @@ class BlockCost:
     """A basic block as pieces of work, with the instructions that may bear events between them.
 
     `len(pieces) == len(ats) + 1`: `pieces[i]` comes before the instruction `ats[i]`, and the last one ends the block.
-    `ats` are in the order of the machine, which may be another than that of the PTX, each at most once. One need not have
-    an event when the block runs, as its guard may be false. `NO_EVENT` in the place of an instruction never has one: the
-    piece after it begins with the first use of a loaded register.
+    `ats` are in the order of the machine, which may be another than that of the PTX, each at most once. One need not
+    have an event when the block runs, as its guard may be false. `NO_EVENT` in the place of an instruction never has
+    one: the piece after it begins with the first use of a loaded register.
     """
 
     pieces: tuple[Work, ...]
@@ -47,25 +47,25 @@ class BlockCost:
     """For each piece the registers of loads in flight that it needs before it begins, by their numbers."""
     results: tuple[tuple[int, ...], ...]
     """For each of `ats` the registers that it fills some time after it is issued: those of loads."""
+    lag: int = 0
+    """Where ptxas has unrolled a loop, it loads for several turns at once: a use waits for what was loaded so many
+    turns before."""
 
 
-_BEARERS = frozenset(
-    "mbarrier bar barrier cp wgmma ld ldu st atom red ldmatrix stmatrix tcgen05 nanosleep clusterlaunchcontrol "
-    "griddepcontrol".split()
-)
+_BEARERS = frozenset((
+    "mbarrier", "bar", "barrier", "cp", "wgmma", "ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "tcgen05",
+    "nanosleep", "clusterlaunchcontrol", "griddepcontrol",
+))  # fmt: skip
 _LOADS = frozenset(("ld", "ldu", "ldmatrix", "atom"))
+_NO_EVENTS = ("wgmma.fence", "tcgen05.fence")
 
 
 def bears_events(program: Program, number: int) -> bool:
     """Say whether an instruction may make an event of the trace."""
     instruction = program.function.instructions[number]
-    if instruction.name not in _BEARERS or program.steps[number] is None:
+    if instruction.name not in _BEARERS or program.steps[number] is None or instruction.opcode.startswith(_NO_EVENTS):
         return False
-    parts = instruction.modifiers
-    if instruction.name in ("ld", "ldu", "st"):
-        return "param" not in parts and "const" not in parts
-    return not (instruction.name in ("wgmma", "tcgen05") and parts[:1] in (("fence",), ("fence::before_thread_sync",),
-                                                                           ("fence::after_thread_sync",)))  # fmt: skip
+    return not (instruction.name in ("ld", "ldu", "st") and {"param", "const"}.intersection(instruction.modifiers))
 
 
 def results_of(program: Program, number: int) -> tuple[int, ...]:
@@ -88,9 +88,9 @@ class _Piece:
 class Builder:
     """Collects the instructions of the machine that a chain of basic blocks becomes, in their order.
 
-    The blocks of a chain always run one after the other, and ptxas mixes their instructions. Where a chain is there several
-    times, as in a loop that ptxas has unrolled, the copies add up, and `costs` takes the mean. A copy begins where an event
-    comes again.
+    The blocks of a chain always run one after the other, and ptxas mixes their instructions. Where a chain is there
+    several times, as in a loop that ptxas has unrolled, the copies add up, and `costs` takes the mean. A copy begins
+    where an event comes again.
     """
 
     def __init__(self):
@@ -100,6 +100,8 @@ class Builder:
         self._place: dict[int, int] = {}
         """For each event the piece after it."""
         self._current = 0
+        self.lag = 0
+        """Loads by one instruction of PTX that are under way when the first of them is waited for, less one."""
 
     def add(self, uses: Iterable[tuple[Use, float]], cycles: float, number: int | None) -> None:
         """Add instructions of the machine, with how many of each; together they take some cycles before the next ones.
@@ -149,6 +151,7 @@ class Builder:
         """
         parts, rest = self._parts([number for block in events for number in block])
         block_of = {number: block for block, numbers in enumerate(events) for number in numbers}
+        lag = min(self.lag, max(0, int(copies) - 1))
         # The machine may do an event of a later block first. Blocks can't: their events take each other's places.
         order = sorted((number for _, number in parts), key=lambda each: block_of[each])
         by_block: list[list[tuple[_Piece, int]]] = [[] for _ in events]
@@ -156,7 +159,9 @@ class Builder:
             ends = [*[NO_EVENT] * (len(pieces) - 1), number]
             by_block[block_of[number]].extend(zip(pieces, ends, strict=True))
         return [
-            _cost(program, blocks[place].first, each, rest if place == len(events) - 1 else [_Piece()], copies)
+            _cost(
+                program, blocks[place].first, each, rest if place == len(events) - 1 else [_Piece()], copies, lag
+            )
             for place, each in enumerate(by_block)
         ]
 
@@ -184,7 +189,12 @@ class Builder:
 
 
 def _cost(
-    program: Program, first: int, ended: Sequence[tuple[_Piece, int]], rest: Sequence[_Piece], copies: float
+    program: Program,
+    first: int,
+    ended: Sequence[tuple[_Piece, int]],
+    rest: Sequence[_Piece],
+    copies: float,
+    lag: int,
 ) -> BlockCost:
     """The cost of a block from pieces with the events that end them, and those after the last event."""
     pieces = [*(piece for piece, _ in ended), *rest]
@@ -201,4 +211,5 @@ def _cost(
         ats,
         tuple(frozenset(each.needs) for each in pieces),
         tuple(() if each == NO_EVENT else results_of(program, each) for each in ats),
+        lag,
     )
