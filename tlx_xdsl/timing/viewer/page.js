@@ -172,6 +172,11 @@ function fillWaits() {
   }
   if (!by("waits").childElementCount) by("waits").append(made("p", "No warp waits for long.", "faint"));
 }
+// Half of the indentation: the panel is narrow, and the whole line is said beside it.
+function narrowed(text) {
+  const blanks = text.length - text.trimStart().length;
+  return text.slice(Math.floor(blanks / 2));
+}
 function fillLines() {
   const most = Math.max(1e-9, ...sums.flatMap(({ lines, total }) => [...lines.values()].map(({ wait, work }) => (wait + work) / (total || 1))));
   const known = new Set(all.flatMap((one) => one.place.filter((place) => place >= 0).map((place) => one.lines[place])));
@@ -186,7 +191,7 @@ function fillLines() {
       if (before !== null && number > before + 1) by("lines").append(made("div", "⋯", "plain"));
       before = number;
       const line = `${file}:${number}`, spans = known.has(line), row = made(spans ? "button" : "div", "", spans ? "" : "plain");
-      row.append(made("i", String(number)), made("code", lines[number].slice(indent)));
+      row.append(made("i", String(number)), made("code", narrowed(lines[number].slice(indent))));
       if (spans) {
         const bars = made("span", "", "meter");
         const words = [];
