@@ -1,6 +1,7 @@
 """Timelines as text and as traces for Perfetto."""
 
 import json
+import re
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
@@ -59,12 +60,23 @@ def test_a_wait_without_a_line_has_its_name():
 
 
 def test_a_bar_is_blank_where_nothing_goes_on():
-    spans = [Span(0, 0, 50, "work", "w"), Span(1, 0, 10, "work", "w")]
+    spans = [Span(0, 0, 30, "work", "w"), Span(1, 0, 30, "work", "w"), Span(1, 90, 100, "work", "w")]
     tracks = [Track(f"warp {number}", "warp", "task") for number in (0, 1)]
     row = next(x for x in to_text(Timeline("k", "H200", "predicted", tracks, spans, end=100)).splitlines() if "#" in x)
     bar = row.removeprefix("task").lstrip().partition("  ")[0]
     assert set(bar) == {"#"}
-    assert row.endswith("work 30 %")
+    assert 10 < len(bar) < 16, "of 48 columns"
+    assert row.endswith("work 35 %")
+
+
+def test_long_timelines_show_some_phases_of_the_middle():
+    timeline = ring(3, 60)
+    text = to_text(timeline, 120)
+    first, last = (float(each.replace(",", "")) for each in re.findall(r"^cycles +([\d,]+) +([\d,]+)$", text, re.M)[0])
+    assert 0 < first < timeline.end / 2 < last < timeline.end
+    phases = [span.end for span in timeline.spans if timeline.tracks[span.track].name == "full[0]"]
+    assert sum(first < end <= last + 1 for end in phases) == 3
+    assert "product 95 %" in text, "shares are of the whole"
 
 
 # Perfetto -------------------------------------------------------------------------------------------------------------
