@@ -219,6 +219,10 @@ function fillLines() {
 
 const fingers = new Map();
 let moved = 0, pinch = null;
+function apart() {
+  const [a, b] = [...fingers.values()].map(([px]) => px);
+  return { far: Math.max(20, Math.abs(a - b)), centre: (a + b) / 2 };
+}
 function place(event) {
   const box = chart.getBoundingClientRect();
   return [event.clientX - box.left, event.clientY - box.top];
@@ -238,6 +242,7 @@ chart.addEventListener("wheel", (event) => {
 chart.addEventListener("pointerdown", (event) => {
   fingers.set(event.pointerId, place(event));
   moved = 0;
+  pinch = fingers.size === 2 ? apart().far : null;
   try { chart.setPointerCapture(event.pointerId); } catch { /* The pointer is gone already. */ }
   tip.hidden = true;
 });
@@ -257,9 +262,9 @@ chart.addEventListener("pointermove", (event) => {
   const scale = (view.to - view.from) / (size.width - gutter);
   moved += Math.abs(now[0] - before[0]) + Math.abs(now[1] - before[1]);
   if (fingers.size === 2) {
-    const [a, b] = [...fingers.values()].map(([px]) => px), apart = Math.max(20, Math.abs(a - b));
-    if (pinch) zoom(pinch / apart, time((a + b) / 2));
-    pinch = apart;
+    const { far, centre } = apart();
+    zoom(pinch / far, time(centre));
+    pinch = far;
   } else if (moved > 4) {
     look(view.from - (now[0] - before[0]) * scale, view.to - (now[0] - before[0]) * scale);
     if (event.pointerType === "mouse") pane.scrollTop -= now[1] - before[1];
