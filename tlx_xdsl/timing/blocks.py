@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.sass.text import parse
 
 from . import machine_code
 from .estimate import Estimator
-from .instructions import PipeRates
+from .expansions import is_known
+from .instructions import PipeRates, unknown_in
 from .loops import find_chains
 from .pieces import BlockCost, bears_events
 
@@ -34,3 +37,14 @@ def costs(program: Program, disassembly: str | None = None, rates: PipeRates | N
         found = estimator.costs([program.blocks[each] for each in chain], [events[each] for each in chain])
         made.update(zip(chain, found, strict=True))
     return [made[number] for number in range(len(made))]
+
+
+def unknown(program: Program, disassembly: str | None = None, rates: PipeRates | None = None) -> Counter[str]:
+    """Return the instructions that `costs` takes for plain arithmetic, as it does not know them, and how many of each.
+
+    They are those of the machine where there is a disassembly, and else those of the PTX.
+    """
+    code = None if disassembly is None else parse(disassembly).get(program.function.name)
+    if code is not None:
+        return unknown_in([each.opcode for each in code.instructions], rates or PipeRates())
+    return Counter(each.name for each in program.function.instructions if not is_known(each))

@@ -1,4 +1,4 @@
-"""What costs a launch time, at its lines: bank conflicts, waits for loads, tensor cores that an epilogue leaves idle.
+"""Costs of a launch in time, at its lines: bank conflicts, waits for loads, tensor cores that an epilogue leaves idle.
 
 A finding comes from a replay that keeps its marks, and its figure from the clock: where a cause can be taken away in the
 traces, they are replayed without it.

@@ -15,13 +15,11 @@ from functools import cache
 PIPES = ("fma", "heavy", "alu", "xu", "fp64", "lsu", "tensor", "uniform")
 """The pipes of one sub-partition, in the order of `Work.pipes`.
 
-`fma` is both halves of the floating-point pipe together, and `heavy` the half of it that multiplies integers, too. `lsu`
-is what shuffles take of the way to memory, the sub-partition's share. `tensor` is what `mma.sync` takes; products of
-warp groups are events, and not counted here.
+`fma` is both halves of the floating-point pipe together, and `heavy` the half of it that multiplies integers, too.
+`lsu` is what shuffles take of the way to memory, the sub-partition's share. `tensor` is what `mma.sync` takes; products
+of warp groups are events, and not counted here.
 """
 _FMA, _HEAVY, _ALU, _XU, _FP64, _LSU, _TENSOR, _UNIFORM = range(len(PIPES))
-QUEUED = frozenset((_XU, _LSU))
-"""Pipes with a queue before them, so that a warp that finds them busy goes on."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +55,11 @@ class PipeRates:
 
     arithmetic_latency: float = 4.0
     """Of `fma`, `heavy` and `alu`. Stalls."""
-    predicate_latency: float = 12.0
+    predicate_latency: float = 13.0
     """Of a comparison, to a branch or a guard. Stalls."""
-    uniform_latency: float = 7.0
-    """Stalls."""
-    to_uniform_latency: float = 12.0
+    uniform_latency: float = 6.0
+    """To a register of threads; 4 to another uniform one. Stalls."""
+    to_uniform_latency: float = 13.0
     """From a register of threads to a uniform one. Stalls."""
     fp64_latency: float = 8.0
     """Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 4.1."""
@@ -125,16 +123,17 @@ _BY_CLASS: Mapping[_Class, str] = {
     _NOTHING: "BRA BRX BRXU EXIT RET CALL JMP NOP BSSY BSYNC BREAK BMOV WARPSYNC YIELD BPT WARPGROUP WARPGROUPSET "
     "ENDCOLLECTIVE RPCMOV NANOSLEEP PMTRIG ACQBULK PREEXIT CCTL ERRBAR CGAERRBAR KILL",
 }
-_EVENTS = frozenset(
+_EVENTS = (
     "LDG STG LDS STS LDL STL LD ST LDSM STSM ATOM ATOMG ATOMS RED REDG REDS SYNCS BAR HGMMA QGMMA IGMMA BGMMA LDGSTS "
     "LDGDEPBAR DEPBAR UTMALDG UTMASTG UTMAREDG UTMAPF UTMACMDFLUSH UTMACCTL UBLKCP UBLKRED UBLKPF UCGABAR_ARV "
     "UCGABAR_WAIT MEMBAR FENCE LDTM STTM UTCHMMA UTCQMMA UTCIMMA UTCOMMA UTCBAR UTCCP UTCSHIFT UTCATOMSWS "
-    "ARRIVES CS2UR NANOSLEEP WARPGROUP CCTL".split()
+    "ARRIVES CS2UR NANOSLEEP WARPGROUP CCTL"
 )
 """What makes an event of the trace, or takes its time in the model of a unit. They take an issue slot, and no pipe."""
+_EVENT_NAMES = frozenset(_EVENTS.split())
 _CLASSES: Mapping[str, _Class] = {
     **{name: each for each, names in _BY_CLASS.items() for name in names.split()},
-    **dict.fromkeys(_EVENTS, _NOTHING),
+    **dict.fromkeys(_EVENTS.split(), _NOTHING),
 }
 
 
@@ -145,7 +144,9 @@ class Use:
     pipes: tuple[tuple[int, float], ...]
     """Places in `PIPES`, with the cycles for which each is taken."""
     latency: float
-    """Cycles to its result."""
+    """Cycles to its result; for a comparison, to a guard or a branch."""
+    plain_latency: float
+    """Cycles to the use of its result in other places."""
     is_tracked: bool
     """True if what takes the result waits for a scoreboard, not for a number of cycles that is known to ptxas."""
     is_event: bool
@@ -166,7 +167,9 @@ def use_of(opcode: str, rates: PipeRates) -> Use:
         made = _WIDE_PRODUCT
     times = _matrix_size(rest) if made is _MATRIX else 1.0
     pipes = tuple((pipe, getattr(rates, field) * part * times) for pipe, field, part in made.uses)
-    return Use(pipes, getattr(rates, made.latency), made.is_tracked, name in _EVENTS, found is not None)
+    latency: float = getattr(rates, made.latency)
+    plain = rates.arithmetic_latency if made is _COMPARE else latency
+    return Use(pipes, latency, plain, made.is_tracked, name in _EVENT_NAMES, found is not None)
 
 
 def _matrix_size(modifiers: str) -> float:

@@ -10,8 +10,8 @@ of the machine are taken apart again:
 
 Blocks of which each always follows the one before it are counted together, as a chain. An instruction that ptxas has
 moved out of a loop, or made again in another one, counts where it now is. A loop that ptxas has unrolled has the
-instructions of a chain several times: the chain costs their mean. Cycles alone are those that the instructions themselves
-say (stalls), and waits for the scoreboards of what is no event.
+instructions of a chain several times: the chain costs their mean. Cycles alone are those that the instructions
+themselves say (stalls), and waits for the scoreboards of what is no event.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ _ENDS = ("EXIT", "RET", "BRA", "JMP", "BRX", "BRXU", "KILL")
 _TARGET = re.compile(r"`\(([^)]+)\)")
 _SPIN = frozenset(("mbarrier", "setp", "selp", "mov", "bra", "nanosleep", "and", "or", "not"))
 """What a loop that waits for a barrier has in it."""
+_ENOUGH = 0.2
+"""The part of the anchors of a loop that cannot be all errors of lines."""
 _SHORT = 16
 """Instructions of such a loop, at most."""
 
@@ -105,10 +107,7 @@ def _name_in_order(events: list[int], places: list[int], numbers: list[int | Non
     ranks = {number: rank for rank, number in enumerate(events)}
     known = [ranks.get(numbers[at] or 0) for at in places]
     first = next((at for at, rank in enumerate(known) if rank is not None), None)
-    if first is None:
-        rank = bisect.bisect_left(events, numbers[places[0]] or 0) - 1
-    else:
-        rank = (known[first] or 0) - first - 1
+    rank = (bisect.bisect_left(events, numbers[places[0]] or 0) if first is None else (known[first] or 0) - first) - 1
     for at, given in zip(places, known, strict=True):
         rank = rank + 1 if given is None else given
         numbers[at] = events[min(max(rank, 0), len(events) - 1)]
@@ -179,11 +178,11 @@ class _Attribution:
                 self._chain_of[block.first : block.last] = [place] * (block.last - block.first)
         self._blocks = blocks
         self._loops = find_loops([block.successors for block in self._blocks])
-        self._ptx_loop = self._innermost_loops()
+        self._ptx_loops = self._loops_in_ptx()
         self._owner = self._owners()
 
-    def _innermost_loops(self) -> list[int]:
-        """The innermost loop of each chain of PTX, without those that wait for a barrier."""
+    def _loops_in_ptx(self) -> Loops:
+        """The loops of PTX, without those that wait for a barrier."""
         program = self._program
         loops = find_loops([block.successors for block in program.blocks])
         for place, loop in enumerate(loops.loops):
@@ -193,30 +192,67 @@ class _Attribution:
                 for block in loop.blocks:
                     if loops.innermost[block] == place:
                         loops.innermost[block] = loop.parent
-        return [loops.innermost[chain[0]] for chain in self._chains]
+        return loops
 
     # Which chain of PTX an instruction belongs to --------------------------------------------------------------------
 
     def _anchors(self, block: _Block) -> list[int]:
         """The instructions of a block of the machine that ptxas does not move far: events and branches."""
-        return [each for each in range(block.first, block.last)
-                if self._numbers[each] is not None and (self._items[each].name == "BRA" or self._is_anchor(each))]  # fmt: skip
+        return [
+            each
+            for each in range(block.first, block.last)
+            if self._numbers[each] is not None and (self._items[each].name == "BRA" or self._is_anchor(each))
+        ]
 
     def _is_anchor(self, at: int) -> bool:
         return self._uses[at].is_event and self._numbers[at] in self._is_event
 
-    def _loop_in_ptx(self, loops: Loops) -> list[int]:
-        """The loop of PTX that each loop of the machine is of."""
-        votes: list[Counter[int]] = [Counter() for _ in loops.loops]
+    def _loop_in_ptx(self, loops: Loops, ptx_loop: Sequence[int]) -> list[int]:
+        """The loop of PTX that each loop of the machine is of; `ptx_loop` is the innermost one of each chain.
+
+        Where ptxas has unrolled a loop to its end, or the first turns of it, these turns stand in the loop around it:
+        so that it is the outermost loop that counts, of those with enough anchors for none to be an error.
+        """
+        found: list[set[int]] = [set() for _ in loops.loops]
         for number, block in enumerate(self._blocks):
             if (loop := loops.innermost[number]) != OUTSIDE:
-                for at in self._anchors(block):
-                    votes[loop][self._ptx_loop[self._chain_of[self._numbers[at] or 0]]] += 1
-        return [vote.most_common(1)[0][0] if vote else OUTSIDE for vote in votes]
+                found[loop].update(self._numbers[at] or 0 for at in self._anchors(block))
+        votes = [Counter(ptx_loop[self._chain_of[each]] for each in numbers) for numbers in found]
+        return [self._outermost(vote) if vote else OUTSIDE for vote in votes]
+
+    def _outermost(self, votes: Counter[int]) -> int:
+        (best, count), *rest = votes.most_common()
+        least = max(2, _ENOUGH * votes.total())
+        candidates = [best, *(loop for loop, each in rest if each >= min(least, count))]
+        return min(candidates, key=self._depth)
+
+    def _depth(self, loop: int) -> int:
+        depth = 0
+        while loop != OUTSIDE:
+            depth, loop = depth + 1, self._ptx_loops.loops[loop].parent
+        return depth
+
+    def _join_loops(self, in_ptx: Sequence[int]) -> None:
+        """Leave out loops in what a single instruction of PTX has become, as waits and uniform registers need them."""
+        loops = self._loops
+        joined = [OUTSIDE] * len(in_ptx)
+        for place in range(len(in_ptx) - 1, -1, -1):
+            parent = loops.loops[place].parent
+            around = OUTSIDE if parent == OUTSIDE else joined[parent]
+            is_own = in_ptx[place] != (OUTSIDE if around == OUTSIDE else in_ptx[around])
+            joined[place] = place if is_own else around
+        loops.innermost = [each if each == OUTSIDE else joined[each] for each in loops.innermost]
 
     def _owners(self) -> list[int]:
         """For each instruction of the machine the chain of PTX that it counts for."""
-        in_ptx = self._loop_in_ptx(self._loops)
+        innermost = [self._ptx_loops.innermost[chain[0]] for chain in self._chains]
+        in_ptx = self._loop_in_ptx(self._loops, innermost)
+        # Loops that ptxas has unrolled to their ends are none.
+        for place, loop in enumerate(innermost):
+            while loop != OUTSIDE and loop not in in_ptx:
+                loop = self._ptx_loops.loops[loop].parent
+            innermost[place] = loop
+        self._join_loops(in_ptx)
         owner: list[int] = []
         last = 0
         for number, block in enumerate(self._blocks):
@@ -226,7 +262,7 @@ class _Attribution:
             for at in range(block.first, block.last):
                 of = self._numbers[at]
                 candidate = None if of is None else self._chain_of[of]
-                own.append(candidate if candidate is not None and self._ptx_loop[candidate] == wanted else None)
+                own.append(candidate if candidate is not None and innermost[candidate] == wanted else None)
             last = next((each for each in own if each is not None), last)
             for each in own:
                 last = last if each is None else each
@@ -330,8 +366,11 @@ def _stall(item: Instruction) -> float:
 
 
 def _typical(counter: Counter[tuple[int, str]]) -> float:
-    """How often the instructions of a block are there, by the median of those of PTX."""
-    most: dict[int, int] = {}
+    """How often the instructions of a chain are there, by the median of those of PTX.
+
+    Of several instructions of the machine for one of PTX, the least frequent counts: a division has three products.
+    """
+    least: dict[int, int] = {}
     for (number, _), count in counter.items():
-        most[number] = max(most.get(number, 0), count)
-    return float(statistics.median_low(most.values()))
+        least[number] = min(least.get(number, count), count)
+    return float(statistics.median_low(least.values()))

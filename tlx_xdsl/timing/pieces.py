@@ -36,9 +36,9 @@ class BlockCost:
     """A basic block as pieces of work, with the instructions that may bear events between them.
 
     `len(pieces) == len(ats) + 1`: `pieces[i]` comes before the instruction `ats[i]`, and the last one ends the block.
-    `ats` are in the order of the machine, which may be another than that of the PTX, each at most once. One need not have
-    an event when the block runs, as its guard may be false. `NO_EVENT` in the place of an instruction never has one: the
-    piece after it begins with the first use of a loaded register.
+    `ats` are in the order of the machine, which may be another than that of the PTX, each at most once. One need not
+    have an event when the block runs, as its guard may be false. `NO_EVENT` in the place of an instruction never has
+    one: the piece after it begins with the first use of a loaded register.
     """
 
     pieces: tuple[Work, ...]
@@ -49,23 +49,20 @@ class BlockCost:
     """For each of `ats` the registers that it fills some time after it is issued: those of loads."""
 
 
-_BEARERS = frozenset(
-    "mbarrier bar barrier cp wgmma ld ldu st atom red ldmatrix stmatrix tcgen05 nanosleep clusterlaunchcontrol "
-    "griddepcontrol".split()
-)
+_BEARERS = frozenset((
+    "mbarrier", "bar", "barrier", "cp", "wgmma", "ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "tcgen05",
+    "nanosleep", "clusterlaunchcontrol", "griddepcontrol",
+))  # fmt: skip
 _LOADS = frozenset(("ld", "ldu", "ldmatrix", "atom"))
+_NO_EVENTS = ("wgmma.fence", "tcgen05.fence")
 
 
 def bears_events(program: Program, number: int) -> bool:
     """Say whether an instruction may make an event of the trace."""
     instruction = program.function.instructions[number]
-    if instruction.name not in _BEARERS or program.steps[number] is None:
+    if instruction.name not in _BEARERS or program.steps[number] is None or instruction.opcode.startswith(_NO_EVENTS):
         return False
-    parts = instruction.modifiers
-    if instruction.name in ("ld", "ldu", "st"):
-        return "param" not in parts and "const" not in parts
-    return not (instruction.name in ("wgmma", "tcgen05") and parts[:1] in (("fence",), ("fence::before_thread_sync",),
-                                                                           ("fence::after_thread_sync",)))  # fmt: skip
+    return not (instruction.name in ("ld", "ldu", "st") and {"param", "const"}.intersection(instruction.modifiers))
 
 
 def results_of(program: Program, number: int) -> tuple[int, ...]:
@@ -88,9 +85,9 @@ class _Piece:
 class Builder:
     """Collects the instructions of the machine that a chain of basic blocks becomes, in their order.
 
-    The blocks of a chain always run one after the other, and ptxas mixes their instructions. Where a chain is there several
-    times, as in a loop that ptxas has unrolled, the copies add up, and `costs` takes the mean. A copy begins where an event
-    comes again.
+    The blocks of a chain always run one after the other, and ptxas mixes their instructions. Where a chain is there
+    several times, as in a loop that ptxas has unrolled, the copies add up, and `costs` takes the mean. A copy begins
+    where an event comes again.
     """
 
     def __init__(self):

@@ -1,6 +1,6 @@
-"""What notes down the events of a wave: it stands in the place of the vector clocks, and of the counters of traffic.
+"""The recorder of the events of a wave, in the place of the vector clocks and of the counters of traffic.
 
-Instructions tell the vector clocks (`ptx/clocks.py`) what they issue, arrive at and wait for, and the counters
+Instructions report to the vector clocks (`ptx/clocks.py`) what they issue, arrive at and wait for, and to the counters
 (`ptx/traffic.py`) what they move. The recorder takes both, and makes events of them. What an instruction says of
 itself, such as the shape of a product, is read from its operation code.
 """
@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from tlx_xdsl.element_types import tcgen05_types
 from tlx_xdsl.layouts.global_access import SECTOR_BYTES
 from tlx_xdsl.numerics.arrays import Integers
 from tlx_xdsl.ptx.cohort import LANES, Cohort
@@ -36,8 +37,8 @@ _GLOBAL: dict[str, Kind] = {
     "ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic", "tensormap": "store",
 }  # fmt: skip
 """What an access to global memory is, by the name of the instruction."""
-_K = {"tf32": 8, "f16": 16, "bf16": 16, "mxf4": 64, "mxf4nvf4": 64}
-"""The K of a product of 32 bytes, where it is not 32."""
+_BYTES_OF_K = 32
+"""Bytes along K of each product of the tensor cores."""
 _COMMITS: dict[str, Kind] = {"cp.async": "copy_commit", "TMA store": "tma_commit", "wgmma": "wgmma_commit"}
 _WAITS: dict[str, Kind] = {"cp.async": "copy_wait", "TMA store": "tma_wait", "wgmma": "wgmma_wait"}
 _WORTH = 1.5
@@ -59,7 +60,7 @@ class Copy:
 
 @dataclass(slots=True)
 class Rules:
-    """What recorders of a launch share."""
+    """The rules that all recorders of a launch share."""
 
     instructions: list[Instruction]
     hollow: Mapping[int, int]
@@ -331,7 +332,9 @@ class Recorder(Nothing):
         """A thread issues a product of the fifth generation."""
         instruction = self._rules.instructions[cohort.at]
         element = instruction.modifiers[2].removeprefix("kind::")
-        shape = m, n, _K.get(element, 32)
+        # Elements of less than 8 bits have a byte each, but for the kinds that have no others.
+        bits = max((each.bits for each in tcgen05_types(element).values()), default=4 if "f4" in element else 8)
+        shape = m, n, 8 * _BYTES_OF_K // (bits if "mxf4" in element else max(bits, 8))
         is_in_tensor = isinstance(instruction.operands[1], Address)
         event = self._same(cohort.at, "mma5", shape=shape, element=element, in_registers=is_in_tensor)
         self._note(int(cohort.warp_of[thread]), event)
@@ -482,7 +485,7 @@ class Recorder(Nothing):
 
 
 def _rest(loops: list[tuple[Loop, int]], blocks: list[int]) -> float:
-    """How many blocks a warp will run yet, which is in these loops, inner ones first, and has run these blocks."""
+    """Estimate the blocks that a warp will run yet, which is in these loops, inner ones first, and has run `blocks`."""
     rest, ran = 0.0, np.array(blocks)
     for loop, left in loops:
         times = np.flatnonzero(ran == loop.header)
@@ -493,7 +496,7 @@ def _rest(loops: list[tuple[Loop, int]], blocks: list[int]) -> float:
 
 
 class Counters(Nothing):
-    """What stands in the place of the counters of traffic: tells the recorder of the wave."""
+    """The counters of traffic of a launch, which hand accesses to the recorder of the wave."""
 
     def shared_access(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
         """Threads access shared memory."""

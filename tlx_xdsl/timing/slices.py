@@ -158,7 +158,7 @@ class Slice:
         return is_plain and _is_float(instruction) and any(number in self._from_data for number, _ in results)
 
     def _needs(self, step: Step | None) -> int:
-        """How much of an instruction's results is needed."""
+        """Return how much of an instruction's results is needed."""
         written = () if step is None else step.writes
         return max((self._level.get(each.number, NONE) for each, _ in written if each is not None), default=NONE)
 
@@ -177,7 +177,7 @@ class Slice:
         made = None if self._tensors_count else self._tensor_step(instruction)
         if made is not None:
             return made if level == NONE else _ones(self._kept(step), made.effect)
-        if level and instruction.name in ("ld", "ldu", "ldmatrix", "atom"):
+        if level and (_gives_data(instruction) or instruction.name == "atom"):
             self.checked[number] = level
         data = [self._level.get(each.number, NONE) for each in _registers(step.reads)]
         if (least := min(data, default=TRUE)) < TRUE:

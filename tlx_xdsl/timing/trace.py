@@ -1,4 +1,4 @@
-"""What warps of a run of PTX have done, in the order of each warp: the input of the clock.
+"""Records of what warps of a run of PTX have done, in the order of each warp: the input of the clock.
 
 A trace has no time. It says which basic blocks a warp ran, and between which instructions it used a unit outside of
 its registers, so that the clock can replay it: a wait names the point at which it ends, and whatever the run counted
@@ -122,7 +122,7 @@ class Trace:
 
 @dataclass(slots=True)
 class Launch:
-    """What the clock must know of a launch, beside the traces of some of its CTAs."""
+    """The facts of a launch that the clock needs beside the traces of some of its CTAs."""
 
     grid: tuple[int, int, int]
     cluster: int

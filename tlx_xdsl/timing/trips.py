@@ -1,4 +1,4 @@
-"""How often loops will still go round, from the registers of a warp that is in them.
+"""Trips that loops have left, from the registers of a warp that is in them.
 
 A run for the clock may stop after a few tiles of a persistent kernel. What is left of the loop over tiles is then read
 off its exit: a comparison of a register that grows by a constant with one that the loop does not change.
@@ -141,7 +141,7 @@ def _reaching(block: int, header: int, before: dict[int, list[int]]) -> set[int]
 
 
 def _steps(counter: Operand, writers: dict[int, list[Instruction]]) -> tuple[int, tuple[int, ...]] | None:
-    """What a register grows by each time round a loop: a constant, and registers; None if it does not count."""
+    """Find what a register grows by each time round a loop: a constant, and registers; None if it does not count."""
     if not isinstance(counter, Register):
         return None
     total, strides, at = 0, (), counter

@@ -48,7 +48,7 @@ def clock(kernel: Any = None, /, **named: Any) -> KernelClock:
     """A model for `prune_configs_by={"perf_model": tlx_xdsl.clock, "top_k": 4}` of `tlx_xdsl.autotune`, or `prune=`.
 
     The configurations are compiled, and the clock predicts each from its final PTX (docs/clock.md); those that it
-    expects to be the fastest are measured. Other autotuners do not tell a model whose launch it is about: they take
+    expects to be the fastest are measured. Other autotuners give a model no kernel: they take
     `clock(kernel)`, which has the options `target` and `chip`.
 
     Raises TypeError where the kernel is not given.

@@ -1,4 +1,4 @@
-"""Why a launch takes as long as it does: what the clock finds in its replay, and whether one more stage would help."""
+"""The reasons why a launch takes as long as it does: findings of its replay, and rings that are too shallow."""
 
 from __future__ import annotations
 
