@@ -102,7 +102,7 @@ def test_every_event_is_of_the_format():
 
 def test_times_are_microseconds_at_the_clock():
     issue = next(each for each in events(ring(2)) if each.get("name") == "TMA load")
-    assert issue["dur"] == pytest.approx(ISSUE / 1.755e9 * 1e6)
+    assert issue["dur"] == pytest.approx(ISSUE / 1.755e9 * 1e6, abs=1e-6)
     assert issue["args"]["cycles"] == ISSUE
     assert issue["args"]["at"] == "examples/hopper_gemm_ws.py:57"
     assert issue["args"]["line"].startswith("tlx.async_descriptor_load")
@@ -123,7 +123,7 @@ def test_slices_of_a_thread_do_not_cross():
             threads[each["pid"], each["tid"]].append((each["ts"], each["ts"] + each["dur"]))
     for slices in threads.values():
         slices.sort()
-        assert all(first[1] <= second[0] + 1e-9 for first, second in pairwise(slices))
+        assert all(first[1] <= second[0] + 2e-6 for first, second in pairwise(slices))
 
 
 def test_arrows_join_two_slices():
@@ -133,8 +133,10 @@ def test_arrows_join_two_slices():
             slices[each["pid"], each["tid"]].append((each["ts"], each["ts"] + each["dur"]))
         elif each["ph"] in "sf":
             arrows[each["id"]].append(each)
-            assert any(first <= each["ts"] <= last for first, last in slices[each["pid"], each["tid"]])
-    assert len(arrows) == sum(span.after >= 0 for span in ring(2).spans)
+            assert any(first <= each["ts"] <= last + 1e-6 for first, last in slices[each["pid"], each["tid"]])
+    spans = ring(2).spans
+    crossing = [span for span in spans if span.after >= 0 and spans[span.after].track != span.track]
+    assert len(arrows) == len(crossing) < sum(span.after >= 0 for span in spans)
     for start, end in arrows.values():
         assert (start["ph"], end["ph"]) == ("s", "f")
         assert start["ts"] <= end["ts"]
