@@ -129,7 +129,8 @@ function drawStrip(top, height) {
     bytes[at] = share && sums[at] / share;
     bytes[at + 1] = share && sums[at + 1] / share;
     bytes[at + 2] = share && sums[at + 2] / share;
-    bytes[at + 3] = 255 * Math.min(1, share);
+    // A little in a pixel is seen, too.
+    bytes[at + 3] = share && 255 * Math.min(1, Math.max(0.35, share));
   }
   strip.pen.putImageData(image, 0, 0);
   pen.drawImage(strip.canvas, 0, 0, strip.canvas.width, 1, 0, top, size.width, height);
@@ -158,7 +159,7 @@ function drawLane(one, lane, top, height, only) {
     const colour = one.colour[span], width = right - left;
     if (width < THIN) {
       // A highlighted span is seen however short it is.
-      addThin(colour, left * dots, Math.max(right, left + (only ? 1 : 0.4)) * dots);
+      addThin(colour, left * dots, Math.max(right, left + (only ? 1 : 0.02)) * dots);
       thin = true;
       continue;
     }
