@@ -69,6 +69,12 @@ class Chip:
     """Of a load that the L2 cache has. Luo 2024: 261.5 on an H100."""
     dram_latency: float = 650.0
     """Of a load that it has not. Luo 2024: 478.8 without the misses of the TLB; assumed."""
+    l1_bytes: float = 256 * 1024
+    """With shared memory. NVIDIA's tuning guide for Hopper."""
+    l1_latency: float = 38.0
+    """Of a load that the L1 cache has. Luo 2024: 40.7 on an H100."""
+    lookups_per_cycle: float = 4.0
+    """Lines that the L1 cache looks up for lanes whose bytes lie apart. Assumed."""
     l1_bytes_per_cycle: float = 64.0
     """What a multiprocessor can take from the L2 cache. NVIDIA's tuning guides."""
     l2_bytes_per_cycle: float = 6_000.0

@@ -177,7 +177,7 @@ class _Processor:
 
     __slots__ = ("banks", "descriptors", "memory", "operands", "parts", "product5", "remote")
 
-    def __init__(self, chip: Chip, caching: Caching, sharers: int, resources: int):
+    def __init__(self, memory: Memory, resources: int):
         self.parts = [_SubPartition(resources) for _ in range(_SUB_PARTITIONS)]
         self.banks = Server()
         self.operands = Server()
@@ -186,7 +186,7 @@ class _Processor:
         """Instructions of TMA whose descriptor was fetched."""
         self.remote = Server()
         self.product5 = Server()
-        self.memory = Memory(chip, caching, sharers)
+        self.memory = memory
 
 
 _Cause: TypeAlias = tuple[int, int]
@@ -267,13 +267,18 @@ class Replay:
         *,
         caching: Caching,
         sharers: int,
+        shared_bytes: float = 0.0,
         marks: bool = False,
     ):
-        """Prepare a replay, in which so many `sharers` of L2 and DRAM work, and `marks` are kept or not."""
+        """Prepare a replay, in which so many `sharers` of L2 and DRAM work, and `marks` are kept or not.
+
+        `shared_bytes` are those of shared memory that all CTAs of a multiprocessor take.
+        """
         self._chip = chip
         self._costs = costs
         self._caching = caching
         self._sharers = sharers
+        self._shared_bytes = shared_bytes
         self._keeps = marks
         self._found = Replayed()
         self._heap: list[tuple[float, int, _SubPartition | _Life, int]] = []
@@ -299,7 +304,10 @@ class Replay:
     def run(self, traces: Sequence[Trace], *, side_by_side: int = 1, cluster: int = 1) -> Replayed:
         """Replay traces of a cluster each, so many of them at a time; the next starts when one has ended."""
         found = self._found
-        processors = [_Processor(self._chip, self._caching, self._sharers, self._resources) for _ in range(cluster)]
+        processors = [
+            _Processor(Memory(self._chip, self._caching, self._sharers, self._shared_bytes), self._resources)
+            for _ in range(cluster)
+        ]
         found.processors = cluster
         found.pipes = [0.0] * (self._resources - 1)
         self._waiting = deque(enumerate(traces))
@@ -634,7 +642,7 @@ class Replay:
 
     def _copy(self, life: _Life, event: Event, now: float) -> float:
         memory = life.processor.memory
-        done = memory.load(now, self._moved(event))
+        done = memory.bypass(now, self._moved(event))
         self._join(life, "copy", done, done, (event.at, life.last))
         return self._behind(now, memory.way.free)
 
@@ -656,8 +664,8 @@ class Replay:
 
     def _load(self, life: _Life, event: Event, now: float) -> float:
         memory = life.processor.memory
-        self._fill(life, event, memory.load(now, self._moved(event)))
-        return self._behind(now, memory.way.free)
+        self._fill(life, event, memory.load(now, event))
+        return self._behind(now, max(memory.way.free, memory.l1.free))
 
     def _store(self, life: _Life, event: Event, now: float) -> float:
         memory = life.processor.memory

@@ -7,13 +7,15 @@ time. A multiprocessor then has its share of both bandwidths, and each access th
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from .chips import Chip
-from .trace import Launch, Trace
+from .trace import Event, Launch, Trace
 
+_SECTOR = 32
 _PAGE = 2_048
 """Bytes of a page of `Event.lines`."""
 _READS = frozenset(("load", "tma_load", "copy"))
@@ -76,8 +78,8 @@ def _pages(lines: Sequence[int]) -> Iterable[int]:
         yield from range(first, last + 1)
 
 
-def caching(traces: Sequence[Trace], launch: Launch, chip: Chip, resident: int) -> Caching:
-    """Estimate what the L2 cache does, from sampled CTAs; `resident` CTAs run at the same time.
+def caching(traces: Sequence[Trace], launch: Launch, chip: Chip, resident: int, beside: int = 1) -> Caching:
+    """Estimate what the L2 cache does, from sampled CTAs; `resident` run at once, `beside` on a multiprocessor.
 
     DRAM gives each byte at least once. Where the cache cannot hold all of them, each wave of CTAs reads its own again:
     CTAs that compute neighbouring tiles of a matrix share its rows and columns, so a wave of W of them reads about
@@ -94,15 +96,19 @@ def caching(traces: Sequence[Trace], launch: Launch, chip: Chip, resident: int) 
             for step in warp.steps:
                 for event in step.events:
                     if event.kind in _READS:
-                        asked += event.sectors * 32 or event.size
+                        asked += event.size
                         of_trace.update(_pages(event.lines))
                     elif event.kind in _WRITES:
-                        put += event.sectors * 32 or event.size
+                        put += event.sectors * _SECTOR or event.size
                         written_pages.update(_pages(event.lines))
+        # What a CTA reads again its L1 cache may still have.
+        own = len(of_trace) * _PAGE
+        if own * beside <= chip.l1_bytes:
+            asked = min(asked, own)
         longer = longer_than_its_steps(trace)
         read += asked * longer
         written += put * longer
-        alone += min(asked, len(of_trace) * _PAGE) * longer
+        alone += min(asked, own) * longer
         read_pages |= of_trace
     if not sampled:
         return Caching()
@@ -125,16 +131,43 @@ def caching(traces: Sequence[Trace], launch: Launch, chip: Chip, resident: int) 
     return Caching(missed, slow, gone / stored if stored else 0.0, given, gone, requested)
 
 
+class _Near:
+    """The L1 cache, by pages: as many bytes as a page has are fetched of it before it is taken to be there."""
+
+    def __init__(self, capacity: float):
+        self._most = max(1, int(capacity // _PAGE))
+        self._fetched: OrderedDict[int, float] = OrderedDict()
+
+    def missing(self, size: float, lines: Sequence[int]) -> float:
+        """Return how many of the bytes that an access to pages wants are not there, and fetch them."""
+        pages = list(_pages(lines))
+        if not pages:
+            return size
+        part = size / len(pages)
+        found, fetched = 0.0, self._fetched
+        for page in pages:
+            before = fetched.pop(page, 0.0)
+            missing = min(part, max(0.0, _PAGE - before))
+            found += missing
+            fetched[page] = before + missing
+        while len(fetched) > self._most:
+            fetched.popitem(last=False)
+        return found
+
+
 class Memory:
     """The way of one multiprocessor to global memory, one of `sharers` that work."""
 
     __slots__ = (
-        "_latency", "_per_dram_byte", "_per_l2_byte", "_per_way_byte",
-        "_read_part", "_tma_latency", "_written_part", "dram", "l2", "tma", "way",
+        "_chip", "_latency", "_near", "_per_dram_byte", "_per_l2_byte", "_per_way_byte", "_read_part", "_tma_latency",
+        "_written_part", "dram", "l1", "l2", "tma", "way",
     )  # fmt: skip
 
-    def __init__(self, chip: Chip, caching: Caching, sharers: int):
-        self.way, self.tma = Server(), Server()
+    def __init__(self, chip: Chip, caching: Caching, sharers: int, shared_bytes: float = 0.0):
+        """Prepare the way of a multiprocessor whose CTAs take so many bytes of shared memory of the L1 cache."""
+        self._chip = chip
+        self._near = _Near(chip.l1_bytes - shared_bytes)
+        self.way, self.tma, self.l1 = Server(), Server(), Server()
         self.l2, self.dram = Server(chip.dram_credit_cycles), Server(chip.dram_credit_cycles)
         self._per_way_byte = 1.0 / chip.l1_bytes_per_cycle
         self._per_l2_byte = sharers / chip.l2_bytes_per_cycle
@@ -149,8 +182,22 @@ class Memory:
         at_dram = self.dram.take(now, size * self._read_part * self._per_dram_byte)
         return max(done, at_l2, at_dram)
 
-    def load(self, now: float, size: float) -> float:
-        """Return when bytes that threads load are there."""
+    def load(self, now: float, event: Event) -> float:
+        """Return when what threads load is there.
+
+        Lanes whose bytes lie apart look up more lines, but what they leave of a sector the next ones find in L1.
+        """
+        chip = self._chip
+        is_scattered = event.sectors * _SECTOR > event.size
+        lookups = event.sectors / chip.lookups_per_cycle if is_scattered else 0.0
+        at_l1 = self.l1.take(now, max(event.size / chip.shared_bytes_per_cycle, lookups))
+        missing = self._near.missing(event.size, event.lines)
+        if not missing:
+            return at_l1 + chip.l1_latency
+        return max(at_l1, self._read(now, missing)) + self._latency
+
+    def bypass(self, now: float, size: float) -> float:
+        """Return when what `cp.async` copies past the L1 cache is there."""
         return self._read(now, size) + self._latency
 
     def copy(self, now: float, size: float) -> float:

@@ -180,12 +180,15 @@ def of_traces(
 ) -> OfTraces:
     """Predict a launch from traces of some of its clusters, by their numbers, with a chip's constants."""
     filled = occupancy(launch, chip)
-    held = caching(list(traces.values()), launch, chip, filled.processors * filled.side_by_side)
+    held = caching(list(traces.values()), launch, chip, filled.processors * filled.side_by_side, filled.side_by_side)
     first: list[tuple[Trace, Replayed]] = []
 
     def replay(several: list[Trace], side_by_side: int) -> Replayed:
         keeps = timeline and not first
-        machine = Replay(chip, cost, caching=held, sharers=filled.processors, marks=keeps)
+        machine = Replay(
+            chip, cost, caching=held, sharers=filled.processors, marks=keeps,
+            shared_bytes=side_by_side * (launch.shared_bytes + chip.reserved_shared_bytes),
+        )  # fmt: skip
         found = machine.run(several, side_by_side=side_by_side, cluster=launch.cluster)
         if not first:
             first.append((several[0], found))

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.timing.rings import COSTS, FREE, block, ring, work
 from tlx_xdsl.timing.chips import H200
 from tlx_xdsl.timing.engine import Replay, operand_cycles, product_cycles
-from tlx_xdsl.timing.memory import Caching
+from tlx_xdsl.timing.memory import Caching, Memory
 from tlx_xdsl.timing.pieces import BlockCost
 from tlx_xdsl.timing.trace import Event, Point, Step, Trace, Warp
 
@@ -96,12 +96,29 @@ def test_work_that_comes_later_finds_the_sub_partition_half_done():
 
 def test_a_load_is_waited_for_where_its_register_is_needed():
     costs = [BlockCost((work(0), work(50), work(10)), (0, -1), (FREE, FREE, frozenset((7,))), ((7,), ()))]
-    trace = alone(Warp(0, 0, [Step(0, (Event(0, "load", sectors=16),))]))
+    trace = alone(Warp(0, 0, [Step(0, (Event(0, "load", size=512, sectors=16),))]))
     found = replay(trace, costs=costs, caching=Caching(0, 0, 0))
     assert found.end == pytest.approx(600 + 16 * 32 / H200.l1_bytes_per_cycle + H200.l2_latency + 10)
     assert sum(found.waits.values()) == pytest.approx(H200.l2_latency + 8 - 50)
     without = [replace(costs[0], needs=(FREE,) * 3)]
     assert replay(trace, costs=without).end == pytest.approx(660)
+
+
+def test_what_was_loaded_before_is_near_and_scattered_lanes_take_lookups():
+    memory = Memory(H200, Caching(0, 0, 0), 1)
+    page = Event(0, "load", size=2048, sectors=64, lines=(5, 5))
+    far = memory.load(0.0, page)
+    assert far > H200.l2_latency
+    assert memory.load(1000.0, page) - 1000.0 == pytest.approx(16 + H200.l1_latency)
+    assert memory.load(2000.0, replace(page, lines=(6, 6))) - 2000.0 == pytest.approx(far)
+    scattered = Event(0, "load", size=64, sectors=32, lines=tuple(page for n in range(32) for page in (100 + n,) * 2))
+    before = memory.l1.busy
+    memory.load(3000.0, scattered)
+    assert memory.l1.busy - before == 32 / H200.lookups_per_cycle
+    small = Memory(H200, Caching(0, 0, 0), 1, shared_bytes=H200.l1_bytes - 4096)
+    for number in (5, 6, 7):
+        small.load(0.0, replace(page, lines=(number, number)))
+    assert small.load(5000.0, page) - 5000.0 > H200.l2_latency
 
 
 def test_a_barrier_ends_with_the_last_arrival():
