@@ -138,6 +138,7 @@ class Kernel(ByName, Signed[P, R]):
         flops: float | None = None,
         bytes: float | None = None,
         seconds: float = 0.5,
+        timeline: bool = False,
         options: Mapping[str, Any] | None = None,
         **named: Any,
     ) -> Profile:
@@ -145,8 +146,10 @@ class Kernel(ByName, Signed[P, R]):
 
         With tensors of a GPU, launches are timed for about `seconds`, each with an empty L2 cache. With arrays in the
         CPU's memory the kernel is compiled, and the time is that of a model; the report says which. `flops` and `bytes`
-        are what a launch must do and move, for the rates; without `flops` those of the matrix products count. Where a
-        parameter has the name of an option, `options={"num_warps": 8}` means the option.
+        are what a launch must do and move, for the rates; without `flops` those of the matrix products count. With
+        `timeline` the report's `timeline` says what warps of a few CTAs did, and when, measured by probes in the
+        final PTX (GPU only; its notes say what the probes cost). Where a parameter has the name of an option,
+        `options={"num_warps": 8}` means the option.
 
         Raises CompilationError for an error in the kernel; TypeError and ValueError for arguments that do not fit.
         """
