@@ -84,6 +84,20 @@ class Patterns:
         return [(warp, moved, count, tuple(page + first for page in pages)) for warp, moved, count, pages in kept]
 
 
+    def units(self, addresses: Integers) -> tuple[int, tuple[int, ...]]:
+        """The sectors that a bulk copy of units of at most 16 bytes touches, and its runs of pages."""
+        first = int(addresses[0]) >> PAGE_BITS
+        places = addresses - (first << PAGE_BITS)
+
+        def make() -> tuple[int, Integers]:
+            # Units of a sector follow each other.
+            sectors = 1 + int(np.count_nonzero(np.diff(places // SECTOR_BYTES)))
+            return sectors, np.array(runs(places >> PAGE_BITS), dtype=np.int64)
+
+        sectors, pages = self._kept(places.tobytes(), make)
+        return sectors, tuple((pages + first).tolist())
+
+
 def _who(cohort: Cohort, mask: Any) -> tuple[Any, ...]:
     threads = cohort.warps if cohort.whole else cohort.threads
     return threads.tobytes(), None if mask is None else mask.tobytes()

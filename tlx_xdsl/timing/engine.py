@@ -63,7 +63,7 @@ class ReplayedCta:
 
 @dataclass(slots=True)
 class Replayed:
-    """What a replay has found; waits and marks by the numbers of instructions."""
+    """Times and loads of a replay; waits and marks by the numbers of instructions."""
 
     ctas: list[ReplayedCta] = field(default_factory=list[ReplayedCta])
     end: float = 0.0
@@ -636,7 +636,7 @@ class Replay:
     def _moved(self, event: Event) -> float:
         return event.sectors * 32 or event.size
 
-    def _behind(self, now: float, free: float) -> float:
+    def _after_queue(self, now: float, free: float) -> float:
         """Return when a warp goes on that has put a request into a queue, which is served at a time."""
         return max(now, free - self._chip.shared_queue_cycles)
 
@@ -644,7 +644,7 @@ class Replay:
         memory = life.processor.memory
         done = memory.bypass(now, self._moved(event))
         self._join(life, "copy", done, done, (event.at, life.last))
-        return self._behind(now, memory.way.free)
+        return self._after_queue(now, memory.way.free)
 
     def _copy_commit(self, life: _Life, event: Event, now: float) -> float:
         if event.points:
@@ -665,13 +665,13 @@ class Replay:
     def _load(self, life: _Life, event: Event, now: float) -> float:
         memory = life.processor.memory
         self._fill(life, event, memory.load(now, event))
-        return self._behind(now, max(memory.way.free, memory.l1.free))
+        return self._after_queue(now, max(memory.way.free, memory.l1.free))
 
     def _store(self, life: _Life, event: Event, now: float) -> float:
         memory = life.processor.memory
         done = memory.store(now, self._moved(event))
         life.cluster.drained = max(life.cluster.drained, done + self._chip.l2_latency)
-        return self._behind(now, memory.way.free)
+        return self._after_queue(now, memory.way.free)
 
     def _atomic(self, life: _Life, event: Event, now: float) -> float:
         done = life.processor.memory.store(now, self._moved(event)) + self._chip.atomic_latency
@@ -685,7 +685,7 @@ class Replay:
         done = banks.take(now, cycles)
         life.processor.operands.take(now, cycles)
         self._fill(life, event, done + self._chip.shared_latency)
-        return self._behind(now, done)
+        return self._after_queue(now, done)
 
     def _remote(self, life: _Life, event: Event, now: float) -> float:
         sent = life.processor.remote.take(now, event.size / self._chip.remote_bytes_per_cycle)
@@ -693,7 +693,7 @@ class Replay:
         if event.points:
             self._count(life, event.points, done, now, self._issued(life, event, now))
         self._fill(life, event, done)
-        return self._behind(now, sent)
+        return self._after_queue(now, sent)
 
     # Tensor cores ----------------------------------------------------------------------------------------------------
 

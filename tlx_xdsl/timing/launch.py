@@ -24,7 +24,7 @@ _MOST_QUEUED = 100_000
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How a launch fills a chip."""
+    """The places that a launch takes on a chip."""
 
     ctas: int
     """CTAs that share a multiprocessor, if there are enough."""
@@ -74,10 +74,10 @@ def occupancy(launch: Launch, chip: Chip) -> Occupancy:
 
 
 def samples(grid: Sequence[int], cluster: Sequence[int], persistent: bool) -> list[int]:
-    """Return the clusters that are worth a recording, by their numbers along x first, the most telling one first.
+    """Return the clusters that are worth a recording, by their numbers along x first, the most useful one first.
 
     CTAs of a persistent launch differ by a tile at most, and the first ones have the most. Of others the cluster in the
-    middle tells most, then those at the ends of each axis.
+    middle is the most useful, then those at the ends of each axis.
     """
     sizes = [size // part for size, part in zip(grid, cluster, strict=True)]
     last = prod(sizes) - 1

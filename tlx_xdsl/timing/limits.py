@@ -1,4 +1,4 @@
-"""What limits a kernel, in one or two words and in three sentences."""
+"""The limits of a kernel, in one or two words and in three sentences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PIPE_NAMES = {
 
 @dataclass(frozen=True)
 class Limits:
-    """What a replay says of the limits."""
+    """Limits that a replay has shown."""
 
     bound: str
     """In one or two words."""

@@ -27,6 +27,7 @@ from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.sass.accesses import PRODUCTS
 from tlx_xdsl.sass.text import Code, Instruction
 
+from .expansions import expansion_of
 from .instructions import PipeRates, use_of
 from .loops import OUTSIDE, Loops, find_chains, find_loops
 from .pieces import BlockCost, Builder, results_of
@@ -279,13 +280,30 @@ class _Attribution:
             for at in range(block.first, block.last):
                 of, owner = self._numbers[at], self._owner[at]
                 if of is not None and self._chain_of[of] == owner:
-                    counts[owner].setdefault(loop, Counter())[of, self._items[at].name] += 1
+                    kind = self._items[at].name if self._uses[at].is_event else ""
+                    counts[owner].setdefault(loop, Counter())[of, kind] += 1
         found: list[tuple[int, float]] = []
         for by_loop in counts:
-            sizes = {loop: _typical(counter) for loop, counter in by_loop.items()}
-            best = max(sizes, key=lambda each: (sizes[each], -each), default=OUTSIDE)
+            sizes = {loop: self._typical(counter) for loop, counter in by_loop.items()}
+            # Of two the inner one: loops have numbers from the innermost on, OUTSIDE is none.
+            best = max(sizes, key=lambda each: (sizes[each], each != OUTSIDE, -each), default=OUTSIDE)
             found.append((best, sizes.get(best, 1.0)))
         return found
+
+    def _typical(self, counter: Counter[tuple[int, str]]) -> float:
+        """How often the instructions of a chain are there: the median of its events, else of what is a single one."""
+        events: dict[int, int] = {}
+        singles: list[int] = []
+        others: list[float] = []
+        for (number, kind), count in counter.items():
+            expected = sum(each for _, each in expansion_of(self._program.function.instructions[number]))
+            if kind and number in self._is_event:
+                events[number] = min(events.get(number, count), count)
+            elif expected == 1:
+                singles.append(count)
+            else:
+                others.append(max(1.0, count / max(1.0, expected)))
+        return float(statistics.median_low([*events.values()] or singles or others))
 
     def costs(self) -> list[BlockCost]:
         """The cost of each block of PTX."""
@@ -340,9 +358,12 @@ class _Attribution:
         now = 0.0
         ready = [0.0] * 6
         state = list(state)
+        under_way: Counter[int] = Counter()
         for at in range(block.first, block.last):
             item, use, owner, of = self._items[at], self._uses[at], self._owner[at], self._numbers[at]
             awaited = self._track(at, state)
+            if self._is_anchor(at) and results_of(self._program, of or 0):
+                under_way[of or 0] += 1
             begins = now
             if mask := item.waits:
                 begins = max([now, *(ready[board] for board in range(6) if mask >> board & 1)])
@@ -353,24 +374,15 @@ class _Attribution:
             if counts[owner]:
                 builder = builders[owner]
                 if awaited:
+                    builder.lag = max(builder.lag, *(under_way[each] - 1 for each in awaited))
                     builder.need(register for each in awaited for register in results_of(self._program, each))
                 builder.add(((use, 1.0),), ends - now, of if of is not None and self._chain_of[of] == owner else None)
                 if of is not None and self._chain_of[of] == owner and self._is_anchor(at):
                     builder.event(of)
+            under_way.subtract(each for each in awaited if under_way[each])
             now = ends
 
 
 def _stall(item: Instruction) -> float:
     """Cycles until the warp may issue its next instruction."""
     return 1.0 if item.control is None else float(max(1, item.control & 15))
-
-
-def _typical(counter: Counter[tuple[int, str]]) -> float:
-    """How often the instructions of a chain are there, by the median of those of PTX.
-
-    Of several instructions of the machine for one of PTX, the least frequent counts: a division has three products.
-    """
-    least: dict[int, int] = {}
-    for (number, _), count in counter.items():
-        least[number] = min(least.get(number, count), count)
-    return float(statistics.median_low(least.values()))

@@ -49,7 +49,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Caching:
-    """What the L2 cache does for a launch."""
+    """The parts of a launch's bytes that the L2 cache does not have."""
 
     missed: float = 1.0
     """Of the bytes that are read, the part that DRAM gives."""

@@ -47,6 +47,9 @@ class BlockCost:
     """For each piece the registers of loads in flight that it needs before it begins, by their numbers."""
     results: tuple[tuple[int, ...], ...]
     """For each of `ats` the registers that it fills some time after it is issued: those of loads."""
+    lag: int = 0
+    """Where ptxas has unrolled a loop, it loads for several turns at once: a use waits for what was loaded so many
+    turns before."""
 
 
 _BEARERS = frozenset((
@@ -97,6 +100,8 @@ class Builder:
         self._place: dict[int, int] = {}
         """For each event the piece after it."""
         self._current = 0
+        self.lag = 0
+        """Loads by one instruction of PTX that are under way when the first of them is waited for, less one."""
 
     def add(self, uses: Iterable[tuple[Use, float]], cycles: float, number: int | None) -> None:
         """Add instructions of the machine, with how many of each; together they take some cycles before the next ones.
@@ -146,6 +151,7 @@ class Builder:
         """
         parts, rest = self._parts([number for block in events for number in block])
         block_of = {number: block for block, numbers in enumerate(events) for number in numbers}
+        lag = min(self.lag, max(0, int(copies) - 1))
         # The machine may do an event of a later block first. Blocks can't: their events take each other's places.
         order = sorted((number for _, number in parts), key=lambda each: block_of[each])
         by_block: list[list[tuple[_Piece, int]]] = [[] for _ in events]
@@ -153,7 +159,9 @@ class Builder:
             ends = [*[NO_EVENT] * (len(pieces) - 1), number]
             by_block[block_of[number]].extend(zip(pieces, ends, strict=True))
         return [
-            _cost(program, blocks[place].first, each, rest if place == len(events) - 1 else [_Piece()], copies)
+            _cost(
+                program, blocks[place].first, each, rest if place == len(events) - 1 else [_Piece()], copies, lag
+            )
             for place, each in enumerate(by_block)
         ]
 
@@ -181,7 +189,12 @@ class Builder:
 
 
 def _cost(
-    program: Program, first: int, ended: Sequence[tuple[_Piece, int]], rest: Sequence[_Piece], copies: float
+    program: Program,
+    first: int,
+    ended: Sequence[tuple[_Piece, int]],
+    rest: Sequence[_Piece],
+    copies: float,
+    lag: int,
 ) -> BlockCost:
     """The cost of a block from pieces with the events that end them, and those after the last event."""
     pieces = [*(piece for piece, _ in ended), *rest]
@@ -198,4 +211,5 @@ def _cost(
         ats,
         tuple(frozenset(each.needs) for each in pieces),
         tuple(() if each == NO_EVENT else results_of(program, each) for each in ats),
+        lag,
     )

@@ -16,7 +16,6 @@ from typing import Any, cast
 import numpy as np
 
 from tlx_xdsl.element_types import tcgen05_types
-from tlx_xdsl.layouts.global_access import SECTOR_BYTES
 from tlx_xdsl.numerics.arrays import Integers
 from tlx_xdsl.ptx.cohort import LANES, Cohort
 from tlx_xdsl.ptx.flow import EXIT
@@ -27,7 +26,7 @@ from tlx_xdsl.ptx.ops.memory import Nothing
 from tlx_xdsl.ptx.read.symbols import SHARED_START
 from tlx_xdsl.ptx.read.syntax import Address, Instruction, Vector
 
-from .accesses import PAGE_BITS, Patterns, runs
+from .accesses import Patterns
 from .trace import Event, Kind, Point, Step, Trace, Warp
 from .trips import Loop, Trips
 
@@ -299,9 +298,9 @@ class Recorder(Nothing):
         """A bulk copy accesses `size` bytes of global memory at each address, all of one array."""
         if not len(addresses):
             return
-        # Units of a sector follow each other.
-        token.event.sectors += 1 + int(np.count_nonzero(np.diff(addresses // SECTOR_BYTES)))
-        token.event.lines += runs(addresses >> PAGE_BITS)
+        sectors, lines = self._patterns.units(addresses)
+        token.event.sectors += sectors
+        token.event.lines += lines
         if what != "read" and token.event.at not in self._rules.wanted:
             self._write_zeros(token.event.at, int(addresses[0]))
 

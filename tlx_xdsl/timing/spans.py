@@ -116,7 +116,7 @@ def kinds_of(trace: Trace) -> dict[int, Kind]:
 
 
 def cause_of(lines: Lines, kinds: Mapping[int, Kind], at: int, warp: int = -1) -> str:
-    """Say what an instruction did that ended a wait, of a warp where that tells something."""
+    """Say what an instruction did that ended a wait, of a warp if one is given."""
     what = _CAUSES.get(kinds.get(at, "signal"))
     if what is not None:
         return f"{what}{lines.of(at)}"
