@@ -18,7 +18,7 @@ _Event: TypeAlias = dict[str, Any]
 
 
 def to_perfetto(*timelines: Timeline) -> str:
-    """Return the JSON of a trace with a slice for each span, and an arrow from what let a span begin or end.
+    """Return the JSON of a trace with a slice for each span, and arrows between tracks from what let it begin or end.
 
     Spans that overlap on a track have threads of their own: slices of a thread must not cross.
     """
@@ -112,10 +112,14 @@ class _Writer:
         """Yield a slice for each span."""
         for number, span in enumerate(self._timeline.spans):
             yield {
-                "ph": "X", **self._ids(number), "ts": span.start * self._scale,
-                "dur": (span.end - span.start) * self._scale, "name": span.name or span.kind, "cat": span.kind,
+                "ph": "X", **self._ids(number), "ts": self._time(span.start),
+                "dur": self._time(span.end - span.start), "name": span.name or span.kind, "cat": span.kind,
                 "args": dict(self._arguments(number, span)),
             }  # fmt: skip
+
+    def _time(self, cycles: float) -> float:
+        """Return microseconds, to a picosecond."""
+        return round(cycles * self._scale, 6)
 
     def _arguments(self, number: int, span: Span) -> Iterable[tuple[str, Any]]:
         yield "cycles", round(span.end - span.start, 2)
@@ -131,18 +135,18 @@ class _Writer:
             yield "critical", True
 
     def arrows(self) -> Iterator[_Event]:
-        """Yield both ends of an arrow for each span that another let begin, or end where it is a wait."""
+        """Yield both ends of an arrow for each span that one on another track let begin, or end where it is a wait."""
         spans = self._timeline.spans
         for number, span in enumerate(spans):
-            if span.after < 0:
+            if span.after < 0 or spans[span.after].track == span.track:
                 continue
             before = spans[span.after]
             # An arrow belongs to the slice that is open at its time: it starts just before the end.
             leaves = max(before.start, before.end - min(1.0, (before.end - before.start) / 2))
             arrives = span.start if span.start >= before.end else max(span.start, min(before.end, span.end) - 1.0)
             ids = {"cat": "after", "name": "after", "id": self._flow + number}
-            yield {"ph": "s", **self._ids(span.after), **ids, "ts": leaves * self._scale}
-            yield {"ph": "f", "bp": "e", **self._ids(number), **ids, "ts": max(arrives, leaves) * self._scale}
+            yield {"ph": "s", **self._ids(span.after), **ids, "ts": self._time(leaves)}
+            yield {"ph": "f", "bp": "e", **self._ids(number), **ids, "ts": self._time(max(arrives, leaves))}
 
 
 def _named(ids: _Event, what: str, name: str, order: int) -> Iterator[_Event]:

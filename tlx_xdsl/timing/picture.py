@@ -14,7 +14,7 @@ from .timeline import Span, Timeline
 
 # Pixels.
 _WIDTH, _ROW, _HEAD, _EDGE = 390, 20, 40, 8
-_LETTER, _NAME_LETTER = 5.4, 5.7
+_LETTER, _NAME_LETTER = 5.6, 6.3
 _NARROWEST = 64
 """Pixels of the names at least, so that `cycles` fits."""
 _THINNEST = 1.0
@@ -111,7 +111,7 @@ class _Picture:
         height = _HEAD + len(self._labels) * _ROW + 34
         return "\n".join([
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" '
-            f'font-family="Helvetica,Arial,sans-serif" font-size="11">',
+            f'font-family="Helvetica,Arial,sans-serif" font-size="12">',
             f"<title>{escape(title)}</title><style>{_STYLE}</style>",
             f'<rect class="p" width="{_WIDTH}" height="{height}"/>',
             *self._axis(title, height - 30),
@@ -128,8 +128,8 @@ class _Picture:
             if kind == "product" and "tensor core" not in self._labels[-1]:
                 continue
             yield f'<rect class="{kind}" x="{x:.0f}" y="{y:.0f}" width="10" height="10"/>'
-            yield f'<text class="f" x="{x + 13:.0f}" y="{y + 9:.0f}" font-size="10">{text}</text>'
-            x += 25 + len(text) * 5
+            yield f'<text class="f" x="{x + 13:.0f}" y="{y + 9:.0f}" font-size="11">{text}</text>'
+            x += 24 + len(text) * 5.6
 
     def _x(self, time: float) -> float:
         return self._left + (min(max(time, self._start), self._end) - self._start) * self._scale
@@ -141,7 +141,7 @@ class _Picture:
         width = max(self._x(end) - x, _THINNEST)
         yield f'<rect class="{kind}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{_ROW - 4}"/>'
         if text := next((each for each in texts if len(each) * _LETTER + 4 < width), ""):
-            yield f'<text class="o" x="{x + 3:.1f}" y="{y + 12}" font-size="10">{escape(text)}</text>'
+            yield f'<text class="o" x="{x + 3:.1f}" y="{y + 12}" font-size="11">{escape(text)}</text>'
 
     def _axis(self, title: str, bottom: float) -> Iterator[str]:
         yield f'<text class="t" x="{_EDGE}" y="16" font-size="12" font-weight="bold">{escape(title)}</text>'

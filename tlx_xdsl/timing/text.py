@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from math import inf
 from textwrap import wrap
 
 from .timeline import Span, SpanKind, Timeline
 
 MOST_LINES = 30
 _MOST_ROWS, _MOST_WAITS = 12, 5
+_MANY_PHASES, _SHOWN_PHASES = 12, 3
+"""Phases of one barrier above which bars show some of them, and how many these are."""
 _LETTERS: dict[SpanKind, str] = {
     "work": "#", "issue": "#", "product": "=", "copy": "~", "store": "~", "wait": ".",
 }  # fmt: skip
@@ -24,8 +25,10 @@ class _Row:
 
     name: str
     tracks: int
+    whole: dict[str, float]
+    """Cycles that go to each letter."""
     cycles: dict[str, list[float]]
-    """Cycles that go to each letter, in each column."""
+    """The same in each column of the bar."""
 
     def bar(self, column: float) -> str:
         """Return the letter that most of each column is; blank where nothing goes on for half of its cycles."""
@@ -37,7 +40,7 @@ class _Row:
 
     def shares(self, whole: float) -> str:
         """Return the share of the time that goes to each letter, waits last."""
-        shares = {each: 100 * sum(self.cycles[each]) / (whole * self.tracks or 1.0) for each in _NAMES}
+        shares = {each: 100 * cycles / (whole * self.tracks or 1.0) for each, cycles in self.whole.items()}
         words = [f"{_NAMES[each]} {share:.0f}" for each, share in shares.items() if share >= 0.5]
         return f"{', '.join(words)} %" if words else ""
 
@@ -46,7 +49,8 @@ def to_text(timeline: Timeline, width: int = 80) -> str:
     """Return a timeline as at most 30 lines of at most `width` characters (at least 40).
 
     Each task has a bar over the time of the CTAs that are shown, in which each character is what its warps do most in
-    those cycles; a tensor core and TMA have one, too. Then follow the longest waits with their lines and causes.
+    those cycles; a tensor core and TMA have one, too. Where a barrier has many phases the bars show some of them, from
+    the middle, and the shares after them are those of the whole. Then follow the longest waits with lines and causes.
 
     ```python
     print(to_text(kernel.timeline(grid, *args), shutil.get_terminal_size().columns))
@@ -81,19 +85,16 @@ def _bars(timeline: Timeline, width: int) -> list[str]:
     left = max(left, len("cycles")) + 1
     right = min(36, width // 3)
     columns = width - left - right - 1
-    rows = _rows(timeline, names, columns)
+    start, end = _window(timeline)
+    rows = _rows(timeline, names, columns, start, end)
     if not rows:
         return []
     shown = rows[:_MOST_ROWS]
-    end = f"{timeline.end:,.0f}"
-    axis = f"{'cycles':{left}}0{end:>{max(columns - 1, len(end))}}"
-    lines = [
-        axis,
-        *(
-            f"{_cut(row.name, left - 1):{left}}{row.bar(timeline.end / columns)} {row.shares(timeline.end)}"
-            for row in shown
-        ),
-    ]
+    first, last = f"{start:,.0f}", f"{end:,.0f}"
+    lines = [f"{'cycles':{left}}{first}{last:>{max(columns - len(first), len(last) + 1)}}"]
+    for row in shown:
+        bar = row.bar((end - start) / columns)
+        lines.append(f"{_cut(row.name, left - 1):{left}}{bar} {row.shares(timeline.end)}")
     if len(rows) > len(shown):
         lines.append(f"{'':{left}}and {len(rows) - len(shown)} more")
     return [_cut(line.rstrip(), width) for line in [*lines, " " * left + _LEGEND]]
@@ -112,20 +113,39 @@ def _names(timeline: Timeline) -> dict[int, str]:
     return found
 
 
-def _rows(timeline: Timeline, names: dict[int, str], columns: int) -> list[_Row]:
-    rows = {name: _Row(name, 0, {each: [0.0] * columns for each in _NAMES}) for name in names.values()}
+def _window(timeline: Timeline) -> tuple[float, float]:
+    """Return the cycles that bars show: all, or some phases in the middle of the barrier that has the most."""
+    phases: defaultdict[int, list[float]] = defaultdict(list)
+    for span in timeline.spans:
+        if span.kind == "phase":
+            phases[span.track].append(span.end)
+    ends = sorted(max(phases.values(), key=len, default=list[float]()))
+    if len(ends) <= _MANY_PHASES:
+        return 0.0, timeline.end
+    middle = len(ends) // 2
+    return ends[middle - 1], ends[middle - 1 + _SHOWN_PHASES]
+
+
+def _rows(timeline: Timeline, names: dict[int, str], columns: int, start: float, end: float) -> list[_Row]:
+    rows = {name: _Row(name, 0, dict.fromkeys(_NAMES, 0.0), {}) for name in names.values()}
+    for row in rows.values():
+        row.cycles = {each: [0.0] * columns for each in _NAMES}
     for name in names.values():
         rows[name].tracks += 1
-    long = (timeline.end or 1.0) / columns
-    for span in timeline.spans:
+    long = (end - start or 1.0) / columns
+    busy_until: dict[int, float] = {}
+    for span in sorted(timeline.spans, key=lambda each: each.start):
         if span.track not in names or span.kind not in _LETTERS:
             continue
-        cycles = rows[names[span.track]].cycles[_letter(timeline, span)]
-        # Copies overlap: their unit is busy once.
-        most = long if timeline.tracks[span.track].kind == "tma" else inf
-        for column in range(max(0, int(span.start / long)), min(columns, int(span.end / long) + 1)):
-            own = min(span.end, (column + 1) * long) - max(span.start, column * long)
-            cycles[column] = min(cycles[column] + own, most)
+        row, letter, begin = rows[names[span.track]], _letter(timeline, span), span.start
+        if timeline.tracks[span.track].kind == "tma":
+            # Copies overlap: their unit is busy once.
+            begin = min(max(begin, busy_until.get(span.track, 0.0)), span.end)
+            busy_until[span.track] = max(span.end, busy_until.get(span.track, 0.0))
+        row.whole[letter] += span.end - begin
+        for column in range(max(0, int((begin - start) / long)), min(columns, int((span.end - start) / long) + 1)):
+            left = start + column * long
+            row.cycles[letter][column] += max(0.0, min(span.end, left + long) - max(begin, left))
     return list(rows.values())
 
 

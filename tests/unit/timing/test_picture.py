@@ -80,6 +80,7 @@ def test_a_slot_is_full_until_it_is_released():
     assert [each.get("class") for each in uses] == ["copy", "buffer"] * 2
     ends = [float(each.get("x", 0)) + float(each.get("width", 0)) for each in uses]
     assert ends[1] <= float(uses[2].get("x", 0)) + 0.2
+    assert min(float(each.get("width", 0)) for each in uses) > 5
 
 
 def test_other_names_of_barriers_are_given():

@@ -71,6 +71,38 @@ def test_the_page_is_small():
     assert len(to_html(Timeline("k", "H200", "predicted")).encode()) < 150_000
 
 
+def luminance(colour: str) -> float:
+    """How bright a colour is, as WCAG 2.2 has it."""
+    digits = colour if len(colour) == 7 else "#" + "".join(digit * 2 for digit in colour[1:])
+    levels = [int(digits[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (level / 12.92 if level <= 0.04045 else ((level + 0.055) / 1.055) ** 2.4 for level in levels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(first: str, second: str) -> float:
+    dark, light = sorted((luminance(first), luminance(second)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_letters_stand_out(theme: int):
+    """Both themes: letters have a contrast of 4.5 at least (WCAG 2.2, 1.4.3), colours of spans one of 1.5."""
+    style = Page(to_html(ring(2, 2))).texts["style"]
+    block = re.findall(r":root(?:\[data-theme=\"dark\"\])? \{(.*?)\}", style, re.DOTALL)[theme]
+    colours = dict(re.findall(r"--(\w+): (#\w+)", block))
+    pairs = [(ink, ground) for ink in ("ink", "faint") for ground in ("page", "panel")] + [
+        ("ink", "lit"),
+        ("page", "ink"),
+    ]
+    spans = ("work", "wait", "await", "copy", "product", "store", "even", "odd", "buffer")
+    pairs += [("on", kind) for kind in spans] + [("page", "issue")]
+    weak = {f"{ink} on {ground}": contrast(colours[ink], colours[ground]) for ink, ground in pairs}
+    assert {names: found for names, found in weak.items() if found < 4.5} == {}
+    assert [
+        kind for kind in (*spans, "issue", "path", "chosen") if contrast(colours[kind], colours["page"]) < 1.5
+    ] == []
+
+
 def evil() -> Timeline:
     timeline = ring(2, 3)
     return replace(
@@ -148,6 +180,16 @@ TOUR = """
   pointer("pointerdown", 500, 300); pointer("pointermove", 450, 300); pointer("pointermove", 400, 300);
   pointer("pointerup", 400, 300); note("dragged", range());
   key("Home");
+  const finger = (kind, id, x) => {
+    const box = chart.getBoundingClientRect();
+    chart.dispatchEvent(new PointerEvent(kind, { clientX: box.left + x, clientY: box.top + 300, pointerId: id,
+      pointerType: "touch", bubbles: true, cancelable: true }));
+  };
+  finger("pointerdown", 1, 400); finger("pointerdown", 2, 500);
+  for (const far of [20, 60, 100]) { finger("pointermove", 1, 400 - far); finger("pointermove", 2, 500 + far); }
+  finger("pointerup", 1, 300); finger("pointerup", 2, 600); note("pinched", range());
+  note("not chosen", T.state.chosen?.span === over.span);
+  key("Home");
   const line = [...document.querySelectorAll("#lines button")].find((each) => each.textContent.startsWith("67"));
   line.click(); note("chosen line", [line.getAttribute("aria-pressed"), T.state.line, said()]);
   line.click(); note("chosen again", T.state.line);
@@ -216,6 +258,13 @@ def test_keys_wheel_and_drag_move_the_view(tour: dict):
     assert width(tour["sideways"]) == pytest.approx(width(tour["wheel"]))
     assert tour["sideways"][0] > tour["wheel"][0]
     assert tour["dragged"][0] > tour["sideways"][0]
+
+
+@needs_browser
+def test_two_fingers_zoom(tour: dict):
+    assert width(tour["pinched"]) == pytest.approx(width(tour["all"]) / 3, rel=0.1)
+    assert tour["pinched"][0] > tour["all"][0]
+    assert tour["not chosen"], "what was chosen before is chosen still"
 
 
 @needs_browser

@@ -172,6 +172,11 @@ function fillWaits() {
   }
   if (!by("waits").childElementCount) by("waits").append(made("p", "No warp waits for long.", "faint"));
 }
+// Half of the indentation: the panel is narrow, and the whole line is said beside it.
+function narrowed(text) {
+  const blanks = text.length - text.trimStart().length;
+  return text.slice(Math.floor(blanks / 2));
+}
 function fillLines() {
   const most = Math.max(1e-9, ...sums.flatMap(({ lines, total }) => [...lines.values()].map(({ wait, work }) => (wait + work) / (total || 1))));
   const known = new Set(all.flatMap((one) => one.place.filter((place) => place >= 0).map((place) => one.lines[place])));
@@ -186,7 +191,7 @@ function fillLines() {
       if (before !== null && number > before + 1) by("lines").append(made("div", "⋯", "plain"));
       before = number;
       const line = `${file}:${number}`, spans = known.has(line), row = made(spans ? "button" : "div", "", spans ? "" : "plain");
-      row.append(made("i", String(number)), made("code", lines[number].slice(indent)));
+      row.append(made("i", String(number)), made("code", narrowed(lines[number].slice(indent))));
       if (spans) {
         const bars = made("span", "", "meter");
         const words = [];
@@ -214,6 +219,10 @@ function fillLines() {
 
 const fingers = new Map();
 let moved = 0, pinch = null;
+function apart() {
+  const [a, b] = [...fingers.values()].map(([px]) => px);
+  return { far: Math.max(20, Math.abs(a - b)), centre: (a + b) / 2 };
+}
 function place(event) {
   const box = chart.getBoundingClientRect();
   return [event.clientX - box.left, event.clientY - box.top];
@@ -233,6 +242,7 @@ chart.addEventListener("wheel", (event) => {
 chart.addEventListener("pointerdown", (event) => {
   fingers.set(event.pointerId, place(event));
   moved = 0;
+  pinch = fingers.size === 2 ? apart().far : null;
   try { chart.setPointerCapture(event.pointerId); } catch { /* The pointer is gone already. */ }
   tip.hidden = true;
 });
@@ -252,9 +262,9 @@ chart.addEventListener("pointermove", (event) => {
   const scale = (view.to - view.from) / (size.width - gutter);
   moved += Math.abs(now[0] - before[0]) + Math.abs(now[1] - before[1]);
   if (fingers.size === 2) {
-    const [a, b] = [...fingers.values()].map(([px]) => px), apart = Math.max(20, Math.abs(a - b));
-    if (pinch) zoom(pinch / apart, time((a + b) / 2));
-    pinch = apart;
+    const { far, centre } = apart();
+    zoom(pinch / far, time(centre));
+    pinch = far;
   } else if (moved > 4) {
     look(view.from - (now[0] - before[0]) * scale, view.to - (now[0] - before[0]) * scale);
     if (event.pointerType === "mouse") pane.scrollTop -= now[1] - before[1];
