@@ -14,12 +14,12 @@ from typing import Any
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _CODE_OR_LINK = re.compile(
-    r"^```.*?^```$|`[^`\n]*`|(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)", re.DOTALL | re.MULTILINE
+    r"^```.*?^```$|`[^`\n]*`|(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)", re.DOTALL | re.MULTILINE
 )
 
 
 def with_absolute_links(markdown: str, file_address: str) -> str:
-    """The text with its relative links made absolute; code stays as it is.
+    """The text with its relative links made absolute; code stays as it is, and pictures of files become their texts.
 
     `file_address` has `{path}` where a file's path in the repository belongs; "" makes links to their texts.
     """
@@ -28,7 +28,9 @@ def with_absolute_links(markdown: str, file_address: str) -> str:
         target = match["target"]
         if target is None or re.match(r"[a-z]+:|#", target):
             return match[0]
-        return f"[{match['text']}]({file_address.format(path=target)})" if file_address else match["text"]
+        # An address shows a page about a picture, not the picture.
+        known = bool(file_address) and not match["picture"]
+        return f"[{match['text']}]({file_address.format(path=target)})" if known else match["text"]
 
     return _CODE_OR_LINK.sub(absolute, markdown)
 

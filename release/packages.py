@@ -31,11 +31,12 @@ LARGEST_WHEEL = 3_000_000
 """Bytes."""
 
 PACKAGE_FILE = re.compile(
-    r"tlx_xdsl/(?:[\w/]+\.pyi?|py\.typed|runtime/repro/\w+\.txt|ttl/metalium/include/[\w/]+\.(?:h|cpp))|"
+    r"tlx_xdsl/(?:[\w/]+\.pyi?|py\.typed|runtime/repro/\w+\.txt|timing/viewer/\w+\.(?:html|css|js)|"
+    r"ttl/metalium/include/[\w/]+\.(?:h|cpp))|"
     r"tlx_xdsl-[\w.]+\.dist-info/(?:METADATA|WHEEL|RECORD|entry_points\.txt|licenses/LICENSE)"
 )
-"""All that a wheel may hold: Python, the texts of reproducers, the headers of the C++ machine for TT-Metalium, and the
-metadata."""
+"""All that a wheel may hold: Python, the texts of reproducers, the page of timelines, the headers of the C++ machine
+for TT-Metalium, and the metadata."""
 
 
 class PackageError(Exception):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tlx_xdsl.ptx.launch import run_ptx
     from tlx_xdsl.ptx.memory.tensor_map import TensorMap
     from tlx_xdsl.runtime.check.run import check
+    from tlx_xdsl.runtime.clock.model import clock
     from tlx_xdsl.runtime.driver.host_values import uninitialized
     from tlx_xdsl.runtime.jit import jit
     from tlx_xdsl.runtime.jit.tuning import Config, autotune, heuristics
@@ -37,6 +38,7 @@ __all__ = [
     "__version__",
     "autotune",
     "check",
+    "clock",
     "constexpr_function",
     "cpu_threads",
     "first_step",
@@ -61,6 +63,7 @@ _HOMES = {
     "TensorMap": "tlx_xdsl.ptx.memory.tensor_map",
     "autotune": "tlx_xdsl.runtime.jit.tuning",
     "check": "tlx_xdsl.runtime.check.run",
+    "clock": "tlx_xdsl.runtime.clock.model",
     "constexpr_function": "tlx_xdsl.language.core",
     "cpu_threads": "tlx_xdsl.cpu.runtime.pool",
     "first_step": "tlx_xdsl.runtime.steps",

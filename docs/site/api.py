@@ -25,6 +25,15 @@ BEYOND = {
         "tlx_xdsl.interpreter.faults.Race",
         "tlx_xdsl.interpreter.faults.Deadlock",
     ),
+    "Timelines of the clock": (
+        *(f"tlx_xdsl.timing.timeline.{name}" for name in ("Timeline", "Track", "Span", "Place")),
+        "tlx_xdsl.timing.html.to_html",
+        "tlx_xdsl.timing.html.write_html",
+        "tlx_xdsl.timing.text.to_text",
+        "tlx_xdsl.timing.perfetto.to_perfetto",
+        "tlx_xdsl.timing.perfetto.write_perfetto",
+        "tlx_xdsl.timing.picture.ring_picture",
+    ),
     "Scripts for Meta's Triton": tuple(f"tlx_xdsl.compat.{name}" for name in ("install", "installed", "uninstall")),
     "torch": ("tlx_xdsl.torch.op",),
     "Kernels to import": (

@@ -3,8 +3,8 @@
     python -m tests.conformance.meta SUITE_ROOT --target sm_90a --all --json out.json
 
 Each test runs as it is written. Without a GPU `torch.cuda` is faked: tensors lie in the CPU's memory, and launches go
-to the interpreter; with `--gpu` they go to the device. Where a test ends the process, or leaves the CUDA context
-unusable, the rest runs in a new one.
+to the interpreter; with `--gpu` they go to the device. Where a test ends the process, waits for the GPU for ever, or
+leaves the CUDA context unusable, the rest runs in a new one.
 
 What fails runs once more without the statements that read the text of IR or PTX: what still fails then is wrong in
 another way. (With `--text-asserts-yes` all tests run so.) `meta_reasons.py` has the rules that sort failures by their
@@ -21,6 +21,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -36,6 +37,8 @@ NOT_NVIDIA = ("test_tlx_amd", "test_tlx_async_load_partial_mask")
 ROOT = Path(__file__).parents[2]
 _KEPT_EVERY = 10.0
 """Seconds between two times that the results of a file that is running are kept."""
+_ENDS_LATER = 20.0
+"""Seconds after a test's time is up until its process is killed: a wait for the GPU hears no signal."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -127,6 +130,8 @@ def run_file(
                     break
                 except subprocess.TimeoutExpired:
                     keep(_results(_lines(log)))
+                    if time.time() - log.stat().st_mtime > parsed.timeout + _ENDS_LATER:
+                        run.kill()
             lines = _lines(log)
             done = _results(lines)
             keep(done)

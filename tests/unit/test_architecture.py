@@ -87,6 +87,7 @@ RUNTIME_LAYERS = {
     "simulate": 2,
     "check": 3,
     "measure": 3,
+    "clock": 3.5,
     "": 4,
     "bundle": 5,
     "host": 5,
@@ -119,6 +120,7 @@ WITHOUT_XDSL = {
     "language",
     "ptx",
     "sass",
+    "timing",
     "backend",
 }
 """Packages in which no file imports xDSL."""

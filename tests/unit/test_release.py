@@ -99,7 +99,7 @@ def test_links_of_the_description_become_absolute(hook):
     )
     assert hook.with_absolute_links(text, "https://host/{path}") == text.replace(
         "](docs", "](https://host/docs"
-    ).replace("](k)", "](https://host/k)")
+    ).replace("](k)", "](https://host/k)").replace("![f](g.png)", "f")
     assert hook.with_absolute_links(text, "").startswith("a, [xDSL](https://xdsl.dev), `[c](d)`, [below](#e)")
 
 

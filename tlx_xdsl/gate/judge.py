@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.backend import BackendError, BackendResult, BackendTimeoutError, Toolchain, compile_ttgir
+from tlx_xdsl.backend.assemble import assembled
 from tlx_xdsl.backend.assemblers import Assembler, remedy_for_products
 from tlx_xdsl.backend.defects import cause_of
 from tlx_xdsl.backend.ptxas import products_of_registers
@@ -40,7 +41,7 @@ from tlx_xdsl.runtime.simulate.ptx_stage import FinalRun, is_stock, run_result
 from tlx_xdsl.sass.check import validate
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 
-from .machine_code import assembled, own_assembler
+from .machine_code import own_assembler
 from .spread import TimeOver, time_limit
 from .subject import Subject
 from .verdict import Fault, Verdict
@@ -249,7 +250,9 @@ class _Case:
     def of_cubin(self, verdict: Verdict, result: BackendResult, tool: Assembler) -> Verdict:
         """Compare a cubin with its PTX."""
         try:
-            cubin = assembled(result, tool, self._subject.target)
+            cubin, _ = assembled(
+                result.ptx, tool, self._subject.target, triton_version=result.triton_version, fp_fusion=result.fp_fusion
+            )
             with time_limit(self._manner.seconds):
                 report = validate(result.ptx, cubin)
         except TimeOver:

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tlx_xdsl.backend.assemble import ASSEMBLE_SECONDS
 from tlx_xdsl.progress import Progress
 
 from .judge import COMPILE_SECONDS, Manner, blanks, judge, needs_cubin
-from .machine_code import ASSEMBLE_SECONDS
 from .spread import Ended, spread
 from .subject import Subject
 from .verdict import Results, Verdict, counted

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from tlx_xdsl.frontend.python.source import Signature
     from tlx_xdsl.grid import Grid
+    from tlx_xdsl.timing.predict import Prediction
+    from tlx_xdsl.timing.timeline import Timeline
 
     from .check.report import Report
     from .driver.compilation import CompiledText
@@ -136,6 +138,7 @@ class Kernel(ByName, Signed[P, R]):
         flops: float | None = None,
         bytes: float | None = None,
         seconds: float = 0.5,
+        timeline: bool = False,
         options: Mapping[str, Any] | None = None,
         **named: Any,
     ) -> Profile:
@@ -143,10 +146,53 @@ class Kernel(ByName, Signed[P, R]):
 
         With tensors of a GPU, launches are timed for about `seconds`, each with an empty L2 cache. With arrays in the
         CPU's memory the kernel is compiled, and the time is that of a model; the report says which. `flops` and `bytes`
-        are what a launch must do and move, for the rates; without `flops` those of the matrix products count. Where a
-        parameter has the name of an option, `options={"num_warps": 8}` means the option.
+        are what a launch must do and move, for the rates; without `flops` those of the matrix products count. With
+        `timeline` the report's `timeline` says what warps of a few CTAs did, and when, measured by probes in the
+        final PTX (GPU only; its notes say what the probes cost). Where a parameter has the name of an option,
+        `options={"num_warps": 8}` means the option.
 
         Raises CompilationError for an error in the kernel; TypeError and ValueError for arguments that do not fit.
+        """
+        ...
+
+    @forwarded("tlx_xdsl.runtime.clock.kernel")
+    def predict(
+        self,
+        grid: Grid,
+        /,
+        *args: Any,
+        chip: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        **named: Any,
+    ) -> Prediction:
+        """Predict how long a launch takes on a GPU, in cycles: `kernel.predict(grid, x, y, n, BLOCK=64).cycles`.
+
+        The arguments are those of a launch, and its options (`num_warps`, `num_stages`, `cluster`, `target`, ...).
+        What arrays hold matters only where addresses, branches or lengths depend on it: `numpy.empty` or torch's
+        device `meta` will do for all else, and a tensor of a GPU is not copied. Nothing is written. `chip` is `H200`,
+        `H100` or `B200`: by default what the target is of. The kernel is compiled, for which stock Triton is needed,
+        and no GPU.
+
+        Raises CompilationError for an error in the kernel; TypeError and ValueError for arguments that do not fit.
+        """
+        ...
+
+    @forwarded("tlx_xdsl.runtime.clock.kernel")
+    def timeline(
+        self,
+        grid: Grid,
+        /,
+        *args: Any,
+        chip: str | None = None,
+        hertz: float | None = None,
+        options: Mapping[str, Any] | None = None,
+        **named: Any,
+    ) -> Timeline:
+        """Predict what warps, tensor cores, TMA and barriers do, and when; a notebook shows it (docs/clock.md).
+
+        The arguments are those of `predict`; `hertz` is the clock of the multiprocessors, for times in seconds.
+
+        Raises as `predict` does.
         """
         ...
 

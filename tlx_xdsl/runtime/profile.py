@@ -7,7 +7,7 @@ compiled and the time is an estimate (`profile_report.estimated`), and the repor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from math import prod
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from tlx_xdsl.addresses.coverage.launch import Launch
 from tlx_xdsl.addresses.work import Work, work_of
 from tlx_xdsl.backend import KernelMetadata, KernelResources, installed_triton_version
 from tlx_xdsl.backend.limits import occupancy_of
-from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.interpreter.plan import kernel_of
@@ -39,6 +39,7 @@ def profile(
     flops: float | None = None,
     bytes: float | None = None,
     seconds: float = 0.5,
+    timeline: bool = False,
     options: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> Profile:
@@ -50,7 +51,9 @@ def profile(
     known = {**defaults_of(source), **arguments}
     sizes = grid_of(grid, known)
     if is_on_gpu(arguments.values()):
-        return _measured(kernel, sizes, args, {**given, **chosen}, known, flops, bytes, seconds)
+        return _measured(kernel, sizes, args, {**given, **chosen}, known, flops, bytes, seconds, timeline)
+    if timeline:
+        raise InputError("a measured timeline needs tensors of a GPU; kernel.timeline predicts one without")
     return _estimated(source, sizes, arguments, chosen, known, flops, bytes)
 
 
@@ -65,7 +68,7 @@ def _tensor(value: Any) -> Any:
 
 def _measured(
     kernel: Any, sizes: tuple[int, int, int], args: Sequence[Any], named: Mapping[str, Any], known: Mapping[str, Any],
-    flops: float | None, bytes: float | None, seconds: float,
+    flops: float | None, bytes: float | None, seconds: float, timeline: bool,
 ) -> Profile:  # fmt: skip
     from .launch.cuda_driver import default_driver
 
@@ -73,12 +76,22 @@ def _measured(
     facts = launch.kernel.metadata
     metadata = KernelMetadata(**{each.name: getattr(facts, each.name) for each in fields(KernelMetadata)})
     resources = KernelResources(facts.registers, facts.spill_store_bytes, facts.spill_load_bytes)
-    times = timed_launches(launch, seconds)
     specialization: Specialization = launch.kernel.specialization
-    return _profile(
-        kernel.source, default_driver().device_name(_ordinal(known)), "measured", times, sizes, known, specialization,
-        metadata, resources, flops, bytes,
-    )  # fmt: skip
+    device, drawn = default_driver().device_name(_ordinal(known)), None
+    if timeline:
+        from .measure.measured_timeline import measured_timeline
+
+        measured = measured_timeline(
+            launch, chip=device.removeprefix("NVIDIA "), target=specialization.target,
+            fp_fusion=facts.enable_fp_fusion, seconds=seconds,
+        )  # fmt: skip
+        times, drawn = measured.plain_ms, measured.timeline
+    else:
+        times = timed_launches(launch, seconds)
+    made = _profile(
+        kernel.source, device, "measured", times, sizes, known, specialization, metadata, resources, flops, bytes
+    )
+    return replace(made, timeline=drawn)
 
 
 def _ordinal(known: Mapping[str, Any]) -> int:

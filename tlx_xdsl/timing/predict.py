@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
+from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.grid import sizes_of
 from tlx_xdsl.ptx.machine import Limits
 from tlx_xdsl.ptx.program import Program, prepare
@@ -21,7 +22,7 @@ from .limits import limits
 from .memory import Caching, caching, longer_than_its_steps
 from .pieces import BlockCost
 from .record import record
-from .spans import Lines, draw
+from .spans import Lines, draw, location
 from .timeline import Timeline
 from .trace import Launch, Trace
 
@@ -46,10 +47,62 @@ class Prediction:
     """What limits it most, in one or two words: `tensor cores`, `memory`, `latency of barriers`."""
     shares: dict[str, float] = field(default_factory=dict[str, float])
     """The part of the time for which each unit of a multiprocessor works, the busiest first."""
+    evidence: Evidence | None = field(default=None, repr=False)
+    """What `findings` looks at; None without a timeline."""
 
     def milliseconds(self, hertz: float) -> float:
         """Return the time of the launch at a clock of the multiprocessors."""
         return self.cycles / hertz * 1e3
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A launch with the traces and the replay that its prediction comes from."""
+
+    program: Program
+    cost: Sequence[BlockCost]
+    traces: dict[int, Trace]
+    """By the number of the cluster."""
+    launch: Launch
+    chip: Chip
+    cluster: tuple[int, int, int]
+    found: OfTraces
+
+    @property
+    def cycles(self) -> float:
+        """Return the cycles of the launch."""
+        return self.found.cycles
+
+    @property
+    def trace(self) -> Trace:
+        """Return the trace that was replayed with marks."""
+        return self.found.trace
+
+    @property
+    def replayed(self) -> Replayed:
+        """Return the replay that has marks."""
+        return self.found.replayed
+
+    @property
+    def filled(self) -> Occupancy:
+        """Return how the launch fills the chip."""
+        return self.found.occupancy
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Return the part of the time for which each unit works."""
+        return self.found.shares
+
+    def location(self, at: int) -> SourceLocation | None:
+        """Return the user's line of an instruction; None for one that has none."""
+        return None if at < 0 else location(self.program, at)
+
+    def again(self, change: Callable[[Trace], Trace]) -> float:
+        """Return the cycles of the launch with changed traces."""
+        traces = {number: change(trace) for number, trace in self.traces.items()}
+        return of_traces(
+            self.program, self.cost, traces, self.launch, self.chip, cluster=self.cluster, timeline=False
+        ).cycles  # fmt: skip
 
 
 def predict(
@@ -86,11 +139,14 @@ def predict(
         program, sizes, args, clusters=chosen, num_warps=num_warps, cluster=cluster, shared=shared, scratch=scratch,
         registers=registers, resident=model.multiprocessors, max_steps=MOST_STEPS, limits=Limits(seconds=MOST_SECONDS),
     )  # fmt: skip
+    cost, by_number = costs(program, machine_code), dict(zip(chosen, traces, strict=True))
     found = of_traces(
-        program, costs(program, machine_code), dict(zip(chosen, traces, strict=True)), launch, model,
-        cluster=clusters, tasks=tasks, timeline=timeline,
+        program, cost, by_number, launch, model, cluster=clusters, tasks=tasks, timeline=timeline
     )  # fmt: skip
-    return Prediction(model.name, found.cycles, found.timeline, time.process_time() - before, found.bound, found.shares)
+    evidence = Evidence(program, cost, by_number, launch, model, clusters, found) if timeline else None
+    return Prediction(
+        model.name, found.cycles, found.timeline, time.process_time() - before, found.bound, found.shares, evidence
+    )  # fmt: skip
 
 
 def _cluster(program: Program, given: Sequence[int] | None) -> tuple[int, int, int]:
@@ -109,6 +165,9 @@ class OfTraces:
     shares: dict[str, float]
     occupancy: Occupancy
     caching: Caching
+    trace: Trace
+    """The one that was replayed first, with marks where a timeline is asked for."""
+    replayed: Replayed
 
 
 def of_traces(
@@ -148,7 +207,7 @@ def of_traces(
     )
     drawn.launch_cycles, drawn.hertz, drawn.sentences = cycles, chip.hertz, said.sentences
     drawn.notes = _notes(chip, launch, traces, replayed)
-    return OfTraces(cycles, drawn, said.bound, said.shares, filled, held)
+    return OfTraces(cycles, drawn, said.bound, said.shares, filled, held, trace, replayed)
 
 
 def _timeline(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.ptx.read.faults import location_of
 from tlx_xdsl.ptx.read.syntax import Instruction
@@ -21,6 +22,17 @@ _LIBRARY = re.compile(r"triton[/\\](?:language|tools)[/\\]")
 """Files of Triton, whose lines are not the user's."""
 _CLOSE = 0.5
 """Cycles between pieces of work of one line that are shown as one."""
+
+
+def location(program: Program, at: int) -> SourceLocation | None:
+    """Return the user's line of an instruction; None for one that has none."""
+    place = program.function.instructions[at].place
+    while place is not None:
+        where = location_of(program.module, place)
+        if where is not None and not _LIBRARY.search(where.filename):
+            return where
+        place = place.inlined_at
+    return None
 
 
 class Lines:
@@ -44,19 +56,14 @@ class Lines:
         return found
 
     def _find(self, at: int) -> int:
-        instruction = self.instruction(at)
-        place = None if instruction is None else instruction.place
-        assert self._program is not None or place is None
-        while place is not None and self._program is not None:
-            where = location_of(self._program.module, place)
-            if where is not None and not _LIBRARY.search(where.filename):
-                key = (where.filename, where.line)
-                if key not in self._numbers:
-                    self._numbers[key] = len(self.places)
-                    self.places.append(Place(*key, linecache.getline(*key).strip()))
-                return self._numbers[key]
-            place = place.inlined_at
-        return -1
+        where = None if self._program is None or at < 0 else location(self._program, at)
+        if where is None:
+            return -1
+        key = (where.filename, where.line)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.places)
+            self.places.append(Place(*key, linecache.getline(*key).strip()))
+        return self._numbers[key]
 
     def line(self, at: int) -> int:
         """Return the line of an instruction, 0 for none."""

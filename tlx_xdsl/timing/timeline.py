@@ -1,15 +1,20 @@
 """Timelines: what warps, tensor cores, TMA and barriers of a few CTAs do, and when.
 
 The clock makes them from PTX (`origin="predicted"`), and a run with probes from a GPU (`origin="measured"`). Both have
-one form, so that one viewer shows either, or both above each other. Times are cycles of a multiprocessor, from the start
-of the first CTA shown.
+one form, so that one viewer shows either, or both above each other. Times are cycles of a multiprocessor, from the
+start of the first CTA shown.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+import re
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, field, fields
+from math import inf
 from typing import Any, Literal, TypeAlias
+
+from . import page
 
 SpanKind: TypeAlias = Literal[
     "work",  # a warp computes or moves data itself
@@ -32,7 +37,13 @@ class Track:
     """As a user reads it: `warp 4`, `tensor core 0`, `full[1]`."""
     kind: TrackKind
     group: str
-    """The heading it stands under: the task's name, or `CTA 3`."""
+    """The heading it stands under: the task's name, or that of a unit, after the CTA where there are several."""
+
+    @property
+    def cta(self) -> str:
+        """The beginning of the heading that names a CTA, `CTA 3 `; nothing where one CTA is shown."""
+        found = re.match(r"CTA \d+ ", self.group)
+        return found[0] if found else ""
 
 
 @dataclass(slots=True)
@@ -86,10 +97,46 @@ class Timeline:
     """What limits this kernel, in three sentences."""
     notes: list[str] = field(default_factory=list[str])
     """What the model leaves out here, or what the probes cost."""
+    configuration: str = ""
+    """What sets it apart from others of the kernel that it is shown beside: `NUM_STAGES=2`."""
 
-    def to_json(self) -> str:
-        """Return the timeline as JSON of one line, which `from_json` reads back."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+    @property
+    def title(self) -> str:
+        """The configuration and the origin, as a heading: `NUM_STAGES=2, predicted`."""
+        return ", ".join(filter(None, (self.configuration, self.origin)))
+
+    def _repr_html_(self) -> str:
+        lines = ((place.file, place.line, place.text) for place in self.places)
+        return page.frame(page.document(self.kernel, [self.to_json(page.DIGITS)], lines), f"Timeline of {self.kernel}")
+
+    def to_json(self, digits: int | None = None) -> str:
+        """Return the timeline as JSON of one line, which `from_json` reads back.
+
+        Spans are columns, `{"track": [0, ...], "start": [0.0, ...], ...}`, in which kinds, names and causes are places
+        in `strings`. Tracks and places are rows. With `digits` times are rounded to so many decimals of a cycle.
+        """
+        strings: dict[str, int] = {}
+
+        def numbers(texts: Iterable[str]) -> list[int]:
+            return [strings.setdefault(text, len(strings)) for text in texts]
+
+        def times(values: Iterable[float]) -> list[float]:
+            return list(values) if digits is None else [round(value, digits) for value in values]
+
+        held = {each.name: getattr(self, each.name) for each in fields(self)}
+        held["tracks"] = [astuple(track) for track in self.tracks]
+        held["places"] = [astuple(place) for place in self.places]
+        held["spans"] = {
+            "track": [span.track for span in self.spans],
+            "start": times(span.start for span in self.spans),
+            "end": times(span.end for span in self.spans),
+            "kind": numbers(span.kind for span in self.spans),
+            "name": numbers(span.name for span in self.spans),
+            "place": [span.place for span in self.spans],
+            "cause": numbers(span.cause for span in self.spans),
+            "after": [span.after for span in self.spans],
+        }
+        return json.dumps({**held, "strings": list(strings)}, separators=(",", ":"))
 
     @staticmethod
     def from_json(text: str) -> Timeline:
@@ -99,13 +146,28 @@ class Timeline:
         """
         try:
             held: dict[str, Any] = json.loads(text)
-            return Timeline(
-                **{
-                    **held,
-                    "tracks": [Track(**each) for each in held["tracks"]],
-                    "spans": [Span(**each) for each in held["spans"]],
-                    "places": [Place(**each) for each in held["places"]],
-                }
-            )
-        except (KeyError, TypeError, AttributeError) as error:
+            strings, columns = held.pop("strings"), held["spans"]
+            for name in ("kind", "name", "cause"):
+                columns[name] = [strings[number] for number in columns[name]]
+            order = [columns[each.name] for each in fields(Span)]
+            held["tracks"] = [Track(*each) for each in held["tracks"]]
+            held["places"] = [Place(*each) for each in held["places"]]
+            held["spans"] = [Span(*each) for each in zip(*order, strict=True)]
+            timeline = Timeline(**held)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"this is no timeline: {error}") from None
+        timeline.check()
+        return timeline
+
+    def check(self) -> None:
+        """Raise ValueError where a span, or the critical path, names a track, place or span that is not there."""
+        spans = len(self.spans)
+        for number, span in enumerate(self.spans):
+            if not 0 <= span.track < len(self.tracks):
+                raise ValueError(f"span {number} is on track {span.track}, of {len(self.tracks)}")
+            if not (-1 <= span.place < len(self.places) and -1 <= span.after < spans):
+                raise ValueError(f"span {number} names place {span.place} and span {span.after}, which are not there")
+            if not span.start <= span.end < inf:
+                raise ValueError(f"span {number} lasts from {span.start} to {span.end}")
+        if any(not 0 <= number < spans for number in self.critical):
+            raise ValueError("the critical path names a span that is not there")

@@ -43,6 +43,8 @@ class Answer:
     """What was warned of on the way: message, category, file and line."""
     seconds: float = 0.0
     """Of the process that has compiled it."""
+    value: Any = None
+    """What `compile_one` has returned."""
 
 
 @dataclass
@@ -174,14 +176,14 @@ def _outcome(compile_one: Callable[[int], Any], number: int) -> Answer:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
-            compile_one(number)
+            value = compile_one(number)
         except CompilationError as error:
             return Answer(number, error.without_history(), seconds=time.perf_counter() - start)
         except Exception as error:
             # The reason may be that there is no GPU in here, which says nothing of the kernel.
             return Answer(number, failure=f"{type(error).__name__}: {error}")
     texts = tuple((str(each.message), each.category, each.filename, each.lineno) for each in said)
-    return Answer(number, warnings=texts, seconds=time.perf_counter() - start)
+    return Answer(number, warnings=texts, seconds=time.perf_counter() - start, value=value)
 
 
 # --- processors -------------------------------------------------------------------------------------------------------

@@ -26,10 +26,11 @@ from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
 from tlx_xdsl.by_name import ByName
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, InputTypeError
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.targets import target_of
 
+from ..clock.model import CLOSE, KernelClock, chip_named_in, clock
 from ..driver.specialization import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
 from ..host.autotune import CpuAutotuner
 from ..measure.reference_check import Reference, difference, expected_of, poison
@@ -101,6 +102,7 @@ class TLXAutotuner(ByName, Autotuner):
         reference: Reference | None = None,
         tolerance: float | None = None,
         keep: float | None = None,
+        prune: Any = None,
         processes: int | None = None,
         progress: bool | None = None,
         cache_results: bool | None = None,
@@ -108,13 +110,17 @@ class TLXAutotuner(ByName, Autotuner):
     ):
         # Triton is to ask us for what is on disk, whatever that is.
         super().__init__(*args, **kwargs, cache_results=True)
+        if prune not in (None, clock):
+            raise InputTypeError(f"prune: expected tlx_xdsl.clock, found {prune!r}")
+        if self.perf_model is clock:
+            self.perf_model = self._clock
         self.pruned: dict[triton.Config, str] = {}
         self.wrong: dict[triton.Config, str] = {}
         self._left: dict[triton.Config, str] = {}
         self.report: SpeedReport | None = None
         self.compile_seconds = self.measure_seconds = 0.0
         self.on_cpu = CpuAutotuner(*args, **kwargs, cache_results=bool(cache_results))
-        self._reference, self._tolerance, self._keep = reference, tolerance, keep
+        self._reference, self._tolerance, self._keep, self._prune = reference, tolerance, keep, prune
         self._processes, self._progress = processes, progress
         self._in_tritons_file = bool(cache_results) or knobs.autotuning.cache
         self._keeps = cache_results if cache_results is not None else os.environ.get("TRITON_CACHE_AUTOTUNING") != "0"
@@ -168,21 +174,40 @@ class TLXAutotuner(ByName, Autotuner):
 
         Takes the arguments of a launch; tensors may be numpy arrays, or of any device.
         """
-        # A launch whose configuration is known loads no xDSL.
-        from .ranking import ranked
-
         start = time.perf_counter()
         named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
-        target = target_of(_capability()).name
-        found = [speed for _, speed in ranked(self.kernel.source, self.configs, named, grid, target)]
-        return SpeedReport.of(self.kernel.__name__, target, "estimated", found, time.perf_counter() - start)
+        found = [speed for _, speed in self._ranked(self.configs, named, grid)]
+        target, source = target_of(_capability()).name, "estimated" if self._prune is None else "predicted"
+        return SpeedReport.of(self.kernel.__name__, target, source, found, time.perf_counter() - start)
+
+    def _ranked(self, configs: Sequence[Any], named: Mapping[str, Any], grid: Any) -> list[tuple[Any, Speed]]:
+        """Return each configuration with what the model expects: the clock, where it is to prune, or the roofline."""
+        # A launch whose configuration is known loads no xDSL.
+        from .ranking import predicted, ranked
+
+        capability = _capability()
+        if self._prune is None:
+            return ranked(self.kernel.source, configs, named, grid, target_of(capability).name)
+        return predicted(self._clock_of(capability), configs, {**named, "grid": grid}, self._processes)
+
+    def _clock(self, **named: Any) -> float:
+        """Return the cycles that the clock predicts for a launch."""
+        config = next((each for each in self.configs if each.all_kwargs().items() <= named.items()), None)
+        if config is not None and config.pre_hook is not None:
+            # It may say the block of a descriptor.
+            config.pre_hook(named)
+        return self._clock_of(_capability())(**named)
+
+    def _clock_of(self, capability: int) -> KernelClock:
+        return KernelClock(self.kernel, target=target_of(capability).name, chip=chip_named_in(device_name()))
 
     def check_disk_cache(self, tuning_key: Any, configs: Sequence[Any], bench_fn: Callable[[], None]) -> bool:
         """Take the times of these configurations from the disk, or measure them; return whether they were there."""
         start = time.perf_counter()
         place = None
         if self._keeps and isinstance(self.kernel, TritonKernel):
-            place = Winners.of(self.kernel, tuning_key, configs, self._reference is not None, self._keep)
+            settings = self._reference is not None, self._keep, *(() if self._prune is None else ("clock",))
+            place = Winners.of(self.kernel, tuning_key, configs, *settings)
             if (stored := place.read(configs)) is not None:
                 self._choose(tuning_key, stored)
                 self._report("stored", start)
@@ -207,18 +232,19 @@ class TLXAutotuner(ByName, Autotuner):
 
     def _first_ones(self, configs: Sequence[Any]) -> Sequence[Any]:
         """The configurations that are worth a measurement: the first ones of the model, where `keep` says how many."""
-        if self._keep is None or not isinstance(self.kernel, TritonKernel):
+        if (self._keep is None and self._prune is None) or not isinstance(self.kernel, TritonKernel):
             return configs
-        from .ranking import ranked
-
         args, kwargs = self._call
-        most = self._keep if isinstance(self._keep, int) else max(1, round(len(configs) * self._keep))
         named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
-        order = ranked(self.kernel.source, configs, named, named.pop("grid"), target_of(_capability()).name)
+        order = self._ranked(configs, named, named.pop("grid"))
         for config, speed in order:
             if speed.milliseconds is None:
                 self.pruned[config] = speed.remark
         order = sorted((each for each in order if each[1].milliseconds is not None), key=lambda each: each[1].median)
+        if self._keep is None:
+            most = sum(each.median <= order[0][1].median * (1 + CLOSE) for _, each in order)
+        else:
+            most = self._keep if isinstance(self._keep, int) else max(1, round(len(configs) * self._keep))
         for config, speed in order[int(most) :]:
             self._left[config] = f"not measured: the model expects {speed.median:.4g} ms"
         # Where the model knows nothing of any of them, compiling says why.
@@ -384,10 +410,11 @@ def autotune(configs: list[Any], key: list[str], **options: Any) -> Callable[[An
     `reference` takes the arguments of a launch by name and gives what some of them must hold after it, by name:
     configurations that compute something else are left out. `tolerance` is the largest error, of the largest value
     (by default it follows from the type). `keep` has that many, or that share, of the configurations measured: those
-    that a model of the launch expects to be the fastest (`TLXAutotuner.rank`). `processes` compile (one for each core
-    but one; with 0 this process does). `progress` says whether to draw a bar (None: where standard error is a
-    terminal). What is found is kept on disk, where `cache_results` is not False; with True in the file of Triton's
-    autotuner as well.
+    that a model of the launch expects to be the fastest (`TLXAutotuner.rank`). With `prune=tlx_xdsl.clock` that is the
+    clock (docs/clock.md), and without `keep` those are measured that it predicts to be close to the fastest;
+    `prune_configs_by` takes it as `perf_model`, too. `processes` compile (one for each core but one; with 0 this
+    process does). `progress` says whether to draw a bar (None: where standard error is a terminal). What is found is
+    kept on disk, where `cache_results` is not False; with True in the file of Triton's autotuner as well.
     """
     positional = [options.pop(name, None) for name in ("reset_to_zero", "restore_value")]
     return lambda fn: TLXAutotuner(fn, fn.arg_names, configs, key, *positional, **options)

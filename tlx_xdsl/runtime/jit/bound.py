@@ -15,6 +15,7 @@ from triton.runtime.driver import driver
 from tlx_xdsl.grid import sizes_of
 
 if TYPE_CHECKING:
+    from ..launch.launcher import Launcher
     from .compiled_kernel import TLXCompiledKernel
 
 
@@ -45,11 +46,15 @@ class BoundLaunch:
         launch()
 
     def _prepare(self, stream: Any) -> Callable[[], None]:
-        launch = self.kernel.launcher.bind(self._in_ctas(), *self._arguments, stream=stream)
+        launch = self.kernel.launcher.bind(self.in_ctas(), *self._arguments, stream=stream)
         self._launches[stream] = launch
         return launch
 
-    def _in_ctas(self) -> tuple[int, int, int]:
-        """The grid in CTAs: those that share tensors (`num_ctas`) stand side by side."""
+    def by(self, launcher: Launcher) -> Callable[[], None]:
+        """Prepare a launch of another binary of the kernel, on the same grid and arguments in the current stream."""
+        return launcher.bind(self.in_ctas(), *self._arguments, stream=self._stream())
+
+    def in_ctas(self) -> tuple[int, int, int]:
+        """Return the grid in CTAs: those that share tensors (`num_ctas`) stand side by side."""
         x, y, z = sizes_of(self.grid)
         return x * self.kernel.metadata.num_ctas, y, z

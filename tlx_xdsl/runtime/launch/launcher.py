@@ -117,6 +117,7 @@ class Launcher:
     profile_scratch_size: bytes of Triton's profiler per CTA; only 0 is supported.
     launch_pdl:       the kernel may start before its predecessor in the stream has finished.
     launch_cooperative_grid: all CTAs must be resident at once.
+    profile_memory:   address of memory that all CTAs get as the last pointer, for probes (`timing/probes.py`).
     driver:           replaces the process's CUDA driver; for tests.
 
     Making a Launcher needs no GPU: the cubin is loaded at the first launch in a CUDA context, once per
@@ -140,6 +141,7 @@ class Launcher:
         profile_scratch_size: int = 0,
         launch_pdl: bool = False,
         launch_cooperative_grid: bool = False,
+        profile_memory: int = 0,
         driver: CudaDriver | None = None,
     ):
         self.cubin = cubin
@@ -162,6 +164,7 @@ class Launcher:
         self._attributes = _launch_attributes(self.cluster, launch_pdl, launch_cooperative_grid)
         self._driver = driver if driver is not None else default_driver()
         self._scratch = Scratch(self._driver, global_scratch_size)
+        self._profile_memory = profile_memory
         self._functions: dict[int, int] = {}
 
     def __call__(self, grid: int | Sequence[int], *args: Any, stream: Any = None) -> None:
@@ -329,6 +332,8 @@ class Launcher:
         # The two addresses that follow are null where a kernel needs no such memory.
         if scratch is not None:
             store(block.addresses[-2], struct.pack("<Q", scratch.address))
+        if self._profile_memory:
+            store(block.addresses[-1], struct.pack("<Q", self._profile_memory))
         return block
 
     def _config(self, dims: tuple[int, int, int], stream: Any) -> LaunchConfig:

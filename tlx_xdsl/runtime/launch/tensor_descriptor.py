@@ -32,7 +32,7 @@ _MAX_EXTENT = (1 << 31) - 1
 _MAX_STRIDE_BYTES = (1 << 40) - 1
 """cuTensorMapEncodeTiled wants strides below 2**40 bytes."""
 
-_SYMBOLIC_TENSORS = ("FakeTensor", "FunctionalTensor")
+SYMBOLIC_TENSORS = ("FakeTensor", "FunctionalTensor")
 """Classes of torch.compile's stand-ins for tensors, which have no address yet."""
 
 
@@ -153,7 +153,7 @@ def _check_strides(strides: Sequence[int], element_bytes: int) -> None:
 
 def _check_base(base: Any) -> None:
     # A numpy array has no `data_ptr`: it lives in the interpreter, where nothing asks for alignment.
-    if type(base).__name__ in _SYMBOLIC_TENSORS or not hasattr(base, "data_ptr"):
+    if type(base).__name__ in SYMBOLIC_TENSORS or not hasattr(base, "data_ptr"):
         return
     address = base.data_ptr()
     if address % _ALIGNMENT:

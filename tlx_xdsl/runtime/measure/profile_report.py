@@ -13,6 +13,7 @@ from tlx_xdsl.backend import MOST_REGISTERS, KernelMetadata, KernelResources
 from tlx_xdsl.backend.limits import Occupancy
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.targets import Target
+from tlx_xdsl.timing.timeline import Timeline
 
 Source: TypeAlias = Literal["measured", "estimated"]
 
@@ -41,6 +42,8 @@ class Profile:
     occupancy: Occupancy | None
     estimate: Estimate
     target: Target
+    timeline: Timeline | None = None
+    """What warps of a few CTAs have done, where it was asked for."""
 
     @property
     def median(self) -> float:
@@ -94,6 +97,8 @@ class Profile:
             rows["binary"] = "none: stock Triton is not installed"
         if self.occupancy is not None:
             rows["occupancy"] = str(self.occupancy)
+        if self.timeline is not None:
+            rows["timeline"] = f"{len(self.timeline.tracks)} warps; {self.timeline.notes[0]}"
         return rows
 
     def __str__(self) -> str:

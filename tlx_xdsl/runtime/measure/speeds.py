@@ -9,8 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-Source: TypeAlias = Literal["measured", "stored", "estimated"]
-"""Where times are from: this process has measured them, an earlier one has, or a model gives them."""
+Source: TypeAlias = Literal["measured", "stored", "predicted", "estimated"]
+"""Where times are from: this process has measured them, an earlier one has, the clock predicts them from final code, or
+a roofline gives them."""
+
+RESOLUTION = 0.02
+"""The difference of predicted times, relative to the smaller one, below which the clock's order means nothing."""
 
 _BAR = 24
 """Characters of the longest bar of a table."""
@@ -26,6 +30,8 @@ class Speed:
     """Of a launch: the median, and what 20 % and 80 % of the launches stay below; None where there is no time."""
     remark: str = ""
     """The reason why there is none, or what is to be said of the binary."""
+    cycles: float | None = None
+    """Cycles of a multiprocessor, where the clock has predicted them."""
 
     @property
     def median(self) -> float:
@@ -67,6 +73,7 @@ class SpeedReport:
         how = {
             "measured": f"measured on {self.device}",
             "stored": f"measured on {self.device} by an earlier process",
+            "predicted": f"predicted for {self.device} by the clock: nothing was measured",
             "estimated": f"estimated for {self.device}: nothing was measured, for there is no GPU here",
         }[self.source]
         checked = ", checked against the reference" if self.checked else ""
@@ -75,7 +82,7 @@ class SpeedReport:
     def table(self) -> str:
         """The configurations by what differs between them, with times and bars, and the summary."""
         names = self.varying()
-        rows = [("ms", "20 to 80 %", "of best", *names, "")]
+        rows = [("ms", "cycles" if self.source == "predicted" else "20 to 80 %", "of best", *names, "")]
         best = self.best
         for each in self.speeds:
             values = tuple(_shown(each.settings.get(name, "")) for name in names)
@@ -85,6 +92,7 @@ class SpeedReport:
             median, low, high = each.milliseconds
             bar = "#" * max(1, round(_BAR * best.median / median))
             spread = "-" if self.source == "estimated" else f"{low:.4g} to {high:.4g}"
+            spread = spread if each.cycles is None else f"{each.cycles:,.0f}"
             share = f"{best.median / median:.0%}"
             rows.append((f"{median:.4g}", spread, share, *values, f"{bar} {each.remark}".rstrip()))
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
@@ -92,9 +100,30 @@ class SpeedReport:
             "  ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
             for row in rows
         ]
-        return "\n".join([*lines, self.summary])
+        return "\n".join([*lines, *self._about_ties(names), self.summary])
 
     __str__ = table
+
+    def ties(self) -> list[list[Speed]]:
+        """Groups of two and more whose predicted times differ by less than `RESOLUTION` from the fastest of each."""
+        groups: list[list[Speed]] = []
+        for each in self.speeds if self.source == "predicted" else ():
+            if each.milliseconds is None:
+                break
+            if groups and each.median < groups[-1][0].median * (1 + RESOLUTION):
+                groups[-1].append(each)
+            else:
+                groups.append([each])
+        return [group for group in groups if len(group) > 1]
+
+    def _about_ties(self, names: Sequence[str]) -> list[str]:
+        said: list[str] = []
+        for group in self.ties():
+            which = "; ".join(
+                " ".join(f"{name}={_shown(each.settings.get(name, ''))}" for name in names) for each in group
+            )
+            said.append(f"the model can't tell these apart, they differ by less than {RESOLUTION:.0%}: {which}")
+        return said
 
     def varying(self) -> list[str]:
         """Names of the settings that are not the same everywhere."""
@@ -127,6 +156,7 @@ class SpeedReport:
                         "settings": {name: _plain(value) for name, value in each.settings.items()},
                         "ms": each.milliseconds,
                         "remark": each.remark,
+                        **({} if each.cycles is None else {"cycles": round(each.cycles)}),
                     }
                     for each in self.speeds
                 ],

@@ -9,7 +9,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.backend import BackendResult, compile_ttgir, installed_triton_version
+from tlx_xdsl.backend import BackendResult, UpTo, compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.ptx.launch import PtxRun, run_program
@@ -29,8 +29,12 @@ from ..launch.parameters import read_tensor_map_format
 from .options import Options
 
 
-def compiled(source: KernelSource, specialization: Specialization, options: Options) -> BackendResult:
+def compiled(
+    source: KernelSource, specialization: Specialization, options: Options, upto: UpTo = "ptx"
+) -> BackendResult:
     """The PTX of a kernel, with what a launch must know of it: from the cache on disk where it was made before.
+
+    With `upto="cubin"` there is the binary, too.
 
     Raises CompilationError for a fault in the kernel, and when stock Triton is not installed.
     """
@@ -39,7 +43,7 @@ def compiled(source: KernelSource, specialization: Specialization, options: Opti
         raise CompilationError("the stage 'ptx' needs stock Triton: install tlx-xdsl[nvidia]")
     try:
         key = product_key(
-            source, specialization, version, upto="ptx", num_stages=options.num_stages, conversion="auto",
+            source, specialization, version, upto=upto, num_stages=options.num_stages, conversion="auto",
             mends=options.mends,
         )  # fmt: skip
     except CompilationError:
@@ -54,14 +58,15 @@ def compiled(source: KernelSource, specialization: Specialization, options: Opti
         )
         mends = not by_stock if options.mends is None else options.mends
         wanted = specialization.backend_options(num_stages=options.num_stages, mends=mends)
-        result = compile_ttgir(text.ttgir, wanted, stages="ptx", source_name=f"{text.name}.ttgir")
+        result = compile_ttgir(text.ttgir, wanted, stages=upto, source_name=f"{text.name}.ttgir")
     for each in said:
         report_again(each)
     # What was warned of is to be seen each time.
     if key is not None and not said and not result.warnings:
         kept = Products(
-            text.name, version, "", "", ptx=result.ptx, metadata=result.metadata, fp_fusion=result.fp_fusion
-        )
+            text.name, version, "", "", ptx=result.ptx, cubin=result.cubin, metadata=result.metadata,
+            resources=result.resources, fp_fusion=result.fp_fusion, assembler=result.assembler,
+        )  # fmt: skip
         store_products(f"{key}-run", kept)
     return result
 
@@ -110,7 +115,7 @@ def run_result(
     options: Options,
 ) -> FinalRun:
     """Run the PTX of a kernel of some name, as `run_ptx` does; `cluster` is that of the launch."""
-    facts, has_maps = result.metadata, target_named(options.target).has(Feature.TMA)
+    launch = launch_of(result, cluster, values, grid, options.target)
     faults: dict[tuple[object, str], PtxFault] = {}
 
     def goes_on(fault: PtxFault) -> bool:
@@ -120,13 +125,13 @@ def run_result(
     try:
         done = run_program(
             prepare(read(result.ptx, f"{name}.ptx"), fp_fusion=result.fp_fusion),
-            (grid[0] * facts.num_ctas, *grid[1:]),
-            _parameters(values, facts.tensordesc_meta, has_maps=has_maps),
-            names=_names(values, has_maps=has_maps),
-            num_warps=facts.num_warps,
-            cluster=facts.cluster or ((facts.num_ctas, 1, 1) if facts.num_ctas > 1 else cluster),
-            shared=facts.shared,
-            scratch=facts.global_scratch_size,
+            launch.grid,
+            launch.values,
+            names=launch.names,
+            num_warps=launch.num_warps,
+            cluster=launch.cluster,
+            shared=launch.shared,
+            scratch=launch.scratch,
             reachable=[on_host("reachable", value) for value in options.reachable],
             uninitialized="allow" if options.unwritten == "warn" else "error",
             profile=options.profile,
@@ -140,6 +145,45 @@ def run_result(
         faults.setdefault(kind_of(error), error)
         return FinalRun(None, tuple(faults.values()))
     return FinalRun(done, tuple(faults.values()))
+
+
+@dataclass(frozen=True)
+class PtxLaunch:
+    """A launch as the PTX machine takes it."""
+
+    grid: tuple[int, int, int]
+    """CTAs along x, y and z."""
+    values: list[Any]
+    """Of the kernel's parameters, in order."""
+    names: list[str]
+    """Of the values, in reports."""
+    num_warps: int
+    """All warps of a CTA, those of tasks included."""
+    cluster: tuple[int, int, int]
+    shared: int
+    """Bytes of dynamic shared memory."""
+    scratch: int
+    """Bytes of global scratch memory of each CTA."""
+
+
+def launch_of(
+    result: BackendResult,
+    cluster: tuple[int, int, int],
+    values: Sequence[tuple[str, Any]],
+    grid: tuple[int, int, int],
+    target: str,
+) -> PtxLaunch:
+    """Return the launch of final PTX with these values of its arguments; `cluster` is what the launch says."""
+    facts, has_maps = result.metadata, target_named(target).has(Feature.TMA)
+    return PtxLaunch(
+        (grid[0] * facts.num_ctas, *grid[1:]),
+        _parameters(values, facts.tensordesc_meta, has_maps=has_maps),
+        _names(values, has_maps=has_maps),
+        facts.num_warps,
+        facts.cluster or ((facts.num_ctas, 1, 1) if facts.num_ctas > 1 else cluster),
+        facts.shared,
+        facts.global_scratch_size,
+    )
 
 
 _NUMBER = re.compile(r"\d+")

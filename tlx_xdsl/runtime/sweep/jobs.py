@@ -9,10 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.python.source import Fixed, KernelSource, Signature
 
 from ..driver.compilation import Specialization
+from ..driver.host_values import is_descriptor
+from ..launch.tensor_descriptor import TensorDescriptor
 from ..simulate.interpret import source_of_kernel
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster", "target", "enable_fp_fusion")
@@ -38,6 +42,11 @@ class Job:
         """The compile-time arguments and the options of the launch, by name."""
         options = {name: getattr(self.specialization, name) for name in OPTIONS if name != "num_stages"}
         return {**self.specialization.constexprs, **options, "num_stages": self.num_stages}
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """Return the settings that are not left to the compiler."""
+        return {name: value for name, value in self.settings.items() if value is not None}
 
 
 def sweep_jobs(
@@ -119,3 +128,20 @@ def _number(text: str, values: Mapping[str, Any]) -> int:
 
 def _numbers(values: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     return ((name, value) for name, value in values.items() if isinstance(value, int))
+
+
+# --- arguments, whose blocks are those of each configuration ---------------------------------------------------------
+
+_BLOCK = re.compile(r"tensordesc<\w+\[([\d, ]+)\]")
+
+
+def array_of_argument(value: Any) -> Any:
+    """The array of an argument, or of its descriptor; None for what is no array."""
+    base = value.base if is_descriptor(value) else value
+    return base if hasattr(base, "dtype") and hasattr(base, "shape") and np.ndim(base) else None
+
+
+def with_block(array: Any, type_: str) -> Any:
+    """Return what a launch passes for an array: a descriptor where the type says its block, else the array."""
+    found = _BLOCK.match(type_)
+    return array if found is None else TensorDescriptor.from_tensor(array, [int(each) for each in found[1].split(",")])

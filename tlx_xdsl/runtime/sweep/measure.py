@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from math import prod
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -23,20 +22,21 @@ from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.progress import Progress
 from tlx_xdsl.targets import target_named
 
-from ..driver.host_values import defaults_of, is_descriptor
+from ..driver.host_values import defaults_of
 from ..launch.cuda_driver import CudaDriverError, available, default_driver
 from ..launch.launcher import Launcher, launch_facts
 from ..launch.parameters import ArgumentSpec
-from ..launch.tensor_descriptor import TensorDescriptor, dtype_name
+from ..launch.tensor_descriptor import dtype_name
 from ..measure.gpu_clock import timed_launches
 from ..measure.profile_report import estimated
 from ..measure.reference_check import Reference, difference, expected_of, poison
 from ..measure.speeds import Speed, SpeedReport
 from ..profile import launch_work
-from .jobs import Job
+from .jobs import array_of_argument, with_block
 from .report import JobResult, SweepReport
 
-_BLOCK = re.compile(r"tensordesc<\w+\[([\d, ]+)\]")
+if TYPE_CHECKING:
+    from .predict import Predictor
 
 
 def bench(
@@ -48,8 +48,15 @@ def bench(
     tolerance: float | None = None,
     seconds: float = 0.2,
     progress: bool | None = None,
+    clock: bool = False,
+    chip: str | None = None,
+    hertz: float | None = None,
 ) -> SpeedReport:
     """Measure every configuration that can be launched; on a machine without a GPU, estimate it.
+
+    With `clock` launches are predicted from the final PTX instead (docs/clock.md), for which the sweep must have kept
+    all texts: in cycles of `chip` (by default the GPU of the target), and in time at `hertz`. What the clock can't
+    read has no time, but the reason; a target whose GPU it does not know is estimated.
 
     The sweep must have kept its binaries. `arguments` are the runtime arguments by name: numbers, arrays of numpy or
     tensors of torch, which are copied to the GPU, and descriptors, whose blocks are those of each configuration. `grid`
@@ -66,16 +73,22 @@ def bench(
     names = {result.job.source.name for result in report}
     if len(names) != 1:
         raise InputError(f"bench takes a sweep of one kernel, found {', '.join(sorted(names)) or 'none'}")
-    on_gpu = available()
+    target = report[0].job.specialization.target
+    predictor = _predictor(arguments, target, chip, hertz) if clock else None
+    on_gpu = not clock and available()
     if on_gpu and find_spec("torch") is None:
         raise CompilationError("bench has its arrays on the GPU by torch, which is not installed")
     measure: Callable[[JobResult, tuple[int, int, int]], Speed] = (
-        _Bench(arguments, reference, tolerance, seconds).measure if on_gpu else _Model(arguments).estimate
+        _Bench(arguments, reference, tolerance, seconds).measure
+        if on_gpu
+        else predictor.predict
+        if predictor is not None
+        else _Model(arguments).estimate
     )
     speeds: list[Speed] = []
     with Progress(len(report), "configurations", wanted=progress) as bar:
         for result in report:
-            settings = _settings(result.job)
+            settings = result.job.stated
             if not result.is_launchable:
                 speeds.append(Speed(settings, None, result.text))
             else:
@@ -85,21 +98,19 @@ def bench(
             bar.note(f"best {min(each.median for each in speeds):.4g} ms")
     return SpeedReport.of(
         names.pop(),
-        default_driver().device_name(0) if on_gpu else report[0].job.specialization.target,
-        "measured" if on_gpu else "estimated",
+        default_driver().device_name(0) if on_gpu else target if predictor is None else predictor.chip,
+        "measured" if on_gpu else "estimated" if predictor is None else "predicted",
         speeds,
         time.perf_counter() - start,
         checked=on_gpu and reference is not None,
     )
 
 
-def _settings(job: Job) -> dict[str, Any]:
-    return {name: value for name, value in job.settings.items() if value is not None}
+def _predictor(arguments: Mapping[str, Any], target: str, chip: str | None, hertz: float | None) -> Predictor | None:
+    # The PTX machine takes a tenth of a second to load, and other sweeps do without.
+    from .predict import predictor_of
 
-
-def _remark(result: JobResult) -> str:
-    """Return what is to be said of a binary that can be launched."""
-    return result.text.split(" (")[0] if result.kind == "spills" else ""
+    return predictor_of(arguments, target, chip, hertz)
 
 
 class _Model:
@@ -119,7 +130,7 @@ class _Model:
             work, prod(sizes), occupancy_of(metadata, resources, target), target, job.specialization.num_warps
         )
         ms = found.milliseconds
-        return Speed(_settings(job), (ms, ms, ms), _remark(result))
+        return Speed(job.stated, (ms, ms, ms), result.remark)
 
 
 class _Bench:
@@ -143,7 +154,7 @@ class _Bench:
 
     def measure(self, result: JobResult, sizes: tuple[int, int, int]) -> Speed:
         """Return what a configuration takes, and whether it computes what it should."""
-        settings = _settings(result.job)
+        settings = result.job.stated
         try:
             launch = self._bound(result, sizes)
             if self._expected:
@@ -161,7 +172,7 @@ class _Bench:
             text = ", ".join(f"{name}={value}" for name, value in settings.items())
             raise CompilationError(f"{result.job.source.name}: a launch fails ({text}): {said}") from error
         low, median, high = np.quantile(times, (0.2, 0.5, 0.8))
-        return Speed(settings, (float(median), float(low), float(high)), _remark(result))
+        return Speed(settings, (float(median), float(low), float(high)), result.remark)
 
     def _bound(self, result: JobResult, sizes: tuple[int, int, int]) -> Callable[[], None]:
         specialization = result.job.specialization
@@ -182,12 +193,7 @@ class _Bench:
 
     def _value(self, spec: ArgumentSpec) -> Any:
         tensor = self._tensors.get(spec.name)
-        if tensor is None:
-            return self._arguments[spec.name]
-        found = _BLOCK.match(spec.type)
-        if found is None:
-            return tensor
-        return TensorDescriptor.from_tensor(tensor, [int(each) for each in found[1].split(",")])
+        return self._arguments[spec.name] if tensor is None else with_block(tensor, spec.type)
 
     def _on_gpu(self, array: Any) -> Any:
         if not isinstance(array, np.ndarray):
@@ -196,9 +202,3 @@ class _Bench:
         dtype = getattr(self._torch, str(BY_SPELLING[str(dtype_name(known.dtype))].library))
         flat = self._torch.from_numpy(np.frombuffer(known.tobytes(), np.uint8).copy())
         return flat.cuda().view(dtype).reshape(known.shape)
-
-
-def array_of_argument(value: Any) -> Any:
-    """The array of an argument, or of its descriptor; None for what is no array."""
-    base = value.base if is_descriptor(value) else value
-    return base if hasattr(base, "dtype") and hasattr(base, "shape") and np.ndim(base) else None

@@ -60,6 +60,11 @@ class JobResult:
         """Return what ptxas spent; None for what did not get through."""
         return None if self.result is None else self.result.resources
 
+    @property
+    def remark(self) -> str:
+        """Return what is to be said of a binary that can be launched."""
+        return self.text.split(" (")[0] if self.kind == "spills" else ""
+
     def __str__(self) -> str:
         """Return the verdict."""
         return self.text

@@ -84,7 +84,7 @@ def launch_of(said: Said, function: tt.FuncOp, constants: Mapping[str, Any]) -> 
             continue
         _check_name("--arg", name, types)
         hint = hint_of_type(types[name])
-        value = fitting_value(name, text, hint, 0, sizes, only_type=True)
+        value = fitting_value(name, text, hint, 0, sizes, "none")
         if isinstance(types[name], tt.PointerType | tt.TensorDescType):
             shapes[name] = tuple(map(int, value.shape))
         elif isinstance(value, int):

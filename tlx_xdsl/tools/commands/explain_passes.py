@@ -30,6 +30,15 @@ def run(args: argparse.Namespace) -> None:
     if (module := of_wing(args.target)) is not None:
         module.explain(args)
         return
+    if args.why_slow:
+        # The PTX machine takes a tenth of a second to load.
+        from .explain_slow import explain
+
+        explain(args)
+        return
+    given = next((name for name in ("grid", "chip", "clock") if getattr(args, name)), None)
+    if given is not None:
+        raise CompilationError(f"--{given}: only with --why-slow")
     request = read(args)
     specialization = specialization_of(request)
     version = triton_version(args.triton_version, needs_backend=False)

@@ -70,6 +70,24 @@ def _run(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_run_arguments(parser)
     parser.add_argument("--watch", action="store_true", help="run again whenever the file changes, until Ctrl-C")
+    timeline = parser.add_argument_group(
+        "timeline", "what the clock predicts for a GPU (docs/clock.md); nothing is run"
+    )
+    timeline.add_argument(
+        "--timeline", nargs="?", const="-", metavar="FILE",
+        help="predict the launch: FILE.html, FILE.json or FILE.perfetto.json, or a short text without one",
+    )  # fmt: skip
+    timeline.add_argument(
+        "--beside", **_REPEATED, metavar="NAME=VALUE,...",
+        help="another configuration, shown beside the first: compile-time arguments and options of the launch",
+    )  # fmt: skip
+    _add_clock_arguments(timeline.add_argument)
+
+
+def _add_clock_arguments(add: Callable[..., object]) -> None:
+    """Declare those that say which GPU the clock predicts."""
+    add("--chip", metavar="NAME", help="H200, H100 or B200 (what the target is of)")
+    add("--clock", metavar="HERTZ", help="clock of the multiprocessors, as in 1.755GHz, for times")
 
 
 RUN = Face(_run, "run_kernel")
@@ -144,6 +162,13 @@ def _explain(parser: argparse.ArgumentParser) -> None:
         "--triton-version", metavar="VERSION", help="Triton to compile for (the installed one, else 3.9)"
     )
     add_conversion_argument(parser)
+    slow = parser.add_argument_group("time", "with --why-slow, which takes the arguments of the launch by --arg")
+    slow.add_argument(
+        "--why-slow", action="store_true",
+        help="what costs a launch time, at its lines, as the clock predicts it for a GPU (docs/clock.md)",
+    )  # fmt: skip
+    slow.add_argument("--grid", metavar="X,Y,Z", help="programs along each axis; expressions over arguments and sizes")
+    _add_clock_arguments(slow.add_argument)
     add_kernel_arguments(parser)
 
 

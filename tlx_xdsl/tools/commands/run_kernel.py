@@ -40,6 +40,16 @@ def run(args: argparse.Namespace) -> None:
     Raises CompilationError for a fault in the kernel, in what it does, and in what the command line says about it.
     """
     path, _, function = args.kernel.partition(":")
+    if args.timeline is not None:
+        if Path(path).suffix in MLIR_SUFFIXES:
+            raise CompilationError("--timeline: takes a kernel as FILE.py:KERNEL, IR has no final code")
+        from .run_timeline import show
+
+        show(args)
+        return
+    given = next((name for name in ("beside", "chip", "clock") if getattr(args, name)), None)
+    if given is not None:
+        raise CompilationError(f"--{given}: only with --timeline")
     if args.watch:
         watched(path, lambda: _run(args, path, function))
     else:

@@ -37,8 +37,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-prune", action="store_true", help="compile even what can't fit the target")
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="no bar on standard error")
-    bench = parser.add_argument_group("times", "with --bench, which takes the arguments of the launch by --arg")
+    bench = parser.add_argument_group(
+        "times", "with --bench or --clock, which take the arguments of the launch by --arg"
+    )  # fmt: skip
     bench.add_argument("--bench", action="store_true", help="time each on the GPU, or estimate where there is none")
+    bench.add_argument(
+        "--clock", nargs="?", const="", metavar="HERTZ",
+        help="predict each from its final PTX, in cycles and in time at this clock; no GPU is used (docs/clock.md)",
+    )  # fmt: skip
+    bench.add_argument("--chip", metavar="NAME", help="of --clock: H200, H100 or B200 (what the target is of)")
     bench.add_argument(
         "--grid", metavar="X,Y,Z", help="programs along each axis; expressions over arguments and choices"
     )
@@ -74,9 +81,9 @@ def run(args: argparse.Namespace) -> None:
         progress=False if args.quiet else None,
         prune=not args.no_prune,
         timeout_s=args.timeout,
-        keep="binary" if args.bench else "nothing",
+        keep="nothing" if not _has_times(args) else "binary" if args.clock is None else "all",
     )
-    if args.bench:
+    if _has_times(args):
         from .sweep_bench import print_times
 
         print_times(args, request, report)
@@ -86,13 +93,20 @@ def run(args: argparse.Namespace) -> None:
         raise CompilationError(f"no configuration can be launched, of {len(report)}")
 
 
+def _has_times(args: argparse.Namespace) -> bool:
+    return args.bench or args.clock is not None
+
+
 def _check_bench(args: argparse.Namespace) -> None:
-    """Check that what only `--bench` looks at is given with it."""
-    if args.bench and args.grid is None:
-        raise CompilationError("--bench: launches have a grid: give --grid, and the arguments by --arg")
+    """Check that what only `--bench` and `--clock` look at is given with them."""
+    what = "--bench" if args.clock is None else "--clock"
+    if _has_times(args) and args.grid is None:
+        raise CompilationError(f"{what}: launches have a grid: give --grid, and the arguments by --arg")
     given = next((name for name in ("grid", "check", "tolerance", "csv", "plot") if getattr(args, name)), None)
-    if given is not None and not args.bench:
-        raise CompilationError(f"--{given}: only with --bench")
+    if given is not None and not _has_times(args):
+        raise CompilationError(f"--{given}: only with --bench or --clock")
+    if args.chip is not None and args.clock is None:
+        raise CompilationError("--chip: only with --clock")
 
 
 def choice_values(name: str, text: str) -> list[Any]:

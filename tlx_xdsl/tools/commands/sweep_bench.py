@@ -13,8 +13,10 @@ import numpy as np
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.numerics.difference import wide
 from tlx_xdsl.runtime.sweep import SweepReport
-from tlx_xdsl.runtime.sweep.measure import array_of_argument, bench
+from tlx_xdsl.runtime.sweep.jobs import array_of_argument
+from tlx_xdsl.runtime.sweep.measure import bench
 
+from ..launch_line.clocked import hertz_of
 from ..launch_line.expressions import evaluate
 from ..launch_line.launches import grid_of, numbers_of, values_of
 from ..launch_line.request import Request
@@ -26,14 +28,17 @@ def print_times(args: argparse.Namespace, request: Request, report: SweepReport)
 
     Raises CompilationError where no configuration has a time, and for a launch that the command line does not say.
     """
-    sizes, values = request.sizes, values_of(request)
+    clock = args.clock is not None
+    sizes, values = request.sizes, values_of(request, "integers" if clock else "all")
     missing = [
         name
         for name in next(iter(report)).job.specialization.signature
         if name not in values
     ]  # fmt: skip
     if missing:
-        raise CompilationError(f"--bench: '{request.source.name}' needs values: --arg {missing[0]}=VALUE")
+        raise CompilationError(
+            f"{'--clock' if clock else '--bench'}: '{request.source.name}' needs values: --arg {missing[0]}=VALUE"
+        )
     arrays = {name: array for name, value in values.items() if (array := array_of_argument(value)) is not None}
     checks = request.lists["check"]
     for name in checks:
@@ -58,6 +63,9 @@ def print_times(args: argparse.Namespace, request: Request, report: SweepReport)
         tolerance=args.tolerance,
         seconds=args.seconds,
         progress=False if args.quiet else None,
+        clock=clock,
+        chip=args.chip,
+        hertz=hertz_of(args.clock or None),
     )
     if checks and not speeds.checked:
         print("note: --check: nothing is compared where nothing is launched", file=sys.stderr)

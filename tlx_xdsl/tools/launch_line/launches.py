@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,10 @@ _LAUNCH = ("num_warps", "num_ctas", "cluster", "target", "enable_fp_fusion", "nu
 """Options of a launch that a run has, too."""
 
 
+Contents: TypeAlias = Literal["all", "integers", "none"]
+"""The arrays that are filled; all others are zeros, which cost no time, as large as the GPU's memory."""
+
+
 @dataclass(frozen=True)
 class Launch:
     """A launch of a kernel."""
@@ -44,10 +48,10 @@ class Launch:
     options: Mapping[str, Any]
 
 
-def launch_at(request: Request, sizes: Mapping[str, int]) -> Launch:
+def launch_at(request: Request, sizes: Mapping[str, int], contents: Contents = "all") -> Launch:
     """Return the launch that a command line says, at these sizes. Raises CompilationError for what does not fit."""
     source = request.source
-    given = _given(request, sizes)
+    given = _given(request, sizes, contents)
     _check_missing(request, {**given.constants, **given.values})
     arguments = {name: constexpr(value) for name, value in given.constants.items() if name not in given.values}
     arguments |= given.values
@@ -69,13 +73,13 @@ def types_of(request: Request) -> Typed:
 
     Raises CompilationError for what does not fit.
     """
-    given = _given(request, request.sizes, only_type=True)
+    given = _given(request, request.sizes, "none")
     return typed(request.source, {**given.constants, **given.values}, given.types)
 
 
-def values_of(request: Request) -> Mapping[str, Any]:
+def values_of(request: Request, contents: Contents = "all") -> Mapping[str, Any]:
     """Return the values of the arguments, without constants. Raises CompilationError for what does not fit."""
-    return _given(request, request.sizes).values
+    return _given(request, request.sizes, contents).values
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ class _Given:
     """What is not to be derived from values."""
 
 
-def _given(request: Request, sizes: Mapping[str, int], *, only_type: bool = False) -> _Given:
+def _given(request: Request, sizes: Mapping[str, int], contents: Contents = "all") -> _Given:
     source, defaults, texts, stated = request.source, request.defaults, request.lists["arg"], request.lists["constexpr"]
     _check_sizes(request, sizes)
     # A parameter with the name of a size has its value, unless the command line says another one.
@@ -99,8 +103,7 @@ def _given(request: Request, sizes: Mapping[str, int], *, only_type: bool = Fals
     constants = {name: _constant(name, text, sizes) for name, text in stated.items()}
     hints = {name: hint_of_signature(defaults.signature.get(name)) for name in (*texts, *own)}
     values = {
-        name: fitting_value(name, text, hints[name], request.seed, sizes, only_type=only_type)
-        for name, text in texts.items()
+        name: fitting_value(name, text, hints[name], request.seed, sizes, contents) for name, text in texts.items()
     }
     types = {
         name: defaults.signature[name]
@@ -232,24 +235,28 @@ def hint_of_signature(text: object) -> Hint:
 
 
 def argument_value(
-    name: str, text: str, hint: Hint, seed: int, sizes: Mapping[str, int] | None = None, *, only_type: bool = False
+    name: str,
+    text: str,
+    hint: Hint,
+    seed: int,
+    sizes: Mapping[str, int] | None = None,
+    contents: Contents = "all",
 ) -> Any:
     """The value of the argument `name`; its random numbers depend on the seed and on the name.
 
-    Shapes and numbers may be expressions over the names of `sizes`. With `only_type` arrays hold nothing in particular:
-    an array as large as the GPU's memory costs no time then.
+    Shapes and numbers may be expressions over the names of `sizes`. `contents` says which arrays are filled.
 
     Raises CompilationError for a text that means nothing, and OSError for a file that can't be read.
     """
     random = np.random.default_rng([seed, zlib.crc32(name.encode())])
-    return _Reader(name, random, sizes or {}, only_type=only_type).read(text.strip(), hint)
+    return _Reader(name, random, sizes or {}, contents).read(text.strip(), hint)
 
 
 def fitting_value(
-    name: str, text: str, hint: Hint, seed: int, sizes: Mapping[str, int], *, only_type: bool = False
+    name: str, text: str, hint: Hint, seed: int, sizes: Mapping[str, int], contents: Contents = "all"
 ) -> Any:
     """The value of an argument, as `argument_value` reads it, of the kind that its type says."""
-    value = argument_value(name, text, hint, seed, sizes, only_type=only_type)
+    value = argument_value(name, text, hint, seed, sizes, contents)
     if hint.is_number and hint.dtype is not None and hint.dtype.kind in "iu" and isinstance(value, float):
         raise CompilationError(f"--arg {name}: expected an integer, found '{text}'")
     if hint.dtype is not None and not hint.is_number and isinstance(value, bool | int | float | np.generic):
@@ -260,8 +267,8 @@ def fitting_value(
 class _Reader:
     """Reads one argument."""
 
-    def __init__(self, name: str, random: np.random.Generator, names: Mapping[str, int], *, only_type: bool):
-        self._only_type = only_type
+    def __init__(self, name: str, random: np.random.Generator, names: Mapping[str, int], contents: Contents):
+        self._contents = contents
         self._name = name
         self._random = random
         self._names = names
@@ -307,8 +314,8 @@ class _Reader:
         if len(numbers) != count:
             raise self._error(f"{count or 'no'} numbers for '{match['fill']}'", text)
         dtype = self._dtype(match["dtype"]) or hint.dtype or np.dtype(numpy_dtype(default))
-        if self._only_type:
-            return np.empty(shape, dtype)
+        if self._contents != "all" and (self._contents == "none" or match["fill"] == "empty" or dtype.kind not in "iu"):
+            return np.zeros(shape, dtype)
         if match["fill"] == "empty":
             # Loads the interpreter, which notes what is written.
             from tlx_xdsl.runtime.driver.host_values import uninitialized
@@ -318,7 +325,7 @@ class _Reader:
             return fill(self._random, shape, numbers).astype(dtype)
 
     def _file(self, path: str, dtype: str | None) -> NDArray[Any]:
-        array = np.load(Path(path), "r" if self._only_type else None, allow_pickle=False)
+        array = np.load(Path(path), None if self._contents == "all" else "c", allow_pickle=False)
         wanted = self._dtype(dtype)
         if wanted is None or wanted == array.dtype:
             return array

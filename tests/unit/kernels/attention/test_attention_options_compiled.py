@@ -28,11 +28,20 @@ CASES = {
 }
 
 
-def check(launch, spilled, dim):
+KEPT_BY_13 = {"both sides": 528, "bottom-right": 328}
+"""Bytes of a thread, at heads of 64 elements, that ptxas 13 (13.1 to 13.4) spills of the PTX of Triton 3.6 and 3.7.
+
+They are the numbers of the columns that masks compare, one for each register of the scores: computed once for a
+program, and read back for a tile's first block and for blocks that a limit cuts, never in the loop over whole blocks
+(SASS). ptxas 12.9 computes them anew from the same PTX, and spills 0 to 24 bytes; so does 13 from the PTX of 3.8.
+"""
+
+
+def check(launch, case, dim):
     result = compiled(launch)
     consumers = launch.constexprs["CONSUMERS"]
     assert result.resources.registers == (168 if consumers == 2 else 128)
-    assert result.resources.spill_store_bytes <= spilled
+    assert result.resources.spill_store_bytes <= allowed(case, dim, result.assembler)
     # ptxas 12.9 serialises the products that 3.8 makes of heads of 64 elements beside these masks (C7513).
     serialised = RELEASE == (3, 8) and dim == 64 and result.assembler.startswith("ptxas 12.")
     assert ["C7513" in each.text for each in result.warnings] == [True] * serialised
@@ -42,9 +51,11 @@ def check(launch, spilled, dim):
     return result
 
 
-def allowed(dim, options):
+def allowed(case, dim, assembler):
     """Bytes of a thread: with limits on both sides 160 registers are not enough for all."""
-    return (32 if RELEASE >= (3, 7) else 16) if dim == 64 and "window" in options else 0
+    if RELEASE <= (3, 7) and dim == 64 and assembler.startswith("ptxas 13."):
+        return KEPT_BY_13[case]
+    return (32 if RELEASE >= (3, 7) else 16) if dim == 64 and "window" in CASES[case] else 0
 
 
 @pytest.mark.parametrize("dim", [64, 128] if volume.is_full() else [64])
@@ -52,7 +63,7 @@ def allowed(dim, options):
 def test_options(case, dim):
     q, k = (heads(1, 1, length, dim, np.float16, 0) for length in (2000, 4000))
     launch = attention_launch(q, k, k, q, np.empty((1, 1, 2000), np.float32), **CASES[case])
-    check(launch, allowed(dim, CASES[case]), dim)
+    check(launch, case, dim)
 
 
 @pytest.mark.parametrize("dim", [64, 128] if volume.is_full() else [64])
@@ -61,4 +72,4 @@ def test_sequences(case, dim):
     q, sums = np.zeros((4000, 1, dim), np.float16), np.array([0, 100, 4000], np.int32)
     lse = np.empty((1, 4000), np.float32)
     _, launch = attention_varlen_launch(q, q, q, sums, sums, q, lse, **CASES[case]).parts
-    assert "cp.async.bulk.tensor.5d.shared" in check(launch, allowed(dim, CASES[case]), dim).ptx
+    assert "cp.async.bulk.tensor.5d.shared" in check(launch, case, dim).ptx

@@ -20,8 +20,10 @@ from triton.runtime.driver import driver
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tests.unit.runtime.clock.stand_in import StandIn
 from tests.unit.runtime.jit.jit_kernels import FakeTensor, product
 from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
+from tlx_xdsl.timing import predict as clock
 
 pytestmark = pytest.mark.backend
 
@@ -304,7 +306,8 @@ def test_a_reference_that_does_not_fit_says_what_was_expected(launches, referenc
 
 def product_tuner(**options):
     configs = [tlx_xdsl.Config({"BLOCK": block}) for block in (16, 64, 100, 128)]
-    return tlx_xdsl.autotune(configs, ["n"], do_bench=by_warps, processes=0, cache_results=False, **options)(product)
+    options = {"processes": 0, **options}
+    return tlx_xdsl.autotune(configs, ["n"], do_bench=by_warps, cache_results=False, **options)(product)
 
 
 SQUARE = lambda args: (args["n"] // args["BLOCK"],) * 2  # noqa: E731
@@ -330,6 +333,38 @@ def test_only_the_first_ones_are_measured(launches, keep, blocks):
     assert [config.kwargs["BLOCK"] for config in kernel.pruned] == [100]
     (left,) = [each for each in kernel.report.speeds if each.settings["BLOCK"] == 128]
     assert left.remark.startswith("not measured: the model expects ")
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """The clock's place is taken: tiles of 64 are fastest, and those of 128 take half as long again."""
+    found = StandIn(lambda asked: {8: 100.0, 32: 110.0, 4: 150.0}[asked["grid"][0]])
+    monkeypatch.setattr(clock, "predict", found)
+    return found
+
+
+@pytest.mark.parametrize(("options", "blocks"), [({}, [16, 64]), ({"keep": 1}, [64]), ({"processes": 1}, [16, 64])])
+def test_the_clock_says_what_is_measured(launches, stand_in, options, blocks):
+    by_warps.runs = 0
+    kernel = product_tuner(prune=tlx_xdsl.clock, **options)
+    kernel[SQUARE](*[FakeTensor(512, 512)] * 3, 512)
+    assert by_warps.runs == len(blocks)
+    assert kernel.best_config.kwargs["BLOCK"] in blocks
+    assert [config.kwargs["BLOCK"] for config in kernel.pruned] == [100]
+    (left,) = [each for each in kernel.report.speeds if each.settings["BLOCK"] == 128]
+    assert left.remark.startswith("not measured: the model expects ")
+    ranked = kernel.rank(*[FakeTensor(512, 512)] * 3, 512, grid=SQUARE)
+    assert [each.cycles for each in ranked.speeds] == [100.0, 110.0, 150.0, None]
+    assert "predicted for sm_90a by the clock" in ranked.table()
+
+
+def test_the_clock_is_a_model_of_triton_s(launches, stand_in):
+    kernel = product_tuner(prune_configs_by={"perf_model": tlx_xdsl.clock, "top_k": 1})
+    kernel[SQUARE](*[FakeTensor(512, 512)] * 3, 512)
+    assert kernel.best_config.kwargs["BLOCK"] == 64
+    assert len(stand_in.asked) == 3
+    with pytest.raises(TypeError, match=r"prune: expected tlx_xdsl\.clock, found 'clock'"):
+        product_tuner(prune="clock")
 
 
 def test_forked_processes_ask_the_driver_nothing(launches):

@@ -97,5 +97,7 @@ def test_compiled():
     q, cache, out = (np.empty(shape, kind) for shape in ((2, 128, 1, 576), (2, 1, 1024, 576), (2, 128, 1, 512)))
     for launch in attention_mla_launch(q, cache, out, scale=0.1, splits=2).parts:
         result = compiled(launch)
-        assert result.resources.spill_store_bytes <= (144 if result.assembler.startswith("ptxas 13.3") else 64)
+        # By ptxas 13.1, which Triton 3.7 brings, and 13.3, which 3.8 brings; by the others 64.
+        spilled = {"13.1": 160, "13.3": 144}.get(result.assembler.split()[1].rpartition(".")[0], 64)
+        assert result.resources.spill_store_bytes <= spilled
         assert result.warnings == ()

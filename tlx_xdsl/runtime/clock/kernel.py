@@ -1,0 +1,53 @@
+"""`kernel.predict(grid, *arguments)` and `kernel.timeline(grid, *arguments)`: a launch by the clock, without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tlx_xdsl.grid import Grid
+from tlx_xdsl.timing.predict import Prediction
+from tlx_xdsl.timing.timeline import Timeline
+
+from ..driver.host_values import bound, split_options
+from ..driver.specialization import CLUSTER_OPTION, cluster_option
+from ..simulate.interpret import source_of_kernel
+from .launch import OPTIONS, Configuration
+
+
+def predict(
+    kernel: Any, grid: Grid, /, *args: Any, chip: str | None = None, options: Mapping[str, Any] | None = None,
+    **named: Any,
+) -> Prediction:  # fmt: skip
+    """Predict how long a launch takes: see `Kernel.predict`."""
+    return configuration_of(kernel, grid, args, named, options).predict(chip, timeline=False)
+
+
+def timeline(
+    kernel: Any, grid: Grid, /, *args: Any, chip: str | None = None, hertz: float | None = None,
+    options: Mapping[str, Any] | None = None, **named: Any,
+) -> Timeline:  # fmt: skip
+    """Predict what happens in a launch, and when: see `Kernel.timeline`."""
+    return timeline_of(configuration_of(kernel, grid, args, named, options).predict(chip), hertz)
+
+
+def timeline_of(prediction: Prediction, hertz: float | None) -> Timeline:
+    """Return the timeline of a prediction, with the cycles of the launch, at a clock of the multiprocessors."""
+    found = prediction.timeline
+    return replace(found, launch_cycles=prediction.cycles, hertz=hertz or found.hertz)
+
+
+def configuration_of(
+    kernel: Any, grid: Grid, args: tuple[Any, ...], named: Mapping[str, Any], options: Mapping[str, Any] | None
+) -> Configuration:
+    """Return the launch that a call says, as `kernel[grid](*args, **named)` does.
+
+    Raises TypeError for arguments that do not fit.
+    """
+    source = source_of_kernel(kernel)
+    given, chosen = split_options(source, named, (*OPTIONS, CLUSTER_OPTION))
+    chosen |= options or {}
+    if (cluster := cluster_option(chosen.pop(CLUSTER_OPTION, None))) is not None:
+        chosen["cluster"] = cluster
+    return Configuration(source, grid, bound(source, args, given), chosen)
