@@ -47,7 +47,7 @@ def frame(html: str, title: str) -> str:
     The page has no access to what is around it.
     """
     return (
-        f'<iframe srcdoc="{escape(html)}" title="{escape(title)}" sandbox="allow-scripts" loading="lazy" '
+        f'<iframe srcdoc="{escape(html)}" title="{escape(title)}" sandbox="allow-scripts" '
         f'style="width:100%;height:{_FRAME_HEIGHT}px;border:1px solid #8884"></iframe>'
     )
 
