@@ -83,7 +83,6 @@ class Patterns:
         kept = self._kept(("global", size, _who(cohort, mask), places.tobytes()), make)
         return [(warp, moved, count, tuple(page + first for page in pages)) for warp, moved, count, pages in kept]
 
-
     def units(self, addresses: Integers) -> tuple[int, tuple[int, ...]]:
         """The sectors that a bulk copy of units of at most 16 bytes touches, and its runs of pages."""
         first = int(addresses[0]) >> PAGE_BITS

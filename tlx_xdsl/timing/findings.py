@@ -1,7 +1,7 @@
 """Costs of a launch in time, at its lines: bank conflicts, waits for loads, tensor cores that an epilogue leaves idle.
 
-A finding comes from a replay that keeps its marks, and its figure from the clock: where a cause can be taken away in the
-traces, they are replayed without it.
+A finding comes from a replay that keeps its marks, and its figure from the clock: where a cause can be taken away in
+the traces, they are replayed without it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ Kind: TypeAlias = Literal[
     "bank conflicts",
     "wait for loads",
     "epilogue",
+    "prologue",
     "memory",
     "waves",
+    "short programs",
     "occupancy",
     "latency",
 ]
@@ -38,6 +40,8 @@ WORTH_A_WORD = 0.03
 """The part of the launch's time below which nothing is said."""
 FULL = 0.75
 """The part of the time from which on a unit that works is the limit."""
+SHORT = 0.15
+"""The part of the time from which on the starts of CTAs count."""
 FEW_WARPS = 0.25
 """The part of the warps that a multiprocessor can hold, up to which they are few."""
 
@@ -63,7 +67,7 @@ class Finding:
 
 def findings(evidence: Evidence) -> list[Finding]:
     """Return what costs time, the most expensive first."""
-    found = [*_bank_conflicts(evidence), *_epilogue(evidence), *_launch(evidence)]
+    found = [*_bank_conflicts(evidence), *_epilogue(evidence), *_prologue(evidence), *_launch(evidence)]
     return sorted(found, key=lambda each: -each.share)
 
 
@@ -206,9 +210,30 @@ def _epilogue(evidence: Evidence) -> Iterator[Finding]:
         "epilogue",
         f"the tensor cores are idle for {share:.0%} of the time while the warps that feed them store their results",
         share, max(cycles, key=lambda each: cycles[each]),
-        "let other warps multiply meanwhile: a second consumer in turn (ping-pong) in a persistent kernel, a task of its "
-        "own that stores, or tiles so small that two CTAs share a multiprocessor",
+        "let other warps multiply meanwhile: a second consumer in turn (ping-pong) in a persistent kernel, a task "
+        "of its own that stores, or tiles so small that two CTAs share a multiprocessor",
     )  # fmt: skip
+
+
+def _prologue(evidence: Evidence) -> Iterator[Finding]:
+    """Find the time in which no tensor core works, because CTAs start one after the other and have no data yet."""
+    replayed, filled = evidence.replayed, evidence.filled
+    products = sorted((mark.start, mark.end) for mark in replayed.marks if mark.kind == "product")
+    if not products or filled.clusters <= filled.servers * filled.side_by_side:
+        return
+    firsts: dict[int, float] = {}
+    for mark in replayed.marks:
+        if mark.kind == "product":
+            firsts[mark.cta] = min(mark.start, firsts.get(mark.cta, mark.start))
+    starts = [(replayed.ctas[cta].start - evidence.chip.cta_start_cycles, first) for cta, first in firsts.items()]
+    share = sum(_outside(start, end, products) for start, end in starts) / (replayed.end or 1.0)
+    if share >= WORTH_A_WARNING:
+        yield Finding(
+            "prologue",
+            f"the tensor cores are idle for {share:.0%} of the time between the start of a CTA and its first product",
+            share, remedy="make the kernel persistent: one CTA for each multiprocessor, which loads the next tile's "
+            "data while it multiplies",
+        )  # fmt: skip
 
 
 def _outside(start: float, end: float, intervals: Sequence[tuple[float, float]]) -> float:
@@ -245,6 +270,8 @@ def _gaps(intervals: Sequence[tuple[float, float]], end: float) -> Iterator[tupl
         yield reached, end
 
 
+_MEMORIES = ("DRAM", "L2 cache")
+
 # The launch as a whole -----------------------------------------------------------------------------------------------
 
 
@@ -253,12 +280,14 @@ def _launch(evidence: Evidence) -> Iterator[Finding]:
     filled, chip, shares = evidence.filled, evidence.chip, evidence.shares
     held = filled.servers * filled.ctas
     waves = filled.clusters / held
-    if waves > 1 and (lost := 1 - waves / ceil(waves)) >= WORTH_A_WARNING:
+    # What memory does all the time is not lost to a wave.
+    most = 1 - max(shares.get(memory, 0.0) for memory in _MEMORIES)
+    if waves > 1 and (lost := min(most, 1 - waves / ceil(waves))) >= WORTH_A_WARNING:
         last = filled.clusters % held
         yield Finding(
             "waves",
-            f"the last of {ceil(waves)} waves has {last:,} of {held:,} CTAs: {lost:.0%} of the time of the multiprocessors"
-            " is lost to it",
+            f"the last of {ceil(waves)} waves has {last:,} of {held:,} CTAs: {lost:.0%} of the time of the "
+            "multiprocessors is lost to it",
             lost, remedy="choose tiles that make the number of programs a multiple of a wave, or a persistent kernel",
         )  # fmt: skip
     elif filled.processors < chip.multiprocessors * (1 - WORTH_A_WARNING):
@@ -267,7 +296,9 @@ def _launch(evidence: Evidence) -> Iterator[Finding]:
             "waves", f"only {filled.processors} of {chip.multiprocessors} multiprocessors have a CTA", lost,
             remedy="make more programs: smaller tiles, or parts of the reduction (split K)",
         )  # fmt: skip
-    for memory in ("DRAM", "L2 cache"):
+    if most >= WORTH_A_WARNING:
+        yield from _short_programs(evidence)
+    for memory in _MEMORIES:
         if shares.get(memory, 0.0) >= FULL:
             sizes: dict[int, int] = {}
             for event in _events(evidence.trace):
@@ -296,8 +327,8 @@ def _launch(evidence: Evidence) -> Iterator[Finding]:
     if warps <= FEW_WARPS * most and filled.side_by_side == filled.ctas:
         yield Finding(
             "occupancy",
-            f"warps wait for global memory {share:.0%} of the time, and a multiprocessor has only {warps} of {most} warps"
-            f" to go on with, for their {filled.limit}",
+            f"warps wait for global memory {share:.0%} of the time, and a multiprocessor has only {warps} of {most} "
+            f"warps to go on with, for their {filled.limit}",
             share, longest, f"need less of {filled.limit} for each CTA, or load with asynchronous copies",
         )  # fmt: skip
     else:
@@ -307,4 +338,17 @@ def _launch(evidence: Evidence) -> Iterator[Finding]:
             share, longest,
             "have more loads under way before the first is needed: more elements for each program, a loop with "
             "num_stages, or loads before the arithmetic",
+        )  # fmt: skip
+
+
+def _short_programs(evidence: Evidence) -> Iterator[Finding]:
+    """Find CTAs that take so little time that their starts count."""
+    ctas, start = evidence.replayed.ctas, evidence.chip.cta_start_cycles
+    length = sum(cta.end - cta.start for cta in ctas) / max(1, len(ctas))
+    share = start / (start + length)
+    if share >= SHORT and evidence.filled.clusters > evidence.filled.servers * evidence.filled.ctas:
+        yield Finding(
+            "short programs",
+            f"a CTA runs for {length:,.0f} cycles, and {share:.0%} of the time goes to the start of the next",
+            share, remedy="let each program do more: larger blocks, or a loop over several of them",
         )  # fmt: skip

@@ -12,6 +12,7 @@ the operating system gives them no memory until they are used.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -139,12 +140,12 @@ class _Machine(Machine):
         super().__init__(*given, allows_uninitialized=True, compares=False)
         self.traffic = Counters()
         self._rules = rules
-        self._chosen = np.array(chosen, dtype=np.int64)
         self._numbers = chosen
         every = prod(self.grid) // self.cluster_size
         at_once = max(1, resident // self.cluster_size)
-        self._left = [each for each in range(every) if each not in set(chosen)]
-        self._left = self._left[: max(0, -(-every // at_once) - 1) * len(chosen)]
+        others = (each for each in range(every) if each not in chosen)
+        self._left = islice(others, max(0, -(-every // at_once) - 1) * len(chosen))
+        """Clusters that do not run, as far as they are to be taken over."""
         for block in self.program.blocks:
             self.program.code[block.number] = _recorded(self.program, block.number)
 
@@ -164,7 +165,8 @@ class _Machine(Machine):
 
     def take_over(self) -> Integers | None:
         """The first CTA of a cluster that does not run itself, as long as there are some left to take."""
-        return super().coordinates(self._left.pop(0), 1)[0] if self._left else None
+        found = next(self._left, None)
+        return None if found is None else super().coordinates(found, 1)[0]
 
     def record(self, limits: Limits) -> tuple[list[Trace], dict[int, int]]:
         """Run the clusters, and give their traces; and the instructions whose data are needed after all."""
@@ -182,6 +184,9 @@ class _Machine(Machine):
         for number, trace in enumerate(order.traces):
             if wave.alive[number * wave.cluster_size : (number + 1) * wave.cluster_size].any():
                 trace.whole = False
+            if not trace.whole and not order.is_over:
+                for warp in trace.warps:
+                    warp.ran = 0
         return order.traces, order.untrue
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from tlx_xdsl.element_types import tcgen05_types
 from tlx_xdsl.numerics.arrays import Integers
-from tlx_xdsl.ptx.cohort import LANES, Cohort
+from tlx_xdsl.ptx.cohort import LANES, Cohort, Item, Wait
 from tlx_xdsl.ptx.flow import EXIT
 from tlx_xdsl.ptx.global_order import WEAK, Sync
 from tlx_xdsl.ptx.memory.barriers import ClusterBarrier, Mbarrier, NamedBarrier
@@ -42,9 +42,9 @@ _COMMITS: dict[str, Kind] = {"cp.async": "copy_commit", "TMA store": "tma_commit
 _WAITS: dict[str, Kind] = {"cp.async": "copy_wait", "TMA store": "tma_wait", "wgmma": "wgmma_wait"}
 _WORTH = 1.5
 """Times the limit of steps that a run may have in all for it to go on to its end."""
-MOST_POLLS = 2000
-"""Times that a warp may ask for a value in global memory by one instruction before it counts as stuck: whoever writes
-it is not among the CTAs that run."""
+MOST_POLLS = 100
+"""Times that a warp may find the same value in global memory by one instruction before it counts as stuck: whoever
+writes it is not among the CTAs that run, or is stuck itself."""
 
 
 @dataclass(slots=True)
@@ -71,6 +71,22 @@ class Rules:
     most_steps: int
     """Steps of a warp past which the run stops."""
     trips: Trips
+
+
+class _Pause:
+    """The end of a turn of threads that poll: it is waited for once, and then over."""
+
+    def __init__(self) -> None:
+        self._is_over = False
+
+    def passed(self, phase: int) -> bool:
+        """Return whether the turn has ended."""
+        self._is_over, before = True, self._is_over
+        return before
+
+    def describe(self, phase: int) -> str:
+        """Say what is waited for."""
+        return "a value in global memory"
 
 
 class Recorder(Nothing):
@@ -101,23 +117,27 @@ class Recorder(Nothing):
         """The bulk copy that was issued last."""
         self._copies: dict[int, Event] = {}
         """The `cp.async` that each warp has issued last."""
-        self._polls: dict[int, tuple[int, int]] = {}
+        self._polls: dict[int, tuple[int, int, bytes]] = {}
+        """The last strong read of each warp: the instruction, how often it gave the same, and what."""
+        self._pauses = False
         self._stuck: set[int] = set()
         self._most_steps = rules.most_steps
-        self._is_over = False
+        self.is_over = False
+        """True if the run has stopped at the limit of steps."""
         self.untrue: dict[int, int] = {}
         """Instructions whose data are needed after all, and how much of them."""
         self._has_zeros = False
         self._zeros = np.zeros(wave.shared.stride * wave.ctas, np.int32)
         """By byte of shared memory: the instruction, from 1, that has written zeros in the place of data."""
         self._global_zeros: dict[str, set[int]] = {}
+        """The same by array of global memory."""
         self._empty = [Step(block.number) for block in wave.program.blocks]
 
     # Steps -----------------------------------------------------------------------------------------------------------
 
     def ran(self, number: int, cohort: Cohort, warps: list[int], following: int) -> int:
         """Warps of a cohort have run a block, or wait at its beginning; returns the block that follows."""
-        if self._is_over or self.untrue:
+        if self.is_over or self.untrue:
             return EXIT
         most = 0
         for warp in warps:
@@ -140,7 +160,11 @@ class Recorder(Nothing):
         if self._stuck and not self._stuck.isdisjoint(warps):
             self._cut(warps)
             return EXIT
-        return EXIT if self._is_over else following
+        if self._pauses and cohort.waiting is None:
+            # Turns are long: others may write meanwhile what is polled.
+            cohort.waiting = Wait((Item(np.ones(cohort.n, np.bool_), _Pause(), 0),))
+        self._pauses = False
+        return EXIT if self.is_over else following
 
     def _estimate(self, cohort: Cohort, following: int) -> None:
         """Stop all warps at the limit of steps, and estimate how many each runs in all; or go on if few are left."""
@@ -154,7 +178,7 @@ class Recorder(Nothing):
                     parts[int(warp)] = 1 + _rest(loops, [step.block for step in steps]) / len(steps)
         if max(parts.values(), default=2) < _WORTH:
             return
-        self._is_over = True
+        self.is_over = True
         self._cut(range(len(self._warps)))
         usual = max(parts.values(), default=0)
         for warp, own in enumerate(self._warps):
@@ -289,6 +313,8 @@ class Recorder(Nothing):
         if event.place < 0:
             event.place = int(units.min()) * size % self._wave.shared.stride - SHARED_START
             event.size = units.size * size
+        if self._has_zeros and (level := self._rules.wanted.get(event.at, 0)):
+            self._require(level, np.unique(self._zeros.reshape(-1, size)[units]).tolist())
 
     def complete(self, token: Copy, barrier: Any) -> None:
         """The end of a copy counts at an mbarrier."""
@@ -412,7 +438,8 @@ class Recorder(Nothing):
             self._write_zeros(at, int(addresses[0]))
         elif at in self._rules.checked and self._global_zeros:
             buffer = self._wave.machine.memory.find(int(addresses[0]))
-            self._check(at, self._global_zeros.get(buffer.name if buffer is not None else "", ()))
+            writers = self._global_zeros.get(buffer.name if buffer is not None else "", ())
+            self._require(self._rules.checked[at], writers)
         for warp, moved, sectors, lines in self._patterns.of_global(cohort, mask, addresses, size):
             if name == "cp":
                 event = self._copies[warp]
@@ -424,10 +451,12 @@ class Recorder(Nothing):
         """Threads have accessed global memory: a warp that asks the same again and again is stuck."""
         if sync.scope == WEAK or what == "write":
             return
+        found = self._wave.machine.memory.load(addresses[:1], size, 1).tobytes()
         for warp in self._warps_of(cohort, mask):
-            at, count = self._polls.get(warp, (-1, 0))
-            count = count + 1 if at == cohort.at else 1
-            self._polls[warp] = cohort.at, count
+            at, count, before = self._polls.get(warp, (-1, 0, b""))
+            count = count + 1 if (at, before) == (cohort.at, found) else 0
+            self._polls[warp] = cohort.at, count, found
+            self._pauses |= count > 0
             if count > MOST_POLLS:
                 self._stuck.add(warp)
 
@@ -438,14 +467,13 @@ class Recorder(Nothing):
 
     def _write_zeros(self, at: int, address: int) -> None:
         if (buffer := self._wave.machine.memory.find(address)) is not None:
-            self._global_zeros.setdefault(buffer.name, set()).add(at)
+            self._global_zeros.setdefault(buffer.name, set()).add(at + 1)
 
-    def _check(self, at: int, writers: Iterable[int]) -> None:
-        """Look at who has written what an instruction loads: it may need more than zeros or guesses."""
-        level = self._rules.checked[at]
-        for each in writers:
-            if self._rules.hollow.get(each, 0) < level and self._rules.wanted.get(each, 0) < level:
-                self.untrue[each] = max(level, self.untrue.get(each, 0))
+    def _require(self, level: int, writers: Iterable[int]) -> None:
+        """Note that the data of instructions, by their numbers from 1 on, are needed; 0 is none."""
+        for at in (each - 1 for each in writers if each):
+            if self._rules.hollow.get(at, 0) < level and self._rules.wanted.get(at, 0) < level:
+                self.untrue[at] = max(level, self.untrue.get(at, 0))
 
     def _mark(self, cohort: Cohort, places: Integers, size: int, *, writes: bool) -> None:
         """Note an access to shared memory: who has written zeros there, or whether they are needed."""
@@ -457,7 +485,7 @@ class Recorder(Nothing):
                 self._zeros[places[:, None] + np.arange(size)] = at + 1 if is_hollow else 0
         elif self._has_zeros and at in self._rules.checked:
             found = np.unique(self._zeros[places[:, None] + np.arange(size)])
-            self._check(at, [each - 1 for each in found.tolist() if each])
+            self._require(self._rules.checked[at], found.tolist())
 
     def load(self, cohort: Cohort, mask: Any, places: Integers, size: int) -> None:
         """Threads read shared memory."""

@@ -6,8 +6,10 @@ import pytest
 from tests.unit.ptx.snippets import kernel
 from tests.unit.timing.replays import check, events_of
 from tlx_xdsl.ptx.program import prepare
+from tlx_xdsl.ptx.read.faults import PtxFault
 from tlx_xdsl.ptx.read.reader import read
 from tlx_xdsl.timing.record import record
+from tlx_xdsl.timing.recorder import MOST_POLLS
 from tlx_xdsl.timing.slices import Slice
 
 pytestmark = pytest.mark.quick
@@ -109,6 +111,33 @@ def test_a_cluster_meets_and_stores_into_each_other():
         assert len(events_of(trace, "remote")) == 2
 
 
+MULTICAST = """
+    mov.u32 %r1, %cluster_ctarank;
+    mov.u32 %r2, barrier;
+    mov.u32 %r3, buffer;
+    setp.eq.u32 %p1, %r0, 0;
+    setp.eq.and.u32 %p2, %r1, 0, %p1;
+    @%p1 mbarrier.init.shared.b64 [%r2], 1;
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 512;
+    mov.u16 %rs1, 3;
+    @%p2 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+        [%r3], [%rd0], 512, [%r2], %rs1;
+wait:
+    mbarrier.try_wait.parity.shared.b64 %p3, [%r2], 0;
+    @!%p3 bra wait;
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+"""
+
+
+def test_a_copy_to_all_ctas_of_a_cluster_counts_in_each():
+    _, (trace,), _ = recorded(MULTICAST, [np.zeros(128, np.uint32)], grid=2, cluster=(2,))
+    (load,) = events_of(trace, "tma_load")
+    assert (load.multicast, load.size, load.place, load.sectors) == (2, 512, 0, 16)
+    points = [trace.points[number] for number in load.points]
+    assert [(each.kind, each.cta, each.contributions) for each in points] == [("mbarrier", 0, 2), ("mbarrier", 1, 2)]
+
+
 ROWS = """
     mov.u32 %r1, %ctaid.x;
     mad.lo.u32 %r2, %r1, 32, %r0;
@@ -192,6 +221,47 @@ def test_data_that_turn_out_to_be_addresses_are_computed():
     assert Slice(program, {}).hollow
 
 
+def test_a_pointer_that_is_staged_in_shared_memory():
+    """Zeros in the place of a pointer would be an access to no array."""
+    body = """
+    mov.u32 %r1, buffer;
+    st.shared.u64 [%r1], %rd0;
+    bar.warp.sync -1;
+    ld.shared.u64 %rd1, [%r1];
+    ld.global.u32 %r6, [%rd1];
+    """
+    _, (trace,), _ = recorded(body, [np.zeros(64, np.uint32)])
+    assert [event.sectors for event in events_of(trace, "load")] == [1]
+    with pytest.raises(PtxFault, match="out of bounds"):
+        recorded("ld.global.u32 %r6, [%rd0+512];", [np.zeros(64, np.uint32)])
+
+
+def test_clusters_that_are_not_launched_are_taken_over():
+    """Six CTAs of which two run at once: a CTA takes two more."""
+    body = """
+    setp.eq.u32 %p1, %r0, 0;
+    @!%p1 bra end;
+    mov.u32 %r1, barrier;
+    mov.u32 %r2, buffer;
+    mbarrier.init.shared.b64 [%r1], 1;
+    mov.u32 %r3, 0;
+again:
+    mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 16;
+    clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r2], [%r1];
+wait:
+    mbarrier.try_wait.parity.shared.b64 %p2, [%r1], %r3;
+    @!%p2 bra wait;
+    xor.b32 %r3, %r3, 1;
+    ld.shared.u32 %r4, [%r2+12];
+    setp.ne.u32 %p3, %r4, 0;
+    @%p3 bra again;
+end:
+    """
+    _, traces, _ = recorded(body, [], grid=6, parameters="", clusters=[0, 3], resident=2)
+    assert [len(events_of(trace, "tma_load")) for trace in traces] == [3, 3]
+    assert [len(trace.points) for trace in traces] == [3, 3]
+
+
 def test_a_warp_that_waits_for_ctas_that_do_not_run_ends():
     body = """
     mov.u32 %r1, %ctaid.x;
@@ -207,6 +277,8 @@ end:
     flag = np.zeros(1, np.uint32)
     _, (alone,), _ = recorded(body, [flag], grid=2)
     assert not alone.whole
+    assert len(alone.warps[0].steps) < 4 * MOST_POLLS
+    assert alone.warps[0].ran == 0
     _, (waits, writes), _ = recorded(body, [flag], grid=2, clusters=[0, 1])
     assert waits.whole
     assert writes.whole

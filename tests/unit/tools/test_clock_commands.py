@@ -1,4 +1,4 @@
-"""`tlx run --timeline`, `tlx sweep --clock` and `tlx explain --why-slow`: what they ask the clock, and what they print."""
+"""`tlx run --timeline`, `tlx sweep --clock`, `tlx explain --why-slow`: what they ask the clock, and what they print."""
 
 from __future__ import annotations
 

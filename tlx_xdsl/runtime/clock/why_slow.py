@@ -101,9 +101,8 @@ def _buffers(configuration: Configuration) -> list[tuple[tuple[Any, ...], Source
     """The number of buffers, their shape and their type, for each allocation of shared memory; and where it stands."""
     found: list[tuple[tuple[Any, ...], SourceLocation | None]] = []
     for op in configuration.module.walk():
-        if isinstance(op, ttg.LocalAllocOp | tlx.StorageAliasLocalAllocOp) and isinstance(
-            kind := op.result.type, ttg.MemDescType
-        ):
+        if isinstance(op, ttg.LocalAllocOp | tlx.StorageAliasLocalAllocOp):
+            kind = op.result.type
             found.append(((*kind.shape, kind.element_type), source_location(op.location)))
     return found
 
@@ -112,9 +111,7 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, constexpr) else value
 
 
-def _rings(
-    configuration: Configuration, prediction: Prediction, wait: LoadWait, chip: str | None
-) -> Iterator[Finding]:
+def _rings(configuration: Configuration, prediction: Prediction, wait: LoadWait, chip: str | None) -> Iterator[Finding]:
     """Find a ring with which the launch takes longer than with one stage more."""
     of = "" if wait.load is None else f" of line {wait.load.line}"
     waits = f"warps wait {wait.share:.0%} of the time for the load{of}"
@@ -124,7 +121,7 @@ def _rings(
             cycles = each.configuration.predict(chip, timeline=False).cycles
         except OverBudgetError as error:
             yield Finding(
-                "wait for loads", f"{waits}, and there is no room for a ring of {each.name}={each.stages}: {error.message}",
+                "wait for loads", f"{waits}, and there is no room for {each.name}={each.stages}: {error.message}",
                 min(wait.share, WORTH_A_WARNING), wait.at,
             )  # fmt: skip
             continue

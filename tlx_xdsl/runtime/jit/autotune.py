@@ -412,9 +412,9 @@ def autotune(configs: list[Any], key: list[str], **options: Any) -> Callable[[An
     (by default it follows from the type). `keep` has that many, or that share, of the configurations measured: those
     that a model of the launch expects to be the fastest (`TLXAutotuner.rank`). With `prune=tlx_xdsl.clock` that is the
     clock (docs/clock.md), and without `keep` those are measured that it predicts to be close to the fastest;
-    `prune_configs_by` takes it as `perf_model`, too. `processes` compile (one for each core but one; with 0 this process
-    does). `progress` says whether to draw a bar (None: where standard error is a terminal). What is found is kept on
-    disk, where `cache_results` is not False; with True in the file of Triton's autotuner as well.
+    `prune_configs_by` takes it as `perf_model`, too. `processes` compile (one for each core but one; with 0 this
+    process does). `progress` says whether to draw a bar (None: where standard error is a terminal). What is found is
+    kept on disk, where `cache_results` is not False; with True in the file of Triton's autotuner as well.
     """
     positional = [options.pop(name, None) for name in ("reset_to_zero", "restore_value")]
     return lambda fn: TLXAutotuner(fn, fn.arg_names, configs, key, *positional, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.unit.runtime.clock import slow_kernels
 from tests.unit.runtime.clock.stand_in import add
 from tlx_xdsl.runtime.clock.kernel import configuration_of
 from tlx_xdsl.runtime.clock.why_slow import deeper, why_slow
+from tlx_xdsl.timing.findings import findings
 
 pytestmark = pytest.mark.backend
 
@@ -39,8 +41,7 @@ def found(configuration, word):
     """The diagnostics that contain a word, each with the text of its line."""
     said = [each for each in why_slow(configuration).diagnostics if word in each.message]
     for each in said:
-        with open(each.location.filename) as file:
-            line = file.read().splitlines()[each.location.line - 1].strip()
+        line = linecache.getline(each.location.filename, each.location.line).strip()
         yield SimpleNamespace(line=line, severity=each.severity, message=each.message, text=str(each))
 
 
@@ -63,12 +64,16 @@ def test_a_ring_with_one_stage_too_few_is_named_where_it_is_waited_for():
 
 
 def test_an_epilogue_that_serialises_is_named_where_it_stores():
-    (epilogue,) = found(gemm(hopper_gemm_ws, 4096, 512), "tensor cores are idle")
-    assert epilogue.line == "tlx.async_descriptor_store(c_desc, c[half], [off_m + half * HALF_M, off_n])"
+    alone = findings(gemm(hopper_gemm_ws, 4096, 512).predict().evidence)
+    (epilogue,) = [each for each in alone if each.kind == "epilogue"]
+    line = linecache.getline(epilogue.at.filename, epilogue.at.line).strip()
+    assert line == "tlx.async_descriptor_store(c_desc, c[half], [off_m + half * HALF_M, off_n])"
     assert epilogue.severity == "warning"
-    assert "note: let other warps multiply meanwhile" in epilogue.text
-    twin = gemm(hopper_gemm_persistent_pingpong, 4096, 512, grid=132)
-    assert not list(found(twin, "tensor cores are idle"))
+    assert epilogue.remedy.startswith("let other warps multiply meanwhile")
+    # Each CTA begins with a ring that has no data.
+    assert "prologue" in [each.kind for each in alone]
+    turns = findings(gemm(hopper_gemm_persistent_pingpong, 4096, 512, grid=132).predict().evidence)
+    assert not {"epilogue", "prologue"} & {each.kind for each in turns}
 
 
 def test_one_stage_more_is_what_adds_buffers_and_changes_no_shape():
@@ -87,3 +92,17 @@ def test_a_last_wave_that_is_nearly_empty_is_said_of_the_kernel():
     (wave,) = found(short, "waves")
     assert "the last of 2 waves has 64 of 2,112 CTAs" in wave.message
     assert wave.line == "@tlx_xdsl.jit"
+
+
+def test_programs_that_are_too_short_are_said_of_the_kernel():
+    x = np.empty(1 << 23, np.float32)
+    short = configuration_of(add, 1 << 16, (x, x, x, x.size), {"BLOCK": 128, "num_warps": 1}, None)
+    (starts,) = found(short, "goes to the start of the next")
+    assert starts.severity == "warning"
+    x = np.empty(1 << 26, np.float32)
+    longer = configuration_of(add, 1 << 14, (x, x, x, x.size), {"BLOCK": 4096}, None)
+    assert not list(found(longer, "goes to the start of the next"))
+    # What memory limits has no remedy here.
+    (memory,) = found(longer, "DRAM works")
+    assert memory.severity == "remark"
+    assert "tl.load" in memory.line

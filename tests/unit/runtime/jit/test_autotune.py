@@ -363,7 +363,7 @@ def test_the_clock_is_a_model_of_triton_s(launches, stand_in):
     kernel[SQUARE](*[FakeTensor(512, 512)] * 3, 512)
     assert kernel.best_config.kwargs["BLOCK"] == 64
     assert len(stand_in.asked) == 3
-    with pytest.raises(TypeError, match="prune: expected tlx_xdsl.clock, found 'clock'"):
+    with pytest.raises(TypeError, match=r"prune: expected tlx_xdsl\.clock, found 'clock'"):
         product_tuner(prune="clock")
 
 

@@ -1,0 +1,31 @@
+"""Output on the page of the clock: its findings are those of the command above them, whatever the constants of today."""
+
+import re
+
+import pytest
+
+from tests.unit.docs.documents import ROOT, blocks, printed
+
+pytestmark = pytest.mark.backend
+
+
+def without_numbers(text: str) -> str:
+    return re.sub(r"\d[\d,.]*", "N", text)
+
+
+def test_what_is_slow_is_named_as_the_page_shows(monkeypatch, tmp_path):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("TLX_CACHE_DIR", str(tmp_path))
+    (shown,) = [block for block in blocks("docs/clock.md", "console") if "--why-slow" in block]
+    command, _, expected = shown.partition("\n")
+    found = printed(command.removeprefix("$ tlx "))
+    # Places of lines are exact.
+    assert "examples/hopper_gemm_ws.py:70:17: warning: the ring is too shallow" in found
+    assert without_numbers(expected.partition("\n")[2]) in without_numbers(found)
+    assert without_numbers(expected.partition(";")[0]) == without_numbers(found.partition(";")[0])
+
+
+def test_the_files_that_the_page_names_are_there():
+    text = (ROOT / "docs/clock.md").read_text()
+    for path in re.findall(r"`((?:examples|benchmarks|tlx_xdsl)/[\w/]+(?:\.py|/)?)`", text):
+        assert (ROOT / path).exists(), path
