@@ -18,8 +18,8 @@ from types import ModuleType
 import numpy as np
 
 from tlx_xdsl import TensorDescriptor
-from tlx_xdsl.timing.html import to_html
-from tlx_xdsl.timing.picture import ring_picture
+from tlx_xdsl.timing.show.html import to_html
+from tlx_xdsl.timing.show.picture import ring_picture
 from tlx_xdsl.timing.timeline import Timeline
 
 ROOT = Path(__file__).parents[2]

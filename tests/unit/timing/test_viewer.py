@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.timing.browser import acted, needs_browser, within
 from tests.unit.timing.ring_timelines import many, ring
-from tlx_xdsl.timing.html import to_html, write_html
+from tlx_xdsl.timing.show.html import to_html, write_html
 from tlx_xdsl.timing.timeline import Place, Timeline, Track
 
 EVIL = "</script><script>window.hacked = 1</script><!--<img src=x onerror='window.hacked = 1'>&amp;\u2028{{data}}"

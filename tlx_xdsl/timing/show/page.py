@@ -13,7 +13,7 @@ from html import escape
 from importlib.resources import files
 from itertools import pairwise
 
-_VIEWER = files("tlx_xdsl.timing") / "viewer"
+_VIEWER = files("tlx_xdsl.timing.show") / "viewer"
 _CONTEXT = 60
 """Lines between two that have spans, above which a gap is shown as a gap."""
 DIGITS = 2
