@@ -16,7 +16,7 @@ _LETTERS: dict[SpanKind, str] = {
     "work": "#", "issue": "#", "product": "=", "copy": "~", "store": "~", "wait": ".",
 }  # fmt: skip
 _NAMES = {"#": "work", "=": "product", "~": "copy", ".": "wait", ":": "wait for tensor cores"}
-_LEGEND = "# work  = product  ~ copy or store  . wait  : wait for tensor cores"
+_LEGEND = "# work  = product  ~ copy  . wait  : wait for tensor cores"
 
 
 @dataclass
