@@ -1,4 +1,4 @@
-"""Output on the page of the clock: its findings are those of the command above them, whatever the constants of today."""
+"""Output on the page of the clock: findings are those of the command above them, whatever the constants are today."""
 
 import re
 
