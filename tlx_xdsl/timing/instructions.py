@@ -82,7 +82,7 @@ class _Class:
         self.latency = latency
         self.uses = uses
         self.is_tracked = is_tracked
-        """True if a scoreboard tells when its result is there, as it may take a time that ptxas does not know."""
+        """True if a scoreboard says when its result is there, as ptxas does not know how long it takes."""
 
 
 _FLOAT = _Class("arithmetic_latency", (_FMA, "fma", 1.0))
@@ -139,7 +139,7 @@ _CLASSES: Mapping[str, _Class] = {
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What one instruction of the machine takes of its sub-partition."""
+    """The share that one instruction of the machine takes of its sub-partition."""
 
     pipes: tuple[tuple[int, float], ...]
     """Places in `PIPES`, with the cycles for which each is taken."""
