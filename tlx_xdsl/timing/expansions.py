@@ -1,4 +1,4 @@
-"""Instructions of the machine that ptxas makes of each one of PTX, on the average: an estimate where there is no cubin.
+"""Instructions of the machine that ptxas makes of each one of PTX, on the average: estimates for want of a cubin.
 
 The counts are means over the kernels of this project at sm_90a, by ptxas 13.4: of an addition a part is folded into
 addresses or into the next addition, and a product and an addition of 64 bits become one instruction. Instructions of
@@ -131,10 +131,10 @@ def _by_opcode(opcode: str) -> Expansion:
 
 
 def _conversion(parts: list[str]) -> str:
-    """Return what a conversion becomes; the last two parts of its operation code are the types of result and operand."""
+    """Return what a conversion becomes; the operation code ends with the types of the result and of the operand."""
     to, of = parts[-2:]
     if to.endswith(("x2", "x4")) or of.endswith(("x2", "x4")):
-        return "F2FP 1"
+        return "F2FP.E4M3.F32.PACK 1" if to.startswith(("e4m3", "e5m2")) and of == "f32" else "F2FP 1"
     if of in _FLOATS or to in _FLOATS:
         return _of_floats(to, of)
     if (to, of) == ("s64", "s32"):
@@ -149,7 +149,7 @@ def _of_floats(to: str, of: str) -> str:
     if to not in _FLOATS:
         return "F2I 1"
     if of == "f16":
-        return "HADD2 1" if to == "f32" else "F2F 1"
+        return "HADD2.F32 1" if to == "f32" else "F2F 1"
     if of == "bf16":
         return "IMAD 0.8" if to == "f32" else "F2F 1"
     # Two of them are packed at once.
