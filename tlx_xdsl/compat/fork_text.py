@@ -19,7 +19,6 @@ facebookexperimental/triton, August 2026.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 _PTX = re.compile(
     r'nvvm\.inline_ptx "(?P<ptx>[^"]*)"(?: ro\((?P<values>[^:)]*) : (?P<types>[^)]*)\))?(?: -> (?P<result>\S+))?'
@@ -73,15 +72,11 @@ _OTHERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 """Other operations."""
 
 
-def fork_spelling(ttgir: str, cluster: Sequence[int] | None = None) -> str:
-    """Return TTGIR with the names of Meta's Triton; `cluster` are the CTAs along x, y and z."""
+def fork_spelling(ttgir: str) -> str:
+    """Return TTGIR with the names of Meta's Triton."""
     for pattern, form in _OTHERS:
         ttgir = pattern.sub(form, ttgir)
-    ttgir = _PTX.sub(_operation, ttgir)
-    if cluster is not None and '"ttg.cluster-dim-x"' not in ttgir:
-        sizes = ", ".join(f'"ttg.cluster-dim-{axis}" = {size} : i32' for axis, size in zip("xyz", cluster, strict=True))
-        ttgir = ttgir.replace("module attributes {", f"module attributes {{{sizes}, ", 1)
-    return ttgir
+    return _PTX.sub(_operation, ttgir)
 
 
 def _operation(match: re.Match[str]) -> str:

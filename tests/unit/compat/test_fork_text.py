@@ -84,13 +84,3 @@ def test_copies_of_bytes():
 def test_operations(ours, theirs):
     """PTX that has no other name stays: the numbers of named barriers are not those that the user gave."""
     assert fork_spelling(ours) == theirs
-
-
-def test_the_cluster_is_an_attribute():
-    module = 'module attributes {"ttg.num-ctas" = 1 : i32} {}'
-    sizes = (
-        '"ttg.cluster-dim-x" = 2 : i32, "ttg.cluster-dim-y" = 1 : i32, "ttg.cluster-dim-z" = 1 : i32, "ttg.num-ctas"'
-    )
-    assert sizes in fork_spelling(module, (2, 1, 1))
-    assert fork_spelling(fork_spelling(module, (2, 1, 1)), (2, 1, 1)).count("cluster-dim-x") == 1
-    assert fork_spelling(module) == module

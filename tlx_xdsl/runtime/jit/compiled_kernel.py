@@ -59,8 +59,8 @@ class TLXCompiledKernel(CompiledKernel):
 
     module: Any = None
     """Triton's looks at it when an object is deleted, also one that could not be made of damaged files."""
-    spelling: Callable[[str, Sequence[int] | None], str] | None = None
-    """Spells the TTGIR of `asm` for readers who know other names; gets the cluster, too."""
+    spelling: Callable[[str], str] | None = None
+    """Spells the TTGIR of `asm` for readers who know other names."""
 
     def __init__(self, src: Any, metadata_group: dict[str, str], hash: str):
         super().__init__(src, metadata_group, hash)
@@ -70,7 +70,7 @@ class TLXCompiledKernel(CompiledKernel):
             vars(self)["metadata"] = metadata._replace(ctas_per_cga=tuple(metadata.ctas_per_cga))
         files = dict(self.asm)
         if self.spelling is not None and "ttgir" in files:
-            files["ttgir"] = self.spelling(files["ttgir"], metadata.cluster)
+            files["ttgir"] = self.spelling(files["ttgir"])
         self.asm = _Stages(files, self)
 
     def _init_handles(self) -> None:
