@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from .engine import Replayed
 from .instructions import PIPES
 from .launch import Occupancy
-from .spans import Lines, cause_of, kinds_of, task_of
+from .places import task_of
+from .spans import Lines, cause_of, kinds_of
 from .trace import Kind, Trace
 
 _FULL = 0.6
