@@ -72,7 +72,7 @@ class Chip:
     """With shared memory. NVIDIA's tuning guide for Hopper."""
     l1_latency: float = 40.0
     """Of a load that the L1 cache has. Luo 2024: 40.7 on an H100."""
-    lookups_per_cycle: float = 4.0
+    lookups_per_cycle: float = 1.0
     """Lines that the L1 cache looks up for lanes whose bytes lie apart. Assumed."""
     l1_bytes_per_cycle: float = 106.0
     """What a multiprocessor can take from the L2 cache. Measured, by TMA."""
@@ -88,13 +88,13 @@ class Chip:
     """By how much it gives more where many read the same bytes. Products of matrices reach that."""
     l2_store_bytes_per_cycle: float = 2_400.0
     """What the L2 cache takes of all multiprocessors. Measured."""
-    l2_bytes: float = 50e6
-    """NVIDIA's data sheet."""
+    l2_bytes: float = 36e6
+    """What a launch finds again. NVIDIA's data sheet has 50 MB, in two halves that hold some lines twice; assumed."""
     dram_bytes_per_second: float = 4.5e12
     """Measured: 4.7 for reads, 4.4 for writes, 3.8 for both."""
     dram_credit_cycles: float = 1_500.0
     """How much of a multiprocessor's share of the bandwidth that it left unused it may take later. Assumed."""
-    lockstep: float = 0.5
+    lockstep: float = 0.8
     """Of the CTAs that share what DRAM gives, the part that asks for it before it has come. Assumed."""
 
     # TMA.
@@ -107,7 +107,7 @@ class Chip:
     tma_latency: float = 240.0
     """From the instruction to the end of a phase that a load from the L2 cache completes, less the time of its bytes.
     Measured: 337 for 1 KiB, with the wait."""
-    tma_dram_latency: float = 900.0
+    tma_dram_latency: float = 1_050.0
     """As `tma_latency`, for bytes from DRAM. Measured: 470 more for contiguous bytes, 850 for a box."""
     tma_store_read_latency: float = 30.0
     """From a bulk store to the end of its reading of shared memory, less the time of the bytes. Measured."""
