@@ -35,8 +35,8 @@ class Chip:
     """Of a launch beside its CTAs, as a profiler sees it. Measured: an event before and one after see 5,000."""
     cta_start_cycles: float = 450.0
     """From a free place on a multiprocessor to the first instruction of a CTA. Measured: 460, less for small ones."""
-    cta_interval_cycles: float = 150.0
-    """Between the starts of two CTAs on a multiprocessor. Measured: 8,448 empty CTAs take 5 microseconds more."""
+    cta_interval_cycles: float = 180.0
+    """Between the starts of two CTAs on a multiprocessor. Measured: 155 for empty CTAs."""
 
     # Tensor cores. Measured, as in Luo 2024, table of wgmma: m64nNk16 takes N/2 cycles, if its operands come in time.
     product_column_cycles: float = 0.5
@@ -54,6 +54,8 @@ class Chip:
     """Of a `tcgen05.mma` of 128 rows over 32 bytes of K, for each column. From the data sheet, unvalidated."""
 
     # Shared memory.
+    work_factor: float = 1.0
+    """Cycles of a warp alone for each that its instructions say."""
     shared_latency: float = 23.0
     """Of a load. Measured."""
     shared_bytes_per_cycle: float = 128.0
@@ -91,8 +93,10 @@ class Chip:
     l2_bytes: float = 36e6
     """What a launch finds again. NVIDIA's data sheet has 50 MB, in two halves that hold some lines twice; assumed."""
     dram_bytes_per_second: float = 4.5e12
-    """Measured: 4.7 for reads, 4.4 for writes, 3.8 for both."""
-    dram_credit_cycles: float = 1_500.0
+    """Measured: 4.7 for reads."""
+    dram_write_factor: float = 1.25
+    """Bytes read that a byte written stands for. Measured: a copy reaches 3.8 TB/s."""
+    dram_credit_cycles: float = 300.0
     """How much of a multiprocessor's share of the bandwidth that it left unused it may take later. Assumed."""
     lockstep: float = 0.8
     """Of the CTAs that share what DRAM gives, the part that asks for it before it has come. Assumed."""
