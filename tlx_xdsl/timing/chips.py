@@ -45,17 +45,20 @@ class Chip:
     """Of a `wgmma` over 32 bytes of K."""
     product_latency: float = 45.0
     """From the end of a tensor core's work to the end of the wait for it. Measured: 53 to 63 with the instructions."""
-    products_queued: int = 4
-    """Products of a sub-partition that may wait for the tensor core before its warps stop issuing. Assumed."""
+    products_queued: int = 2
+    """Products of a sub-partition that may wait for the tensor core before its warps stop issuing. Fitted: rings of few
+    stages and one group of warps that loads and multiplies."""
     sustained: float = 0.75
     """Part of the tensor cores' peak at `hertz` that the power limit leaves: with more work the clock falls. Measured:
     products of random matrices reach 73 to 78 % at any size of tiles, and their CTAs run at 1.44 to 1.55 GHz."""
     product5_cycles: float = 0.25
     """Of a `tcgen05.mma` of 128 rows over 32 bytes of K, for each column. From the data sheet, unvalidated."""
 
+    # Warps.
+    work_factor: float = 1.8
+    """Cycles of a warp alone for each that its instructions say. Fitted: attention, with softmax beside products."""
+
     # Shared memory.
-    work_factor: float = 1.0
-    """Cycles of a warp alone for each that its instructions say."""
     shared_latency: float = 23.0
     """Of a load. Measured."""
     shared_bytes_per_cycle: float = 128.0
