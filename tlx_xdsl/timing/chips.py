@@ -35,8 +35,8 @@ class Chip:
     """Of a launch beside its CTAs, as a profiler sees it. Measured: an event before and one after see 5,000."""
     cta_start_cycles: float = 450.0
     """From a free place on a multiprocessor to the first instruction of a CTA. Measured: 460, less for small ones."""
-    cta_interval_cycles: float = 150.0
-    """Between the starts of two CTAs on a multiprocessor. Measured: 8,448 empty CTAs take 5 microseconds more."""
+    cta_interval_cycles: float = 180.0
+    """Between the starts of two CTAs on a multiprocessor. Measured: 155 for empty CTAs."""
 
     # Tensor cores. Measured, as in Luo 2024, table of wgmma: m64nNk16 takes N/2 cycles, if its operands come in time.
     product_column_cycles: float = 0.5
@@ -45,13 +45,18 @@ class Chip:
     """Of a `wgmma` over 32 bytes of K."""
     product_latency: float = 45.0
     """From the end of a tensor core's work to the end of the wait for it. Measured: 53 to 63 with the instructions."""
-    products_queued: int = 4
-    """Products of a sub-partition that may wait for the tensor core before its warps stop issuing. Assumed."""
+    products_queued: int = 2
+    """Products of a sub-partition that may wait for the tensor core before its warps stop issuing. Fitted: rings of few
+    stages and one group of warps that loads and multiplies."""
     sustained: float = 0.75
     """Part of the tensor cores' peak at `hertz` that the power limit leaves: with more work the clock falls. Measured:
     products of random matrices reach 73 to 78 % at any size of tiles, and their CTAs run at 1.44 to 1.55 GHz."""
     product5_cycles: float = 0.25
     """Of a `tcgen05.mma` of 128 rows over 32 bytes of K, for each column. From the data sheet, unvalidated."""
+
+    # Warps.
+    work_factor: float = 1.8
+    """Cycles of a warp alone for each that its instructions say. Fitted: attention, with softmax beside products."""
 
     # Shared memory.
     shared_latency: float = 23.0
@@ -91,8 +96,10 @@ class Chip:
     l2_bytes: float = 36e6
     """What a launch finds again. NVIDIA's data sheet has 50 MB, in two halves that hold some lines twice; assumed."""
     dram_bytes_per_second: float = 4.5e12
-    """Measured: 4.7 for reads, 4.4 for writes, 3.8 for both."""
-    dram_credit_cycles: float = 1_500.0
+    """Measured: 4.7 for reads."""
+    dram_write_factor: float = 1.25
+    """Bytes read that a byte written stands for. Measured: a copy reaches 3.8 TB/s."""
+    dram_credit_cycles: float = 300.0
     """How much of a multiprocessor's share of the bandwidth that it left unused it may take later. Assumed."""
     lockstep: float = 0.8
     """Of the CTAs that share what DRAM gives, the part that asks for it before it has come. Assumed."""
