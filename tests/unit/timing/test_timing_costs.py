@@ -232,6 +232,20 @@ def test_unknown_instructions_of_the_machine():
     assert unknown(made, text) == Counter(FROB=1)
 
 
+def test_spilled_registers():
+    """They take the way to memory, and what uses one waits for it, though the PTX has no such event."""
+    made = program(LOOP)
+    spilled = [*TURN[:-1], ("STL [R1], R8", "add.s32 %r3", 1), ("LDL R8, [R1]", "fma", 1, 1, 0),
+               ("FFMA R8, R5, R7, R8", "fma", 4, 7, 3)]  # fmt: skip
+    cost = loop_cost(made, costs(made, machine_code(*BEFORE, ".L_1", *spilled, *AFTER)))
+    assert sum(cycles("lsu", piece) for piece in cost.pieces) == 2 * PipeRates().local
+    assert sum(piece.latency for piece in cost.pieces) >= PipeRates().local_latency
+    assert [each for each in cost.ats if each != NO_EVENT] == [cost.ats[0]]
+    far = [(text.replace("[R1]", "[R1+0x800]"), *rest) for text, *rest in spilled]
+    cost = loop_cost(made, costs(made, machine_code(*BEFORE, ".L_1", *far, *AFTER)))
+    assert sum(cycles("lsu", piece) for piece in cost.pieces) == 2 * PipeRates().far_local
+
+
 def test_products_without_a_line_of_their_own():
     """ptxas gives some products the line of what comes before them: they are named by their order."""
     registers = ", ".join(f"%f{each}" for each in range(10, 14))
