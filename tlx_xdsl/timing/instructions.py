@@ -16,8 +16,8 @@ PIPES = ("fma", "heavy", "alu", "xu", "fp64", "lsu", "tensor", "uniform")
 """The pipes of one sub-partition, in the order of `Work.pipes`.
 
 `fma` is both halves of the floating-point pipe together, and `heavy` the half of it that multiplies integers, too.
-`lsu` is what shuffles take of the way to memory, the sub-partition's share. `tensor` is what `mma.sync` takes; products
-of warp groups are events, and not counted here.
+`lsu` is what shuffles and spilled registers take of the way to memory, the sub-partition's share. `tensor` is what
+`mma.sync` takes; products of warp groups are events, and not counted here.
 """
 _FMA, _HEAVY, _ALU, _XU, _FP64, _LSU, _TENSOR, _UNIFORM = range(len(PIPES))
 
@@ -55,6 +55,13 @@ class PipeRates:
     """Shuffles: 32. Guide; measured."""
     reduction: float = 8.0
     """`redux`: 16. Guide; measured."""
+    local: float = 8.0
+    """Loads and stores of registers that ptxas has spilled, while the L1 cache holds them: 2 cycles of the
+    multiprocessor. From two products of matrices of which one spills 500 bytes a thread."""
+    far_local: float = 44.0
+    """As `local`, where they spill over to DRAM. From a product of matrices that spills 3,200 bytes a thread."""
+    most_local_bytes: int = 1024
+    """The bytes of a thread up to which `local` holds. Assumed."""
     uniform: float = 2.0
     """What is computed once for a warp. Assumed."""
     matrix: float = 4.0
@@ -81,6 +88,8 @@ class PipeRates:
     constant_latency: float = 38.0
     """Of `LDC` that the cache has. Assumed; Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
     Microbenchmarking", 2018, have 27 and more on Volta."""
+    local_latency: float = 66.0
+    """Of a load from the L1 cache. Measured."""
     system_latency: float = 25.0
     """Of special registers. Assumed."""
     matrix_latency: float = 33.0
@@ -109,6 +118,8 @@ _SPECIAL = _Class("special_latency", (_XU, "xu", 1.0), is_tracked=True)
 _DOUBLE = _Class("fp64_latency", (_FP64, "fp64", 1.0))
 _SHUFFLE = _Class("shuffle_latency", (_LSU, "shuffle", 1.0), is_tracked=True)
 _REDUCTION = _Class("reduction_latency", (_LSU, "reduction", 1.0), is_tracked=True)
+_LOCAL_LOAD = _Class("local_latency", (_LSU, "local", 1.0), is_tracked=True)
+_LOCAL_STORE = _Class("arithmetic_latency", (_LSU, "local", 1.0))
 _UNIFORMS = _Class("uniform_latency", (_UNIFORM, "uniform", 1.0))
 _TO_UNIFORM = _Class("to_uniform_latency", (_ALU, "alu", 1.0))
 _VOTE = _Class("to_uniform_latency", (_ALU, "alu", 1.0))
@@ -129,6 +140,8 @@ _BY_CLASS: Mapping[_Class, str] = {
     _DOUBLE: "DADD DMUL DFMA DSETP DMNMX",
     _SHUFFLE: "SHFL MATCH MOVM",
     _REDUCTION: "REDUX",
+    _LOCAL_LOAD: "LDL",
+    _LOCAL_STORE: "STL",
     _UNIFORMS: "UIADD3 UMOV USHF ULEA UISETP UIMAD ULOP3 USEL USGXT UPRMT UPLOP3 UFLO UPOPC UP2UR UVIADD UVIMNMX UBMSK "
     "UBREV UF2FP UFADD UFMUL UFFMA UFSETP UFSEL UIABS UI2FP UR2UP UCLEA",
     _TO_UNIFORM: "R2UR VOTEU",
@@ -140,7 +153,7 @@ _BY_CLASS: Mapping[_Class, str] = {
     "ENDCOLLECTIVE RPCMOV NANOSLEEP PMTRIG ACQBULK PREEXIT CCTL ERRBAR CGAERRBAR KILL",
 }
 _EVENTS = (
-    "LDG STG LDS STS LDL STL LD ST LDSM STSM ATOM ATOMG ATOMS RED REDG REDS SYNCS BAR HGMMA QGMMA IGMMA BGMMA LDGSTS "
+    "LDG STG LDS STS LD ST LDSM STSM ATOM ATOMG ATOMS RED REDG REDS SYNCS BAR HGMMA QGMMA IGMMA BGMMA LDGSTS "
     "LDGDEPBAR DEPBAR UTMALDG UTMASTG UTMAREDG UTMAPF UTMACMDFLUSH UTMACCTL UBLKCP UBLKRED UBLKPF UCGABAR_ARV "
     "UCGABAR_WAIT MEMBAR FENCE LDTM STTM UTCHMMA UTCQMMA UTCIMMA UTCOMMA UTCBAR UTCCP UTCSHIFT UTCATOMSWS "
     "ARRIVES CS2UR NANOSLEEP WARPGROUP CCTL"

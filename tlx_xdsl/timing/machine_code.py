@@ -21,7 +21,7 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.sass.accesses import PRODUCTS
@@ -36,6 +36,8 @@ PTX_LINES = ".nv_debug_ptx_txt"
 """The name that nvdisasm gives the PTX of a cubin."""
 _ENDS = ("EXIT", "RET", "BRA", "JMP", "BRX", "BRXU", "KILL")
 _TARGET = re.compile(r"`\(([^)]+)\)")
+_SPILLS = ("LDL", "STL")
+_STACK = re.compile(r"\[R1\+(0x[0-9a-f]+)\]")
 _SPIN = frozenset(("mbarrier", "setp", "selp", "mov", "bra", "nanosleep", "and", "or", "not"))
 """What a loop that waits for a barrier has in it."""
 _ENOUGH = 0.2
@@ -172,6 +174,8 @@ class _Attribution:
         self._numbers = numbers
         self._events = events
         self._is_event = {each for block in events for each in block}
+        if _stack_bytes(code) > rates.most_local_bytes:
+            rates = replace(rates, local=rates.far_local)
         self._uses = [use_of(item.opcode, rates) for item in self._items]
         self._chain_of = [0] * len(program.function.instructions)
         for place, chain in enumerate(self._chains):
@@ -381,6 +385,12 @@ class _Attribution:
                     builder.event(of)
             under_way.subtract(each for each in awaited if under_way[each])
             now = ends
+
+
+def _stack_bytes(code: Code) -> int:
+    """Return how many bytes of a thread spilled registers take."""
+    places = (text for item in code.instructions if item.name in _SPILLS for text in item.operands)
+    return max((int(match[1], 16) + 4 for text in places if (match := _STACK.match(text)) is not None), default=0)
 
 
 def _stall(item: Instruction) -> float:

@@ -41,6 +41,7 @@ def test_loops():
 def test_chains():
     """Block 3 has two ways to it, so that none goes on in it; 5 and 6 are a circle that nothing leads to."""
     assert find_chains([[1], [2, 3], [3], [4], [-1], [6], [5]]) == [[0, 1], [2], [3, 4], [5], [6]]
+    assert find_chains([[1], [0]]) == [[0, 1]]
 
 
 # Instructions ---------------------------------------------------------------------------------------------------------
@@ -209,6 +210,14 @@ def test_a_block_costs_what_the_machine_has_for_it():
     assert total(found)[0] == len(BEFORE) + len(TURN) + len(AFTER)
 
 
+def test_a_load_is_waited_for_once():
+    """After the wait in the loop, a wait for the same scoreboard is for something else."""
+    made = program(LOOP)
+    after = [AFTER[0], ("STG.E [R6], R8", "st.global", 1, 7, 1), AFTER[2]]
+    found = costs(made, machine_code(*BEFORE, ".L_1", *TURN, *after))
+    assert sum(bool(needs) for cost in found for needs in cost.needs) == 1
+
+
 def test_a_loop_that_ptxas_has_unrolled():
     made = program(LOOP)
     once = loop_cost(made, costs(made, machine_code(*BEFORE, ".L_1", *TURN, *AFTER)))
@@ -216,6 +225,16 @@ def test_a_loop_that_ptxas_has_unrolled():
     assert turns.ats == once.ats
     # One branch for four turns.
     assert sum(piece.slots for piece in turns.pieces) == sum(piece.slots for piece in once.pieces) - 0.75
+
+
+def test_loads_of_several_turns_at_once():
+    """Four loads are under way when the first is waited for: a turn waits for what was loaded three turns before."""
+    made = program(LOOP)
+    loads = [("LDG.E R5, [R6]", "ld.global", 1, board, 0) for board in range(4)]
+    rest = [(text, line, stall, 7, 1 << board) for board in range(4) for text, line, stall, *_ in TURN[1:]]
+    cost = loop_cost(made, costs(made, machine_code(*BEFORE, ".L_1", *loads, *rest, *AFTER)))
+    assert cost.lag == 3
+    assert loop_cost(made, costs(made, machine_code(*BEFORE, ".L_1", *TURN, *TURN, *AFTER))).lag == 0
 
 
 def test_machine_code_of_another_kind():
@@ -230,6 +249,20 @@ def test_unknown_instructions_of_the_machine():
     made = program(LOOP)
     text = machine_code(*BEFORE, ("FROB.X R1, R2", "setp", 1), ".L_1", *TURN, *AFTER)
     assert unknown(made, text) == Counter(FROB=1)
+
+
+def test_spilled_registers():
+    """They take the way to memory, and what uses one waits for it, though the PTX has no such event."""
+    made = program(LOOP)
+    spilled = [*TURN[:-1], ("STL [R1], R8", "add.s32 %r3", 1), ("LDL R8, [R1]", "fma", 1, 1, 0),
+               ("FFMA R8, R5, R7, R8", "fma", 4, 7, 3)]  # fmt: skip
+    cost = loop_cost(made, costs(made, machine_code(*BEFORE, ".L_1", *spilled, *AFTER)))
+    assert sum(cycles("lsu", piece) for piece in cost.pieces) == 2 * PipeRates().local
+    assert sum(piece.latency for piece in cost.pieces) >= PipeRates().local_latency
+    assert [each for each in cost.ats if each != NO_EVENT] == [cost.ats[0]]
+    far = [(text.replace("[R1]", "[R1+0x800]"), *rest) for text, *rest in spilled]
+    cost = loop_cost(made, costs(made, machine_code(*BEFORE, ".L_1", *far, *AFTER)))
+    assert sum(cycles("lsu", piece) for piece in cost.pieces) == 2 * PipeRates().far_local
 
 
 def test_products_without_a_line_of_their_own():
