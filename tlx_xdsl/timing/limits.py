@@ -56,7 +56,8 @@ def limits(
     shares = shares_of(replayed)
     names = iter(shares)
     busiest, second = next(names), next(names)
-    sentences = [f"The {busiest} work {shares[busiest]:.0%} of the time, the {second} {shares[second]:.0%}."]
+    verb = "works" if busiest in ("DRAM", "L2 cache") else "work"
+    sentences = [f"The {busiest} {verb} {shares[busiest]:.0%} of the time, the {second} {shares[second]:.0%}."]
     wait = _longest_wait(replayed, trace, lines, tasks)
     if shares[busiest] >= _FULL:
         bound = busiest
@@ -67,7 +68,7 @@ def limits(
     if wait is not None:
         sentences.append(wait[0])
     sentences.append(_ring(replayed, trace, lines) or _filling(occupancy))
-    return Limits(bound, shares, [sentence.replace("The DRAM work ", "DRAM works ") for sentence in sentences])
+    return Limits(bound, shares, [sentence.replace("The DRAM ", "DRAM ") for sentence in sentences])
 
 
 def _longest_wait(
