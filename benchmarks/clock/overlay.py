@@ -246,7 +246,10 @@ def dry(name: str, case: Case) -> None:
     table = case.defaults
     wanted = Specialization(table["signature"], table["constexprs"], "sm_90a", table["num_warps"])
     _, result = compile_source(case.kernel.source, wanted, num_stages=3)
-    facts = SimpleNamespace(**vars(result.metadata), triton_version=result.triton_version, assembler=result.assembler)
+    facts = SimpleNamespace(
+        **vars(result.metadata), triton_version=result.triton_version, assembler=result.assembler,
+        registers=result.resources.registers,
+    )  # fmt: skip
     for kinds_name, kinds in SETS.items():
         probes, cubin, resources = probed_binary(
             result.ptx, facts, "sm_90a", result.fp_fusion, (0, 66), 2048, kinds
