@@ -4,9 +4,10 @@
     python benchmarks/clock/overlay.py --dry [--only NAME]     (needs no GPU: compiles and assembles, launches nothing)
 
 Each kernel is launched plain and with probes, in turns. The result with probes must be the same, bit by bit, and its
-launches at most 5 % longer. `DIR/overlay-NAME.json.xz` has for each set of probes the PTX, the PTX with probes, the
-records, all times, and the launch with its arguments, so that it can be predicted and drawn elsewhere (`load`). Each
-kernel has a process of its own: one that hangs costs its own figures only.
+launches at most 5 % longer with the probes that `kernel.profile(timeline=True)` then keeps. For each set of probes
+`DIR/overlay-NAME.json.xz` has the PTX, the PTX with probes, the records, all times, and the launch with its arguments,
+so that it can be predicted and drawn elsewhere (`load`). Each kernel has a process of its own: one that hangs costs its
+own figures only.
 """
 
 from __future__ import annotations
@@ -72,7 +73,6 @@ class Case:
     options: Mapping[str, Any]
     make: Callable[[Any], tuple[Any, tuple[Any, ...], Any]]
     """Grid, arguments and the output of a launch, with the arrays of a maker."""
-    tasks: tuple[tuple[int, int, str], ...] = ()
     defaults: Mapping[str, Any] | None = None
     """The file's own signature and constants, for a compile without a GPU."""
 
@@ -144,6 +144,8 @@ def measure(name: str, case: Case, seconds: float) -> list[dict[str, Any]]:
     import torch
 
     from benchmarks.clock.describe import described_arguments
+    from tlx_xdsl.runtime.clock.tasks import warp_ranges
+    from tlx_xdsl.runtime.driver.compilation import frontend_module, installed_profile
     from tlx_xdsl.runtime.launch.cuda_driver import default_driver
     from tlx_xdsl.runtime.measure.measured_timeline import measured_timeline
 
@@ -155,7 +157,8 @@ def measure(name: str, case: Case, seconds: float) -> list[dict[str, Any]]:
     torch.cuda.synchronize()
     expected = output.clone()
     assert not expected.isnan().any(), f"{name}: the kernel left NaN"
-    metadata = launch.kernel.metadata
+    metadata, wanted = launch.kernel.metadata, launch.kernel.specialization
+    tasks = warp_ranges(frontend_module(case.kernel.source, wanted, installed_profile()), wanted.num_warps)
     names = [each.name for each in case.kernel.source.parameters if not each.is_constexpr]
     work = SimpleNamespace(launch=SimpleNamespace(arguments=dict(zip(names, arguments, strict=True))))
     found: list[dict[str, Any]] = []
@@ -164,16 +167,19 @@ def measure(name: str, case: Case, seconds: float) -> list[dict[str, Any]]:
         began = time.perf_counter()
         measured = measured_timeline(
             launch, chip=default_driver().device_name(0).removeprefix("NVIDIA "), target="sm_90a",
-            fp_fusion=metadata.enable_fp_fusion, seconds=seconds, kinds=kinds, tasks=case.tasks,
+            fp_fusion=metadata.enable_fp_fusion, seconds=seconds, kinds=kinds, tasks=tasks,
         )  # fmt: skip
         equal = bool(torch.equal(output, expected))
         timeline = measured.timeline
         plain, probed = (statistics.median(times) * 1e3 for times in (measured.plain_ms, measured.probed_ms))
-        waits = sum(span.kind == "wait" for span in timeline.spans)
+        waits = [span for span in timeline.spans if span.kind == "wait"]
+        barriers = [span.end - span.start for span in waits if span.name.startswith("wait barrier")]
+        stay = statistics.fmean(barriers) if barriers else 0.0
         said = "slower than allowed" if measured.slowdown > MOST_SLOWER else "ok"
         print(
             f"{name:<32} {kinds_name:<22} {plain:9.2f} us {probed:9.2f} us {measured.slowdown:+7.2%} {said}; "
-            f"{'same' if equal else 'OTHER'} result; {waits} waits; clock {(timeline.hertz or 0) * 1e-6:.0f} MHz; "
+            f"{'same' if equal else 'OTHER'} result; {len(waits)} waits, {stay:.0f} cycles at a barrier; "
+            f"clock {(timeline.hertz or 0) * 1e-6:.0f} MHz; "
             f"{measured.probed.registers} registers, {measured.probed.spill_store_bytes} B spilled; "
             f"{time.perf_counter() - began:.1f} s",
             flush=True,
@@ -203,7 +209,7 @@ def measure(name: str, case: Case, seconds: float) -> list[dict[str, Any]]:
                 "assembler": metadata.assembler,
                 "triton": metadata.triton_version,
                 "cubin": base64.b64encode(launch.kernel.asm["cubin"]).decode(),
-                "tasks": case.tasks,
+                "tasks": tasks,
             }
         )
     return found
@@ -240,7 +246,10 @@ def dry(name: str, case: Case) -> None:
     table = case.defaults
     wanted = Specialization(table["signature"], table["constexprs"], "sm_90a", table["num_warps"])
     _, result = compile_source(case.kernel.source, wanted, num_stages=3)
-    facts = SimpleNamespace(**vars(result.metadata), triton_version=result.triton_version, assembler=result.assembler)
+    facts = SimpleNamespace(
+        **vars(result.metadata), triton_version=result.triton_version, assembler=result.assembler,
+        registers=result.resources.registers,
+    )  # fmt: skip
     for kinds_name, kinds in SETS.items():
         probes, cubin, resources = probed_binary(
             result.ptx, facts, "sm_90a", result.fp_fusion, (0, 66), 2048, kinds

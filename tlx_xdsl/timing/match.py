@@ -99,13 +99,9 @@ def match(predicted: Timeline, measured: Timeline) -> Match:
 
 
 def kind_of_wait(name: str) -> str:
-    """Return what a wait is for, without the number of its phase and its stage: `mbarrier full`, `barrier 1`."""
+    """Return what a wait is for, without what each timeline names in its own way: `mbarrier`, `barrier 1`."""
     said = name.removeprefix("wait ").removeprefix("for ")
-    if " phase " in said:
-        barrier = said.partition(" phase ")[0].partition("[")[0]
-        # Of those without a name each timeline makes up its own numbers.
-        return "mbarrier" if barrier.startswith("mbarrier") else f"mbarrier {barrier}"
-    return said
+    return "mbarrier" if " phase " in said else said
 
 
 def _same_warps(predicted: Timeline, measured: Timeline) -> list[tuple[str, int, int]]:

@@ -31,13 +31,16 @@ def task_of(tasks: Sequence[tuple[int, int, str]], warp: int) -> str:
 
 
 def mbarrier_names(everywhere: Iterable[int], uses: Iterable[tuple[str, int]]) -> dict[int, str]:
-    """Return what a user calls each mbarrier, by its byte of shared memory: from the texts of lines that use it."""
+    """Return what a user calls each mbarrier, by its byte of shared memory: from the texts of lines that use it.
+
+    A parameter of a function may stand for several arrays. So of several names that with the fewest mbarriers counts.
+    """
     named: dict[str, set[int]] = {}
     for text, byte in uses:
         if found := _BARRIER.search(text):
             named.setdefault(found[1], set()).add(byte)
     names = {byte: f"mbarrier {number}" for number, byte in enumerate(sorted(everywhere))}
-    for name, bytes_ in named.items():
+    for name, bytes_ in sorted(named.items(), key=lambda item: (-len(item[1]), item[0])):
         for number, byte in enumerate(sorted(bytes_)):
             names[byte] = f"{name}[{number}]" if len(bytes_) > 1 else name
     return names

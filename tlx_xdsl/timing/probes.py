@@ -10,9 +10,8 @@ one lane of the warp stores 16 bytes:
 | 2 | number of the site + 1 | `%smid` | the offset that the next record would have had |
 | 3 | shared address of its mbarrier, or 0 | shared address of the first dynamic byte | 0 |
 
-The kernel is there twice: a few CTAs run the copy that has probes, and all others, which are told apart at the start,
-run the kernel as it was. Before a wait only the clock is read, into a register that lives until the wait ends; all
-else happens after it. What is recorded stays within a buffer of `records` records for each warp. A warp keeps one
+The kernel is there twice: a few CTAs branch at their start to a copy that has probes, and all others run the kernel as
+it was. Before a wait only the clock is read, into a register that lives until the wait ends; all else happens after it. What is recorded stays within a buffer of `records` records for each warp. A warp keeps one
 register for it, the offset of its next record: the other lanes keep an offset beyond the end, so that one comparison
 says whether to store. Warps take turns in the buffer, record by record, in steps of a power of two bytes,
 and so an offset that has run past the end still says how many records were dropped.
