@@ -89,12 +89,14 @@ def instructions() -> Iterator[Micro]:
     start = "\n".join(f"    add.u32 %r{at}, %me, {at + 1};" for at in range(10))
     start += "\n    add.u32 %r40, %n, 3;\n    add.u32 %r41, %n, 5;\n    cvt.u64.u32 %d8, %n;\n"
     start += "    cvt.rn.f64.u32 %e0, %n;\n    mov.f64 %e1, %e0;\n    mov.f64 %e2, %e0;\n"
+    # A warp that is not let on before others end would read its clock late.
+    together = "    bar.sync 0;\n"
     for name, (step, machine) in CHAINS.items():
         for warps, chains in ((1, 1), (1, 4), (4, 4), (16, 4)):
             if name == "DFMA" and chains > 1:
                 continue
             text = kernel(
-                "k", start + begin() + loop(_chain(step, chains)) + end(),
+                "k", start + begin() + together + loop(_chain(step, chains)) + end(),
                 keep=[*(f"%r{at}" for at in range(2 * chains)), "%kd"], threads=32 * warps,
                 declared="    .reg .b16 %h<4>; .reg .f64 %e<4>; .reg .b32 %kd;",
             ).replace("    @%kept", "    cvt.rn.f32.f64 %kd, %e0;\n    @%kept", 1)  # fmt: skip
@@ -152,9 +154,13 @@ def shared_memory() -> Iterator[Micro]:
                 )
                 for at in range(8)
             ]
+            if name.startswith("ld"):
+                # What is loaded is used, and from other addresses each time: else ptxas leaves loads out.
+                body += [f"    xor.b32 %r1, %r1, %r{2 + at * 4};" for at in range(8)]
+                body.append("    xor.b32 %r0, %r0, 16384;")
             lay = "    shl.b32 %r0, %lane, 4;\n    add.u32 %r0, %smem, %r0;\n"
-            lay += "\n".join(f"    mov.u32 %r{at}, %me;" for at in range(2, 34)) + "\n"
-            text = kernel("k", lay + begin() + loop("\n".join(body)) + end(), keep=[f"%r{at}" for at in range(2, 34)])
+            lay += "\n".join(f"    mov.u32 %r{at}, %me;" for at in range(1, 34)) + "\n"
+            text = kernel("k", lay + begin() + loop("\n".join(body)) + end(), keep=[f"%r{at}" for at in range(1, 34)])
             yield Micro(("shared", name, f"warps {warps}"), text, TURNS * 8 * warps, 32 * warps, shared=49152)
 
 
@@ -169,14 +175,21 @@ def barriers() -> Iterator[Micro]:
             kernel("k", begin() + loop("    bar.sync 0;\n" * 8) + end()), TURNS * 8, 32 * warps,
         )  # fmt: skip
     fences = {
-        "fence.proxy.async": "fence.proxy.async.shared::cta;", "membar.cta": "membar.cta;", "membar.gl": "membar.gl;",
-        "fence.acq_rel.cluster": "fence.acq_rel.cluster;", "fence.mbarrier_init": "fence.mbarrier_init.release.cluster;",
-        "clock64": "mov.u64 %t1, %clock64; xor.b64 %d3, %d3, %t1;", "clock": "mov.u32 %r1, %clock; xor.b32 %r2, %r2, %r1;",
-        "globaltimer": "mov.u64 %t1, %globaltimer; xor.b64 %d3, %d3, %t1;", "nanosleep 0": "nanosleep.u32 0;",
+        "fence.proxy.async": "fence.proxy.async.shared::cta;",
+        "membar.cta": "membar.cta;",
+        "membar.gl": "membar.gl;",
+        "fence.acq_rel.cluster": "fence.acq_rel.cluster;",
+        "fence.mbarrier_init": "fence.mbarrier_init.release.cluster;",
+        "clock64": "mov.u64 %t1, %clock64; xor.b64 %d3, %d3, %t1;",
+        "clock": "mov.u32 %r1, %clock; xor.b32 %r2, %r2, %r1;",
+        "globaltimer": "mov.u64 %t1, %globaltimer; xor.b64 %d3, %d3, %t1;",
+        "nanosleep 0": "nanosleep.u32 0;",
         "wgmma.fence": "wgmma.fence.sync.aligned;",
-        "tma.commit": "cp.async.bulk.commit_group;", "tma.wait 0": "cp.async.bulk.wait_group 0;",
-        "cp.commit": "cp.async.commit_group;", "cp.wait 0": "cp.async.wait_group 0;",
-    }  # fmt: skip
+        "tma.commit": "cp.async.bulk.commit_group;",
+        "tma.wait 0": "cp.async.bulk.wait_group 0;",
+        "cp.commit": "cp.async.commit_group;",
+        "cp.wait 0": "cp.async.wait_group 0;",
+    }
     for name, text in fences.items():
         body = "    mov.u32 %r2, %n;\n    mov.u64 %d3, %out;\n" + begin() + loop(f"    {text}\n" * 8) + end()
         for warps in (4,) if name.startswith("wgmma") else (1, 4):
@@ -194,13 +207,18 @@ ready:
 """
     arrive = "    mbarrier.arrive.shared::cta.b64 _, [%smem];\n"
     done = f"    @!%first bra skip;\n{arrive}skip:\n    bar.sync 0;\n"
-    attempt = "    mbarrier.try_wait.parity.shared::cta.b64 %p0, [%smem], 0;\n    selp.b32 %r1, 1, 2, %p0;\n    xor.b32 %r2, %r2, %r1;\n"
+    attempt = """    mbarrier.try_wait.parity.shared::cta.b64 %p0, [%smem], 0;
+    selp.b32 %r1, 1, 2, %p0;
+    xor.b32 %r2, %r2, %r1;
+"""
     for warps in (1, 4):
         yield Micro(
             ("barriers", "try_wait of a phase that is over", f"warps {warps}"),
             kernel("k", set_up + done + "    mov.u32 %r2, %n;\n" + begin() + loop(attempt * 8) + end(), keep=["%r2"]),
-            TURNS * 8, 32 * warps, shared=1024,
-        )  # fmt: skip
+            TURNS * 8,
+            32 * warps,
+            shared=1024,
+        )
         branchy = "".join(
             f"at{at}:\n    mbarrier.try_wait.parity.shared::cta.b64 %p0, [%smem], 0;\n    @!%p0 bra at{at};\n"
             for at in range(8)
@@ -261,8 +279,11 @@ zero:
 both:
 """
     yield Micro(
-        ("barriers", "named barrier: arrival to wake-up"), kernel("k", named + begin() + loop(body) + end()), 2 * TURNS, 64,
-    )  # fmt: skip
+        ("barriers", "named barrier: arrival to wake-up"),
+        kernel("k", named + begin() + loop(body) + end()),
+        2 * TURNS,
+        64,
+    )
 
 
 def everything() -> Iterator[Micro]:

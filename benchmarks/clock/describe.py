@@ -24,7 +24,7 @@ def described_arguments(work: Any, meta: Sequence[Mapping[str, Any]]) -> list[di
                     "strides": [int(each) for each in value.strides],
                     "meta": dict(next(entries)),
                     "padding": value.padding,
-                }  # fmt: skip
+                }
             )
         elif hasattr(value, "shape"):
             found.append({"name": name, "kind": "array", **_array(value)})
@@ -73,7 +73,7 @@ def arguments_of(described: Sequence[Mapping[str, Any]]) -> list[Any]:
                     element_type=int(each["meta"]["elem_type"]),
                     fp4_padded=form.fp4_padded,
                     name=each["name"],
-                )  # fmt: skip
+                )
             )
     return found
 

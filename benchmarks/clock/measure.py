@@ -8,8 +8,8 @@ launch finds the L2 cache full of another array that was only read, so that noth
 burst a kernel of one CTA counts cycles against `%globaltimer`: the clock at that time. A process that hangs or dies
 costs the problem it was at.
 
-Written are `durations.json` (all launches with their arguments and times), `ptx.json.xz` (PTX by key) and
-`cubins.json.xz` (cubins in base64 by key).
+Written are `durations.json` (all launches with their arguments and times), `durations-h200.json` and the like (times
+alone), `ptx.json.xz` (PTX by key) and `cubins.json.xz` (cubins in base64 by key).
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
+import itertools
 import json
 import lzma
 import math
 import os
 import pickle
+import re
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +263,35 @@ def profile_problem(problem: Problem, bench: Bench, cache: Path) -> list[dict[st
     ]  # fmt: skip
 
 
+def clock_problem(
+    problem: Problem, bench: Bench, cache: Path, known: dict[tuple[str, str], float]
+) -> list[dict[str, Any]]:
+    """Note the clock while the configurations run; `known` has their microseconds."""
+    from benchmarks.clock.beside import Beside
+
+    beside = Beside(bench.torch, PROFILED)
+    found = []
+    for name, work in works(problem, OnGpu()):
+        if (problem.name, name) not in known or isinstance(work, str):
+            continue
+        before = [bound(Work(each), cache, bench.torch) for each in work.before]
+        launch = bound(work, cache, bench.torch)
+        for each in (*before, launch):
+            each()
+        time.sleep(IDLE_S)
+        beside.begin()
+        for at in range(PROFILED):
+            for each in before:
+                each()
+            bench.empty_cache()
+            beside.stamp(at)
+            launch()
+        beside.end()
+        hertz = beside.hertz(known[problem.name, name] * 1e3)
+        found.append({"problem": problem.name, "config": name, "running_hertz": [round(each) for each in hertz]})
+    return found
+
+
 def child(args: argparse.Namespace) -> int:
     """Measure problems from a number on, a line of JSON for each."""
     import torch
@@ -279,6 +310,8 @@ def child(args: argparse.Namespace) -> int:
             try:
                 if args.profiled:
                     found = profile_problem(problem, bench, args.cache)
+                elif args.clocked:
+                    found = clock_problem(problem, bench, args.cache, microseconds(args.clocked))
                 else:
                     found = measure_problem(problem, bench, args.cache, args.rounds)
             except Exception as error:  # a fault of the GPU ends the process, which the parent starts again
@@ -301,9 +334,19 @@ def supervise(args: argparse.Namespace, seconds: float, *more: str) -> list[dict
     while start < count and time.monotonic() < deadline - 10:
         left = deadline - time.monotonic()
         command = [
-            sys.executable, __file__, "--child", "--cache", str(args.cache), "--lines", str(lines), f"--only={args.only}",
-            f"--start={start}", f"--seconds={left - 4}", f"--rounds={args.rounds}", *more,
-        ]  # fmt: skip
+            sys.executable,
+            __file__,
+            "--child",
+            "--cache",
+            str(args.cache),
+            "--lines",
+            str(lines),
+            f"--only={args.only}",
+            f"--start={start}",
+            f"--seconds={left - 4}",
+            f"--rounds={args.rounds}",
+            *more,
+        ]
         process = subprocess.Popen(command)
         last, size = time.monotonic(), -1
         while process.poll() is None:
@@ -322,6 +365,16 @@ def supervise(args: argparse.Namespace, seconds: float, *more: str) -> list[dict
     found = [record for each in read_lines(lines) for record in each.get("records", [])]
     lines.unlink(missing_ok=True)
     return found
+
+
+def microseconds(path: Path) -> dict[tuple[str, str], float]:
+    """The durations that were written before, by problem and configuration."""
+    records = json.loads(path.read_text(encoding="utf-8"))["records"]
+    return {
+        (each["problem"], each["config"]): statistics.median(each.get("profiled") or sum(each["microseconds"], []))
+        for each in records
+        if each.get("microseconds")
+    }
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -359,6 +412,29 @@ def write_durations(out: Path, records: list[dict[str, Any]], more: dict[str, An
     (out / "durations.json").write_text(json.dumps(document), encoding="utf-8")
 
 
+KEPT = ("problem", "family", "held_out", "config", "profiled", "profiled_hertz")
+
+
+def compact(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What was measured, without what was launched: of launches from event to event the median of each round."""
+    rows = [
+        {key: each[key] for key in KEPT if key in each}
+        | {"microseconds": [[statistics.median(burst)] for burst in each["microseconds"]], "hertz": each["hertz"]}
+        for each in document["records"]
+        if each.get("microseconds")
+    ]
+    return {key: value for key, value in document.items() if key != "records"} | {"records": rows}
+
+
+def write_compact(out: Path) -> None:
+    """Write what is to be kept of `durations.json`, a line for each configuration."""
+    document = compact(json.loads((out / "durations.json").read_text(encoding="utf-8")))
+    card = "".join(re.findall(r"[a-z]+\d+", document.get("card", "").lower())[:1]) or "gpu"
+    rows = ",\n".join(json.dumps(each) for each in document.pop("records"))
+    head = json.dumps(document).removesuffix("}")
+    (out / f"durations-{card}.json").write_text(f'{head}, "records": [\n{rows}\n]}}\n', encoding="utf-8")
+
+
 def write_code(out: Path, cache: Path, records: list[dict[str, Any]]) -> None:
     """Write PTX and cubins."""
     keys = list(dict.fromkeys(each["key"] for each in records if "key" in each))
@@ -378,7 +454,9 @@ def summary(records: list[dict[str, Any]]) -> None:
     for each in records:
         by_problem.setdefault(each["problem"], []).append(each)
     for name, found in by_problem.items():
-        times = [statistics.median(sum(each["microseconds"], [])) for each in found if each.get("microseconds")]
+        times = [
+            statistics.median(itertools.chain(*each["microseconds"])) for each in found if each.get("microseconds")
+        ]
         wrong = [
             f"{each['config']}: {each['relative_error']}"
             for each in found
@@ -399,6 +477,7 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, default=Path("/tmp/clock-cache"))
     parser.add_argument("--seconds", type=float, default=330.0, help="for measuring")
     parser.add_argument("--profile-seconds", type=float, default=70.0, help="for the profiler's durations; 0 for none")
+    parser.add_argument("--clock-seconds", type=float, default=70.0, help="for the clock beside launches; 0 for none")
     parser.add_argument("--compile-seconds", type=float, default=130.0)
     parser.add_argument("--processes", type=int, default=14)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
@@ -410,6 +489,7 @@ def main() -> int:
         parser.add_argument(name, type=int, help=argparse.SUPPRESS)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--clocked", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--lines", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.list:
@@ -447,6 +527,11 @@ def main() -> int:
     for each in supervise(args, args.profile_seconds, "--profiled") if args.profile_seconds else ():
         by_name.get((each["problem"], each["config"]), {}).update(each)
     write_durations(args.out, records, said)
+    before = f"--clocked={args.out / 'durations.json'}"
+    for each in supervise(args, args.clock_seconds, before) if args.clock_seconds else ():
+        by_name.get((each["problem"], each["config"]), {}).update(each)
+    write_durations(args.out, records, said)
+    write_compact(args.out)
     summary(records)
     return 0
 

@@ -102,11 +102,14 @@ def _ring(slots: int, size: int, copy: str, advance: str) -> str:
     return "\n".join(lines) + end() + "out:\n"
 
 
-def bulk_copies() -> Iterator[Micro]:
-    """TMA loads without and with tensor maps: latency with one in flight, cycles of each with several."""
-    place = """
+OWN_PLACE = """
     mul.lo.u32 %r0, %cta, 1048576;
 """
+"""Makes `%r0` the distance of a CTA's bytes."""
+
+
+def bulk_copies() -> Iterator[Micro]:
+    """TMA loads without tensor maps: latency with one under way, cycles of each with several."""
     copy = """    and.b32 %r2, %r0, %m;
     cvt.u64.u32 %d1, %r2;
     add.u64 %d1, %d1, %data;
@@ -116,14 +119,26 @@ def bulk_copies() -> Iterator[Micro]:
             for grid, footprint in ((1, 16 * MIB), (132, 16 * MIB), (132, 2048 * MIB), (1, 2048 * MIB)):
                 if footprint > 100 * MIB and size not in (2048, 16384):
                     continue
-                ring = place + _ring(slots, size, copy.format(size=size), f"    add.u32 %r0, %r0, {size};")
+                ring = OWN_PLACE + _ring(slots, size, copy.format(size=size), f"    add.u32 %r0, %r0, {size};")
                 n = 60 // slots
                 where = "L2" if footprint < 100 * MIB else "DRAM"
                 yield Micro(
-                    ("tma bulk", f"{size} bytes, {slots} in flight, {grid} SMs, {where}"), kernel("k", ring), (n + 1) * slots,
-                    32, grid, 1024 + slots * size, n=n, m=footprint - 1, data="plain",
-                )  # fmt: skip
-    box = """    cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r8], [%map, {{%r10, %r11}}], [%r9];"""
+                    ("tma bulk", f"{size} bytes, {slots} in flight, {grid} SMs, {where}"),
+                    kernel("k", ring),
+                    (n + 1) * slots,
+                    32,
+                    grid,
+                    1024 + slots * size,
+                    n=n,
+                    m=footprint - 1,
+                    data="plain",
+                )
+
+
+def boxes() -> Iterator[Micro]:
+    """TMA loads with tensor maps: latency with one under way, cycles of each with several."""
+    box = """    cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+        [%r8], [%map, {%r10, %r11}], [%r9];"""
     start = """
     mul.lo.u32 %r11, %cta, {rows};
     and.b32 %r11, %r11, {most};
@@ -139,14 +154,17 @@ def bulk_copies() -> Iterator[Micro]:
                     advance = "    add.u32 %r10, %r10, 64;\n    and.b32 %r10, %r10, 1023;"
                     if where == "DRAM":
                         advance = "    add.u32 %r10, %r10, 64;"
-                    ring = start.format(rows=rows, most=8191 if where == "L2" else 32767) + _ring(
-                        slots, size, box.replace("{{", "{").replace("}}", "}"), advance
-                    )
+                    most = 8191 if where == "L2" else 32767
+                    ring = start.format(rows=rows, most=most) + _ring(slots, size, box, advance)
                     n = 60 // slots
                     yield Micro(
                         ("tma tensor", f"box 64x{rows}, {slots} in flight, {grid} SMs, {where}"), kernel("k", ring),
                         (n + 1) * slots, 32, grid, 1024 + slots * size, n=n, data=f"matrix {where}", box=(rows, 64),
                     )  # fmt: skip
+
+
+def bulk_stores() -> Iterator[Micro]:
+    """TMA stores of one thread, which waits until each has been read, has ended, or for the third one before."""
     for size in (2048, 8192, 16384):
         for name, waits in (
             ("read", "cp.async.bulk.wait_group.read 0;"),
@@ -162,14 +180,25 @@ def bulk_copies() -> Iterator[Micro]:
     add.u32 %r0, %r0, {size};"""
             for grid in (1, 132):
                 text = (
-                    place + "    @!%first bra out;\n    add.u32 %r8, %smem, 1024;\n" + begin(barrier=False) + loop(body)
-                    + "    cp.async.bulk.wait_group.read 0;\n" + end() + "    cp.async.bulk.wait_group 0;\nout:\n"
+                    OWN_PLACE + "    @!%first bra out;\n    add.u32 %r8, %smem, 1024;\n" + begin(barrier=False)
+                    + loop(body) + "    cp.async.bulk.wait_group.read 0;\n" + end()
+                    + "    cp.async.bulk.wait_group 0;\nout:\n"
                 )  # fmt: skip
                 yield Micro(
-                    ("tma store", f"{size} bytes, wait {name}, {grid} SMs"), kernel("k", text), 64, 32, grid, 1024 + size,
-                    n=64, m=64 * MIB - 1, data="plain",
-                )  # fmt: skip
-    # Each thread copies 16 bytes, and waits for them: at once, or three groups later.
+                    ("tma store", f"{size} bytes, wait {name}, {grid} SMs"),
+                    kernel("k", text),
+                    64,
+                    32,
+                    grid,
+                    1024 + size,
+                    n=64,
+                    m=64 * MIB - 1,
+                    data="plain",
+                )
+
+
+def async_copies() -> Iterator[Micro]:
+    """Each thread copies 16 bytes, and waits for them: at once, or three groups later."""
     for warps in (4, 8):
         for left in (0, 3):
             body = f"""    cp.async.cg.shared.global [%r8], [%d1], 16;
@@ -206,9 +235,9 @@ def multicast() -> Iterator[Micro]:
             size, mask = 8192, (1 << cluster) - 1
             issue = []
             for at in range(copies):
-                target = f"[%r8+{at * size}]"
                 issue.append(
-                    f"    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster {target}, [%d1], {size}, [%smem], %h0;"
+                    "    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                    f"[%r8+{at * size}], [%d1], {size}, [%smem], %h0;"
                 )
             expect = f"    @%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%smem], {size * copies};\n"
             body = (
@@ -239,8 +268,15 @@ def multicast() -> Iterator[Micro]:
 """
             yield Micro(
                 ("multicast", f"{cluster} CTAs, {copies} copies of {size} bytes"),
-                kernel("k", text, declared="    .reg .b16 %h<2>;"), 64, 32, cluster, 1024 + 4 * size, cluster, 64, data="plain",
-            )  # fmt: skip
+                kernel("k", text, declared="    .reg .b16 %h<2>;"),
+                64,
+                32,
+                cluster,
+                1024 + 4 * size,
+                cluster,
+                64,
+                data="plain",
+            )
 
 
 def clusters() -> Iterator[Micro]:
@@ -267,9 +303,9 @@ def clusters() -> Iterator[Micro]:
         ("cluster", "ld latency of the other CTA"),
         kernel("k", other + own + sync + begin() + loop(chain) + end() + sync, keep=["%r7"]), 64 * 16, 32, 2, 4096, 2,
     )  # fmt: skip
+    quads = ["{" + ", ".join(f"%r{12 + 4 * at + each}" for each in range(4)) + "}" for at in range(8)]
     loads = "\n".join(
-        f"    ld.volatile.shared::cluster.v4.b32 {{%r{12 + 4 * at}, %r{13 + 4 * at}, %r{14 + 4 * at}, %r{15 + 4 * at}}}, [%r9+{512 * at}];"
-        for at in range(8)
+        f"    ld.volatile.shared::cluster.v4.b32 {quad}, [%r9+{512 * at}];" for at, quad in enumerate(quads)
     )
     stores = "\n".join(
         f"    st.volatile.shared::cluster.v4.b32 [%r9+{512 * at}], {{%r12, %r13, %r14, %r15}};" for at in range(8)
@@ -479,6 +515,9 @@ def everything() -> Iterator[Micro]:
     yield from chases()
     yield from streams()
     yield from bulk_copies()
+    yield from boxes()
+    yield from bulk_stores()
+    yield from async_copies()
     yield from multicast()
     yield from clusters()
     yield from tensor_cores()

@@ -1,7 +1,7 @@
 """Constants of a chip from small kernels in PTX: cycles of instructions, memory, TMA, tensor cores, barriers, launches.
 
     python benchmarks/clock/microbenchmarks.py --out DIR [--only TEXT] [--seconds 90]
-    python benchmarks/clock/microbenchmarks.py --dry [--only TEXT]     (needs no GPU: assembles all, prints instructions)
+    python benchmarks/clock/microbenchmarks.py --dry [--only TEXT]     (needs no GPU: prints what ptxas makes)
 
 The result is `h200.json` and the like: by key, cycles of a multiprocessor for one of what is counted; for bandwidths
 cycles of a byte on each multiprocessor that takes part. A kernel that hangs costs its own figure only.
@@ -13,6 +13,7 @@ import argparse
 import collections
 import concurrent.futures
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -158,7 +159,13 @@ class Gpu:
     def ctas(self) -> dict[str, float]:
         """Cycles from the end of a CTA to the start of the next one on its multiprocessor, and when the first start."""
         torch, found = self.torch, {}
-        for shared, threads, grid in ((200 << 10, 384, 1320), (200 << 10, 128, 1320), (0, 1024, 2640), (0, 128, 132), (64 << 10, 128, 396)):  # fmt: skip
+        for shared, threads, grid in (
+            (200 << 10, 384, 1320),
+            (200 << 10, 128, 1320),
+            (0, 1024, 2640),
+            (0, 128, 132),
+            (64 << 10, 128, 396),
+        ):
             loaded = Loaded(assemble(memory.CTAS), "ctas", shared)
             launch = loaded.bind(grid, threads, self.out.data_ptr(), n=3000, stream=self.stream)
             for _ in range(2):
@@ -177,11 +184,7 @@ class Gpu:
             for spans in by_place.values():
                 spans.sort()
                 # With one CTA at a time each next one begins after the end of the one before.
-                gaps += [
-                    after[0] - before[1]
-                    for before, after in zip(spans, spans[1:], strict=False)
-                    if after[0] > before[1]
-                ]
+                gaps += [after[0] - before[1] for before, after in itertools.pairwise(spans) if after[0] > before[1]]
             if gaps:
                 found[f"cta | end to next start, cycles, median | {name}"] = statistics.median(gaps)
                 found[f"cta | end to next start, cycles, least | {name}"] = min(gaps)
@@ -200,7 +203,7 @@ class Gpu:
         loaded.bind(1, 1, self.out.data_ptr(), n=256, stream=self.stream)()
         self.torch.cuda.synchronize()
         times = self.out[:256].tolist()
-        steps = [after - before for before, after in zip(times, times[1:], strict=False)]
+        steps = [after - before for before, after in itertools.pairwise(times)]
         return {"globaltimer | median step, ns": statistics.median(steps), "globaltimer | least step, ns": min(steps)}
 
 
@@ -233,9 +236,14 @@ def child(args: argparse.Namespace) -> int:
 
         say(hertz=spin.hertz(), card=gpu.torch.cuda.get_device_name())
         jobs: list[tuple[str, Any]] = [
-            ("globaltimer", gpu.ticks), ("launch", gpu.launches), ("cta", gpu.ctas),
-            *[(SEPARATOR.join(each.key), lambda each=each, cubin=cubin: gpu.run(each, cubin)) for each, cubin in zip(wanted, cubins, strict=True)],
-        ]  # fmt: skip
+            ("globaltimer", gpu.ticks),
+            ("launch", gpu.launches),
+            ("cta", gpu.ctas),
+            *[
+                (SEPARATOR.join(each.key), lambda each=each, cubin=cubin: gpu.run(each, cubin))
+                for each, cubin in zip(wanted, cubins, strict=True)
+            ],
+        ]
         for at, (key, job) in enumerate(jobs):
             if at < args.start:
                 continue

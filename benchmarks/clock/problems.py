@@ -91,7 +91,7 @@ def problems() -> list[Problem]:
     """All problems, those of training first."""
     found = [*_products(), *_examples(), *_plain_products(), *_eight_bits(), *_grouped()]
     found += [*_attention(), *_attention_examples(), *_plain_attention(), *_backward(), *_decode()]
-    found += [*_rows(), *_plain_rows()]
+    found += [*_rows(), *_losses(), *_plain_sums(), *_plain_softmaxes(), *_plain_norms(), *_plain_losses()]
     assert len({each.name for each in found}) == len(found), "a problem has one name"
     return sorted(found, key=lambda each: each.held_out)
 
@@ -109,7 +109,9 @@ def _described(tensor: Any, block: Sequence[int]) -> TensorDescriptor:
     return TensorDescriptor.from_tensor(tensor, list(block))
 
 
-def _launch(kernel: Any, grid: tuple[int, ...], values: Mapping[str, Any], constants: Mapping[str, Any], device: Any, warps: int) -> Launch:  # fmt: skip
+def _launch(
+    kernel: Any, grid: tuple[int, ...], values: Mapping[str, Any], constants: Mapping[str, Any], device: Any, warps: int
+) -> Launch:
     return Launch.of(kernel, grid, values, constants, device, {}, num_warps=warps)
 
 
@@ -193,11 +195,22 @@ def example(name: str) -> Any:
 def _examples() -> Iterator[Problem]:
     """The examples' GEMMs, with other tiles and rings."""
     tiles = {
-        "hopper_gemm_ws": [(128, 256, 64, 2), (128, 256, 64, 3), (128, 256, 64, 4), (128, 128, 64, 3), (128, 128, 64, 5)],
-        "hopper_gemm_persistent_cooperative": [(128, 256, 64, 2), (128, 256, 64, 3), (128, 128, 64, 2), (128, 128, 64, 4)],
+        "hopper_gemm_ws": [
+            (128, 256, 64, 2),
+            (128, 256, 64, 3),
+            (128, 256, 64, 4),
+            (128, 128, 64, 3),
+            (128, 128, 64, 5),
+        ],
+        "hopper_gemm_persistent_cooperative": [
+            (128, 256, 64, 2),
+            (128, 256, 64, 3),
+            (128, 128, 64, 2),
+            (128, 128, 64, 4),
+        ],
         "hopper_gemm_persistent_pingpong": [(128, 128, 64, 2), (128, 128, 64, 3), (128, 128, 64, 5), (64, 128, 64, 5)],
         "hopper_gemm_pipelined": [(128, 256, 64, 2), (128, 256, 64, 3), (128, 256, 64, 4), (128, 128, 64, 3)],
-    }  # fmt: skip
+    }
     shapes = {
         "hopper_gemm_ws": ([(2048, 2048, 4096)], [(4096, 4096, 2048), (2560, 3072, 6144), (1024, 2048, 1024)]),
         "hopper_gemm_persistent_cooperative": ([(4096, 4096, 4096)], [(6144, 4096, 2048), (2816, 2816, 2816)]),
@@ -213,7 +226,7 @@ def _examples() -> Iterator[Problem]:
                 half = name in ("hopper_gemm_ws", "hopper_gemm_persistent_cooperative")
 
                 def work(tile: tuple[int, int, int, int]) -> Work:
-                    block_m, block_n, block_k, stages = tile
+                    block_m, block_n, block_k, _ = tile
                     rows = block_m // 2 if half else block_m
                     if name == "hopper_gemm_pipelined":
                         values = {
@@ -293,7 +306,14 @@ def _eight_bits() -> Iterator[Problem]:
                 launch = scaled_gemm_launch(a, b, one, one, out, fast=fast, config=CONFIGS[name])
                 return Work(launch, out=out, reference=lambda: a.float() @ b.float())
 
-            wanted = (("large", True), ("pingpong", True), ("small", True), ("wide", True), ("buffered", False), ("medium", False))  # fmt: skip
+            wanted = (
+                ("large", True),
+                ("pingpong", True),
+                ("small", True),
+                ("wide", True),
+                ("buffered", False),
+                ("medium", False),
+            )
             return {f"{name}{' fast' if fast else ''}": lambda each=(name, fast): work(*each) for name, fast in wanted}
 
         yield Problem("gemm fp8", _shown(shape), held, make)
@@ -315,7 +335,9 @@ def _grouped() -> Iterator[Problem]:
             spans = list(zip([0, *ends], ends, strict=False))
 
             def reference() -> Any:
-                return arrays.joined([x[first:end].float() @ w[group].float() for group, (first, end) in enumerate(spans)])  # fmt: skip
+                return arrays.joined(
+                    [x[first:end].float() @ w[group].float() for group, (first, end) in enumerate(spans)]
+                )
 
             def work(name: str) -> Work:
                 launch = grouped_gemm_launch(x, w, offsets, out, config=CONFIGS[name])
@@ -342,7 +364,12 @@ def _attended(q: Any, k: Any, v: Any, causal: bool) -> Any:
 
 def _attention() -> Iterator[Problem]:
     training = [((2, 16, 4096, 128), False), ((4, 16, 2048, 64), True)]
-    held_out = [((4, 8, 2048, 128), True), ((1, 32, 4096, 64), False), ((2, 8, 8192, 128), False), ((8, 16, 1024, 64), True)]  # fmt: skip
+    held_out = [
+        ((4, 8, 2048, 128), True),
+        ((1, 32, 4096, 64), False),
+        ((2, 8, 8192, 128), False),
+        ((8, 16, 1024, 64), True),
+    ]
     for held, (shape, causal) in _both(training, held_out):
 
         def make(arrays: Any, shape: Any = shape, causal: bool = causal) -> Any:
@@ -351,9 +378,12 @@ def _attention() -> Iterator[Problem]:
 
             q, k, v, out, lse = _heads(arrays, shape, "bf16")
             configs = [
-                AttentionConfig(2, 240), AttentionConfig(2, 240, block_n=64), AttentionConfig(2, 240, block_n=64, stages=3),
-                AttentionConfig(1, 240, block_n=64), AttentionConfig(1, 240),
-            ]  # fmt: skip
+                AttentionConfig(2, 240),
+                AttentionConfig(2, 240, block_n=64),
+                AttentionConfig(2, 240, block_n=64, stages=3),
+                AttentionConfig(1, 240, block_n=64),
+                AttentionConfig(1, 240),
+            ]
             if shape[3] == 64:
                 configs += [AttentionConfig(3, 160), AttentionConfig(3, 160, all_heads=True)]
 
@@ -373,9 +403,15 @@ def _attention() -> Iterator[Problem]:
 def _attention_examples() -> Iterator[Problem]:
     shapes = {
         "hopper_attention_ws": ([((2, 16, 2048, 128), False)], [((1, 16, 4096, 64), True), ((2, 24, 2048, 64), False)]),
-        "hopper_attention_pipelined": ([((2, 16, 2048, 64), False)], [((2, 8, 4096, 128), False), ((3, 16, 2048, 64), True)]),
-        "hopper_attention_pingpong": ([((2, 16, 4096, 64), True)], [((2, 12, 4096, 128), False), ((4, 16, 1024, 64), True)]),
-    }  # fmt: skip
+        "hopper_attention_pipelined": (
+            [((2, 16, 2048, 64), False)],
+            [((2, 8, 4096, 128), False), ((3, 16, 2048, 64), True)],
+        ),
+        "hopper_attention_pingpong": (
+            [((2, 16, 4096, 64), True)],
+            [((2, 12, 4096, 128), False), ((4, 16, 1024, 64), True)],
+        ),
+    }
     free = ((128, 128, 2), (128, 64, 2), (128, 64, 3), (128, 64, 4))
     diagonal = ((128, 128, 2), (128, 128, 3), (128, 128, 4))
     for name, (training, held_out) in shapes.items():
@@ -396,7 +432,13 @@ def _attention_examples() -> Iterator[Problem]:
                     if "pingpong" in name:
                         values["HEADS"] = batch * heads
                         grid = (min(math.prod(grid), MULTIPROCESSORS),)
-                    constants = {"BLOCK_M": block_m, "BLOCK_N": block_n, "HEAD_DIM": dim, "NUM_STAGES": stages, "CAUSAL": causal}  # fmt: skip
+                    constants = {
+                        "BLOCK_M": block_m,
+                        "BLOCK_N": block_n,
+                        "HEAD_DIM": dim,
+                        "NUM_STAGES": stages,
+                        "CAUSAL": causal,
+                    }
                     launch = _launch(example(name).attention, grid, values, constants, arrays.device, 4)
                     return Work(launch, specialized=True, out=out, reference=lambda: _attended(q, k, v, causal))
 
@@ -470,7 +512,9 @@ def _backward() -> Iterator[Problem]:
 def _decode() -> Iterator[Problem]:
     for held, (batch, heads, kv_heads, keys) in _both([(16, 32, 8, 8192)], [(64, 32, 8, 2048), (2, 64, 8, 32768)]):
 
-        def make(arrays: Any, batch: int = batch, heads: int = heads, kv_heads: int = kv_heads, keys: int = keys) -> Any:  # fmt: skip
+        def make(
+            arrays: Any, batch: int = batch, heads: int = heads, kv_heads: int = kv_heads, keys: int = keys
+        ) -> Any:
             from tlx_xdsl.kernels.attention.decode.call import attention_decode_launch
 
             q, out = arrays.random((batch, heads, 1, 128), "bf16"), arrays.empty((batch, heads, 1, 128), "bf16")
@@ -532,12 +576,19 @@ def _rows() -> Iterator[Problem]:
                 }
 
             yield Problem(kind, _shown((rows, columns)), held, make)
+
+
+def _losses() -> Iterator[Problem]:
+    """The library's cross-entropy, with its registers and with half of them."""
     for held, (rows, columns) in _both([(8192, 32000)], [(4096, 50304)]):
 
         def make_losses(arrays: Any, rows: int = rows, columns: int = columns) -> Any:
             from tlx_xdsl.kernels.rows.cross_entropy import cross_entropy_launch
 
-            x, target = arrays.random((rows, columns), "bf16"), arrays.numbers([row % columns for row in range(rows)], "i64")  # fmt: skip
+            x, target = (
+                arrays.random((rows, columns), "bf16"),
+                arrays.numbers([row % columns for row in range(rows)], "i64"),
+            )
             losses, lse = arrays.empty((rows,), "fp32"), arrays.empty((rows,), "fp32")
 
             def work(factor: float) -> Work:
@@ -551,7 +602,7 @@ def _rows() -> Iterator[Problem]:
         yield Problem("cross entropy", _shown((rows, columns)), held, make_losses)
 
 
-def _plain_rows() -> Iterator[Problem]:
+def _plain_sums() -> Iterator[Problem]:
     for held, count in _both([1 << 24], [3 << 22, 1 << 26]):
 
         def make_sum(arrays: Any, count: int = count) -> Any:
@@ -567,6 +618,9 @@ def _plain_rows() -> Iterator[Problem]:
             return {f"{block} {warps} warps": lambda each=(block, warps): work(*each) for block, warps in wanted}
 
         yield Problem("plain vector add", str(count), held, make_sum)
+
+
+def _plain_softmaxes() -> Iterator[Problem]:
     for held, (rows, columns) in _both([(8192, 2048)], [(16384, 1024), (4096, 6144), (2048, 12288)]):
 
         def make_softmax(arrays: Any, rows: int = rows, columns: int = columns) -> Any:
@@ -587,6 +641,9 @@ def _plain_rows() -> Iterator[Problem]:
             }
 
         yield Problem("plain softmax", _shown((rows, columns)), held, make_softmax)
+
+
+def _plain_norms() -> Iterator[Problem]:
     for held, (rows, columns) in _both([(4096, 4096)], [(8192, 2048), (4096, 8192), (2048, 16384)]):
 
         def make_norm(arrays: Any, rows: int = rows, columns: int = columns) -> Any:
@@ -599,7 +656,14 @@ def _plain_rows() -> Iterator[Problem]:
                 return functional.layer_norm(x.float(), (columns,), weight.float(), bias.float(), 1e-5)
 
             def work(block: int, warps: int) -> Work:
-                values = {"x_ptr": x, "weight_ptr": weight, "bias_ptr": bias, "out_ptr": out, "COLUMNS": columns, "eps": 1e-5}  # fmt: skip
+                values = {
+                    "x_ptr": x,
+                    "weight_ptr": weight,
+                    "bias_ptr": bias,
+                    "out_ptr": out,
+                    "COLUMNS": columns,
+                    "eps": 1e-5,
+                }
                 launch = _launch(plain.layer_norm, (rows,), values, {"BLOCK": block}, arrays.device, warps)
                 return Work(launch, plain=True, specialized=True, out=out, reference=reference)
 
@@ -607,6 +671,9 @@ def _plain_rows() -> Iterator[Problem]:
             return {f"{block} {warps} warps": lambda each=(block, warps): work(*each) for block, warps in wanted}
 
         yield Problem("plain layer norm", _shown((rows, columns)), held, make_norm)
+
+
+def _plain_losses() -> Iterator[Problem]:
     for held, (rows, columns) in _both([(4096, 16384)], [(2048, 32000), (4096, 50304)]):
 
         def make_losses(arrays: Any, rows: int = rows, columns: int = columns) -> Any:

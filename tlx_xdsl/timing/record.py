@@ -183,6 +183,7 @@ class _Machine(Machine):
             # Zeros in the place of data may have led astray.
             if not order.untrue and not isinstance(fault, PtxBudget):
                 raise
+        order.finish()
         for number, trace in enumerate(order.traces):
             if wave.alive[number * wave.cluster_size : (number + 1) * wave.cluster_size].any():
                 trace.whole = False

@@ -39,7 +39,7 @@ _BYTES_OF_K = 32
 """Bytes along K of each product of the tensor cores."""
 _COMMITS: dict[str, Kind] = {"cp.async": "copy_commit", "TMA store": "tma_commit", "wgmma": "wgmma_commit"}
 _WAITS: dict[str, Kind] = {"cp.async": "copy_wait", "TMA store": "tma_wait", "wgmma": "wgmma_wait"}
-_WORTH = 1.5
+_WORTH = 2
 """Times the limit of steps that a run may have in all for it to go on to its end."""
 MOST_POLLS = 100
 """Times that a warp may find the same value in global memory by one instruction before it counts as stuck: whoever
@@ -140,7 +140,7 @@ class Recorder(Nothing):
 
     def ran(self, number: int, cohort: Cohort, warps: list[int], following: int) -> int:
         """Warps of a cohort have run a block, or wait at its beginning; returns the block that follows."""
-        if self.is_over or self.untrue:
+        if self.untrue:
             return EXIT
         most = 0
         for warp in warps:
@@ -158,7 +158,7 @@ class Recorder(Nothing):
             own.steps.append(Step(number, tuple(events)) if events else self._empty[number])
             if events:
                 self._open[warp] = []
-        if most >= self._most_steps:
+        if most >= self._most_steps and not self.is_over:
             self._estimate(cohort, following)
         if self._stuck and not self._stuck.isdisjoint(warps):
             self._cut(warps)
@@ -179,7 +179,7 @@ class Recorder(Nothing):
                 steps = self._warps[int(warp)].steps
                 if loops := self._rules.trips.around(block, each.R, thread):
                     parts[int(warp)] = 1 + _rest(loops, [step.block for step in steps]) / len(steps)
-        if max(parts.values(), default=_WORTH) < _WORTH and not is_last:
+        if max(parts.values(), default=1.0) < _WORTH and not is_last:
             return
         self.is_over = True
         self._cut(range(len(self._warps)))
@@ -189,6 +189,11 @@ class Recorder(Nothing):
         usual = 0 if is_last else usual
         for warp, own in enumerate(self._warps):
             own.ran = round(len(own.steps) * parts.get(warp, usual))
+
+    def finish(self) -> None:
+        """Keep what warps have done in blocks that they wait in for good."""
+        for (warp, number), events in self._held.items():
+            self._warps[warp].steps.append(Step(number, tuple(events)))
 
     def _cut(self, warps: Iterable[int]) -> None:
         for warp in warps:

@@ -326,8 +326,15 @@ inner:
     """
     _, (trace,), _ = recorded(body, [np.zeros(1, np.uint32)], max_steps=98)
     assert not trace.whole
-    assert len(trace.warps[0].steps) == 147
+    assert len(trace.warps[0].steps) == 196
     assert trace.warps[0].ran == 0
+
+
+def test_a_cut_keeps_events_in_step():
+    """One warp stops at the limit while the other waits for it: what it has arrived at before is kept."""
+    for most in range(8, 24):
+        _, (trace,), _ = recorded(PIPE.replace("%r2, 5", "%r2, 100"), [], parameters="", warps=2, max_steps=most)
+        assert not trace.whole
 
 
 COUNTED = """
@@ -356,6 +363,7 @@ def test_what_is_left_of_loops_is_estimated(most):
     assert not cut.whole
     assert len(cut.warps[0].steps) == most
     assert cut.warps[0].ran == pytest.approx(len(whole.warps[0].steps), rel=0.1 if most == 30 else 0.01)
+    check(cut, program)
     # Little more than the limit: the run goes on to its end.
     (little,), _ = record(program, 1, [20, 1], max_steps=2500)
     assert little.whole
