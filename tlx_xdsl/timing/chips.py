@@ -31,8 +31,8 @@ class Chip:
     most_ctas: int = 32
 
     # Launches.
-    launch_cycles: float = 800.0
-    """Of a launch beside its CTAs, as a profiler sees it. Measured: an event before and one after see 5,000."""
+    launch_cycles: float = 2_200.0
+    """Of a launch besides its CTAs, as a profiler sees it. Fitted; an event before and one after see 5,400."""
     cta_start_cycles: float = 450.0
     """From a free place on a multiprocessor to the first instruction of a CTA. Measured: 460, less for small ones."""
     cta_interval_cycles: float = 180.0
@@ -77,8 +77,8 @@ class Chip:
     """With shared memory. NVIDIA's tuning guide for Hopper."""
     l1_latency: float = 40.0
     """Of a load that the L1 cache has. Luo 2024: 40.7 on an H100."""
-    lookups_per_cycle: float = 1.0
-    """Lines that the L1 cache looks up for lanes whose bytes lie apart. Assumed."""
+    lookups_per_cycle: float = 0.7
+    """Lines that the L1 cache looks up for lanes whose bytes lie apart. Fitted: loads of columns, two bytes each."""
     l1_bytes_per_cycle: float = 106.0
     """What a multiprocessor can take from the L2 cache. Measured, by TMA."""
     store_bytes_per_cycle: float = 32.0

@@ -131,7 +131,8 @@ def caching(traces: Sequence[Trace], launch: Launch, chip: Chip, resident: int, 
     sharers = max(1.0, resident * of_one / max(of_wave, 1.0))
     slow = min(1.0, missed * (1.0 + (sharers - 1.0) * chip.lockstep))
     kept = chip.l2_bytes / 2
-    gone = max(0.0, stored - kept)
+    # What is written again, as sums are, is in the cache.
+    gone = max(0.0, min(stored, arrays) - kept)
     return Caching(missed, slow, 1.0 - 1.0 / sharers, gone / stored if stored else 0.0, given, gone, requested)
 
 
