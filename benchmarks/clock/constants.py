@@ -2,8 +2,8 @@
 
     python benchmarks/clock/constants.py [benchmarks/clock/h200.json] [--chip H200]
 
-Each constant of `tlx_xdsl/timing/chips.py` and of `PipeRates` in `instructions.py` that the record tells is printed
-with the record's value and the difference, then what the record tells besides. A constant is marked as measured by
+Each constant of `tlx_xdsl/timing/chips.py` and of `PipeRates` in `instructions.py` that follows from the record is printed
+with the record's value and the difference, then what follows from it besides. A constant is marked as measured by
 the last sentence of its docstring, `Measured: NAME.`, with a name of `DERIVED` here; a unit test holds that each such
 constant is within 10 % of the record.
 """
@@ -320,7 +320,7 @@ def marks(kind: type) -> dict[str, str]:
 
 
 def compared(constants: Any, record: Record) -> list[tuple[str, float, str, float, bool]]:
-    """Return the constants that the record tells: attribute, value, name in `DERIVED`, the record's value, its mark."""
+    """Return the constants that follow from the record: attribute, value, name in `DERIVED`, the record's value, its mark."""
     marked, found = marks(type(constants)), []
     for name in docstrings(type(constants)):
         key = marked.get(name, name)

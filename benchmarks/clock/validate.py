@@ -5,7 +5,7 @@
 
 DIR is what `measure.py` has written. Needs no GPU. Predictions are kept there, too, for `--again`, which only prints.
 
-A measured duration is that of the kernel alone, as the profiler tells it, in cycles by the clock that was measured
+A measured duration is that of the kernel alone, as the profiler reports it, in cycles by the clock that was measured
 right after. It is what the clock predicts: from event to event, which `--events` takes, the same launches last 5,100
 cycles longer in the median, of which an empty launch has 5,400, and this part varies from launch to launch by 1,500
 (standard deviation, kernels of less than 100,000 cycles), which is more than what tells configurations apart there.
