@@ -263,6 +263,32 @@ def profile_problem(problem: Problem, bench: Bench, cache: Path) -> list[dict[st
     ]  # fmt: skip
 
 
+def clock_problem(problem: Problem, bench: Bench, cache: Path, known: dict[tuple[str, str], float]) -> list[dict[str, Any]]:
+    """Note the clock while the configurations run; `known` has their microseconds."""
+    from benchmarks.clock.beside import Beside
+
+    beside = Beside(bench.torch, PROFILED)
+    found = []
+    for name, work in works(problem, OnGpu()):
+        if (problem.name, name) not in known or isinstance(work, str):
+            continue
+        before = [bound(Work(each), cache, bench.torch) for each in work.before]
+        launch = bound(work, cache, bench.torch)
+        launch()
+        time.sleep(IDLE_S)
+        beside.begin()
+        for at in range(PROFILED):
+            for each in before:
+                each()
+            bench.empty_cache()
+            beside.stamp(at)
+            launch()
+        beside.end()
+        hertz = beside.hertz(known[problem.name, name] * 1e3)
+        found.append({"problem": problem.name, "config": name, "running_hertz": [round(each) for each in hertz]})
+    return found
+
+
 def child(args: argparse.Namespace) -> int:
     """Measure problems from a number on, a line of JSON for each."""
     import torch
@@ -281,6 +307,8 @@ def child(args: argparse.Namespace) -> int:
             try:
                 if args.profiled:
                     found = profile_problem(problem, bench, args.cache)
+                elif args.clocked:
+                    found = clock_problem(problem, bench, args.cache, microseconds(args.clocked))
                 else:
                     found = measure_problem(problem, bench, args.cache, args.rounds)
             except Exception as error:  # a fault of the GPU ends the process, which the parent starts again
@@ -334,6 +362,16 @@ def supervise(args: argparse.Namespace, seconds: float, *more: str) -> list[dict
     found = [record for each in read_lines(lines) for record in each.get("records", [])]
     lines.unlink(missing_ok=True)
     return found
+
+
+def microseconds(path: Path) -> dict[tuple[str, str], float]:
+    """The durations that were written before, by problem and configuration."""
+    records = json.loads(path.read_text(encoding="utf-8"))["records"]
+    return {
+        (each["problem"], each["config"]): statistics.median(each.get("profiled") or sum(each["microseconds"], []))
+        for each in records
+        if each.get("microseconds")
+    }
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -436,6 +474,7 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, default=Path("/tmp/clock-cache"))
     parser.add_argument("--seconds", type=float, default=330.0, help="for measuring")
     parser.add_argument("--profile-seconds", type=float, default=70.0, help="for the profiler's durations; 0 for none")
+    parser.add_argument("--clock-seconds", type=float, default=70.0, help="for the clock beside launches; 0 for none")
     parser.add_argument("--compile-seconds", type=float, default=130.0)
     parser.add_argument("--processes", type=int, default=14)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
@@ -447,6 +486,7 @@ def main() -> int:
         parser.add_argument(name, type=int, help=argparse.SUPPRESS)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--clocked", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--lines", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.list:
@@ -482,6 +522,10 @@ def main() -> int:
     write_code(args.out, args.cache, records)
     by_name = {(each["problem"], each["config"]): each for each in records}
     for each in supervise(args, args.profile_seconds, "--profiled") if args.profile_seconds else ():
+        by_name.get((each["problem"], each["config"]), {}).update(each)
+    write_durations(args.out, records, said)
+    before = f"--clocked={args.out / 'durations.json'}"
+    for each in supervise(args, args.clock_seconds, before) if args.clock_seconds else ():
         by_name.get((each["problem"], each["config"]), {}).update(each)
     write_durations(args.out, records, said)
     write_compact(args.out)

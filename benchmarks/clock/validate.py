@@ -59,9 +59,11 @@ class Row:
 
 
 def measured_cycles(record: Mapping[str, Any], events: bool = False) -> float | None:
-    """Cycles of a launch, None where there are none."""
+    """Cycles of a launch, None where there are none; by the clock while it ran, where that was noted."""
+    running = record.get("running_hertz")
     if record.get("profiled") and not events:
-        return statistics.median(record["profiled"]) * 1e-6 * record["profiled_hertz"]
+        hertz = statistics.median(running) if running else record["profiled_hertz"]
+        return statistics.median(record["profiled"]) * 1e-6 * hertz
     if not record.get("microseconds"):
         return None
     rounds = [

@@ -1,7 +1,7 @@
 """Constants of the clock, one table a chip.
 
 Cycles are those of a multiprocessor. Each constant says where it comes from: `measured` by the microbenchmarks under
-`benchmarks/clock/` (card and date in the committed record there), a paper, or NVIDIA's data sheet. `Luo 2024` is Luo et
+`benchmarks/clock/` (an H200, 2026-11-29: the record is there), a paper, or NVIDIA's data sheet. `Luo 2024` is Luo et
 al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking" (arXiv 2402.13499). What is
 marked `assumed` is none of these. `dataclasses.replace` makes a chip with other constants.
 """
@@ -31,93 +31,101 @@ class Chip:
     most_ctas: int = 32
 
     # Launches.
-    launch_cycles: float = 4_000.0
-    """From the event before an empty launch to the one after it. Assumed: 2 microseconds."""
-    cta_start_cycles: float = 600.0
-    """From a free place on a multiprocessor to the first instruction of a CTA. Assumed."""
+    launch_cycles: float = 800.0
+    """Of a launch beside its CTAs, as a profiler sees it. Measured: an event before and one after see 5,000."""
+    cta_start_cycles: float = 450.0
+    """From a free place on a multiprocessor to the first instruction of a CTA. Measured: 460, less for small ones."""
+    cta_interval_cycles: float = 150.0
+    """Between the starts of two CTAs on a multiprocessor. Measured: 8,448 empty CTAs take 5 microseconds more."""
 
-    # Tensor cores. Luo 2024, table of wgmma: m64nNk16 takes N/2 cycles, with at least that of N = 64 for A in memory.
+    # Tensor cores. Measured, as in Luo 2024, table of wgmma: m64nNk16 takes N/2 cycles, if its operands come in time.
     product_column_cycles: float = 0.5
     """Of a `wgmma` over 32 bytes of K, for each column of N."""
-    product_least_cycles: float = 16.0
-    """Of a `wgmma` over 32 bytes of K whose A lies in registers."""
-    product_least_shared_cycles: float = 16.0
-    """Of a `wgmma` over 32 bytes of K whose A lies in shared memory."""
-    product_latency: float = 32.0
-    """From the end of a tensor core's work to the end of the wait for it. Assumed."""
+    product_least_cycles: float = 13.0
+    """Of a `wgmma` over 32 bytes of K."""
+    product_latency: float = 45.0
+    """From the end of a tensor core's work to the end of the wait for it. Measured: 53 to 63 with the instructions."""
     products_queued: int = 4
     """Products of a sub-partition that may wait for the tensor core before its warps stop issuing. Assumed."""
-    tensor_efficiency: float = 0.95
-    """Part of the cycles of a product that the tensor cores reach in a long row of them. Assumed."""
     product5_cycles: float = 0.25
     """Of a `tcgen05.mma` of 128 rows over 32 bytes of K, for each column. From the data sheet, unvalidated."""
 
     # Shared memory.
-    shared_latency: float = 29.0
-    """Of a load. Luo 2024, table of latencies."""
+    shared_latency: float = 23.0
+    """Of a load. Measured."""
     shared_bytes_per_cycle: float = 128.0
-    """Luo 2024; a wavefront is one cycle."""
+    """Measured; a wavefront is one cycle."""
     shared_queue_cycles: float = 32.0
     """Wavefronts that wait for the banks before warps stop issuing. Assumed."""
-    remote_latency: float = 200.0
-    """Of an access to another CTA's memory, one way and back. Luo 2024: 180 cycles."""
-    remote_bytes_per_cycle: float = 32.0
-    """To other CTAs, for each multiprocessor. Luo 2024: 3.3 TB/s in all."""
+    remote_latency: float = 195.0
+    """Of a load from another CTA's memory. Measured."""
+    remote_arrive_cycles: float = 400.0
+    """From an arrival at another CTA's mbarrier to the end of the phase. Measured: 516 to the wake-up."""
+    remote_bytes_per_cycle: float = 20.0
+    """To or from other CTAs, for each multiprocessor. Measured: 17 to 21."""
 
     # Global memory.
-    l2_latency: float = 273.0
-    """Of a load that the L2 cache has. Luo 2024: 261.5 on an H100."""
-    dram_latency: float = 650.0
-    """Of a load that it has not. Luo 2024: 478.8 without the misses of the TLB; assumed."""
     l1_bytes: float = 256 * 1024
     """With shared memory. NVIDIA's tuning guide for Hopper."""
-    l1_latency: float = 38.0
+    l1_latency: float = 40.0
     """Of a load that the L1 cache has. Luo 2024: 40.7 on an H100."""
     lookups_per_cycle: float = 4.0
     """Lines that the L1 cache looks up for lanes whose bytes lie apart. Assumed."""
-    l1_bytes_per_cycle: float = 64.0
-    """What a multiprocessor can take from the L2 cache. NVIDIA's tuning guides."""
-    l2_bytes_per_cycle: float = 6_000.0
-    """What the L2 cache gives to all multiprocessors. Assumed."""
+    l1_bytes_per_cycle: float = 106.0
+    """What a multiprocessor can take from the L2 cache. Measured, by TMA."""
+    store_bytes_per_cycle: float = 32.0
+    """What a multiprocessor can store. Measured."""
+    l2_latency: float = 265.0
+    """Of a load that the L2 cache has. Measured: 282 with the instructions of a chain of loads."""
+    dram_latency: float = 670.0
+    """Of a load that it has not. Measured."""
+    l2_bytes_per_cycle: float = 4_650.0
+    """What the L2 cache gives to all multiprocessors, if each reads other bytes. Measured."""
+    l2_shared_gain: float = 0.6
+    """By how much it gives more where many read the same bytes. Products of matrices reach that."""
+    l2_store_bytes_per_cycle: float = 2_400.0
+    """What the L2 cache takes of all multiprocessors. Measured."""
     l2_bytes: float = 50e6
     """NVIDIA's data sheet."""
-    dram_bytes_per_second: float = 4.3e12
-    """Reached by a copy from device to device, bytes read and written together."""
+    dram_bytes_per_second: float = 4.5e12
+    """Measured: 4.7 for reads, 4.4 for writes, 3.8 for both."""
     dram_credit_cycles: float = 1_500.0
     """How much of a multiprocessor's share of the bandwidth that it left unused it may take later. Assumed."""
     lockstep: float = 0.5
     """Of the CTAs that share what DRAM gives, the part that asks for it before it has come. Assumed."""
 
     # TMA.
-    tma_issue_cycles: float = 40.0
-    """Of the unit for each instruction. Assumed."""
-    tma_bytes_per_cycle: float = 64.0
-    """Of the unit. Assumed to be as wide as the way from the L2 cache."""
+    tma_issue_cycles: float = 30.0
+    """Of the unit for each instruction. Assumed; measured are less than 97 with a wait."""
+    tma_bytes_per_cycle: float = 106.0
+    """Of the unit. Measured."""
     descriptor_cycles: float = 400.0
     """More that the first instruction with a descriptor takes on a multiprocessor. Assumed."""
-    tma_latency: float = 660.0
-    """From the instruction to the arrival of the first bytes that the L2 cache has, less the time of the bytes.
-    Luo 2024 has about 170 cycles more than a load, and more for tensors."""
-    tma_dram_latency: float = 1_030.0
-    """As `tma_latency`, for bytes from DRAM."""
-    tma_store_read_latency: float = 250.0
-    """From a bulk store to the end of its reading of shared memory, less the time of the bytes. Assumed."""
-    tma_store_latency: float = 700.0
-    """From a bulk store to its end in global memory, less the time of the bytes. Assumed."""
+    tma_latency: float = 240.0
+    """From the instruction to the end of a phase that a load from the L2 cache completes, less the time of its bytes.
+    Measured: 337 for 1 KiB, with the wait."""
+    tma_dram_latency: float = 900.0
+    """As `tma_latency`, for bytes from DRAM. Measured: 470 more for contiguous bytes, 850 for a box."""
+    tma_store_read_latency: float = 30.0
+    """From a bulk store to the end of its reading of shared memory, less the time of the bytes. Measured."""
+    tma_store_latency: float = 60.0
+    """From a bulk store to its end in global memory, less the time of the bytes. Measured."""
 
     # Barriers.
-    arrive_cycles: float = 20.0
-    """From an arrival to the phase that it ends. Assumed."""
-    wake_cycles: float = 24.0
-    """From the end of a phase to the first instruction after the wait. Assumed."""
-    try_wait_cycles: float = 20.0
-    """Of a wait for a phase that is over. Assumed."""
-    named_barrier_cycles: float = 16.0
-    """From the last arrival at a named barrier to the first instruction after it. Assumed."""
-    cluster_barrier_cycles: float = 180.0
-    """From the last arrival at a cluster's barrier to the first instruction after it. Assumed."""
-    atomic_latency: float = 500.0
-    """Of an atomic operation on global memory that returns a value. Assumed."""
+    arrive_cycles: float = 30.0
+    """From an arrival to the phase that it ends."""
+    wake_cycles: float = 50.0
+    """From the end of a phase to the first instruction after the wait. Measured: 87 with the arrival."""
+    try_wait_cycles: float = 16.0
+    """Of a wait for a phase that is over. Measured."""
+    named_barrier_cycles: float = 13.0
+    """From the last arrival at a named barrier to the first instruction after it. Measured."""
+    named_barrier_warp_cycles: float = 2.0
+    """The more for each warp. Measured."""
+    cluster_barrier_cycles: float = 250.0
+    """From the last arrival at a cluster's barrier to the first instruction after it. Measured: 83 if relaxed, else 357."""
+    atomic_latency: float = 450.0
+    """Of an atomic operation on global memory that returns a value. Measured: 475 with the instructions."""
     tensor_load_latency: float = 40.0
     """Of accesses to tensor memory. Assumed, unvalidated."""
 

@@ -175,7 +175,7 @@ class _SubPartition:
 class _Processor:
     """A multiprocessor."""
 
-    __slots__ = ("banks", "descriptors", "memory", "operands", "parts", "product5", "remote")
+    __slots__ = ("banks", "descriptors", "memory", "operands", "parts", "product5", "remote", "starts")
 
     def __init__(self, memory: Memory, resources: int):
         self.parts = [_SubPartition(resources) for _ in range(_SUB_PARTITIONS)]
@@ -185,6 +185,7 @@ class _Processor:
         self.descriptors: set[int] = set()
         """Instructions of TMA whose descriptor was fetched."""
         self.remote = Server()
+        self.starts = Server()
         self.product5 = Server()
         self.memory = memory
 
@@ -364,7 +365,9 @@ class Replay:
         if not self._waiting:
             return
         number, trace = self._waiting.popleft()
-        begin = now + self._chip.cta_start_cycles
+        starts = processors[0].starts
+        begin = max(now, starts.take(now, self._chip.cta_interval_cycles) - self._chip.cta_interval_cycles)
+        begin += self._chip.cta_start_cycles
         first = len(self._found.ctas)
         places = list(range(first, first + len(trace.ctas)))
         for place, cta in enumerate(trace.ctas):
@@ -529,7 +532,8 @@ class Replay:
             case "mbarrier":
                 return self._chip.wake_cycles
             case "named":
-                return self._chip.named_barrier_cycles
+                warps = phase.point.contributions
+                return self._chip.named_barrier_cycles + self._chip.named_barrier_warp_cycles * warps
             case "cluster":
                 return self._chip.cluster_barrier_cycles
 
@@ -556,9 +560,9 @@ class Replay:
         by = self._issued(life, event, now)
         for number in event.points:
             point = phases[number].point
-            delay = self._chip.arrive_cycles if point.kind == "mbarrier" else 0.0
-            if point.cta != here:
-                delay += self._chip.remote_latency / 2
+            delay = 0.0
+            if point.kind == "mbarrier":
+                delay = self._chip.arrive_cycles if point.cta == here else self._chip.remote_arrive_cycles
             self._count(life, (number,), now + delay, now, by)
         return now
 
@@ -671,7 +675,7 @@ class Replay:
         memory = life.processor.memory
         done = memory.store(now, self._moved(event))
         life.cluster.drained = max(life.cluster.drained, done + self._chip.l2_latency)
-        return self._after_queue(now, memory.way.free)
+        return self._after_queue(now, memory.out.free)
 
     def _atomic(self, life: _Life, event: Event, now: float) -> float:
         done = life.processor.memory.store(now, self._moved(event)) + self._chip.atomic_latency
@@ -701,7 +705,7 @@ class Replay:
         key = (event.shape, event.element, event.in_registers)
         found = self._product_cycles.get(key)
         if found is None:
-            found = self._product_cycles[key] = product_cycles(self._chip, *key), operand_cycles(self._chip, *key)
+            found = self._product_cycles[key] = product_cycles(self._chip, *key[:2]), operand_cycles(self._chip, *key)
         cycles = found[0]
         done = max(life.part.tensor.take(now, cycles), life.processor.operands.take(now, found[1]))
         self._join(life, "wgmma", done, done, self._busy("product", life, event, done - cycles, done))
@@ -738,12 +742,11 @@ class Replay:
         return now + event.size
 
 
-def product_cycles(chip: Chip, shape: tuple[int, int, int], element: str, in_registers: bool) -> float:
+def product_cycles(chip: Chip, shape: tuple[int, int, int], element: str) -> float:
     """Return the cycles for which a `wgmma` takes the tensor core of each warp's sub-partition."""
     _, n, k = shape
     steps = max(1.0, k * _BYTES.get(element, 2) / 32)
-    least = chip.product_least_cycles if in_registers else chip.product_least_shared_cycles
-    return max(least, n * chip.product_column_cycles) * steps / chip.tensor_efficiency
+    return max(chip.product_least_cycles, n * chip.product_column_cycles) * steps
 
 
 def operand_cycles(chip: Chip, shape: tuple[int, int, int], element: str, in_registers: bool) -> float:

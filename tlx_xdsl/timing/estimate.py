@@ -117,8 +117,7 @@ class Estimator:
                  for each in uses]  # fmt: skip
         is_guarded = [self._is_guarded(number) for number in numbers]
         pauses = [self._pauses(number, number in events) for number in numbers]
-        leads = [self._rates.to_uniform_latency if number in events and len(uses[at]) > _CHAIN else 0.0
-                 for at, number in enumerate(numbers)]  # fmt: skip
+        leads = [self._lead(number, number in events) for number in numbers]
         ready_at = [0.0] * size
         free_at = [0.0] * (len(PIPES) + 1)
         waiting: list[tuple[float, int]] = []
@@ -162,6 +161,15 @@ class Estimator:
         if len(uses) > _CHAIN:
             return sum(max(use.plain_latency, count) for use, count in uses)
         return uses[-1][0].latency + sum(count for _, count in uses[:-1]) if uses else 0.0
+
+    def _lead(self, number: int, is_event: bool) -> float:
+        """The cycles for which nothing else is issued while the parts of an expansion follow from each other."""
+        uses, rates = self._uses[number], self._rates
+        if is_event:
+            return rates.to_uniform_latency if len(uses) > _CHAIN else 0.0
+        # ptxas scales what is not normal under a predicate, and keeps one predicate for all of a row of exponentials.
+        opcode = self._program.function.instructions[number].opcode
+        return rates.predicate_latency + rates.special_latency / 2 if opcode == "ex2.approx.f32" else 0.0
 
     def _pauses(self, number: int, is_event: bool) -> tuple[float, float]:
         """The cycles between the begin of an instruction, and that of one with its result as an operand, or a guard."""

@@ -31,7 +31,7 @@ class Server:
     __slots__ = ("busy", "credit", "free")
 
     def __init__(self, credit: float = 0.0):
-        self.free = -credit
+        self.free = 0.0
         self.credit = credit
         self.busy = 0.0
         """Cycles for which it has served."""
@@ -55,6 +55,8 @@ class Caching:
     """Of the bytes that are read, the part that DRAM gives."""
     slow: float = 1.0
     """Of the loads, the part that waits for DRAM, whether another CTA has asked for the same bytes before or not."""
+    common: float = 0.0
+    """Of the bytes that are read, the part that another CTA reads at about the same time, too."""
     written: float = 1.0
     """Of the bytes that are written, the part that goes to DRAM before the launch ends."""
     read_bytes: float = 0.0
@@ -128,7 +130,7 @@ def caching(traces: Sequence[Trace], launch: Launch, chip: Chip, resident: int, 
     slow = min(1.0, missed * (1.0 + (sharers - 1.0) * chip.lockstep))
     kept = chip.l2_bytes / 2
     gone = max(0.0, stored - kept)
-    return Caching(missed, slow, gone / stored if stored else 0.0, given, gone, requested)
+    return Caching(missed, slow, 1.0 - 1.0 / sharers, gone / stored if stored else 0.0, given, gone, requested)
 
 
 class _Near:
@@ -159,18 +161,19 @@ class Memory:
     """The way of one multiprocessor to global memory, one of `sharers` that work."""
 
     __slots__ = (
-        "_chip", "_latency", "_near", "_per_dram_byte", "_per_l2_byte", "_per_way_byte", "_read_part", "_tma_latency",
-        "_written_part", "dram", "l1", "l2", "tma", "way",
+        "_chip", "_latency", "_near", "_per_dram_byte", "_per_l2_byte", "_per_stored_byte", "_per_way_byte", "_read_part", "_tma_latency",
+        "_written_part", "dram", "l1", "l2", "out", "tma", "way",
     )  # fmt: skip
 
     def __init__(self, chip: Chip, caching: Caching, sharers: int, shared_bytes: float = 0.0):
         """Prepare the way of a multiprocessor whose CTAs take so many bytes of shared memory of the L1 cache."""
         self._chip = chip
         self._near = _Near(chip.l1_bytes - shared_bytes)
-        self.way, self.tma, self.l1 = Server(), Server(), Server()
+        self.way, self.out, self.tma, self.l1 = Server(), Server(), Server(), Server()
         self.l2, self.dram = Server(chip.dram_credit_cycles), Server(chip.dram_credit_cycles)
         self._per_way_byte = 1.0 / chip.l1_bytes_per_cycle
-        self._per_l2_byte = sharers / chip.l2_bytes_per_cycle
+        self._per_l2_byte = sharers / chip.l2_bytes_per_cycle / (1.0 + chip.l2_shared_gain * caching.common)
+        self._per_stored_byte = sharers / chip.l2_store_bytes_per_cycle
         self._per_dram_byte = sharers / chip.dram_bytes_per_cycle
         self._read_part, self._written_part = caching.missed, caching.written
         self._latency = chip.l2_latency + caching.slow * (chip.dram_latency - chip.l2_latency)
@@ -206,7 +209,7 @@ class Memory:
 
     def store(self, now: float, size: float) -> float:
         """Return when bytes have left the multiprocessor."""
-        done = self.way.take(now, size * self._per_way_byte)
-        at_l2 = self.l2.take(now, size * self._per_l2_byte)
+        done = self.out.take(now, size / self._chip.store_bytes_per_cycle)
+        at_l2 = self.l2.take(now, size * self._per_stored_byte)
         at_dram = self.dram.take(now, size * self._written_part * self._per_dram_byte)
         return max(done, at_l2, at_dram)

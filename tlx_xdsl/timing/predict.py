@@ -10,6 +10,7 @@ from typing import Any
 
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.grid import sizes_of
+from tlx_xdsl.ptx.machine import Limits
 from tlx_xdsl.ptx.program import Program, prepare
 from tlx_xdsl.ptx.read.reader import read
 
@@ -27,6 +28,8 @@ from .trace import Launch, Trace
 
 MOST_STEPS = 4_000
 """Steps of a warp that are replayed; what comes after them keeps their pace."""
+MOST_SECONDS = 10.0
+"""Time for the recording, after which what was recorded keeps its pace, too."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ def predict(
     chosen = samples(sizes, clusters, prod(sizes) <= model.multiprocessors)
     traces, launch = record(
         program, sizes, args, clusters=chosen, num_warps=num_warps, cluster=cluster, shared=shared, scratch=scratch,
-        registers=registers, resident=model.multiprocessors, max_steps=MOST_STEPS,
+        registers=registers, resident=model.multiprocessors, max_steps=MOST_STEPS, limits=Limits(seconds=MOST_SECONDS),
     )  # fmt: skip
     cost, by_number = costs(program, machine_code), dict(zip(chosen, traces, strict=True))
     found = of_traces(
