@@ -263,7 +263,9 @@ def profile_problem(problem: Problem, bench: Bench, cache: Path) -> list[dict[st
     ]  # fmt: skip
 
 
-def clock_problem(problem: Problem, bench: Bench, cache: Path, known: dict[tuple[str, str], float]) -> list[dict[str, Any]]:
+def clock_problem(
+    problem: Problem, bench: Bench, cache: Path, known: dict[tuple[str, str], float]
+) -> list[dict[str, Any]]:
     """Note the clock while the configurations run; `known` has their microseconds."""
     from benchmarks.clock.beside import Beside
 
