@@ -31,7 +31,7 @@ LARGEST_WHEEL = 3_000_000
 """Bytes."""
 
 PACKAGE_FILE = re.compile(
-    r"tlx_xdsl/(?:[\w/]+\.pyi?|py\.typed|runtime/repro/\w+\.txt|timing/viewer/\w+\.(?:html|css|js)|"
+    r"tlx_xdsl/(?:[\w/]+\.pyi?|py\.typed|runtime/repro/\w+\.txt|timing/show/viewer/\w+\.(?:html|css|js)|"
     r"ttl/metalium/include/[\w/]+\.(?:h|cpp))|"
     r"tlx_xdsl-[\w.]+\.dist-info/(?:METADATA|WHEEL|RECORD|entry_points\.txt|licenses/LICENSE)"
 )

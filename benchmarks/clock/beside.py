@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from benchmarks.clock.ptx_kernels import Loaded, assemble, kernel
 
 MOST = 30_000
@@ -79,16 +81,13 @@ class Beside:
     def hertz(self, nanoseconds: float) -> list[float]:
         """Return the mean clock in the first nanoseconds after each stamp; none where no note is near."""
         count = int(self.notes[0].item()) & 0xFFFFFFFF
-        notes = self.notes[2 : 2 + 2 * count].reshape(-1, 2).tolist()
-        times = [each[0] for each in notes]
+        times, cycles = self.notes[2 : 2 + 2 * count].reshape(-1, 2).cpu().numpy().T
         found: list[float] = []
         for stamp in self.stamps.tolist():
-            first = next((at for at, time in enumerate(times) if time >= stamp), None)
-            last = next((at for at in range(len(times) - 1, -1, -1) if times[at] <= stamp + nanoseconds), None)
-            if first is None or last is None:
-                continue
+            first = int(np.searchsorted(times, stamp))
+            last = int(np.searchsorted(times, stamp + nanoseconds, "right")) - 1
             if last - first < 2:
-                first, last = max(0, first - 1), min(len(times) - 1, last + 1)
-            if times[last] > times[first]:
-                found.append((notes[last][1] - notes[first][1]) / (times[last] - times[first]) * 1e9)
+                first, last = max(0, first - 1), min(count - 1, last + 1)
+            if 0 <= first < last < count and times[last] > times[first]:
+                found.append(float(cycles[last] - cycles[first]) / float(times[last] - times[first]) * 1e9)
         return found

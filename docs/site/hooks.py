@@ -16,7 +16,7 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
     """Add the pages of the reference, and the README as the first page."""
     from mkdocs.structure.files import File
 
-    for path, make in pages.generated().items():
+    for path, make in {**pages.generated(), **pages.beside_the_menu()}.items():
         files.append(File.generated(config, path, content=make()))
     return files
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from docs.site import api, commands, dialects, language, notebooks, passes
+from docs.site import api, commands, dialects, language, notebooks, passes, ring
 from tests import feature_map
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +37,11 @@ def generated() -> dict[str, Callable[[], str]]:
         "reference/feature-map.md": feature_map.page,
         **{name: partial(notebooks.page, path) for name, path in notebooks.pages().items()},
     }
+
+
+def beside_the_menu() -> dict[str, Callable[[], str]]:
+    """What makes the HTML of pages that others link to, by their path below `docs/`."""
+    return {"timeline-example.html": ring.example_page}
 
 
 def home() -> str:

@@ -1,4 +1,4 @@
-"""The pictures of rings in the documents, drawn from what the clock predicts: `python -m docs.site.ring` writes them.
+"""Pictures of rings, and a timeline to try, from what the clock predicts: `python -m docs.site.ring` writes them.
 
 Stock Triton makes the final code of the kernels; no GPU is needed.
 """
@@ -10,6 +10,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +18,8 @@ from types import ModuleType
 import numpy as np
 
 from tlx_xdsl import TensorDescriptor
-from tlx_xdsl.timing.picture import ring_picture
+from tlx_xdsl.timing.show.html import to_html
+from tlx_xdsl.timing.show.picture import ring_picture
 from tlx_xdsl.timing.timeline import Timeline
 
 ROOT = Path(__file__).parents[2]
@@ -45,13 +47,21 @@ def _shown(page: str, name: str) -> ModuleType:
     return _module(file)
 
 
-def gemm(stages: int) -> str:
-    """Return the picture of the first steps of the warp-specialised GEMM, with so many slots."""
+def _gemm_timeline(stages: int, k: int) -> Timeline:
+    """Return what the warp-specialised GEMM does for C of 4096 x 4096."""
     module = _module(ROOT / "examples" / "hopper_gemm_ws.py")
-    a, b, c = (np.empty((4096, 4096), np.float16) for _ in range(3))
+    a, b, c = (np.empty(shape, np.float16) for shape in ((4096, k), (k, 4096), (4096, 4096)))
     grid, arguments = module.launch_arguments(a, b, c)
     settings = module.TLX_COMPILE["matmul"]["constexprs"] | {"NUM_STAGES": stages}
     timeline: Timeline = module.matmul.timeline(grid, *arguments, **settings)
+    for place in timeline.places:
+        place.file = Path(place.file).relative_to(ROOT).as_posix()
+    return replace(timeline, configuration=f"NUM_STAGES={stages}")
+
+
+def gemm(stages: int) -> str:
+    """Return the picture of the first steps of the warp-specialised GEMM, with so many slots."""
+    timeline = _gemm_timeline(stages, 4096)
     names = {"default": "producer", "partition 0": "consumer 0", "partition 1": "consumer 1"}
     title = f"hopper_gemm_ws.py, NUM_STAGES={stages}: H200, predicted"
     return ring_picture(timeline, title, end=_GEMM_CYCLES, tasks=names)
@@ -90,10 +100,25 @@ PICTURES: dict[str, Callable[[], str]] = {
 }
 
 
+EXAMPLE = "timeline-example.json"
+
+
+def example() -> str:
+    """Return the timelines of a short GEMM with two and three slots, as JSON in two lines."""
+    return "".join(f"{_gemm_timeline(stages, 512).to_json(0)}\n" for stages in (2, 3))
+
+
+def example_page() -> str:
+    """Return the page of the timelines that are kept, for the site."""
+    kept = (IMAGES / EXAMPLE).read_text(encoding="utf-8")
+    return to_html(*map(Timeline.from_json, kept.splitlines()))
+
+
 def main() -> int:
-    """Write the pictures that the command line names, or all; returns the exit status."""
-    for name in sys.argv[1:] or PICTURES:
-        (IMAGES / name).write_text(PICTURES[name](), encoding="utf-8")
+    """Write the files that the command line names, or all; returns the exit status."""
+    made = {**PICTURES, EXAMPLE: example}
+    for name in sys.argv[1:] or made:
+        (IMAGES / name).write_text(made[name](), encoding="utf-8")
         print(IMAGES / name)
     return 0
 

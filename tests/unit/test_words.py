@@ -82,7 +82,7 @@ def test_a_private_word_is_found(text: str, word: str):
 
 @pytest.mark.parametrize(
     "text",
-    ["math.floor(x)", "there is room for two", "intelligent", "retold_stories", "floor division", "can't tell them apart"],
+    ["math.floor(x)", "there is room for two", "intelligent", "retold_stories", "floor division", "tell them apart"],
 )
 def test_other_words_are_left_alone(text: str):
     assert [word for word, pattern in PATTERNS.items() if pattern.search(text)] == []

@@ -22,12 +22,14 @@ from triton.runtime.driver import driver
 from tlx_xdsl.runtime.host.measure import do_bench, do_bench_without_warmup
 from tlx_xdsl.runtime.jit import jit as our_jit
 from tlx_xdsl.runtime.jit.autotune import Config
+from tlx_xdsl.runtime.jit.compiled_kernel import TLXCompiledKernel
 from tlx_xdsl.runtime.jit.triton_compile import compile_source
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 from tlx_xdsl.runtime.simulate.options import FRONTEND, PTX
 
 from .cuda_as_cpu import replacements_of_torch
 from .decorator import drop_in, settle
+from .fork_text import fork_spelling
 from .without_gpu import CompiledKernel, CompiledStockKernel, Launched, NoGpu, interpreted, once
 
 
@@ -100,6 +102,7 @@ def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
     yield from ((owner, "Config", Config) for owner in (triton, triton.runtime, autotuner))
     tune = lenient_autotune(autotuner.autotune)
     yield from ((owner, "autotune", tune) for owner in (triton, triton.runtime, autotuner))
+    yield TLXCompiledKernel, "spelling", staticmethod(fork_spelling)
     utilities = import_module("triton._utils")
     yield utilities, "type_canonicalisation_dict", {"float8_e8m0fnu": "u8", **utilities.type_canonicalisation_dict}
     if not hasattr(GPUTarget, "is_cuda_backend"):

@@ -22,7 +22,7 @@ from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.targets import target_named
 
 from .build import compile_source
-from .driver.compilation import frontend_module
+from .driver.compilation import frontend_module, installed_profile
 from .driver.host_values import bound, defaults_of, is_descriptor, split_options, typed
 from .driver.specialization import CLUSTER_OPTION, Specialization, cluster_option
 from .measure.gpu_clock import timed_launches
@@ -79,11 +79,14 @@ def _measured(
     specialization: Specialization = launch.kernel.specialization
     device, drawn = default_driver().device_name(_ordinal(known)), None
     if timeline:
+        from .clock.tasks import warp_ranges
         from .measure.measured_timeline import measured_timeline
 
+        module = frontend_module(kernel.source, specialization, installed_profile())
         measured = measured_timeline(
             launch, chip=device.removeprefix("NVIDIA "), target=specialization.target,
             fp_fusion=facts.enable_fp_fusion, seconds=seconds,
+            tasks=warp_ranges(module, specialization.num_warps),
         )  # fmt: skip
         times, drawn = measured.plain_ms, measured.timeline
     else:

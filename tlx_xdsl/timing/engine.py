@@ -175,7 +175,18 @@ class _SubPartition:
 class _Processor:
     """A multiprocessor."""
 
-    __slots__ = ("banks", "descriptors", "memory", "operands", "parts", "product5", "remote", "starts")
+    __slots__ = (
+        "_ahead",
+        "_coming",
+        "banks",
+        "descriptors",
+        "memory",
+        "operands",
+        "parts",
+        "product5",
+        "remote",
+        "starts",
+    )
 
     def __init__(self, memory: Memory, resources: int):
         self.parts = [_SubPartition(resources) for _ in range(_SUB_PARTITIONS)]
@@ -188,6 +199,21 @@ class _Processor:
         self.starts = Server()
         self.product5 = Server()
         self.memory = memory
+        self._coming: deque[tuple[float, float]] = deque()
+        self._ahead = 0.0
+
+    def write(self, now: float, cycles: float, done: float) -> None:
+        """Take the banks for what TMA writes, which comes later."""
+        self.operands.take(now, cycles)
+        self._coming.append((done, cycles))
+        self._ahead += cycles
+
+    def read(self, now: float, cycles: float) -> float:
+        """Take the banks for operands of a product, and return when they have been read."""
+        coming = self._coming
+        while coming and coming[0][0] <= now:
+            self._ahead -= coming.popleft()[1]
+        return max(now, self.operands.take(now, cycles) - self._ahead)
 
 
 _Cause: TypeAlias = tuple[int, int]
@@ -589,7 +615,7 @@ class Replay:
             life.processor.descriptors.add(event.at)
             turn += chip.descriptor_cycles
         done = memory.copy(turn, event.size)
-        life.processor.operands.take(now, event.size / chip.shared_bytes_per_cycle)
+        life.processor.write(now, event.size / chip.shared_bytes_per_cycle, done)
         by = self._busy("copy", life, event, now, done)
         count, cycles = self._found.copies.get(event.at, (0, 0.0))
         self._found.copies[event.at] = count + 1, cycles + done - now
@@ -707,7 +733,7 @@ class Replay:
         if found is None:
             found = self._product_cycles[key] = product_cycles(self._chip, *key[:2]), operand_cycles(self._chip, *key)
         cycles = found[0]
-        done = max(life.part.tensor.take(now, cycles), life.processor.operands.take(now, found[1]))
+        done = max(life.part.tensor.take(now, cycles), life.processor.read(now, found[1]))
         self._join(life, "wgmma", done, done, self._busy("product", life, event, done - cycles, done))
         return max(now, done - cycles * (1 + self._chip.products_queued))
 

@@ -185,7 +185,7 @@ class Estimator:
     def _edges(
         self, numbers: Sequence[int], events: set[int], reads: list[list[int]], writes: list[list[int]]
     ) -> list[tuple[int, int]]:
-        """Which of some instructions must come before which, by their places."""
+        """Return which of some instructions must come before which, by their places."""
         edges: set[tuple[int, int]] = set()
         writer: dict[int, int] = {}
         readers: dict[int, list[int]] = {}

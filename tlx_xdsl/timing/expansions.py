@@ -1,4 +1,4 @@
-"""What ptxas makes of each instruction of PTX, on the average: an estimate for where there is no cubin.
+"""Instructions of the machine that ptxas makes of each one of PTX, on the average: estimates for want of a cubin.
 
 The counts are means over the kernels of this project at sm_90a, by ptxas 13.4: of an addition a part is folded into
 addresses or into the next addition, and a product and an addition of 64 bits become one instruction. Instructions of
@@ -18,6 +18,8 @@ Expansion = tuple[tuple[str, float], ...]
 _TMA = "R2UR 3 UMOV 2.5 IMAD 2 UIADD3 1.8 VOTEU 1 IADD3 1 UTMALDG 1"
 _DIVISION = "IABS 2 I2F 1 MUFU 1 F2I 1 IMAD 6.5 ISETP 4 LOP3 2 R2UR 1.5 IADD3 6"
 _WIDE_DIVISION = "MUFU 1 I2F 1 F2I 1 IMAD 40 ISETP 12 IADD3 30"
+_HALVES = ("f16", "f16x2", "bf16", "bf16x2")
+_FLOATS = ("f16", "bf16", "f32", "f64", "tf32")
 RULES: Mapping[str, str] = {
     # Moves: registers are renamed, parts of registers are read in place.
     "mov": "", "cvta": "", "ld.param": "", "ld.const": "LDC 1", "prmt": "PRMT 1", "mapa": "PRMT 1",
@@ -50,10 +52,10 @@ RULES: Mapping[str, str] = {
     "add.f32": "FADD 1", "sub.f32": "FADD 1", "mul.f32": "FMUL 1", "fma": "FFMA 1", "neg.f32": "",
     "abs.f32": "FADD 0.3",
     "min.f32": "FMNMX 1", "max.f32": "FMNMX 1", "copysign": "LOP3 1",
-    **{f"{name}.{kind}": f"{made} 1" for kind in ("f16", "f16x2", "bf16", "bf16x2")
+    **{f"{name}.{kind}": f"{made} 1" for kind in _HALVES
        for name, made in (("add", "HADD2"), ("sub", "HADD2"), ("mul", "HMUL2"), ("fma", "HFMA2"), ("min", "HMNMX2"),
                           ("max", "HMNMX2"))},
-    **{f"{name}.{kind}": "HMUL2 0.5" for name in ("neg", "abs") for kind in ("f16", "f16x2", "bf16", "bf16x2")},
+    **{f"{name}.{kind}": "HMUL2 0.5" for name in ("neg", "abs") for kind in _HALVES},
     "add.f64": "DADD 1", "sub.f64": "DADD 1", "mul.f64": "DMUL 1", "fma.f64": "DFMA 1", "min.f64": "DMNMX 1",
     "max.f64": "DMNMX 1", "neg.f64": "", "abs.f64": "", "div.f64": "MUFU 1 DFMA 9", "sqrt.f64": "MUFU 1 DFMA 9",
     "rcp.f64": "MUFU 1 DFMA 6",
@@ -97,7 +99,6 @@ RULES: Mapping[str, str] = {
 }  # fmt: skip
 """By the first part of the operation code and any others, the longest that fits; empty where nothing is left of it."""
 
-_FROM_FLOAT = {"f16": "HADD2 1", "bf16": "IMAD 0.8", "f32": "F2FP 0.5", "f64": "F2F 1"}
 OF_CONSTANT: Expansion = (("CS2R", 0.5),)
 """A move of a constant: of two, as accumulators begin with zeros."""
 _UNKNOWN: Expansion = (("MOV", 1.0),)
@@ -130,22 +131,29 @@ def _by_opcode(opcode: str) -> Expansion:
 
 
 def _conversion(parts: list[str]) -> str:
-    """What a conversion becomes: `to` and `of` are the last two parts of its operation code."""
+    """Return what a conversion becomes; the operation code ends with the types of the result and of the operand."""
     to, of = parts[-2:]
     if to.endswith(("x2", "x4")) or of.endswith(("x2", "x4")):
-        return "F2FP 1"
-    floats = ("f16", "bf16", "f32", "f64", "tf32")
-    if to in floats and of in floats:
-        if of == "f32" and to in ("f16", "bf16"):
-            return "F2FP 0.5"
-        return {("f32", "f16"): "HADD2 1", ("f32", "bf16"): "IMAD 0.8", ("f32", "f32"): "FRND 1"}.get((to, of), "F2F 1")
-    if to in floats:
-        return "I2FP 1" if to == "f32" and of in ("s32", "u32") else "I2F 1"
-    if of in floats:
-        return "F2I 1"
-    if to == "s64" and of == "s32":
+        return "F2FP.E4M3.F32.PACK 1" if to.startswith(("e4m3", "e5m2")) and of == "f32" else "F2FP 1"
+    if of in _FLOATS or to in _FLOATS:
+        return _of_floats(to, of)
+    if (to, of) == ("s64", "s32"):
         return "SHF 1"
-    return "" if int(to[1:]) > 32 or int(of[1:]) > 32 or (to[1:], of[1:]) == ("32", "16") else "PRMT 0.4"
+    return "PRMT 0.4" if "8" in to + of or "16" in to else ""
+
+
+def _of_floats(to: str, of: str) -> str:
+    """Return what a conversion of single numbers becomes, of which one at least is a floating-point number."""
+    if of not in _FLOATS:
+        return "I2FP 1" if to == "f32" and of in ("s32", "u32") else "I2F 1"
+    if to not in _FLOATS:
+        return "F2I 1"
+    if of == "f16":
+        return "HADD2.F32 1" if to == "f32" else "F2F 1"
+    if of == "bf16":
+        return "IMAD 0.8" if to == "f32" else "F2F 1"
+    # Two of them are packed at once.
+    return "F2FP 0.5" if of == "f32" and "16" in to else "F2F 1"
 
 
 @cache

@@ -28,33 +28,42 @@ class PipeRates:
 
     `Guide` is NVIDIA's "CUDA C++ Programming Guide", the table of arithmetic throughput at compute capability 9.0: 32
     threads by a fourth of its results per cycle and multiprocessor. `Luo 2024` is "Benchmarking and Dissecting the
-    Nvidia Hopper GPU Architecture via Microbenchmarking" (arXiv 2402.13499). `Stalls` are the cycles that ptxas lets
-    pass between an instruction and one that takes its result, in the disassembly of the project's kernels.
+    Nvidia Hopper GPU Architecture via Microbenchmarking" (arXiv 2402.13499). `Measured` is by the microbenchmarks under
+    `benchmarks/clock/`, on an H200 in November 2026. `Stalls` are the cycles that ptxas lets pass between an
+    instruction and one that takes its result, in the disassembly of the project's kernels.
     """
 
     fma: float = 1.0
-    """FP32 and packed FP16 or BF16: 128 threads. Guide."""
+    """FP32: 128 threads. Guide; measured."""
+    half: float = 1.5
+    """Packed FP16 and BF16. Measured; the Guide has 1."""
+    widening: float = 2.0
+    """From FP16 to FP32. Measured."""
     heavy: float = 2.0
-    """Products of integers, and moves that ptxas writes as such: 64. Guide."""
+    """Products of integers, and moves that ptxas writes as such: 64. Guide; measured."""
     heavy_wide: float = 4.0
     """Products of 64 bits. Assumed."""
     alu: float = 2.0
-    """Sums, shifts, logic, comparisons, minima, selections, packed conversions: 64. Guide."""
+    """Sums, shifts, logic, comparisons, minima, selections, packed conversions: 64. Guide; measured."""
+    narrow: float = 4.0
+    """Packed conversions to FP8. Measured."""
     xu: float = 8.0
-    """Special functions, population counts, conversions of integers and of 64 bits: 16. Guide."""
+    """Special functions, population counts, conversions to integers and of 64 bits: 16. Guide; measured."""
     fp64: float = 2.0
     """Double precision: 64. Guide."""
     shuffle: float = 4.0
-    """Shuffles: 32. Guide."""
+    """Shuffles: 32. Guide; measured."""
     reduction: float = 8.0
-    """`redux`: 16. Guide."""
+    """`redux`: 16. Guide; measured."""
     uniform: float = 2.0
     """What is computed once for a warp. Assumed."""
     matrix: float = 4.0
     """`mma.sync` of 16 by 8 by 32 bytes: half of what `wgmma` reaches. Luo 2024 measured 62 % of the peak."""
 
     arithmetic_latency: float = 4.0
-    """Of `fma`, `heavy` and `alu`. Stalls."""
+    """Of `fma`, `heavy` and `alu`. Stalls; measured as 4.2."""
+    half_latency: float = 8.0
+    """Of packed FP16 and BF16. Measured."""
     predicate_latency: float = 13.0
     """Of a comparison, to a branch or a guard. Stalls."""
     uniform_latency: float = 6.0
@@ -62,13 +71,16 @@ class PipeRates:
     to_uniform_latency: float = 13.0
     """From a register of threads to a uniform one. Stalls."""
     fp64_latency: float = 8.0
-    """Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 4.1."""
-    special_latency: float = 22.0
-    """Of `xu`, with the wait for the scoreboard. Jia 2018 has 18 to 23 on Volta."""
+    """Measured."""
+    special_latency: float = 17.0
+    """Of `xu`, with the wait for the scoreboard. Measured."""
     shuffle_latency: float = 24.0
-    """Jia 2018: 22 to 24 on Volta."""
+    """Measured."""
+    reduction_latency: float = 44.0
+    """Measured."""
     constant_latency: float = 38.0
-    """Of `LDC` that the cache has. Jia 2018: 27 and more on Volta. Assumed."""
+    """Of `LDC` that the cache has. Assumed; Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
+    Microbenchmarking", 2018, have 27 and more on Volta."""
     system_latency: float = 25.0
     """Of special registers. Assumed."""
     matrix_latency: float = 33.0
@@ -82,10 +94,13 @@ class _Class:
         self.latency = latency
         self.uses = uses
         self.is_tracked = is_tracked
-        """True if a scoreboard tells when its result is there, as it may take a time that ptxas does not know."""
+        """True if a scoreboard says when its result is there, as ptxas does not know how long it takes."""
 
 
 _FLOAT = _Class("arithmetic_latency", (_FMA, "fma", 1.0))
+_HALF = _Class("half_latency", (_FMA, "half", 1.0))
+_WIDENING = _Class("arithmetic_latency", (_FMA, "widening", 0.5), (_HEAVY, "widening", 1.0))
+_NARROW = _Class("arithmetic_latency", (_ALU, "narrow", 1.0))
 _INTEGER_PRODUCT = _Class("arithmetic_latency", (_FMA, "heavy", 0.5), (_HEAVY, "heavy", 1.0))
 _WIDE_PRODUCT = _Class("arithmetic_latency", (_FMA, "heavy_wide", 0.5), (_HEAVY, "heavy_wide", 1.0))
 _PLAIN = _Class("arithmetic_latency", (_ALU, "alu", 1.0))
@@ -93,7 +108,7 @@ _COMPARE = _Class("predicate_latency", (_ALU, "alu", 1.0))
 _SPECIAL = _Class("special_latency", (_XU, "xu", 1.0), is_tracked=True)
 _DOUBLE = _Class("fp64_latency", (_FP64, "fp64", 1.0))
 _SHUFFLE = _Class("shuffle_latency", (_LSU, "shuffle", 1.0), is_tracked=True)
-_REDUCTION = _Class("shuffle_latency", (_LSU, "reduction", 1.0), is_tracked=True)
+_REDUCTION = _Class("reduction_latency", (_LSU, "reduction", 1.0), is_tracked=True)
 _UNIFORMS = _Class("uniform_latency", (_UNIFORM, "uniform", 1.0))
 _TO_UNIFORM = _Class("to_uniform_latency", (_ALU, "alu", 1.0))
 _VOTE = _Class("to_uniform_latency", (_ALU, "alu", 1.0))
@@ -104,7 +119,8 @@ _NOTHING = _Class("arithmetic_latency")
 _UNKNOWN = _PLAIN
 
 _BY_CLASS: Mapping[_Class, str] = {
-    _FLOAT: "FADD FMUL FFMA HADD2 HMUL2 HFMA2 FADD2 FMUL2 FFMA2",
+    _FLOAT: "FADD FMUL FFMA FADD2 FMUL2 FFMA2",
+    _HALF: "HADD2 HMUL2 HFMA2",
     _INTEGER_PRODUCT: "IMAD IMUL IDP",
     _PLAIN: "IADD3 IADD VIADD LOP3 SHF LEA SEL PRMT FSEL FMNMX FMNMX3 HMNMX2 IMNMX VIMNMX VIMNMX3 VIADDMNMX MOV F2FP "
     "I2FP SGXT BMSK IABS CS2R P2R R2P LOP SHL SHR FSWZADD BREV VABSDIFF FCHK CREDUX",
@@ -139,7 +155,7 @@ _CLASSES: Mapping[str, _Class] = {
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What one instruction of the machine takes of its sub-partition."""
+    """The share that one instruction of the machine takes of its sub-partition."""
 
     pipes: tuple[tuple[int, float], ...]
     """Places in `PIPES`, with the cycles for which each is taken."""
@@ -165,6 +181,10 @@ def use_of(opcode: str, rates: PipeRates) -> Use:
     made = _UNKNOWN if found is None else found
     if name == "IMAD" and rest.startswith(("WIDE", "HI")):
         made = _WIDE_PRODUCT
+    elif name == "HADD2" and rest.startswith("F32"):
+        made = _WIDENING
+    elif name == "F2FP" and ".F32." in rest and ("E4M3" in rest or "E5M2" in rest):
+        made = _NARROW
     times = _matrix_size(rest) if made is _MATRIX else 1.0
     pipes = tuple((pipe, getattr(rates, field) * part * times) for pipe, field, part in made.uses)
     latency: float = getattr(rates, made.latency)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from .engine import Replayed
 from .instructions import PIPES
 from .launch import Occupancy
-from .spans import Lines, cause_of, kinds_of, task_of
+from .places import task_of
+from .spans import Lines, cause_of, kinds_of
 from .trace import Kind, Trace
 
 _FULL = 0.6
@@ -55,7 +56,8 @@ def limits(
     shares = shares_of(replayed)
     names = iter(shares)
     busiest, second = next(names), next(names)
-    sentences = [f"The {busiest} work {shares[busiest]:.0%} of the time, the {second} {shares[second]:.0%}."]
+    verb = "works" if busiest in ("DRAM", "L2 cache") else "work"
+    sentences = [f"The {busiest} {verb} {shares[busiest]:.0%} of the time, the {second} {shares[second]:.0%}."]
     wait = _longest_wait(replayed, trace, lines, tasks)
     if shares[busiest] >= _FULL:
         bound = busiest
@@ -66,7 +68,7 @@ def limits(
     if wait is not None:
         sentences.append(wait[0])
     sentences.append(_ring(replayed, trace, lines) or _filling(occupancy))
-    return Limits(bound, shares, [sentence.replace("The DRAM work ", "DRAM works ") for sentence in sentences])
+    return Limits(bound, shares, [sentence.replace("The DRAM ", "DRAM ") for sentence in sentences])
 
 
 def _longest_wait(

@@ -291,7 +291,7 @@ class _Attribution:
         return found
 
     def _typical(self, counter: Counter[tuple[int, str]]) -> float:
-        """How often the instructions of a chain are there: the median of its events, else of what is a single one."""
+        """Return how often the instructions of a chain are there: by its events, else by what becomes a single one."""
         events: dict[int, int] = {}
         singles: list[int] = []
         others: list[float] = []

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .places import BARRIER_NAME, task_of
+from .places import mbarrier_names, task_of
 from .probes import RECORD_BYTES, Probes, Site
 from .timeline import Place, Span, Timeline, Track
 
@@ -333,16 +333,8 @@ def _barrier(visit: Visit) -> str:
 
 
 def _barrier_names(warps: Sequence[WarpRecord]) -> dict[int, str]:
-    """Return the user's name of each mbarrier, by its byte: as `spans.barrier_names` does."""
-    named: dict[str, set[int]] = {}
-    everywhere = {visit.mbarrier for warp in warps for visit in warp.visits if visit.mbarrier >= 0}
-    lines = {(visit.site, visit.mbarrier) for warp in warps for visit in warp.visits if visit.mbarrier >= 0}
-    for site, byte in lines:
-        text = linecache.getline(site.file, site.source_line)
-        if site.kind in ("mbarrier", "signal") and (found := BARRIER_NAME.search(text)):
-            named.setdefault(found[1], set()).add(byte)
-    names = {byte: f"mbarrier {number}" for number, byte in enumerate(sorted(everywhere))}
-    for name, bytes_ in named.items():
-        for number, byte in enumerate(sorted(bytes_)):
-            names[byte] = f"{name}[{number}]" if len(bytes_) > 1 else name
-    return names
+    """Return the user's name of each mbarrier, by its byte."""
+    visits = [visit for warp in warps for visit in warp.visits if visit.mbarrier >= 0]
+    used = {(visit.site, visit.mbarrier) for visit in visits if visit.site.kind in ("mbarrier", "signal")}
+    uses = [(linecache.getline(site.file, site.source_line), byte) for site, byte in used]
+    return mbarrier_names({visit.mbarrier for visit in visits}, sorted(uses))

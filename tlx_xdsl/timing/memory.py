@@ -161,8 +161,8 @@ class Memory:
     """The way of one multiprocessor to global memory, one of `sharers` that work."""
 
     __slots__ = (
-        "_chip", "_latency", "_near", "_per_dram_byte", "_per_l2_byte", "_per_stored_byte", "_per_way_byte", "_read_part", "_tma_latency",
-        "_written_part", "dram", "l1", "l2", "out", "tma", "way",
+        "_chip", "_latency", "_near", "_per_dram_byte", "_per_l2_byte", "_per_stored_byte", "_per_way_byte",
+        "_read_part", "_tma_latency", "_written_part", "dram", "l1", "l2", "out", "tma", "way",
     )  # fmt: skip
 
     def __init__(self, chip: Chip, caching: Caching, sharers: int, shared_bytes: float = 0.0):

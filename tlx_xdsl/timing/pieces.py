@@ -17,7 +17,7 @@ NO_EVENT = -1
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a warp computes between two events, in cycles of one sub-partition."""
+    """The work of a warp between two events, in cycles of one sub-partition."""
 
     slots: float
     """Instructions that are issued: one slot of the sub-partition each."""
@@ -119,7 +119,7 @@ class Builder:
             piece.numbers = min(low, number), max(high, number)
 
     def event(self, number: int) -> None:
-        """Go on behind an event."""
+        """Go on after an event."""
         if (place := self._place.get(number)) is not None:
             self._current = place
         elif self._is_at_end():
@@ -159,9 +159,7 @@ class Builder:
             ends = [*[NO_EVENT] * (len(pieces) - 1), number]
             by_block[block_of[number]].extend(zip(pieces, ends, strict=True))
         return [
-            _cost(
-                program, blocks[place].first, each, rest if place == len(events) - 1 else [_Piece()], copies, lag
-            )
+            _cost(program, blocks[place].first, each, rest if place == len(events) - 1 else [_Piece()], copies, lag)
             for place, each in enumerate(by_block)
         ]
 

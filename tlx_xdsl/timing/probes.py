@@ -10,16 +10,21 @@ one lane of the warp stores 16 bytes:
 | 2 | number of the site + 1 | `%smid` | the offset that the next record would have had |
 | 3 | shared address of its mbarrier, or 0 | shared address of the first dynamic byte | 0 |
 
-Before a wait only the clock is read, into a register that lives until the wait ends; all else happens after it. What
-is recorded stays within a buffer of `records` records for each warp of a few CTAs. A warp keeps one register for it,
-the offset of its next record: the other lanes, and all warps of other CTAs, keep an offset beyond the end, so that one
-comparison says whether to store. Warps take turns in the buffer, record by record, in steps of a power of two bytes,
+The kernel is there twice: a few CTAs run the copy that has probes, and all others, which are told apart at the start,
+run the kernel as it was. Before a wait only the clock is read, into a register that lives until the wait ends; all
+else happens after it. What is recorded stays within a buffer of `records` records for each warp. A warp keeps one
+register for it, the offset of its next record: the other lanes keep an offset beyond the end, so that one comparison
+says whether to store. Warps take turns in the buffer, record by record, in steps of a power of two bytes,
 and so an offset that has run past the end still says how many records were dropped.
 
 The buffer comes from the kernel's last parameter: Triton gives every kernel two pointers to scratch memory, of which
 our compiler leaves the last, the profiler's, null. A `.global` variable would need a cubin for each size, a way of
 reading it that the PTX machine has not, and does not save a register: both addresses are constants of the launch. With
 a null pointer nothing is recorded.
+
+A warp goes on for some cycles after `bar.sync` before it waits (`BAR.SYNC.DEFER_BLOCKING` in the machine code), far
+enough to read the clock. So there the clock is read twice after the wait, the second time with the first as a
+condition, and such a wait has about 20 cycles of its own.
 """
 
 from __future__ import annotations
@@ -47,11 +52,13 @@ SiteKind: TypeAlias = Literal[
 ]
 KINDS: tuple[SiteKind, ...] = ("mbarrier", "barrier", "group", "copy", "product")
 """What is probed by default. Arrivals are not: they show causes, and cost one more record for each wait."""
+FEWER: tuple[SiteKind, ...] = ("mbarrier", "group")
+"""What costs least: of a loop with products a few waits, and nothing between products."""
 WAITS: tuple[SiteKind, ...] = ("mbarrier", "barrier", "group")
 
 RECORD_BYTES = 16
 MOST_CTAS = 16
-"""CTAs that record, at most: each costs every CTA of the launch two instructions at its start."""
+"""CTAs that record, at most: each costs every CTA of the launch an instruction at its start."""
 _IDLE = 1 << 31
 """The bit of an offset that says that the lane records nothing. It is kept while offsets grow."""
 _WARP = 32
@@ -68,7 +75,11 @@ _TRIES = ("mbarrier.try_wait", "mbarrier.test_wait")
 _MOST_IN_LOOP = 12
 """Instructions of a loop around `mbarrier.try_wait`, at most."""
 
-_PASSED = "$tlx_passed"
+_PLAIN, _RECORDED = "$tlx_plain", "$tlx_recorded"
+_COPY = "$tlx"
+"""What is added to the names of labels in the copy with probes."""
+_DECLARATION = re.compile(r"\s*(?:\.(?:reg|local|shared)\b.*)?$")
+_NAME = re.compile(r"(?<![\w$%.])[A-Za-z_$][\w$]*")
 _REGISTERS = """\
 	.reg .pred %tlx_store, %tlx_one;
 	.reg .b32 %tlx_at, %tlx_w0, %tlx_w1, %tlx_w2, %tlx_w3, %tlx_idle;
@@ -140,12 +151,14 @@ def instrument(
     records: int = 2048,
     kinds: Sequence[SiteKind] = KINDS,
     num_warps: int | None = None,
+    registers: int | None = None,
 ) -> Probes:
     """Put probes into a kernel of PTX, for the CTAs of these numbers and up to `records` records of each warp.
 
     The kernel must have the two pointers to scratch memory that Triton adds as its last parameters, and the last must
-    point to `size` bytes of zeros at the launch. `num_warps` is needed where the PTX has no `.reqntid`. What a
-    `.func` that the kernel calls waits for is not recorded.
+    point to `size` bytes of zeros at the launch. `num_warps` is needed where the PTX has no `.reqntid`. With probes a
+    thread has up to `registers`, so that as many CTAs run side by side, unless the PTX has a bound of its own or moves
+    registers between warps. What a `.func` that the kernel calls waits for is not recorded.
 
     Raises PtxError for PTX that cannot be read, InputError for a kernel without those parameters or impossible numbers.
     """
@@ -160,7 +173,9 @@ def instrument(
     if len(function.parameters) < 2 or any(each.size != 8 for each in function.parameters[-2:]):
         raise InputError(f"the kernel '{function.name}' has no pointers to scratch memory as its last parameters")
     made = Probes("", function.name, warps, tuple(ctas), records)
-    return _Pass([line for line, _ in lines], [number for _, number in lines], module, function, made, kinds).run()
+    moves = any(each.name == "setmaxnreg" for each in function.instructions)
+    bound = None if moves or "maxnreg" in function.directives else registers
+    return _Pass(lines, module, function, made, kinds, bound).run()
 
 
 def one_to_a_line(text: str) -> list[tuple[str, int]]:
@@ -193,10 +208,11 @@ class _Pass:
     """Places of probes in the lines of one kernel."""
 
     def __init__(
-        self, lines: list[str], numbers: list[int], module: Module, function: Function, made: Probes,
-        kinds: Sequence[SiteKind],
+        self, lines: Sequence[tuple[str, int]], module: Module, function: Function, made: Probes,
+        kinds: Sequence[SiteKind], bound: int | None,
     ):  # fmt: skip
-        self._lines, self._numbers, self._made, self._kinds = lines, numbers, made, kinds
+        self._lines, self._numbers = [line for line, _ in lines], [number for _, number in lines]
+        self._made, self._kinds, self._bound = made, kinds, bound
         self._module, self._function = module, function
         self._limit = (made.records - 1) * made.step
         self._before: dict[int, list[str]] = {}
@@ -217,7 +233,6 @@ class _Pass:
     def run(self) -> Probes:
         """Return the text with probes."""
         instructions = self._function.instructions
-        self._put_before(instructions[0].line, [_REGISTERS, *self._start()])
         labels, multiplies = {*self._function.labels.values()}, False
         for at, each in enumerate(instructions):
             kind = kind_of(each.opcode)
@@ -230,7 +245,7 @@ class _Pass:
                 if kind == "mbarrier":
                     self._mbarrier(at, each)
                 elif kind in WAITS:
-                    self._around(self._site(kind, each, _target(each)), each.line, each.line)
+                    self._around(kind, each)
                 elif not (kind == "product" and multiplies):
                     self._at(kind, each)
                 multiplies |= kind == "product"
@@ -241,32 +256,66 @@ class _Pass:
         )  # fmt: skip
 
     def _woven(self) -> list[str]:
-        woven: list[str] = []
-        for number, line in enumerate(self._lines, 1):
-            woven += self._before.get(number, ())
-            woven.append(line)
-            woven += self._after.get(number, ())
-        return woven
+        """The lines of the module, the kernel's twice."""
+        opening, first, last = self._body()
+        lines, copy = list(self._lines), list[str]()
+        names = {name.partition("#")[0] for name in (*self._function.labels, *self._function.tables)}
+        depth = 0
+        for number in range(first, last):
+            line = lines[number - 1]
+            # The variables of the kernel are declared once.
+            kept = "" if depth == 0 and _DECLARATION.match(line) else line
+            depth += _opened(line)
+            own = [*self._before.get(number, ()), kept, *self._after.get(number, ())]
+            copy += [_NAME.sub(lambda found: found[0] + _COPY * (found[0] in names), each) for each in own if each]
+        if self._bound is not None:
+            before, brace, after = lines[opening - 1].partition("{")
+            lines[opening - 1] = f"{before}\n.maxnreg {self._bound}\n{brace}{after}"
+        return [
+            *lines[: first - 1], _REGISTERS, *self._choice(), f"{_PLAIN}:", *lines[first - 1 : last - 1], "\tret;",
+            f"{_RECORDED}:", *self._start(), *copy, *lines[last - 1 :],
+        ]  # fmt: skip
+
+    def _body(self) -> tuple[int, int, int]:
+        """The lines of the kernel's first brace, of what follows its declarations, and of its last brace, from 1."""
+        opening, depth = self._function.line, _opened(self._lines[self._function.line - 1])
+        while not depth:
+            opening += 1
+            depth = _opened(self._lines[opening - 1])
+        first = opening + 1
+        while _DECLARATION.match(self._lines[first - 1].partition("//")[0]):
+            first += 1
+        number = first
+        while (depth := depth + _opened(self._lines[number - 1])) > 0:
+            number += 1
+        return opening, first, number
 
     def _put_before(self, line: int, text: Sequence[str]) -> None:
         self._before.setdefault(line, []).extend(text)
 
     # The ends --------------------------------------------------------------------------------------------------------
 
+    def _choice(self) -> list[str]:
+        """Branch to the copy with probes in the CTAs that record."""
+        # The number of the CTA in the grid.
+        text = ["mov.u32 %tlx_w3, %ctaid.z;", "mov.u32 %tlx_w2, %nctaid.y;", "mov.u32 %tlx_w1, %ctaid.y;"]
+        text += ["mad.lo.u32 %tlx_w3, %tlx_w3, %tlx_w2, %tlx_w1;"]
+        text += ["mov.u32 %tlx_w2, %nctaid.x;", "mov.u32 %tlx_w1, %ctaid.x;"]
+        text += ["mad.lo.u32 %tlx_w3, %tlx_w3, %tlx_w2, %tlx_w1;"]
+        first, *others = self._made.ctas
+        text += [f"setp.eq.u32 %tlx_store, %tlx_w3, {first};"]
+        text += [f"setp.eq.or.u32 %tlx_store, %tlx_w3, {cta}, %tlx_store;" for cta in others]
+        return [f"\t{each}" for each in (*text, f"@%tlx_store bra.uni {_RECORDED};")]
+
     def _start(self) -> list[str]:
         """The first record: whether this lane is one that records, and from where."""
         made, target = self._made, re.match(r"sm_(\d+)", self._module.target)
         shared = next((each.name for each in self._module.variables.values() if each.space == "shared"), None)
         scratch = self._function.parameters[-1].name
-        text = ["mov.u32 %tlx_w0, %clock;", f"ld.param.b64 %tlx_to, [{scratch}];", f"mov.u32 %tlx_at, {_IDLE};"]
+        text = ["mov.u32 %tlx_w0, %clock;", f"ld.param.b64 %tlx_to, [{scratch}];"]
         # After a branch ptxas does not keep what it has read here for later, in registers that there may not be.
-        text += ["setp.eq.u64 %tlx_store, %tlx_to, 0;", f"@%tlx_store bra.uni {_PASSED};"]
-        # The number of the CTA in the grid.
-        text += ["mov.u32 %tlx_w3, %ctaid.z;", "mov.u32 %tlx_w2, %nctaid.y;", "mov.u32 %tlx_w1, %ctaid.y;"]
-        text += ["mad.lo.u32 %tlx_w3, %tlx_w3, %tlx_w2, %tlx_w1;"]
-        text += ["mov.u32 %tlx_w2, %nctaid.x;", "mov.u32 %tlx_w1, %ctaid.x;"]
-        text += ["mad.lo.u32 %tlx_w3, %tlx_w3, %tlx_w2, %tlx_w1;"]
-        for place, cta in enumerate(made.ctas):
+        text += ["setp.eq.u64 %tlx_store, %tlx_to, 0;", f"@%tlx_store bra.uni {_PLAIN};", "mov.u32 %tlx_at, 0;"]
+        for place, cta in enumerate(made.ctas[1:], 1):
             text += [f"setp.eq.u32 %tlx_store, %tlx_w3, {cta};"]
             text += [f"selp.b32 %tlx_at, {place * made.warps * RECORD_BYTES}, %tlx_at, %tlx_store;"]
         text += ["mov.u32 %tlx_w1, %tid.x;", "shr.u32 %tlx_w2, %tlx_w1, 5;"]
@@ -278,7 +327,7 @@ class _Pass:
             text += ["and.b32 %tlx_w2, %tlx_w1, 31;", "setp.eq.u32 %tlx_one, %tlx_w2, 0;"]
         text += [f"selp.b32 %tlx_at, %tlx_at, {_IDLE}, %tlx_one;"]
         text += [f"mov.u32 %tlx_w3, {shared or 0};", "mov.u32 %tlx_w1, %globaltimer_lo;", "mov.u32 %tlx_w2, %smid;"]
-        return [*(f"\t{each}" for each in (*text, *self._store())), f"{_PASSED}:"]
+        return [f"\t{each}" for each in (*text, *self._store())]
 
     def _end(self) -> list[str]:
         """The last record, which has its place also where others were dropped."""
@@ -306,15 +355,21 @@ class _Pass:
     # Sites -----------------------------------------------------------------------------------------------------------
 
     def _site(self, kind: SiteKind, each: Instruction, target: str = "") -> int:
-        file, line = user_line(self._module, each.place)
+        where = user_line(self._module, each.place)
+        file, line = ("", 0) if where is None else (where.filename, where.line)
         self._sites.append(Site(kind, each.opcode, self._numbers[each.line - 1], file, line, target))
         return len(self._sites)
 
-    def _around(self, site: int, first: int, last: int, operand: str = "mov.u32 %tlx_w3, 0;") -> None:
-        """Put probes around some lines."""
+    def _around(self, kind: SiteKind, each: Instruction, lines: tuple[int, int] | None = None) -> None:
+        """Put probes around a wait, of several lines if they are given."""
+        first, last = lines or (each.line, each.line)
+        site = self._site(kind, each, "" if kind == "mbarrier" else _target(each))
         self._before.setdefault(first, []).append("\tmov.u32 %tlx_w0, %clock;")
-        text = ["mov.u32 %tlx_w1, %clock;", f"mov.u32 %tlx_w2, {site};", operand, *self._store()]
-        self._after[last] = [f"\t{each}" for each in text] + self._after.get(last, [])
+        text = ["mov.u32 %tlx_w1, %clock;"]
+        if kind == "barrier":
+            text += ["setp.ne.u32 %tlx_store, %tlx_w1, 0;", "@%tlx_store mov.u32 %tlx_w1, %clock;"]
+        text += [f"mov.u32 %tlx_w2, {site};", self._operand(_mbarrier_of(each)), *self._store()]
+        self._after[last] = [f"\t{line}" for line in text] + self._after.get(last, [])
 
     def _at(self, kind: SiteKind, each: Instruction) -> None:
         """Put a probe before an instruction that starts something, in threads that run it."""
@@ -346,8 +401,7 @@ class _Pass:
         if isinstance(found, str):
             self._skipped.append(f"line {self._numbers[each.line - 1]}: {found}")
             return
-        first, last = found
-        self._around(self._site("mbarrier", each), first, last, self._operand(_mbarrier_of(each)))
+        self._around("mbarrier", each, found)
 
     def _loop(self, at: int) -> tuple[int, int] | str:
         """The first and the last line of the loop around the instruction, or why there is none to be probed."""
@@ -405,6 +459,12 @@ def kind_of(opcode: str) -> SiteKind | None:
     if opcode.startswith(_PRODUCTS):
         return "product"
     return "signal" if opcode.startswith("mbarrier.arrive") and ".expect_tx" not in opcode else None
+
+
+def _opened(line: str) -> int:
+    """The braces that a line opens, less those that it closes."""
+    code = line.partition("//")[0]
+    return code.count("{") - code.count("}")
 
 
 def _mbarrier_of(each: Instruction) -> Address | None:

@@ -2,7 +2,8 @@
 
 Only the clusters that are asked for run, side by side. What they wait for from others never comes: a warp that polls
 global memory in vain, and all that then wait for it, end early, and the trace is not `whole`. Cluster launch control
-hands out clusters that do not run themselves, as many for each as it would get on a GPU that is full.
+hands out clusters that do not run themselves, as many for each as it would get on a GPU that is full; and a counter
+from which CTAs take their tiles goes on as if all that run at once took theirs.
 
 Data decide little, so most arithmetic is left out (`slices.py`). Arrays of the caller are read, and never written:
 the first exact write to one makes a copy of it. Arrays of zeros (`np.zeros`) can stand for data that are not there;
@@ -58,9 +59,9 @@ def record(
 
     `clusters` are their numbers in the grid, along x first; without clusters those are CTAs. The other arguments are
     those of `run_ptx`. `registers` of a thread go into the facts; `resident` CTAs run at once, which says how many
-    clusters each takes over by launch control. After `max_steps` blocks of any warp the run stops, unless little is
-    left, and `Warp.ran` estimates what each runs in all. `limits` are those of the whole run, after which traces are
-    not whole.
+    clusters each takes over by launch control, and how fast counters of tiles go on. After `max_steps` blocks of any
+    warp the run stops, unless little is left, and `Warp.ran` estimates what each runs in all. `limits` are those of the
+    whole run, after which traces are not whole.
 
     Raises PtxError and PtxFault as `run_ptx` does.
 
@@ -143,6 +144,7 @@ class _Machine(Machine):
         self._numbers = chosen
         every = prod(self.grid) // self.cluster_size
         at_once = max(1, resident // self.cluster_size)
+        rules.share = max(1.0, min(at_once, every) / len(chosen))
         others = (each for each in range(every) if each not in chosen)
         self._left = islice(others, max(0, -(-every // at_once) - 1) * len(chosen))
         """Clusters that do not run, as far as they are to be taken over."""
@@ -181,6 +183,7 @@ class _Machine(Machine):
             # Zeros in the place of data may have led astray.
             if not order.untrue and not isinstance(fault, PtxBudget):
                 raise
+        order.finish()
         for number, trace in enumerate(order.traces):
             if wave.alive[number * wave.cluster_size : (number + 1) * wave.cluster_size].any():
                 trace.whole = False

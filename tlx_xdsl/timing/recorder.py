@@ -8,7 +8,6 @@ itself, such as the shape of a product, is read from its operation code.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -40,7 +39,7 @@ _BYTES_OF_K = 32
 """Bytes along K of each product of the tensor cores."""
 _COMMITS: dict[str, Kind] = {"cp.async": "copy_commit", "TMA store": "tma_commit", "wgmma": "wgmma_commit"}
 _WAITS: dict[str, Kind] = {"cp.async": "copy_wait", "TMA store": "tma_wait", "wgmma": "wgmma_wait"}
-_WORTH = 1.5
+_WORTH = 2
 """Times the limit of steps that a run may have in all for it to go on to its end."""
 MOST_POLLS = 100
 """Times that a warp may find the same value in global memory by one instruction before it counts as stuck: whoever
@@ -71,6 +70,8 @@ class Rules:
     most_steps: int
     """Steps of a warp past which the run stops."""
     trips: Trips
+    share: float = 1.0
+    """The clusters of the launch that run at once, for each that runs here."""
 
 
 class _Pause:
@@ -120,6 +121,8 @@ class Recorder(Nothing):
         self._polls: dict[int, tuple[int, int, bytes]] = {}
         """The last strong read of each warp: the instruction, how often it gave the same, and what."""
         self._pauses = False
+        self._counters: dict[int, tuple[int, set[int]]] = {}
+        """By address of global memory: the number that was taken first of this round, and the warps that took one."""
         self._stuck: set[int] = set()
         self._most_steps = rules.most_steps
         self.is_over = False
@@ -137,7 +140,7 @@ class Recorder(Nothing):
 
     def ran(self, number: int, cohort: Cohort, warps: list[int], following: int) -> int:
         """Warps of a cohort have run a block, or wait at its beginning; returns the block that follows."""
-        if self.is_over or self.untrue:
+        if self.untrue:
             return EXIT
         most = 0
         for warp in warps:
@@ -155,7 +158,7 @@ class Recorder(Nothing):
             own.steps.append(Step(number, tuple(events)) if events else self._empty[number])
             if events:
                 self._open[warp] = []
-        if most >= self._most_steps:
+        if most >= self._most_steps and not self.is_over:
             self._estimate(cohort, following)
         if self._stuck and not self._stuck.isdisjoint(warps):
             self._cut(warps)
@@ -168,7 +171,7 @@ class Recorder(Nothing):
 
     def _estimate(self, cohort: Cohort, following: int) -> None:
         """Stop all warps at the limit of steps, and estimate how many each runs in all; or go on if few are left."""
-        self._most_steps = sys.maxsize
+        is_last, self._most_steps = self._most_steps > self._rules.most_steps, self._most_steps * _WORTH
         parts: dict[int, float] = {}
         for each in self._wave.everyone():
             block = following if each is cohort else each.pc
@@ -176,13 +179,21 @@ class Recorder(Nothing):
                 steps = self._warps[int(warp)].steps
                 if loops := self._rules.trips.around(block, each.R, thread):
                     parts[int(warp)] = 1 + _rest(loops, [step.block for step in steps]) / len(steps)
-        if max(parts.values(), default=2) < _WORTH:
+        if max(parts.values(), default=1.0) < _WORTH and not is_last:
             return
         self.is_over = True
         self._cut(range(len(self._warps)))
+        # What has lasted longer than its loops' counters said is in a loop that does not count.
         usual = max(parts.values(), default=0)
+        parts = {} if is_last else parts
+        usual = 0 if is_last else usual
         for warp, own in enumerate(self._warps):
             own.ran = round(len(own.steps) * parts.get(warp, usual))
+
+    def finish(self) -> None:
+        """Keep what warps have done in blocks that they wait in for good."""
+        for (warp, number), events in self._held.items():
+            self._warps[warp].steps.append(Step(number, tuple(events)))
 
     def _cut(self, warps: Iterable[int]) -> None:
         for warp in warps:
@@ -434,6 +445,8 @@ class Recorder(Nothing):
         self._discards(cohort, is_hollow and at not in self._rules.wanted)
         if not len(addresses):
             return
+        if name == "atom" and len(addresses) == 1 and self._takes(at):
+            self._count_others(int(cohort.warp_of[0 if mask is None else np.argmax(mask)]), addresses, size)
         if is_hollow:
             self._write_zeros(at, int(addresses[0]))
         elif at in self._rules.checked and self._global_zeros:
@@ -446,6 +459,22 @@ class Recorder(Nothing):
                 event.sectors, event.lines = sectors, lines
             else:
                 self._note(warp, Event(at, _GLOBAL[name], size=moved, sectors=sectors, lines=lines))
+
+    def _takes(self, at: int) -> bool:
+        """Return whether an instruction may take the next number of a counter, as dynamic schedules of tiles do."""
+        parts = self._rules.instructions[at].modifiers
+        return at in self._rules.checked and "add" in parts and parts[-1][1:] in ("32", "64") and parts[-1][0] in "usb"
+
+    def _count_others(self, warp: int, address: Any, size: int) -> None:
+        """Count for the CTAs that do not run, which take numbers as often: once a warp here takes one again."""
+        memory = self._wave.machine.memory
+        now = int(memory.load(address, size, 1)[0])
+        first, takers = self._counters.setdefault(int(address[0]), (now, set()))
+        if warp in takers:
+            now += int((now - first) * (self._rules.share - 1))
+            memory.store(address, np.array([now % (1 << 8 * size)], f"u{size}"), size, 1)
+            self._counters[int(address[0])] = first, takers = now, set[int]()
+        takers.add(warp)
 
     def global_access(self, cohort: Cohort, mask: Any, addresses: Any, size: int, sync: Sync, what: str) -> None:
         """Threads have accessed global memory: a warp that asks the same again and again is stuck."""

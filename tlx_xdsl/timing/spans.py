@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import linecache
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.ptx.program import Program
-from tlx_xdsl.ptx.read.faults import location_of
 from tlx_xdsl.ptx.read.syntax import Instruction
 
 from .engine import Mark, Replayed
+from .places import mbarrier_names, task_of, user_line
 from .timeline import Place, Span, SpanKind, Timeline, Track, TrackKind
 from .trace import Kind, Point, Trace
 
-_BARRIER = re.compile(r"barrier_(?:wait|arrive|expect_bytes)\w*\(\s*(?:bar\s*=\s*)?([A-Za-z_]\w*)")
-"""The name of a barrier, or of an array of them, in a line of a kernel."""
-_LIBRARY = re.compile(r"triton[/\\](?:language|tools)[/\\]")
-"""Files of Triton, whose lines are not the user's."""
 _CLOSE = 0.5
 """Cycles between pieces of work of one line that are shown as one."""
 
 
 def location(program: Program, at: int) -> SourceLocation | None:
     """Return the user's line of an instruction; None for one that has none."""
-    place = program.function.instructions[at].place
-    while place is not None:
-        where = location_of(program.module, place)
-        if where is not None and not _LIBRARY.search(where.filename):
-            return where
-        place = place.inlined_at
-    return None
+    return user_line(program.module, program.function.instructions[at].place)
 
 
 class Lines:
@@ -83,8 +72,8 @@ class Lines:
 
 def barrier_names(traces: Sequence[Trace], lines: Lines) -> dict[int, str]:
     """Return what a user calls each mbarrier, by its byte of shared memory: from the lines that use it."""
-    named: dict[str, set[int]] = {}
     everywhere: set[int] = set()
+    uses: set[tuple[str, int]] = set()
     for trace in traces:
         for warp in trace.warps:
             for step in warp.steps:
@@ -94,13 +83,9 @@ def barrier_names(traces: Sequence[Trace], lines: Lines) -> dict[int, str]:
                         if point.kind != "mbarrier":
                             continue
                         everywhere.add(point.name)
-                        if event.kind in ("wait", "signal") and (found := _BARRIER.search(lines.text(event.at))):
-                            named.setdefault(found[1], set()).add(point.name)
-    names = {byte: f"mbarrier {number}" for number, byte in enumerate(sorted(everywhere))}
-    for name, bytes_ in named.items():
-        for number, byte in enumerate(sorted(bytes_)):
-            names[byte] = f"{name}[{number}]" if len(bytes_) > 1 else name
-    return names
+                        if event.kind in ("wait", "signal"):
+                            uses.add((lines.text(event.at), point.name))
+    return mbarrier_names(everywhere, sorted(uses))
 
 
 _CAUSES: dict[Kind, str] = {
@@ -148,11 +133,6 @@ class _Drawing:
         """Add a span, and return its place."""
         self.timeline.spans.append(Span(track, start, end, kind, name, self.lines.place(at)))
         return len(self.timeline.spans) - 1
-
-
-def task_of(tasks: Sequence[tuple[int, int, str]], warp: int) -> str:
-    """Return the name of the task of a warp."""
-    return next((name for first, count, name in tasks if first <= warp < first + count), "warps")
 
 
 def draw(

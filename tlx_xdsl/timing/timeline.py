@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass, field, fields
 from math import inf
 from typing import Any, Literal, TypeAlias
 
-from . import page
+from .show import page
 
 SpanKind: TypeAlias = Literal[
     "work",  # a warp computes or moves data itself

@@ -2,7 +2,8 @@
 // RUN: tlx-opt %s -p tlx-keep-sums-of-products | filecheck %s --check-prefix=SUM
 // RUN: tlx-opt %s -p tlx-guard-flattened-loops | filecheck %s --check-prefix=LOOP
 
-// Quotients of what may be negative are hidden, others not; so are remainders and shifts by what is not known.
+// Quotients of what may be negative are hidden, others not; so are shifts by what is not known, and remainders by what
+// changes within a range: those of a whole range by one number are not, whether it is known or not.
 // HIDE-LABEL: @offsets
 tt.func public @offsets(%s: i32) {
   %c8 = arith.constant dense<8> : tensor<64xi32>
@@ -14,9 +15,15 @@ tt.func public @offsets(%s: i32) {
   %0 = arith.divsi %below, %c8 : tensor<64xi32>
   // HIDE-NEXT: arith.divsi %i, %c8
   %1 = arith.divsi %i, %c8 : tensor<64xi32>
-  // HIDE-NEXT: tt.elementwise_inline_asm
-  // HIDE-NEXT: arith.remsi
+  // HIDE-NEXT: arith.remsi %i, %by
   %2 = arith.remsi %i, %by : tensor<64xi32>
+  // HIDE-NEXT: [[STEPS:%.*]] = arith.muli
+  %steps = arith.muli %1, %c8 : tensor<64xi32>
+  // HIDE-NEXT: [[RANGE:%.*]] = tt.elementwise_inline_asm "mov.b32 $0, $1;" {{.*}} %i
+  // HIDE-NEXT: arith.remsi [[RANGE]], [[STEPS]]
+  %5 = arith.remsi %i, %steps : tensor<64xi32>
+  // HIDE-NEXT: arith.remui %steps, %steps
+  %6 = arith.remui %steps, %steps : tensor<64xi32>
   // HIDE-NEXT: arith.remsi %i, %c8
   %3 = arith.remsi %i, %c8 : tensor<64xi32>
   // HIDE-NEXT: tt.elementwise_inline_asm

@@ -33,6 +33,11 @@ def double(x_ptr, SIZE: tl.constexpr):
     tl.store(x_ptr + tl.arange(0, SIZE), tlx.local_load(buffer[0]) * 2)
 
 @triton.jit
+def fenced(x_ptr):
+    tl.store(x_ptr, 1)
+    tlx.fence("gpu")
+
+@triton.jit
 def plain(x_ptr, n, SIZE: tl.constexpr):
     tl.store(x_ptr + tl.arange(0, SIZE), n)
 """
@@ -93,6 +98,15 @@ def test_a_cluster_makes_a_plain_kernel_ours(kernels):
     compiled = kernels.plain[(2,)](argument, 1, 64, ctas_per_cga=(2, 1, 1))
     assert compiled.metadata.ctas_per_cga == (2, 1, 1)
     assert "handoff" in compiled.asm
+
+
+def test_the_ttgir_has_the_names_of_meta_s_triton(kernels):
+    source = ASTSource(kernels.fenced, {"x_ptr": "*i32"}, {})
+    compiled = triton.compile(source, target=HOPPER)
+    assert 'ttng.fence {scope = "gpu"}' in compiled.asm["ttgir"]
+    assert "fence.acq_rel.gpu" not in compiled.asm["ttgir"]
+    assert "fence.acq_rel.gpu" in compiled.asm["handoff"]
+    assert "fence.acq_rel.gpu" in compiled.asm["ptx"]
 
 
 @pytest.mark.usefixtures("kernels")

@@ -1,4 +1,4 @@
-"""Output on the page of the clock: its findings are those of the command above them, whatever the constants of today."""
+"""Output on the page of the clock: findings are those of the command above them, whatever the constants are today."""
 
 import re
 
@@ -21,7 +21,8 @@ def test_what_is_slow_is_named_as_the_page_shows(monkeypatch, tmp_path):
     found = printed(command.removeprefix("$ tlx "))
     # Places of lines are exact.
     assert "examples/hopper_gemm_ws.py:70:17: warning: the ring is too shallow" in found
-    assert without_numbers(expected.partition("\n")[2]) in without_numbers(found)
+    finding = expected[expected.index("examples/") :]
+    assert without_numbers(finding) in without_numbers(found)
     assert without_numbers(expected.partition(";")[0]) == without_numbers(found.partition(";")[0])
 
 

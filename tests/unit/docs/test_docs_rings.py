@@ -6,8 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from docs.site import ring
+from docs.site import check, pages, ring
 from tests.unit.docs.documents import ROOT, blocks, consoles, printed, stable
+from tlx_xdsl.timing.timeline import Timeline
 
 TEXT = "{http://www.w3.org/2000/svg}text"
 PAGES = {
@@ -64,3 +65,18 @@ def test_the_ring_for_two_ctas_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ((command, shown),) = consoles("docs/clusters.md")
     Path("shared_ring.py").write_text(kernel)
     assert stable(printed(command)) == stable(shown)
+
+
+def test_the_timeline_to_try_is_one_of_this_code():
+    two, three = map(Timeline.from_json, (ring.IMAGES / ring.EXAMPLE).read_text(encoding="utf-8").splitlines())
+    assert (two.configuration, three.configuration) == ("NUM_STAGES=2", "NUM_STAGES=3")
+    assert three.end < two.end
+    lines = (ROOT / "examples" / "hopper_gemm_ws.py").read_text(encoding="utf-8").splitlines()
+    assert [place.text for place in two.places] == [lines[place.line - 1].strip() for place in two.places]
+    assert {place.file for place in two.places} == {"examples/hopper_gemm_ws.py"}
+
+
+def test_the_site_has_a_timeline_to_try():
+    page = pages.beside_the_menu()["timeline-example.html"]()
+    assert page.startswith("<!doctype html>")
+    assert check.external(page) == []

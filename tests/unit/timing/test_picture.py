@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.unit.timing.ring_timelines import ring
-from tlx_xdsl.timing.picture import ring_picture
+from tlx_xdsl.timing.show.picture import ring_picture
 
 pytestmark = pytest.mark.quick
 

@@ -131,6 +131,28 @@ class TestRecords:
         _, probes, words = run(ring(), grid=2, ctas=(1, 7))
         assert {each.cta for each in decode(probes, words)} == {1}
 
+    def test_other_ctas_run_the_kernel_as_it_was(self):
+        """Up to the copy with probes its lines are all there, after a branch; variables are declared once."""
+        before, plain, copy = re.split(r"\$tlx_(?:plain|recorded):\n", instrument(ring()).text)
+        body = ring()[ring().index("mov.u32 %r0, %tid.x;") : ring().rindex("}")]
+        assert body.strip() in plain
+        assert "%clock" not in before + plain
+        assert plain.rstrip().endswith("ret;")
+        assert copy.count(".reg .pred complete;") == 1
+        assert "CONSUME$tlx:" in copy
+
+    def test_variables_among_the_instructions_are_declared_once(self):
+        out, probes, _ = run(kernel("    bar.sync 0;\n    .reg .b32 %late;\n    mov.u32 %late, 1;", "*ll", threads=64))
+        assert probes.text.count(".reg .b32 %late;") == 1
+        assert not out.any()
+
+    def test_registers_are_bound_where_the_kernel_does_not_say_it(self):
+        plain = kernel("    bar.sync 0;", "*ll")
+        assert ".maxnreg 40\n{" in instrument(plain, registers=40).text
+        moves = kernel("    setmaxnreg.inc.sync.aligned.u32 232;", "*ll", threads=128)
+        assert ".maxnreg" not in instrument(moves, registers=168).text
+        assert ".maxnreg" not in instrument(plain).text
+
     def test_before_hopper_the_first_lane_records(self):
         _, probes, words = run(kernel("    bar.sync 0;", "*ll", target="sm_80"))
         (warp,) = decode(probes, words)
@@ -254,6 +276,17 @@ class TestTimeline:
             assert all(one.end <= other.start for one, other in pairwise(spans))
 
 
+class TestBarriers:
+    def test_the_clock_is_read_again_where_the_first_reading_may_come_too_early(self):
+        _, _, after = instrument(kernel("    bar.sync 0;", "*ll")).text.partition("$tlx_recorded:")
+        lines = [line.strip() for line in after.partition("bar.sync 0;")[2].splitlines()]
+        assert lines[1:4] == [
+            "mov.u32 %tlx_w1, %clock;",
+            "setp.ne.u32 %tlx_store, %tlx_w1, 0;",
+            "@%tlx_store mov.u32 %tlx_w1, %clock;",
+        ]
+
+
 class TestLoops:
     """Which waits can be probed: what enters a loop must pass its beginning, and what leaves it its end."""
 
@@ -267,8 +300,8 @@ class TestLoops:
         found = self.probes(f"LAB_WAIT:\n{self.TRY}\n@%p1 bra DONE;\nbra LAB_WAIT;\nDONE:\n")
         assert ([each.kind for each in found.sites], found.skipped) == (["mbarrier"], ())
         lines = [line.strip() for line in found.text.splitlines()]
-        assert lines[lines.index("LAB_WAIT:") - 1] == "mov.u32 %tlx_w0, %clock;"
-        assert lines[lines.index("DONE:") + 1] == "mov.u32 %tlx_w1, %clock;"
+        assert lines[lines.index("LAB_WAIT$tlx:") - 1] == "mov.u32 %tlx_w0, %clock;"
+        assert lines[lines.index("DONE$tlx:") + 1] == "mov.u32 %tlx_w1, %clock;"
 
     def test_all_on_one_line(self):
         found = self.probes(f"LAB_WAIT: {self.TRY} @!%p1 bra LAB_WAIT;")

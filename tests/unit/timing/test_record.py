@@ -285,6 +285,58 @@ end:
     assert flag[0] == 0
 
 
+TAKEN = """
+again:
+    atom.global.gpu.relaxed.add.u32 %r1, [%rd0], 1;
+    setp.lt.u32 %p1, %r1, 40;
+    @%p1 bra again;
+"""
+SEMAPHORE = """
+    mov.u32 %r1, %ctaid.x;
+    atom.global.gpu.acq_rel.add.u32 %r2, [%rd0], 1;
+    setp.ne.u32 %p1, %r2, 1;
+    @%p1 bra end;
+    st.global.u32 [%rd0+4], %r1;
+end:
+"""
+ALONE = "setp.ne.u32 %p1, %r0, 0;\n@%p1 bra end;\n"
+
+
+def test_a_counter_of_tiles_goes_on_for_those_that_do_not_run():
+    """Forty tiles for eight CTAs: five for each, and one more look. A semaphore counts those that run alone."""
+    counter = np.zeros(2, np.uint32)
+    _, traces, _ = recorded(ALONE + TAKEN + "end:", [counter], grid=8, clusters=[0, 5], resident=132)
+    assert [len(events_of(trace, "atomic")) for trace in traces] == [6, 6]
+    _, traces, _ = recorded(ALONE + SEMAPHORE, [counter], grid=8, clusters=[0, 5])
+    assert sum(len(events_of(trace, "store")) for trace in traces) == 1
+
+
+def test_a_loop_that_does_not_count_is_cut():
+    """An inner loop that counts seems to end soon, again and again: what is left is not known."""
+    body = """
+again:
+    ld.global.u32 %r1, [%rd0];
+    mov.u32 %r2, 0;
+inner:
+    add.s32 %r2, %r2, 1;
+    setp.lt.s32 %p1, %r2, 3;
+    @%p1 bra inner;
+    setp.eq.u32 %p2, %r1, 0;
+    @%p2 bra again;
+    """
+    _, (trace,), _ = recorded(body, [np.zeros(1, np.uint32)], max_steps=98)
+    assert not trace.whole
+    assert len(trace.warps[0].steps) == 196
+    assert trace.warps[0].ran == 0
+
+
+def test_a_cut_keeps_events_in_step():
+    """One warp stops at the limit while the other waits for it: what it has arrived at before is kept."""
+    for most in range(8, 24):
+        _, (trace,), _ = recorded(PIPE.replace("%r2, 5", "%r2, 100"), [], parameters="", warps=2, max_steps=most)
+        assert not trace.whole
+
+
 COUNTED = """
     mov.u32 %r1, 0;
 outer:
@@ -311,6 +363,7 @@ def test_what_is_left_of_loops_is_estimated(most):
     assert not cut.whole
     assert len(cut.warps[0].steps) == most
     assert cut.warps[0].ran == pytest.approx(len(whole.warps[0].steps), rel=0.1 if most == 30 else 0.01)
+    check(cut, program)
     # Little more than the limit: the run goes on to its end.
     (little,), _ = record(program, 1, [20, 1], max_steps=2500)
     assert little.whole

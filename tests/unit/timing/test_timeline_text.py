@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.timing.ring_timelines import ISSUE, many, ring
-from tlx_xdsl.timing.perfetto import lanes, to_perfetto, write_perfetto
-from tlx_xdsl.timing.text import MOST_LINES, to_text
+from tlx_xdsl.timing.show.perfetto import lanes, to_perfetto, write_perfetto
+from tlx_xdsl.timing.show.text import MOST_LINES, to_text
 from tlx_xdsl.timing.timeline import Place, Span, Timeline, Track
 
 pytestmark = pytest.mark.quick

@@ -1,5 +1,6 @@
 """Replays of traces by hand: what more of anything does to the time, and times that can be worked out on paper."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from tlx_xdsl.timing.pieces import BlockCost
 from tlx_xdsl.timing.trace import Event, Point, Step, Trace, Warp
 
 pytestmark = pytest.mark.quick
+BEGIN = H200.cta_start_cycles
 WARM = Caching(missed=0.1, slow=0.1, written=0.0)
 COLD = Caching()
 
@@ -27,7 +29,8 @@ def alone(*warps, points=(), ctas=(0,)):
 
 def test_more_stages_are_never_slower_and_two_are_faster_than_one():
     times = [replay(ring(stages, 40)).end for stages in (1, 2, 3, 4, 6)]
-    assert times == sorted(times, reverse=True)
+    # What TMA writes earlier comes between other operands: a little.
+    assert all(later <= 1.005 * before for before, later in itertools.pairwise(times))
     assert times[0] > 1.5 * times[2]
 
 
@@ -44,7 +47,7 @@ def test_more_bandwidth_is_never_slower(name):
 def test_a_replay_takes_at_least_what_its_products_and_its_bytes_take():
     rounds = 40
     found = replay(ring(4, rounds), sharers=132, caching=COLD)
-    products = rounds * 2 * 4 * product_cycles(H200, (64, 256, 16), "f16", False)
+    products = rounds * 2 * 4 * product_cycles(H200, (64, 256, 16), "f16")
     of_bytes = rounds * (128 + 256) * 64 * 2 * 132 / H200.dram_bytes_per_cycle - H200.dram_credit_cycles
     assert found.end >= max(products, of_bytes)
     assert found.tensor == pytest.approx(4 * products)
@@ -66,14 +69,14 @@ def test_warps_of_a_sub_partition_share_its_issue_slots():
     one = replay(alone(Warp(0, 0, [Step(0)])), costs=costs).end
     same = replay(alone(Warp(0, 0, [Step(0)]), Warp(0, 4, [Step(0)])), costs=costs).end
     apart = replay(alone(Warp(0, 0, [Step(0)]), Warp(0, 1, [Step(0)])), costs=costs).end
-    assert (one, same, apart) == (700, 800, 700)
+    assert (one, same, apart) == (BEGIN + 100, BEGIN + 200, BEGIN + 100)
 
 
 def test_warps_that_wait_for_their_own_results_do_not_slow_each_other():
     costs = [BlockCost((work(100, 400),), (), (FREE,), ())]
     warps = [Warp(0, 4 * number, [Step(0)]) for number in range(4)]
-    assert replay(alone(*warps), costs=costs).end == 1000
-    assert replay(alone(*warps, Warp(0, 16, [Step(0)])), costs=costs).end == 1100
+    assert replay(alone(*warps), costs=costs).end == BEGIN + 400
+    assert replay(alone(*warps, Warp(0, 16, [Step(0)])), costs=costs).end == BEGIN + 500
 
 
 def test_a_warp_that_does_not_use_a_full_pipe_keeps_its_pace():
@@ -91,17 +94,17 @@ def test_work_that_comes_later_finds_the_sub_partition_half_done():
     later = Warp(0, 4, [Step(2, (Event(0, "sleep", size=100),)), Step(1)])
     found = replay(alone(Warp(0, 0, [Step(0)]), later), costs=costs, marks=True)
     # From 100 on each has half: the short one ends at 300, the long one with what is left at 400.
-    assert [(mark.unit, mark.end - 600) for mark in found.marks] == [(4, 300), (0, 400)]
+    assert [(mark.unit, mark.end - BEGIN) for mark in found.marks] == [(4, 300), (0, 400)]
 
 
 def test_a_load_is_waited_for_where_its_register_is_needed():
     costs = [BlockCost((work(0), work(50), work(10)), (0, -1), (FREE, FREE, frozenset((7,))), ((7,), ()))]
     trace = alone(Warp(0, 0, [Step(0, (Event(0, "load", size=512, sectors=16),))]))
     found = replay(trace, costs=costs, caching=Caching(0, 0, 0))
-    assert found.end == pytest.approx(600 + 16 * 32 / H200.l1_bytes_per_cycle + H200.l2_latency + 10)
-    assert sum(found.waits.values()) == pytest.approx(H200.l2_latency + 8 - 50)
+    assert found.end == pytest.approx(BEGIN + 16 * 32 / H200.l1_bytes_per_cycle + H200.l2_latency + 10)
+    assert sum(found.waits.values()) == pytest.approx(H200.l2_latency + 16 * 32 / H200.l1_bytes_per_cycle - 50)
     without = [replace(costs[0], needs=(FREE,) * 3)]
-    assert replay(trace, costs=without).end == pytest.approx(660)
+    assert replay(trace, costs=without).end == pytest.approx(BEGIN + 60)
 
 
 def test_what_was_loaded_before_is_near_and_scattered_lanes_take_lookups():
@@ -128,7 +131,9 @@ def test_a_barrier_ends_with_the_last_arrival():
     found = replay(alone(Warp(0, 0, [meets]), Warp(0, 1, [Step(1), meets]), points=points), costs=costs, marks=True)
     waits = [mark for mark in found.marks if mark.kind == "wait"]
     assert {mark.unit for mark in waits} == {0, 1}
-    assert {mark.end for mark in waits} == {600 + 501 + H200.named_barrier_cycles}
+    assert {mark.end for mark in waits} == {
+        BEGIN + 501 + H200.named_barrier_cycles + 2 * H200.named_barrier_warp_cycles
+    }
     by = next(found.marks[mark.after] for mark in waits if mark.unit == 0)
     assert by.unit == 1
 
@@ -141,7 +146,7 @@ def test_an_arrival_at_another_cta_takes_its_way():
     there = replay(
         alone(Warp(0, 0, [waits]), Warp(1, 0, [arrives]), points=points, ctas=(0, 1)), costs=costs, cluster=2
     )
-    assert there.end - here.end == H200.remote_latency / 2
+    assert there.end - here.end == H200.remote_arrive_cycles - H200.arrive_cycles
 
 
 def test_what_never_comes_leaves_warps_stuck():
@@ -165,14 +170,14 @@ def test_conflicts_of_banks_take_the_time_of_their_wavefronts():
         for count in (1, 32)
     ]  # fmt: skip
     # Without conflicts loads overlap, and their latency counts; with them the banks are busy all the time.
-    assert times[0] - 600 == pytest.approx(8 * (H200.shared_latency + 10), rel=0.1)
-    assert times[1] - 600 == pytest.approx(8 * 4 * 32 + H200.shared_latency + 10, rel=0.1)
+    assert times[0] - BEGIN == pytest.approx(8 * (H200.shared_latency + 10), rel=0.1)
+    assert times[1] - BEGIN == pytest.approx(8 * 4 * 32 + H200.shared_latency + 10, rel=0.1)
 
 
 def test_products_take_cycles_for_columns_and_bytes_for_operands():
     assert 4 * operand_cycles(H200, (64, 32, 16), "f16", False) == (64 + 32) * 32 / 128
     assert 4 * operand_cycles(H200, (64, 32, 16), "f16", True) == 32 * 32 / 128
     # With few columns A's rows take the banks for longer than the product takes the tensor cores.
-    assert 4 * operand_cycles(H200, (64, 32, 16), "f16", False) > product_cycles(H200, (64, 32, 16), "f16", False)
-    assert product_cycles(H200, (64, 256, 16), "f16", True) == product_cycles(H200, (64, 256, 32), "e4m3", False)
-    assert product_cycles(H200, (64, 128, 8), "tf32", False) == product_cycles(H200, (64, 128, 16), "bf16", False)
+    assert 4 * operand_cycles(H200, (64, 32, 16), "f16", False) > product_cycles(H200, (64, 32, 16), "f16")
+    assert product_cycles(H200, (64, 256, 16), "f16") == product_cycles(H200, (64, 256, 32), "e4m3") == 128
+    assert product_cycles(H200, (64, 128, 8), "tf32") == product_cycles(H200, (64, 128, 16), "bf16") == 64

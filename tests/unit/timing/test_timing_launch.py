@@ -104,7 +104,7 @@ def test_small_results_stay_in_the_l2_cache():
 
 def test_a_server_gives_what_was_left_unused_up_to_its_credit():
     server = Server(100.0)
-    assert [server.take(0.0, 60.0), server.take(0.0, 60.0)] == [0.0, 20.0]
+    assert [server.take(0.0, 60.0), server.take(0.0, 60.0)] == [60.0, 120.0]
     assert server.take(1000.0, 150.0) == 1050.0
     assert server.busy == 270.0
     strict = Server()

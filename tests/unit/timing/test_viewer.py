@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.timing.browser import acted, needs_browser, within
 from tests.unit.timing.ring_timelines import many, ring
-from tlx_xdsl.timing.html import to_html, write_html
+from tlx_xdsl.timing.show.html import to_html, write_html
 from tlx_xdsl.timing.timeline import Place, Timeline, Track
 
 EVIL = "</script><script>window.hacked = 1</script><!--<img src=x onerror='window.hacked = 1'>&amp;\u2028{{data}}"
@@ -140,6 +140,9 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own():
     (tag, attrs), *rest = Page(frame).tags
     assert (tag, rest, attrs["sandbox"]) == ("iframe", [], "allow-scripts")
     assert attrs["srcdoc"] == to_html(ring(2, 2))
+    assert set(attrs) == {"srcdoc", "title", "sandbox", "style"}, (
+        "a frame that loads late stays blank in some notebooks"
+    )
     assert unescape(attrs["title"]) == "Timeline of matmul"
 
 
@@ -155,6 +158,7 @@ TOUR = """
   note("facts", document.getElementById("facts").textContent);
   note("shares", document.getElementById("shares").textContent);
   note("first wait", document.querySelector("#waits button").textContent);
+  note("path", document.getElementById("path").textContent);
   note("all", range());
   chart.focus();
   key("ArrowRight"); note("first", said());
@@ -228,6 +232,8 @@ def test_the_head_says_what_limits_the_kernel(tour: dict):
     assert "(0.82 x the time of 1)" in tour["facts"]
     assert "consumer 1, 4 warps: work 1.6 %, issue 3.8 %, store 7.3 %, wait for tensor cores 62 %" in tour["shares"]
     assert tour["first wait"].endswith(", for products before it")
+    assert "tensor core at work: hopper_gemm_ws.py:67 acc = " in tour["path"]
+    assert "copy under way: hopper_gemm_ws.py:57 tlx.async_descriptor_load" in tour["path"]
 
 
 @needs_browser

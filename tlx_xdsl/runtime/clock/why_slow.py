@@ -10,7 +10,7 @@ from tlx_xdsl.dialects import tlx, ttg
 from tlx_xdsl.errors import CompilationError, Note, OverBudgetError, SourceLocation
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.text.diagnostics import Diagnostic, source_location
-from tlx_xdsl.timing.findings import WORTH_A_WARNING, WORTH_A_WORD, Finding, LoadWait, findings, load_waits
+from tlx_xdsl.timing.findings import FULL, WORTH_A_WARNING, WORTH_A_WORD, Finding, LoadWait, findings, load_waits
 from tlx_xdsl.timing.predict import Prediction
 
 from .launch import Configuration
@@ -120,6 +120,9 @@ def _rings(configuration: Configuration, prediction: Prediction, wait: LoadWait,
         try:
             cycles = each.configuration.predict(chip, timeline=False).cycles
         except OverBudgetError as error:
+            if max(prediction.shares.values(), default=0.0) >= FULL:
+                # More stages would not help.
+                continue
             yield Finding(
                 "wait for loads", f"{waits}, and there is no room for {each.name}={each.stages}: {error.message}",
                 min(wait.share, WORTH_A_WARNING), wait.at,

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
@@ -59,6 +59,8 @@ class TLXCompiledKernel(CompiledKernel):
 
     module: Any = None
     """Triton's looks at it when an object is deleted, also one that could not be made of damaged files."""
+    spelling: Callable[[str], str] | None = None
+    """Spells the TTGIR of `asm` for readers who know other names."""
 
     def __init__(self, src: Any, metadata_group: dict[str, str], hash: str):
         super().__init__(src, metadata_group, hash)
@@ -66,7 +68,10 @@ class TLXCompiledKernel(CompiledKernel):
         if getattr(metadata, CLUSTER_OPTION, None) is not None:
             # JSON has made a list of it.
             vars(self)["metadata"] = metadata._replace(ctas_per_cga=tuple(metadata.ctas_per_cga))
-        self.asm = _Stages(dict(self.asm), self)
+        files = dict(self.asm)
+        if self.spelling is not None and "ttgir" in files:
+            files["ttgir"] = self.spelling(files["ttgir"])
+        self.asm = _Stages(files, self)
 
     def _init_handles(self) -> None:
         if self.module is not None:

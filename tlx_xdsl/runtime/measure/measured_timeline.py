@@ -21,13 +21,17 @@ from tlx_xdsl.backend.assemblers import Assembler, candidates
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.timing.measured import timeline_of
-from tlx_xdsl.timing.probes import KINDS, Probes, SiteKind, instrument
+from tlx_xdsl.timing.probes import FEWER, KINDS, Probes, SiteKind, instrument
 from tlx_xdsl.timing.timeline import Timeline
 
-from ..launch.cuda_driver import cuda_major
+from ..launch.cuda_driver import cuda_major, default_driver
 from ..launch.launcher import Launcher, launch_facts
 from .gpu_clock import timed_launches
 
+MOST_SLOWER = 0.05
+"""How much longer a launch may take with probes before fewer are tried."""
+_REGISTERS = 8
+"""What a GPU gives to a thread at once."""
 _ROUNDS = 3
 """Turns in which the kernel and the one with probes are timed, one after the other."""
 
@@ -65,11 +69,17 @@ def own_assembler(target: str, triton_version: str, named: str = "") -> Assemble
     return found
 
 
-def ctas_to_show(ctas: int, cluster: int) -> tuple[int, ...]:
-    """Return the CTAs that record where the caller names none: the first cluster, and one in the middle of the grid."""
-    first = min(cluster, 8)
+def ctas_to_show(ctas: int, cluster: int, multiprocessors: int) -> tuple[int, ...]:
+    """Return the CTAs that record where the caller names none: the first cluster, and one in the middle of the grid.
+
+    Of a grid that runs all at once, as persistent kernels have it, it is the last cluster alone: it often has a tile
+    less than the others, which then do not wait for its probes.
+    """
+    shown = min(cluster, 8)
+    if ctas <= multiprocessors:
+        return tuple(range(ctas - cluster, ctas - cluster + shown))
     middle = ctas // 2 // cluster * cluster
-    return (*range(first), *(range(middle, middle + first) if middle >= first else ()))
+    return (*range(shown), *range(middle, middle + shown))
 
 
 def probed_binary(
@@ -79,7 +89,10 @@ def probed_binary(
 
     Raises CompilationError where it can't be assembled, PtxError for PTX that is not understood.
     """
-    probes = instrument(ptx, metadata.name, ctas=ctas, records=records, kinds=kinds, num_warps=metadata.num_warps)
+    probes = instrument(
+        ptx, metadata.name, ctas=ctas, records=records, kinds=kinds, num_warps=metadata.num_warps,
+        registers=-(-metadata.registers // _REGISTERS) * _REGISTERS if metadata.registers else None,
+    )  # fmt: skip
     cubin, resources = assembled(
         probes.text, own_assembler(target, metadata.triton_version, metadata.assembler), target,
         triton_version=metadata.triton_version, fp_fusion=fp_fusion,
@@ -96,18 +109,35 @@ def measured_timeline(
     seconds: float = 0.5,
     ctas: Sequence[int] | None = None,
     records: int = 2048,
-    kinds: Sequence[SiteKind] = KINDS,
+    kinds: Sequence[SiteKind] | None = None,
     tasks: Sequence[tuple[int, int, str]] = (),
 ) -> Measured:
     """Return the timeline of a bound launch (`kernel.bind`) on the current GPU.
 
+    Where no kinds of sites are given, all waits and issues have probes; if launches get more than 5 % longer by them,
+    only waits for mbarriers and for groups have.
+
     Raises CompilationError where the PTX with probes can't be assembled, PtxError for PTX that is not understood.
     """
+    measured = _measured(launch, chip, target, fp_fusion, seconds, ctas, records, kinds or KINDS, tasks)
+    if kinds is None and measured.slowdown > MOST_SLOWER:
+        fewer = _measured(launch, chip, target, fp_fusion, seconds, ctas, records, FEWER, tasks)
+        said = f"probes of barriers and issues, too, would make it {measured.slowdown:.1%} slower: they are left out"
+        fewer.timeline.notes.insert(1, said)
+        return fewer
+    return measured
+
+
+def _measured(
+    launch: Any, chip: str, target: str, fp_fusion: bool, seconds: float, ctas: Sequence[int] | None, records: int,
+    kinds: Sequence[SiteKind], tasks: Sequence[tuple[int, int, str]],
+) -> Measured:  # fmt: skip
     torch: Any = import_module("torch")
     compiled, metadata = launch.kernel, launch.kernel.metadata
     cluster = tuple(metadata.cluster or (1, 1, 1))
     x, y, z = launch.in_ctas()
-    chosen = ctas_to_show(x * y * z, prod(cluster)) if ctas is None else tuple(ctas)
+    multiprocessors = default_driver().multiprocessor_count()
+    chosen = ctas_to_show(x * y * z, prod(cluster), multiprocessors) if ctas is None else tuple(ctas)
     probes, cubin, resources = probed_binary(
         compiled.asm["ptx"], metadata, target, fp_fusion, chosen, records, kinds
     )  # fmt: skip

@@ -25,6 +25,8 @@ def explain(args: argparse.Namespace) -> None:
     found = why_slow(configuration_of(read(args)), args.chip)
     timeline = timeline_of(found.prediction, hertz_of(args.clock))
     print(f"{summary(timeline)}; bound by {found.prediction.bound}")
+    if timeline.sentences:
+        print(" ".join(timeline.sentences))
     for each in found.diagnostics:
         print(coloured(str(each)))
     if not found.diagnostics:

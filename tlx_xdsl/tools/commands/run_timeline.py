@@ -42,7 +42,7 @@ def show(args: argparse.Namespace) -> None:
         text = ", ".join(f"{name}={value}" for name, value in settings_of(configuration, names).items())
         timelines.append(replace(found, configuration=text))
     if form == TEXT:
-        from tlx_xdsl.timing.text import to_text
+        from tlx_xdsl.timing.show.text import to_text
 
         width = get_terminal_size().columns
         print("\n\n".join(to_text(each, width) for each in timelines))
@@ -75,9 +75,9 @@ def _content(form: str, timelines: Sequence[Timeline]) -> str:
     if form == ".json":
         return "".join(f"{each.to_json()}\n" for each in timelines)
     if form == ".html":
-        from tlx_xdsl.timing.html import to_html
+        from tlx_xdsl.timing.show.html import to_html
 
         return to_html(*timelines)
-    from tlx_xdsl.timing.perfetto import to_perfetto
+    from tlx_xdsl.timing.show.perfetto import to_perfetto
 
     return to_perfetto(*timelines)

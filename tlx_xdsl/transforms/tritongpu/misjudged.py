@@ -14,6 +14,7 @@ After:
 ```
 Every version takes quotients and remainders for those of numbers that are not negative. The options name what only some
 of them misjudge: remainders by a tensor, sums of two ranges, selected ranges, and shifts by a number that is not known.
+Remainders of a whole range by one number, such as `(pid * BLOCK + tl.arange(0, BLOCK)) % N`, all of them have right.
 
 `tlx-keep-sums-of-products`: a sum of `x[:, :, None] * y[None, :, :]` is taken for a dot of x and y, along whatever
 axis, and with fp32 rounded to tf32. The pattern knows one order of the factors; here they change places.
@@ -42,7 +43,7 @@ from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.analysis.module_attrs import NUM_CTAS
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.arith import SelectOp
-from tlx_xdsl.dialects.base import as_tensor, module_integer, scalar_type
+from tlx_xdsl.dialects.base import as_tensor, module_integer, scalar_type, tensor_type
 from tlx_xdsl.text.diagnostics import error_at, report_warning
 
 from ..rewriting import Pass, insert_before, ops_of
@@ -61,7 +62,7 @@ class HideAlignmentPass(Pass):
     name = "tlx-hide-alignment"
 
     remainders: bool = False
-    """Remainders of values of which only a multiple is known, until 3.8."""
+    """Remainders of a range where the divisor changes within it, or the range within an axis, until 3.8."""
     sums: bool = False
     """Sums and differences of two ranges, in 3.6."""
     selects: bool = False
@@ -91,7 +92,7 @@ class HideAlignmentPass(Pass):
             if isinstance(op, arith.DivSIOp | arith.RemSIOp) and _interval(op.operands[0], infos, ranges)[0] < 0:
                 yield op
             elif isinstance(op, arith.RemSIOp | arith.RemUIOp):
-                if self.remainders and other.value is None:
+                if self.remainders and _splits_ranges(one, other, op.results[0].type):
                     yield op
             elif isinstance(op, arith.ShLIOp):
                 if self.shifts and other.value is None:
@@ -105,6 +106,19 @@ class HideAlignmentPass(Pass):
 
 def _are_ranges(one: AxisInfo, other: AxisInfo) -> bool:
     return any(min(lengths) > 1 for lengths in zip(one.contiguity, other.contiguity, strict=True))
+
+
+def _splits_ranges(dividend: AxisInfo, divisor: AxisInfo, type_: Attribute) -> bool:
+    """Return whether a remainder is taken for a multiple of what only the first element of each range is one of.
+
+    That is so along an axis on which the result is not known to be contiguous. Source: triton-lang/triton#11544.
+    """
+    shape = tensor_type(type_).get_shape()
+    axes = zip(shape, dividend.contiguity, divisor.constancy, dividend.divisibility, divisor.divisibility, strict=True)
+    return any(
+        min(length, equal) > 1 and (length, equal) != (size, size) and math.gcd(multiple, other_multiple) > 1
+        for size, length, equal, multiple, other_multiple in axes
+    )
 
 
 def _hide(op: Operation, index: int) -> None:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from textwrap import wrap
 
-from .timeline import Span, SpanKind, Timeline
+from ..timeline import Span, SpanKind, Timeline
 
 MOST_LINES = 30
 _MOST_ROWS, _MOST_WAITS = 12, 5
@@ -16,7 +16,7 @@ _LETTERS: dict[SpanKind, str] = {
     "work": "#", "issue": "#", "product": "=", "copy": "~", "store": "~", "wait": ".",
 }  # fmt: skip
 _NAMES = {"#": "work", "=": "product", "~": "copy", ".": "wait", ":": "wait for tensor cores"}
-_LEGEND = "# work  = product  ~ copy or store  . wait  : wait for tensor cores"
+_LEGEND = "# work  = product  ~ copy  . wait  : wait for tensor cores"
 
 
 @dataclass

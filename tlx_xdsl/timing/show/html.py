@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..timeline import Timeline
 from .page import DIGITS, document
-from .timeline import Timeline
 
 
 def to_html(*timelines: Timeline) -> str:

@@ -107,6 +107,21 @@ function byLine(one) {
 }
 const sums = all.map(byLine);
 
+// What the critical path is made of: cycles by kind and line, each cycle once.
+function onPath(one) {
+  const parts = new Map();
+  let until = 0, total = 0;
+  for (const span of [...one.path].sort((a, b) => one.end[a] - one.end[b])) {
+    const long = Math.max(0, one.end[span] - Math.max(one.start[span], until));
+    until = Math.max(until, one.end[span]);
+    const line = placeOf(one, span), kind = one.colour[span], key = `${kind}\n${line ?? one.name[span]}`;
+    if (!parts.has(key)) parts.set(key, { kind, line, name: one.name[span], cycles: 0, first: span });
+    parts.get(key).cycles += long;
+    total += long;
+  }
+  return { total, parts: [...parts.values()] };
+}
+
 // Rows as they are drawn: headings of timelines and groups, and tracks, with a part for each timeline where they are paired.
 function headingsOf(paired) {
   const headings = [];

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
-from .timeline import Span, Timeline
+from ..timeline import Span, Timeline
 
 # Pixels.
 _WIDTH, _ROW, _HEAD, _EDGE = 390, 20, 40, 8

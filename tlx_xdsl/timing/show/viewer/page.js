@@ -144,33 +144,46 @@ function fillShares() {
     by("shares").append(row);
   }
 }
-// Each wait once, with a figure for each timeline.
-function fillWaits() {
+// Entries with a figure for each timeline, the largest first; a click shows the line.
+function fillTable(place, entriesOf, keyOf, wordsOf, wholeOf) {
   const merged = new Map();
   for (const one of all) {
-    for (const wait of sums[one.number].waits) {
-      const key = `${wait.group}\n${wait.line ?? wait.name}\n${wait.cause}`;
-      if (!merged.has(key)) merged.set(key, { ...wait, one, of: all.map(() => 0) });
-      merged.get(key).of[one.number] = wait.cycles;
+    for (const entry of entriesOf(one)) {
+      const key = keyOf(entry);
+      if (!merged.has(key)) merged.set(key, { ...entry, one, of: all.map(() => 0) });
+      merged.get(key).of[one.number] += entry.cycles / (wholeOf(one) || 1);
     }
   }
-  const most = ({ of }) => Math.max(...of.map((each, number) => each / (sums[number].total || 1)));
-  const long = [...merged.values()].filter((wait) => most(wait) >= 0.005);
-  for (const wait of long.sort((a, b) => most(b) - most(a)).slice(0, 6)) {
+  const most = ({ of }) => Math.max(...of);
+  const long = [...merged.values()].filter((entry) => most(entry) >= 0.005).sort((a, b) => most(b) - most(a));
+  for (const entry of long.slice(0, 6)) {
     const button = made("button"), figures = made("b");
     button.type = "button";
     for (const one of all) {
       const figure = made("div");
-      figure.append(tagged(one), percent(wait.of[one.number], sums[one.number].total));
+      figure.append(tagged(one), percent(entry.of[one.number], 1));
       figures.append(figure);
     }
-    const where = wait.line === null ? wait.name : `${shortLine(wait.line)} ${lineText(wait.line)}`;
-    button.append(figures, made("span", `${wait.group}: ${where}${wait.cause ? `, for ${wait.cause}` : ""}`));
-    if (wait.line !== null) button.dataset.line = wait.line;
-    button.addEventListener("click", () => (wait.line === null ? choose({ one: wait.one, span: wait.first }) : chooseLine(wait.line)));
-    by("waits").append(button);
+    button.append(figures, made("span", wordsOf(entry)));
+    if (entry.line !== null) button.dataset.line = entry.line;
+    button.addEventListener("click", () => (entry.line === null ? choose({ one: entry.one, span: entry.first }) : chooseLine(entry.line)));
+    place.append(button);
   }
-  if (!by("waits").childElementCount) by("waits").append(made("p", "No warp waits for long.", "faint"));
+  return long.length;
+}
+function whereOf({ line, name }) { return line === null ? name : `${shortLine(line)} ${lineText(line)}`; }
+function fillWaits() {
+  const found = fillTable(
+    by("waits"), (one) => sums[one.number].waits, (wait) => `${wait.group}\n${wait.line ?? wait.name}\n${wait.cause}`,
+    (wait) => `${wait.group}: ${whereOf(wait)}${wait.cause ? `, for ${wait.cause}` : ""}`, (one) => sums[one.number].total);
+  if (!found) by("waits").append(made("p", "No warp waits for long.", "faint"));
+}
+function fillPath() {
+  const paths = all.map(onPath);
+  const found = fillTable(
+    by("path"), (one) => paths[one.number].parts, (part) => `${part.kind}\n${part.line ?? part.name}`,
+    (part) => `${KINDS[part.kind] ?? KINDS.phase}: ${whereOf(part)}`, (one) => paths[one.number].total);
+  by("path").parentElement.hidden = !found;
 }
 // Half of the indentation: the panel is narrow, and the whole line is said beside it.
 function narrowed(text) {
@@ -413,6 +426,7 @@ fillFacts();
 fillLegend();
 fillShares();
 fillWaits();
+fillPath();
 fillLines();
 measure();
 new ResizeObserver(() => { measure(); draw(); }).observe(pane);

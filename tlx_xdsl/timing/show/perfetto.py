@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from .timeline import Span, Timeline
+from ..timeline import Span, Timeline
 
 _Event: TypeAlias = dict[str, Any]
 

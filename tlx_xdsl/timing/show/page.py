@@ -13,7 +13,7 @@ from html import escape
 from importlib.resources import files
 from itertools import pairwise
 
-_VIEWER = files("tlx_xdsl.timing") / "viewer"
+_VIEWER = files("tlx_xdsl.timing.show") / "viewer"
 _CONTEXT = 60
 """Lines between two that have spans, above which a gap is shown as a gap."""
 DIGITS = 2
@@ -47,7 +47,7 @@ def frame(html: str, title: str) -> str:
     The page has no access to what is around it.
     """
     return (
-        f'<iframe srcdoc="{escape(html)}" title="{escape(title)}" sandbox="allow-scripts" loading="lazy" '
+        f'<iframe srcdoc="{escape(html)}" title="{escape(title)}" sandbox="allow-scripts" '
         f'style="width:100%;height:{_FRAME_HEIGHT}px;border:1px solid #8884"></iframe>'
     )
 

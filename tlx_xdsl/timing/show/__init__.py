@@ -1,0 +1,1 @@
+"""Timelines for people and other programs: a page, a short text, a trace, a picture of a ring."""
