@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import itertools
 import json
 import re
 import statistics
@@ -26,12 +27,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.clock.validate import measured_cycles
-
 RECORD = Path(__file__).with_name("h200.json")
 DURATIONS = Path(__file__).with_name("durations-h200.json")
 MULTIPROCESSORS = 132
-MARK = re.compile(r"\bMeasured\b")
+MARK = re.compile(r"\bMeasured\b|(?:Guide|Stalls); measured\b")
 NEAR = 0.1
 """How far a constant may be from the record that it is said to come from."""
 
@@ -162,13 +161,26 @@ def _around_ctas(r: Record) -> list[float]:
 
 
 @cache
-def beside_profiler() -> float:
-    """Return the cycles that launches last longer from event to event than by the profiler: the median of training."""
+def training() -> list[dict[str, Any]]:
+    """Return the durations of the problems of training."""
     records = json.loads(DURATIONS.read_text(encoding="utf-8"))["records"]
+    return [each for each in records if not each["held_out"]]
+
+
+def _sustained(r: Record) -> float:
+    """Part of the peak of the tensor cores that the fastest product of 4,096 by 4,096 by 4,096 reaches."""
+    found = [each for each in training() if each["problem"] == "gemm 4096x4096x4096 fp16"]
+    seconds = min(statistics.median(each["profiled"]) for each in found) * 1e-6
+    products = 4096**3 / (64 * 256 * 16) / MULTIPROCESSORS
+    return products * r.wgmma(256) / (seconds * r.hertz)
+
+
+@cache
+def beside_profiler() -> float:
+    """Return the microseconds that launches last longer from event to event than by the profiler."""
     return statistics.median(
-        (measured_cycles(each, events=True) or 0) - (measured_cycles(each) or 0)
-        for each in records
-        if not each["held_out"]
+        statistics.median(itertools.chain(*each["microseconds"])) - statistics.median(each["profiled"])
+        for each in training()
     )
 
 
@@ -198,6 +210,7 @@ DERIVED: dict[str, Derived] = {
     "product_shared_latency": Derived(
         "cycles", lambda r: r.alone(256, "shared"), "one product alone, A in shared memory"
     ),
+    "sustained": Derived("part", _sustained, "a product of random matrices, from its duration"),
     "tensor_efficiency": Derived("part", lambda r: 128 / r.wgmma(256), "24 products in a row"),
     "wgmma_groups": Derived(
         "part",
@@ -338,9 +351,9 @@ DERIVED: dict[str, Derived] = {
     ),
     "launch_cycles": Derived(
         "cycles",
-        lambda r: min(_around_ctas(r)) - beside_profiler(),
+        lambda r: min(_around_ctas(r)) - beside_profiler() * 1e-6 * r.hertz,
         "event to event, less first start to last end of CTAs, and less what events see more than the profiler",
-        lambda r: max(_around_ctas(r)) - beside_profiler(),
+        lambda r: max(_around_ctas(r)) - beside_profiler() * 1e-6 * r.hertz,
     ),
     "row_launch_us": Derived(
         "microseconds", lambda r: r.launch("each of 50 in a row", 132, 0), "empty, of 50 in a row"
@@ -357,10 +370,17 @@ DERIVED: dict[str, Derived] = {
     "fma": Derived("cycles", lambda r: r.rate("FADD"), "FADD, 16 warps"),
     "heavy": Derived("cycles", lambda r: r.rate("IMAD"), "IMAD, 16 warps"),
     "alu": Derived("cycles", lambda r: r.rate("LOP3"), "LOP3, 16 warps"),
+    "half": Derived("cycles", lambda r: r.rate("HFMA2"), "HFMA2 and HFMA2.MMA in turn, 16 warps"),
+    "widening": Derived("cycles", lambda r: r.rate("HADD2.F32 (f16 to f32)"), "HADD2.F32, 16 warps"),
+    "narrow": Derived(
+        "cycles", lambda r: r.rate("F2FP.E4M3") - r.rate("LOP3"), "F2FP with a LOP3, less a LOP3, 16 warps"
+    ),
     "xu": Derived("cycles", lambda r: r.rate("MUFU.EX2"), "MUFU.EX2, 16 warps"),
     "shuffle": Derived("cycles", lambda r: r.rate("SHFL"), "SHFL, 16 warps"),
     "reduction": Derived("cycles", lambda r: r.rate("REDUX"), "REDUX, 16 warps"),
     "arithmetic_latency": Derived("cycles", lambda r: r.latency("LOP3"), "LOP3, a chain"),
+    "half_latency": Derived("cycles", lambda r: r.latency("HFMA2"), "HFMA2, a chain"),
+    "reduction_latency": Derived("cycles", lambda r: r.latency("REDUX"), "REDUX and moves, a chain"),
     "fp64_latency": Derived("cycles", lambda r: r.latency("DFMA"), "DFMA, a chain"),
     "special_latency": Derived("cycles", lambda r: r.latency("MUFU.EX2"), "MUFU.EX2, a chain"),
     "shuffle_latency": Derived("cycles", lambda r: r.latency("SHFL"), "SHFL, a chain"),

@@ -21,7 +21,7 @@ class Made:
     """Of a load. Measured: 282 with
     the instructions."""
     tma_dram_latency: float = 900.0
-    """Of a load from DRAM. Measured."""
+    """Of a load from DRAM. Guide; measured."""
     shared_latency: float = 29.0
     """Of a load. Assumed; what is measured is less."""
     shape: int = 3
