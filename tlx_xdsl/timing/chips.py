@@ -35,8 +35,8 @@ class Chip:
     """Of a launch beside its CTAs, as a profiler sees it. Measured: an event before and one after see 5,000."""
     cta_start_cycles: float = 450.0
     """From a free place on a multiprocessor to the first instruction of a CTA. Measured: 460, less for small ones."""
-    cta_interval_cycles: float = 150.0
-    """Between the starts of two CTAs on a multiprocessor. Measured: 8,448 empty CTAs take 5 microseconds more."""
+    cta_interval_cycles: float = 180.0
+    """Between the starts of two CTAs on a multiprocessor. Measured: 155 for empty CTAs."""
 
     # Tensor cores. Measured, as in Luo 2024, table of wgmma: m64nNk16 takes N/2 cycles, if its operands come in time.
     product_column_cycles: float = 0.5
@@ -45,13 +45,18 @@ class Chip:
     """Of a `wgmma` over 32 bytes of K."""
     product_latency: float = 45.0
     """From the end of a tensor core's work to the end of the wait for it. Measured: 53 to 63 with the instructions."""
-    products_queued: int = 4
-    """Products of a sub-partition that may wait for the tensor core before its warps stop issuing. Assumed."""
+    products_queued: int = 2
+    """Products of a sub-partition that may wait for the tensor core before its warps stop issuing. Fitted: rings of few
+    stages and one group of warps that loads and multiplies."""
     sustained: float = 0.75
     """Part of the tensor cores' peak at `hertz` that the power limit leaves: with more work the clock falls. Measured:
     products of random matrices reach 73 to 78 % at any size of tiles, and their CTAs run at 1.44 to 1.55 GHz."""
     product5_cycles: float = 0.25
     """Of a `tcgen05.mma` of 128 rows over 32 bytes of K, for each column. From the data sheet, unvalidated."""
+
+    # Warps.
+    work_factor: float = 1.8
+    """Cycles of a warp alone for each that its instructions say. Fitted: attention, with softmax beside products."""
 
     # Shared memory.
     shared_latency: float = 23.0
@@ -72,7 +77,7 @@ class Chip:
     """With shared memory. NVIDIA's tuning guide for Hopper."""
     l1_latency: float = 40.0
     """Of a load that the L1 cache has. Luo 2024: 40.7 on an H100."""
-    lookups_per_cycle: float = 4.0
+    lookups_per_cycle: float = 1.0
     """Lines that the L1 cache looks up for lanes whose bytes lie apart. Assumed."""
     l1_bytes_per_cycle: float = 106.0
     """What a multiprocessor can take from the L2 cache. Measured, by TMA."""
@@ -88,13 +93,15 @@ class Chip:
     """By how much it gives more where many read the same bytes. Products of matrices reach that."""
     l2_store_bytes_per_cycle: float = 2_400.0
     """What the L2 cache takes of all multiprocessors. Measured."""
-    l2_bytes: float = 50e6
-    """NVIDIA's data sheet."""
+    l2_bytes: float = 36e6
+    """What a launch finds again. NVIDIA's data sheet has 50 MB, in two halves that hold some lines twice; assumed."""
     dram_bytes_per_second: float = 4.5e12
-    """Measured: 4.7 for reads, 4.4 for writes, 3.8 for both."""
-    dram_credit_cycles: float = 1_500.0
+    """Measured: 4.7 for reads."""
+    dram_write_factor: float = 1.25
+    """Bytes read that a byte written stands for. Measured: a copy reaches 3.8 TB/s."""
+    dram_credit_cycles: float = 300.0
     """How much of a multiprocessor's share of the bandwidth that it left unused it may take later. Assumed."""
-    lockstep: float = 0.5
+    lockstep: float = 0.8
     """Of the CTAs that share what DRAM gives, the part that asks for it before it has come. Assumed."""
 
     # TMA.
@@ -107,7 +114,7 @@ class Chip:
     tma_latency: float = 240.0
     """From the instruction to the end of a phase that a load from the L2 cache completes, less the time of its bytes.
     Measured: 337 for 1 KiB, with the wait."""
-    tma_dram_latency: float = 900.0
+    tma_dram_latency: float = 1_050.0
     """As `tma_latency`, for bytes from DRAM. Measured: 470 more for contiguous bytes, 850 for a box."""
     tma_store_read_latency: float = 21.0
     """From a bulk store to the end of its reading of shared memory, less the time of the bytes. Measured."""

@@ -18,6 +18,8 @@ from .trace import Launch, Trace
 
 _REGISTERS_UNKNOWN = 128
 """Registers of a thread where no cubin says them."""
+_ROUNDS = 4
+"""Clusters that are replayed of a long row of equal ones, for each that runs at the same time."""
 _MOST_QUEUED = 100_000
 """Clusters up to which each one is served by itself."""
 
@@ -136,12 +138,13 @@ def whole_launch(
 
 def _in_a_row(trace: Trace, count: int, together: int, replay: Callable[[list[Trace], int], Replayed]) -> float:
     """Return the cycles of equal clusters on one server: the first ones are replayed, the others keep their pace."""
-    some = min(count, 3 * together)
+    some = min(count, _ROUNDS * together)
     found = replay([trace] * some, together)
     ends = sorted(cta.end for cta in found.ctas)[:: max(1, len(found.ctas) // some)]
     if some == count:
         return found.end
-    pace = (ends[-1] - ends[-1 - together]) / together
+    # The last ones have nobody after them who takes bandwidth.
+    pace = (ends[-1 - together] - ends[together - 1]) / (some - 2 * together)
     return found.end + pace * (count - some)
 
 

@@ -16,6 +16,8 @@ from .chips import Chip
 from .trace import Event, Launch, Trace
 
 _SECTOR = 32
+_CTAS = 1 << 20
+"""More than a replay has."""
 _PAGE = 2_048
 """Bytes of a page of `Event.lines`."""
 _READS = frozenset(("load", "tma_load", "copy"))
@@ -140,9 +142,12 @@ class _Near:
         self._most = max(1, int(capacity // _PAGE))
         self._fetched: OrderedDict[int, float] = OrderedDict()
 
-    def missing(self, size: float, lines: Sequence[int]) -> float:
-        """Return how many of the bytes that an access to pages wants are not there, and fetch them."""
-        pages = list(_pages(lines))
+    def missing(self, size: float, lines: Sequence[int], cta: int) -> float:
+        """Return how many of the bytes that an access to pages wants are not there, and fetch them.
+
+        A replay stands for CTAs with other bytes, so each of its CTAs has pages of its own.
+        """
+        pages = [page * _CTAS + cta for page in _pages(lines)]
         if not pages:
             return size
         part = size / len(pages)
@@ -185,8 +190,8 @@ class Memory:
         at_dram = self.dram.take(now, size * self._read_part * self._per_dram_byte)
         return max(done, at_l2, at_dram)
 
-    def load(self, now: float, event: Event) -> float:
-        """Return when what threads load is there.
+    def load(self, now: float, event: Event, cta: int = 0) -> float:
+        """Return when what threads of a CTA load is there.
 
         Lanes whose bytes lie apart look up more lines, but what they leave of a sector the next ones find in L1.
         """
@@ -194,7 +199,7 @@ class Memory:
         is_scattered = event.sectors * _SECTOR > event.size
         lookups = event.sectors / chip.lookups_per_cycle if is_scattered else 0.0
         at_l1 = self.l1.take(now, max(event.size / chip.shared_bytes_per_cycle, lookups))
-        missing = self._near.missing(event.size, event.lines)
+        missing = self._near.missing(event.size, event.lines, cta)
         if not missing:
             return at_l1 + chip.l1_latency
         return max(at_l1, self._read(now, missing)) + self._latency
@@ -211,5 +216,5 @@ class Memory:
         """Return when bytes have left the multiprocessor."""
         done = self.out.take(now, size / self._chip.store_bytes_per_cycle)
         at_l2 = self.l2.take(now, size * self._per_stored_byte)
-        at_dram = self.dram.take(now, size * self._written_part * self._per_dram_byte)
+        at_dram = self.dram.take(now, size * self._written_part * self._chip.dram_write_factor * self._per_dram_byte)
         return max(done, at_l2, at_dram)

@@ -38,9 +38,10 @@ class Prediction:
 
     chip: str
     cycles: float
-    """Cycles of a multiprocessor from the start of the launch to its end."""
+    """The time of the launch, in cycles of the highest clock (`Chip.hertz`); `timeline.hertz` is the clock that its
+    multiprocessors are taken to run at, lower where tensor cores take the power."""
     timeline: Timeline
-    """The CTAs that were replayed in detail."""
+    """The CTAs that were replayed in detail, in cycles of their own clock."""
     seconds_of_work: float
     """What the prediction itself took of a core, in seconds."""
     bound: str
@@ -51,7 +52,7 @@ class Prediction:
     """What `findings` looks at; None without a timeline."""
 
     def milliseconds(self, hertz: float) -> float:
-        """Return the time of the launch at a clock of the multiprocessors."""
+        """Return the time of the launch if the highest clock of the multiprocessors is this one."""
         return self.cycles / hertz * 1e3
 
 
@@ -205,9 +206,18 @@ def of_traces(
     drawn = (
         _timeline(program, trace, replayed, name, chip, tasks) if timeline else Timeline(name, chip.name, "predicted")
     )
-    drawn.launch_cycles, drawn.hertz, drawn.sentences = cycles, chip.hertz, said.sentences
+    slower = throttling(chip, said.shares["tensor cores"] * filled.processors / chip.multiprocessors)
+    drawn.launch_cycles, drawn.hertz, drawn.sentences = cycles, chip.hertz / slower, said.sentences
     drawn.notes = _notes(chip, launch, traces, replayed)
-    return OfTraces(cycles, drawn, said.bound, said.shares, filled, held, trace, replayed)
+    return OfTraces(cycles * slower, drawn, said.bound, said.shares, filled, held, trace, replayed)
+
+
+def throttling(chip: Chip, products: float) -> float:
+    """Return by how much the clock falls for a launch whose tensor cores work for a part of the time.
+
+    Products take the power: so many of them in a second and no more are what the limit allows.
+    """
+    return max(1.0, products / chip.sustained)
 
 
 def _timeline(

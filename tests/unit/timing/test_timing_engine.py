@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.timing.rings import COSTS, FREE, block, ring, work
-from tlx_xdsl.timing.chips import H200
+from tlx_xdsl.timing.chips import H200 as REAL
 from tlx_xdsl.timing.engine import Replay, operand_cycles, product_cycles
 from tlx_xdsl.timing.memory import Caching, Memory
 from tlx_xdsl.timing.pieces import BlockCost
 from tlx_xdsl.timing.trace import Event, Point, Step, Trace, Warp
 
 pytestmark = pytest.mark.quick
+H200 = replace(REAL, work_factor=1.0)
 BEGIN = H200.cta_start_cycles
 WARM = Caching(missed=0.1, slow=0.1, written=0.0)
 COLD = Caching()
@@ -29,8 +30,8 @@ def alone(*warps, points=(), ctas=(0,)):
 
 def test_more_stages_are_never_slower_and_two_are_faster_than_one():
     times = [replay(ring(stages, 40)).end for stages in (1, 2, 3, 4, 6)]
-    # What TMA writes earlier comes between other operands: a little.
-    assert all(later <= 1.005 * before for before, later in itertools.pairwise(times))
+    # What TMA writes at once takes the banks from the first products: a little.
+    assert all(later <= 1.03 * before for before, later in itertools.pairwise(times))
     assert times[0] > 1.5 * times[2]
 
 

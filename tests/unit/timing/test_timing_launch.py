@@ -124,7 +124,11 @@ def test_the_timeline_has_all_tracks_and_a_critical_path_through_time():
     assert path[0].start < 0.1 * timeline.end
     assert path[-1].end == timeline.end
     assert [span.end for span in path] == sorted(span.end for span in path)
-    assert timeline.launch_cycles == found.cycles
+    assert timeline.launch_cycles is not None
+    assert timeline.hertz is not None
+    # Tensor cores that are busy all the time slow the clock down.
+    assert timeline.launch_cycles / timeline.hertz == pytest.approx(found.cycles / H200.hertz)
+    assert timeline.hertz < H200.hertz
 
 
 def test_buffers_are_alive_from_the_copy_to_the_release():

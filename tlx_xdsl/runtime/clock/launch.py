@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 from tlx_xdsl.backend import BackendResult, KernelResources
-from tlx_xdsl.errors import CompilationError, InputTypeError
+from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid, grid_of
 from tlx_xdsl.language.core import constexpr
@@ -108,10 +109,12 @@ class Configuration:
         """Predict the launch on a GPU: by default the one that the target is of.
 
         Raises CompilationError for a fault in the kernel, for a GPU that the clock does not know, and where stock
-        Triton is not installed.
+        Triton is not installed; ValueError for a grid without programs.
         """
         specialization = self.specialization
         wanted = chip_for(specialization.target, chip)
+        if not prod(self.sizes):
+            raise InputError(f"the grid {'x'.join(map(str, self.sizes))} has no programs: there is nothing to predict")
         tasks = warp_ranges(self.module, specialization.num_warps) if timeline else []
         launch = launch_of(self.code, specialization.cluster, self.typed.values, self.sizes, specialization.target)
         return predict_launch(self.code, launch, wanted, tasks=tasks, timeline=timeline)

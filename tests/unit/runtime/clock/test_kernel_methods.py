@@ -92,6 +92,8 @@ def test_what_does_not_fit_is_refused(stand_in):
         add.predict(1, x, x, x, 64, BLOCK=64, target="sm_80")
     with pytest.raises(CompilationError, match="no constants of 'H900', only of H200"):
         add.predict(1, x, x, x, 64, BLOCK=64, chip="H900")
+    with pytest.raises(ValueError, match="the grid 0x1x1 has no programs"):
+        add.predict(0, x, x, x, 64, BLOCK=64)
     with pytest.raises(TypeError, match="has no parameter 'BLOK', did you mean 'BLOCK'"):
         add.timeline(1, x, x, x, 64, BLOK=64)
     with pytest.raises(CompilationError, match="must have a power of two of elements, found 65"):

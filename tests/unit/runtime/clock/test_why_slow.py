@@ -55,12 +55,12 @@ def test_bank_conflicts_are_named_where_the_tile_is_read_by_columns():
 
 
 def test_a_ring_with_one_stage_too_few_is_named_where_it_is_waited_for():
-    (ring,) = found(gemm(hopper_gemm_ws, 2048, 4096, NUM_STAGES=2), "too shallow")
+    (ring,) = found(gemm(hopper_gemm_ws, 1024, 2048, NUM_STAGES=2), "too shallow")
     assert ring.line == "tlx.barrier_wait(full[stage], (k // NUM_STAGES) & 1)"
     assert ring.severity == "warning"
     assert "with NUM_STAGES=3 the launch takes" in ring.message
     assert "note: choose NUM_STAGES=3 or more in the place of 2 (the ring is allocated in line 37)" in ring.text
-    assert not list(found(gemm(hopper_gemm_ws, 2048, 4096, NUM_STAGES=4), "too shallow"))
+    assert not list(found(gemm(hopper_gemm_ws, 1024, 2048, NUM_STAGES=4), "too shallow"))
 
 
 def test_an_epilogue_that_serialises_is_named_where_it_stores():
