@@ -160,6 +160,12 @@ def _around_ctas(r: Record) -> list[float]:
     ]
 
 
+def _interval(r: Record, shared: int) -> float:
+    """Cycles of each empty CTA on a multiprocessor, from 8 and 64 of them."""
+    many, few = (r.launch("event to event", grid, shared) for grid in (8448, 1056))
+    return (many - few) / 56 * 1e-6 * r.hertz
+
+
 @cache
 def training() -> list[dict[str, Any]]:
     """Return the durations of the problems of training."""
@@ -263,6 +269,12 @@ DERIVED: dict[str, Derived] = {
         "a copy, both ways together; reading alone",
         lambda r: r.stream("DRAM read, all SMs", MULTIPROCESSORS) * r.hertz,
     ),
+    "dram_write_factor": Derived(
+        "part",
+        lambda r: r("bandwidth", "DRAM write, all SMs") / r("bandwidth", "DRAM read, all SMs"),
+        "a byte that is written for one that is read: writing alone, in a copy",
+        lambda r: r("bandwidth", "DRAM copy, all SMs") / r("bandwidth", "DRAM read, all SMs") - 1,
+    ),
     "dram_write_bytes_per_second": Derived(
         "bytes a second", lambda r: r.stream("DRAM write, all SMs", MULTIPROCESSORS) * r.hertz, "writing 1.9 GB"
     ),
@@ -363,8 +375,9 @@ DERIVED: dict[str, Derived] = {
     ),
     "cta_interval_cycles": Derived(
         "cycles",
-        lambda r: (r.launch("event to event", 8448, 0) - r.launch("event to event", 1056, 0)) / 56 * 1e-6 * r.hertz,
-        "of an empty CTA on each multiprocessor, in a long row",
+        lambda r: _interval(r, 0),
+        "of an empty CTA on each multiprocessor, in a long row: without shared memory, with 200 KiB",
+        lambda r: _interval(r, 200 << 10),
     ),
     # Instructions.
     "fma": Derived("cycles", lambda r: r.rate("FADD"), "FADD, 16 warps"),
