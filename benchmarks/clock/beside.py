@@ -1,7 +1,7 @@
 """The clock of the multiprocessors while a kernel runs, by one warp on another stream that notes cycles and time.
 
 Under load the power limit takes the clock down within microseconds, and it is up again right after: a count of cycles
-before or after a launch does not tell. The warp sleeps between its notes, and ends after `MOST` of them in any case,
+before or after a launch does not show it. The warp sleeps between its notes, and ends after `MOST` of them in any case,
 so that a kernel that needs its multiprocessor goes on then.
 """
 

@@ -63,5 +63,5 @@ def launcher(work: Work, found: dict[str, Any]) -> Launcher:
 
 
 def said(text: str) -> None:
-    """Tell the log something."""
+    """Write a line to the log."""
     print(text, file=sys.stderr, flush=True)

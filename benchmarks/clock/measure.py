@@ -5,8 +5,8 @@
 
 All configurations are compiled ahead. A problem's configurations take turns, in rounds of bursts after a pause; each
 launch finds the L2 cache full of another array that was only read, so that nothing has to be written back. After each
-burst a kernel of one CTA counts cycles against `%globaltimer`: the clock at that time. A process that hangs or dies
-costs the problem it was at.
+burst a kernel of one CTA counts cycles against `%globaltimer`: the clock at that time. The clock while a launch runs is
+noted in more launches (`beside.py`). A process that hangs or dies costs the problem it was at.
 
 Written are `durations.json` (all launches with their arguments and times), `durations-h200.json` and the like (times
 alone), `ptx.json.xz` (PTX by key) and `cubins.json.xz` (cubins in base64 by key).
@@ -371,7 +371,9 @@ def microseconds(path: Path) -> dict[tuple[str, str], float]:
     """The durations that were written before, by problem and configuration."""
     records = json.loads(path.read_text(encoding="utf-8"))["records"]
     return {
-        (each["problem"], each["config"]): statistics.median(each.get("profiled") or sum(each["microseconds"], []))
+        (each["problem"], each["config"]): statistics.median(
+            each.get("profiled") or itertools.chain(*each["microseconds"])
+        )
         for each in records
         if each.get("microseconds")
     }
@@ -412,7 +414,7 @@ def write_durations(out: Path, records: list[dict[str, Any]], more: dict[str, An
     (out / "durations.json").write_text(json.dumps(document), encoding="utf-8")
 
 
-KEPT = ("problem", "family", "held_out", "config", "profiled", "profiled_hertz")
+KEPT = ("problem", "family", "held_out", "config", "profiled", "profiled_hertz", "running_hertz")
 
 
 def compact(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,10 +5,10 @@
 
 DIR is what `measure.py` has written. Needs no GPU. Predictions are kept there, too, for `--again`, which only prints.
 
-A measured duration is that of the kernel alone, as the profiler tells it, in cycles by the clock that was measured
-right after. It is what the clock predicts: from event to event, which `--events` takes, the same launches last 5,100
-cycles longer in the median, of which an empty launch has 5,400, and this part varies from launch to launch by 1,500
-(standard deviation, kernels of less than 100,000 cycles), which is more than what tells configurations apart there.
+A measured duration is that of the kernel alone, as the profiler reports it, in cycles by the clock that was noted
+while it ran, or measured right after. It is what the clock predicts: from event to event, which `--events` takes, the
+same launches last 5,100 cycles longer in the median (an empty one takes 5,400), and this part varies by 1,500 among
+kernels of less than 100,000 cycles (standard deviation): that is more than what tells configurations apart there.
 """
 
 from __future__ import annotations

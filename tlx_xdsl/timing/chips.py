@@ -116,9 +116,9 @@ class Chip:
     Measured: 337 for 1 KiB, with the wait."""
     tma_dram_latency: float = 1_050.0
     """As `tma_latency`, for bytes from DRAM. Measured: 470 more for contiguous bytes, 850 for a box."""
-    tma_store_read_latency: float = 30.0
+    tma_store_read_latency: float = 21.0
     """From a bulk store to the end of its reading of shared memory, less the time of the bytes. Measured."""
-    tma_store_latency: float = 60.0
+    tma_store_latency: float = 52.0
     """From a bulk store to its end in global memory, less the time of the bytes. Measured."""
 
     # Barriers.

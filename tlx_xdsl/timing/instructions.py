@@ -45,8 +45,8 @@ class PipeRates:
     """Products of 64 bits. Assumed."""
     alu: float = 2.0
     """Sums, shifts, logic, comparisons, minima, selections, packed conversions: 64. Guide; measured."""
-    narrow: float = 4.0
-    """Packed conversions to FP8. Measured."""
+    narrow: float = 2.0
+    """Packed conversions to FP8. Measured, with a LOP3 that takes as much."""
     xu: float = 8.0
     """Special functions, population counts, conversions to integers and of 64 bits: 16. Guide; measured."""
     fp64: float = 2.0

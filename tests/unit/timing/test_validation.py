@@ -32,6 +32,14 @@ def test_cycles_are_microseconds_at_the_clock_of_their_burst():
     assert measured_cycles(profiled, events=True) == pytest.approx(4000)
 
 
+def test_the_clock_while_a_kernel_ran_comes_first():
+    profiled = {**RECORD, "profiled": [1.0, 5.0, 2.0], "profiled_hertz": 1e9, "running_hertz": [0.5e9, 0.9e9, 0.6e9]}
+    assert measured_cycles(profiled) == pytest.approx(1200)
+    assert measured_cycles(profiled, events=True) == pytest.approx(4000)
+    kept = {"problem": "p 1", "family": "p", "held_out": False, "config": "a"} | profiled
+    assert measured_cycles(measure.compact({"records": [kept]})["records"][0]) == pytest.approx(1200)
+
+
 def test_what_was_not_measured_has_no_cycles():
     assert measured_cycles({"error": "a kernel hung"}) is None
 
