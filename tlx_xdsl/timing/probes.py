@@ -11,10 +11,11 @@ one lane of the warp stores 16 bytes:
 | 3 | shared address of its mbarrier, or 0 | shared address of the first dynamic byte | 0 |
 
 The kernel is there twice: a few CTAs branch at their start to a copy that has probes, and all others run the kernel as
-it was. Before a wait only the clock is read, into a register that lives until the wait ends; all else happens after it. What is recorded stays within a buffer of `records` records for each warp. A warp keeps one
-register for it, the offset of its next record: the other lanes keep an offset beyond the end, so that one comparison
-says whether to store. Warps take turns in the buffer, record by record, in steps of a power of two bytes,
-and so an offset that has run past the end still says how many records were dropped.
+it was. Before a wait only the clock is read, into a register that lives until the wait ends; all else happens after it.
+What is recorded stays within a buffer of `records` records for each warp. A warp keeps one register for it, the offset
+of its next record: the other lanes keep an offset beyond the end, so that one comparison says whether to store. Warps
+take turns in the buffer, record by record, in steps of a power of two bytes, and so an offset that has run past the end
+still says how many records were dropped.
 
 The buffer comes from the kernel's last parameter: Triton gives every kernel two pointers to scratch memory, of which
 our compiler leaves the last, the profiler's, null. A `.global` variable would need a cubin for each size, a way of
