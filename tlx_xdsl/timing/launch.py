@@ -143,7 +143,7 @@ def _in_a_row(trace: Trace, count: int, together: int, replay: Callable[[list[Tr
     ends = sorted(cta.end for cta in found.ctas)[:: max(1, len(found.ctas) // some)]
     if some == count:
         return found.end
-    # The last ones have nobody after them who takes bandwidth.
+    # After the last ones no CTAs come that take bandwidth.
     pace = (ends[-1 - together] - ends[together - 1]) / (some - 2 * together)
     return found.end + pace * (count - some)
 

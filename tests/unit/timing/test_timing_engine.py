@@ -118,7 +118,7 @@ def test_what_was_loaded_before_is_near_and_scattered_lanes_take_lookups():
     scattered = Event(0, "load", size=64, sectors=32, lines=tuple(page for n in range(32) for page in (100 + n,) * 2))
     before = memory.l1.busy
     memory.load(3000.0, scattered)
-    assert memory.l1.busy - before == 32 / H200.lookups_per_cycle
+    assert memory.l1.busy - before == pytest.approx(32 / H200.lookups_per_cycle)
     small = Memory(H200, Caching(0, 0, 0), 1, shared_bytes=H200.l1_bytes - 4096)
     for number in (5, 6, 7):
         small.load(0.0, replace(page, lines=(number, number)))
