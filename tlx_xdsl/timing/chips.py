@@ -18,7 +18,7 @@ class Chip:
     name: str
     multiprocessors: int
     hertz: float
-    """The highest clock of the multiprocessors."""
+    """The clock of the multiprocessors that the constants hold for: the highest one. `at` gives those of another."""
     validated: bool
     """False for what no run of ours was compared with."""
 
@@ -35,6 +35,9 @@ class Chip:
     """Of a launch besides its CTAs, as a profiler sees it. Fitted; an event before and one after see 5,400."""
     cta_start_cycles: float = 450.0
     """From a free place on a multiprocessor to the first instruction of a CTA. Measured: 460, less for small ones."""
+    specialised_start_cycles: float = 600.0
+    """The more for a CTA that moves registers between its warps: it waits for them, and its tasks for instructions.
+    Measured: 500 to 900 between the start and the first wait of a task."""
     cta_interval_cycles: float = 180.0
     """Between the starts of two CTAs on a multiprocessor. Measured: 155 for empty CTAs."""
 
@@ -48,15 +51,22 @@ class Chip:
     products_queued: int = 2
     """Products of a sub-partition that may wait for the tensor core before its warps stop issuing. Fitted: rings of few
     stages and one group of warps that loads and multiplies."""
-    sustained: float = 0.75
-    """Part of the tensor cores' peak at `hertz` that the power limit leaves: with more work the clock falls. Measured:
-    products of random matrices reach 73 to 78 % at any size of tiles, and their CTAs run at 1.44 to 1.55 GHz."""
     product5_cycles: float = 0.25
     """Of a `tcgen05.mma` of 128 rows over 32 bytes of K, for each column. From the data sheet, unvalidated."""
 
-    # Warps.
-    work_factor: float = 1.8
-    """Cycles of a warp alone for each that its instructions say. Fitted: attention, with softmax beside products."""
+    product_slowdown: float = 1.85
+    """By how much a warp computes slower while the tensor core of its sub-partition works, which reads and writes
+    registers, too. Fitted: softmax beside products of another group of warps takes 1.85 times what it takes alone."""
+
+    # The clock of a launch. Measured: a warp beside kernels noted cycles and nanoseconds.
+    plain_hertz: float = 1.95e9
+    """The clock of a launch without products. Measured: 1.92 to 1.97 GHz."""
+    product_hertz: float = 1.78e9
+    """The clock of one with products of tensor cores, however few. Measured: at most 1.79 GHz."""
+    cool_products: float = 0.55
+    """Part of the time for which all tensor cores may work before the power limit lowers the clock. Fitted."""
+    hertz_for_products: float = 0.8e9
+    """By how much the clock falls for each part of the time more. Fitted."""
 
     # Shared memory.
     shared_latency: float = 23.0
@@ -83,6 +93,8 @@ class Chip:
     """What a multiprocessor can take from the L2 cache. Measured, by TMA."""
     store_bytes_per_cycle: float = 32.0
     """What a multiprocessor can store. Measured."""
+    near_latency: float = 100.0
+    """Part of the latencies of the L2 cache and DRAM that a multiprocessor's own clock makes. Assumed."""
     l2_latency: float = 265.0
     """Of a load that the L2 cache has. Measured: 282 with the instructions of a chain of loads."""
     dram_latency: float = 670.0
@@ -126,8 +138,8 @@ class Chip:
     """From an arrival to the phase that it ends."""
     wake_cycles: float = 50.0
     """From the end of a phase to the first instruction after the wait. Measured: 87 with the arrival."""
-    try_wait_cycles: float = 16.0
-    """Of a wait for a phase that is over. Measured."""
+    try_wait_cycles: float = 40.0
+    """Of a wait for a phase that is over, with the branch of its loop. Measured."""
     named_barrier_cycles: float = 13.0
     """From the last arrival at a named barrier to the first instruction after it. Measured."""
     named_barrier_warp_cycles: float = 2.0
@@ -138,6 +150,34 @@ class Chip:
     """Of an atomic operation on global memory that returns a value. Measured: 475 with the instructions."""
     tensor_load_latency: float = 40.0
     """Of accesses to tensor memory. Assumed, unvalidated."""
+
+    def at(self, hertz: float) -> Chip:
+        """Return the constants in cycles of another clock of the multiprocessors.
+
+        The L2 cache and DRAM have clocks of their own, so a slow multiprocessor gets more bytes from them in a cycle
+        and waits for fewer.
+        """
+        part = hertz / self.hertz
+
+        def wait(cycles: float) -> float:
+            return self.near_latency + (cycles - self.near_latency) * part
+
+        return replace(
+            self, hertz=hertz, l2_bytes_per_cycle=self.l2_bytes_per_cycle / part,
+            l2_store_bytes_per_cycle=self.l2_store_bytes_per_cycle / part, l2_latency=wait(self.l2_latency),
+            dram_latency=wait(self.dram_latency), tma_latency=wait(self.tma_latency),
+            tma_dram_latency=wait(self.tma_dram_latency), atomic_latency=wait(self.atomic_latency),
+            launch_cycles=self.launch_cycles * part,
+        )  # fmt: skip
+
+    def clock(self, products: float | None) -> float:
+        """Return the clock in Hz of a launch all of whose tensor cores work for this part of the time, None for none.
+
+        Products take power, and so much of it and no more is what the limit allows.
+        """
+        if products is None:
+            return self.plain_hertz
+        return self.product_hertz - self.hertz_for_products * max(0.0, products - self.cool_products)
 
     @property
     def dram_bytes_per_cycle(self) -> float:
@@ -150,9 +190,11 @@ H100 = replace(H200, name="H100", validated=False, dram_bytes_per_second=3.0e12)
 B200 = replace(
     H200,
     name="B200",
-    sustained=1.0,
     multiprocessors=148,
     hertz=1.9e9,
+    plain_hertz=1.9e9,
+    product_hertz=1.9e9,
+    hertz_for_products=0.0,
     validated=False,
     l2_bytes=126e6,
     dram_bytes_per_second=7.2e12,

@@ -132,9 +132,11 @@ class _Job:
 class _SubPartition:
     """Four of these are a multiprocessor: a fluid of jobs, and a tensor core."""
 
-    __slots__ = ("jobs", "loads", "stamp", "tensor", "time")
+    __slots__ = ("jobs", "loads", "slowdown", "stamp", "tensor", "time")
 
-    def __init__(self, resources: int):
+    def __init__(self, resources: int, slowdown: float):
+        self.slowdown = slowdown
+        """By how much a job is slower while the tensor core works."""
         self.jobs: list[_Job] = []
         self.loads = [0.0] * resources
         self.stamp = 0
@@ -150,11 +152,14 @@ class _SubPartition:
                 job.left -= passed * job.pace
 
     def settle(self) -> float:
-        """Share the resources anew, and return the cycles until the first job ends."""
+        """Share the resources anew, and return the cycles until the first job ends or the tensor core does."""
         jobs = self.jobs
+        busy = self.tensor.free - self.time
+        slowest = self.slowdown if busy > _TINY else 1.0
         if len(jobs) == 1:
-            jobs[0].pace = 1.0
-            return jobs[0].left
+            jobs[0].pace = 1.0 / slowest
+            first = jobs[0].left * slowest
+            return min(first, busy) if busy > _TINY else first
         loads = self.loads
         for number in range(len(loads)):
             loads[number] = 0.0
@@ -163,13 +168,13 @@ class _SubPartition:
                 loads[number] += share
         first = _NEVER
         for job in jobs:
-            most = 1.0
+            most = slowest
             for number, _ in job.demand.shares:
                 if loads[number] > most:
                     most = loads[number]
             job.pace = 1.0 / most
             first = min(first, job.left * most)
-        return first
+        return min(first, busy) if busy > _TINY else first
 
 
 class _Processor:
@@ -188,8 +193,8 @@ class _Processor:
         "starts",
     )
 
-    def __init__(self, memory: Memory, resources: int):
-        self.parts = [_SubPartition(resources) for _ in range(_SUB_PARTITIONS)]
+    def __init__(self, memory: Memory, resources: int, slowdown: float):
+        self.parts = [_SubPartition(resources, slowdown) for _ in range(_SUB_PARTITIONS)]
         self.banks = Server()
         self.operands = Server()
         """The banks once more, as TMA and tensor cores see them: threads come first."""
@@ -242,7 +247,7 @@ class _Life:
 
     __slots__ = (
         "arriving", "cluster", "copies", "cta", "last", "open", "part", "processor", "products", "run", "stores",
-        "tensor", "warp",
+        "tensor", "under_way", "warp",
     )  # fmt: skip
 
     def __init__(self, warp: Warp, cluster: _Cluster, cta: int, processor: _Processor):
@@ -255,6 +260,8 @@ class _Life:
         """Its latest mark."""
         self.arriving: dict[int, tuple[float, int]] = {}
         """When registers of loads in flight are there, and the instruction that fills them."""
+        self.under_way: dict[int, deque[float]] = {}
+        """Of a register that several turns of a loop load for: when those are there that nothing waits for yet."""
         self.open: dict[str, tuple[float, float, _Cause]] = {}
         """Of each kind of groups the one that is not closed."""
         self.products: _Groups = deque()
@@ -314,7 +321,12 @@ class Replay:
         self._dirty: dict[_SubPartition, None] = {}
         self._plans: dict[tuple[int, tuple[int, ...]], list[_Item]] = {}
         self._demands: dict[Work, _Demand] = {}
-        self._results = {at: found for cost in costs for at, found in zip(cost.ats, cost.results, strict=True) if found}
+        self._results = {
+            at: (found, cost.lag)
+            for cost in costs
+            for at, found in zip(cost.ats, cost.results, strict=True)
+            if found
+        }
         self._resources = 1 + max((len(work.pipes) for cost in costs for work in cost.pieces), default=0)
         self._product_cycles: dict[tuple[tuple[int, int, int], str, bool], tuple[float, float]] = {}
         self._handlers = {
@@ -332,7 +344,10 @@ class Replay:
         """Replay traces of a cluster each, so many of them at a time; the next starts when one has ended."""
         found = self._found
         processors = [
-            _Processor(Memory(self._chip, self._caching, self._sharers, self._shared_bytes), self._resources)
+            _Processor(
+                Memory(self._chip, self._caching, self._sharers, self._shared_bytes), self._resources,
+                self._chip.product_slowdown,
+            )
             for _ in range(cluster)
         ]
         found.processors = cluster
@@ -536,9 +551,7 @@ class Replay:
         found = self._demands.get(work)
         if found is None:
             pipes = (*work.pipes, *(0.0 for _ in range(self._resources - 1 - len(work.pipes))))
-            found = self._demands[work] = _Demand(
-                (work.slots, *pipes), work.latency * self._chip.work_factor, work.first
-            )
+            found = self._demands[work] = _Demand((work.slots, *pipes), work.latency, work.first)
         return found
 
     def _waited(self, life: _Life, at: int, start: float, end: float, by: _Cause, event: Event | None = None) -> None:
@@ -691,7 +704,14 @@ class Replay:
         return self._wait_groups(life, event, now, life.copies, 0.0)
 
     def _fill(self, life: _Life, event: Event, done: float) -> None:
-        for register in self._results.get(event.at, ()):
+        registers, lag = self._results.get(event.at, ((), 0))
+        for register in registers:
+            if lag:
+                under_way = life.under_way.setdefault(register, deque())
+                under_way.append(done)
+                if len(under_way) <= lag:
+                    continue
+                done = under_way.popleft()
             life.arriving[register] = done, event.at
 
     def _load(self, life: _Life, event: Event, now: float) -> float:
@@ -734,8 +754,11 @@ class Replay:
         found = self._product_cycles.get(key)
         if found is None:
             found = self._product_cycles[key] = product_cycles(self._chip, *key[:2]), operand_cycles(self._chip, *key)
-        cycles = found[0]
-        done = max(life.part.tensor.take(now, cycles), life.processor.read(now, found[1]))
+        cycles, part = found[0], life.part
+        if part.jobs and part.tensor.free <= now:
+            part.progress(now)
+            self._dirty[part] = None
+        done = max(part.tensor.take(now, cycles), life.processor.read(now, found[1]))
         self._join(life, "wgmma", done, done, self._busy("product", life, event, done - cycles, done))
         return max(now, done - cycles * (1 + self._chip.products_queued))
 

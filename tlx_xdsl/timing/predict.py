@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -30,6 +30,9 @@ MOST_STEPS = 4_000
 """Steps of a warp that are replayed; what comes after them keeps their pace."""
 MOST_SECONDS = 10.0
 """Time for the recording, after which what was recorded keeps its pace, too."""
+_SAME_CLOCK = 0.01
+"""The part by which a clock may differ from the one of a replay that holds for it, too."""
+_PRODUCTS = frozenset(("wgmma", "mma5", "mma"))
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,9 @@ class Prediction:
 
     chip: str
     cycles: float
-    """The time of the launch, in cycles of the highest clock (`Chip.hertz`); `timeline.hertz` is the clock that its
-    multiprocessors are taken to run at, lower where tensor cores take the power."""
+    """The time of the launch, in cycles of the clock that it runs at: `hertz`."""
     timeline: Timeline
-    """The CTAs that were replayed in detail, in cycles of their own clock."""
+    """The CTAs that were replayed in detail."""
     seconds_of_work: float
     """What the prediction itself took of a core, in seconds."""
     bound: str
@@ -51,9 +53,14 @@ class Prediction:
     evidence: Evidence | None = field(default=None, repr=False)
     """What `findings` looks at; None without a timeline."""
 
-    def milliseconds(self, hertz: float) -> float:
-        """Return the time of the launch if the highest clock of the multiprocessors is this one."""
-        return self.cycles / hertz * 1e3
+    @property
+    def hertz(self) -> float:
+        """Return the clock of the multiprocessors: the given one, or an estimate; tensor cores take power from it."""
+        return self.timeline.hertz or chip_named(self.chip).hertz
+
+    def milliseconds(self, hertz: float | None = None) -> float:
+        """Return the time of the launch, or that of as many cycles of another clock in Hz."""
+        return self.cycles / (hertz or self.hertz) * 1e3
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,8 @@ class Evidence:
         """Return the cycles of the launch with changed traces."""
         traces = {number: change(trace) for number, trace in self.traces.items()}
         return of_traces(
-            self.program, self.cost, traces, self.launch, self.chip, cluster=self.cluster, timeline=False
+            self.program, self.cost, traces, self.launch, self.chip, cluster=self.cluster, timeline=False,
+            hertz=self.found.timeline.hertz,
         ).cycles  # fmt: skip
 
 
@@ -121,12 +129,14 @@ def predict(
     machine_code: str | None = None,
     tasks: Sequence[tuple[int, int, str]] = (),
     timeline: bool = True,
+    hertz: float | None = None,
 ) -> Prediction:
     """Predict how long a launch of PTX takes. Arguments are those of `run_ptx`, which are not written.
 
     `registers` are those of a thread and `machine_code` the disassembly (SASS) with lines of the PTX, where there is a
     cubin. `tasks` names warps: the first, how many, and the name of each task. `chip` is a name, or a table of
-    constants. With `timeline=False` no spans are kept.
+    constants. With `timeline=False` no spans are kept. `hertz` is the clock of the multiprocessors while the launch
+    runs; where it is not given, it follows from what the tensor cores do.
 
     Raises PtxError and PtxFault as `run_ptx` does, and ValueError for a chip that is not known.
     """
@@ -142,7 +152,7 @@ def predict(
     )  # fmt: skip
     cost, by_number = costs(program, machine_code), dict(zip(chosen, traces, strict=True))
     found = of_traces(
-        program, cost, by_number, launch, model, cluster=clusters, tasks=tasks, timeline=timeline
+        program, cost, by_number, launch, model, cluster=clusters, tasks=tasks, timeline=timeline, hertz=hertz
     )  # fmt: skip
     evidence = Evidence(program, cost, by_number, launch, model, clusters, found) if timeline else None
     return Prediction(
@@ -181,8 +191,36 @@ def of_traces(
     cluster: Sequence[int] = (1, 1, 1),
     tasks: Sequence[tuple[int, int, str]] = (),
     timeline: bool = True,
+    hertz: float | None = None,
 ) -> OfTraces:
-    """Predict a launch from traces of some of its clusters, by their numbers, with a chip's constants."""
+    """Predict a launch from traces of some of its clusters, by their numbers, with a chip's constants.
+
+    The clock in Hz is estimated if it is not given: first for few products, then for as many as there are.
+    """
+    if program is not None and any(each.name == "setmaxnreg" for each in program.function.instructions):
+        chip = replace(chip, cta_start_cycles=chip.cta_start_cycles + chip.specialised_start_cycles)
+    if hertz is not None:
+        return _at_clock(program, cost, traces, launch, chip.at(hertz), cluster, tasks, timeline)
+    first = chip.clock(0.0 if _has_products(program, traces.values()) else None)
+    found = _at_clock(program, cost, traces, launch, chip.at(first), cluster, tasks, timeline)
+    products = found.shares["tensor cores"] * found.occupancy.processors / chip.multiprocessors
+    clock = chip.clock(products) if products else first
+    if abs(clock / first - 1) < _SAME_CLOCK:
+        return found
+    return _at_clock(program, cost, traces, launch, chip.at(clock), cluster, tasks, timeline)
+
+
+def _has_products(program: Program | None, traces: Iterable[Trace]) -> bool:
+    if program is not None and any(each.name in _PRODUCTS for each in program.function.instructions):
+        return True
+    steps = (step for trace in traces for warp in trace.warps for step in warp.steps)
+    return any(event.kind in _PRODUCTS for step in steps for event in step.events)
+
+
+def _at_clock(
+    program: Program | None, cost: Sequence[BlockCost], traces: dict[int, Trace], launch: Launch, chip: Chip,
+    cluster: Sequence[int], tasks: Sequence[tuple[int, int, str]], timeline: bool,
+) -> OfTraces:  # fmt: skip
     filled = occupancy(launch, chip)
     held = caching(list(traces.values()), launch, chip, filled.processors * filled.side_by_side, filled.side_by_side)
     first: list[tuple[Trace, Replayed]] = []
@@ -206,18 +244,9 @@ def of_traces(
     drawn = (
         _timeline(program, trace, replayed, name, chip, tasks) if timeline else Timeline(name, chip.name, "predicted")
     )
-    slower = throttling(chip, said.shares["tensor cores"] * filled.processors / chip.multiprocessors)
-    drawn.launch_cycles, drawn.hertz, drawn.sentences = cycles, chip.hertz / slower, said.sentences
+    drawn.launch_cycles, drawn.hertz, drawn.sentences = cycles, chip.hertz, said.sentences
     drawn.notes = _notes(chip, launch, traces, replayed)
-    return OfTraces(cycles * slower, drawn, said.bound, said.shares, filled, held, trace, replayed)
-
-
-def throttling(chip: Chip, products: float) -> float:
-    """Return by how much the clock falls for a launch whose tensor cores work for a part of the time.
-
-    Products take the power: so many of them in a second and no more are what the limit allows.
-    """
-    return max(1.0, products / chip.sustained)
+    return OfTraces(cycles, drawn, said.bound, said.shares, filled, held, trace, replayed)
 
 
 def _timeline(
