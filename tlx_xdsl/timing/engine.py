@@ -181,8 +181,6 @@ class _Processor:
     """A multiprocessor."""
 
     __slots__ = (
-        "_ahead",
-        "_coming",
         "banks",
         "descriptors",
         "memory",
@@ -197,28 +195,13 @@ class _Processor:
         self.parts = [_SubPartition(resources, slowdown) for _ in range(_SUB_PARTITIONS)]
         self.banks = Server()
         self.operands = Server()
-        """The banks once more, as TMA and tensor cores see them: threads come first."""
+        """The banks once more, as tensor cores see them: threads come first, and what TMA writes costs nothing."""
         self.descriptors: set[int] = set()
         """Instructions of TMA whose descriptor was fetched."""
         self.remote = Server()
         self.starts = Server()
         self.product5 = Server()
         self.memory = memory
-        self._coming: deque[tuple[float, float]] = deque()
-        self._ahead = 0.0
-
-    def write(self, now: float, cycles: float, done: float) -> None:
-        """Take the banks for what TMA writes, which comes later."""
-        self.operands.take(now, cycles)
-        self._coming.append((done, cycles))
-        self._ahead += cycles
-
-    def read(self, now: float, cycles: float) -> float:
-        """Take the banks for operands of a product, and return when they have been read."""
-        coming = self._coming
-        while coming and coming[0][0] <= now:
-            self._ahead -= coming.popleft()[1]
-        return max(now, self.operands.take(now, cycles) - self._ahead)
 
 
 _Cause: TypeAlias = tuple[int, int]
@@ -630,7 +613,6 @@ class Replay:
             life.processor.descriptors.add(event.at)
             turn += chip.descriptor_cycles
         done = memory.copy(turn, event.size)
-        life.processor.write(now, event.size / chip.shared_bytes_per_cycle, done)
         by = self._busy("copy", life, event, now, done)
         count, cycles = self._found.copies.get(event.at, (0, 0.0))
         self._found.copies[event.at] = count + 1, cycles + done - now
@@ -758,7 +740,7 @@ class Replay:
         if part.jobs and part.tensor.free <= now:
             part.progress(now)
             self._dirty[part] = None
-        done = max(part.tensor.take(now, cycles), life.processor.read(now, found[1]))
+        done = max(part.tensor.take(now, cycles), life.processor.operands.take(now, found[1]))
         self._join(life, "wgmma", done, done, self._busy("product", life, event, done - cycles, done))
         return max(now, done - cycles * (1 + self._chip.products_queued))
 
