@@ -48,9 +48,8 @@ class Chip:
     """Of a `wgmma` over 32 bytes of K."""
     product_latency: float = 45.0
     """From the end of a tensor core's work to the end of the wait for it. Measured: 53 to 63 with the instructions."""
-    products_queued: int = 2
-    """Products of a sub-partition that may wait for the tensor core before its warps stop issuing. Fitted: rings of few
-    stages and one group of warps that loads and multiplies."""
+    products_queued: int = 7
+    """Products of a sub-partition that may wait for the tensor core before its warps stop issuing. Measured: 6 to 8."""
     product5_cycles: float = 0.25
     """Of a `tcgen05.mma` of 128 rows over 32 bytes of K, for each column. From the data sheet, unvalidated."""
 
@@ -89,6 +88,8 @@ class Chip:
     """Of a load that the L1 cache has. Luo 2024: 40.7 on an H100."""
     lookups_per_cycle: float = 0.7
     """Lines that the L1 cache looks up for lanes whose bytes lie apart. Fitted: loads of columns, two bytes each."""
+    copy_bytes_per_cycle: float = 46.0
+    """What `cp.async` copies of a multiprocessor take. Fitted: products of matrices that load so."""
     l1_bytes_per_cycle: float = 106.0
     """What a multiprocessor can take from the L2 cache. Measured, by TMA."""
     store_bytes_per_cycle: float = 32.0
@@ -111,10 +112,6 @@ class Chip:
     """Measured: 4.7 for reads."""
     dram_write_factor: float = 1.25
     """Bytes read that a byte written stands for. Measured: a copy reaches 3.8 TB/s."""
-    dram_credit_cycles: float = 300.0
-    """How much of a multiprocessor's share of the bandwidth that it left unused it may take later. Assumed."""
-    lockstep: float = 0.8
-    """Of the CTAs that share what DRAM gives, the part that asks for it before it has come. Assumed."""
 
     # TMA.
     tma_issue_cycles: float = 30.0

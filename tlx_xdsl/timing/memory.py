@@ -25,28 +25,20 @@ _WRITES = frozenset(("store", "tma_store"))
 
 
 class Server:
-    """Something that serves one request after the other.
+    """Something that serves one request after the other."""
 
-    `credit` are cycles that it may have left unused before, and that a request still takes.
-    """
+    __slots__ = ("busy", "free")
 
-    __slots__ = ("busy", "credit", "free")
-
-    def __init__(self, credit: float = 0.0):
+    def __init__(self):
         self.free = 0.0
-        self.credit = credit
         self.busy = 0.0
         """Cycles for which it has served."""
 
     def take(self, now: float, cycles: float) -> float:
         """Serve a request of so many cycles, and return when it is done."""
-        free = self.free
-        earliest = now - self.credit
-        if free < earliest:
-            free = earliest
-        self.free = free = free + cycles
+        self.free = free = (self.free if self.free > now else now) + cycles
         self.busy += cycles
-        return free if free > now else now
+        return free
 
 
 @dataclass(frozen=True)
@@ -129,7 +121,7 @@ def caching(traces: Sequence[Trace], launch: Launch, chip: Chip, resident: int, 
     given = least + again * max(0.0, 1.0 - chip.l2_bytes / max(least, 1.0))
     missed = min(1.0, given / requested) if requested else 0.0
     sharers = max(1.0, resident * of_one / max(of_wave, 1.0))
-    slow = min(1.0, missed * (1.0 + (sharers - 1.0) * chip.lockstep))
+    slow = min(1.0, missed * sharers)
     kept = chip.l2_bytes / 2
     # What is written again, as sums are, is in the cache.
     gone = max(0.0, min(stored, arrays) - kept)
@@ -168,7 +160,7 @@ class Memory:
 
     __slots__ = (
         "_chip", "_latency", "_near", "_per_dram_byte", "_per_l2_byte", "_per_stored_byte", "_per_way_byte",
-        "_read_part", "_tma_latency", "_written_part", "dram", "l1", "l2", "out", "tma", "way",
+        "_read_part", "_tma_latency", "_written_part", "copies", "dram", "l1", "l2", "out", "tma", "way",
     )  # fmt: skip
 
     def __init__(self, chip: Chip, caching: Caching, sharers: int, shared_bytes: float = 0.0):
@@ -176,7 +168,7 @@ class Memory:
         self._chip = chip
         self._near = _Near(chip.l1_bytes - shared_bytes)
         self.way, self.out, self.tma, self.l1 = Server(), Server(), Server(), Server()
-        self.l2, self.dram = Server(chip.dram_credit_cycles), Server(chip.dram_credit_cycles)
+        self.l2, self.dram, self.copies = Server(), Server(), Server()
         self._per_way_byte = 1.0 / chip.l1_bytes_per_cycle
         self._per_l2_byte = sharers / chip.l2_bytes_per_cycle / (1.0 + chip.l2_shared_gain * caching.common)
         self._per_stored_byte = sharers / chip.l2_store_bytes_per_cycle
@@ -207,7 +199,8 @@ class Memory:
 
     def bypass(self, now: float, size: float) -> float:
         """Return when what `cp.async` copies past the L1 cache is there."""
-        return self._read(now, size) + self._latency
+        done = self.copies.take(now, size / self._chip.copy_bytes_per_cycle)
+        return max(done, self._read(now, size)) + self._latency
 
     def copy(self, now: float, size: float) -> float:
         """Return when bytes that TMA loads are there, from when its unit turns to them."""
