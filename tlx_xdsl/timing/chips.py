@@ -37,7 +37,7 @@ class Chip:
     """From a free place on a multiprocessor to the first instruction of a CTA. Measured: 460, less for small ones."""
     specialised_start_cycles: float = 600.0
     """The more for a CTA that moves registers between its warps: it waits for them, and its tasks for instructions.
-    Measured: 500 to 900 between the start and the first wait of a task."""
+    Probes in three kernels: 500 to 900 more than its instructions say before the first wait of a task."""
     cta_interval_cycles: float = 180.0
     """Between the starts of two CTAs on a multiprocessor. Measured: 155 for empty CTAs."""
 
@@ -49,7 +49,7 @@ class Chip:
     product_latency: float = 45.0
     """From the end of a tensor core's work to the end of the wait for it. Measured: 53 to 63 with the instructions."""
     products_queued: int = 7
-    """Products of a sub-partition that may wait for the tensor core before its warps stop issuing. Measured: 6 to 8."""
+    """Products of a sub-partition that may wait for the tensor core before its warps stop issuing. Probes in kernels: 6 to 8."""
     product5_cycles: float = 0.25
     """Of a `tcgen05.mma` of 128 rows over 32 bytes of K, for each column. From the data sheet, unvalidated."""
 
@@ -57,11 +57,11 @@ class Chip:
     """By how much a warp computes slower while the tensor core of its sub-partition works, which reads and writes
     registers, too. Fitted: softmax beside products of another group of warps takes 1.85 times what it takes alone."""
 
-    # The clock of a launch. Measured: a warp beside kernels noted cycles and nanoseconds.
+    # The clock of a launch, from a warp beside kernels of the training set that noted cycles and nanoseconds.
     plain_hertz: float = 1.95e9
-    """The clock of a launch without products. Measured: 1.92 to 1.97 GHz."""
+    """The clock of a launch without products. Those of the training set have 1.92 to 1.97 GHz."""
     product_hertz: float = 1.78e9
-    """The clock of one with products of tensor cores, however few. Measured: at most 1.79 GHz."""
+    """The clock of one with products of tensor cores, however few. Those of the training set have 1.79 GHz at most."""
     cool_products: float = 0.55
     """Part of the time for which all tensor cores may work before the power limit lowers the clock. Fitted."""
     hertz_for_products: float = 0.8e9
@@ -135,7 +135,7 @@ class Chip:
     """From an arrival to the phase that it ends."""
     wake_cycles: float = 50.0
     """From the end of a phase to the first instruction after the wait. Measured: 87 with the arrival."""
-    try_wait_cycles: float = 40.0
+    wait_loop_cycles: float = 42.0
     """Of a wait for a phase that is over, with the branch of its loop. Measured."""
     named_barrier_cycles: float = 13.0
     """From the last arrival at a named barrier to the first instruction after it. Measured."""

@@ -305,10 +305,7 @@ class Replay:
         self._plans: dict[tuple[int, tuple[int, ...]], list[_Item]] = {}
         self._demands: dict[Work, _Demand] = {}
         self._results = {
-            at: (found, cost.lag)
-            for cost in costs
-            for at, found in zip(cost.ats, cost.results, strict=True)
-            if found
+            at: (found, cost.lag) for cost in costs for at, found in zip(cost.ats, cost.results, strict=True) if found
         }
         self._resources = 1 + max((len(work.pipes) for cost in costs for work in cost.pieces), default=0)
         self._product_cycles: dict[tuple[tuple[int, int, int], str, bool], tuple[float, float]] = {}
@@ -328,7 +325,8 @@ class Replay:
         found = self._found
         processors = [
             _Processor(
-                Memory(self._chip, self._caching, self._sharers, self._shared_bytes), self._resources,
+                Memory(self._chip, self._caching, self._sharers, self._shared_bytes),
+                self._resources,
                 self._chip.product_slowdown,
             )
             for _ in range(cluster)
@@ -501,7 +499,7 @@ class Replay:
     def _wait(self, life: _Life, event: Event, now: float) -> Generator[float | _Demand | None, float, float]:
         """Wait for points."""
         if not event.points:
-            return (yield now + self._chip.try_wait_cycles)
+            return (yield now + self._chip.wait_loop_cycles)
         for number in event.points:
             phase = life.cluster.phases[number]
             start = now
@@ -509,7 +507,7 @@ class Replay:
                 phase.waiting.append(life)
                 now = yield None
             else:
-                least = self._chip.try_wait_cycles if phase.point.kind == "mbarrier" else 0.0
+                least = self._chip.wait_loop_cycles if phase.point.kind == "mbarrier" else 0.0
                 now = yield max(phase.time + self._wake(phase), now + least)
             self._waited(life, event.at, start, now, phase.by, event)
         return now

@@ -89,7 +89,7 @@ class PipeRates:
     """Of `LDC` that the cache has. Assumed; Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
     Microbenchmarking", 2018, have 27 and more on Volta."""
     local_latency: float = 66.0
-    """Of a load from the L1 cache. Measured."""
+    """Of a load from the L1 cache, with the few of a chain that miss."""
     system_latency: float = 25.0
     """Of special registers. Assumed."""
     matrix_latency: float = 33.0

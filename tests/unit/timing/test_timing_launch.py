@@ -102,13 +102,34 @@ def test_small_results_stay_in_the_l2_cache():
     assert caching([], launch, H200, 132) == Caching()
 
 
-def test_a_server_gives_what_was_left_unused_up_to_its_credit():
-    server = Server(100.0)
-    assert [server.take(0.0, 60.0), server.take(0.0, 60.0)] == [60.0, 120.0]
-    assert server.take(1000.0, 150.0) == 1050.0
-    assert server.busy == 270.0
-    strict = Server()
-    assert [strict.take(5.0, 10.0), strict.take(0.0, 10.0)] == [15.0, 25.0]
+def test_a_server_serves_one_request_after_the_other():
+    server = Server()
+    assert [server.take(5.0, 10.0), server.take(0.0, 10.0), server.take(100.0, 1.0)] == [15.0, 25.0, 101.0]
+    assert server.busy == 21.0
+
+
+def test_l2_and_dram_keep_their_clocks_when_the_multiprocessors_are_slow():
+    half = H200.at(H200.hertz / 2)
+    assert half.dram_bytes_per_cycle == pytest.approx(2 * H200.dram_bytes_per_cycle)
+    assert half.l2_bytes_per_cycle == 2 * H200.l2_bytes_per_cycle
+    assert half.dram_latency == H200.near_latency + (H200.dram_latency - H200.near_latency) / 2
+    assert half.shared_latency == H200.shared_latency
+    assert H200.at(H200.hertz) == H200
+
+
+def test_products_lower_the_clock_and_many_of_them_lower_it_more():
+    clocks = [H200.clock(products) for products in (None, 0.0, 0.5, 0.8, 1.0)]
+    assert clocks[0] > clocks[1] == clocks[2] > clocks[3] > clocks[4] > 1.3e9
+
+
+def test_a_given_clock_is_the_one_of_the_launch():
+    trace, launch = ring(2, 20), ring_launch(132, 20)
+    slow, fast = (
+        of_traces(None, COSTS, {0: trace}, launch, H200, timeline=False, hertz=hertz) for hertz in (1.0e9, 1.9e9)
+    )
+    assert (slow.timeline.hertz, fast.timeline.hertz) == (1.0e9, 1.9e9)
+    # Memory waits for fewer cycles of a slow clock, but all takes longer.
+    assert slow.cycles < fast.cycles < 1.9 * slow.cycles
 
 
 def test_the_timeline_has_all_tracks_and_a_critical_path_through_time():
@@ -127,8 +148,8 @@ def test_the_timeline_has_all_tracks_and_a_critical_path_through_time():
     assert timeline.launch_cycles is not None
     assert timeline.hertz is not None
     # Tensor cores that are busy all the time slow the clock down.
-    assert timeline.launch_cycles / timeline.hertz == pytest.approx(found.cycles / H200.hertz)
-    assert timeline.hertz < H200.hertz
+    assert timeline.launch_cycles == found.cycles
+    assert timeline.hertz < H200.product_hertz < H200.hertz
 
 
 def test_buffers_are_alive_from_the_copy_to_the_release():
