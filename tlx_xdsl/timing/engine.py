@@ -168,10 +168,11 @@ class _SubPartition:
                 loads[number] += share
         first = _NEVER
         for job in jobs:
-            most = slowest
+            most = 1.0
             for number, _ in job.demand.shares:
                 if loads[number] > most:
                     most = loads[number]
+            most *= slowest
             job.pace = 1.0 / most
             first = min(first, job.left * most)
         return min(first, busy) if busy > _TINY else first
