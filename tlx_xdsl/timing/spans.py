@@ -227,7 +227,7 @@ def _name(drawing: _Drawing, mark: Mark, trace: Trace) -> str:
         return f"wait {', '.join(names)}" if names else "wait"
     if event.kind == "wgmma":
         m, n, k = event.shape
-        return f"wgmma m{m}n{n}k{k}"
+        return f"wgmma m{m}n{n}k{k} {event.element}"
     if event.kind.endswith("_wait"):
         return f"wait for {'products' if event.kind == 'wgmma_wait' else 'copies'}"
     return f"{event.kind.replace('_', ' ')}{f' {event.size} bytes' if event.size else ''}"

@@ -39,6 +39,9 @@ Kind: TypeAlias = Literal[
     "sleep",
 ]
 
+BYTES_OF_K = 32
+"""Bytes along K of each product of the tensor cores, whatever its elements are (PTX ISA, shapes of `wgmma`)."""
+
 
 @dataclass(slots=True)
 class Event:
