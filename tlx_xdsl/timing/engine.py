@@ -21,7 +21,8 @@ from .memory import Caching, Memory, Server
 from .pieces import BlockCost, Work
 from .trace import BYTES_OF_K, Event, Point, Step, Trace, Warp
 
-_SUB_PARTITIONS = 4
+SUB_PARTITIONS = 4
+"""Parts of a multiprocessor; a warp lives on that of its number modulo 4."""
 _NEVER = float("inf")
 
 MarkKind: TypeAlias = Literal["work", "wait", "issue", "copy", "product", "store", "phase"]
@@ -188,7 +189,7 @@ class _Processor:
     )
 
     def __init__(self, memory: Memory, resources: int):
-        self.parts = [_SubPartition(resources) for _ in range(_SUB_PARTITIONS)]
+        self.parts = [_SubPartition(resources) for _ in range(SUB_PARTITIONS)]
         self.banks = Server()
         self.operands = Server()
         """The banks once more, as TMA and tensor cores see them: threads come first."""
@@ -249,7 +250,7 @@ class _Life:
         self.cluster = cluster
         self.cta = cta
         self.processor = processor
-        self.part = processor.parts[warp.number % _SUB_PARTITIONS]
+        self.part = processor.parts[warp.number % SUB_PARTITIONS]
         self.last = -1
         """Its latest mark."""
         self.arriving: dict[int, tuple[float, int]] = {}
@@ -344,9 +345,7 @@ class Replay:
             cta.end = cta.end or now
             found.end = max(found.end, cta.end)
         for processor in processors:
-            found.tensor += (
-                sum(part.tensor.busy for part in processor.parts) + _SUB_PARTITIONS * processor.product5.busy
-            )
+            found.tensor += sum(part.tensor.busy for part in processor.parts) + SUB_PARTITIONS * processor.product5.busy
             found.banks += processor.banks.busy
             found.dram += processor.memory.dram.busy
             found.l2 += processor.memory.l2.busy
@@ -778,4 +777,4 @@ def operand_cycles(chip: Chip, shape: tuple[int, int, int], in_registers: bool) 
     """Return the cycles that a warp's part of a `wgmma` takes of the banks: its rows of A, and a fourth of B."""
     m, n, _ = shape
     rows = (0 if in_registers else m) + n
-    return rows * BYTES_OF_K / _SUB_PARTITIONS / chip.shared_bytes_per_cycle
+    return rows * BYTES_OF_K / SUB_PARTITIONS / chip.shared_bytes_per_cycle
