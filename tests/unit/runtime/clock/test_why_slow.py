@@ -10,6 +10,7 @@ import pytest
 
 import tlx_xdsl
 from examples import hopper_gemm_persistent_pingpong, hopper_gemm_ws
+from tests.unit import volume
 from tests.unit.runtime.clock import slow_kernels
 from tests.unit.runtime.clock.stand_in import add
 from tlx_xdsl.runtime.clock.kernel import configuration_of
@@ -60,6 +61,12 @@ def test_a_ring_with_one_stage_too_few_is_named_where_it_is_waited_for():
     assert ring.severity == "warning"
     assert "with NUM_STAGES=3 the launch takes" in ring.message
     assert "note: choose NUM_STAGES=3 or more in the place of 2 (the ring is allocated in line 37)" in ring.text
+
+
+@pytest.mark.skipif(
+    not volume.is_full_for_each_version(), reason="two more kernels are compiled with TLX_TEST_VOLUME=full only"
+)
+def test_a_ring_that_is_deep_enough_is_not():
     assert not list(found(gemm(hopper_gemm_ws, 1024, 2048, NUM_STAGES=4), "too shallow"))
 
 
@@ -106,3 +113,30 @@ def test_programs_that_are_too_short_are_said_of_the_kernel():
     (memory,) = found(longer, "DRAM works")
     assert memory.severity == "remark"
     assert "tl.load" in memory.line
+
+
+def follow(is_chain, buffers):
+    """What is said of loads by two waves of CTAs: the finding's kind, its line, and a part of its text."""
+    programs = 2 * 2112
+    links = 128 + np.arange(128 * (programs + 32), dtype=np.int32)
+    named = {"TIMES": 32, "IS_CHAIN": is_chain, "BUFFERS": buffers}
+    evidence = configuration_of(slow_kernels.follow, programs, (links, links), named, None).predict().evidence
+    return [each for each in findings(evidence) if each.kind in ("latency", "occupancy")]
+
+
+def test_a_chain_of_loads_is_named_for_its_latency():
+    (latency,) = follow(is_chain=True, buffers=1)
+    assert latency.kind == "latency"
+    assert latency.share > 0.8
+    assert linecache.getline(latency.at.filename, latency.at.line).strip() == "found = tl.load(links + at)"
+    assert latency.remedy.startswith("have more loads under way")
+    assert not follow(is_chain=False, buffers=1)
+
+
+def test_few_warps_are_named_with_what_limits_them():
+    (few,) = follow(is_chain=True, buffers=200)
+    assert few.kind == "occupancy"
+    assert few.severity == "warning"
+    assert few.message.endswith("a multiprocessor has only 8 of 64 warps to go on with, for their shared memory")
+    (fits,) = follow(is_chain=True, buffers=50)
+    assert fits.kind == "latency"
