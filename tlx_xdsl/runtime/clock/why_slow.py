@@ -24,6 +24,9 @@ class Explained:
     diagnostics: tuple[Diagnostic, ...]
     """The most expensive first; warnings say what to do."""
 
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.diagnostics))
+
 
 def why_slow(configuration: Configuration, chip: str | None = None) -> Explained:
     """Predict a launch, and find what costs it time; for that, rings are also predicted with one stage more.
