@@ -49,7 +49,7 @@ class Chip:
     product_latency: float = 45.0
     """From the end of a tensor core's work to the end of the wait for it. Measured: 53 to 63 with the instructions."""
     products_queued: int = 7
-    """Products of a sub-partition that may wait for the tensor core before its warps stop issuing. By probes: 6 to 8."""
+    """Products of a sub-partition that may wait before its warps stop issuing. Probes say 6 to 8."""
     product5_cycles: float = 0.25
     """Of a `tcgen05.mma` of 128 rows over 32 bytes of K, for each column. From the data sheet, unvalidated."""
 
