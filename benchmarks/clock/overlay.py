@@ -300,9 +300,10 @@ def main() -> None:
     options = parser.parse_args()
     # What an old assembler may get wrong is compared here.
     os.environ.setdefault("TLX_ALLOW_OLD_PTXAS", "1")
-    if options.compare:
-        for path in sorted(options.compare.glob(f"overlay-*{options.only}*.json.xz")):
-            compare(path)
+    if options.compare is not None:
+        for path in sorted(options.compare.glob("overlay-*.json.xz")):
+            if options.only in path.name:
+                compare(path)
         return
     known = cases()
     if options.case:
