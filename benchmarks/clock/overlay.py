@@ -283,8 +283,9 @@ def compare(path: Path) -> None:
             shared=held["shared"], scratch=held["scratch"], registers=held["registers"], tasks=held["tasks"],
             machine_code=None if tool is None else disassembly(cubin, tool, lines_of_ptx=True), hertz=measured.hertz,
         )  # fmt: skip
-        print(f"{path.name}, {', '.join(held['kinds'])}: predicted {predicted.cycles:,.0f} cycles, measured without probes "
-              f"{measured.launch_cycles or 0:,.0f}; {measured.notes[0]}")  # fmt: skip
+        plain = measured.launch_cycles or 0
+        print(f"{path.name}, {', '.join(held['kinds'])}: predicted {predicted.cycles:,.0f} cycles, measured without "
+              f"probes {plain:,.0f}; {measured.notes[0]}")  # fmt: skip
         print(match(predicted.timeline, measured), flush=True)
 
 
