@@ -20,6 +20,10 @@ from tlx_xdsl.timing.findings import findings
 
 pytestmark = pytest.mark.backend
 
+needs_full_volume = pytest.mark.skipif(
+    not volume.is_full_for_each_version(), reason="more kernels are compiled with TLX_TEST_VOLUME=full only"
+)
+
 
 def gemm(module, size, depth, grid=None, **constants):
     """A launch of an example: c[size, size] = a[size, depth] @ b[depth, size]."""
@@ -64,9 +68,7 @@ def test_a_ring_with_one_stage_too_few_is_named_where_it_is_waited_for():
     assert "note: choose NUM_STAGES=3 or more in the place of 2 (the ring is allocated in line 37)" in ring.text
 
 
-@pytest.mark.skipif(
-    not volume.is_full_for_each_version(), reason="two more kernels are compiled with TLX_TEST_VOLUME=full only"
-)
+@needs_full_volume
 def test_a_ring_that_is_deep_enough_is_not():
     assert not list(found(gemm(hopper_gemm_ws, 1024, 2048, NUM_STAGES=4), "too shallow"))
 
@@ -80,6 +82,10 @@ def test_an_epilogue_that_serialises_is_named_where_it_stores():
     assert epilogue.remedy.startswith("let other warps multiply meanwhile")
     # Each CTA begins with a ring that has no data.
     assert "prologue" in [each.kind for each in alone]
+
+
+@needs_full_volume
+def test_consumers_that_take_turns_have_no_such_epilogue():
     turns = findings(gemm(hopper_gemm_persistent_pingpong, 4096, 512, grid=132).predict().evidence)
     assert not {"epilogue", "prologue"} & {each.kind for each in turns}
 
