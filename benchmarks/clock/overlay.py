@@ -2,6 +2,7 @@
 
     python benchmarks/clock/overlay.py --out DIR [--seconds 1.2] [--only NAME]     (about 60 s)
     python benchmarks/clock/overlay.py --dry [--only NAME]     (needs no GPU: compiles and assembles, launches nothing)
+    python benchmarks/clock/overlay.py --compare DIR [--only NAME]     (needs no GPU: predicts what was measured)
 
 Each kernel is launched plain and with probes, in turns. The result with probes must be the same, bit by bit, and its
 launches at most 5 % longer with the probes that `kernel.profile(timeline=True)` then keeps. For each set of probes
@@ -262,6 +263,32 @@ def dry(name: str, case: Case) -> None:
         )
 
 
+def compare(path: Path) -> None:
+    """Predict each PTX with probes that was measured, at the clock that was measured, and pair the waits of both."""
+    from benchmarks.clock.describe import arguments_of
+    from tlx_xdsl.backend.assemble import assembled
+    from tlx_xdsl.backend.assemblers import found as assemblers
+    from tlx_xdsl.sass.text import disassembly, find_nvdisasm
+    from tlx_xdsl.timing.match import match
+    from tlx_xdsl.timing.predict import predict
+
+    tool = find_nvdisasm()
+    for held, measured in load(path):
+        probes = held["probes"]
+        size = (16 << max(0, probes["warps"] * len(probes["ctas"]) - 1).bit_length()) * probes["records"]
+        cubin, _ = assembled(probes["text"], assemblers()[0], "sm_90a", triton_version=held["triton"])
+        predicted = predict(
+            probes["text"], held["grid"], [*arguments_of(held["arguments"]), None, np.zeros(size, np.uint8)],
+            chip=held["chip"], kernel=held["kernel"], num_warps=held["num_warps"], cluster=held["cluster"] or (1, 1, 1),
+            shared=held["shared"], scratch=held["scratch"], registers=held["registers"], tasks=held["tasks"],
+            machine_code=None if tool is None else disassembly(cubin, tool, lines_of_ptx=True), hertz=measured.hertz,
+        )  # fmt: skip
+        plain = measured.launch_cycles or 0
+        print(f"{path.name}, {', '.join(held['kinds'])}: predicted {predicted.cycles:,.0f} cycles, measured without "
+              f"probes {plain:,.0f}; {measured.notes[0]}")  # fmt: skip
+        print(match(predicted.timeline, measured), flush=True)
+
+
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -269,10 +296,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.2, help="for the timing of one set of probes of a kernel")
     parser.add_argument("--only", default="")
     parser.add_argument("--dry", action="store_true")
+    parser.add_argument("--compare", type=Path, help="a folder that was `--out` on a GPU")
     parser.add_argument("--case", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     # What an old assembler may get wrong is compared here.
     os.environ.setdefault("TLX_ALLOW_OLD_PTXAS", "1")
+    if options.compare is not None:
+        for path in sorted(options.compare.glob("overlay-*.json.xz")):
+            if options.only in path.name:
+                compare(path)
+        return
     known = cases()
     if options.case:
         found = measure(options.case, known[options.case], options.seconds)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tlx_xdsl.timing.timeline import Timeline
 
     from .check.report import Report
+    from .clock.why_slow import Explained
     from .driver.compilation import CompiledText
     from .kernel_call import Launch
     from .measure.profile_report import Profile
@@ -194,6 +195,13 @@ class Kernel(ByName, Signed[P, R]):
 
         Raises as `predict` does.
         """
+        ...
+
+    @forwarded("tlx_xdsl.runtime.clock.kernel")
+    def why_slow(
+        self, grid: Grid, /, *args: Any, chip: str | None = None, options: Mapping[str, Any] | None = None, **named: Any
+    ) -> Explained:
+        """Find what costs a launch time, as `predict` takes it: `print(kernel.why_slow(grid, x, y, n, BLOCK=64))`."""
         ...
 
     def is_launchable(self) -> bool:

@@ -18,7 +18,8 @@ from tlx_xdsl.ptx.traffic import by_pass
 
 PAGE_BITS = 11
 """Pages of 2,048 bytes, the grain in which the model of the L2 cache remembers what was touched."""
-_BANK_BYTES = 128
+BANK_BYTES = 128
+"""Bytes of shared memory that one wavefront moves."""
 _PASS_OF_ROWS = 8
 """Rows of 16 bytes that ldmatrix and stmatrix move together."""
 _MOST = 4096
@@ -47,7 +48,7 @@ class Patterns:
             numbers, times = by_pass(warps * per_warp + lanes // lanes_per_pass(size), places - base, size)
             return _sums(numbers // per_warp, times, warps, size)
 
-        base = int(places.min()) // _BANK_BYTES * _BANK_BYTES
+        base = int(places.min()) // BANK_BYTES * BANK_BYTES
         return self._kept(("shared", size, _who(cohort, mask), (places - base).tobytes()), make)
 
     def rows(self, cohort: Cohort, mask: Any, places: Integers, rows: int, size: int) -> list[tuple[int, int, int]]:
@@ -58,7 +59,7 @@ class Patterns:
             numbers, times = by_pass(np.arange(len(places)) // _PASS_OF_ROWS, places - base, size)
             return _sums(running[numbers * _PASS_OF_ROWS // rows], times, np.repeat(running, rows), size)
 
-        base = int(places.min()) // _BANK_BYTES * _BANK_BYTES
+        base = int(places.min()) // BANK_BYTES * BANK_BYTES
         return self._kept(("rows", rows, _who(cohort, mask), (places - base).tobytes()), make)
 
     def of_global(

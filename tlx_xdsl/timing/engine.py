@@ -19,11 +19,11 @@ from typing import Literal, TypeAlias
 from .chips import Chip
 from .memory import Caching, Memory, Server
 from .pieces import BlockCost, Work
-from .trace import Event, Point, Step, Trace, Warp
+from .trace import BYTES_OF_K, Event, Point, Step, Trace, Warp
 
-_SUB_PARTITIONS = 4
+SUB_PARTITIONS = 4
+"""Parts of a multiprocessor; a warp lives on that of its number modulo 4."""
 _NEVER = float("inf")
-_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "b1": 0.125}
 
 MarkKind: TypeAlias = Literal["work", "wait", "issue", "copy", "product", "store", "phase"]
 
@@ -193,7 +193,7 @@ class _Processor:
     )
 
     def __init__(self, memory: Memory, resources: int, slowdown: float):
-        self.parts = [_SubPartition(resources, slowdown) for _ in range(_SUB_PARTITIONS)]
+        self.parts = [_SubPartition(resources, slowdown) for _ in range(SUB_PARTITIONS)]
         self.banks = Server()
         self.operands = Server()
         """The banks once more, as tensor cores see them: threads come first, and what TMA writes costs nothing."""
@@ -239,7 +239,7 @@ class _Life:
         self.cluster = cluster
         self.cta = cta
         self.processor = processor
-        self.part = processor.parts[warp.number % _SUB_PARTITIONS]
+        self.part = processor.parts[warp.number % SUB_PARTITIONS]
         self.last = -1
         """Its latest mark."""
         self.arriving: dict[int, tuple[float, int]] = {}
@@ -309,7 +309,7 @@ class Replay:
             at: (found, cost.lag) for cost in costs for at, found in zip(cost.ats, cost.results, strict=True) if found
         }
         self._resources = 1 + max((len(work.pipes) for cost in costs for work in cost.pieces), default=0)
-        self._product_cycles: dict[tuple[tuple[int, int, int], str, bool], tuple[float, float]] = {}
+        self._product_cycles: dict[tuple[tuple[int, int, int], bool], tuple[float, float]] = {}
         self._handlers = {
             "signal": self._signal, "tma_load": self._tma_load, "tma_store": self._tma_store,
             "tma_commit": self._tma_commit, "tma_wait": self._tma_wait, "copy": self._copy,
@@ -342,9 +342,7 @@ class Replay:
             cta.end = cta.end or now
             found.end = max(found.end, cta.end)
         for processor in processors:
-            found.tensor += (
-                sum(part.tensor.busy for part in processor.parts) + _SUB_PARTITIONS * processor.product5.busy
-            )
+            found.tensor += sum(part.tensor.busy for part in processor.parts) + SUB_PARTITIONS * processor.product5.busy
             found.banks += processor.banks.busy
             found.dram += processor.memory.dram.busy
             found.l2 += processor.memory.l2.busy
@@ -733,10 +731,11 @@ class Replay:
     # Tensor cores ----------------------------------------------------------------------------------------------------
 
     def _wgmma(self, life: _Life, event: Event, now: float) -> float:
-        key = (event.shape, event.element, event.in_registers)
+        key = (event.shape, event.in_registers)
         found = self._product_cycles.get(key)
         if found is None:
-            found = self._product_cycles[key] = product_cycles(self._chip, *key[:2]), operand_cycles(self._chip, *key)
+            found = product_cycles(self._chip, event.shape[1]), operand_cycles(self._chip, *key)
+            self._product_cycles[key] = found
         cycles, part = found[0], life.part
         if part.jobs and part.tensor.free <= now:
             part.progress(now)
@@ -753,9 +752,8 @@ class Replay:
         return self._wait_groups(life, event, now, life.products, self._chip.product_latency)
 
     def _mma5(self, life: _Life, event: Event, now: float) -> float:
-        m, n, k = event.shape
-        steps = max(1.0, k * _BYTES.get(event.element, 2) / 32)
-        done = life.processor.product5.take(now, self._chip.product5_cycles * n * steps * max(1.0, m / 128))
+        m, n, _ = event.shape
+        done = life.processor.product5.take(now, self._chip.product5_cycles * n * max(1.0, m / 128))
         self._join(life, "mma5", done, done, self._busy("product", life, event, now, done))
         return now
 
@@ -776,15 +774,13 @@ class Replay:
         return now + event.size
 
 
-def product_cycles(chip: Chip, shape: tuple[int, int, int], element: str) -> float:
+def product_cycles(chip: Chip, columns: int) -> float:
     """Return the cycles for which a `wgmma` takes the tensor core of each warp's sub-partition."""
-    _, n, k = shape
-    steps = max(1.0, k * _BYTES.get(element, 2) / 32)
-    return max(chip.product_least_cycles, n * chip.product_column_cycles) * steps
+    return max(chip.product_least_cycles, columns * chip.product_column_cycles)
 
 
-def operand_cycles(chip: Chip, shape: tuple[int, int, int], element: str, in_registers: bool) -> float:
+def operand_cycles(chip: Chip, shape: tuple[int, int, int], in_registers: bool) -> float:
     """Return the cycles that a warp's part of a `wgmma` takes of the banks: its rows of A, and a fourth of B."""
-    m, n, k = shape
+    m, n, _ = shape
     rows = (0 if in_registers else m) + n
-    return rows * k * _BYTES.get(element, 2) / _SUB_PARTITIONS / chip.shared_bytes_per_cycle
+    return rows * BYTES_OF_K / SUB_PARTITIONS / chip.shared_bytes_per_cycle

@@ -13,7 +13,9 @@ from typing import Literal, TypeAlias
 
 from tlx_xdsl.errors import SourceLocation
 
+from .accesses import BANK_BYTES
 from .engine import Mark
+from .limits import MEMORIES
 from .predict import Evidence
 from .spans import Lines
 from .trace import Event, Step, Trace, Warp
@@ -30,8 +32,6 @@ Kind: TypeAlias = Literal[
     "latency",
 ]
 
-BANK_BYTES = 128
-"""Bytes of shared memory that one wavefront moves."""
 CONFLICT = 1.5
 """Wavefronts for each that the bytes need, from which on accesses of a line count as conflicts."""
 WORTH_A_WARNING = 0.05
@@ -80,7 +80,7 @@ def _bank_conflicts(evidence: Evidence) -> Iterator[Finding]:
     taken: dict[int, int] = {}
     least: dict[int, int] = {}
     places: dict[int, int] = {}
-    for event in _events(evidence.trace):
+    for event in evidence.trace.events:
         if event.kind == "shared" and event.count:
             line = lines.place(event.at)
             places.setdefault(line, event.at)
@@ -121,10 +121,6 @@ def _without_conflicts(trace: Trace) -> Trace:
     return replace(trace, warps=warps)
 
 
-def _events(trace: Trace) -> Iterator[Event]:
-    return (event for warp in trace.warps for step in warp.steps for event in step.events)
-
-
 # Waits for loads -----------------------------------------------------------------------------------------------------
 
 
@@ -143,7 +139,7 @@ def load_waits(evidence: Evidence) -> list[LoadWait]:
 
     Where there are products, the waits of those warps count that issue them.
     """
-    copies = {event.at for event in _events(evidence.trace) if event.kind in ("tma_load", "copy")}
+    copies = {event.at for event in evidence.trace.events if event.kind in ("tma_load", "copy")}
     wanted = _product_warps(evidence.trace)
     replayed = evidence.replayed
     time = sum(cta.end - cta.start for cta in replayed.ctas) or 1.0
@@ -161,11 +157,7 @@ def load_waits(evidence: Evidence) -> list[LoadWait]:
 
 
 def _product_warps(trace: Trace) -> set[int]:
-    return {
-        warp.number
-        for warp in trace.warps
-        if any(event.kind in ("wgmma", "mma5") for step in warp.steps for event in step.events)
-    }  # fmt: skip
+    return {warp.number for warp in trace.warps if any(event.is_product for event in warp.events)}
 
 
 # Epilogues -----------------------------------------------------------------------------------------------------------
@@ -249,7 +241,7 @@ def _outside(start: float, end: float, intervals: Sequence[tuple[float, float]])
 
 
 def _is_product(mark: Mark) -> bool:
-    return mark.event is not None and mark.event.kind in ("wgmma", "mma5")
+    return mark.event is not None and mark.event.is_product
 
 
 def _is_store(mark: Mark) -> bool:
@@ -270,8 +262,6 @@ def _gaps(intervals: Sequence[tuple[float, float]], end: float) -> Iterator[tupl
         yield reached, end
 
 
-_MEMORIES = ("DRAM", "L2 cache")
-
 # The launch as a whole -----------------------------------------------------------------------------------------------
 
 
@@ -281,7 +271,7 @@ def _launch(evidence: Evidence) -> Iterator[Finding]:
     held = filled.servers * filled.ctas
     waves = filled.clusters / held
     # What memory does all the time is not lost to a wave.
-    most = 1 - max(shares.get(memory, 0.0) for memory in _MEMORIES)
+    most = 1 - max(shares.get(memory, 0.0) for memory in MEMORIES)
     if waves > 1 and (lost := min(most, 1 - waves / ceil(waves))) >= WORTH_A_WARNING:
         last = filled.clusters % held
         yield Finding(
@@ -298,10 +288,10 @@ def _launch(evidence: Evidence) -> Iterator[Finding]:
         )  # fmt: skip
     if most >= WORTH_A_WARNING:
         yield from _short_programs(evidence)
-    for memory in _MEMORIES:
+    for memory in MEMORIES:
         if shares.get(memory, 0.0) >= FULL:
             sizes: dict[int, int] = {}
-            for event in _events(evidence.trace):
+            for event in evidence.trace.events:
                 if event.lines:
                     sizes[event.at] = sizes.get(event.at, 0) + event.size
             at = max(sizes, key=lambda each: sizes[each], default=-1)
@@ -311,13 +301,10 @@ def _launch(evidence: Evidence) -> Iterator[Finding]:
             )  # fmt: skip
             return
     busiest = max(shares.values(), default=0.0)
-    if busiest >= FULL or any(event.kind in ("wgmma", "mma5") for event in _events(evidence.trace)):
+    if busiest >= FULL or any(event.is_product for event in evidence.trace.events):
         return
-    waits = {
-        key: cycles
-        for key, cycles in evidence.replayed.waits.items()
-        if key[2] in {event.at for event in _events(evidence.trace) if event.kind == "load"}
-    }  # fmt: skip
+    loads = {event.at for event in evidence.trace.events if event.kind == "load"}
+    waits = {key: cycles for key, cycles in evidence.replayed.waits.items() if key[2] in loads}
     time = sum(cta.end - cta.start for cta in evidence.replayed.ctas) * evidence.launch.warps or 1.0
     if (share := sum(waits.values()) / time) < FULL / 2:
         return

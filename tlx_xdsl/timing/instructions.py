@@ -8,7 +8,7 @@ operation code, whether a disassembly shows them or `expansions.py` estimates th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -88,8 +88,8 @@ class PipeRates:
     constant_latency: float = 38.0
     """Of `LDC` that the cache has. Assumed; Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
     Microbenchmarking", 2018, have 27 and more on Volta."""
-    local_latency: float = 66.0
-    """Of a load from the L1 cache, with the few of a chain that miss."""
+    local_latency: float = 40.0
+    """Of a load from the L1 cache. As `l1_latency` of the chip: Luo 2024."""
     system_latency: float = 25.0
     """Of special registers. Assumed."""
     matrix_latency: float = 33.0
@@ -208,15 +208,6 @@ def use_of(opcode: str, rates: PipeRates) -> Use:
 def _matrix_size(modifiers: str) -> float:
     """The products of `HMMA.16816.F32`, with that of 16 by 8 by 32 bytes as 1."""
     return {"1688": 0.5, "16816": 1.0, "16832": 1.0, "16864": 1.0, "884": 0.5}.get(modifiers.partition(".")[0], 1.0)
-
-
-def pipes_of(uses: Iterable[Use]) -> tuple[float, ...]:
-    """Return the cycles of each pipe that some instructions take together, in the order of `PIPES`."""
-    cycles = [0.0] * len(PIPES)
-    for use in uses:
-        for pipe, taken in use.pipes:
-            cycles[pipe] += taken
-    return tuple(cycles)
 
 
 def unknown_in(opcodes: Sequence[str], rates: PipeRates) -> Counter[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .engine import Replayed
+from .engine import SUB_PARTITIONS, Replayed
 from .instructions import PIPES
 from .launch import Occupancy
 from .places import task_of
@@ -14,7 +14,8 @@ from .trace import Kind, Trace
 
 _FULL = 0.6
 """Part of the time from which on a unit that works is taken for the limit."""
-_SUB_PARTITIONS = 4
+MEMORIES = ("DRAM", "L2 cache")
+"""Memories of the whole GPU, by their names in `shares_of`."""
 _PIPE_NAMES = {
     "fma": "FMA pipes", "heavy": "FMA pipes", "alu": "integer and logic pipes", "xu": "special function units",
     "fp64": "FP64 pipes", "lsu": "load and store units", "tensor": "tensor cores", "uniform": "uniform pipes",
@@ -36,8 +37,8 @@ def shares_of(replayed: Replayed) -> dict[str, float]:
     """Return the part of the time for which each unit of the multiprocessors works, the busiest first."""
     whole = max(1.0, replayed.end * replayed.processors)
     found = {
-        "tensor cores": replayed.tensor / _SUB_PARTITIONS / whole,
-        "issue slots": replayed.issue / _SUB_PARTITIONS / whole,
+        "tensor cores": replayed.tensor / SUB_PARTITIONS / whole,
+        "issue slots": replayed.issue / SUB_PARTITIONS / whole,
         "banks of shared memory": replayed.banks / whole,
         "DRAM": replayed.dram / whole,
         "L2 cache": replayed.l2 / whole,
@@ -45,7 +46,7 @@ def shares_of(replayed: Replayed) -> dict[str, float]:
     for pipe, cycles in zip(PIPES, replayed.pipes, strict=False):
         if pipe != "tensor":
             name = _PIPE_NAMES[pipe]
-            found[name] = max(found.get(name, 0.0), cycles / _SUB_PARTITIONS / whole)
+            found[name] = max(found.get(name, 0.0), cycles / SUB_PARTITIONS / whole)
     return dict(sorted(found.items(), key=lambda each: -each[1]))
 
 
@@ -56,7 +57,7 @@ def limits(
     shares = shares_of(replayed)
     names = iter(shares)
     busiest, second = next(names), next(names)
-    verb = "works" if busiest in ("DRAM", "L2 cache") else "work"
+    verb = "works" if busiest in MEMORIES else "work"
     sentences = [f"The {busiest} {verb} {shares[busiest]:.0%} of the time, the {second} {shares[second]:.0%}."]
     wait = _longest_wait(replayed, trace, lines, tasks)
     if shares[busiest] >= _FULL:
@@ -92,10 +93,9 @@ def _longest_wait(
     if not found:
         return None
     products = {
-        name: sum(event.kind in ("wgmma", "mma5") for warp in trace.warps if of_warp[warp.number] == name
-                  for step in warp.steps for event in step.events)
+        name: sum(event.is_product for warp in trace.warps if of_warp[warp.number] == name for event in warp.events)
         for name in groups
-    }  # fmt: skip
+    }
     worker = max(groups, key=lambda name: (products[name], -waited.get(name, 0.0) / max(1.0, time[name])))
     (name, what, word), cycles = max(found.items(), key=lambda each: (each[0][0] == worker, each[1]))
     verb = "waits" if name.startswith("Warp ") else "wait"
@@ -132,12 +132,10 @@ def _reason(lines: Lines, kinds: Mapping[int, Kind], at: int, by: int) -> tuple[
 def _ring(replayed: Replayed, trace: Trace, lines: Lines) -> str:
     """Return a sentence about the ring that TMA fills, if there is one: a stage is a barrier that its loads end at."""
     stages_of: dict[int, set[int]] = {}
-    for warp in trace.warps:
-        for step in warp.steps:
-            for event in step.events:
-                if event.kind == "tma_load":
-                    found = stages_of.setdefault(event.at, set())
-                    found.update(trace.points[number].name for number in event.points)
+    for event in trace.events:
+        if event.kind == "tma_load":
+            found = stages_of.setdefault(event.at, set())
+            found.update(trace.points[number].name for number in event.points)
     if not stages_of or not replayed.copies:
         return ""
     at = max(replayed.copies, key=lambda each: replayed.copies[each][1])

@@ -12,13 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from tlx_xdsl.layouts.global_access import SECTOR_BYTES
+
+from .accesses import PAGE_BITS
 from .chips import Chip
 from .trace import Event, Launch, Trace
 
-_SECTOR = 32
 _CTAS = 1 << 20
 """More than a replay has."""
-_PAGE = 2_048
+_PAGE = 1 << PAGE_BITS
 """Bytes of a page of `Event.lines`."""
 _READS = frozenset(("load", "tma_load", "copy"))
 _WRITES = frozenset(("store", "tma_store"))
@@ -57,8 +59,6 @@ class Caching:
     """That DRAM gives to the launch."""
     written_bytes: float = 0.0
     """That DRAM gets of the launch."""
-    requested_bytes: float = 0.0
-    """That all CTAs read."""
 
 
 def longer_than_its_steps(trace: Trace) -> float:
@@ -88,15 +88,13 @@ def caching(traces: Sequence[Trace], launch: Launch, chip: Chip, resident: int, 
     for trace in traces:
         of_trace: set[int] = set()
         asked = put = 0.0
-        for warp in trace.warps:
-            for step in warp.steps:
-                for event in step.events:
-                    if event.kind in _READS:
-                        asked += event.size
-                        of_trace.update(_pages(event.lines))
-                    elif event.kind in _WRITES:
-                        put += event.sectors * _SECTOR or event.size
-                        written_pages.update(_pages(event.lines))
+        for event in trace.events:
+            if event.kind in _READS:
+                asked += event.size
+                of_trace.update(_pages(event.lines))
+            elif event.kind in _WRITES:
+                put += event.sectors * SECTOR_BYTES or event.size
+                written_pages.update(_pages(event.lines))
         # What a CTA reads again its L1 cache may still have.
         own = len(of_trace) * _PAGE
         if own * beside <= chip.l1_bytes:
@@ -125,7 +123,7 @@ def caching(traces: Sequence[Trace], launch: Launch, chip: Chip, resident: int, 
     kept = chip.l2_bytes / 2
     # What is written again, as sums are, is in the cache.
     gone = max(0.0, min(stored, arrays) - kept)
-    return Caching(missed, slow, 1.0 - 1.0 / sharers, gone / stored if stored else 0.0, given, gone, requested)
+    return Caching(missed, slow, 1.0 - 1.0 / sharers, gone / stored if stored else 0.0, given, gone)
 
 
 class _Near:
@@ -189,7 +187,7 @@ class Memory:
         Lanes whose bytes lie apart look up more lines, but what they leave of a sector the next ones find in L1.
         """
         chip = self._chip
-        is_scattered = event.sectors * _SECTOR > event.size
+        is_scattered = event.sectors * SECTOR_BYTES > event.size
         lookups = event.sectors / chip.lookups_per_cycle if is_scattered else 0.0
         at_l1 = self.l1.take(now, max(event.size / chip.shared_bytes_per_cycle, lookups))
         missing = self._near.missing(event.size, event.lines, cta)

@@ -26,7 +26,7 @@ from tlx_xdsl.ptx.read.symbols import SHARED_START
 from tlx_xdsl.ptx.read.syntax import Address, Instruction, Vector
 
 from .accesses import Patterns
-from .trace import Event, Kind, Point, Step, Trace, Warp
+from .trace import BYTES_OF_K, Event, Kind, Point, Step, Trace, Warp
 from .trips import Loop, Trips
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
@@ -35,8 +35,6 @@ _GLOBAL: dict[str, Kind] = {
     "ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic", "tensormap": "store",
 }  # fmt: skip
 """What an access to global memory is, by the name of the instruction."""
-_BYTES_OF_K = 32
-"""Bytes along K of each product of the tensor cores."""
 _COMMITS: dict[str, Kind] = {"cp.async": "copy_commit", "TMA store": "tma_commit", "wgmma": "wgmma_commit"}
 _WAITS: dict[str, Kind] = {"cp.async": "copy_wait", "TMA store": "tma_wait", "wgmma": "wgmma_wait"}
 _WORTH = 2
@@ -370,7 +368,7 @@ class Recorder(Nothing):
         element = instruction.modifiers[2].removeprefix("kind::")
         # Elements of less than 8 bits have a byte each, but for the kinds that have no others.
         bits = max((each.bits for each in tcgen05_types(element).values()), default=4 if "f4" in element else 8)
-        shape = m, n, 8 * _BYTES_OF_K // (bits if "mxf4" in element else max(bits, 8))
+        shape = m, n, 8 * BYTES_OF_K // (bits if "mxf4" in element else max(bits, 8))
         is_in_tensor = isinstance(instruction.operands[1], Address)
         event = self._same(cohort.at, "mma5", shape=shape, element=element, in_registers=is_in_tensor)
         self._note(int(cohort.warp_of[thread]), event)

@@ -10,7 +10,7 @@ from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.ptx.program import Program
 from tlx_xdsl.ptx.read.syntax import Instruction
 
-from .engine import Mark, Replayed
+from .engine import SUB_PARTITIONS, Mark, Replayed
 from .places import mbarrier_names, task_of, user_line
 from .timeline import Place, Span, SpanKind, Timeline, Track, TrackKind
 from .trace import Kind, Point, Trace
@@ -75,16 +75,13 @@ def barrier_names(traces: Sequence[Trace], lines: Lines) -> dict[int, str]:
     everywhere: set[int] = set()
     uses: set[tuple[str, int]] = set()
     for trace in traces:
-        for warp in trace.warps:
-            for step in warp.steps:
-                for event in step.events:
-                    for number in event.points:
-                        point = trace.points[number]
-                        if point.kind != "mbarrier":
-                            continue
-                        everywhere.add(point.name)
-                        if event.kind in ("wait", "signal"):
-                            uses.add((lines.text(event.at), point.name))
+        for event in trace.events:
+            for point in (trace.points[number] for number in event.points):
+                if point.kind != "mbarrier":
+                    continue
+                everywhere.add(point.name)
+                if event.kind in ("wait", "signal"):
+                    uses.add((lines.text(event.at), point.name))
     return mbarrier_names(everywhere, sorted(uses))
 
 
@@ -97,7 +94,7 @@ _CAUSES: dict[Kind, str] = {
 
 def kinds_of(trace: Trace) -> dict[int, Kind]:
     """Return what kind of event each instruction of a trace has."""
-    return {event.at: event.kind for warp in trace.warps for step in warp.steps for event in step.events}
+    return {event.at: event.kind for event in trace.events}
 
 
 def cause_of(lines: Lines, kinds: Mapping[int, Kind], at: int, warp: int = -1) -> str:
@@ -184,7 +181,7 @@ def _draw_mark(
         case "copy" | "store":
             track = drawing.track("tma", f"{prefix}memory", "TMA loads" if mark.kind == "copy" else "TMA stores")
         case "product":
-            track = drawing.track("tensor core", f"{prefix}tensor cores", f"tensor core {mark.unit % 4}")
+            track = drawing.track("tensor core", f"{prefix}tensor cores", f"tensor core {mark.unit % SUB_PARTITIONS}")
         case "phase":
             point = trace.points[mark.unit]
             if point.kind != "mbarrier":
@@ -227,7 +224,7 @@ def _name(drawing: _Drawing, mark: Mark, trace: Trace) -> str:
         return f"wait {', '.join(names)}" if names else "wait"
     if event.kind == "wgmma":
         m, n, k = event.shape
-        return f"wgmma m{m}n{n}k{k}"
+        return f"wgmma m{m}n{n}k{k} {event.element}"
     if event.kind.endswith("_wait"):
         return f"wait for {'products' if event.kind == 'wgmma_wait' else 'copies'}"
     return f"{event.kind.replace('_', ' ')}{f' {event.size} bytes' if event.size else ''}"

@@ -8,7 +8,7 @@ the PTX machine happened to run warps in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -38,6 +38,9 @@ Kind: TypeAlias = Literal[
     "tensor_wait",  # tcgen05.wait::ld or ::st
     "sleep",
 ]
+
+BYTES_OF_K = 32
+"""Bytes along K of each product of the tensor cores, whatever its elements are (PTX ISA, shapes of `wgmma`)."""
 
 
 @dataclass(slots=True)
@@ -71,6 +74,11 @@ class Event:
     only_reads: bool = False
     """True for a `tma_wait` that lasts until the groups have read shared memory, not until they have written."""
 
+    @property
+    def is_product(self) -> bool:
+        """Return whether it is a product of the tensor cores."""
+        return self.kind in ("wgmma", "mma5")
+
 
 @dataclass(slots=True)
 class Step:
@@ -91,6 +99,11 @@ class Warp:
     steps: list[Step] = field(default_factory=list[Step])
     ran: int = 0
     """The blocks that it runs in all; of a trace that is not whole an estimate by the loops' counters, or 0."""
+
+    @property
+    def events(self) -> Iterator[Event]:
+        """Yield the events of its steps, in their order."""
+        return (event for step in self.steps for event in step.events)
 
 
 @dataclass(slots=True)
@@ -118,6 +131,11 @@ class Trace:
     whole: bool = True
     """False if some of what the CTAs do is not here: they have more to do than the limit of steps (`Warp.ran` says how
     much in all), or waited for CTAs that did not run."""
+
+    @property
+    def events(self) -> Iterator[Event]:
+        """Yield the events of all warps, one warp after the other."""
+        return (event for warp in self.warps for event in warp.events)
 
 
 @dataclass(slots=True)

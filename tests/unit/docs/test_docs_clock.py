@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.unit import volume
 from tests.unit.docs.documents import ROOT, blocks, printed
 
 pytestmark = pytest.mark.backend
@@ -18,6 +19,9 @@ def test_what_is_slow_is_named_as_the_page_shows(monkeypatch, tmp_path):
     monkeypatch.setenv("TLX_CACHE_DIR", str(tmp_path))
     (shown,) = [block for block in blocks("docs/clock.md", "console") if "--why-slow" in block]
     command, _, expected = shown.partition("\n")
+    if not volume.is_full_for_each_version():
+        # With fewer steps the same is found, and more.
+        command = command.replace("--size K=8192", "--size K=2048")
     found = printed(command.removeprefix("$ tlx "))
     # Places of lines are exact.
     assert "examples/hopper_gemm_ws.py:70:17: warning: the ring is too shallow" in found

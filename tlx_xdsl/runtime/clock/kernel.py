@@ -14,6 +14,7 @@ from ..driver.host_values import bound, split_options
 from ..driver.specialization import CLUSTER_OPTION, cluster_option
 from ..simulate.interpret import source_of_kernel
 from .launch import OPTIONS, Configuration
+from .why_slow import Explained, why_slow as reasons
 
 
 def predict(
@@ -30,6 +31,14 @@ def timeline(
 ) -> Timeline:  # fmt: skip
     """Predict what happens in a launch, and when: see `Kernel.timeline`."""
     return timeline_of(configuration_of(kernel, grid, args, named, options).predict(chip), hertz)
+
+
+def why_slow(
+    kernel: Any, grid: Grid, /, *args: Any, chip: str | None = None, options: Mapping[str, Any] | None = None,
+    **named: Any,
+) -> Explained:  # fmt: skip
+    """Find what costs a launch time: see `Kernel.why_slow`."""
+    return reasons(configuration_of(kernel, grid, args, named, options), chip)
 
 
 def timeline_of(prediction: Prediction, hertz: float | None) -> Timeline:

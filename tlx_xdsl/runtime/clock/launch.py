@@ -12,7 +12,7 @@ from tlx_xdsl.backend import BackendResult, KernelResources
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid, grid_of
-from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.language.compile_time import constexpr, unwrapped
 from tlx_xdsl.sass.text import disassembly, find_nvdisasm
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.timing import chips, predict as clock
@@ -66,7 +66,7 @@ class Configuration:
     def sizes(self) -> tuple[int, int, int]:
         """The grid in numbers."""
         given = {**defaults_of(self.source), **self.arguments}
-        return grid_of(self.grid, {name: _plain(value) for name, value in given.items()})
+        return grid_of(self.grid, {name: unwrapped(value) for name, value in given.items()})
 
     @cached_property
     def typed(self) -> Typed:
@@ -156,7 +156,3 @@ def _machine_code(cubin: bytes) -> str | None:
     """The disassembly, where there is a cubin and a disassembler."""
     tool = find_nvdisasm() if cubin else None
     return None if tool is None else disassembly(cubin, tool, lines_of_ptx=True)
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, constexpr) else value

@@ -8,7 +8,7 @@ from typing import Any
 
 from tlx_xdsl.dialects import tlx, ttg
 from tlx_xdsl.errors import CompilationError, Note, OverBudgetError, SourceLocation
-from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.language.compile_time import unwrapped
 from tlx_xdsl.text.diagnostics import Diagnostic, source_location
 from tlx_xdsl.timing.findings import FULL, WORTH_A_WARNING, WORTH_A_WORD, Finding, LoadWait, findings, load_waits
 from tlx_xdsl.timing.predict import Prediction
@@ -23,6 +23,9 @@ class Explained:
     prediction: Prediction
     diagnostics: tuple[Diagnostic, ...]
     """The most expensive first; warnings say what to do."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.diagnostics))
 
 
 def why_slow(configuration: Configuration, chip: str | None = None) -> Explained:
@@ -82,7 +85,7 @@ def deeper(configuration: Configuration, *, is_pipelined: bool) -> Iterator[Deep
             yield Deeper("num_stages", more, configuration.changed({"num_stages": more}), None)
         return
     for parameter in configuration.source.parameters:
-        value = _plain(configuration.typed.constexprs.get(parameter.name))
+        value = unwrapped(configuration.typed.constexprs.get(parameter.name))
         if not parameter.is_constexpr or type(value) is not int or value < 1:
             continue
         changed = configuration.changed({parameter.name: value + 1})
@@ -105,10 +108,6 @@ def _buffers(configuration: Configuration) -> list[tuple[tuple[Any, ...], Source
             kind = op.result.type
             found.append(((*kind.shape, kind.element_type), source_location(op.location)))
     return found
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, constexpr) else value
 
 
 def _rings(configuration: Configuration, prediction: Prediction, wait: LoadWait, chip: str | None) -> Iterator[Finding]:

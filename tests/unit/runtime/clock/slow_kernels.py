@@ -25,3 +25,17 @@ def transpose(source, target, TIMES: tl.constexpr, LAYOUT: tl.constexpr):
         tlx.local_store(tile[0], values)
         values = 0.5 * tlx.local_load(tlx.local_trans(tile[0]))
     tl.store(target + here, values)
+
+
+@tlx_xdsl.jit
+def follow(links, target, TIMES: tl.constexpr, IS_CHAIN: tl.constexpr, BUFFERS: tl.constexpr):
+    """Loads many times; in a chain each address is what was loaded before. Other CTAs get no room beside buffers."""
+    here = tl.program_id(0) * 128 + tl.arange(0, 128)
+    buffers = tlx.local_alloc((128,), tl.int32, BUFFERS)
+    at, total = here, here
+    for _ in tl.static_range(TIMES):
+        found = tl.load(links + at)
+        total += found
+        at = found if IS_CHAIN else at + 128
+    tlx.local_store(buffers[0], total)
+    tl.store(target + here, tlx.local_load(buffers[0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import tlx_xdsl
 from examples import hopper_gemm_persistent_pingpong, hopper_gemm_ws
+from tests.unit import volume
 from tests.unit.runtime.clock import slow_kernels
 from tests.unit.runtime.clock.stand_in import add
 from tlx_xdsl.runtime.clock.kernel import configuration_of
@@ -60,6 +62,12 @@ def test_a_ring_with_one_stage_too_few_is_named_where_it_is_waited_for():
     assert ring.severity == "warning"
     assert "with NUM_STAGES=3 the launch takes" in ring.message
     assert "note: choose NUM_STAGES=3 or more in the place of 2 (the ring is allocated in line 37)" in ring.text
+
+
+@pytest.mark.skipif(
+    not volume.is_full_for_each_version(), reason="two more kernels are compiled with TLX_TEST_VOLUME=full only"
+)
+def test_a_ring_that_is_deep_enough_is_not():
     assert not list(found(gemm(hopper_gemm_ws, 1024, 2048, NUM_STAGES=4), "too shallow"))
 
 
@@ -88,6 +96,7 @@ def test_one_stage_more_is_what_adds_buffers_and_changes_no_shape():
 
 def test_a_last_wave_that_is_nearly_empty_is_said_of_the_kernel():
     x = np.empty(1 << 23, np.float32)
+    assert "the last of 2 waves has 64 of 2,112 CTAs" in str(add.why_slow(2112 + 64, x, x, x, x.size, BLOCK=1024))
     short = configuration_of(add, 2112 + 64, (x, x, x, x.size), {"BLOCK": 1024}, None)
     (wave,) = found(short, "waves")
     assert "the last of 2 waves has 64 of 2,112 CTAs" in wave.message
@@ -106,3 +115,31 @@ def test_programs_that_are_too_short_are_said_of_the_kernel():
     (memory,) = found(longer, "DRAM works")
     assert memory.severity == "remark"
     assert "tl.load" in memory.line
+
+
+@cache
+def follow(*, is_chain, buffers):
+    """What is said of loads by two waves of CTAs: the finding's kind, its line, and a part of its text."""
+    programs = 2 * 2112
+    links = 128 + np.arange(128 * (programs + 32), dtype=np.int32)
+    named = {"TIMES": 32, "IS_CHAIN": is_chain, "BUFFERS": buffers}
+    evidence = configuration_of(slow_kernels.follow, programs, (links, links), named, None).predict().evidence
+    return [each for each in findings(evidence) if each.kind in ("latency", "occupancy")]
+
+
+def test_a_chain_of_loads_is_named_for_its_latency():
+    (latency,) = follow(is_chain=True, buffers=1)
+    assert latency.kind == "latency"
+    assert latency.share > 0.8
+    assert linecache.getline(latency.at.filename, latency.at.line).strip() == "found = tl.load(links + at)"
+    assert latency.remedy.startswith("have more loads under way")
+    assert not follow(is_chain=False, buffers=1)
+
+
+def test_few_warps_are_named_with_what_limits_them():
+    (few,) = follow(is_chain=True, buffers=200)
+    assert few.kind == "occupancy"
+    assert few.severity == "warning"
+    assert few.message.endswith("a multiprocessor has only 8 of 64 warps to go on with, for their shared memory")
+    (others,) = follow(is_chain=True, buffers=1)
+    assert others.kind == "latency"

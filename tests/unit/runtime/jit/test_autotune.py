@@ -335,16 +335,22 @@ def test_only_the_first_ones_are_measured(launches, keep, blocks):
     assert left.remark.startswith("not measured: the model expects ")
 
 
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory):
+    return str(tmp_path_factory.mktemp("compiled"))
+
+
 @pytest.fixture
-def stand_in(monkeypatch):
+def stand_in(launches, compiled_once, monkeypatch):
     """The clock's place is taken: tiles of 64 are fastest, and those of 128 take half as long again."""
+    knobs.cache.dir = compiled_once
     found = StandIn(lambda asked: {8: 100.0, 32: 110.0, 4: 150.0}[asked["grid"][0]])
     monkeypatch.setattr(clock, "predict", found)
     return found
 
 
 @pytest.mark.parametrize(("options", "blocks"), [({}, [16, 64]), ({"keep": 1}, [64]), ({"processes": 1}, [16, 64])])
-def test_the_clock_says_what_is_measured(launches, stand_in, options, blocks):
+def test_the_clock_says_what_is_measured(stand_in, options, blocks):
     by_warps.runs = 0
     kernel = product_tuner(prune=tlx_xdsl.clock, **options)
     kernel[SQUARE](*[FakeTensor(512, 512)] * 3, 512)
@@ -353,12 +359,16 @@ def test_the_clock_says_what_is_measured(launches, stand_in, options, blocks):
     assert [config.kwargs["BLOCK"] for config in kernel.pruned] == [100]
     (left,) = [each for each in kernel.report.speeds if each.settings["BLOCK"] == 128]
     assert left.remark.startswith("not measured: the model expects ")
+
+
+def test_the_clock_ranks(stand_in):
+    kernel = product_tuner(prune=tlx_xdsl.clock)
     ranked = kernel.rank(*[FakeTensor(512, 512)] * 3, 512, grid=SQUARE)
     assert [each.cycles for each in ranked.speeds] == [100.0, 110.0, 150.0, None]
     assert "predicted for sm_90a by the clock" in ranked.table()
 
 
-def test_the_clock_is_a_model_of_triton_s(launches, stand_in):
+def test_the_clock_is_a_model_of_triton_s(stand_in):
     kernel = product_tuner(prune_configs_by={"perf_model": tlx_xdsl.clock, "top_k": 1})
     kernel[SQUARE](*[FakeTensor(512, 512)] * 3, 512)
     assert kernel.best_config.kwargs["BLOCK"] == 64
