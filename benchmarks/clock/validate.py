@@ -6,9 +6,10 @@
 DIR is what `measure.py` has written. Needs no GPU. Predictions are kept there, too, for `--again`, which only prints.
 
 A measured duration is that of the kernel alone, as the profiler reports it, in cycles by the clock that was noted
-while it ran, or measured right after. It is what the clock predicts: from event to event, which `--events` takes, the
-same launches last 5,100 cycles longer in the median (an empty one takes 5,400), and this part varies by 1,500 among
-kernels of less than 100,000 cycles (standard deviation): that is more than what tells configurations apart there.
+while it ran, or measured right after. The clock predicts cycles at the noted clock, or at one that it estimates where
+there is none and with `--own-clock`; then the times are compared. From event to event, which `--events` takes, the same
+launches last 5,100 cycles longer in the median (an empty one takes 5,400), and this part varies by 1,500 among kernels
+of less than 100,000 cycles (standard deviation): that is more than what tells configurations apart there.
 """
 
 from __future__ import annotations
@@ -60,10 +61,8 @@ class Row:
 
 def measured_cycles(record: Mapping[str, Any], events: bool = False) -> float | None:
     """Cycles of a launch, None where there are none; by the clock while it ran, where that was noted."""
-    running = record.get("running_hertz")
     if record.get("profiled") and not events:
-        hertz = statistics.median(running) if running else record["profiled_hertz"]
-        return statistics.median(record["profiled"]) * 1e-6 * hertz
+        return statistics.median(record["profiled"]) * 1e-6 * (clock_of(record) or record["profiled_hertz"])
     if not record.get("microseconds"):
         return None
     rounds = [
@@ -114,8 +113,16 @@ def _held(path: Path) -> dict[str, str]:
     return json.loads(lzma.decompress(path.read_bytes()))
 
 
-def predict_record(record: Mapping[str, Any], data: Path, chip: str, machine_code: bool, timeline: bool = False) -> Any:
-    """The clock's prediction of a launch that was measured."""
+def clock_of(record: Mapping[str, Any]) -> float | None:
+    """Hertz of the multiprocessors while a kernel ran; None where it was not noted."""
+    running = record.get("running_hertz")
+    return statistics.median(running) if running else None
+
+
+def predict_record(
+    record: Mapping[str, Any], data: Path, chip: str, machine_code: bool, timeline: bool = False, own: bool = False
+) -> Any:
+    """The clock's prediction of a launch that was measured, at the clock of then, or at its own."""
     from tlx_xdsl.sass.text import disassembly, find_nvdisasm
     from tlx_xdsl.timing.predict import predict
 
@@ -128,11 +135,11 @@ def predict_record(record: Mapping[str, Any], data: Path, chip: str, machine_cod
     return predict(
         text, record["grid"], arguments_of(record["arguments"]), chip=chip, num_warps=record["num_warps"],
         cluster=cluster, shared=record["shared"], scratch=record["scratch"], registers=record["registers"],
-        machine_code=code, timeline=timeline,
+        machine_code=code, timeline=timeline, hertz=None if own else clock_of(record),
     )  # fmt: skip
 
 
-def _one(work: tuple[Mapping[str, Any], Path, str, bool]) -> dict[str, Any]:
+def _one(work: tuple[Mapping[str, Any], Path, str, bool, bool, bool]) -> dict[str, Any]:
     record = work[0]
     named = {"problem": record["problem"], "config": record["config"]}
     before = time.process_time()
@@ -140,12 +147,18 @@ def _one(work: tuple[Mapping[str, Any], Path, str, bool]) -> dict[str, Any]:
         found = predict_record(*work)
     except Exception as error:  # the others are not lost; the table says it
         return {**named, "error": f"{type(error).__name__}: {error}"[:200], "seconds": time.process_time() - before}
-    return {**named, "cycles": found.cycles, "bound": found.bound, "seconds": time.process_time() - before}
+    return {
+        **named,
+        "cycles": found.cycles,
+        "hertz": found.hertz,
+        "bound": found.bound,
+        "seconds": time.process_time() - before,
+    }
 
 
 def predictions(records: Sequence[Mapping[str, Any]], args: argparse.Namespace) -> list[dict[str, Any]]:
     """Predict all, in so many processes."""
-    works = [(each, args.data, args.chip, not args.no_machine_code) for each in records]
+    works = [(each, args.data, args.chip, not args.no_machine_code, False, args.own_clock) for each in records]
     if args.processes == 1:
         return [_one(each) for each in works]
     with concurrent.futures.ProcessPoolExecutor(args.processes) as pool:
@@ -232,8 +245,16 @@ def listing(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def _cycles_then(said: Mapping[str, Any], record: Mapping[str, Any]) -> float | None:
+    """The time that is predicted in cycles of the clock that was measured."""
+    then = clock_of(record) or record.get("profiled_hertz")
+    if "cycles" not in said or then is None or "hertz" not in said:
+        return said.get("cycles")
+    return said["cycles"] * then / said["hertz"]
+
+
 def rows_of(records: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]], events: bool) -> list[Row]:
-    """Measured and predicted, side by side."""
+    """Measured and predicted, side by side, in cycles of the clock that was measured."""
     known = {(each["problem"], each["config"]): each for each in found}
     rows = []
     for each in records:
@@ -246,7 +267,7 @@ def rows_of(records: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, A
                 each["family"],
                 each["config"],
                 cycles,
-                said.get("cycles"),
+                _cycles_then(said, each),
                 said.get("seconds", 0.0),
                 said.get("bound", ""),
                 said.get("error", ""),
@@ -266,6 +287,7 @@ def main() -> int:
     parser.add_argument("--chip", default="H200")
     parser.add_argument("--no-machine-code", action="store_true", help="predict from PTX alone")
     parser.add_argument("--events", action="store_true", help="durations from event to event")
+    parser.add_argument("--own-clock", action="store_true", help="estimate the clock of a launch, too")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--again", action="store_true", help="print the predictions of before")
     parser.add_argument("--table", type=Path, help="a file for the table of families")

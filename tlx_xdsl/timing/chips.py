@@ -53,6 +53,9 @@ class Chip:
     product5_cycles: float = 0.25
     """Of a `tcgen05.mma` of 128 rows over 32 bytes of K, for each column. From the data sheet, unvalidated."""
 
+    work_factor: float = 1.15
+    """Cycles of a warp alone for each that its instructions say: it waits for what they do not show, too, as the fetch
+    of instructions. Fitted: attention."""
     product_slowdown: float = 2.1
     """By how much a warp computes slower while the tensor core of its sub-partition works, which reads and writes
     registers, too. Fitted: attention; probes in it say 1.85 of softmax, 2.5 of the rescaling."""

@@ -531,7 +531,9 @@ class Replay:
         found = self._demands.get(work)
         if found is None:
             pipes = (*work.pipes, *(0.0 for _ in range(self._resources - 1 - len(work.pipes))))
-            found = self._demands[work] = _Demand((work.slots, *pipes), work.latency, work.first)
+            found = self._demands[work] = _Demand(
+                (work.slots, *pipes), work.latency * self._chip.work_factor, work.first
+            )
         return found
 
     def _waited(self, life: _Life, at: int, start: float, end: float, by: _Cause, event: Event | None = None) -> None:

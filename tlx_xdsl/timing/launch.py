@@ -78,13 +78,13 @@ def occupancy(launch: Launch, chip: Chip) -> Occupancy:
 def samples(grid: Sequence[int], cluster: Sequence[int], persistent: bool) -> list[int]:
     """Return the clusters that are worth a recording, by their numbers along x first, the most useful one first.
 
-    CTAs of a persistent launch differ by a tile at most, and the first ones have the most. Of others the cluster in the
-    middle is the most useful, then those at the ends of each axis.
+    CTAs of a persistent launch have different tiles, as those of causal attention, and the slowest ones count. Of
+    others the cluster in the middle is the most useful, then those at the ends of each axis.
     """
     sizes = [size // part for size, part in zip(grid, cluster, strict=True)]
     last = prod(sizes) - 1
     if persistent:
-        return [0] if last == 0 else [0, last]
+        return sorted({0, last // 2, last * 3 // 4, last})
     middle = [size // 2 for size in sizes]
     found = [_number(middle, sizes)]
     for axis, size in enumerate(sizes):

@@ -26,7 +26,7 @@ from .spans import Lines, draw, location
 from .timeline import Timeline
 from .trace import Launch, Trace
 
-MOST_STEPS = 4_000
+MOST_STEPS = 6_000
 """Steps of a warp that are replayed; what comes after them keeps their pace."""
 MOST_SECONDS = 10.0
 """Time for the recording, after which what was recorded keeps its pace, too."""

@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.timing.rings import COSTS, FREE, block, ring, work
-from tlx_xdsl.timing.chips import H200
+from tlx_xdsl.timing.chips import H200 as REAL
 from tlx_xdsl.timing.engine import Replay, operand_cycles, product_cycles
 from tlx_xdsl.timing.memory import Caching, Memory
 from tlx_xdsl.timing.pieces import BlockCost
 from tlx_xdsl.timing.trace import Event, Point, Step, Trace, Warp
 
 pytestmark = pytest.mark.quick
+H200 = replace(REAL, work_factor=1.0)
 BEGIN = H200.cta_start_cycles
 WARM = Caching(missed=0.1, slow=0.1, written=0.0)
 COLD = Caching()
@@ -180,3 +181,23 @@ def test_products_take_cycles_for_columns_and_bytes_for_operands():
     # With few columns A's rows take the banks for longer than the product takes the tensor cores.
     assert 4 * operand_cycles(H200, (64, 32, 16), False) > product_cycles(H200, 32)
     assert product_cycles(H200, 256) == 2 * product_cycles(H200, 128) == 128
+
+
+def test_a_warp_computes_slowly_while_the_tensor_core_beside_it_works():
+    product = Event(0, "wgmma", shape=(64, 256, 16), element="f16")
+    costs = [block(0, slots=0), BlockCost((work(1000),), (), (FREE,), ())]
+    multiplies, computes = Warp(0, 0, [Step(0, (product,) * 2)]), Step(1)
+    slow = replay(alone(multiplies, Warp(0, 4, [computes])), costs=costs).end
+    beside = replay(alone(multiplies, Warp(0, 5, [computes])), costs=costs).end
+    assert beside == BEGIN + 1000
+    # For the 256 cycles of both products it does the work of fewer.
+    assert slow == pytest.approx(BEGIN + 1000 + 256 * (1 - 1 / H200.product_slowdown), abs=2)
+
+
+@pytest.mark.parametrize("lag", [0, 2])
+def test_loads_of_an_unrolled_loop_are_waited_for_some_turns_later(lag):
+    body = BlockCost((work(0), work(50), work(10)), (0, -1), (FREE, FREE, frozenset((7,))), ((7,), ()), lag)
+    turns = [Step(0, (Event(0, "load", size=512, sectors=16),)) for _ in range(12)]
+    took = replay(alone(Warp(0, 0, turns)), costs=[body], caching=Caching(0, 0, 0)).end - BEGIN
+    turn = H200.l2_latency / (lag + 1)
+    assert 11 * turn * 0.8 < took < 12 * (turn + 60)

@@ -41,7 +41,7 @@ def test_a_launch_of_few_ctas_spreads_over_the_multiprocessors():
 def test_samples_are_the_middle_and_the_ends_of_each_axis():
     assert samples((1000, 1, 1), (1, 1, 1), False) == [500, 0, 999]
     assert samples((10, 4, 1), (2, 1, 1), False) == [2 + 5 * 2, 10, 14, 2, 17]
-    assert samples((132, 1, 1), (1, 1, 1), True) == [0, 131]
+    assert samples((132, 1, 1), (1, 1, 1), True) == [0, 65, 98, 131]
     assert samples((1, 1, 1), (1, 1, 1), True) == [0]
 
 
