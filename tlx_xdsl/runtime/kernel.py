@@ -163,6 +163,7 @@ class Kernel(ByName, Signed[P, R]):
         /,
         *args: Any,
         chip: str | None = None,
+        hertz: float | None = None,
         options: Mapping[str, Any] | None = None,
         **named: Any,
     ) -> Prediction:
@@ -171,8 +172,9 @@ class Kernel(ByName, Signed[P, R]):
         The arguments are those of a launch, and its options (`num_warps`, `num_stages`, `cluster`, `target`, ...).
         What arrays hold matters only where addresses, branches or lengths depend on it: `numpy.empty` or torch's
         device `meta` will do for all else, and a tensor of a GPU is not copied. Nothing is written. `chip` is `H200`,
-        `H100` or `B200`: by default what the target is of. The kernel is compiled, for which stock Triton is needed,
-        and no GPU.
+        `H100` or `B200`: by default what the target is of. `hertz` is the clock of the multiprocessors while the
+        launch runs; without it the clock follows from what the tensor cores do. The kernel is compiled, for which
+        stock Triton is needed, and no GPU.
 
         Raises CompilationError for an error in the kernel; TypeError and ValueError for arguments that do not fit.
         """
@@ -191,7 +193,7 @@ class Kernel(ByName, Signed[P, R]):
     ) -> Timeline:
         """Predict what warps, tensor cores, TMA and barriers do, and when; a notebook shows it (docs/clock.md).
 
-        The arguments are those of `predict`; `hertz` is the clock of the multiprocessors, for times in seconds.
+        The arguments are those of `predict`.
 
         Raises as `predict` does.
         """
@@ -199,8 +201,9 @@ class Kernel(ByName, Signed[P, R]):
 
     @forwarded("tlx_xdsl.runtime.clock.kernel")
     def why_slow(
-        self, grid: Grid, /, *args: Any, chip: str | None = None, options: Mapping[str, Any] | None = None, **named: Any
-    ) -> Explained:
+        self, grid: Grid, /, *args: Any, chip: str | None = None, hertz: float | None = None,
+        options: Mapping[str, Any] | None = None, **named: Any,
+    ) -> Explained:  # fmt: skip
         """Find what costs a launch time, as `predict` takes it: `print(kernel.why_slow(grid, x, y, n, BLOCK=64))`."""
         ...
 

@@ -147,9 +147,9 @@ def test_a_sweep_by_the_clock_needs_a_launch(tlx):
 def test_what_is_slow_is_printed_with_its_line(tlx, monkeypatch):
     seen = []
 
-    def explained(configuration, chip):
-        seen.append((configuration.sizes, chip))
-        prediction = configuration.predict(chip)
+    def explained(configuration, chip, hertz):
+        seen.append((configuration.sizes, chip, hertz))
+        prediction = configuration.predict(chip, hertz)
         place = why_slow.SourceLocation("scale.py", 8, 31)
         finding = why_slow.Finding("latency", "warps wait for this load", 0.5, place, "load more at once")
         return why_slow.Explained(prediction, (why_slow.diagnostic(finding),))
@@ -158,7 +158,7 @@ def test_what_is_slow_is_printed_with_its_line(tlx, monkeypatch):
     options = ["--constexpr", "BLOCK=1024", "--why-slow"]
     status, out, _ = tlx("explain", *LAUNCH, *options, "--chip", "H100")
     assert status == 0
-    assert seen == [((4, 1, 1), "H100")]
+    assert seen == [((4, 1, 1), "H100", None)]
     assert out.splitlines()[0] == "scale: 100,000 cycles predicted on H100, 0.05 ms at 2 GHz; bound by latency"
     assert "scale.py:8:31: warning: warps wait for this load" in out
     assert "note: load more at once" in out

@@ -18,11 +18,11 @@ from .why_slow import Explained, why_slow as reasons
 
 
 def predict(
-    kernel: Any, grid: Grid, /, *args: Any, chip: str | None = None, options: Mapping[str, Any] | None = None,
-    **named: Any,
+    kernel: Any, grid: Grid, /, *args: Any, chip: str | None = None, hertz: float | None = None,
+    options: Mapping[str, Any] | None = None, **named: Any,
 ) -> Prediction:  # fmt: skip
     """Predict how long a launch takes: see `Kernel.predict`."""
-    return configuration_of(kernel, grid, args, named, options).predict(chip, timeline=False)
+    return configuration_of(kernel, grid, args, named, options).predict(chip, hertz, timeline=False)
 
 
 def timeline(
@@ -30,21 +30,20 @@ def timeline(
     options: Mapping[str, Any] | None = None, **named: Any,
 ) -> Timeline:  # fmt: skip
     """Predict what happens in a launch, and when: see `Kernel.timeline`."""
-    return timeline_of(configuration_of(kernel, grid, args, named, options).predict(chip), hertz)
+    return timeline_of(configuration_of(kernel, grid, args, named, options).predict(chip, hertz))
 
 
 def why_slow(
-    kernel: Any, grid: Grid, /, *args: Any, chip: str | None = None, options: Mapping[str, Any] | None = None,
-    **named: Any,
+    kernel: Any, grid: Grid, /, *args: Any, chip: str | None = None, hertz: float | None = None,
+    options: Mapping[str, Any] | None = None, **named: Any,
 ) -> Explained:  # fmt: skip
     """Find what costs a launch time: see `Kernel.why_slow`."""
-    return reasons(configuration_of(kernel, grid, args, named, options), chip)
+    return reasons(configuration_of(kernel, grid, args, named, options), chip, hertz)
 
 
-def timeline_of(prediction: Prediction, hertz: float | None) -> Timeline:
-    """Return the timeline of a prediction, with the cycles of the launch, at a clock of the multiprocessors."""
-    found = prediction.timeline
-    return replace(found, launch_cycles=prediction.cycles, hertz=hertz or found.hertz)
+def timeline_of(prediction: Prediction) -> Timeline:
+    """Return the timeline of a prediction, with the cycles of the launch."""
+    return replace(prediction.timeline, launch_cycles=prediction.cycles)
 
 
 def configuration_of(

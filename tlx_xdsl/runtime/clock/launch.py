@@ -105,8 +105,10 @@ class Configuration:
         )  # fmt: skip
         return compiled(self.source, wanted, options, "cubin")
 
-    def predict(self, chip: str | None = None, *, timeline: bool = True) -> Prediction:
-        """Predict the launch on a GPU: by default the one that the target is of.
+    def predict(
+        self, chip: str | None = None, hertz: float | None = None, *, timeline: bool = True
+    ) -> Prediction:  # fmt: skip
+        """Predict the launch on a GPU, by default the one that the target is of, at a clock of its multiprocessors.
 
         Raises CompilationError for a fault in the kernel, for a GPU that the clock does not know, and where stock
         Triton is not installed; ValueError for a grid without programs.
@@ -117,18 +119,19 @@ class Configuration:
             raise InputError(f"the grid {'x'.join(map(str, self.sizes))} has no programs: there is nothing to predict")
         tasks = warp_ranges(self.module, specialization.num_warps) if timeline else []
         launch = launch_of(self.code, specialization.cluster, self.typed.values, self.sizes, specialization.target)
-        return predict_launch(self.code, launch, wanted, tasks=tasks, timeline=timeline)
+        return predict_launch(self.code, launch, wanted, hertz, tasks=tasks, timeline=timeline)
 
 
 def predict_launch(
-    code: BackendResult, launch: PtxLaunch, chip: str, *, tasks: list[tuple[int, int, str]], timeline: bool
-) -> Prediction:
-    """Predict a launch of final code."""
+    code: BackendResult, launch: PtxLaunch, chip: str, hertz: float | None, *, tasks: list[tuple[int, int, str]],
+    timeline: bool,
+) -> Prediction:  # fmt: skip
+    """Predict a launch of final code, at the clock in Hz that it takes the GPU to run at, or a given one."""
     return clock.predict(
         code.ptx, launch.grid, launch.values, chip=chip, kernel=code.metadata.name or None,
         num_warps=launch.num_warps, cluster=launch.cluster, shared=launch.shared, scratch=launch.scratch,
         registers=code.resources.registers if code.resources != KernelResources() else None,
-        machine_code=_machine_code(code.cubin), tasks=tasks, timeline=timeline,
+        machine_code=_machine_code(code.cubin), tasks=tasks, timeline=timeline, hertz=hertz,
     )  # fmt: skip
 
 
@@ -145,11 +148,6 @@ def chip_for(target: str, chip: str | None) -> str:
         return chips.chip_named(found).name
     except ValueError as error:
         raise CompilationError(str(error)) from error
-
-
-def hertz_of(prediction: Prediction) -> float:
-    """Return the clock that a launch is taken to run at where none was given."""
-    return prediction.timeline.hertz or chips.chip_named(prediction.chip).hertz
 
 
 def _machine_code(cubin: bytes) -> str | None:

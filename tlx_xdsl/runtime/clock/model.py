@@ -25,9 +25,9 @@ class KernelClock:
         self.kernel, self.target, self.chip = kernel, target, chip
 
     def __call__(self, **named: Any) -> float:
-        """Return the cycles of a launch, of whose arguments one is the `grid`; infinity where it does not compile."""
+        """Return the milliseconds of a launch, whose `grid` is an argument; infinity where it does not compile."""
         try:
-            return self.configuration(named).predict(self.chip, timeline=False).cycles
+            return self.configuration(named).predict(self.chip, timeline=False).milliseconds()
         except CompilationError:
             return inf
 

@@ -28,18 +28,18 @@ class Explained:
         return "\n".join(map(str, self.diagnostics))
 
 
-def why_slow(configuration: Configuration, chip: str | None = None) -> Explained:
+def why_slow(configuration: Configuration, chip: str | None = None, hertz: float | None = None) -> Explained:
     """Predict a launch, and find what costs it time; for that, rings are also predicted with one stage more.
 
     Raises as `Configuration.predict` does.
     """
-    prediction = configuration.predict(chip)
+    prediction = configuration.predict(chip, hertz)
     evidence = prediction.evidence
     assert evidence is not None, "a timeline was asked for"
     found = list(findings(evidence))
     waits = [wait for wait in load_waits(evidence) if wait.share >= WORTH_A_WARNING]
     if waits:
-        found += _rings(configuration, prediction, waits[0], chip)
+        found += _rings(configuration, prediction, waits[0], chip, hertz)
     kernel = _kernel_of(configuration)
     placed = [each if each.at is not None else replace(each, at=kernel) for each in found]
     placed.sort(key=lambda each: -each.share)
@@ -110,14 +110,16 @@ def _buffers(configuration: Configuration) -> list[tuple[tuple[Any, ...], Source
     return found
 
 
-def _rings(configuration: Configuration, prediction: Prediction, wait: LoadWait, chip: str | None) -> Iterator[Finding]:
-    """Find a ring with which the launch takes longer than with one stage more."""
+def _rings(
+    configuration: Configuration, prediction: Prediction, wait: LoadWait, chip: str | None, hertz: float | None
+) -> Iterator[Finding]:
+    """Find a ring with which the launch takes more time than with one stage more."""
     of = "" if wait.load is None else f" of line {wait.load.line}"
     waits = f"warps wait {wait.share:.0%} of the time for the load{of}"
     for each in deeper(configuration, is_pipelined=True):
         now = each.stages - 1
         try:
-            cycles = each.configuration.predict(chip, timeline=False).cycles
+            time = each.configuration.predict(chip, hertz, timeline=False).milliseconds()
         except OverBudgetError as error:
             if max(prediction.shares.values(), default=0.0) >= FULL:
                 # More stages would not help.
@@ -127,7 +129,7 @@ def _rings(configuration: Configuration, prediction: Prediction, wait: LoadWait,
                 min(wait.share, WORTH_A_WARNING), wait.at,
             )  # fmt: skip
             continue
-        gain = 1 - cycles / prediction.cycles
+        gain = 1 - time / prediction.milliseconds()
         if gain >= WORTH_A_WORD:
             where = "" if each.allocated is None else f" (the ring is allocated in line {each.allocated.line})"
             yield Finding(

@@ -16,7 +16,7 @@ from tlx_xdsl.frontend.python.source import KernelSource
 from tlx_xdsl.grid import grid_of
 from tlx_xdsl.targets import target_named
 
-from ..clock.launch import Configuration, hertz_of
+from ..clock.launch import Configuration
 from ..clock.model import KernelClock
 from ..clock.stand_ins import standing_in
 from ..driver.host_values import defaults_of, is_constant, signature_of
@@ -50,7 +50,7 @@ def predicted(
 
     def predict(number: int) -> tuple[float, float]:
         found = launches[number].predict(model.chip, timeline=False)
-        return found.cycles, found.milliseconds(hertz_of(found))
+        return found.cycles, found.milliseconds()
 
     def predict_there(number: int) -> tuple[float, float]:
         leave_the_gpu(capability)

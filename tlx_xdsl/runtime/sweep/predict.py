@@ -9,7 +9,7 @@ from typing import Any
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.targets import target_named
 
-from ..clock.launch import CHIPS, chip_for, hertz_of, predict_launch
+from ..clock.launch import CHIPS, chip_for, predict_launch
 from ..clock.stand_ins import standing_in
 from ..driver.host_values import flattened
 from ..measure.speeds import Speed
@@ -42,10 +42,10 @@ class Predictor:
         values = [pair for name, value in given.items() for pair in flattened(name, value)]
         launch = launch_of(code, wanted.cluster, values, sizes, wanted.target)
         try:
-            found = predict_launch(code, launch, self.chip, tasks=[], timeline=False)
+            found = predict_launch(code, launch, self.chip, self.hertz, tasks=[], timeline=False)
         except CompilationError as error:
             return Speed(job.stated, None, f"the clock can't predict it: {error.message}")
-        ms = found.milliseconds(self.hertz or hertz_of(found))
+        ms = found.milliseconds()
         return Speed(job.stated, (ms, ms, ms), result.remark, found.cycles)
 
     def _value(self, name: str, type_: str) -> Any:

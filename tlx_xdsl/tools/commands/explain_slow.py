@@ -22,8 +22,8 @@ def explain(args: argparse.Namespace) -> None:
     """
     if args.grid is None:
         raise CompilationError("--why-slow: launches have a grid: give --grid, and the arguments by --arg")
-    found = why_slow(configuration_of(read(args)), args.chip)
-    timeline = timeline_of(found.prediction, hertz_of(args.clock))
+    found = why_slow(configuration_of(read(args)), args.chip, hertz_of(args.clock))
+    timeline = timeline_of(found.prediction)
     print(f"{summary(timeline)}; bound by {found.prediction.bound}")
     if timeline.sentences:
         print(" ".join(timeline.sentences))

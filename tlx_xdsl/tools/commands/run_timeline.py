@@ -38,7 +38,7 @@ def show(args: argparse.Namespace) -> None:
     names = list(dict.fromkeys(name for _, settings in others for name in settings))
     timelines: list[Timeline] = []
     for configuration in (base, *(each for each, _ in others)):
-        found = timeline_of(configuration.predict(args.chip), hertz)
+        found = timeline_of(configuration.predict(args.chip, hertz))
         text = ", ".join(f"{name}={value}" for name, value in settings_of(configuration, names).items())
         timelines.append(replace(found, configuration=text))
     if form == TEXT:

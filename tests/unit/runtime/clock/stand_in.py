@@ -19,7 +19,7 @@ class StandIn:
     def __call__(self, text, grid, args, **options):
         self.asked.append({"text": text, "grid": grid, "args": args, **options})
         cycles = self.cycles(self.asked[-1]) if callable(self.cycles) else self.cycles
-        timeline = Timeline(options["kernel"], options["chip"], "predicted", hertz=2e9)
+        timeline = Timeline(options["kernel"], options["chip"], "predicted", hertz=options.get("hertz") or 2e9)
         if options["timeline"]:
             timeline.tracks = [Track("warp 0", "warp", name) for _, _, name in options["tasks"]]
             timeline.spans = [Span(0, 0.0, 10.0, "work", "add", 0)]

@@ -105,7 +105,9 @@ def test_the_model_of_an_autotuner_gets_all_by_name(stand_in):
     x = np.zeros(64, np.float32)
     model = tlx_xdsl.clock(add)
     named = {"x": x, "y": x, "out": x, "n": 64, "BLOCK": 32, "num_warps": 1, "num_stages": 3, "warmup": False}
-    assert model(**named, grid=lambda at: (at["n"] // at["BLOCK"],)) == 100_000.0
+    assert (
+        model(**named, grid=lambda at: (at["n"] // at["BLOCK"],)) == 0.05
+    )  # milliseconds: launches differ in their clocks
     assert stand_in.asked[0]["grid"] == (2, 1, 1)
     assert stand_in.asked[0]["num_warps"] == 1
     assert model(**{**named, "BLOCK": 33}, grid=(2,)) == float("inf")
