@@ -173,14 +173,6 @@ def training() -> list[dict[str, Any]]:
     return [each for each in records if not each["held_out"]]
 
 
-def _sustained(r: Record) -> float:
-    """Part of the peak of the tensor cores that the fastest product of 4,096 by 4,096 by 4,096 reaches."""
-    found = [each for each in training() if each["problem"] == "gemm 4096x4096x4096 fp16"]
-    seconds = min(statistics.median(each["profiled"]) for each in found) * 1e-6
-    products = 4096**3 / (64 * 256 * 16) / MULTIPROCESSORS
-    return products * r.wgmma(256) / (seconds * r.hertz)
-
-
 @cache
 def beside_profiler() -> float:
     """Return the microseconds that launches last longer from event to event than by the profiler."""
@@ -216,7 +208,6 @@ DERIVED: dict[str, Derived] = {
     "product_shared_latency": Derived(
         "cycles", lambda r: r.alone(256, "shared"), "one product alone, A in shared memory"
     ),
-    "sustained": Derived("part", _sustained, "a product of random matrices, from its duration"),
     "tensor_efficiency": Derived("part", lambda r: 128 / r.wgmma(256), "24 products in a row"),
     "wgmma_groups": Derived(
         "part",
