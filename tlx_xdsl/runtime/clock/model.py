@@ -14,8 +14,8 @@ _NAMES = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion")
 """Options of Triton's launches that the time depends on."""
 
 CLOSE = 0.2
-"""How much longer than the fastest prediction a configuration may take to be worth a measurement: 90 % of predictions
-are to be within 20 % of what is measured (docs/clock.md)."""
+"""How much longer than the fastest prediction a configuration may take to be worth a measurement: 87 % of predictions
+are within 20 % of what is measured (docs/clock.md)."""
 
 
 class KernelClock:
