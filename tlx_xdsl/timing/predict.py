@@ -26,6 +26,10 @@ from .spans import Lines, draw, location
 from .timeline import Timeline
 from .trace import Launch, Trace
 
+ENDS_EARLY = (
+    "CTAs wait for others through global memory, and recorded is what they do before: it takes at least so long."
+)
+"""A note of predictions that are lower bounds."""
 MOST_STEPS = 6_000
 """Steps of a warp that are replayed; what comes after them keeps their pace."""
 MOST_SECONDS = 10.0
@@ -57,6 +61,11 @@ class Prediction:
     def hertz(self) -> float:
         """Return the clock of the multiprocessors: the given one, or an estimate; tensor cores take power from it."""
         return self.timeline.hertz or chip_named(self.chip).hertz
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """True where the CTAs that were recorded wait for others through global memory, and do more after that."""
+        return ENDS_EARLY in self.timeline.notes
 
     def milliseconds(self, hertz: float | None = None) -> float:
         """Return the time of the launch, or that of as many cycles of another clock in Hz."""
@@ -271,7 +280,9 @@ def _notes(chip: Chip, launch: Launch, traces: dict[int, Trace], replayed: Repla
         notes.append(f"The constants of the {chip.name} were compared with no run.")
     if launch.registers is None:
         notes.append("The registers of a thread are not known: no cubin was given.")
-    if not all(trace.whole for trace in traces.values()):
+    if any(trace.ends_early for trace in traces.values()):
+        notes.append(ENDS_EARLY)
+    elif not all(trace.whole for trace in traces.values()):
         notes.append("CTAs were cut off: the rest of what they do is taken to go on at the same pace.")
     elif replayed.stuck:
         notes.append(f"{replayed.stuck} warps waited for something that the recorded CTAs do not do.")

@@ -137,6 +137,11 @@ class Trace:
         """Yield the events of all warps, one warp after the other."""
         return (event for warp in self.warps for event in warp.events)
 
+    @property
+    def ends_early(self) -> bool:
+        """True where nothing says how much of what the CTAs do is missing: they wait for CTAs that did not run."""
+        return not self.whole and not any(warp.ran for warp in self.warps)
+
 
 @dataclass(slots=True)
 class Launch:

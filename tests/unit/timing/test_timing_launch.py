@@ -9,7 +9,7 @@ from tests.unit.timing.rings import COSTS, LOAD_B, ring, ring_launch
 from tlx_xdsl.timing.chips import B200, H100, H200, chip_named
 from tlx_xdsl.timing.launch import occupancy, samples
 from tlx_xdsl.timing.memory import Caching, Server, caching
-from tlx_xdsl.timing.predict import of_traces
+from tlx_xdsl.timing.predict import ENDS_EARLY, of_traces
 from tlx_xdsl.timing.trace import Event, Launch, Step, Trace, Warp
 
 pytestmark = pytest.mark.quick
@@ -77,6 +77,15 @@ def test_a_trace_that_was_cut_off_goes_on_at_its_pace():
     found = predict(part, launch)
     assert found.cycles == pytest.approx(predict(whole, launch).cycles, rel=0.05)
     assert any("cut off" in note for note in found.timeline.notes)
+
+
+def test_a_trace_that_ends_where_it_waits_for_other_ctas_gives_a_lower_bound():
+    trace = ring(4, 16)
+    for whole, ran, ends_early in ((True, 0, False), (False, 0, True), (False, 400, False)):
+        cut = replace(trace, whole=whole, warps=[replace(warp, ran=ran) for warp in trace.warps])
+        notes = predict(cut, ring_launch(132, 16)).timeline.notes
+        assert (ENDS_EARLY in notes) is ends_early
+        assert any("go on at the same pace" in note for note in notes) is (ran > 0)
 
 
 def test_what_all_ctas_read_comes_from_dram_once():

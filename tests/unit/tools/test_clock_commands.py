@@ -12,6 +12,7 @@ from tests.unit.runtime.clock.stand_in import StandIn
 from tlx_xdsl.runtime import compile_many
 from tlx_xdsl.runtime.clock import why_slow
 from tlx_xdsl.timing import predict as clock
+from tlx_xdsl.timing.predict import ENDS_EARLY
 from tlx_xdsl.timing.timeline import Timeline
 from tlx_xdsl.tools.launch_line.clocked import hertz_of
 from tlx_xdsl.tools.tlx import main
@@ -130,6 +131,9 @@ def test_a_sweep_is_ranked_by_predicted_cycles_and_ties_are_said(tlx):
     assert ",predicted," in Path("t.csv").read_text()
     status, out, _ = tlx("sweep", "--set", "BLOCK=64,100", *sweep[2:], "--json")
     assert [each.get("cycles") for each in json.loads(out)["configurations"]] == [2000, None]
+    assert "at least" not in out
+    tlx.stand_in.notes = [ENDS_EARLY]
+    assert "at least" in tlx("sweep", "--set", "BLOCK=64,128", *sweep[2:])[1]
 
 
 def test_where_the_clock_knows_no_gpu_the_roofline_remains(tlx):

@@ -46,7 +46,8 @@ class Predictor:
         except CompilationError as error:
             return Speed(job.stated, None, f"the clock can't predict it: {error.message}")
         ms = found.milliseconds()
-        return Speed(job.stated, (ms, ms, ms), result.remark, found.cycles)
+        remark = f"at least; {result.remark}".removesuffix("; ") if found.is_lower_bound else result.remark
+        return Speed(job.stated, (ms, ms, ms), remark, found.cycles)
 
     def _value(self, name: str, type_: str) -> Any:
         array = array_of_argument(self.arguments[name])

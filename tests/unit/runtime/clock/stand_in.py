@@ -15,11 +15,13 @@ class StandIn:
     def __init__(self, cycles=100_000.0):
         self.cycles = cycles
         self.asked = []
+        self.notes = []
 
     def __call__(self, text, grid, args, **options):
         self.asked.append({"text": text, "grid": grid, "args": args, **options})
         cycles = self.cycles(self.asked[-1]) if callable(self.cycles) else self.cycles
         timeline = Timeline(options["kernel"], options["chip"], "predicted", hertz=options.get("hertz") or 2e9)
+        timeline.notes = list(self.notes)
         if options["timeline"]:
             timeline.tracks = [Track("warp 0", "warp", name) for _, _, name in options["tasks"]]
             timeline.spans = [Span(0, 0.0, 10.0, "work", "add", 0)]
