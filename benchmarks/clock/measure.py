@@ -39,6 +39,7 @@ from benchmarks.clock import compiled
 from benchmarks.clock.arrays import OnGpu, Untouched
 from benchmarks.clock.describe import described_arguments
 from benchmarks.clock.problems import MULTIPROCESSORS, Problem, Work, problems
+from benchmarks.clock.ptx_kernels import is_broken
 
 FLUSH_BYTES = 768 << 20
 IDLE_S = 0.04
@@ -139,15 +140,6 @@ class Bench:
         self.spin.launch()
         torch.cuda.synchronize()
         return [start.elapsed_time(end) * 1e3 for start, end in spans], self.spin.hertz()
-
-
-def is_broken(torch: Any) -> bool:
-    """Return whether the process has lost its GPU: a kernel has faulted."""
-    try:
-        torch.cuda.synchronize()
-    except RuntimeError:
-        return True
-    return False
 
 
 def first_launch(torch: Any, launch: Any, seconds: float = 4.0) -> None:

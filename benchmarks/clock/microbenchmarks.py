@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.clock import arithmetic, memory
 from benchmarks.clock.arithmetic import Micro
-from benchmarks.clock.ptx_kernels import Loaded, TensorMap2D, assemble, ptxas
+from benchmarks.clock.ptx_kernels import Loaded, TensorMap2D, assemble, is_broken, ptxas
 
 STALL_S = 6.0
 BUFFER = 2 << 30
@@ -54,15 +54,6 @@ def assembled(texts: list[str]) -> list[bytes | str]:
 
     with concurrent.futures.ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
         return list(pool.map(one, texts))
-
-
-def is_broken(torch: Any) -> bool:
-    """Return whether the process has lost its GPU: a kernel has faulted."""
-    try:
-        torch.cuda.synchronize()
-    except RuntimeError:
-        return True
-    return False
 
 
 class Gpu:

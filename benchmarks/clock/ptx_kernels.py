@@ -165,6 +165,15 @@ class Loaded:
         return self.driver.prepare_launch(config, self.function, pointers, keep_alive=alive, detail="a small kernel")
 
 
+def is_broken(torch: Any) -> bool:
+    """Return whether the process has lost its GPU: a kernel has faulted."""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
 class TensorMap2D:
     """A tensor map of rows of 16-bit elements, in boxes, with the 128-byte swizzle."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import target_named
 
-from .assemblers import Assembler
+from .assemblers import SECOND_ALLOCATION, Assembler
 from .ptxas import parse_resources
 from .result import KernelResources
 
@@ -18,7 +18,7 @@ ASSEMBLE_SECONDS = 120.0
 """Time that an assembler has."""
 
 _FIRST_WITH_ALLOCATION = (3, 7)
-"""The Triton from which on every ptxas gets `--regAllocOptLevel=2`. Source: its `compiler.py`."""
+"""The Triton from which on every ptxas gets `SECOND_ALLOCATION`. Source: its `compiler.py`."""
 
 
 def assembled(
@@ -30,7 +30,7 @@ def assembled(
     """
     version = tuple(map(int, triton_version.split(".")[:2]))
     options = [] if fp_fusion else ["--fmad=false"]
-    options += ["--regAllocOptLevel=2"] if version >= _FIRST_WITH_ALLOCATION or tool.numbers >= (13,) else []
+    options += [SECOND_ALLOCATION] if version >= _FIRST_WITH_ALLOCATION or tool.numbers >= (13,) else []
     with tempfile.TemporaryDirectory(prefix="tlx-xdsl-") as folder:
         text, cubin = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         text.write_text(ptx, encoding="utf-8")

@@ -26,6 +26,8 @@ from .toolchain import installed_package
 
 STOCK = "stock"
 """The pin that means stock Triton's own choice."""
+SECOND_ALLOCATION = "--regAllocOptLevel=2"
+"""What stock passes to any ptxas since 3.7, against a defect of 13.x; 3.6 knew no such ptxas."""
 TOOLS = {"ptxas": "TRITON_PTXAS_PATH", "ptxas-blackwell": "TRITON_PTXAS_BLACKWELL_PATH"}
 """The assemblers in Triton's package, and the variable that puts another in the place of each."""
 

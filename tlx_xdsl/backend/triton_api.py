@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from .assemblers import Assembler
+from .assemblers import SECOND_ALLOCATION, Assembler
 from .errors import BackendError
 from .options import BackendOptions, default_fp_fusion
 from .stock_passes import StockPass, allocating_passes
@@ -35,8 +35,6 @@ def printing_ptxas_log() -> Generator[None]:
 
 
 _UNKNOWN = re.compile(r"Unsupported \.version|is not defined for option 'gpu-name'")
-_SECOND_ALLOCATION = "--regAllocOptLevel=2"
-"""What stock passes to any ptxas since 3.7, against a defect of 13.x; 3.6 knew no such ptxas."""
 
 
 class UnknownToAssemblerError(Exception):
@@ -189,7 +187,7 @@ def _for_assembler(assembler: Assembler, ptx_version: int, ptx_options: str | No
     if assembler.ptx_version < ptx_version:
         more["ptx_version"] = assembler.ptx_version
     if assembler.numbers >= (13,) and cast(str, import_module("triton").__version__).startswith("3.6."):
-        more["ptx_options"] = f"{ptx_options or ''} {_SECOND_ALLOCATION}".strip()
+        more["ptx_options"] = f"{ptx_options or ''} {SECOND_ALLOCATION}".strip()
     return more
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.unit.runtime.clock.stand_in import StandIn
-from tlx_xdsl.runtime import compile_many
 from tlx_xdsl.runtime.clock import why_slow
 from tlx_xdsl.timing import predict as clock
 from tlx_xdsl.timing.predict import ENDS_EARLY
@@ -32,16 +30,11 @@ LAUNCH = ["--arg", "x=randn:fp32[4096]", "--arg", "y=empty:fp32[4096]", "--size"
 
 
 @pytest.fixture
-def tlx(tmp_path, monkeypatch, capsys):
+def tlx(in_this_process, tmp_path, monkeypatch, capsys):
     """Runs a command about the kernel with a stand-in for the clock; the exit status and both streams."""
     monkeypatch.chdir(tmp_path)
     Path("scale.py").write_text(KERNEL)
 
-    def in_threads(jobs, workers=None, **options):
-        with ThreadPoolExecutor(1) as pool:
-            return compile_many(jobs, pool, **options)
-
-    monkeypatch.setattr("tlx_xdsl.runtime.sweep.compile_many", in_threads)
     stand_in = StandIn()
     monkeypatch.setattr(clock, "predict", stand_in)
 

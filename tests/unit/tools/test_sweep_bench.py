@@ -34,16 +34,10 @@ ARGUMENTS = ["--arg", "x=ones:fp32[4096]", "--arg", "y=nan:fp32[4096]", "--size"
 
 
 @pytest.fixture
-def sweep(tmp_path, monkeypatch, capsys):
+def sweep(in_this_process, tmp_path, monkeypatch, capsys):
     """Sweeps the kernel, in this process; the exit status and both streams."""
     monkeypatch.chdir(tmp_path)
     Path("scale.py").write_text(KERNEL)
-
-    def in_threads(jobs, workers=None, **options):
-        with ThreadPoolExecutor(1) as pool:
-            return compile_many(jobs, pool, **options)
-
-    monkeypatch.setattr("tlx_xdsl.runtime.sweep.compile_many", in_threads)
 
     def run(*options):
         status = main(["sweep", "scale.py:scale", *options])

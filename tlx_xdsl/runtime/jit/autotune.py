@@ -191,7 +191,7 @@ class TLXAutotuner(ByName, Autotuner):
         return predicted(self._clock_of(capability), configs, {**named, "grid": grid}, self._processes)
 
     def _clock(self, **named: Any) -> float:
-        """Return the cycles that the clock predicts for a launch."""
+        """Return the milliseconds that the clock predicts for a launch."""
         config = next((each for each in self.configs if each.all_kwargs().items() <= named.items()), None)
         if config is not None and config.pre_hook is not None:
             # It may say the block of a descriptor.
