@@ -13,9 +13,9 @@ from xdsl.ir import Attribute, Block, Region
 
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.language.core import builtin_name
+from tlx_xdsl.transforms.captures import isolate
 
 from .calls import Call, bind
-from .captures import isolate
 from .expressions import call_site
 from .values import Constexpr
 from .visitor import Visitor

@@ -49,6 +49,25 @@ class Clock64Op(TritonOp):
 
 
 @irdl_op_definition
+class ReplicaIdOp(TritonOp):
+    """The number of the copy of a task, which `tlx.async_task(replicate=)` makes: `%half = tlx.replica_id`.
+
+    It stands for a constant in code that is the same in all copies; `tlx-ws-replicate-tasks` puts the constants in.
+    """
+
+    name = "tlx.replica_id"
+
+    result = result_def(i32)
+
+    traits = traits_def(Pure())
+
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[i32])
+
+
+@irdl_op_definition
 class VoteBallotOp(TritonOp):
     """A bit for each thread of the warp that `mask` names: whether its `pred` holds (PTX: vote.sync.ballot.b32).
 

@@ -1,0 +1,18 @@
+"""The error that says why a kernel can't be warp-specialised."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.text.diagnostics import error_at
+
+
+class WarpSpecializeRefusal(CompilationError):
+    """A reason, located in the kernel, why it is compiled as it is; nothing is wrong with the kernel."""
+
+
+def refusal_at(place: Operation | SSAValue, reason: str) -> WarpSpecializeRefusal:
+    """Make the refusal, located at an operation or a value."""
+    found = error_at(place, f"not warp-specialised: {reason}")
+    return WarpSpecializeRefusal(found.message, found.location, source_line=found.source_line, notes=found.notes)
