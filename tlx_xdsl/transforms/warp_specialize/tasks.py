@@ -46,7 +46,7 @@ from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, ModuleO
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base import accesses_of, layout_attr, layout_of
+from tlx_xdsl.dialects.base import accesses_of, enclosing, layout_attr, layout_of
 from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout
@@ -111,7 +111,7 @@ class _Former:
         fillings = fillings_of(loads, by_replica, self.replicas)
         rings = rings_of(fillings)
         for ring in rings:
-            is_looped = any(isinstance(filling.block.parent_op(), LOOPS) for filling in ring.fillings)
+            is_looped = any(enclosing(filling.block.parent_op(), *LOOPS) for filling in ring.fillings)
             ring.depth = self.options.depth if is_looped and not _holds_a_loop(ring) else self.options.outer_depth
         _name(rings)
         end = self.body.last_op
@@ -142,7 +142,7 @@ class _Former:
 
     def _loads(self) -> list[tt.DescriptorLoadOp]:
         found = [op for op in self.function.walk() if isinstance(op, tt.DescriptorLoadOp) and op.result.first_use]
-        if not any(isinstance(op.parent_op(), LOOPS) for op in found):
+        if not any(enclosing(op, *LOOPS) for op in found):
             raise refusal_at(self._first_load(), "no load in a loop is one that TMA can do")
         reasons: list[tuple[Operation, str]] = []
         chosen: list[tt.DescriptorLoadOp] = []
@@ -154,14 +154,14 @@ class _Former:
                 reasons.append((load, "its address depends on what the kernel computes from loaded blocks"))
             else:
                 reasons.append((load, f"its address depends on '{obstacle.name}', which can't be done twice"))
-        if not any(isinstance(op.parent_op(), LOOPS) for op in chosen):
+        if not any(enclosing(op, *LOOPS) for op in chosen):
             raise refusal_at(*reasons[0])
         self._check_memory(chosen)
         return chosen
 
     def _first_load(self) -> Operation:
         loads = [op for op in self.function.walk() if isinstance(op, tt.LoadOp | tt.DescriptorLoadOp)]
-        inside = [op for op in loads if isinstance(op.parent_op(), LOOPS)]
+        inside = [op for op in loads if enclosing(op, *LOOPS)]
         return (inside or loads or [self.function])[0]
 
     @staticmethod
@@ -218,11 +218,11 @@ class _Former:
             count, *shape = part.type.shape
             type_ = MemDescType.get((ring.depth * count, *shape), part.type.element_type, part.type.encoding, SMEM)
             buffers.append(code.value(ttg.LocalAllocOp(operands=[None], result_types=[type_]), name))
-        buffers[0].owner.attributes[NOTE] = StringAttr(  # pyright: ignore[reportAttributeAccessIssue]
-            f"{ring.depth} slots of {ring.slot_bytes(self.replicas)} bytes, which TMA fills while consumers compute"
-            if ring.depth > 1
-            else f"one slot of {ring.slot_bytes(self.replicas)} bytes"
-        )
+        first = buffers[0].owner
+        assert isinstance(first, Operation)
+        many = f"{ring.depth} slots of" if ring.depth > 1 else "one slot of"
+        size = ring.slot_bytes(self.replicas)
+        first.attributes[NOTE] = StringAttr(f"{many} {size} bytes, which TMA fills while the consumers compute")
         prefix = "" if len(ring.parts) > 1 or not ring.names else f"{ring.names[0]}_"
         full = _barriers(code, ring.depth, 1, f"{prefix}full")
         return _Memory(tuple(buffers), full, _barriers(code, ring.depth, self.replicas, f"{prefix}empty"))
@@ -402,7 +402,7 @@ _ONE = IntegerAttr(1, i32)
 
 def _holds_a_loop(ring: Ring) -> bool:
     """True if loops run between two fillings: the slot is held meanwhile."""
-    return any(isinstance(op, LOOPS) for filling in ring.fillings for op in filling.block.ops)
+    return any(isinstance(op, LOOPS) for filling in ring.fillings for top in filling.block.ops for op in top.walk())
 
 
 def _name(rings: Sequence[Ring]) -> None:
