@@ -68,6 +68,7 @@ _MODULES = {
     "tlx-storage-alias-size-definition": "transforms.storage_alias.size_definition",
     "tlx-storage-budget": "transforms.storage_alias.budget",
     "tlx-ws-form-tasks": "transforms.warp_specialize.tasks",
+    "tlx-ws-replicate-tasks": "transforms.warp_specialize.replicate",
     "tlx-ws-split-rows": "transforms.warp_specialize.split_rows",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
