@@ -70,6 +70,7 @@ _MODULES = {
     "tlx-print-ttgir-to-tlx": "decompile.print_ttgir_to_tlx",
     "tlx-ws-form-tasks": "transforms.warp_specialize.tasks",
     "tlx-ws-replicate-tasks": "transforms.warp_specialize.replicate",
+    "tlx-ws-prefetch-loads": "transforms.warp_specialize.prefetch_loads",
     "tlx-ws-split-rows": "transforms.warp_specialize.split_rows",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
