@@ -58,7 +58,7 @@ class Problem:
     """Floating-point operations of the products."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Family:
     """A plain kernel, its problems, and what it is tuned over."""
 
@@ -73,8 +73,8 @@ class Family:
     """Four problems that fill a GPU, for its times."""
     configs: tuple[Config, ...] = ()
     """What stock Triton is tuned over."""
-    tolerance: float = 2e-3
-    """Of the norm of the difference from the reference, as a part of the reference's norm."""
+    tolerance: float = 1e-3
+    """Of the norm of the difference from the reference, as a part of the reference's norm; 8 times that for bf16."""
     constants: Callable[[Shape], Mapping[str, Any]] = field(default=lambda _: {})
     """Values of compile-time arguments that follow from the shape."""
     fits: Callable[[Shape, Config], bool] = field(default=lambda _shape, _config: True)

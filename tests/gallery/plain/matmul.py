@@ -98,5 +98,4 @@ FAMILY = Family(
     tiles((64, 128), (128, 256), (64,), GROUP_M=8)
     + tiles((256,), (128,), (64,), GROUP_M=8)
     + tiles((128,), (128, 256), (32, 128), GROUP_M=8),
-    tolerance=1e-2,
 )
