@@ -66,6 +66,11 @@ class Code:
             self._places[key] = stage, self.value(arith.AndIOp(turns, self.number(1)), f"{name}phase")
         return self._places[key]
 
+    def flipped(self, phase: SSAValue) -> SSAValue:
+        """Return the other parity."""
+        known = constant_integer(phase)
+        return self.value(arith.XOrIOp(phase, self.number(1))) if known is None else self.number(known ^ 1)
+
 
 Point = Callable[[Code, dict[SSAValue, SSAValue], SSAValue], None]
 """Write what stands in the place of a filling, given the values of the copy and the count."""
@@ -90,7 +95,8 @@ class Copier:
                 filling, write = self.points[op]
                 key = self.counted[filling]
                 write(code, values, counts[key])
-                counts[key] = _plus(code, counts[key], 1)
+                if self._is_last(op, key):
+                    counts[key] = _plus(code, counts[key], 1)
             elif op in self.slice_.ops and not op.has_trait(IsTerminator):
                 self._operation(op, code, values, counts)
 
@@ -110,12 +116,21 @@ class Copier:
 
     # --- loops and branches --------------------------------------------------------------------------------------
 
-    def _passed(self, op: Operation) -> dict[CountKey, list[Operation]]:
-        """The points below an operation, by what counts them."""
-        found: dict[CountKey, list[Operation]] = {}
+    def _is_last(self, point: Operation, key: CountKey) -> bool:
+        """True for the last point of its block that is counted so; those before it fill the same slot elsewhere."""
+        following = point.next_op
+        while following is not None:
+            if following in self.points and self.counted[self.points[following][0]] == key:
+                return False
+            following = following.next_op
+        return True
+
+    def _passed(self, op: Operation) -> dict[CountKey, set[Block | None]]:
+        """The blocks with points below an operation, by what counts them."""
+        found: dict[CountKey, set[Block | None]] = {}
         for inner in op.walk():
             if inner in self.points:
-                found.setdefault(self.counted[self.points[inner][0]], []).append(inner)
+                found.setdefault(self.counted[self.points[inner][0]], set()).add(inner.parent)
         return found
 
     def _for(
@@ -123,7 +138,7 @@ class Copier:
     ) -> None:
         body = op.body.block
         passed = self._passed(op)
-        by_turn = [key for key, points in passed.items() if len(points) == 1 and points[0].parent is body]
+        by_turn = [key for key, blocks in passed.items() if blocks == {body}]
         carried_counts = [key for key in passed if key not in by_turn]
         numbers = sorted(self.slice_.carried.get(op, ()))
         lower, upper, step = (values.get(value, value) for value in (op.lb, op.ub, op.step))

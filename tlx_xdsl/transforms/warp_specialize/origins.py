@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import tt
@@ -42,8 +42,8 @@ def _sources(value: SSAValue) -> list[SSAValue] | None:
         loop = owner.parent_op()
         if not isinstance(loop, scf.ForOp):
             return None
-        return _carried(loop, owner.args.index(value) - 1)  # pyright: ignore[reportArgumentType]
-    number = value.index  # pyright: ignore[reportAttributeAccessIssue]
+        return _carried(loop, value.index - 1) if isinstance(value, BlockArgument) else None
+    number = owner.results.index(value) if isinstance(value, OpResult) else 0
     match owner:
         case scf.ForOp():
             return _carried(owner, number)

@@ -14,7 +14,7 @@ from math import prod
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import scf, tlx, tt
-from tlx_xdsl.dialects.base import element_bits, layout_attr
+from tlx_xdsl.dialects.base import element_bits, enclosing, layout_attr
 from tlx_xdsl.dialects.tt import descriptor_type
 from tlx_xdsl.dialects.ttg import MemDescType, SharedMemorySpaceAttr
 from tlx_xdsl.layouts.encodings import Ints
@@ -152,8 +152,8 @@ def _may_share(ring: Ring, filling: Filling) -> bool:
 
 def _place(filling: Filling) -> Block | None:
     """The block in which the loop stands that fills the slots; None outside of loops."""
-    parent = filling.block.parent_op()
-    return parent.parent_block() if isinstance(parent, scf.LOOPS) else None
+    loop = enclosing(filling.block.parent_op(), *scf.LOOPS)
+    return None if loop is None else loop.parent_block()
 
 
 def depends_on_replica(value: SSAValue, seen: dict[SSAValue, bool]) -> bool:

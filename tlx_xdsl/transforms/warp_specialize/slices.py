@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import tt
@@ -42,15 +42,15 @@ class Slice:
         owner = value.owner
         if isinstance(owner, Operation):
             self._work.append(owner)
-            if isinstance(owner, scf.ForOp | scf.IfOp):
-                self._carry(owner, value.index)  # pyright: ignore[reportAttributeAccessIssue]
+            if isinstance(owner, scf.ForOp | scf.IfOp) and isinstance(value, OpResult):
+                self._carry(owner, owner.results.index(value))
             return
         parent = owner.parent_op()
         if parent is None or isinstance(parent, tt.FuncOp):
             return
         self._work.append(parent)
-        if isinstance(parent, scf.ForOp) and (number := owner.args.index(value)) > 0:  # pyright: ignore
-            self._carry(parent, number - 1)
+        if isinstance(parent, scf.ForOp) and isinstance(value, BlockArgument) and value.index > 0:
+            self._carry(parent, value.index - 1)
 
     def _carry(self, op: scf.ForOp | scf.IfOp, number: int) -> None:
         numbers = self.carried.setdefault(op, set())
