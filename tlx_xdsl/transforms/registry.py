@@ -67,6 +67,7 @@ _MODULES = {
     "tlx-storage-alias-lowering": "transforms.storage_alias.lowering",
     "tlx-storage-alias-size-definition": "transforms.storage_alias.size_definition",
     "tlx-storage-budget": "transforms.storage_alias.budget",
+    "tlx-ws-async-dots": "transforms.warp_specialize.dots",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
 """The module of each pass, below `tlx_xdsl`."""
