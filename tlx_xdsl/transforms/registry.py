@@ -68,6 +68,7 @@ _MODULES = {
     "tlx-storage-alias-size-definition": "transforms.storage_alias.size_definition",
     "tlx-storage-budget": "transforms.storage_alias.budget",
     "tlx-print-ttgir-to-tlx": "decompile.print_ttgir_to_tlx",
+    "tlx-ws-form-tasks": "transforms.warp_specialize.tasks",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
 """The module of each pass, below `tlx_xdsl`."""
