@@ -155,7 +155,9 @@ class _Former:
         reasons: list[tuple[Operation, str]] = []
         chosen: list[tt.DescriptorLoadOp] = []
         for load in found:
-            obstacle = next((op for op in Slice([load]).ops if op is not load and not self._may_repeat(op)), None)
+            needed = Slice([load])
+            others = (op for op in needed.ops if op is not load and not self._may_repeat(op))
+            obstacle = load if load.result in needed.values else next(others, None)
             if obstacle is None:
                 chosen.append(load)
             elif isinstance(obstacle, tt.DescriptorLoadOp | tt.DotOp):
