@@ -73,6 +73,7 @@ _MODULES = {
     "tlx-ws-prefetch-loads": "transforms.warp_specialize.prefetch_loads",
     "tlx-ws-replicate-tasks": "transforms.warp_specialize.replicate",
     "tlx-ws-split-rows": "transforms.warp_specialize.split_rows",
+    "tlx-ws-form-descriptors": "transforms.warp_specialize.descriptors",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
 """The module of each pass, below `tlx_xdsl`."""
