@@ -2,9 +2,9 @@
 
 An access lies at `root + base + stride0 * i0 + stride1 * i1 + ...`. A box has a coordinate for each dimension of a
 tensor, and so many elements from there on. The base is divided by the strides: what a stride divides is a part of that
-dimension's coordinate, what is left and depends on the program becomes an outer dimension with a box of one element
-(`batch * stride_b`), and what follows from the arguments alone moves the tensor's first element. A mask says
-`i < bound`: then `coordinate + bound` is the extent of the tensor, and must follow from the arguments.
+dimension's coordinate, and what is left and depends on the program becomes an outer dimension with a box of one element
+(`batch * stride_b`). A mask says `i < bound`: then `coordinate + bound` is the extent of the tensor, and must follow from
+the arguments.
 
 TMA gives the same elements if all of this holds, which is checked here, or asked of a launch as a condition:
 
@@ -46,8 +46,7 @@ class Box:
     """A box of a tensor; the last side is contiguous."""
 
     root: SSAValue
-    offset: Polynomial
-    """Elements from the root to the tensor's first one."""
+    """The tensor's first element."""
     sides: tuple[Side, ...]
     conditions: tuple[str, ...]
     """Conditions at a launch, in Python."""
@@ -111,13 +110,15 @@ def form_box(
     ordered = [*outer, *(side for side in inner if side.stride != ONE), *(side for side in inner if side.stride == ONE)]
     if len(ordered) > LARGEST_RANK:
         raise NoBoxError(f"it lies in a tensor of {len(ordered)} dimensions, more than {LARGEST_RANK}")
+    if rest.terms:
+        raise NoBoxError(f"its tensor begins {rest} elements after the pointer")
     conditions = _Conditions(facts, bits // 8)
-    conditions.first(root, rest)
+    conditions.first(root)
     for side in ordered:
         conditions.side(side, is_store=is_store)
     if may_wrap:
         conditions.offsets(ordered)
-    return Box(root, rest, tuple(ordered), tuple(dict.fromkeys(conditions.found)))
+    return Box(root, tuple(ordered), tuple(dict.fromkeys(conditions.found)))
 
 
 def _check(sides: list[Side], bits: int) -> None:
@@ -151,11 +152,10 @@ class _Conditions:
         self._size = size
         self.found: list[str] = []
 
-    def first(self, root: SSAValue, offset: Polynomial) -> None:
+    def first(self, root: SSAValue) -> None:
         """The tensor begins at a multiple of 16 bytes."""
         if self._facts.pointer_divisor(root) % UNIT and (name := name_of(root)) is not None:
             self.found.append(f"{name} % {UNIT} == 0")
-        self._whole_units(offset, "its tensor begins")
 
     def side(self, side: Side, *, is_store: bool) -> None:
         """Require of a side what TMA wants of its stride, its extent and its coordinate."""

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import scf
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DenseIntOrFPElementsAttr, ModuleOp, StringAttr, TensorType, i32
+from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, ModuleOp, StringAttr, TensorType, i32
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -36,7 +36,7 @@ from tlx_xdsl.analysis.hidden_positions import reaches
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
 from tlx_xdsl.analysis.integers.transfer import shape_of
 from tlx_xdsl.analysis.structure.places import Places
-from tlx_xdsl.analysis.structure.values import ONE, Computed
+from tlx_xdsl.analysis.structure.values import Computed
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor, element_bits, enclosing, is_set, pointee_type, scalar_type, splat_number
 from tlx_xdsl.dialects.tt.block_pointer import boundaries_of, is_block_pointer, padding_of
@@ -45,13 +45,12 @@ from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.transforms.drop_unused import drop_unused
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
+from .arguments import add_conditions
 from .boxes import UNBOUNDED, Box, NoBoxError, form_box, sides_of
 from .division import Side
 from .emission import Emission
 from .facts import Facts
 
-CONDITIONS = "tlx.launch_conditions"
-"""Attribute of a function: what must hold at a launch, as Python over the names of the arguments."""
 NOTE = "tlx.note"
 """Attribute of an operation: the reason of a decision, in a sentence."""
 _Access = tt.LoadOp | tt.StoreOp
@@ -209,7 +208,7 @@ class _Former:
                 access.attributes[NOTE] = StringAttr(f"accessed by the threads, because of its place: {error}")
                 continue
             element = scalar_type(pointee_type(access.ptr.type))
-            key = box.root, box.offset, tuple((each.size, each.stride, each.extent) for each in box.sides), element
+            key = box.root, tuple((each.size, each.stride, each.extent) for each in box.sides), element
             if key not in made:
                 made[key] = _descriptor(box, element, emission, start)
             new = _store(access, made[key], corner, box) if isinstance(access, tt.StoreOp) else None
@@ -220,14 +219,6 @@ class _Former:
             Rewriter.erase_op(access)
             conditions.update(dict.fromkeys(box.conditions))
         add_conditions(self._function, list(conditions))
-
-
-def add_conditions(function: tt.FuncOp, conditions: Sequence[str]) -> None:
-    """Add what must hold at a launch to what the function asks already."""
-    held = function.attributes.get(CONDITIONS)
-    before = [each.data for each in held.data if isinstance(each, StringAttr)] if isinstance(held, ArrayAttr) else []
-    if found := list(dict.fromkeys([*before, *conditions])):
-        function.attributes[CONDITIONS] = ArrayAttr([StringAttr(each) for each in found])
 
 
 def shape_of_block(access: _Access) -> Ints:
@@ -277,10 +268,6 @@ def _note(box: Box, *, is_store: bool) -> str:
 
 
 def _descriptor(box: Box, element: object, emission: Emission, start: Operation) -> SSAValue:
-    base = box.root
-    if box.offset.terms:
-        moved = insert_before(start, tt.AddPtrOp(base, emission.value(box.offset, 64, start)))
-        base = moved.result
     limit = Polynomial.constant(UNBOUNDED)
     shape = [emission.value(limit if side.extent is None else side.extent, 32, start) for side in box.sides]
     strides = [emission.value(side.stride, 64, start) for side in box.sides]
@@ -288,7 +275,7 @@ def _descriptor(box: Box, element: object, emission: Emission, start: Operation)
     made = insert_before(
         start,
         tt.MakeTensorDescOp.create(
-            operands=[base, *shape, *strides],
+            operands=[box.root, *shape, *strides],
             result_types=[type_],
             properties={"padding": PaddingOption.PAD_ZERO.attr},
         ),
