@@ -87,5 +87,3 @@ def _moved(op: Operation, number: int, dim: int) -> int | None:
             return dim
         case _:
             return None
-
-

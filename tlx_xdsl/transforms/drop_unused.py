@@ -6,6 +6,8 @@ if something with an effect takes it, or something that makes a needed value.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue, SSAValues
 from xdsl.rewriter import Rewriter
@@ -33,39 +35,34 @@ def _is_pure(op: Operation) -> bool:
 
 
 def _needed(operations: list[Operation]) -> set[SSAValue]:
+    """The values that something with an effect needs."""
     needed: set[SSAValue] = set()
-    # The operands that define a value, if it is needed.
     makers: dict[SSAValue, list[SSAValue]] = {}
     pending: list[SSAValue] = []
     for op in operations:
-        if _is_pure(op):
-            for result in op.results:
-                makers.setdefault(result, []).extend(op.operands)
-            continue
-        carried = forwarded(op) if isinstance(op, scf.ForOp) or isinstance(op.parent_op(), scf.ForOp) else {}
+        defined = {number: op.results for number in range(len(op.operands))} if _is_pure(op) else _carries(op)
         for number, operand in enumerate(op.operands):
-            if number in carried and (isinstance(op, scf.ForOp) or op.next_op is None):
-                for value in carried[number]:
-                    makers.setdefault(value, []).append(operand)
-            else:
+            for value in defined.get(number, ()):
+                makers.setdefault(value, []).append(operand)
+            if number not in defined:
                 pending.append(operand)
+    # What a loop gives is what it carries: neither goes without the other.
+    for loop in operations:
+        for argument, result in _carried(loop) if isinstance(loop, scf.ForOp) else ():
+            makers.setdefault(argument, []).append(result)
+            makers.setdefault(result, []).append(argument)
     while pending:
         value = pending.pop()
         if value not in needed:
             needed.add(value)
             pending += makers.get(value, ())
-    # What a loop gives is what it carries: neither goes without the other.
-    pairs = [pair for op in operations if isinstance(op, scf.ForOp) for pair in _carried(op)]
-    while True:
-        halves = [pair for pair in pairs if (pair[0] in needed) != (pair[1] in needed)]
-        if not halves:
-            return needed
-        pending = [value for pair in halves for value in pair]
-        while pending:
-            value = pending.pop()
-            if value not in needed:
-                needed.add(value)
-                pending += makers.get(value, ())
+    return needed
+
+
+def _carries(op: Operation) -> Mapping[int, Sequence[SSAValue]]:
+    """The values that a loop, or the end of its body, carries on, by the number of the operand."""
+    is_end = isinstance(op, scf.YieldOp) and isinstance(op.parent_op(), scf.ForOp)
+    return forwarded(op) if is_end or isinstance(op, scf.ForOp) else {}
 
 
 def _carried(loop: scf.ForOp) -> list[tuple[SSAValue, SSAValue]]:

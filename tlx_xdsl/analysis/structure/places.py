@@ -200,7 +200,9 @@ class Places:
             case _ if isinstance(pointer, BlockArgument) and (loop := loop_of(pointer)) is not None:
                 if (step := self._block_step(pointer, loop)) is None:
                     return None
-                return self._moved(self.block(loop.iter_args[pointer.index - 1]), [each * counter(loop) for each in step])
+                return self._moved(
+                    self.block(loop.iter_args[pointer.index - 1]), [each * counter(loop) for each in step]
+                )
             case _:
                 return None
 
@@ -264,5 +266,3 @@ class Places:
             terms[term] = expanded(coefficient)
         strides = tuple(map(expanded, value.strides))
         return replace(value, base=expanded(value.base), strides=strides, terms=tuple(terms.items()))  # pyright: ignore
-
-

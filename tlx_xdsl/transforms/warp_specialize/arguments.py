@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, LocationAttr, StringAttr, i32, i64
 from xdsl.ir import Attribute, Block, BlockArgument
+from xdsl.utils.hints import isa
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.transforms.rewriting import update_signature
@@ -50,7 +51,7 @@ def drop_unused_arguments(function: tt.FuncOp) -> None:
 def add_conditions(function: tt.FuncOp, conditions: Sequence[str]) -> None:
     """Add what must hold at a launch to what the function asks already."""
     held = function.attributes.get(CONDITIONS)
-    before = [each.data for each in held.data if isinstance(each, StringAttr)] if isinstance(held, ArrayAttr) else []
+    before = [each.data for each in held.data] if isa(held, ArrayAttr[StringAttr]) else []
     if found := list(dict.fromkeys([*before, *conditions])):
         function.attributes[CONDITIONS] = ArrayAttr([StringAttr(each) for each in found])
 

@@ -1,10 +1,8 @@
 """Boxes of tensors in memory: what TMA copies in one piece, found from the place and the mask of an access.
 
 An access lies at `root + base + stride0 * i0 + stride1 * i1 + ...`. A box has a coordinate for each dimension of a
-tensor, and so many elements from there on. The base is divided by the strides: what a stride divides is a part of that
-dimension's coordinate, and what is left and depends on the program becomes an outer dimension with a box of one element
-(`batch * stride_b`). A mask says `i < bound`: then `coordinate + bound` is the extent of the tensor, and must follow from
-the arguments.
+tensor, and so many elements from there on. The base is divided by the strides (`division.py`). A mask says `i < bound`:
+then `coordinate + bound` is the extent of the tensor, and must follow from the arguments.
 
 TMA gives the same elements if all of this holds, which is checked here, or asked of a launch as a condition:
 
@@ -128,7 +126,9 @@ def _check(sides: list[Side], bits: int) -> None:
         raise NoBoxError("it accesses elements several times")
     contiguous = [side for side in sides if side.stride == ONE]
     if len(contiguous) != 1:
-        raise NoBoxError("two of its dimensions are contiguous" if contiguous else "none of its dimensions is contiguous")
+        raise NoBoxError(
+            "two of its dimensions are contiguous" if contiguous else "none of its dimensions is contiguous"
+        )
     if (large := max(side.size for side in sides)) > LARGEST_SIDE:
         raise NoBoxError(f"one of its sides has {large} elements, more than the {LARGEST_SIDE} of a box")
     if contiguous[0].size * bits % (8 * UNIT):

@@ -48,7 +48,9 @@ def divide(sides: list[Side], rest: Polynomial, facts: Facts) -> tuple[list[Side
     outer: list[Side] = []
     for product, factor in sorted(facts.by_program(varying).items(), key=lambda group: _weight(group[1])):
         symbols = Polynomial({product: 1})
-        if not _absorbed(inner, factor, symbols, bounded=False) and not _absorbed(outer, factor, symbols, bounded=False):
+        if not _absorbed(inner, factor, symbols, bounded=False) and not _absorbed(
+            outer, factor, symbols, bounded=False
+        ):
             outer.append(Side(1, factor, coordinate=symbols))
     for product, number in constant:
         # A difference stays with the tensor's first element, so that coordinates are not negative.

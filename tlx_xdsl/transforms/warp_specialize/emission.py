@@ -165,5 +165,3 @@ def dominates(value: SSAValue, op: Operation) -> bool:
 def _reading_order(term: tuple[Monomial, int]) -> tuple[bool, str]:
     product, _ = term
     return not product, "*".join(sorted(str(symbol) for symbol, _ in product))
-
-

@@ -18,8 +18,9 @@ from tlx_xdsl.dialects import arith, tlx, tt
 _NATURAL = (tt.GetProgramIdOp, tt.GetNumProgramsOp, tlx.ReplicaIdOp)
 _AS_DIVIDEND = (upstream.DivSIOp, upstream.RemSIOp, upstream.ShRSIOp)
 """Operations whose result has the sign of the first operand, because no kernel divides a place by less than 1."""
-_SIGNS = {upstream.DivSIOp: "//", upstream.RemSIOp: "%"}
-_CALLS = {upstream.MinSIOp: "min", upstream.MaxSIOp: "max"}
+_CHOICES = (upstream.MinSIOp, upstream.MaxSIOp, arith.SelectOp)
+_SIGNS: dict[type[Operation], str] = {upstream.DivSIOp: "//", upstream.RemSIOp: "%"}
+_CALLS: dict[type[Operation], str] = {upstream.MinSIOp: "min", upstream.MaxSIOp: "max"}
 
 
 class Facts:
@@ -101,18 +102,23 @@ class Facts:
                 return []
             case Scalar(BlockArgument() as argument) if argument.block is self._entry:
                 return None if (name := name_of(argument)) is None else [f"{name} >= 0"]
-            case Scalar(value) if isinstance(op := value.owner, _NATURAL):
-                return []
-            case Scalar(value) if isinstance(op, _AS_DIVIDEND):
-                return self.natural_if(self.sums.of(op.operands[0]))
-            case Scalar(value) if isinstance(op, upstream.MaxSIOp):
-                sides = [self.natural_if(self.sums.of(operand)) for operand in op.operands]
-                return min((side for side in sides if side is not None), key=len, default=None)
-            case Scalar(value) if isinstance(op, upstream.MinSIOp | arith.SelectOp):
-                sides = [self.natural_if(self.sums.of(operand)) for operand in op.operands[-2:]]
-                return None if None in sides else [each for side in sides for each in side or ()]
+            case Scalar(value) if isinstance(value.owner, Operation):
+                return self._result_natural_if(value.owner)
             case _:
                 return None
+
+    def _result_natural_if(self, op: Operation) -> list[str] | None:
+        if isinstance(op, _NATURAL):
+            return []
+        if isinstance(op, _AS_DIVIDEND):
+            return self.natural_if(self.sums.of(op.operands[0]))
+        if not isinstance(op, _CHOICES):
+            return None
+        sides = [self.natural_if(self.sums.of(operand)) for operand in op.operands[-2:]]
+        known = [side for side in sides if side is not None]
+        if isinstance(op, upstream.MaxSIOp):
+            return min(known, key=len, default=None)
+        return [each for side in known for each in side] if len(known) == len(sides) else None
 
     # Text ------------------------------------------------------------------------------------------------------------
 
@@ -140,7 +146,9 @@ class Facts:
         if isinstance(symbol.value, BlockArgument):
             return name_of(symbol.value)
         op = symbol.value.owner
-        sides = [self.factor_text(self.sums.of(operand)) for operand in op.operands] if _is_sayable(op) else [None]
+        if not isinstance(op, Operation) or not _is_sayable(op):
+            return None
+        sides = [self.factor_text(self.sums.of(operand)) for operand in op.operands]
         if None in sides:
             return None
         if (sign := _SIGNS.get(type(op))) is not None:
@@ -151,7 +159,8 @@ class Facts:
         """Return the conditions under which the text of a number has its value: Python rounds quotients down."""
         found: list[str] = []
         for symbol in sorted(form.symbols, key=str):
-            if isinstance(symbol, Scalar) and type(op := symbol.value.owner) in _SIGNS:
+            op = symbol.value.owner if isinstance(symbol, Scalar) else None
+            if isinstance(op, Operation) and _is_sayable(op):
                 for operand in op.operands:
                     inner = self.sums.of(operand)
                     found += self.said_if(inner)
@@ -166,7 +175,7 @@ def name_of(argument: SSAValue) -> str | None:
     return name if name is not None and name.isidentifier() else None
 
 
-def _is_sayable(op: object) -> bool:
+def _is_sayable(op: Operation) -> bool:
     return type(op) in _SIGNS or type(op) in _CALLS
 
 

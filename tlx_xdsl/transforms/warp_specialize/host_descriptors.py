@@ -127,4 +127,3 @@ def _add(function: tt.FuncOp, tensor: _Tensor, op: tt.MakeTensorDescOp) -> Block
 
 def _strings(texts: Sequence[str]) -> ArrayAttr[StringAttr]:
     return ArrayAttr([StringAttr(each) for each in texts])
-
