@@ -53,6 +53,7 @@ from ..captures import isolate
 from ..rewriting import Pass, constant, constant_integer, forward, insert_before, ops_of
 from .tasks import REPLICAS
 
+
 class ReplicateTasksPass(Pass):
     """Write each copy of each task."""
 
@@ -123,13 +124,13 @@ def _constant_at_start(block: Block, number: int) -> SSAValue:
 def _state_each(tasks: WarpSpecializeOp, copies: Sequence[tuple[int, int]]) -> None:
     """State for each copy what was stated for its task."""
     warps = tasks.num_warps
-    tasks.partition_num_warps = _array([warps[partition] for partition, _ in copies])
+    tasks.properties["partitionNumWarps"] = _array([warps[partition] for partition, _ in copies])
     if tasks.requested_registers is not None:
         registers = _integers(tasks.requested_registers)
-        tasks.requested_registers = _array([registers[partition] for partition, _ in copies])
+        tasks.properties["requestedRegisters"] = _array([registers[partition] for partition, _ in copies])
     if tasks.warp_group_start_ids is not None:
         starts = _integers(tasks.warp_group_start_ids)
-        tasks.warp_group_start_ids = _array(
+        tasks.properties["warpGroupStartIds"] = _array(
             [starts[partition] + replica * warps[partition] for partition, replica in copies]
         )
 
