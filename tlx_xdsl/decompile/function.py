@@ -1,12 +1,13 @@
 """One function of a module as a Python function.
 
 Each value is either a Python name or an expression that stands where the value is used. A loop carries its values
-under names that the body assigns again; every other name is assigned once.
+under names that the body assigns again; other values share a name where one ends before the next begins (`names.py`).
 """
 
 from __future__ import annotations
 
 import keyword
+import math
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from xdsl.traits import is_side_effect_free
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.text.diagnostics import report_warning
 
+from .names import ALWAYS, Interval, Scope
 from .shared import Module
 from .types import (
     TRANSPARENT,
@@ -85,7 +87,9 @@ class Function:
         self.module = module
         self.lines: list[str] = []
         self._depth = 1
-        self._taken = set(_RESERVED) | (names or set())
+        self.scope = Scope(taken=_RESERVED | (names or set()))
+        self.at: Operation | None = None
+        """The operation that is being written."""
         self._texts: dict[SSAValue, Text] = {}
         self.wanted: dict[SSAValue, str] = {}
         """Names that values must get when they are made: those under which a branch or a loop passes them on."""
@@ -94,16 +98,23 @@ class Function:
 
     # --- names ---------------------------------------------------------------------------------------------------
 
-    def new_name(self, hint: str | None) -> str:
-        """A name that nothing has, like `hint`."""
+    @contextmanager
+    def within(self, scope: Scope) -> Generator[Scope]:
+        """Let the names of what is written inside of the `with` belong to a scope."""
+        outer, self.scope = self.scope, scope
+        yield scope
+        self.scope = outer
+
+    def new_name(self, hint: str | None, interval: Interval = ALWAYS) -> str:
+        """Take a name like `hint` for a value with this interval, which nothing else has there."""
         stem = re.sub(r"\W", "_", hint or "") or "v0"
         if stem[0].isdigit() or keyword.iskeyword(stem):
             stem = f"v{stem}"
         name, count = stem, 0
-        while name in self._taken:
+        while not self.scope.is_free(name, interval):
             count += 1
             name = f"{stem}_{count}" if hint else f"v{count}"
-        self._taken.add(name)
+        self.scope.take(name, interval)
         return name
 
     def bind(self, value: SSAValue, text: Text | str) -> None:
@@ -112,15 +123,50 @@ class Function:
 
     def name(self, value: SSAValue, hint: str | None = None) -> str:
         """Give `value` a name: the one that is wanted for it, or a new one."""
-        name = self.wanted.get(value) or self.new_name(value.name_hint or hint)
+        name = self.wanted.get(value) or self.new_name(value.name_hint or hint, self.interval(value))
         self.bind(value, name)
         return name
+
+    def interval(self, value: SSAValue) -> Interval:
+        """The interval in which `value` needs a name of the current scope."""
+        block = self.scope.block
+        if block is None or self.inlines_effects:
+            return ALWAYS
+        if value.owner is block:
+            start: float = -1
+        else:
+            made = value.owner if isinstance(value.owner, Operation) else None
+            start = min((self.scope.number(op) for op in (made, self.at) if op is not None), default=math.inf)
+            if math.isinf(start):
+                return ALWAYS
+            # Of several results, none may have the name of an operand that a later line needs.
+            start -= 0.5 * (made is not None and len(made.results) > 1)
+        return start, self.end(value, start)
+
+    def end(self, value: SSAValue, start: float) -> float:
+        """The last operation of the current scope's block that mentions `value`; a little later where it has regions."""
+        block = self.scope.block
+        last = None if block is None else last_use(value, block)
+        # What an operation makes while it runs others may not replace what those others use.
+        return start + 0.25 if last is None else max(start + 0.25, self.scope.number(last) + 0.5 * bool(last.regions))
+
+    def held(self, value: SSAValue) -> str | None:
+        """The name that `value` has in the current scope; None where it has none, or one of a block around."""
+        text = self._texts.get(value)
+        block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+        is_name = text is not None and text.text.isidentifier() and text.text in self.scope.names
+        return text.text if is_name and text is not None and block is self.scope.block else None
 
     # --- lines ---------------------------------------------------------------------------------------------------
 
     def write(self, line: str) -> None:
         """Write a line at the current depth."""
-        self.lines.append("    " * self._depth + line)
+        self.lines.append(self.indent + line)
+
+    @property
+    def indent(self) -> str:
+        """The space before a line at the current depth."""
+        return "    " * self._depth
 
     @contextmanager
     def block(self, head: str) -> Generator[None]:
@@ -187,6 +233,7 @@ class Function:
 
     def operation(self, op: Operation) -> None:
         """Write one operation, or remember its expression; what can't be expressed becomes a comment and a warning."""
+        self.at = op
         if op.name == "arith.constant" and number_of(op.results[0]) is not None:
             return
         if op.name in TRANSPARENT:
