@@ -14,23 +14,28 @@ from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects.ttg.warp_specialize import WarpSpecializeOp
 
-from .function import Function, given, handles, last_use, may_inline, parameters, prop, returned
+from .function import Function, assignment, given, handles, last_use, may_inline, parameters, prop, returned
 from .names import ALWAYS, Scope
 from .types import NotExpressible, Text, call, tupled
+
+REPLICAS = "tlx.replicas"
+"""The attribute with the number of copies of each partition."""
 
 # --- passing values on ------------------------------------------------------------------------------------------------
 
 
 def assign(fn: Function, names: Sequence[str], values: Sequence[SSAValue]) -> None:
     """Let each name stand for its value; all at once where one of the values is under a name that changes."""
-    pairs = [(name, str(fn.text(value))) for name, value in zip(names, values, strict=True)]
-    pairs = [(name, text) for name, text in pairs if name != text]
-    together = any(re.search(rf"\b{name}\b", text) for i, (name, _) in enumerate(pairs) for _, text in pairs[i + 1 :])
+    pairs = [(name, fn.text(value)) for name, value in zip(names, values, strict=True)]
+    pairs = [(name, text) for name, text in pairs if name != str(text)]
+    together = any(
+        re.search(rf"\b{name}\b", str(text)) for i, (name, _) in enumerate(pairs) for _, text in pairs[i + 1 :]
+    )
     if together:
-        fn.write(f"{', '.join(name for name, _ in pairs)} = {', '.join(text for _, text in pairs)}")
+        fn.write(f"{', '.join(name for name, _ in pairs)} = {', '.join(str(text) for _, text in pairs)}")
         return
     for name, text in pairs:
-        fn.write(f"{name} = {text}")
+        fn.write(assignment(name, text))
 
 
 def _made_in(value: SSAValue, block: Block) -> bool:
@@ -357,8 +362,11 @@ def _successors(block: Block) -> Sequence[Block]:
 @handles("ttg.warp_specialize")
 def _tasks(fn: Function, op: WarpSpecializeOp) -> None:
     partitions = op.partitions
+    copies = op.attributes.get(REPLICAS)
+    replicas = _numbers(copies) if isinstance(copies, DenseArrayBase) else ()
     registers = _numbers(op.requested_registers)
     starts = _numbers(op.warp_group_start_ids)
+    fn.blank_line()
     with fn.block(f"with {call('tlx.async_tasks', **_task_options(op))}:"):
         own = op.attributes.get("tlx.default_registers")
         default = str(own.value.data) if isinstance(own, IntegerAttr) else None
@@ -369,14 +377,30 @@ def _tasks(fn: Function, op: WarpSpecializeOp) -> None:
         for index, region in enumerate(partitions.partition_regions):
             for argument, captured in zip(region.block.args, partitions.explicit_captures, strict=True):
                 fn.bind(argument, fn.text(captured))
+            number = replicas[index] if replicas else 1
             options = {
                 "num_warps": str(op.num_warps[index]),
+                "replicate": str(number) if number > 1 else None,
                 "registers": str(registers[index]) if registers else None,
                 "warp_group_start_id": str(starts[index]) if starts else None,
             }
+            fn.blank_line()
             with fn.block(f"with {call('tlx.async_task', **options)}:"):
                 with fn.within(fn.scope.inside(region.block, op)):
+                    _name_replica(fn, region)
                     body(fn, region.block)
+
+
+def _name_replica(fn: Function, region: Region) -> None:
+    """Give the number of a task's copy a name at the task's start."""
+    numbers = [op.results[0] for op in region.walk() if op.name == "tlx.replica_id"]
+    if not numbers:
+        return
+    name = fn.new_name(next((value.name_hint for value in numbers if value.name_hint), "replica"))
+    for value in numbers:
+        fn.bind(value, name)
+        fn.module.skipped.add(cast(Operation, value.owner))
+    fn.write(f"{name} = tlx.async_task_replica_id()")
 
 
 def _task_options(op: WarpSpecializeOp) -> dict[str, str]:

@@ -42,6 +42,12 @@ Handler = Callable[["Function", Any], Text | None]
 
 HANDLERS: dict[str, Handler] = {}
 """By the operation's name; filled by the modules of the topics."""
+STATEMENTS: dict[str, Callable[[Function, Any], bool]] = {}
+"""Functions that write a statement for several operations, by the name of the first; each says whether it did."""
+
+NOTE = "tlx.note"
+"""The attribute with the reason of a decision, which becomes a comment."""
+
 CHEAP = {"arith.constant", "tt.splat", "tt.broadcast", "tt.expand_dims", "ttg.memdesc_index", *TRANSPARENT}
 """Operations that are written where their value is used, however often that is."""
 
@@ -93,6 +99,8 @@ class Function:
         self._texts: dict[SSAValue, Text] = {}
         self.wanted: dict[SSAValue, str] = {}
         """Names that values must get when they are made: those under which a branch or a loop passes them on."""
+        self.depths: dict[int, str] = {}
+        """The names of numbers of slots."""
         self.inlines_effects = False
         """True if operations with an effect may stand in an expression, as in the test of a `while`."""
 
@@ -126,6 +134,19 @@ class Function:
         name = self.wanted.get(value) or self.new_name(value.name_hint or hint, self.interval(value))
         self.bind(value, name)
         return name
+
+    def shared_name(self, values: Sequence[SSAValue], hint: str) -> str:
+        """Give equal values one name."""
+        intervals = [self.interval(value) for value in values]
+        first = next((value.name_hint for value in values if value.name_hint), hint)
+        name = self.new_name(first, (min(start for start, _ in intervals), max(end for _, end in intervals)))
+        for value in values:
+            self.bind(value, name)
+        return name
+
+    def depth(self, slots: int) -> str:
+        """The number of a ring's slots, which has a name at the head of the function."""
+        return self.depths.setdefault(slots, str(slots))
 
     def interval(self, value: SSAValue) -> Interval:
         """The interval in which `value` needs a name of the current scope."""
@@ -167,6 +188,11 @@ class Function:
     def indent(self) -> str:
         """The space before a line at the current depth."""
         return "    " * self._depth
+
+    def blank_line(self) -> None:
+        """Write an empty line, unless a block begins here or comments stand before this place."""
+        if self.lines and not self.lines[-1].endswith(":") and not self.lines[-1].lstrip().startswith("#"):
+            self.lines.append("")
 
     @contextmanager
     def block(self, head: str) -> Generator[None]:
@@ -234,10 +260,14 @@ class Function:
     def operation(self, op: Operation) -> None:
         """Write one operation, or remember its expression; what can't be expressed becomes a comment and a warning."""
         self.at = op
-        if op.name == "arith.constant" and number_of(op.results[0]) is not None:
+        if op in self.module.skipped or (op.name == "arith.constant" and number_of(op.results[0]) is not None):
             return
+        if isinstance(note := op.attributes.get(NOTE), StringAttr):
+            self.write(f"# {note.data}")
         if op.name in TRANSPARENT:
             self.bind(op.results[0], self.text(op.operands[0]))
+            return
+        if (statement := STATEMENTS.get(op.name)) is not None and statement(self, op):
             return
         try:
             handler = HANDLERS.get(op.name)
@@ -261,7 +291,7 @@ class Function:
         elif self._stays_inline(op, used[0], text):
             self.bind(used[0], text)
         else:
-            self.write(f"{self.name(used[0])} = {text}")
+            self.write(assignment(self.name(used[0]), text))
 
     def _stays_inline(self, op: Operation, value: SSAValue, text: Text) -> bool:
         if self.inlines_effects:
@@ -286,6 +316,13 @@ def _hinted(op: Operation, text: Text | None) -> Text | None:
         if text is not None and isinstance(numbers, DenseIntOrFPElementsAttr):
             text = call(f"tl.{name}", text, str(list(numbers.iter_values())))
     return text
+
+
+def assignment(name: str, text: Text) -> str:
+    """Return `name = text`, or `name += rest`."""
+    if text.parts is not None and text.parts[0] == name:
+        return f"{name} {text.parts[1]}= {text.parts[2]}"
+    return f"{name} = {text}"
 
 
 def may_inline(op: Operation) -> bool:
