@@ -10,8 +10,7 @@ from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, IntegerAt
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.dialects import arith as our_arith
-from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects import arith as our_arith, tt
 from tlx_xdsl.dialects.base import as_tensor
 from tlx_xdsl.dialects.dimensions import shape_of_value
 from tlx_xdsl.dialects.tlx import ReplicaIdOp

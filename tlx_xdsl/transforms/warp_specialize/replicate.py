@@ -53,6 +53,7 @@ from ..captures import isolate
 from ..rewriting import Pass, constant, constant_integer, forward, insert_before, ops_of
 from .tasks import REPLICAS
 
+
 class ReplicateTasksPass(Pass):
     """Write each copy of each task."""
 

@@ -18,7 +18,6 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import regions, tt
-
 from tlx_xdsl.dialects.dimensions import Side, Tie, shape_of_value, ties
 from tlx_xdsl.dialects.scf import LOOPS
 

@@ -55,6 +55,7 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
         "registers": decisions.registers or 0,
     }
     wanted.append(("tlx-ws-form-tasks", rings))
+    wanted.append(("tlx-ws-prefetch-loads", {}))
     wanted.append(("tlx-ws-async-dots", {}))
     if decisions.pipeline is not False:
         wanted.append(("tlx-ws-pipeline-products", {}))
