@@ -50,9 +50,8 @@ from .boxes import UNBOUNDED, Box, NoBoxError, form_box, sides_of
 from .division import Side
 from .emission import Emission
 from .facts import Facts
+from .tasks import NOTE
 
-NOTE = "tlx.note"
-"""Attribute of an operation: the reason of a decision, in a sentence."""
 _Access = tt.LoadOp | tt.StoreOp
 
 
