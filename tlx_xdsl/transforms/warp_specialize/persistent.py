@@ -38,12 +38,10 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor, is_set
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
-from .arguments import add_argument, add_conditions, new_name
+from .arguments import HOST_VALUE, add_argument, add_conditions, new_name
 from .facts import Facts
 from .tasks import NOTE
 
-HOST_VALUE = "tlx.host_value"
-"""Attribute of an argument: the number that the host gives for it, as Python."""
 _COORDINATES = (tt.GetProgramIdOp, tt.GetNumProgramsOp)
 _ALONE = (
     tt.StoreOp, tt.DescriptorLoadOp, tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorGatherOp,
