@@ -77,6 +77,7 @@ _MODULES = {
     "tlx-ws-replicate-tasks": "transforms.warp_specialize.replicate",
     "tlx-ws-structure-returns": "transforms.warp_specialize.structure_returns",
     "tlx-ws-split-rows": "transforms.warp_specialize.split_rows",
+    "tlx-ws-stage-stores": "transforms.warp_specialize.stage_stores",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
 """The module of each pass, below `tlx_xdsl`."""
