@@ -68,6 +68,7 @@ _MODULES = {
     "tlx-storage-alias-size-definition": "transforms.storage_alias.size_definition",
     "tlx-storage-budget": "transforms.storage_alias.budget",
     "tlx-ws-async-dots": "transforms.warp_specialize.dots",
+    "tlx-ws-pipeline-products": "transforms.warp_specialize.pipeline_products",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
 """The module of each pass, below `tlx_xdsl`."""
