@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 COUNTED = {tokenize.NAME, tokenize.NUMBER, tokenize.STRING, tokenize.OP}
 
-WINGS = ("cpu", "decompile", "kernels", "ttl")
+WINGS = ("cpu", "kernels", "ttl")
 """Packages that the compiler does without."""
 BESIDE = (
     *("addresses/", "analysis/protocol/", "gate/", "interpreter/orders/", "ptx/", "runtime/check/", "runtime/clock/"),
@@ -57,7 +57,7 @@ BUDGETS: dict[str, float] = {
     "sass": 25_500,
     "text": 11_500,
     "timing": 56_500,
-    "tools": 41_500,
+    "tools": 42_000,
     "transforms": 64_000,
     "ttl": 153_000,
     # 1,067,500 before. Of what came then, proofs of aliases, truncation, tensor memory and tails took 5,900; chosen
@@ -68,9 +68,10 @@ BUDGETS: dict[str, float] = {
     # layouts of registers, votes, rows by TMA, shifts in tensor memory, packed fp8, names of parameters 6,500; text of
     # Meta's compiler and all of stock's 3,500; order between CTAs in PTX 1,200; Python 3.14 and other systems 700.
     # The clock of final code 55,500; its launches, why they are slow, probes and rankings by it 8,500.
+    # What calls it makes the decompiler a part of the compiler: 17,500.
     "total": 1_235_500,
-    "core": 841_000,
-    "compiler": 576_000,
+    "core": 858_500,
+    "compiler": 593_500,
     IMPORTS: 7.5,
     SMALL_FILES: 90,
     FULLEST: 30,

@@ -5,7 +5,7 @@ A package names an object of the class `Wing` in the entry-point group `tlx_xdsl
     [project.entry-points."tlx_xdsl.wings"]
     counting = "counting.wing:WING"
 
-The object holds names only, so that nothing is imported before it is needed. TTL, the CPU and the decompiler are wings
+The object holds names only, so that nothing is imported before it is needed. TTL and the CPU are wings
 of this package, found in the same way. `docs/plug-ins.md` shows a package of one pass.
 
 Our wings come first, then those of others, each by name. Where two define the same name, the first has it, and a

@@ -55,6 +55,7 @@ LAYERS = {
     "transforms": 4,
     "language": 3,
     "frontend": 5,
+    "decompile": 5.5,
     "interpreter": 6,
     "ptx": 7,
     "backend": 7,
@@ -67,14 +68,13 @@ LAYERS = {
     "tools": 10,
     # The wings: nothing of the core imports them, nor one the other.
     "cpu": 11,
-    "decompile": 11,
     "ttl": 11,
     # The public names of the whole, with which kernels are written.
     "__init__": 12,
     "kernels": 13,
 }
 
-WINGS = {"cpu", "decompile", "kernels", "ttl"}
+WINGS = {"cpu", "kernels", "ttl"}
 """Packages that plug in by `wings.py`, or that only use the whole."""
 
 ALONE = {"language", "backend"}

@@ -143,15 +143,14 @@ def ttgir(*passes):
 
 def test_ours_come_first(package):
     package("", name="a_package")
-    assert [each.name for each in wings.installed()] == ["cpu", "decompile", "ttl", "a_package-wing"]
-    assert [each.is_ours for each in wings.installed()] == [True, True, True, False]
+    assert [each.name for each in wings.installed()] == ["cpu", "ttl", "a_package-wing"]
+    assert [each.is_ours for each in wings.installed()] == [True, True, False]
 
 
 def test_a_tree_that_is_not_installed_has_its_wings(monkeypatch):
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: ())
     assert [(point.name, name) for point, name, _ in wings._entry_points()] == [
         ("cpu", "tlx-xdsl"),
-        ("decompile", "tlx-xdsl"),
         ("ttl", "tlx-xdsl"),
     ]
 
@@ -325,7 +324,7 @@ def test_names_that_are_taken(package):
     end = " (--no-plugins does without)"
     assert said == {
         f"'tlx-dump-layout' of its passes is one of tlx_xdsl itself{end}",
-        f"'ttl-bufferize' of its passes is one of the plug-in 'ttl' of tlx-xdsl {wings.installed()[2].version}{end}",
+        f"'ttl-bufferize' of its passes is one of the plug-in 'ttl' of tlx-xdsl {wings.installed()[1].version}{end}",
         f"'tt' of its dialects is one of tlx_xdsl itself{end}",
     }
 

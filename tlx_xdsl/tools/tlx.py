@@ -21,6 +21,7 @@ COMMANDS = {
     "check": ("faces:CHECK", "run a kernel in all orders that matter, and report what is wrong in any of them"),
     "minimize-sync": ("faces:MINIMIZE", "show which waits, arrivals and fences of a kernel are redundant"),
     "explain": ("faces:EXPLAIN", "show what every pass does to a kernel, and what its layouts cost"),
+    "reverse": ("faces:REVERSE", "write IR as the Python of a kernel"),
     "map": ("map", "show which memory every buffer of a kernel has"),
     "addresses": ("faces:ADDRESSES", "show where each program of a kernel touches memory"),
     "sweep": ("sweep", "compile all combinations of choices, with a verdict on each"),

@@ -174,6 +174,21 @@ def _explain(parser: argparse.ArgumentParser) -> None:
 
 EXPLAIN = Face(_explain, "explain_passes")
 
+
+def _reverse(parser: argparse.ArgumentParser) -> None:
+    """Declare those of `tlx reverse FILE.mlir` or `tlx reverse FILE.py:KERNEL`: IR at any stage as Python."""
+    parser.add_argument(
+        "kernel", metavar="FILE", help="FILE.py:KERNEL, or IR at any stage in FILE.mlir, .ttir or .ttgir"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE.py", help="file to write to, instead of standard output")
+    parser.add_argument(
+        "--stage", metavar="PASS", help="the pass of a kernel's pipeline after which to look (the last one)"
+    )
+    add_kernel_arguments(parser)
+
+
+REVERSE = Face(_reverse, "reverse_ir")
+
 _ADDRESSES_EPILOG = """\
 Without --grid, what is said holds for every launch that keeps the conditions that are named. With it, the addresses of
 all programs are computed: which of them write the same bytes, which leave an array, and what is not written.

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tlx_xdsl.decompile.print_ttgir_to_tlx import python_of
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.steps import step_after_frontend
-from tlx_xdsl.tools.launch_line.modules import MLIR_SUFFIXES, load_ir
-from tlx_xdsl.tools.launch_line.request import read
-from tlx_xdsl.tools.launch_line.specialization import specialization_of
-from tlx_xdsl.tools.output import write_text
 
-from ..print_ttgir_to_tlx import python_of
+from ..launch_line.modules import MLIR_SUFFIXES, load_ir
+from ..launch_line.request import read
+from ..launch_line.specialization import specialization_of
+from ..output import write_text
 
 
 def run(args: argparse.Namespace) -> None:

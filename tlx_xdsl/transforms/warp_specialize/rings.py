@@ -1,0 +1,169 @@
+"""Rings: the buffers through which the producer hands blocks to the consumers.
+
+The loads that one block of code does for the same product fill a slot of one ring together: they have a barrier that
+says that the slot is full, and one that says that it is empty. Loops that follow each other use one ring where their
+slots have the same types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tlx_xdsl.dialects import scf, tlx, tt
+from tlx_xdsl.dialects.base import element_bits, enclosing, layout_attr
+from tlx_xdsl.dialects.tt import descriptor_type
+from tlx_xdsl.dialects.ttg import MemDescType, SharedMemorySpaceAttr
+from tlx_xdsl.layouts.encodings import Ints
+from tlx_xdsl.layouts.shared import default_shared_layout
+
+SMEM = SharedMemorySpaceAttr()
+
+
+@dataclass(frozen=True)
+class Part:
+    """One buffer of a slot."""
+
+    shape: Ints
+    bits: int
+    type: MemDescType
+    """The array of all of its buffers."""
+    by_replica: bool
+    """True where each replica of the consumer has a buffer of its own."""
+
+    @property
+    def bytes(self) -> int:
+        """The size of one buffer."""
+        return prod(self.shape) * self.bits // 8
+
+
+@dataclass(eq=False)
+class Filling:
+    """The loads that fill a slot in one block of code, in the order of the program."""
+
+    loads: list[tt.DescriptorLoadOp]
+    parts: tuple[Part, ...]
+    ring: Ring | None = None
+
+    @property
+    def block(self) -> Block:
+        """The block of code."""
+        block = self.loads[0].parent_block()
+        assert block is not None
+        return block
+
+
+@dataclass(eq=False)
+class Ring:
+    """Slots that are filled and emptied in turn."""
+
+    parts: tuple[Part, ...]
+    depth: int
+    fillings: list[Filling] = field(default_factory=list[Filling])
+    names: tuple[str, ...] = ()
+    """A name for each part."""
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks of code that fill it: rings of the same blocks count alike."""
+        return tuple(filling.block for filling in self.fillings)
+
+    def slot_bytes(self, replicas: int) -> int:
+        """Return the bytes of a slot."""
+        return sum(part.bytes * (replicas if part.by_replica else 1) for part in self.parts)
+
+
+def fillings_of(loads: Sequence[tt.DescriptorLoadOp], by_replica: set[Operation], replicas: int) -> list[Filling]:
+    """Group the loads of each block of code by the products that they serve."""
+    found: list[list[tt.DescriptorLoadOp]] = []
+    users: list[set[Operation]] = []
+    for load in loads:
+        products = _products(load.result)
+        matching = [
+            number
+            for number, group in enumerate(found)
+            if group[0].parent_block() is load.parent_block() and users[number] & products
+        ]
+        if not matching:
+            found.append([load])
+            users.append(products)
+            continue
+        first, *others = matching
+        for other in reversed(others):
+            found[first] += found.pop(other)
+            users[first] |= users.pop(other)
+        found[first].append(load)
+        users[first] |= products
+    position = {load: number for number, load in enumerate(loads)}
+    return [
+        Filling(ordered, tuple(_part(load, load in by_replica, replicas) for load in ordered))
+        for group in found
+        for ordered in [sorted(group, key=position.__getitem__)]
+    ]
+
+
+def _products(value: SSAValue) -> set[Operation]:
+    """The products that a block is an operand of, as it is or rearranged."""
+    found: set[Operation] = set()
+    for use in value.uses:
+        match use.operation:
+            case tt.DotOp():
+                found.add(use.operation)
+            case tt.TransOp() | tt.ReshapeOp():
+                found |= _products(use.operation.results[0])
+            case _:
+                pass
+    return found
+
+
+def _part(load: tt.DescriptorLoadOp, by_replica: bool, replicas: int) -> Part:
+    descriptor = descriptor_type(load.desc.type)
+    shape, element = descriptor.shape, descriptor.element_type
+    bits = element_bits(element)
+    layout = layout_attr(default_shared_layout(shape, bits))
+    count = replicas if by_replica else 1
+    return Part(shape, bits, MemDescType.get((count, *shape), element, layout, SMEM), by_replica)
+
+
+def rings_of(fillings: Iterable[Filling]) -> list[Ring]:
+    """Deal fillings to rings: loops that stand beside each other share one where the slots are alike."""
+    rings: list[Ring] = []
+    for filling in fillings:
+        ring = next((ring for ring in rings if _may_share(ring, filling)), None)
+        if ring is None:
+            ring = Ring(filling.parts, 1)
+            rings.append(ring)
+        ring.fillings.append(filling)
+        filling.ring = ring
+    return rings
+
+
+def _may_share(ring: Ring, filling: Filling) -> bool:
+    place = _place(filling)
+    return (
+        place is not None
+        and ring.parts == filling.parts
+        and all(other.block is not filling.block and _place(other) is place for other in ring.fillings)
+    )
+
+
+def _place(filling: Filling) -> Block | None:
+    """The block in which the loop stands that fills the slots; None outside of loops."""
+    loop = enclosing(filling.block.parent_op(), *scf.LOOPS)
+    return None if loop is None else loop.parent_block()
+
+
+def depends_on_replica(value: SSAValue, seen: dict[SSAValue, bool]) -> bool:
+    """True if a value is computed from the number of the replica, with no loop in between."""
+    if value not in seen:
+        seen[value] = False
+        owner = value.owner
+        seen[value] = isinstance(owner, tlx.ReplicaIdOp) or (
+            isinstance(owner, Operation)
+            and not owner.regions
+            and any(depends_on_replica(operand, seen) for operand in owner.operands)
+        )
+    return seen[value]

@@ -1,0 +1,79 @@
+"""The passes from a plain kernel to tasks, in order, and the decisions that configure them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ..registry import pass_class, pass_names
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What can be chosen when a kernel is specialised; None leaves a choice to the compiler."""
+
+    persistent: bool | None = None
+    """As many programs as multiprocessors, each of which takes tiles in a loop."""
+    groups: int | None = None
+    """Consumers, each with its part of the rows: 1 or 2."""
+    depth: int | None = None
+    """Slots of a ring that a loop fills."""
+    outer_depth: int | None = None
+    """Slots of the other rings."""
+    pipeline: bool | None = None
+    """The first product of a block is issued before the second one of the block before."""
+    turns: bool | None = None
+    """Two consumers take turns at the tensor cores."""
+    registers: int | None = None
+    """Registers of each thread of a consumer."""
+    stage_stores: bool | None = None
+    """Results go through shared memory, and TMA stores them."""
+    alias: bool | None = None
+    """Staging buffers of results lie in the memory of rings that are done."""
+
+    def given(self) -> dict[str, int | bool]:
+        """Return the decisions that are made."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass, ...]:
+    """Return the passes for some decisions; without `replicate` up to the module that is printed as source."""
+    groups = 1 if decisions.groups is None else decisions.groups
+    wanted: list[tuple[str, dict[str, int | bool]]] = []
+    if decisions.persistent:
+        wanted.append(("tlx-ws-make-persistent", {}))
+    if groups > 1:
+        wanted.append(("tlx-ws-split-rows", {"groups": groups}))
+    wanted.append(("tlx-ws-form-descriptors", {}))
+    rings: dict[str, int | bool] = {
+        "depth": decisions.depth or 0,
+        "outer_depth": decisions.outer_depth or 1,
+        "registers": decisions.registers or 0,
+    }
+    wanted.append(("tlx-ws-form-tasks", rings))
+    wanted.append(("tlx-ws-prefetch-loads", {}))
+    wanted.append(("tlx-ws-async-dots", {}))
+    if decisions.pipeline is not False:
+        wanted.append(("tlx-ws-pipeline-products", {}))
+    if decisions.turns is not False:
+        wanted.append(("tlx-ws-take-turns", {}))
+    if decisions.stage_stores is not False:
+        wanted.append(("tlx-ws-stage-stores", {"alias": True} if decisions.alias else {}))
+    wanted.append(("tlx-ws-host-descriptors", {}))
+    if replicate:
+        wanted.append(("tlx-ws-replicate-tasks", {}))
+    known = pass_names()
+    return tuple(pass_class(name)(**options) for name, options in wanted if name in known)
+
+
+def specialize(module: ModuleOp, context: Context, decisions: Decisions, *, replicate: bool = True) -> None:
+    """Specialise a plain kernel in place.
+
+    Raises WarpSpecializeRefusal, located in the kernel, where that is not possible; the module is then undefined.
+    """
+    for each in passes(decisions, replicate=replicate):
+        each.apply(context, module)

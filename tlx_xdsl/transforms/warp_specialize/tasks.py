@@ -1,0 +1,500 @@
+"""`tlx-ws-form-tasks`: a producer that loads blocks by TMA ahead of consumers that compute with them.
+
+The loads through descriptors whose addresses follow from arguments, program ids and loops go to a producer, the default
+task. It runs the loops and branches around them and nothing else. What is left is the consumer. Blocks go through
+rings of buffers in shared memory with a barrier for each full and each empty slot.
+
+Before:
+```mlir
+%acc = scf.for %k = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<128x128xf32>) : i32 {
+  %i = arith.muli %k, %c64 : i32
+  %a = tt.descriptor_load %a_desc[%m, %i] : !tt.tensordesc<128x64xf16> -> tensor<128x64xf16>
+  %b = tt.descriptor_load %b_desc[%i, %n] : !tt.tensordesc<64x128xf16> -> tensor<64x128xf16>
+  %next = tt.dot %a, %b, %sum : tensor<128x64xf16> * tensor<64x128xf16> -> tensor<128x128xf32>
+  scf.yield %next : tensor<128x128xf32>
+}
+```
+After, in Python:
+```python
+with tlx.async_tasks():
+    with tlx.async_task("default"):
+        for k in range(n):
+            stage, phase = tlx.get_bufidx_phase(k, 3)
+            tlx.barrier_wait(empty[stage], phase ^ 1)
+            tlx.barrier_expect_bytes(full[stage], 32768)
+            tlx.async_descriptor_load(a_desc, a[stage], [m, k * 64], full[stage])
+            tlx.async_descriptor_load(b_desc, b[stage], [k * 64, n], full[stage])
+    with tlx.async_task(num_warps=8):
+        for k in range(n):
+            stage, phase = tlx.get_bufidx_phase(k, 3)
+            tlx.barrier_wait(full[stage], phase)
+            a_tile, b_tile = tlx.local_load(a[stage]), tlx.local_load(b[stage])
+            tlx.barrier_arrive(empty[stage])
+            acc = tl.dot(a_tile, b_tile, acc)
+```
+A kernel that also writes what it loads, through the same argument, is refused: the producer would load too early.
+Memory of different arguments is taken not to overlap, as stock Triton's software pipelining does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, TensorType, i1, i32, i64
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tlx_xdsl.analysis.module_attrs import module_target
+from tlx_xdsl.dialects import tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base import accesses_of, enclosing, layout_attr, layout_of
+from tlx_xdsl.dialects.scf import LOOPS
+from tlx_xdsl.dialects.tt import descriptor_type
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
+from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout
+from tlx_xdsl.layouts.encodings import SharedLayout
+from tlx_xdsl.layouts.shared import unswizzled_layout
+from tlx_xdsl.targets import target_named
+
+from ..captures import isolate
+from ..rewriting import Pass
+from .copying import Code, Copier, CountKey
+from .origins import origins_of
+from .refusal import refusal_at
+from .rings import SMEM, Filling, Ring, depends_on_replica, fillings_of, rings_of
+from .slices import Slice, is_only_read, writes_memory
+
+REPLICAS = "tlx.replicas"
+"""The attribute with the number of copies of each partition, until `tlx-ws-replicate-tasks`; of a function before."""
+NOTE = "tlx.note"
+"""The attribute with the reason of a decision, which the written source has as a comment."""
+
+
+MOST_SLOTS = 4
+"""Slots of a ring: more hide no more latency on an H200."""
+RESERVED_BYTES = 4096
+"""Shared memory for barriers, captures, reductions between warps, and alignment."""
+
+
+@dataclass(frozen=True)
+class FormTasksPass(Pass):
+    """Split a plain kernel into a producer and a consumer."""
+
+    name = "tlx-ws-form-tasks"
+
+    depth: int = 0
+    """Slots of rings that loops fill; 0 for as many as shared memory holds, at most four."""
+    outer_depth: int = 1
+    """Slots of the other rings."""
+    num_warps: int = 0
+    """Warps of a consumer; 0 for 4 where the rows are split, and those of the kernel otherwise."""
+    registers: int = 0
+    """Registers of each thread of a consumer; 0 to leave them to the compiler."""
+
+    def run(self, op: ModuleOp) -> None:
+        """Rewrite the kernel in place.
+
+        Raises WarpSpecializeRefusal, located in the kernel, where there is nothing that a producer could do.
+        """
+        functions = [function for function in op.ops if isinstance(function, tt.FuncOp)]
+        for function in functions:
+            if any(isinstance(inner, ttg.WarpSpecializeOp) for inner in function.walk()):
+                continue
+            _Former(self, op, function).run()
+
+
+class _Former:
+    def __init__(self, options: FormTasksPass, module: ModuleOp, function: tt.FuncOp):
+        self.options, self.module, self.function = options, module, function
+        if len(function.body.blocks) != 1:
+            end = function.body.blocks[0].last_op
+            raise refusal_at(end or function, "the kernel returns early: put what follows into an 'if'")
+        self.body = function.body.block
+        copies = function.attributes.get(REPLICAS)
+        self.replicas = copies.value.data if isinstance(copies, IntegerAttr) else 1
+        self.replica_seen: dict[SSAValue, bool] = {}
+
+    def run(self) -> None:
+        loads = self._loads()
+        by_replica: set[Operation] = {load for load in loads if any(map(self._by_replica, load.operands))}
+        fillings = fillings_of(loads, by_replica, self.replicas)
+        rings = rings_of(fillings)
+        self._choose_depths(rings)
+        _name(rings)
+        end = self.body.last_op
+        assert end is not None, "a block ends in an operation"
+        outside = self._outside(loads)
+        inner = [op for op in self.body.ops if op not in outside and op is not end]
+
+        start = Code(Block())
+        start.at = loads[0]
+        barriers = {ring: self._allocate(ring, start) for ring in rings}
+        counted = {filling: ring.blocks for ring in rings for filling in ring.fillings}
+        producer = self._producer(loads, fillings, barriers, counted, inner, outside)
+        consumer = self._consumer(loads, fillings, barriers, counted, inner, outside)
+        op = self._tasks(producer, consumer)
+        op.location = loads[0].location
+        while (first := start.block.first_op) is not None:
+            first.detach()
+            self.body.insert_op_before(first, end)
+        self.body.insert_op_before(op, end)
+        for old in reversed(inner):
+            old.detach()
+            old.erase(safe_erase=False)
+        captures = isolate(op.partitions.partition_regions)
+        op.partitions.operands = captures
+        self.function.attributes.pop(REPLICAS, None)
+
+    # --- what the producer loads ---------------------------------------------------------------------------------
+
+    def _loads(self) -> list[tt.DescriptorLoadOp]:
+        found = [op for op in self.function.walk() if isinstance(op, tt.DescriptorLoadOp) and op.result.first_use]
+        if not any(enclosing(op, *LOOPS) for op in found):
+            raise refusal_at(self._first_load(), "no load in a loop is one that TMA can do")
+        reasons: list[tuple[Operation, str]] = []
+        chosen: list[tt.DescriptorLoadOp] = []
+        for load in found:
+            needed = Slice([load])
+            others = (op for op in needed.ops if op is not load and not self._may_repeat(op))
+            obstacle = load if load.result in needed.values else next(others, None)
+            if obstacle is None:
+                chosen.append(load)
+            elif isinstance(obstacle, tt.DescriptorLoadOp | tt.DotOp):
+                reasons.append((load, "its address depends on what the kernel computes from loaded blocks"))
+            else:
+                reasons.append((load, f"its address depends on '{obstacle.name}', which can't be done twice"))
+        if not any(enclosing(op, *LOOPS) for op in chosen):
+            raise refusal_at(*reasons[0])
+        self._check_memory(chosen)
+        return chosen
+
+    def _first_load(self) -> Operation:
+        loads = [op for op in self.function.walk() if isinstance(op, tt.LoadOp | tt.DescriptorLoadOp)]
+        inside = [op for op in loads if enclosing(op, *LOOPS)]
+        return (inside or loads or [self.function])[0]
+
+    @staticmethod
+    def _may_repeat(op: Operation) -> bool:
+        return is_only_read(op) and not isinstance(op, tt.DescriptorLoadOp | tt.DotOp)
+
+    def _check_memory(self, loads: Sequence[tt.DescriptorLoadOp]) -> None:
+        """Refuse a kernel that may write what the producer reads."""
+        read: set[SSAValue] = set()
+        for op in Slice(loads).ops:
+            for access in accesses_of(op) or ():
+                origins = origins_of(access.value)
+                if origins is None:
+                    raise refusal_at(op, "what it reads can't be traced to an argument of the kernel")
+                read |= origins
+        for op in self.function.walk():
+            if not writes_memory(op) or op is self.function:
+                continue
+            for access in accesses_of(op) or ():
+                written = origins_of(access.value)
+                if written is None or written & read:
+                    raise refusal_at(op, "it may write what a producer would have loaded before")
+
+    def _by_replica(self, value: SSAValue) -> bool:
+        return depends_on_replica(value, self.replica_seen)
+
+    def _outside(self, loads: Sequence[Operation]) -> set[Operation]:
+        """The operations that stay before the tasks: of single numbers, which each task then has."""
+        kept: set[Operation] = set()
+        has_written = False
+        for op in self.body.ops:
+            has_written = has_written or any(writes_memory(inner) for inner in op.walk())
+            reads = bool(accesses_of(op))
+            if (
+                not op.regions
+                and op.results
+                and op not in loads
+                and not any(isinstance(result.type, TensorType) for result in op.results)
+                and is_only_read(op)
+                and not (reads and has_written)
+                and not isinstance(op, tlx.ReplicaIdOp)
+                and all(isinstance(v.owner, Block) or v.owner in kept for v in op.operands)
+            ):
+                kept.add(op)
+        return kept
+
+    def _choose_depths(self, rings: Sequence[Ring]) -> None:
+        """Give each ring its slots: what was asked for, or as many as shared memory holds."""
+        inner = [ring for ring in rings if _is_looped(ring) and not _holds_a_loop(ring)]
+        for ring in rings:
+            ring.depth = 1 if ring in inner else self.options.outer_depth
+        if self.options.depth:
+            depth = self.options.depth
+        else:
+            target = module_target(self.module) or target_named("sm_90a")
+            limit = target.shared_bytes - RESERVED_BYTES - self._staging_bytes()
+            others = sum(ring.depth * ring.slot_bytes(self.replicas) for ring in rings if ring not in inner)
+            slots = sum(ring.slot_bytes(self.replicas) for ring in inner)
+            depth = min(MOST_SLOTS, (limit - others) // slots)
+            if depth < 1:
+                needed = f"{others + slots:,} bytes of shared memory for one slot of each ring"
+                raise refusal_at(inner[0].fillings[0].loads[0], f"it needs {needed}, {limit:,} are there")
+        for ring in inner:
+            ring.depth = depth
+
+    def _staging_bytes(self) -> int:
+        """The bytes of buffers from which TMA will store results."""
+        stores = {op.desc: op for op in self.function.walk() if isinstance(op, tt.DescriptorStoreOp)}
+        types = [descriptor_type(op.desc.type) for op in stores.values()]
+        return sum(prod(type_.shape) * type_.element_bits // 8 for type_ in types) * self.replicas
+
+    # --- memory --------------------------------------------------------------------------------------------------
+
+    def _allocate(self, ring: Ring, code: Code) -> _Memory:
+        """Allocate the buffers and barriers of a ring."""
+        code.at = ring.fillings[0].loads[0]
+        buffers: list[SSAValue] = []
+        for part, name in zip(ring.parts, ring.names, strict=True):
+            count, *shape = part.type.shape
+            type_ = MemDescType.get((ring.depth * count, *shape), part.type.element_type, part.type.encoding, SMEM)
+            buffers.append(code.value(ttg.LocalAllocOp(operands=[None], result_types=[type_]), name))
+        first = buffers[0].owner
+        assert isinstance(first, Operation)
+        many = f"{ring.depth} slots of" if ring.depth > 1 else "one slot of"
+        size = ring.slot_bytes(self.replicas)
+        first.attributes[NOTE] = StringAttr(f"{many} {size} bytes, which TMA fills while the consumers compute")
+        prefix = "" if len(ring.parts) > 1 or not ring.names else f"{ring.names[0]}_"
+        full = _barriers(code, ring.depth, 1, f"{prefix}full")
+        return _Memory(tuple(buffers), full, _barriers(code, ring.depth, self.replicas, f"{prefix}empty"))
+
+    # --- tasks ---------------------------------------------------------------------------------------------------
+
+    def _producer(
+        self,
+        loads: Sequence[tt.DescriptorLoadOp],
+        fillings: Sequence[Filling],
+        memory: dict[Ring, _Memory],
+        counted: dict[Filling, CountKey],
+        inner: Sequence[Operation],
+        outside: set[Operation],
+    ) -> Region:
+        needed = Slice(loads)
+        by_replica = {op for op in needed.ops if any(map(self._by_replica, op.results)) and not op.regions}
+        needed.ops -= by_replica
+        copier = Copier(needed, {}, counted)
+        for filling in fillings:
+
+            def fill(code: Code, values: dict[SSAValue, SSAValue], count: SSAValue, filling: Filling = filling) -> None:
+                self._fill(code, values, count, filling, memory)
+
+            for load in filling.loads:
+                needed.ops.discard(load)
+            copier.points[filling.loads[-1]] = filling, fill
+        return self._task(copier, counted, inner, outside, ttg.WarpYieldOp(operands=[[]]))
+
+    def _fill(
+        self,
+        code: Code,
+        values: dict[SSAValue, SSAValue],
+        count: SSAValue,
+        filling: Filling,
+        memory: dict[Ring, _Memory],
+    ) -> None:
+        """Write the producer's part of filling a slot."""
+        ring = filling.ring
+        assert ring is not None
+        held = memory[ring]
+        stage, phase = code.place(count, ring.depth, "")
+        true = code.value(arith.ConstantOp(BoolAttr.from_bool(True), i1))
+        code.add(_wait(_at(code, held.empty, stage), code.flipped(phase), true))
+        full = _at(code, held.full, stage)
+        size = IntegerAttr(ring.slot_bytes(self.replicas), i32)
+        code.add(ttng.BarrierExpectOp(operands=[full, true], properties={"size": size}))
+        for load, part, buffers in zip(filling.loads, filling.parts, held.buffers, strict=True):
+            code.at = load
+            for replica in range(self.replicas if part.by_replica else 1):
+                known = dict(values)
+                where = [self._for_replica(code, index, replica, known) for index in load.indices]
+                desc = values.get(load.desc, load.desc)
+                index = self._buffer_index(code, stage, part.by_replica, code.number(replica))
+                properties = {"cachePolicy": load.cache_policy}
+                code.add(
+                    ttng.AsyncTMACopyGlobalToLocalOp(
+                        [desc, where, _at(code, held.full, stage), _at(code, buffers, index), true], properties
+                    )
+                )
+
+    def _buffer_index(self, code: Code, stage: SSAValue, by_replica: bool, replica: SSAValue) -> SSAValue:
+        """The number of a slot's buffer in the array."""
+        if not by_replica or self.replicas == 1:
+            return stage
+        first = code.value(arith.MuliOp(stage, code.number(self.replicas)))
+        return code.value(arith.AddiOp(first, replica))
+
+    def _for_replica(self, code: Code, value: SSAValue, replica: int, known: dict[SSAValue, SSAValue]) -> SSAValue:
+        """The value of the copy for one replica: what depends on it is computed here."""
+        if value in known or not self._by_replica(value):
+            return known.get(value, value)
+        owner = value.owner
+        assert isinstance(owner, Operation), "what depends on a replica is computed"
+        if isinstance(owner, tlx.ReplicaIdOp):
+            return code.number(replica)
+        for operand in owner.operands:
+            known[operand] = self._for_replica(code, operand, replica, known)
+        copy = code.add(owner.clone(known))
+        known.update(zip(owner.results, copy.results, strict=True))
+        return known[value]
+
+    def _consumer(
+        self,
+        loads: Sequence[tt.DescriptorLoadOp],
+        fillings: Sequence[Filling],
+        memory: dict[Ring, _Memory],
+        counted: dict[Filling, CountKey],
+        inner: Sequence[Operation],
+        outside: set[Operation],
+    ) -> Region:
+        roots = [op for top in inner for op in top.walk() if writes_memory(op)]
+        needed = Slice(roots, loads)
+        if self.replicas > 1:
+            needed.ops |= {op for op in inner if isinstance(op, tlx.ReplicaIdOp)}
+        copier = Copier(needed, {}, counted)
+        for filling in fillings:
+
+            def take(code: Code, values: dict[SSAValue, SSAValue], count: SSAValue, filling: Filling = filling) -> None:
+                self._take(code, values, count, filling, memory)
+
+            for load in filling.loads:
+                needed.ops.discard(load)
+            copier.points[filling.loads[0]] = filling, take
+        return self._task(copier, counted, inner, outside, ttg.WarpReturnOp())
+
+    def _take(
+        self,
+        code: Code,
+        values: dict[SSAValue, SSAValue],
+        count: SSAValue,
+        filling: Filling,
+        memory: dict[Ring, _Memory],
+    ) -> None:
+        """Write the consumer's part: wait for a slot, read its buffers, give it back."""
+        ring = filling.ring
+        assert ring is not None
+        held = memory[ring]
+        stage, phase = code.place(count, ring.depth, "")
+        true = code.value(arith.ConstantOp(BoolAttr.from_bool(True), i1))
+        code.add(_wait(_at(code, held.full, stage), phase, true))
+        for load, part, buffers in zip(filling.loads, filling.parts, held.buffers, strict=True):
+            code.at = load
+            replica = self._replica(code) if part.by_replica and self.replicas > 1 else stage
+            index = self._buffer_index(code, stage, part.by_replica, replica)
+            view = _at(code, buffers, index)
+            values[load.result] = code.value(_read(code, view, load), load.result.name_hint)
+        code.add(ttng.ArriveBarrierOp(operands=[_at(code, held.empty, stage), None], properties={"count": _ONE}))
+
+    @staticmethod
+    def _replica(code: Code) -> SSAValue:
+        return code.value(tlx.ReplicaIdOp(), "replica")
+
+    def _task(
+        self,
+        copier: Copier,
+        counted: dict[Filling, CountKey],
+        inner: Sequence[Operation],
+        outside: set[Operation],
+        end: Operation,
+    ) -> Region:
+        copier.slice_.ops -= outside
+        code = Code(Block())
+        code.at = inner[0]
+        counts: dict[CountKey, SSAValue] = {key: code.number(0) for key in dict.fromkeys(counted.values())}
+        values: dict[SSAValue, SSAValue] = {}
+        copier.block(self.body, code, values, counts)
+        code.add(end)
+        _drop_idle(code.block)
+        return Region(code.block)
+
+    def _tasks(self, producer: Region, consumer: Region) -> ttg.WarpSpecializeOp:
+        warps = self.module.attributes.get("ttg.num-warps")
+        given = warps.value.data if isinstance(warps, IntegerAttr) else 4
+        consumers = self.options.num_warps or (4 if self.replicas > 1 else given)
+        op = ttg.WarpSpecializeOp.build_with([], [consumers], producer, [consumer])
+        if self.options.registers:
+            op.properties["requestedRegisters"] = DenseArrayBase.from_list(i32, [self.options.registers])
+        if self.replicas > 1:
+            op.attributes[REPLICAS] = DenseArrayBase.from_list(i32, [self.replicas])
+        self.module.attributes["ttg.num-warps"] = IntegerAttr(4, i32)
+        return op
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """The buffers and barriers of a ring."""
+
+    buffers: tuple[SSAValue, ...]
+    full: SSAValue
+    empty: SSAValue
+
+
+_ONE = IntegerAttr(1, i32)
+
+
+def _is_looped(ring: Ring) -> bool:
+    return any(enclosing(filling.block.parent_op(), *LOOPS) for filling in ring.fillings)
+
+
+def _holds_a_loop(ring: Ring) -> bool:
+    """True if loops run between two fillings: the slot is held meanwhile."""
+    return any(isinstance(op, LOOPS) for filling in ring.fillings for top in filling.block.ops for op in top.walk())
+
+
+def _name(rings: Sequence[Ring]) -> None:
+    """Give each part of each ring a name, after what is loaded."""
+    taken: set[str] = set()
+    for ring in rings:
+        names: list[str] = []
+        for load in ring.fillings[0].loads:
+            stem = load.result.name_hint or (load.desc.name_hint or "tile").removesuffix("_desc")
+            name = next(n for n in (stem, *(f"{stem}{i}" for i in range(2, 99))) if n not in taken)
+            taken.add(name)
+            names.append(name)
+        ring.names = tuple(names)
+
+
+def _barriers(code: Code, number: int, count: int, name: str) -> SSAValue:
+    """Allocate and initialise mbarriers."""
+    type_ = MemDescType.get((number, 1), i64, layout_attr(unswizzled_layout(1)), SMEM)
+    array = code.value(ttg.LocalAllocOp(operands=[None], result_types=[type_]), name)
+    for index in range(number):
+        one = _at(code, array, code.number(index))
+        code.add(ttng.InitBarrierOp(operands=[one], properties={"count": IntegerAttr(count, i32)}))
+    return array
+
+
+def _at(code: Code, array: SSAValue, index: SSAValue) -> SSAValue:
+    """A buffer or a barrier of an array."""
+    type_ = memdesc_type(array.type)
+    one = MemDescType.get(type_.shape[1:], type_.element_type, type_.encoding, type_.memory_space)
+    return code.value(ttg.MemDescIndexOp(operands=[array, index], result_types=[one]))
+
+
+def _wait(barrier: SSAValue, phase: SSAValue, true: SSAValue) -> ttng.WaitBarrierOp:
+    return ttng.WaitBarrierOp(operands=[barrier, phase, true, []])
+
+
+def _read(code: Code, view: SSAValue, load: tt.DescriptorLoadOp) -> ttg.LocalLoadOp:
+    """The load of a buffer to registers, in the shape of the block."""
+    type_, shape = memdesc_type(view.type), load.result.type.get_shape()
+    if type_.shape != shape:
+        layout = layout_of(type_.encoding)
+        assert isinstance(layout, SharedLayout), "a ring's buffers have the layout of a buffer"
+        layout = reshaped_buffer_layout(layout, type_.shape, type_.element_bits, shape)
+        wanted = type_.with_shape(shape, layout_attr(layout))
+        view = code.value(ttg.MemDescReshapeOp(operands=[view], result_types=[wanted]))
+    return ttg.LocalLoadOp(operands=[view, None], result_types=[load.result.type])
+
+
+def _drop_idle(block: Block) -> None:
+    """Erase pure operations without a use, from the end."""
+    for op in reversed(list(block.ops)):
+        for region in op.regions:
+            for inner in region.blocks:
+                _drop_idle(inner)
+        if op.results and not op.regions and is_only_read(op) and not any(result.first_use for result in op.results):
+            op.detach()
+            op.erase()
