@@ -47,7 +47,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
 
-from ..rewriting import Pass, ops_of
+from ...rewriting import Pass, ops_of
 from .ring_links import RingLinks
 from .rotation import rotate
 from .stages import stages_of

@@ -19,7 +19,7 @@ from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.dialects.arith import CmpiOp
 from tlx_xdsl.dialects.ttg import memdesc_type
 
-from ..rewriting import constant_integer, insert_before
+from ...rewriting import constant_integer, insert_before
 from .numbers import number
 from .products_in_flight import in_block, products_between
 from .ring_links import RingLinks

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from ..rewriting import constant_integer
+from ...rewriting import constant_integer
 from .numbers import number
 
 _RULES: dict[type[Operation], Callable[[int, int], int]] = {

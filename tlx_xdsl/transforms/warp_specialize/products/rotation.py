@@ -11,7 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects.arith import CmpiOp
 
-from ..rewriting import constant_integer
+from ...rewriting import constant_integer
 from .folding import folded
 from .numbers import number
 from .stages import Stages
@@ -51,6 +51,8 @@ class _Rotation:
         self.yielded: Sequence[SSAValue] = end.operands
         self.early = [n for n in range(len(self.yielded)) if n not in stages.late_arguments]
         """Numbers of the carried values that the early stage computes."""
+        self.carries_turn = constant_integer(loop.step) != 1
+        """True where the number of the last turn does not follow from the bounds alone."""
 
     def replace(self) -> scf.ForOp:
         """Put the three parts in the place of the loop."""
@@ -86,7 +88,7 @@ class _Rotation:
         starts = self._carried(values)
         loop = self._loop(starts, at)
         values = self._late_values(loop.results)
-        values[self.induction] = self._last_turn(at)
+        values[self.induction] = loop.results[-1] if self.carries_turn else self._turn_before(self.loop.ub, at)
         self._copy(self.stages.late, values, at)
         results = dict(zip(self.early, loop.results, strict=False))
         return loop, [results[n] if n in results else values.get(v, v) for n, v in enumerate(self.yielded)]
@@ -94,24 +96,27 @@ class _Rotation:
     def _carried(self, values: Values) -> list[SSAValue]:
         """Return what a turn hands to the next one: what the early stage carries, and what crosses."""
         handed = [*(self.yielded[n] for n in self.early), *self.stages.crossing]
+        handed += [self.induction] if self.carries_turn else []
         return [values.get(value, value) for value in handed]
 
     def _late_values(self, carried: Sequence[SSAValue]) -> Values:
         """Return the values that the late stage takes from what a turn hands to the next one."""
-        return dict(zip(self.stages.crossing, carried[len(self.early) :], strict=True))
+        return dict(zip(self.stages.crossing, carried[len(self.early) :], strict=False))
 
     def _loop(self, starts: Sequence[SSAValue], at: _End) -> scf.ForOp:
         old = self.loop
         block = Block(arg_types=[self.induction.type, *(value.type for value in starts)])
         names = [self.induction, *(self.body.args[1 + n] for n in self.early), *self.stages.crossing]
-        for new, value in zip(block.args, names, strict=True):
+        for new, value in zip(block.args, names, strict=False):
             new.name_hint, new.location = value.name_hint, self.induction.location
+        if self.carries_turn:
+            block.args[-1].name_hint, block.args[-1].location = "before", self.induction.location
         within = _End(InsertPoint.at_end(block), old)
         values: Values = {self.induction: block.args[0]}
         values.update((self.body.args[1 + n], block.args[1 + i]) for i, n in enumerate(self.early))
         self._copy(self.stages.first, values, within)
         late = self._late_values(block.args[1:])
-        late[self.induction] = within.add(arith.SubiOp(block.args[0], old.step), old).results[0]
+        late[self.induction] = block.args[-1] if self.carries_turn else self._turn_before(block.args[0], within)
         self._copy(self.stages.late, late, within)
         for n in self.stages.late_arguments:
             values[self.body.args[1 + n]] = late[self.yielded[n]]
@@ -121,21 +126,13 @@ class _Rotation:
         loop = scf.ForOp(second, old.ub, old.step, starts, block)
         loop.attributes.update(old.attributes)
         at.add(loop, old)
-        for result, value in zip(loop.results, names[1:], strict=True):
-            result.name_hint = value.name_hint
+        for result, argument in zip(loop.results, block.args[1:], strict=True):
+            result.name_hint = argument.name_hint
         return loop
 
-    def _last_turn(self, at: _End) -> SSAValue:
-        """Insert the induction variable of the last turn."""
-        old = self.loop
-        one = number(at.holder, 1, old.lb.type)
-        last = self._fold(arith.SubiOp(old.ub, one), at)
-        if constant_integer(old.step) == 1:
-            return last
-        length = self._fold(arith.SubiOp(last, old.lb), at)
-        turns = self._fold(arith.DivSIOp(length, old.step), at)
-        steps = self._fold(arith.MuliOp(turns, old.step), at)
-        return self._fold(arith.AddiOp(old.lb, steps), at)
+    def _turn_before(self, turn: SSAValue, at: _End) -> SSAValue:
+        """Insert the induction variable of the turn before."""
+        return at.add(arith.SubiOp(turn, self.loop.step), self.loop).results[0]
 
     def _copy(self, ops: Iterable[Operation], values: Values, at: _End) -> None:
         """Insert copies of operations, and add their results to `values`."""

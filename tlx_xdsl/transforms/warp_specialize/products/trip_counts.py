@@ -7,7 +7,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tlx_xdsl.dialects import tlx, tt, ttg
 
-from ..rewriting import constant_integer
+from ...rewriting import constant_integer
 
 Sum = dict[SSAValue | None, int]
 """A sum of values, each with a factor; the factor of None is a number."""
