@@ -68,7 +68,14 @@ _MODULES = {
     "tlx-storage-alias-size-definition": "transforms.storage_alias.size_definition",
     "tlx-storage-budget": "transforms.storage_alias.budget",
     "tlx-print-ttgir-to-tlx": "decompile.print_ttgir_to_tlx",
+    "tlx-ws-async-dots": "transforms.warp_specialize.dots",
+    "tlx-ws-form-descriptors": "transforms.warp_specialize.descriptors",
     "tlx-ws-form-tasks": "transforms.warp_specialize.tasks",
+    "tlx-ws-host-descriptors": "transforms.warp_specialize.host_descriptors",
+    "tlx-ws-make-persistent": "transforms.warp_specialize.persistent",
+    "tlx-ws-prefetch-loads": "transforms.warp_specialize.prefetch_loads",
+    "tlx-ws-replicate-tasks": "transforms.warp_specialize.replicate",
+    "tlx-ws-split-rows": "transforms.warp_specialize.split_rows",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
 """The module of each pass, below `tlx_xdsl`."""

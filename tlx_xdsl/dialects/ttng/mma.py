@@ -89,7 +89,7 @@ def shape_and_elements(type_: Attribute) -> tuple[tuple[int, ...], Attribute]:
     return tensor.get_shape(), tensor.element_type
 
 
-def _accumulators(element: Attribute) -> tuple[Attribute, ...]:
+def accumulators_of(element: Attribute) -> tuple[Attribute, ...]:
     """Element types of the accumulator of a wgmma whose operands have `element`s (PTX ISA, "wgmma data types")."""
     match element:
         case Float16Type():
@@ -158,7 +158,7 @@ class WarpGroupDotOp(TritonOp):
 
     def _verify_elements(self, a: Attribute, b: Attribute, accumulator: Attribute) -> None:
         verify_operand_widths(a, b)
-        allowed = _accumulators(a)
+        allowed = accumulators_of(a)
         if not allowed:
             raise VerifyException(f"a wgmma cannot multiply {a}")
         if accumulator not in allowed:

@@ -66,6 +66,11 @@ class Code:
             self._places[key] = stage, self.value(arith.AndIOp(turns, self.number(1)), f"{name}phase")
         return self._places[key]
 
+    def flipped(self, phase: SSAValue) -> SSAValue:
+        """Return the other parity."""
+        known = constant_integer(phase)
+        return self.value(arith.XOrIOp(phase, self.number(1))) if known is None else self.number(known ^ 1)
+
 
 Point = Callable[[Code, dict[SSAValue, SSAValue], SSAValue], None]
 """Write what stands in the place of a filling, given the values of the copy and the count."""

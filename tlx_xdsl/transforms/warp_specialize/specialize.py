@@ -50,11 +50,12 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
         wanted.append(("tlx-ws-split-rows", {"groups": groups}))
     wanted.append(("tlx-ws-form-descriptors", {}))
     rings: dict[str, int | bool] = {
-        "depth": decisions.depth or 3,
+        "depth": decisions.depth or 0,
         "outer_depth": decisions.outer_depth or 1,
         "registers": decisions.registers or 0,
     }
     wanted.append(("tlx-ws-form-tasks", rings))
+    wanted.append(("tlx-ws-prefetch-loads", {}))
     wanted.append(("tlx-ws-async-dots", {}))
     if decisions.pipeline is not False:
         wanted.append(("tlx-ws-pipeline-products", {}))

@@ -40,18 +40,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, TensorType, i1, i32, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import accesses_of, enclosing, layout_attr, layout_of
 from tlx_xdsl.dialects.scf import LOOPS
+from tlx_xdsl.dialects.tt import descriptor_type
 from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.shared import unswizzled_layout
+from tlx_xdsl.targets import target_named
 
 from ..captures import isolate
 from ..rewriting import Pass
@@ -67,14 +71,20 @@ NOTE = "tlx.note"
 """The attribute with the reason of a decision, which the written source has as a comment."""
 
 
+MOST_SLOTS = 4
+"""Slots of a ring: more hide no more latency on an H200."""
+RESERVED_BYTES = 4096
+"""Shared memory for barriers, captures, reductions between warps, and alignment."""
+
+
 @dataclass(frozen=True)
 class FormTasksPass(Pass):
     """Split a plain kernel into a producer and a consumer."""
 
     name = "tlx-ws-form-tasks"
 
-    depth: int = 3
-    """Slots of rings that loops fill."""
+    depth: int = 0
+    """Slots of rings that loops fill; 0 for as many as shared memory holds, at most four."""
     outer_depth: int = 1
     """Slots of the other rings."""
     num_warps: int = 0
@@ -110,9 +120,7 @@ class _Former:
         by_replica: set[Operation] = {load for load in loads if any(map(self._by_replica, load.operands))}
         fillings = fillings_of(loads, by_replica, self.replicas)
         rings = rings_of(fillings)
-        for ring in rings:
-            is_looped = any(enclosing(filling.block.parent_op(), *LOOPS) for filling in ring.fillings)
-            ring.depth = self.options.depth if is_looped and not _holds_a_loop(ring) else self.options.outer_depth
+        self._choose_depths(rings)
         _name(rings)
         end = self.body.last_op
         assert end is not None, "a block ends in an operation"
@@ -147,7 +155,9 @@ class _Former:
         reasons: list[tuple[Operation, str]] = []
         chosen: list[tt.DescriptorLoadOp] = []
         for load in found:
-            obstacle = next((op for op in Slice([load]).ops if op is not load and not self._may_repeat(op)), None)
+            needed = Slice([load])
+            others = (op for op in needed.ops if op is not load and not self._may_repeat(op))
+            obstacle = load if load.result in needed.values else next(others, None)
             if obstacle is None:
                 chosen.append(load)
             elif isinstance(obstacle, tt.DescriptorLoadOp | tt.DotOp):
@@ -208,6 +218,31 @@ class _Former:
                 kept.add(op)
         return kept
 
+    def _choose_depths(self, rings: Sequence[Ring]) -> None:
+        """Give each ring its slots: what was asked for, or as many as shared memory holds."""
+        inner = [ring for ring in rings if _is_looped(ring) and not _holds_a_loop(ring)]
+        for ring in rings:
+            ring.depth = 1 if ring in inner else self.options.outer_depth
+        if self.options.depth:
+            depth = self.options.depth
+        else:
+            target = module_target(self.module) or target_named("sm_90a")
+            limit = target.shared_bytes - RESERVED_BYTES - self._staging_bytes()
+            others = sum(ring.depth * ring.slot_bytes(self.replicas) for ring in rings if ring not in inner)
+            slots = sum(ring.slot_bytes(self.replicas) for ring in inner)
+            depth = min(MOST_SLOTS, (limit - others) // slots)
+            if depth < 1:
+                needed = f"{others + slots:,} bytes of shared memory for one slot of each ring"
+                raise refusal_at(inner[0].fillings[0].loads[0], f"it needs {needed}, {limit:,} are there")
+        for ring in inner:
+            ring.depth = depth
+
+    def _staging_bytes(self) -> int:
+        """The bytes of buffers from which TMA will store results."""
+        stores = {op.desc: op for op in self.function.walk() if isinstance(op, tt.DescriptorStoreOp)}
+        types = [descriptor_type(op.desc.type) for op in stores.values()]
+        return sum(prod(type_.shape) * type_.element_bits // 8 for type_ in types) * self.replicas
+
     # --- memory --------------------------------------------------------------------------------------------------
 
     def _allocate(self, ring: Ring, code: Code) -> _Memory:
@@ -266,8 +301,7 @@ class _Former:
         held = memory[ring]
         stage, phase = code.place(count, ring.depth, "")
         true = code.value(arith.ConstantOp(BoolAttr.from_bool(True), i1))
-        other = code.value(arith.XOrIOp(phase, code.number(1)))
-        code.add(_wait(_at(code, held.empty, stage), other, true))
+        code.add(_wait(_at(code, held.empty, stage), code.flipped(phase), true))
         full = _at(code, held.full, stage)
         size = IntegerAttr(ring.slot_bytes(self.replicas), i32)
         code.add(ttng.BarrierExpectOp(operands=[full, true], properties={"size": size}))
@@ -398,6 +432,10 @@ class _Memory:
 
 
 _ONE = IntegerAttr(1, i32)
+
+
+def _is_looped(ring: Ring) -> bool:
+    return any(enclosing(filling.block.parent_op(), *LOOPS) for filling in ring.fillings)
 
 
 def _holds_a_loop(ring: Ring) -> bool:

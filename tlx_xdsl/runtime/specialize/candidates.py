@@ -1,0 +1,27 @@
+"""Decisions that a search tries beside the compiler's own, and the order in which it does.
+
+The search goes along one decision at a time, and keeps the best value for the next: what matters most comes first. A
+value that makes the same source as another costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+ALTERNATIVES: tuple[tuple[str, Sequence[Any]], ...] = (
+    ("groups", (1, 2)),
+    ("persistent", (False, True)),
+    ("depth", (2, 3, 4, 5, 6)),
+    ("pipeline", (False, True)),
+    ("turns", (False, True)),
+    ("registers", (232, 240)),
+)
+"""Values of each decision, in the order in which decisions are looked at."""
+
+
+def alternatives(decisions: Any, given: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]]:
+    """Return what there is to choose: decisions that are not given, with their values."""
+    known = {each.name for each in fields(decisions)}
+    return [(name, values) for name, values in ALTERNATIVES if name in known and name not in given]

@@ -1,0 +1,34 @@
+"""Decisions by rule, where nothing is known of a launch: what experts choose for kernels of this form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp, TensorType
+
+from tlx_xdsl.dialects import tt
+
+DEPTHS = (None, 4, 3, 2)
+"""Slots of a ring that are tried where no depth is given: as many as the pass finds room for, and fewer where other
+memory of the kernel leaves less than it expects."""
+
+LEAST_ROWS, MOST_ROWS = 64, 128
+"""Rows of a consumer's product: those of one warp group's instruction, and of two of them."""
+
+
+def by_rule(decisions: Any, module: ModuleOp) -> Any:
+    """Return the decisions with a number of consumers in the place of none: two where each has rows for its product."""
+    if decisions.groups is not None:
+        return decisions
+    rows = list(_rows(module))
+    splits = bool(rows) and all(not each % 2 and LEAST_ROWS <= each // 2 <= MOST_ROWS for each in rows)
+    return replace(decisions, groups=2 if splits else 1)
+
+
+def _rows(module: ModuleOp) -> Iterator[int]:
+    """Yield the rows of each product."""
+    for op in module.walk():
+        if isinstance(op, tt.DotOp) and isinstance(type_ := op.results[0].type, TensorType):
+            yield type_.get_shape()[-2]

@@ -1,0 +1,295 @@
+"""The search for the decisions of a specialised kernel: proved or explored, compared, and ranked by the clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf
+from typing import Any
+
+from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.frontend.python.source import Signature
+from tlx_xdsl.grid import Grid
+
+from .candidates import alternatives
+from .decision import Alternative, Decision
+from .equality import compared, plain_results
+from .misfit import misfit
+from .ranking import TIE, is_known, plain_milliseconds, specialised_milliseconds
+from .rules import DEPTHS
+from .settings import Settings
+from .small import SmallLaunch, small_launches
+from .specialized import Specialized, refused_by_choice, warp_specialized
+from .verdict import Verdict, explored, proof_of
+
+MOST_PREDICTED = 14
+"""Candidates that the clock looks at: a prediction takes some seconds with the compile of the final code."""
+MOST_MEASURED = 3
+"""Candidates that a GPU measures beside the plain kernel."""
+
+Measure = Callable[[Specialized], float]
+"""Gives the milliseconds of a launch on a GPU; of the plain kernel where the argument is refused."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The types, the constants and the target of a specialisation, and the launch that it is for."""
+
+    kernel: Any
+    signature: Mapping[str, Signature]
+    constexprs: Mapping[str, Any]
+    target: str = "sm_90a"
+    num_warps: int = 4
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Launch options of the plain kernel."""
+    grid: Grid | None = None
+    named: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The arguments of the launch by name; without `grid` there is none, and rules choose."""
+    chip: str | None = None
+
+
+@dataclass
+class Candidate:
+    """Decisions with what came of them."""
+
+    decisions: Any
+    specialized: Specialized
+    milliseconds: float = inf
+    why_not: str = ""
+    is_compared: bool = False
+
+
+def searched(wanted: Wanted, settings: Settings, measure: Measure | None = None) -> Specialized:
+    """Return the specialised kernel that is to be launched, or the plain one with the reason.
+
+    Nothing is returned as specialised that is neither proved nor explored. Without a launch the rules' decisions are
+    taken. Raises CompilationError for a fault in the plain kernel, TypeError for a decision that there is not.
+    """
+    return _Search(wanted, settings, measure).found()
+
+
+class _Search:
+    def __init__(self, wanted: Wanted, settings: Settings, measure: Measure | None):
+        self.wanted = wanted
+        self.settings = settings
+        self.measure = measure
+        self.first = decisions_of(settings.decisions)
+        self.until = time.perf_counter() + settings.seconds
+        self.predicted = 0
+        self.by_text: dict[str, Candidate] = {}
+        self.expected: dict[str, Any] = {}
+
+    def found(self) -> Specialized:
+        """Return the choice."""
+        base = self.by_rules()
+        if base.specialized.refused is not None:
+            return base.specialized
+        by = self.settings.by
+        if by == "rules" or self.wanted.grid is None or not is_known(self.wanted.target):
+            return self._taken_by_rule(base)
+        plain = plain_milliseconds(
+            self.wanted.kernel, self.wanted.grid, self.wanted.named, self.wanted.target, self.wanted.options,
+            self.wanted.chip,
+        )  # fmt: skip
+        best, decided = base, list[Decision]()
+        if by != "clock":
+            best, decided = self._descended(base)
+        best = self._first_right(best)
+        if best is None:
+            return refused_by_choice(base.specialized, _plain_because(base.why_not))
+        chosen = replace(
+            best.specialized, milliseconds=best.milliseconds, decisions=(*decided, *best.specialized.decisions)
+        )
+        if by == "measure" and self.measure is not None:
+            return self._measured(chosen, plain)
+        if isinstance(plain, float) and plain * (1 + TIE) <= best.milliseconds:
+            reason = f"the clock expects {plain:.4g} ms of it, and {best.milliseconds:.4g} ms when it is specialised"
+            return refused_by_choice(chosen, _plain_because(reason))
+        value = f"{plain:.4g} ms" if isinstance(plain, float) else plain
+        other = Alternative("plain", plain) if isinstance(plain, float) else Alternative("plain", why_not=plain)
+        decision = Decision("specialise", True, f"the clock expects {value} of the plain kernel", alternatives=(other,))
+        return replace(chosen, decisions=(decision, *chosen.decisions))
+
+    # --- candidates ---------------------------------------------------------------------------------------------------
+
+    def candidate(self, decisions: Any) -> Candidate:
+        """Specialise with these decisions, and prove the result; candidates of the same source are one."""
+        wanted = self.wanted
+        made = warp_specialized(
+            wanted.kernel, wanted.signature, wanted.constexprs, decisions, wanted.target, wanted.num_warps
+        )
+        if made.refused is not None:
+            return Candidate(decisions, made, why_not=made.refused.message)
+        known = self.by_text.get(made.source)
+        if known is not None:
+            return known
+        verdict = proof_of(made.kernel, made.specialization)
+        if verdict.answer == "unknown":
+            verdict = self._explored(made, verdict)
+        found = Candidate(decisions, replace(made, verdict=verdict))
+        if not verdict:
+            found.why_not = f"its synchronisation is {_said(verdict)}"
+        self.by_text[made.source] = found
+        return found
+
+    def _explored(self, made: Specialized, verdict: Verdict) -> Verdict:
+        """Run all orders of the smallest launch, where there is no proof and there is a launch."""
+        if self.small is None:
+            return verdict
+        fitted = made.fitted((1, 1, 1), self.small.copied(), 1)
+        if isinstance(fitted, str):
+            return verdict
+        return explored(made.kernel, *fitted, {"num_warps": made.options.get("num_warps", 4)})
+
+    def _predict(self, candidate: Candidate) -> None:
+        """Have the clock look at a candidate, once."""
+        if candidate.why_not or candidate.milliseconds < inf:
+            return
+        assert self.wanted.grid is not None
+        self.predicted += 1
+        found = specialised_milliseconds(candidate.specialized, self.wanted.grid, self.wanted.named, self.wanted.chip)
+        if isinstance(found, str):
+            candidate.why_not = found
+        else:
+            candidate.milliseconds = found
+
+    def _descended(self, base: Candidate) -> tuple[Candidate, list[Decision]]:
+        """Go along one decision after the other; return the best candidate, and what was decided."""
+        self._predict(base)
+        best, decided = base, list[Decision]()
+        for name, values in alternatives(self.first, self.settings.decisions):
+            tried: list[Alternative] = []
+            start = best
+            for value in values:
+                if self.predicted >= MOST_PREDICTED or time.perf_counter() > self.until:
+                    break
+                other = self.candidate(replace(best.decisions, **{name: value}))
+                if other is start:
+                    continue
+                self._predict(other)
+                known = None if other.why_not else other.milliseconds
+                tried.append(Alternative(value, known, other.why_not))
+                if other.milliseconds * (1 + TIE / 4) < best.milliseconds:
+                    best = other
+            if tried:
+                chosen = getattr(best.decisions, name)
+                value = "the compiler's" if chosen is None else chosen
+                others = tuple(each for each in tried if each.value != chosen)
+                reason = f"the clock expects {best.milliseconds:.4g} ms" if best.milliseconds < inf else ""
+                decided.append(Decision(name, value, reason, alternatives=others))
+        return best, decided
+
+    def by_rules(self) -> Candidate:
+        """Return the candidate of the rules: the given decisions, with as many buffers as fit where that is not said."""
+        given = self.settings.decisions.get("depth")
+        found: Candidate | None = None
+        for depth in (given,) if given is not None else DEPTHS:
+            found = self.candidate(replace(self.first, depth=depth))
+            found.why_not = found.why_not or misfit(found.specialized)
+            if not found.why_not or found.specialized.refused is not None or not found.specialized.verdict:
+                break
+        assert found is not None, "there is a depth to try"
+        return found
+
+    def _taken_by_rule(self, base: Candidate) -> Specialized:
+        """Return the rules' candidate where it may be launched."""
+        if not base.why_not and self._is_right(base):
+            return base.specialized
+        return refused_by_choice(base.specialized, _plain_because(base.why_not))
+
+    def _first_right(self, best: Candidate) -> Candidate | None:
+        """The candidate, or where it computes something else, the fastest other that is right."""
+        self._predict(best)
+        order = sorted(self.by_text.values(), key=lambda each: each.milliseconds)
+        for each in [best, *(other for other in order if other is not best)]:
+            if not each.why_not and each.milliseconds < inf and self._is_right(each):
+                return each
+        return None
+
+    # --- comparison with the plain kernel -----------------------------------------------------------------------------
+
+    @cached_property
+    def small(self) -> SmallLaunch | None:
+        """A small launch that the plain kernel can run."""
+        if self.wanted.grid is None:
+            return None
+        any_form = Specialized(self.wanted.kernel, self.wanted.kernel)
+        for each in small_launches(self.wanted.grid, self.wanted.named):
+            found = plain_results(any_form, each)
+            if not isinstance(found, str):
+                self.expected = found
+                return each
+        return None
+
+    def _is_right(self, candidate: Candidate) -> bool:
+        """Compare a candidate with the plain kernel in the interpreter, where there is a small launch."""
+        if candidate.is_compared or self.small is None:
+            return True
+        found = compared(candidate.specialized, self.small, self.expected)
+        if found.wrong:
+            candidate.why_not = f"it computes something else: {found.wrong}"
+            candidate.milliseconds = inf
+            return False
+        candidate.is_compared = True
+        return True
+
+    # --- measurement --------------------------------------------------------------------------------------------------
+
+    def _measured(self, chosen: Specialized, plain: float | str) -> Specialized:
+        """Measure the best few and the plain kernel, and return the fastest."""
+        assert self.measure is not None
+        order = sorted(
+            (each for each in self.by_text.values() if not each.why_not and each.milliseconds < inf),
+            key=lambda each: each.milliseconds,
+        )
+        right = [each for each in order[:MOST_MEASURED] if self._is_right(each)]
+        refused = refused_by_choice(chosen, "measured")
+        times = [(self.measure(each.specialized), at) for at, each in enumerate(right)]
+        plain_time = self.measure(refused)
+        fastest, at = min(times, default=(inf, 0))
+        others = tuple(
+            Alternative(_shown(right[number].decisions), milliseconds) for milliseconds, number in times if number != at
+        )
+        if plain_time < fastest:
+            reason = f"it takes {plain_time:.4g} ms as measured, and {fastest:.4g} ms when it is specialised"
+            return refused_by_choice(chosen, _plain_because(reason))
+        decision = Decision(
+            "specialise", True, f"measured: {fastest:.4g} ms", alternatives=(Alternative("plain", plain_time), *others)
+        )
+        best = right[at].specialized
+        decided = chosen.decisions if best.source == chosen.source else best.decisions
+        return replace(best, milliseconds=right[at].milliseconds, decisions=(decision, *decided))
+
+
+def decisions_of(given: Mapping[str, Any]) -> Any:
+    """Return the passes' decisions with those that are given.
+
+    Raises TypeError for one that there is not.
+    """
+    from tlx_xdsl.transforms.warp_specialize.specialize import Decisions
+
+    try:
+        return Decisions(**given)
+    except TypeError as error:
+        from dataclasses import fields
+
+        known = ", ".join(each.name for each in fields(Decisions))
+        raise InputTypeError(f"warp_specialize: {error}, the decisions are {known}") from error
+
+
+def _plain_because(reason: str) -> str:
+    return f"the plain kernel is launched: {reason}"
+
+
+def _said(verdict: Verdict) -> str:
+    words = {"refuted": "wrong", "unknown": "neither proved nor explored"}
+    return f"{words[verdict.answer]}{': ' + verdict.details[0] if verdict.details else ''}"
+
+
+def _shown(decisions: Any) -> str:
+    from dataclasses import fields
+
+    named = ((each.name, getattr(decisions, each.name)) for each in fields(decisions))
+    return ", ".join(f"{name}={value}" for name, value in named if value is not None) or "the compiler's"

@@ -1,0 +1,164 @@
+"""Arrivals that give slots of rings back: behind the wait that ends the last product which reads the slot.
+
+Before, the consumer has loaded a slot to registers and arrives at once. After, products read the slot in place. So
+the arrival moves behind the first wait that leaves none of these products in flight. Where a loop carries them in
+flight, that is in the next turn: there the consumer gives back the slot of the turn before, and after the loop that
+of the last turn. With one slot there is none for the next turn meanwhile, and the wait lets nothing be in flight.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.arith import CmpiOp
+from tlx_xdsl.dialects.ttg import memdesc_type
+
+from ..rewriting import constant_integer, insert_before
+from .numbers import number
+from .products_in_flight import in_block, products_between
+from .turn_counts import Turns, turns_of
+
+Reads: TypeAlias = dict[ttg.LocalLoadOp, list[ttng.WarpGroupDotOp]]
+"""The products that read a buffer in place, by the load that they did without."""
+
+
+def move_releases(region: Region, reads: Reads) -> None:
+    """Move the arrivals of a region."""
+    for arrival in [op for op in region.walk() if isinstance(op, ttng.ArriveBarrierOp)]:
+        _move(arrival, reads)
+
+
+def _move(arrival: ttng.ArriveBarrierOp, reads: Reads) -> None:
+    block = arrival.parent
+    assert block is not None
+    order = {op: number for number, op in enumerate(block.ops)}
+    readers: list[ttng.WarpGroupDotOp] = []
+    for load, products in reads.items():
+        if _lies_in(load, block) and order[in_block(load, block)] < order[arrival]:
+            readers += products
+    if not readers:
+        return
+    last = max(readers, key=lambda product: order[in_block(product, block)])
+    outer = in_block(last, block)
+    if outer is not last:
+        _place_after(arrival, _behind_waits(outer), order)
+    elif (wait := _completion(last, last.next_op, None, block, 0)) is not None:
+        _place_after(arrival, _behind_waits(wait), order)
+    else:
+        _release_in_next_turn(arrival, last, block)
+
+
+def _lies_in(op: Operation, block: Block) -> bool:
+    parent: Operation | None = op
+    while parent is not None and parent.parent is not block:
+        parent = parent.parent_op()
+    return parent is not None
+
+
+def _behind_waits(op: Operation) -> Operation:
+    """Return the last one of the waits and arrivals that follow an operation directly."""
+    following = op.next_op
+    while isinstance(following, ttng.WarpGroupDotWaitOp | ttng.ArriveBarrierOp | ttg.MemDescIndexOp):
+        if not isinstance(following, ttg.MemDescIndexOp):
+            op = following
+        following = following.next_op
+    return op
+
+
+def _place_after(arrival: ttng.ArriveBarrierOp, place: Operation, order: dict[Operation, int]) -> None:
+    """Move an arrival and the view of its barrier behind an operation, unless it is there already."""
+    if place in order and order[place] < order[arrival]:
+        return
+    view = arrival.alloc.owner
+    arrival.detach()
+    Rewriter.insert_op(arrival, InsertPoint.after(place))
+    if isinstance(view, ttg.MemDescIndexOp) and arrival.alloc.uses.get_length() == 1:
+        view.detach()
+        Rewriter.insert_op(view, InsertPoint.before(arrival))
+
+
+def _completion(
+    product: Operation, start: Operation | None, end: Operation | None, block: Block, since: int
+) -> ttng.WarpGroupDotWaitOp | None:
+    """Return the first wait from `start` to `end` that leaves no product in flight that is as old as this one.
+
+    `since` is the number of products that were issued after it and before `start`.
+    """
+    op = start
+    while op is not end and op is not None:
+        if isinstance(op, ttng.WarpGroupDotWaitOp) and op.pendings.value.data <= since:
+            return op
+        since += products_between(op.prev_op, op.next_op, block)
+        op = op.next_op
+    return None
+
+
+def _release_in_next_turn(arrival: ttng.ArriveBarrierOp, product: ttng.WarpGroupDotOp, block: Block) -> None:
+    """Give back in each turn the slot of the turn before, and the last one after the loop."""
+    loop = block.parent_op()
+    assert isinstance(loop, scf.ForOp), "only loops carry results in flight"
+    turns = _turns_of_slots(arrival, loop)
+    if turns is None:
+        _end_in_this_turn(arrival, product, block)
+        return
+    since = products_between(product, None, block)
+    wait = _completion(product, block.first_op, None, block, since)
+    assert wait is not None, "a wait follows the last product of the body"
+    depth, count = turns
+    place = _behind_waits(wait).next_op
+    assert place is not None, "a block ends in an operation"
+    is_later = insert_before(place, CmpiOp("sgt", loop.body.block.args[0], loop.lb))
+    _arrive_at_slot_before(arrival, count.value, depth, is_later.result, place)
+    after = loop.next_op
+    while isinstance(after, ttng.WarpGroupDotWaitOp):
+        after = after.next_op
+    assert after is not None, "a block ends in an operation"
+    total = count.after_loop(after)
+    has_run = None if count.runs else insert_before(after, CmpiOp("sgt", loop.ub, loop.lb)).result
+    _arrive_at_slot_before(arrival, total, depth, has_run, after)
+    view = arrival.alloc.owner
+    Rewriter.erase_op(arrival)
+    if isinstance(view, Operation) and not view.results[0].uses.get_length():
+        Rewriter.erase_op(view)
+
+
+def _turns_of_slots(arrival: ttng.ArriveBarrierOp, loop: scf.ForOp) -> tuple[int, Turns] | None:
+    """Return the slots of a ring, and the count of turns that chooses one; None where neither is known, or one slot."""
+    view = arrival.alloc.owner
+    if not isinstance(view, ttg.MemDescIndexOp) or arrival.pred is not None or arrival.parent is not loop.body.block:
+        return None
+    depth = memdesc_type(view.src.type).shape[0]
+    stage = view.index.owner
+    if depth < 2 or not isinstance(stage, arith.RemSIOp) or constant_integer(stage.rhs) != depth:
+        return None
+    turns = turns_of(stage.lhs, loop)
+    return None if turns is None else (depth, turns)
+
+
+def _arrive_at_slot_before(
+    model: ttng.ArriveBarrierOp, count: SSAValue, depth: int, pred: SSAValue | None, place: Operation
+) -> None:
+    """Insert the arrival at the slot before the one that `count` chooses."""
+    view = model.alloc.owner
+    assert isinstance(view, ttg.MemDescIndexOp)
+    shifted = insert_before(place, arith.AddiOp(count, number(place, depth - 1)))
+    stage = insert_before(place, arith.RemSIOp(shifted.result, number(place, depth)))
+    barrier = insert_before(
+        place, ttg.MemDescIndexOp(operands=[view.src, stage.result], result_types=[view.result.type])
+    )
+    made = ttng.ArriveBarrierOp(operands=[barrier.result, pred], properties=dict(model.properties))
+    insert_before(place, made, located_at=model)
+
+
+def _end_in_this_turn(arrival: ttng.ArriveBarrierOp, product: ttng.WarpGroupDotOp, block: Block) -> None:
+    """Let the wait at the end of the body leave nothing in flight, and arrive behind it."""
+    waits = [op for op in block.ops if isinstance(op, ttng.WarpGroupDotWaitOp)]
+    last = waits[-1]
+    last.pendings = IntegerAttr(0, i32)
+    _place_after(arrival, _behind_waits(last), {})

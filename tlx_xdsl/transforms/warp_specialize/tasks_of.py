@@ -1,0 +1,16 @@
+"""Facts about the tasks of a specialised kernel: how many copies a partition will have."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DenseArrayBase
+
+from tlx_xdsl.dialects import ttg
+
+REPLICAS = "tlx.replicas"
+"""The attribute of a `ttg.warp_specialize` with the number of copies of each partition."""
+
+
+def copies_of(tasks: ttg.WarpSpecializeOp, number: int) -> int:
+    """Return the number of copies of a partition."""
+    found = tasks.attributes.get(REPLICAS)
+    return int(found.get_values()[number]) if isinstance(found, DenseArrayBase) else 1
