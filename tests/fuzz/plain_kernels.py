@@ -132,6 +132,10 @@ def _reason(detail: str) -> str:
     return re.sub(r"'[^']*'|\d+", "_", detail)
 
 
+def _counts(kinds: Counter[str]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+
+
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.plain_kernels")
@@ -168,12 +172,10 @@ def main() -> int:
             reasons[_reason(how.detail)] += 1
         elif how.kind == "specialised":
             ran, exact, outputs = (a + int(b) for a, b in zip((ran, exact, outputs), how.detail.split(), strict=True))
-    print(f"plain_kernels: {totals.total()} kernels: {', '.join(f'{n} {kind}' for kind, n in totals.most_common())}")
-    print(
-        f"with a product in a loop: {with_product}; runs: {ran}; outputs that are equal to the bit: {exact} of {outputs}"
-    )
+    print(f"plain_kernels: {totals.total()} kernels: {_counts(totals)}")
+    print(f"with a product in a loop: {with_product}; runs: {ran}; outputs equal to the bit: {exact} of {outputs}")
     for form in sorted({form for form, _ in by_form}):
-        print(f"  {form}: {', '.join(f'{n} {kind}' for (of, kind), n in by_form.most_common() if of == form)}")
+        print(f"  {form}: {_counts(Counter({kind: n for (of, kind), n in by_form.items() if of == form}))}")
     for reason, count in reasons.most_common():
         print(f"{count:5} refused: {reason}")
     return any(totals[kind] for kind in FAILED)
