@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -108,7 +108,7 @@ class _Search:
             reason = f"the clock expects {plain:.4g} ms of it, and {best.milliseconds:.4g} ms when it is specialised"
             return refused_by_choice(chosen, _plain_because(reason))
         value = f"{plain:.4g} ms" if isinstance(plain, float) else plain
-        other = Alternative("plain", plain) if isinstance(plain, float) else Alternative("plain", why_not=plain)
+        other = Alternative("plain", None, plain) if isinstance(plain, str) else Alternative("plain", plain)
         decision = Decision("specialise", True, f"the clock expects {value} of the plain kernel", alternatives=(other,))
         return replace(chosen, decisions=(decision, *chosen.decisions))
 
@@ -182,11 +182,22 @@ class _Search:
         return best, decided
 
     def by_rules(self) -> Candidate:
-        """Return the candidate of the rules: the given decisions, with as many buffers as fit where that is not said."""
-        given = self.settings.decisions.get("depth")
+        """Return the candidate of the rules: the given decisions, and those that fit where they are not given."""
+        groups = (None,) if self.first.groups is not None else (None, 1)
         found: Candidate | None = None
-        for depth in (given,) if given is not None else DEPTHS:
-            found = self.candidate(replace(self.first, depth=depth))
+        for number in groups:
+            decisions = self.first if number is None else replace(self.first, groups=number)
+            found = self._fitting(decisions)
+            if not found.why_not:
+                break
+        assert found is not None, "there is a number of groups to try"
+        return found
+
+    def _fitting(self, decisions: Any) -> Candidate:
+        """Return a candidate with as many buffers as fit, where their number is not given."""
+        found: Candidate | None = None
+        for depth in (decisions.depth,) if decisions.depth is not None else DEPTHS:
+            found = self.candidate(replace(decisions, depth=depth))
             found.why_not = found.why_not or misfit(found.specialized)
             if not found.why_not or found.specialized.refused is not None or not found.specialized.verdict:
                 break
