@@ -9,7 +9,7 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
-from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.errors import CompilationError, InputTypeError
 from tlx_xdsl.frontend.python.source import Signature
 from tlx_xdsl.grid import Grid
 
@@ -84,7 +84,7 @@ class _Search:
     def found(self) -> Specialized:
         """Return the choice."""
         base = self.by_rules()
-        if base.specialized.refused is not None:
+        if not base.specialized:
             return base.specialized
         by = self.settings.by
         if by == "rules" or self.wanted.grid is None or not is_known(self.wanted.target):
@@ -125,13 +125,17 @@ class _Search:
         known = self.by_text.get(made.source)
         if known is not None:
             return known
-        verdict = proof_of(made.kernel, made.specialization)
+        found = self.by_text[made.source] = Candidate(decisions, made)
+        try:
+            verdict = proof_of(made.kernel, made.specialization)
+        except CompilationError as error:
+            found.why_not = f"the written source does not compile: {error.message}"
+            return found
         if verdict.answer == "unknown":
             verdict = self._explored(made, verdict)
-        found = Candidate(decisions, replace(made, verdict=verdict))
+        found.specialized = replace(made, verdict=verdict)
         if not verdict:
             found.why_not = f"its synchronisation is {_said(verdict)}"
-        self.by_text[made.source] = found
         return found
 
     def _explored(self, made: Specialized, verdict: Verdict) -> Verdict:
@@ -199,7 +203,7 @@ class _Search:
         for depth in (decisions.depth,) if decisions.depth is not None else DEPTHS:
             found = self.candidate(replace(decisions, depth=depth))
             found.why_not = found.why_not or misfit(found.specialized)
-            if not found.why_not or found.specialized.refused is not None or not found.specialized.verdict:
+            if not found.why_not or not found.specialized or not found.specialized.verdict:
                 break
         assert found is not None, "there is a depth to try"
         return found
