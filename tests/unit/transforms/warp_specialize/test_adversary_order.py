@@ -1,4 +1,4 @@
-"""Plain kernels at whose order a naive split into tasks errs: slots that are needed at a time, other programs, prints."""
+"""Plain kernels at whose order a naive split into tasks errs: slots of one turn, other programs, prints."""
 
 import numpy as np
 import pytest
