@@ -69,9 +69,13 @@ _MODULES = {
     "tlx-storage-budget": "transforms.storage_alias.budget",
     "tlx-print-ttgir-to-tlx": "decompile.print_ttgir_to_tlx",
     "tlx-ws-async-dots": "transforms.warp_specialize.dots",
+    "tlx-ws-form-descriptors": "transforms.warp_specialize.descriptors",
     "tlx-ws-form-tasks": "transforms.warp_specialize.tasks",
+    "tlx-ws-host-descriptors": "transforms.warp_specialize.host_descriptors",
+    "tlx-ws-make-persistent": "transforms.warp_specialize.persistent",
     "tlx-ws-prefetch-loads": "transforms.warp_specialize.prefetch_loads",
     "tlx-ws-replicate-tasks": "transforms.warp_specialize.replicate",
+    "tlx-ws-structure-returns": "transforms.warp_specialize.structure_returns",
     "tlx-ws-split-rows": "transforms.warp_specialize.split_rows",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
