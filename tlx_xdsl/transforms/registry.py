@@ -75,6 +75,7 @@ _MODULES = {
     "tlx-ws-make-persistent": "transforms.warp_specialize.persistent",
     "tlx-ws-prefetch-loads": "transforms.warp_specialize.prefetch_loads",
     "tlx-ws-replicate-tasks": "transforms.warp_specialize.replicate",
+    "tlx-ws-structure-returns": "transforms.warp_specialize.structure_returns",
     "tlx-ws-split-rows": "transforms.warp_specialize.split_rows",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }

@@ -53,6 +53,22 @@ class Code:
             self._constants[number] = self.value(constant(number, i32))
         return self._constants[number]
 
+    def sum(self, left: SSAValue, right: SSAValue) -> SSAValue:
+        """Return the sum of two i32, as a constant where it is known."""
+        numbers = constant_integer(left), constant_integer(right)
+        if numbers[0] is not None and numbers[1] is not None:
+            return self.number(numbers[0] + numbers[1])
+        if 0 in numbers:
+            return right if numbers[0] == 0 else left
+        return self.value(arith.AddiOp(left, right))
+
+    def product(self, left: SSAValue, right: SSAValue) -> SSAValue:
+        """Return the product of two i32, as a constant where it is known."""
+        numbers = constant_integer(left), constant_integer(right)
+        if numbers[0] is not None and numbers[1] is not None:
+            return self.number(numbers[0] * numbers[1])
+        return self.value(arith.MuliOp(left, right))
+
     def place(self, count: SSAValue, depth: int, name: str) -> tuple[SSAValue, SSAValue]:
         """Return the slot and the parity of the phase of a ring that was filled `count` times before."""
         known = constant_integer(count)

@@ -158,4 +158,3 @@ def _drop_steps(found: InPlace) -> None:
     for step in reversed(found.steps):
         if step.parent is not None and not step.result.uses.get_length():
             Rewriter.erase_op(step)
-

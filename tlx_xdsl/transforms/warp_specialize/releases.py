@@ -149,7 +149,9 @@ def _arrive_at_slot_before(
     assert isinstance(view, ttg.MemDescIndexOp)
     shifted = insert_before(place, arith.AddiOp(count, number(place, depth - 1)))
     stage = insert_before(place, arith.RemSIOp(shifted.result, number(place, depth)))
-    barrier = insert_before(place, ttg.MemDescIndexOp(operands=[view.src, stage.result], result_types=[view.result.type]))
+    barrier = insert_before(
+        place, ttg.MemDescIndexOp(operands=[view.src, stage.result], result_types=[view.result.type])
+    )
     made = ttng.ArriveBarrierOp(operands=[barrier.result, pred], properties=dict(model.properties))
     insert_before(place, made, located_at=model)
 
@@ -160,4 +162,3 @@ def _end_in_this_turn(arrival: ttng.ArriveBarrierOp, product: ttng.WarpGroupDotO
     last = waits[-1]
     last.pendings = IntegerAttr(0, i32)
     _place_after(arrival, _behind_waits(last), {})
-

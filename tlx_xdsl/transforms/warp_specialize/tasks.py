@@ -155,7 +155,9 @@ class _Former:
         reasons: list[tuple[Operation, str]] = []
         chosen: list[tt.DescriptorLoadOp] = []
         for load in found:
-            obstacle = next((op for op in Slice([load]).ops if op is not load and not self._may_repeat(op)), None)
+            needed = Slice([load])
+            others = (op for op in needed.ops if op is not load and not self._may_repeat(op))
+            obstacle = load if load.result in needed.values else next(others, None)
             if obstacle is None:
                 chosen.append(load)
             elif isinstance(obstacle, tt.DescriptorLoadOp | tt.DotOp):
@@ -321,8 +323,7 @@ class _Former:
         """The number of a slot's buffer in the array."""
         if not by_replica or self.replicas == 1:
             return stage
-        first = code.value(arith.MuliOp(stage, code.number(self.replicas)))
-        return code.value(arith.AddiOp(first, replica))
+        return code.sum(code.product(stage, code.number(self.replicas)), replica)
 
     def _for_replica(self, code: Code, value: SSAValue, replica: int, known: dict[SSAValue, SSAValue]) -> SSAValue:
         """The value of the copy for one replica: what depends on it is computed here."""
@@ -334,6 +335,10 @@ class _Former:
             return code.number(replica)
         for operand in owner.operands:
             known[operand] = self._for_replica(code, operand, replica, known)
+        if isinstance(owner, arith.AddiOp | arith.MuliOp) and value.type == i32:
+            fold = code.sum if isinstance(owner, arith.AddiOp) else code.product
+            known[value] = fold(known[owner.lhs], known[owner.rhs])
+            return known[value]
         copy = code.add(owner.clone(known))
         known.update(zip(owner.results, copy.results, strict=True))
         return known[value]
