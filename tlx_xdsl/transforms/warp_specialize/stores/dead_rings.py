@@ -33,11 +33,11 @@ from tlx_xdsl.dialects.tlx import (
 from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 from tlx_xdsl.layouts.shared import unswizzled_layout
 
-from ..rewriting import constant, insert_before, replace
-from .numbers import number
-from .rings import SMEM
-from .tasks import NOTE
-from .tasks_of import copies_of
+from ...rewriting import constant, insert_before, replace
+from ..products.numbers import number
+from ..rings import SMEM
+from ..tasks import NOTE
+from ..tasks_of import copies_of
 
 
 def overlay_rings(

@@ -50,16 +50,16 @@ from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.shared import default_shared_layout
 
-from ..captures import isolate
-from ..rewriting import Pass, insert_before, ops_of
+from ...captures import isolate
+from ...rewriting import Pass, insert_before, ops_of
+from ..origins import origins_of
+from ..outer_values import use_captured_values
+from ..products.numbers import number
+from ..rings import SMEM
+from ..tasks import NOTE
+from ..tasks_of import copies_of
 from .dead_rings import overlay_rings
-from .numbers import number
-from .origins import origins_of
-from .outer_values import use_captured_values
-from .rings import SMEM
 from .store_order import may_overlap, may_overlap_over_turns
-from .tasks import NOTE
-from .tasks_of import copies_of
 
 
 @dataclass(frozen=True)
