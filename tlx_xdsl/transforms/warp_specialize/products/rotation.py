@@ -13,6 +13,7 @@ from tlx_xdsl.dialects.arith import CmpiOp
 
 from ...rewriting import constant_integer
 from .folding import folded
+from .numbers import number
 from .stages import Stages
 from .trip_counts import is_known_to_run
 
@@ -151,3 +152,4 @@ class _Rotation:
     def _fold(self, op: Operation, at: _End) -> SSAValue:
         known = folded(op, at.holder)
         return at.add(op, self.loop).results[0] if known is None else known
+

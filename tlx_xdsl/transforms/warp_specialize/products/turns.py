@@ -102,9 +102,7 @@ def _named(kind: type[NamedBarrier], barrier: SSAValue, threads: int) -> NamedBa
     return kind(operands=[barrier], properties={"threads": IntegerAttr(threads, i32)})
 
 
-def _when(
-    place: Operation, replica: SSAValue, which: int, kind: type[NamedBarrier], barrier: int, threads: int
-) -> None:
+def _when(place: Operation, replica: SSAValue, which: int, kind: type[NamedBarrier], barrier: int, threads: int) -> None:
     """Insert an operation on a named barrier that one of the consumers does."""
     is_it = insert_before(place, CmpiOp("eq", replica, number(place, which))).result
     inside = Block()
@@ -154,9 +152,7 @@ def _holds_loop(loop: Operation) -> bool:
 def _computes(loop: Operation) -> bool:
     """Return whether a loop computes functions of blocks beside its products."""
     return any(
-        op.name.startswith("math.")
-        and isinstance(op.results[0].type, TensorType)
-        and len(op.results[0].type.get_shape()) > 1
+        op.name.startswith("math.") and isinstance(op.results[0].type, TensorType) and len(op.results[0].type.get_shape()) > 1
         for op in loop.walk()
         if op.results
     )
