@@ -131,7 +131,7 @@ def _table_entry(shared: Module, module: ModuleOp, function: FuncOp, types: dict
         lines.append(f'        "target": "sm_{digits}{suffix}",\n')
     for attribute, option in (("ttg.num-warps", "num_warps"), ("ttg.num-ctas", "num_ctas"), ("ttg.maxnreg", "maxnreg")):
         value = module.attributes.get(attribute)
-        if isinstance(value, IntegerAttr):
+        if isinstance(value, IntegerAttr) and (option, value.value.data) != ("num_ctas", 1):
             lines.append(f'        "{option}": {value.value.data},\n')
     if (cluster := cluster_dims(module)) is not None:
         lines.append(f'        "cluster": {cluster},\n')
