@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from ..rewriting import constant_integer, insert_before
+from ...rewriting import constant_integer, insert_before
 from .numbers import number
 
 
