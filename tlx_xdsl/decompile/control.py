@@ -453,7 +453,8 @@ def _plain_reduction(op: Any) -> str | None:
         return None
     block = op.regions[0].blocks[0]
     combining, *rest = block.ops
-    plain = len(rest) == 1 and list(combining.operands) == list(block.args) and rest[0].operands == combining.results
+    ends = [] if not rest else list(rest[0].operands)
+    plain = len(rest) == 1 and list(combining.operands) == list(block.args) and ends == list(combining.results)
     return _REDUCTIONS.get(combining.name) if plain else None
 
 

@@ -214,7 +214,7 @@ class Function:
             return text
         number = number_of(value)
         if number is not None and not shape_of(value) and is_natural(number, value.type):
-            return literal(number)
+            return literal(number, value.type)
         return self.typed(value)
 
     def typed(self, value: SSAValue) -> Text:
@@ -234,7 +234,7 @@ class Function:
     def number_or_text(self, value: SSAValue) -> Text:
         """The value where the language converts numbers to the type that it needs: a plain number for a constant."""
         number = number_of(value)
-        return self.text(value) if number is None else literal(number)
+        return self.text(value) if number is None else literal(number, value.type)
 
     def unsigned(self, value: SSAValue) -> Text:
         """The value as an unsigned integer; a number must not be negative."""

@@ -66,7 +66,7 @@ def _element(fn: Function, value: SSAValue | None, shape: tuple[int, ...]) -> Te
     element = element_of(value.type)
     plain = isinstance(element, IntegerType) == (not isinstance(number, float)) and not str(element).startswith("f8")
     if number is not None and plain and survives_float32(number):
-        return literal(number)
+        return literal(number, element)
     return _repeated(fn, value, shape)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.base.tensors import element_bits
 
 from .host import shape_names
-from .types import number_of
+from .types import element_of, number_of
 
 _LAST = ("col", "row", "plane")
 """The names of a block's coordinates, from the last one."""
@@ -31,19 +32,36 @@ def _name(op: Operation, shapes: dict[SSAValue, list[str]]) -> None:
         case tt.DescriptorLoadOp() | tt.DescriptorStoreOp():
             _coordinates(op.desc, list(op.indices), shapes)
         case scf.ForOp():
+            _carried(op)
             counter = op.body.block.args[0].name_hint
             _hint(op.ub, f"num_{counter}" if number_of(op.step) == 1 and counter else "end")
         case ttg.LocalLoadOp():
-            _hint(op.result, f"{_buffer(op.src)}_tile")
+            buffer = _buffer(op.src)
+            if op.result.name_hint in (None, buffer):
+                # The name is that of the buffers now.
+                op.result.name_hint = f"{buffer}_tile"
         case ttg.MemDescReshapeOp() | ttg.MemDescTransOp():
             _hint(op.result, f"{_buffer(op.src)}_view")
         case ttng.WarpGroupDotOp():
-            _hint(op.d, "product")
+            op.d.name_hint = op.d.name_hint or "product"
         case ttng.WarpGroupDotWaitOp():
             for value, result in zip(op.inputs, op.outputs, strict=True):
-                _hint(result, value.name_hint or "product")
+                result.name_hint = result.name_hint or value.name_hint or "product"
+        case arith.TruncFOp():
+            # Tensor cores take the narrow one.
+            if (wide := op.input.name_hint) is not None:
+                _hint(op.result, f"{wide}_{element_bits(element_of(op.result.type))}")
         case _:
             pass
+
+
+def _carried(loop: scf.ForOp) -> None:
+    """Name what a loop carries after the sum that a product adds to, or after what it starts with."""
+    for argument, start in zip(loop.body.block.args[1:], loop.iter_args, strict=True):
+        if argument.name_hint is None:
+            sums = [use.operation for use in argument.uses if isinstance(use.operation, ttng.WarpGroupDotOp)]
+            names = [each.d.name_hint for each in sums if each.c is argument]
+            argument.name_hint = next((name for name in (*names, start.name_hint) if name), None)
 
 
 def _hint(value: SSAValue, hint: str) -> None:
