@@ -114,8 +114,7 @@ def _barriers(fn: Function, type_: MemDescType, users: list[Operation], starts: 
 
 @handles("ttng.init_barrier")
 def _init(fn: Function, op: Any) -> None:
-    if op not in fn.module.skipped:
-        raise NotExpressible("the initialisation of a barrier that is no element of an array")
+    raise NotExpressible("the initialisation of a barrier that is no element of an array")
 
 
 @handles("ttng.inval_barrier", "ttg.local_dealloc")
@@ -129,9 +128,8 @@ def _ends(fn: Function, op: Any) -> None:
 @handles("tlx.storage_alias_spec")
 def _spec(fn: Function, op: Any) -> Text:
     kind = op.result.type.storage.data.value
-    return call(
-        "tlx.storage_alias_spec", storage=f"tlx.storage_kind.{kind}", buffer_size_bytes=prop(op, "buffer_size_bytes")
-    )
+    storage = None if kind == "smem" else f"tlx.storage_kind.{kind}"
+    return call("tlx.storage_alias_spec", storage=storage, buffer_size_bytes=prop(op, "buffer_size_bytes"))
 
 
 @handles("tlx.storage_alias_local_alloc")
@@ -165,7 +163,7 @@ def _group(fn: Function, op: Any) -> Text:
     return call(
         "tlx.reuse_group",
         *(fn.text(element) for element in op.elements),
-        group_type=f"tlx.reuse_group_type.{kind}",
+        group_type=None if kind == "shared" else f"tlx.reuse_group_type.{kind}",
         group_size=None if size == 1 else size,
     )
 

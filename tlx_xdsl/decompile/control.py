@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, SymbolRefAttr
@@ -13,22 +14,28 @@ from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects.ttg.warp_specialize import WarpSpecializeOp
 
-from .function import Function, given, handles, last_use, may_inline, parameters, prop, returned
+from .function import Function, assignment, given, handles, last_use, may_inline, parameters, prop, returned
+from .names import ALWAYS, Scope
 from .types import NotExpressible, Text, call, tupled
+
+REPLICAS = "tlx.replicas"
+"""The attribute with the number of copies of each partition."""
 
 # --- passing values on ------------------------------------------------------------------------------------------------
 
 
 def assign(fn: Function, names: Sequence[str], values: Sequence[SSAValue]) -> None:
     """Let each name stand for its value; all at once where one of the values is under a name that changes."""
-    pairs = [(name, str(fn.text(value))) for name, value in zip(names, values, strict=True)]
-    pairs = [(name, text) for name, text in pairs if name != text]
-    together = any(re.search(rf"\b{name}\b", text) for i, (name, _) in enumerate(pairs) for _, text in pairs[i + 1 :])
+    pairs = [(name, fn.text(value)) for name, value in zip(names, values, strict=True)]
+    pairs = [(name, text) for name, text in pairs if name != str(text)]
+    together = any(
+        re.search(rf"\b{name}\b", str(text)) for i, (name, _) in enumerate(pairs) for _, text in pairs[i + 1 :]
+    )
     if together:
-        fn.write(f"{', '.join(name for name, _ in pairs)} = {', '.join(text for _, text in pairs)}")
+        fn.write(f"{', '.join(name for name, _ in pairs)} = {', '.join(str(text) for _, text in pairs)}")
         return
     for name, text in pairs:
-        fn.write(f"{name} = {text}")
+        fn.write(assignment(name, text))
 
 
 def _made_in(value: SSAValue, block: Block) -> bool:
@@ -46,16 +53,35 @@ def body(fn: Function, block: Block) -> None:
 
 def _name_initial_values(fn: Function, block: Block) -> None:
     """Let what a loop starts with have the name under which the loop carries it, when it is used for nothing else."""
+    if fn.scope.block is not block:
+        return
+    chains: dict[SSAValue, list[SSAValue]] = {}
     for op in block.ops:
         if op.name not in ("scf.for", "scf.while"):
             continue
         values = op.operands[3:] if op.name == "scf.for" else op.operands
-        arguments = op.regions[0].block.args[-len(values) :] if values else ()
-        for value, argument, result in zip(values, arguments, op.results, strict=True):
-            free = value not in fn.wanted and result not in fn.wanted
-            if free and value.has_one_use() and _made_in(value, block):
-                name = fn.new_name(argument.name_hint or result.name_hint or value.name_hint)
-                fn.wanted[value] = fn.wanted[result] = name
+        for value, result in zip(values, op.results, strict=True):
+            if value.has_one_use() and result not in fn.wanted and (value in chains or _made_in(value, block)):
+                chain = chains.pop(value, [value])
+                chains[result] = [*chain, result]
+    for chain in chains.values():
+        # A loop's result may start the next loop. What the block passes on has a name already.
+        if any(value in fn.wanted for value in chain):
+            continue
+        start, end = fn.interval(chain[0])[0], fn.interval(chain[-1])[1]
+        hints = [argument.name_hint for argument in _arguments_of(chain[1:])]
+        hint = next((each for each in (*hints, *(value.name_hint for value in chain)) if each), None)
+        fn.wanted.update(dict.fromkeys(chain, fn.new_name(hint, (start, end))))
+
+
+def _arguments_of(results: Iterable[SSAValue]) -> list[SSAValue]:
+    """The values inside of loops that become these results of theirs."""
+    found: list[SSAValue] = []
+    for result in results:
+        loop = result.owner
+        assert isinstance(loop, Operation)
+        found.append(loop.regions[0].block.args[loop.results.index(result) - len(loop.results)])
+    return found
 
 
 def _yielded(block: Block) -> Sequence[SSAValue]:
@@ -69,24 +95,72 @@ def _yielded(block: Block) -> Sequence[SSAValue]:
 
 @handles("scf.if")
 def _if(fn: Function, op: Any) -> None:
+    condition = fn.text(op.operands[0])
     used = [i for i, result in enumerate(op.results) if result.first_use is not None]
-    names = {i: fn.name(op.results[i]) for i in used}
-    with fn.block(f"if {fn.text(op.operands[0])}:"):
-        _branch(fn, op.regions[0], names)
-    if op.regions[1].blocks and (names or op.regions[1].block.first_op is not op.regions[1].block.last_op):
-        with fn.block("else:"):
-            _branch(fn, op.regions[1], names)
+    names: dict[int, str] = {}
+    before: dict[int, SSAValue] = {}
+    for index in used:
+        old = _replaced(fn, op, index, names.values())
+        if old is not None:
+            before[index] = old
+            fn.wanted[op.results[index]] = str(fn.text(old))
+        names[index] = fn.name(op.results[index])
+    with fn.block(f"if {condition}:"):
+        assigned = _branch(fn, op, 0, names, before)
+    other = op.regions[1]
+    if not other.blocks:
+        return
+    lines = len(fn.lines)
+    with fn.block("else:"):
+        _branch(fn, op, 1, names, before, assigned)
+    if fn.lines[lines + 1 :] == [f"{fn.indent}    pass"]:
+        del fn.lines[lines:]
 
 
-def _branch(fn: Function, region: Region, names: dict[int, str]) -> None:
-    block = region.block
+def _replaced(fn: Function, op: Operation, index: int, chosen: Iterable[str]) -> SSAValue | None:
+    """The value before an `if` whose name a result can have: one that a side passes on and nothing needs afterwards."""
+    block, result = fn.scope.block, op.results[index]
+    if block is None or result in fn.wanted:
+        return None
+    for region in op.regions:
+        values = list(_yielded(region.block)) if region.blocks else []
+        old = values[index] if values else None
+        name = None if old is None else fn.held(old)
+        if old is None or name is None or name in chosen or values.count(old) > 1 or last_use(old, block) is not op:
+            continue
+        later = (fn.scope.number(op) + 0.5, fn.end(result, fn.scope.number(op)))
+        if fn.scope.is_free(name, later):
+            fn.scope.take(name, later)
+            return old
+    return None
+
+
+def _branch(
+    fn: Function,
+    op: Operation,
+    side: int,
+    names: dict[int, str],
+    before: dict[int, SSAValue],
+    taken: Iterable[str] = (),
+) -> set[str]:
+    """Write a side of an `if`; returns the names that it assigns."""
+    block = op.regions[side].block
     values = _yielded(block)
-    for index, name in names.items():
-        value = values[index]
-        if _made_in(value, block) and list(values).count(value) == 1:
-            fn.wanted[value] = name
-    body(fn, block)
-    assign(fn, list(names.values()), [values[index] for index in names])
+    with fn.within(fn.scope.inside(block, op, taken=taken)) as scope:
+        for index, name in names.items():
+            value = values[index]
+            if _made_in(value, block) and list(values).count(value) == 1 and _is_over(before.get(index), value, block):
+                fn.wanted[value] = name
+        body(fn, block)
+        assign(fn, list(names.values()), [values[index] for index in names])
+    return scope.names
+
+
+def _is_over(old: SSAValue | None, value: SSAValue, block: Block) -> bool:
+    """Say whether nothing needs a value any more when an operation of `block` makes another one."""
+    made = cast(Operation, value.owner)
+    last = None if old is None else last_use(old, block)
+    return last is None or last.is_before_in_block(made) or (last is made and not made.regions)
 
 
 # --- loops ------------------------------------------------------------------------------------------------------------
@@ -97,22 +171,33 @@ def _for(fn: Function, op: Any) -> None:
     start, stop, step, *initial = op.operands
     block: Block = op.regions[0].block
     counter, *arguments = block.args
-    names = _carried_names(fn, op, arguments)
+    names = _carried_names(fn, op, initial, arguments)
     assign(fn, names, initial)
-    fn.bind(counter, fn.name(counter, "i"))
-    for argument, name in zip(arguments, names, strict=True):
-        fn.bind(argument, name)
-    with fn.block(f"for {fn.text(counter)} in {_range(fn, op, start, stop, step)}:"):
-        _loop_body(fn, block, arguments, names)
+    bounds = _range(fn, op, start, stop, step)
+    with fn.within(fn.scope.inside(block, op)):
+        head = f"for {fn.name(counter, 'i')} in {bounds}:"
+        with fn.block(head):
+            _loop_body(fn, block, arguments, names)
     for result, name in zip(op.results, names, strict=True):
         fn.bind(result, name)
 
 
-def _carried_names(fn: Function, op: Operation, arguments: Sequence[SSAValue]) -> list[str]:
-    return [
-        fn.wanted.get(result) or fn.new_name(argument.name_hint or result.name_hint)
-        for argument, result in zip(arguments, op.results, strict=True)
-    ]
+def _carried_names(
+    fn: Function, op: Operation, initial: Sequence[SSAValue], arguments: Sequence[SSAValue]
+) -> list[str]:
+    """The names under which a loop carries its values: where it can be, those of the values that it starts with."""
+    names: list[str] = []
+    number = fn.scope.number(op)
+    for value, argument, result in zip(initial, arguments, op.results, strict=True):
+        interval = (number, fn.end(result, number)) if fn.scope.block is not None else ALWAYS
+        name = fn.wanted.get(result)
+        held = fn.held(value)
+        later = (number + 0.5, interval[1])
+        if name is None and held is not None and value.has_one_use() and fn.scope.is_free(held, later):
+            name = held
+            fn.scope.take(name, later)
+        names.append(name or fn.new_name(argument.name_hint or result.name_hint, interval))
+    return names
 
 
 def _range(fn: Function, op: Operation, start: SSAValue, stop: SSAValue, step: SSAValue) -> Text:
@@ -136,13 +221,16 @@ def _range(fn: Function, op: Operation, start: SSAValue, stop: SSAValue, step: S
 def _loop_body(fn: Function, block: Block, arguments: Sequence[SSAValue], names: Sequence[str]) -> None:
     values = list(_yielded(block))
     for argument, name, value in zip(arguments, names, values, strict=True):
-        if value in fn.wanted or values.count(value) != 1 or not _made_in(value, block):
-            continue
+        fn.bind(argument, name)
+        fn.scope.carried.add(name)
+        fn.scope.take(name, (-1, fn.end(argument, -1)))
+        next_: float = len(block.ops) - 1
         # The name may get its next value where that is made, unless the old one is still needed.
-        made = cast(Operation, value.owner)
-        last = last_use(argument, block)
-        if last is None or last.is_before_in_block(made) or (last is made and not made.regions):
-            fn.wanted[value] = name
+        if value not in fn.wanted and values.count(value) == 1 and _made_in(value, block):
+            if _is_over(argument, value, block):
+                fn.wanted[value] = name
+                next_ = fn.scope.number(cast(Operation, value.owner))
+        fn.scope.take(name, (next_, math.inf))
     body(fn, block)
     assign(fn, names, values)
 
@@ -150,7 +238,7 @@ def _loop_body(fn: Function, block: Block, arguments: Sequence[SSAValue], names:
 @handles("scf.while")
 def _while(fn: Function, op: Any) -> None:
     before, after = (region.block for region in op.regions)
-    names = _carried_names(fn, op, before.args)
+    names = _carried_names(fn, op, op.operands, before.args)
     assign(fn, names, op.operands)
     for argument, name in zip(before.args, names, strict=True):
         fn.bind(argument, name)
@@ -172,9 +260,7 @@ def _while(fn: Function, op: Any) -> None:
         fn.write(f"{(flag := fn.new_name('goes_on'))} = {condition}")
     else:
         again, flag = [], ""
-    for argument, name in zip(after.args, names, strict=True):
-        fn.bind(argument, name)
-    with fn.block(f"while {condition if simple else flag}:"):
+    with fn.block(f"while {condition if simple else flag}:"), fn.within(fn.scope.inside(after, op)):
         _loop_body(fn, after, after.args, names)
         for line in again:
             fn.write(line)
@@ -192,7 +278,13 @@ def blocks(fn: Function, block: Block, stop: Block | None = None, *, outermost: 
 
     Raises NotExpressible for a cycle.
     """
-    body(fn, block)
+    alone = outermost and block.parent is not None and len(block.parent.blocks) == 1
+    with fn.within(Scope(block, fn.scope) if alone else fn.scope):
+        body(fn, block)
+        _end(fn, block, stop, outermost=outermost)
+
+
+def _end(fn: Function, block: Block, stop: Block | None, *, outermost: bool) -> None:
     end = block.last_op
     assert end is not None
     if end.name in ("cf.br", "cf.cond_br"):
@@ -270,23 +362,45 @@ def _successors(block: Block) -> Sequence[Block]:
 @handles("ttg.warp_specialize")
 def _tasks(fn: Function, op: WarpSpecializeOp) -> None:
     partitions = op.partitions
+    copies = op.attributes.get(REPLICAS)
+    replicas = _numbers(copies) if isinstance(copies, DenseArrayBase) else ()
     registers = _numbers(op.requested_registers)
     starts = _numbers(op.warp_group_start_ids)
+    fn.blank_line()
     with fn.block(f"with {call('tlx.async_tasks', **_task_options(op))}:"):
         own = op.attributes.get("tlx.default_registers")
         default = str(own.value.data) if isinstance(own, IntegerAttr) else None
         with fn.block(f"with {call('tlx.async_task', Text(chr(34) + 'default' + chr(34)), registers=default)}:"):
-            body(fn, op.default_region.block)
+            block = op.default_region.block
+            with fn.within(fn.scope.inside(block, op)):
+                body(fn, block)
         for index, region in enumerate(partitions.partition_regions):
             for argument, captured in zip(region.block.args, partitions.explicit_captures, strict=True):
                 fn.bind(argument, fn.text(captured))
+            number = replicas[index] if replicas else 1
             options = {
                 "num_warps": str(op.num_warps[index]),
+                "replicate": str(number) if number > 1 else None,
                 "registers": str(registers[index]) if registers else None,
                 "warp_group_start_id": str(starts[index]) if starts else None,
             }
+            fn.blank_line()
             with fn.block(f"with {call('tlx.async_task', **options)}:"):
-                body(fn, region.block)
+                with fn.within(fn.scope.inside(region.block, op)):
+                    _name_replica(fn, region)
+                    body(fn, region.block)
+
+
+def _name_replica(fn: Function, region: Region) -> None:
+    """Give the number of a task's copy a name at the task's start."""
+    numbers = [op.results[0] for op in region.walk() if op.name == "tlx.replica_id"]
+    if not numbers:
+        return
+    name = fn.new_name(next((value.name_hint for value in numbers if value.name_hint), "replica"))
+    for value in numbers:
+        fn.bind(value, name)
+        fn.module.skipped.add(cast(Operation, value.owner))
+    fn.write(f"{name} = tlx.async_task_replica_id()")
 
 
 def _task_options(op: WarpSpecializeOp) -> dict[str, str]:

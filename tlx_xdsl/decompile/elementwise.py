@@ -16,7 +16,8 @@ from tlx_xdsl.dialects.base.tensors import element_bits
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
 from tlx_xdsl.frontend.elementwise import CHOICES, COMPARISONS, FLOAT_OPS, FUNCTIONS, INTEGER_OPS, NAN_OPS, SIGNED_OPS
 
-from .function import Function, handles, prop
+from .function import STATEMENTS, Function, handles, prop
+from .idioms import rounded_up, slot_and_phase
 from .types import (
     ATOM,
     NotExpressible,
@@ -127,6 +128,8 @@ def _operation(symbol: str, sides: tuple[Text, Text], nan: str | None = None) ->
 
 @handles(*_SYMBOLS)
 def _arithmetic(fn: Function, op: Any) -> Text:
+    if op.name == "arith.divsi" and (text := rounded_up(fn, op)) is not None:
+        return text
     lhs, rhs = op.operands
     minus_one = -1 if element_of(rhs.type) != IntegerType(1) else True
     if op.name == "arith.xori" and number_of(rhs) == minus_one and (shape_of(rhs) or minus_one is True):
@@ -165,6 +168,9 @@ def _clamp(fn: Function, op: Any) -> Text:
 @handles("tt.approx_divf")
 def _approximate(fn: Function, op: Any) -> Text:
     return call("tl.fdiv", fn.typed(op.operands[0]), fn.typed(op.operands[1]), approx=True)
+
+
+STATEMENTS["arith.remsi"] = slot_and_phase
 
 
 # --- comparisons and choices ------------------------------------------------------------------------------------------

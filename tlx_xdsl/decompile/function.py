@@ -1,12 +1,13 @@
 """One function of a module as a Python function.
 
 Each value is either a Python name or an expression that stands where the value is used. A loop carries its values
-under names that the body assigns again; every other name is assigned once.
+under names that the body assigns again; other values share a name where one ends before the next begins (`names.py`).
 """
 
 from __future__ import annotations
 
 import keyword
+import math
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from xdsl.traits import is_side_effect_free
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.text.diagnostics import report_warning
 
+from .names import ALWAYS, Interval, Scope
 from .shared import Module
 from .types import (
     TRANSPARENT,
@@ -40,6 +42,12 @@ Handler = Callable[["Function", Any], Text | None]
 
 HANDLERS: dict[str, Handler] = {}
 """By the operation's name; filled by the modules of the topics."""
+STATEMENTS: dict[str, Callable[[Function, Any], bool]] = {}
+"""Functions that write a statement for several operations, by the name of the first; each says whether it did."""
+
+NOTE = "tlx.note"
+"""The attribute with the reason of a decision, which becomes a comment."""
+
 CHEAP = {"arith.constant", "tt.splat", "tt.broadcast", "tt.expand_dims", "ttg.memdesc_index", *TRANSPARENT}
 """Operations that are written where their value is used, however often that is."""
 
@@ -85,25 +93,36 @@ class Function:
         self.module = module
         self.lines: list[str] = []
         self._depth = 1
-        self._taken = set(_RESERVED) | (names or set())
+        self.scope = Scope(taken=_RESERVED | (names or set()))
+        self.at: Operation | None = None
+        """The operation that is being written."""
         self._texts: dict[SSAValue, Text] = {}
         self.wanted: dict[SSAValue, str] = {}
         """Names that values must get when they are made: those under which a branch or a loop passes them on."""
+        self.depths: dict[int, str] = {}
+        """The names of numbers of slots."""
         self.inlines_effects = False
         """True if operations with an effect may stand in an expression, as in the test of a `while`."""
 
     # --- names ---------------------------------------------------------------------------------------------------
 
-    def new_name(self, hint: str | None) -> str:
-        """A name that nothing has, like `hint`."""
+    @contextmanager
+    def within(self, scope: Scope) -> Generator[Scope]:
+        """Let the names of what is written inside of the `with` belong to a scope."""
+        outer, self.scope = self.scope, scope
+        yield scope
+        self.scope = outer
+
+    def new_name(self, hint: str | None, interval: Interval = ALWAYS) -> str:
+        """Take a name like `hint` for a value with this interval, which nothing else has there."""
         stem = re.sub(r"\W", "_", hint or "") or "v0"
         if stem[0].isdigit() or keyword.iskeyword(stem):
             stem = f"v{stem}"
         name, count = stem, 0
-        while name in self._taken:
+        while not self.scope.is_free(name, interval):
             count += 1
             name = f"{stem}_{count}" if hint else f"v{count}"
-        self._taken.add(name)
+        self.scope.take(name, interval)
         return name
 
     def bind(self, value: SSAValue, text: Text | str) -> None:
@@ -112,15 +131,68 @@ class Function:
 
     def name(self, value: SSAValue, hint: str | None = None) -> str:
         """Give `value` a name: the one that is wanted for it, or a new one."""
-        name = self.wanted.get(value) or self.new_name(value.name_hint or hint)
+        name = self.wanted.get(value) or self.new_name(value.name_hint or hint, self.interval(value))
         self.bind(value, name)
         return name
+
+    def shared_name(self, values: Sequence[SSAValue], hint: str) -> str:
+        """Give equal values one name."""
+        intervals = [self.interval(value) for value in values]
+        first = next((value.name_hint for value in values if value.name_hint), hint)
+        name = self.new_name(first, (min(start for start, _ in intervals), max(end for _, end in intervals)))
+        for value in values:
+            self.bind(value, name)
+        return name
+
+    def depth(self, slots: int) -> str:
+        """The number of a ring's slots, which has a name at the head of the function."""
+        return self.depths.setdefault(slots, str(slots))
+
+    def interval(self, value: SSAValue) -> Interval:
+        """The interval in which `value` needs a name of the current scope."""
+        block = self.scope.block
+        if block is None or self.inlines_effects:
+            return ALWAYS
+        if value.owner is block:
+            start: float = -1
+        else:
+            made = value.owner if isinstance(value.owner, Operation) else None
+            start = min((self.scope.number(op) for op in (made, self.at) if op is not None), default=math.inf)
+            if math.isinf(start):
+                return ALWAYS
+            # Of several results, none may have the name of an operand that a later line needs.
+            start -= 0.5 * (made is not None and len(made.results) > 1)
+        return start, self.end(value, start)
+
+    def end(self, value: SSAValue, start: float) -> float:
+        """The last operation of the current scope's block that mentions `value`; a little later where it has regions."""
+        block = self.scope.block
+        last = None if block is None else last_use(value, block)
+        # What an operation makes while it runs others may not replace what those others use.
+        return start + 0.25 if last is None else max(start + 0.25, self.scope.number(last) + 0.5 * bool(last.regions))
+
+    def held(self, value: SSAValue) -> str | None:
+        """The name that `value` has in the current scope; None where it has none, or one of a block around."""
+        text = self._texts.get(value)
+        block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+        is_name = text is not None and text.text.isidentifier() and text.text in self.scope.names
+        return text.text if is_name and text is not None and block is self.scope.block else None
 
     # --- lines ---------------------------------------------------------------------------------------------------
 
     def write(self, line: str) -> None:
         """Write a line at the current depth."""
-        self.lines.append("    " * self._depth + line)
+        self.lines.append(self.indent + line)
+
+    @property
+    def indent(self) -> str:
+        """The space before a line at the current depth."""
+        return "    " * self._depth
+
+    def blank_line(self) -> None:
+        """Write an empty line, unless a block begins here or comments stand before this place."""
+        if self.lines and not self.lines[-1].endswith(":") and not self.lines[-1].lstrip().startswith("#"):
+            self.lines.append("")
 
     @contextmanager
     def block(self, head: str) -> Generator[None]:
@@ -187,10 +259,15 @@ class Function:
 
     def operation(self, op: Operation) -> None:
         """Write one operation, or remember its expression; what can't be expressed becomes a comment and a warning."""
-        if op.name == "arith.constant" and number_of(op.results[0]) is not None:
+        self.at = op
+        if op in self.module.skipped or (op.name == "arith.constant" and number_of(op.results[0]) is not None):
             return
+        if isinstance(note := op.attributes.get(NOTE), StringAttr):
+            self.write(f"# {note.data}")
         if op.name in TRANSPARENT:
             self.bind(op.results[0], self.text(op.operands[0]))
+            return
+        if (statement := STATEMENTS.get(op.name)) is not None and statement(self, op):
             return
         try:
             handler = HANDLERS.get(op.name)
@@ -214,7 +291,7 @@ class Function:
         elif self._stays_inline(op, used[0], text):
             self.bind(used[0], text)
         else:
-            self.write(f"{self.name(used[0])} = {text}")
+            self.write(assignment(self.name(used[0]), text))
 
     def _stays_inline(self, op: Operation, value: SSAValue, text: Text) -> bool:
         if self.inlines_effects:
@@ -239,6 +316,13 @@ def _hinted(op: Operation, text: Text | None) -> Text | None:
         if text is not None and isinstance(numbers, DenseIntOrFPElementsAttr):
             text = call(f"tl.{name}", text, str(list(numbers.iter_values())))
     return text
+
+
+def assignment(name: str, text: Text) -> str:
+    """Return `name = text`, or `name += rest`."""
+    if text.parts is not None and text.parts[0] == name:
+        return f"{name} {text.parts[1]}= {text.parts[2]}"
+    return f"{name} = {text}"
 
 
 def may_inline(op: Operation) -> bool:

@@ -39,6 +39,7 @@ from .control import blocks, has_cycle
 from .function import Function, parameters
 from .shared import Module
 from .types import NotExpressible, signature
+from .wrapping import wrapped
 
 
 class PrintTTGIRToTLXPass(ModulePass):
@@ -106,7 +107,7 @@ def _function(shared: Module, function: FuncOp) -> tuple[str, dict[str, str]]:
     apart = isinstance(noinline, IntegerAttr) and bool(noinline.value.data)
     decorator = "@tlx_xdsl.jit(noinline=True)" if apart else "@tlx_xdsl.jit"
     head = f"def {shared.name_of(function.sym_name.data)}({', '.join(names)}):"
-    lines = fn.lines or ["    pass"]
+    lines = [part for line in fn.lines for part in wrapped(line)] or ["    pass"]
     if all(line.lstrip().startswith("#") for line in lines):
         lines = [*lines, "    pass"]
     return "\n".join([decorator, head, *lines]) + "\n", types

@@ -43,6 +43,8 @@ class Text:
 
     text: str
     precedence: int = ATOM
+    parts: tuple[str, str, str] | None = None
+    """Left side, operator and right side, where Python has an assignment with that operator."""
 
     def __str__(self) -> str:
         """Return the expression."""
@@ -57,7 +59,8 @@ def binary(symbol: str, lhs: Text, rhs: Text) -> Text:
     """`lhs symbol rhs`; operators of one precedence group to the left, and comparisons do not chain."""
     precedence = PRECEDENCE[symbol]
     left = lhs.within(precedence + (precedence == COMPARISON))
-    return Text(f"{left} {symbol} {rhs.within(precedence + 1)}", precedence)
+    parts = None if precedence == COMPARISON else (left, symbol, rhs.text)
+    return Text(f"{left} {symbol} {rhs.within(precedence + 1)}", precedence, parts)
 
 
 def unary(symbol: str, value: Text) -> Text:

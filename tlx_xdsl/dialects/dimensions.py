@@ -24,13 +24,13 @@ class Side(NamedTuple):
     """A dimension of an operand or a result."""
 
     is_result: bool
-    index: int
-    """The number of the operand or the result."""
+    number: int
+    """Its place among the operands or the results."""
     dim: int
 
     def value(self, op: Operation) -> SSAValue:
         """Return the operand or the result of `op`."""
-        return op.results[self.index] if self.is_result else op.operands[self.index]
+        return op.results[self.number] if self.is_result else op.operands[self.number]
 
 
 Tie: TypeAlias = frozenset[Side]
@@ -275,8 +275,7 @@ def _make_descriptor(op: tt.MakeTensorDescOp) -> Sequence[Tie]:
 @ties.register(tt.DescriptorReduceOp)
 def _block(op: tt.DescriptorLoadOp | tt.DescriptorStoreOp | tt.DescriptorReduceOp) -> Sequence[Tie]:
     """Tie the block of the descriptor to the tensor: the n-th part of a block begins n times its length later."""
-    sides = _tensors(op)
-    (is_result, index, tensor), *_ = [side for side in sides if side[2] not in op.indices]
+    ((is_result, index, tensor),) = _tensors(op)
     rank = _rank(tensor.type)
     lead = len(shape_of_value(op.desc)) - rank
     return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from tlx_xdsl.errors import InputTypeError
@@ -25,6 +25,15 @@ def compile(kernel: Kernel, /, *args: Any, options: Mapping[str, Any] | None = N
     """Compile a kernel to text: see `Kernel.compile`."""
     from .driver.compilation import compile_text
 
+    wanted, version = specialization_of_call(kernel, args, named, options)
+    with reproducible(kernel.source, specialization=wanted):
+        return compile_text(kernel.source, wanted, triton_version=version)
+
+
+def specialization_of_call(
+    kernel: Kernel, args: Sequence[Any], named: Mapping[str, Any], options: Mapping[str, Any] | None
+) -> tuple[Specialization, str | None]:
+    """Return what a call of `Kernel.compile` asks for, and for which version of Triton. Raises as that does."""
     source = kernel.source
     given, chosen = split_options(source, named, _OF_COMPILE)
     chosen |= options or {}
@@ -44,9 +53,7 @@ def compile(kernel: Kernel, /, *args: Any, options: Mapping[str, Any] | None = N
         given = {}
     if given:
         raise InputTypeError(f"'{source.name}': where types are written out, '{next(iter(given))}' is no option")
-    wanted = Specialization(cast("Mapping[str, Signature]", signature), constexprs or {}, **chosen)
-    with reproducible(source, specialization=wanted):
-        return compile_text(source, wanted, triton_version=version)
+    return Specialization(cast("Mapping[str, Signature]", signature), constexprs or {}, **chosen), version
 
 
 def signature_of(

@@ -22,8 +22,9 @@ _DOMAIN = StructureDomain()
 class Structure:
     """States of values, each found when it is first asked for or walked."""
 
-    def __init__(self, function: Operation):
+    def __init__(self, function: Operation, domain: StructureDomain = _DOMAIN):
         """Analyse `function`, in time linear in its operations."""
+        self._domain = domain
         self._states: dict[SSAValue, State] = {}
         for op in function.walk():
             for result in op.results:
@@ -42,7 +43,7 @@ class Structure:
         shape = shape_of(value)
         if as_tensor(value.type) is not None:
             return opaque_value(value, shape, bits)
-        if isinstance(value.owner, ConstantOp) and (known := transfer(_DOMAIN, value.owner, ())) is not None:
+        if isinstance(value.owner, ConstantOp) and (known := transfer(self._domain, value.owner, ())) is not None:
             return known
         return scalar_state(value, bits)
 
@@ -52,7 +53,7 @@ class Structure:
         known: State | None = None
         numbers = all(bits_of(operand) is not None for operand in op.operands)
         if numbers and not op.regions and len(op.results) == 1:
-            known = transfer(_DOMAIN, op, [self.of(operand) for operand in op.operands])
+            known = transfer(self._domain, op, [self.of(operand) for operand in op.operands])
         if known is not None:
             return known
         along = self._varies(op, shape) if numbers and is_elementwise(op) else None

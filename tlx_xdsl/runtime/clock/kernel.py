@@ -13,7 +13,7 @@ from tlx_xdsl.timing.timeline import Timeline
 from ..driver.host_values import bound, split_options
 from ..driver.specialization import CLUSTER_OPTION, cluster_option
 from ..simulate.interpret import source_of_kernel
-from .launch import OPTIONS, Configuration
+from .launch import OPTIONS, Configuration, as_launched
 from .why_slow import Explained, why_slow as reasons
 
 
@@ -58,4 +58,4 @@ def configuration_of(
     chosen |= options or {}
     if (cluster := cluster_option(chosen.pop(CLUSTER_OPTION, None))) is not None:
         chosen["cluster"] = cluster
-    return Configuration(source, grid, bound(source, args, given), chosen)
+    return as_launched(kernel, Configuration(source, grid, bound(source, args, given), chosen))

@@ -122,6 +122,12 @@ class Configuration:
         return predict_launch(self.code, launch, wanted, hertz, tasks=tasks, timeline=timeline)
 
 
+def as_launched(kernel: Any, configuration: Configuration) -> Configuration:
+    """Return what a launch of a kernel runs: a kernel that is warp-specialised has another in its place."""
+    change = getattr(kernel, "as_launched", None)
+    return configuration if change is None else change(configuration)
+
+
 def predict_launch(
     code: BackendResult, launch: PtxLaunch, chip: str, hertz: float | None, *, tasks: list[tuple[int, int, str]],
     timeline: bool,

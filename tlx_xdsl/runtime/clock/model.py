@@ -34,14 +34,14 @@ class KernelClock:
     def configuration(self, named: Mapping[str, Any]) -> Any:
         """Return the launch with these arguments, options and grid by name; other names count for nothing."""
         from ..simulate.interpret import source_of_kernel
-        from .launch import Configuration
+        from .launch import Configuration, as_launched
 
         source = source_of_kernel(self.kernel)
         options = {name: named[name] for name in _NAMES if named.get(name) is not None}
         cluster = cluster_option(named.get(CLUSTER_OPTION))
         options |= {"target": self.target, **({} if cluster is None else {"cluster": cluster})}
         arguments = {each.name: named[each.name] for each in source.parameters if each.name in named}
-        return Configuration(source, named["grid"], arguments, options)
+        return as_launched(self.kernel, Configuration(source, named["grid"], arguments, options))
 
 
 def clock(kernel: Any = None, /, **named: Any) -> KernelClock:

@@ -16,6 +16,7 @@ from ..driver.specialization import Target
 from ..host.kernel import CpuKernel
 from ..kernel import Kernel
 from ..kernel_call import P, R
+from ..specialize.settings import Settings
 
 
 class _Reading:
@@ -51,6 +52,7 @@ def jit(
     target: Target | None = None,
     checks: bool = False,
     passes: Iterable[str] = (),
+    warp_specialize: bool | str | Mapping[str, Any] = False,
 ) -> Callable[[Callable[P, R]], Kernel[P, R]]: ...
 
 
@@ -64,7 +66,8 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Kernel | Callab
     `target` says what runs it whatever its arguments are: `cpu`, `gpu` or `interpreter`, where the first needs no
     Triton; `checks=True` has every access on the CPU checked to lie in its array. A launch may say both anew.
     `passes` are passes of other packages that every compile of the kernel has, such as
-    `["after:triton-tlx-fixup=my-pass"]` (docs/plug-ins.md).
+    `["after:triton-tlx-fixup=my-pass"]` (docs/plug-ins.md). With `warp_specialize` a plain kernel is launched as a
+    warp-specialised one where that is right and faster (docs/warp-specialize.md).
 
     Raises TypeError for what is no function, and for an unknown option, and ValueError for an unknown target.
     """
@@ -98,6 +101,7 @@ _OPTIONS = (
     "target",
     "checks",
     "passes",
+    "warp_specialize",
 )
 
 _OF_PARAMETERS = ("do_not_specialize", "do_not_specialize_on_alignment")
@@ -114,15 +118,29 @@ def _kernel(fn: Callable[..., Any], options: Mapping[str, Any]) -> Kernel:
     options = {**options, **{name: _parameters(name, given) for name, given in chosen.items()}}
     if _Reading.active:
         return Kernel(fn, **{name: options[name] for name in _OF_SOURCE if name in options})
-    plain = CpuKernel(fn, **{name: options[name] for name in _OF_CPU if name in options})
+    settings = Settings.of(options.pop("warp_specialize", None))
+    of_cpu = {name: options[name] for name in _OF_CPU if name in options}
+    plain = CpuKernel(fn, **of_cpu) if settings is None else _specializing(fn, settings, of_cpu)
     if plain.target == "cpu" or not plain.is_launchable():
         return plain
     from .triton_kernel import TritonKernel
 
     try:
+        if settings is not None:
+            from .specializing import SpecializingTritonKernel
+
+            return SpecializingTritonKernel(fn, settings=settings, **options)
         return TritonKernel(fn, **options)
     except (AttributeError, NameError, OSError, TypeError, ValueError) as error:
         # Triton reads the text in a way of its own, and computes annotations: it fails over some that we do not. What
         # is wrong with it is reported when the kernel is compiled.
         plain.refused = f"{type(error).__name__}: {error}"
         return plain
+
+
+def _specializing(fn: Callable[..., Any], settings: Settings, options: Mapping[str, Any]) -> CpuKernel:
+    from ..specialize.kernel import Specializing
+
+    made = Specializing(fn, **options)
+    made.settings = settings
+    return made

@@ -43,3 +43,7 @@ class Decision:
 
 class NotSpecialisedError(CompilationError):
     """The reason why a launch takes the plain kernel; nothing is wrong with either."""
+
+
+class ComparisonError(Exception):
+    """A specialised kernel computes something else than its plain one, where `check` has them compared."""

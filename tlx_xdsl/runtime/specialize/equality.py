@@ -10,8 +10,10 @@ from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 from tlx_xdsl.numerics.difference import difference, tolerance_of
 
 from ..check.run import arrays_of
+from ..driver.host_values import is_constant, on_host
 from ..simulate.interpret import interpret_source, source_of_kernel
 from ..simulate.options import Options
+from .decision import ComparisonError
 from .small import SmallLaunch
 from .specialized import Specialized
 
@@ -62,3 +64,19 @@ def compared(specialized: Specialized, launch: SmallLaunch, expected: Mapping[st
             place = ", ".join(map(str, apart.at))
             return Comparison(wrong=f"{name}[{place}] is {apart.found:g}, the plain kernel has {apart.expected:g}")
     return Comparison()
+
+
+def compared_on(specialized: Specialized, grid: tuple[int, int, int], named: Mapping[str, Any]) -> None:
+    """Compare on a launch's own arguments, which stay as they are.
+
+    Raises ComparisonError where both do not compute the same, CompilationError where the plain kernel can't be run.
+    """
+    here = {name: value if is_constant(value) else on_host(name, value) for name, value in named.items()}
+    launch = SmallLaunch(grid, here)
+    expected = plain_results(specialized, launch)
+    if isinstance(expected, str):
+        raise CompilationError(f"check: the plain kernel can't be run on these arguments: {expected}")
+    found = compared(specialized, launch, expected)
+    if found.wrong:
+        name = source_of_kernel(specialized.plain).name
+        raise ComparisonError(f"check: '{name}' computes something else when it is specialised: {found.wrong}")

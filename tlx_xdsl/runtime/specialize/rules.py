@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 
 from tlx_xdsl.dialects import tt
 
-DEPTHS = (4, 3, 2)
-"""Slots of a ring that are tried where no depth is given, until one fits into shared memory. With four TMA hides its
-latency behind the products of a block; more gain little (the ring of cuBLAS's kernels has four to six)."""
+DEPTHS = (None, 4, 3, 2)
+"""Slots of a ring that are tried where no depth is given: as many as the pass finds room for, and fewer where other
+memory of the kernel leaves less than it expects."""
 
 LEAST_ROWS, MOST_ROWS = 64, 128
 """Rows of a consumer's product: those of one warp group's instruction, and of two of them."""

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import IntegerType, i32
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
+from tlx_xdsl.dialects.arith import TruncIOp
 from tlx_xdsl.dialects.scf import WhileOp
 
 from ..rewriting import constant, constant_integer
@@ -52,6 +53,22 @@ class Code:
         if number not in self._constants:
             self._constants[number] = self.value(constant(number, i32))
         return self._constants[number]
+
+    def sum(self, left: SSAValue, right: SSAValue) -> SSAValue:
+        """Return the sum of two i32, as a constant where it is known."""
+        numbers = constant_integer(left), constant_integer(right)
+        if numbers[0] is not None and numbers[1] is not None:
+            return self.number(numbers[0] + numbers[1])
+        if 0 in numbers:
+            return right if numbers[0] == 0 else left
+        return self.value(arith.AddiOp(left, right))
+
+    def product(self, left: SSAValue, right: SSAValue) -> SSAValue:
+        """Return the product of two i32, as a constant where it is known."""
+        numbers = constant_integer(left), constant_integer(right)
+        if numbers[0] is not None and numbers[1] is not None:
+            return self.number(numbers[0] * numbers[1])
+        return self.value(arith.MuliOp(left, right))
 
     def place(self, count: SSAValue, depth: int, name: str) -> tuple[SSAValue, SSAValue]:
         """Return the slot and the parity of the phase of a ring that was filled `count` times before."""
@@ -252,11 +269,7 @@ def _plus(code: Code, count: SSAValue, more: SSAValue | int) -> SSAValue:
 
 
 def _as_i32(code: Code, value: SSAValue) -> SSAValue:
-    return (
-        value
-        if value.type == i32 or not isinstance(value.type, IntegerType)
-        else code.value(arith.TruncIOp(value, i32))
-    )
+    return value if value.type == i32 or not isinstance(value.type, IntegerType) else code.value(TruncIOp(value, i32))
 
 
 def _turn(code: Code, position: SSAValue, lower: SSAValue, step: SSAValue) -> SSAValue:

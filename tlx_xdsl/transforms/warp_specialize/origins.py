@@ -9,6 +9,7 @@ from xdsl.traits import is_side_effect_free
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import scalar_type
 from tlx_xdsl.dialects.tt import DescriptorType, PointerType
+from tlx_xdsl.dialects.ttg import WarpSpecializePartitionsOp
 
 
 def origins_of(value: SSAValue) -> frozenset[SSAValue] | None:
@@ -39,10 +40,11 @@ def _sources(value: SSAValue) -> list[SSAValue] | None:
         return [value]
     owner = value.owner
     if isinstance(owner, Block):
-        loop = owner.parent_op()
-        if not isinstance(loop, scf.ForOp):
-            return None
-        return _carried(loop, value.index - 1) if isinstance(value, BlockArgument) else None
+        parent = owner.parent_op()
+        assert isinstance(value, BlockArgument)
+        if isinstance(parent, WarpSpecializePartitionsOp):
+            return [parent.explicit_captures[value.index]]
+        return _carried(parent, value.index - 1) if isinstance(parent, scf.ForOp) else None
     number = owner.results.index(value) if isinstance(value, OpResult) else 0
     match owner:
         case scf.ForOp():

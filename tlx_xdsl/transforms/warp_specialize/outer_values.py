@@ -6,12 +6,13 @@ the value that the code before the tasks has. The frontend then makes the same c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
+from tlx_xdsl.dialects.tlx import ReplicaIdOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 
 _Key = tuple[type[Operation], tuple[SSAValue, ...], tuple[Attribute, ...], tuple[tuple[str, Attribute], ...]]
@@ -24,25 +25,48 @@ def use_outer_values(module: ModuleOp) -> None:
     """
     for op in list(module.walk()):
         if isinstance(op, WarpSpecializeOp):
-            _share(op)
+            use_outer_values_in(op)
 
 
-def _share(op: WarpSpecializeOp) -> None:
-    partitions = op.partitions
-    known = {key: outer for outer in _before(op) if (key := _key(outer)) is not None}
-    for region in partitions.partition_regions:
+def use_outer_values_in(op: WarpSpecializeOp, *, but_own: tuple[type[Operation], ...] = ()) -> None:
+    """Let the partitions of one operation do so; they have no arguments then.
+
+    Operations of the classes `but_own` stay where anything else of the task uses them.
+    """
+    use_captured_values(op)
+    known = {key: outer for outer in _before(op) if (key := _key(outer, {})) is not None}
+    for region in op.partitions.partition_regions:
         block = region.block
-        for argument, value in zip(block.args, partitions.explicit_captures, strict=True):
-            argument.replace_all_uses_with(value)
         # Only what stands at the start was computed again; the rest is the task's own.
+        equal: dict[SSAValue, SSAValue] = {}
+        own: list[Operation] = []
         for inner in list(block.ops):
-            same = known.get(key) if (key := _key(inner)) is not None else None
+            same = known.get(key) if (key := _key(inner, equal)) is not None else None
             if same is None:
+                continue
+            if isinstance(inner, but_own):
+                own.append(inner)
+                equal.update(zip(inner.results, same.results, strict=True))
                 continue
             for old, new in zip(inner.results, same.results, strict=True):
                 old.replace_all_uses_with(new)
             inner.detach()
             inner.erase()
+        for inner in reversed(own):
+            if not any(result.first_use for result in inner.results):
+                inner.detach()
+                inner.erase()
+
+
+def use_captured_values(op: WarpSpecializeOp) -> None:
+    """Let the partitions use captured values in the place of arguments, which they then have none of."""
+    partitions = op.partitions
+    for region in partitions.partition_regions:
+        block = region.blocks[0]
+        for argument, value in zip(tuple(block.args), partitions.explicit_captures, strict=True):
+            argument.replace_all_uses_with(value)
+            block.erase_arg(argument)
+    partitions.operands = []
 
 
 def _before(op: Operation) -> Iterator[Operation]:
@@ -59,11 +83,12 @@ def _before(op: Operation) -> Iterator[Operation]:
         op, block = parent, parent.parent
 
 
-def _key(op: Operation) -> _Key | None:
+def _key(op: Operation, equal: Mapping[SSAValue, SSAValue]) -> _Key | None:
     """What two pure operations have in common when they compute the same; None where that can't be said."""
-    if op.regions or not op.results or not is_side_effect_free(op):
+    if op.regions or not op.results or not is_side_effect_free(op) or isinstance(op, ReplicaIdOp):
         return None
-    return type(op), tuple(op.operands), tuple(op.result_types), tuple(_sorted(op.properties.items()))
+    operands = tuple(equal.get(operand, operand) for operand in op.operands)
+    return type(op), operands, tuple(op.result_types), tuple(_sorted(op.properties.items()))
 
 
 def _sorted(items: Iterable[tuple[str, Attribute]]) -> list[tuple[str, Attribute]]:

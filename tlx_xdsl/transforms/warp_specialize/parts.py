@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import gcd, prod
-from typing import Any, cast
+from typing import Any
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, IntegerAttr, TensorType, i32
@@ -36,7 +36,7 @@ class Parts:
         """Rewrite the function."""
         first = self._function.body.blocks[0].first_op
         assert first is not None, "a function ends in an operation"
-        insert_before(first, cast(Operation, self._group.owner), located_at=self._function)
+        insert_before(first, self._group.owner, located_at=self._function)
         ops = list(self._function.walk())
         once = whole_stores(self._function, self._cuts)
         for op in ops:
@@ -118,14 +118,15 @@ class Parts:
         """Access the block of the group."""
         assert isinstance(op, BLOCK_ACCESSES)
         before = self._elements_before(op, shape_of_value(op.desc)[dim])
-        index = insert_before(op, arith.AddiOp(op.indices[dim], before)).result
-        op.indices = [*op.indices[:dim], index, *op.indices[dim + 1 :]]
+        # The indices are the last operands.
+        number = len(op.operands) - len(op.indices) + dim
+        op.operands[number] = insert_before(op, arith.AddiOp(op.operands[number], before)).result
 
     def _let_first_group(self, op: Operation) -> None:
         """Let the first group alone do `op`."""
         zero = insert_before(op, constant(0, i32))
         is_first = insert_before(op, our_arith.CmpiOp("eq", self._group, zero.result))
-        branch = insert_before(op, scf.IfOp(is_first.result, [], Region(Block([end := scf.YieldOp()]))))
+        insert_before(op, scf.IfOp(is_first.result, [], Region(Block([end := scf.YieldOp()]))))
         op.detach()
         insert_before(end, op, located_at=op)
         end.location = op.location

@@ -46,12 +46,13 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects.tlx import ReplicaIdOp
-from tlx_xdsl.dialects.ttg import WarpSpecializeOp
+from tlx_xdsl.dialects.ttg import MemDescIndexOp, WarpSpecializeOp
 from tlx_xdsl.text.diagnostics import error_at
 
 from ..captures import isolate
 from ..rewriting import Pass, constant, constant_integer, forward, insert_before, ops_of
-from .tasks import REPLICAS
+from .outer_values import use_outer_values_in
+from .tasks_of import REPLICAS
 
 
 class ReplicateTasksPass(Pass):
@@ -78,7 +79,8 @@ def _replicate(tasks: WarpSpecializeOp) -> None:
     stated = tasks.attributes.pop(REPLICAS, None)
     counts = [1] * len(tasks.num_warps) if stated is None else _integers(stated)
     partitions = tasks.partitions
-    _open(tasks)
+    # In source these are numbers and elements of arrays, which each task has for itself.
+    use_outer_values_in(tasks, but_own=(ConstantOp, MemDescIndexOp))
     copies: list[tuple[int, int]] = []
     for partition, (region, count) in enumerate(zip(list(partitions.partition_regions), counts, strict=True)):
         partitions.detach_region(region)
@@ -88,18 +90,8 @@ def _replicate(tasks: WarpSpecializeOp) -> None:
             _number(copy, replica)
             copies.append((partition, replica))
     _state_each(tasks, copies)
+    # Of all copies together, the fewest values, as the frontend captures them.
     partitions.operands = isolate(partitions.partition_regions)
-
-
-def _open(tasks: WarpSpecializeOp) -> None:
-    """Let the partitions use the values that they capture where these are defined."""
-    partitions = tasks.partitions
-    for region in partitions.partition_regions:
-        block = region.blocks[0]
-        for argument, value in zip(tuple(block.args), partitions.explicit_captures, strict=True):
-            argument.replace_all_uses_with(value)
-            block.erase_arg(argument)
-    partitions.operands = []
 
 
 def _number(region: Region, replica: int) -> None:
@@ -124,13 +116,13 @@ def _constant_at_start(block: Block, number: int) -> SSAValue:
 def _state_each(tasks: WarpSpecializeOp, copies: Sequence[tuple[int, int]]) -> None:
     """State for each copy what was stated for its task."""
     warps = tasks.num_warps
-    tasks.partition_num_warps = _array([warps[partition] for partition, _ in copies])
+    tasks.properties["partitionNumWarps"] = _array([warps[partition] for partition, _ in copies])
     if tasks.requested_registers is not None:
         registers = _integers(tasks.requested_registers)
-        tasks.requested_registers = _array([registers[partition] for partition, _ in copies])
+        tasks.properties["requestedRegisters"] = _array([registers[partition] for partition, _ in copies])
     if tasks.warp_group_start_ids is not None:
         starts = _integers(tasks.warp_group_start_ids)
-        tasks.warp_group_start_ids = _array(
+        tasks.properties["warpGroupStartIds"] = _array(
             [starts[partition] + replica * warps[partition] for partition, replica in copies]
         )
 

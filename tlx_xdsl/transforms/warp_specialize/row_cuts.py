@@ -51,7 +51,7 @@ class Cuts:
         """Return the dimension along which an operation takes a part of one of its operands; None for the whole."""
         tie = self.tied.get(op)
         if tie is not None:
-            return next((side.dim for side in tie if not side.is_result and side.index == index), None)
+            return next((side.dim for side in tie if not side.is_result and side.number == index), None)
         inputs = regions.forwarded(op).get(index, ())
         return next((self.dims[value] for value in inputs if value in self.dims), None)
 
@@ -59,7 +59,7 @@ class Cuts:
         """Return the operands that give a part of a value that is computed again, each with its dimension."""
         side = Side(True, value.index, dim)
         tie = next(tie for tie in ties(value.op) if side in tie)
-        return {each.index: each.dim for each in tie if not each.is_result}
+        return {each.number: each.dim for each in tie if not each.is_result}
 
     def _cut(self, value: SSAValue, dim: int, user: Operation) -> None:
         """Cut a value along `dim`, which `user` asks for."""
@@ -110,7 +110,7 @@ class Cuts:
 
 
 def is_recomputable(value: SSAValue) -> bool:
-    """Say whether a tensor or a descriptor follows from numbers by pure operations, so that it may be computed again."""
+    """Say whether a tensor or a descriptor follows from numbers by pure operations, and may be computed again."""
     stack, seen = [value], set[SSAValue]()
     while stack:
         each = stack.pop()

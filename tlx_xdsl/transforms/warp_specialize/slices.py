@@ -12,9 +12,12 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base import Kind, Sync, accesses_of, effects_of
 from tlx_xdsl.dialects.regions import SCALAR_CODE
+
+_AROUND = (tt.FuncOp, ttg.WarpSpecializeOp, ttg.WarpSpecializePartitionsOp)
+"""Operations whose regions are the whole code of a task or a function."""
 
 
 class Slice:
@@ -26,7 +29,8 @@ class Slice:
         self.carried: dict[Operation, set[int]] = {}
         """The numbers of the values that a loop carries, or that a branch gives."""
         self._leaves = set(leaves)
-        self._values: set[SSAValue] = set()
+        self.values: set[SSAValue] = set()
+        """The values that are needed."""
         self._work: list[Operation | SSAValue] = [*roots, *leaves]
         while self._work:
             item = self._work.pop()
@@ -36,9 +40,9 @@ class Slice:
                 self._need(item)
 
     def _need(self, value: SSAValue) -> None:
-        if value in self._values:
+        if value in self.values:
             return
-        self._values.add(value)
+        self.values.add(value)
         owner = value.owner
         if isinstance(owner, Operation):
             self._work.append(owner)
@@ -46,7 +50,7 @@ class Slice:
                 self._carry(owner, owner.results.index(value))
             return
         parent = owner.parent_op()
-        if parent is None or isinstance(parent, tt.FuncOp):
+        if parent is None or isinstance(parent, _AROUND):
             return
         self._work.append(parent)
         if isinstance(parent, scf.ForOp) and isinstance(value, BlockArgument) and value.index > 0:
@@ -66,7 +70,7 @@ class Slice:
             return
         self.ops.add(op)
         parent = op.parent_op()
-        if parent is not None and not isinstance(parent, tt.FuncOp):
+        if parent is not None and not isinstance(parent, _AROUND):
             self._work.append(parent)
         if op in self._leaves:
             return
@@ -110,8 +114,11 @@ def is_only_read(op: Operation) -> bool:
 
 
 def writes_memory(op: Operation) -> bool:
-    """True for an operation, without those in its regions, that may write memory or do anything that others see."""
+    """True for an operation, without those in its regions, that may write memory or do anything that others see.
+
+    Barriers, prints and assertions access nothing, but must stay where they are.
+    """
     if is_side_effect_free(op) or isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
         return False
     accesses = accesses_of(op)
-    return accesses is None or not all(access.kind is Kind.READ for access in accesses)
+    return accesses is None or bool(effects_of(op).sync) or not all(access.kind is Kind.READ for access in accesses)

@@ -25,6 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
+from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.dimensions import shape_of_value
@@ -53,7 +54,8 @@ class SplitRowsPass(Pass):
         """Handle all functions of the module."""
         for function in ops_of(op, tt.FuncOp):
             if (reason := split_rows(function, self.groups)) is not None:
-                report_remark(function, reason.message)
+                place = reason.place if isinstance(reason.place, Operation) else function
+                report_remark(place, f"one group of warps has all rows: {reason.reason}")
 
 
 def split_rows(function: tt.FuncOp, groups: int) -> WarpSpecializeRefusal | None:

@@ -60,7 +60,7 @@ from tlx_xdsl.targets import target_named
 from ..captures import isolate
 from ..rewriting import Pass
 from .copying import Code, Copier, CountKey
-from .origins import origins_of
+from .early_loads import check_early
 from .refusal import refusal_at
 from .rings import SMEM, Filling, Ring, depends_on_replica, fillings_of, rings_of
 from .slices import Slice, is_only_read, writes_memory
@@ -97,7 +97,7 @@ class FormTasksPass(Pass):
 
         Raises WarpSpecializeRefusal, located in the kernel, where there is nothing that a producer could do.
         """
-        functions = [function for function in op.ops if isinstance(function, tt.FuncOp)]
+        functions = [function for function in op.ops if isinstance(function, tt.FuncOp) and function.is_kernel]
         for function in functions:
             if any(isinstance(inner, ttg.WarpSpecializeOp) for inner in function.walk()):
                 continue
@@ -155,7 +155,9 @@ class _Former:
         reasons: list[tuple[Operation, str]] = []
         chosen: list[tt.DescriptorLoadOp] = []
         for load in found:
-            obstacle = next((op for op in Slice([load]).ops if op is not load and not self._may_repeat(op)), None)
+            needed = Slice([load])
+            others = (op for op in needed.ops if op is not load and not self._may_repeat(op))
+            obstacle = load if load.result in needed.values else next(others, None)
             if obstacle is None:
                 chosen.append(load)
             elif isinstance(obstacle, tt.DescriptorLoadOp | tt.DotOp):
@@ -164,7 +166,7 @@ class _Former:
                 reasons.append((load, f"its address depends on '{obstacle.name}', which can't be done twice"))
         if not any(enclosing(op, *LOOPS) for op in chosen):
             raise refusal_at(*reasons[0])
-        self._check_memory(chosen)
+        check_early(self.function, chosen)
         return chosen
 
     def _first_load(self) -> Operation:
@@ -176,31 +178,20 @@ class _Former:
     def _may_repeat(op: Operation) -> bool:
         return is_only_read(op) and not isinstance(op, tt.DescriptorLoadOp | tt.DotOp)
 
-    def _check_memory(self, loads: Sequence[tt.DescriptorLoadOp]) -> None:
-        """Refuse a kernel that may write what the producer reads."""
-        read: set[SSAValue] = set()
-        for op in Slice(loads).ops:
-            for access in accesses_of(op) or ():
-                origins = origins_of(access.value)
-                if origins is None:
-                    raise refusal_at(op, "what it reads can't be traced to an argument of the kernel")
-                read |= origins
-        for op in self.function.walk():
-            if not writes_memory(op) or op is self.function:
-                continue
-            for access in accesses_of(op) or ():
-                written = origins_of(access.value)
-                if written is None or written & read:
-                    raise refusal_at(op, "it may write what a producer would have loaded before")
-
     def _by_replica(self, value: SSAValue) -> bool:
         return depends_on_replica(value, self.replica_seen)
 
     def _outside(self, loads: Sequence[Operation]) -> set[Operation]:
-        """The operations that stay before the tasks: of single numbers, which each task then has."""
+        """The operations that stay before the tasks: of single numbers, which each task then has.
+
+        So does the wait for earlier grids, which no load may precede.
+        """
         kept: set[Operation] = set()
         has_written = False
         for op in self.body.ops:
+            if isinstance(op, tt.GridDependencyWaitOp):
+                kept.add(op)
+                continue
             has_written = has_written or any(writes_memory(inner) for inner in op.walk())
             reads = bool(accesses_of(op))
             if (
@@ -283,7 +274,11 @@ class _Former:
             for load in filling.loads:
                 needed.ops.discard(load)
             copier.points[filling.loads[-1]] = filling, fill
-        return self._task(copier, counted, inner, outside, ttg.WarpYieldOp(operands=[[]]))
+        made = self._task(copier, counted, inner, outside, ttg.WarpYieldOp(operands=[[]]))
+        number = next((op for op in made.walk() if isinstance(op, tlx.ReplicaIdOp)), None)
+        if number is not None:
+            raise refusal_at(number, "a loop or a branch of the producer depends on the number of the consumer")
+        return made
 
     def _fill(
         self,
@@ -321,8 +316,7 @@ class _Former:
         """The number of a slot's buffer in the array."""
         if not by_replica or self.replicas == 1:
             return stage
-        first = code.value(arith.MuliOp(stage, code.number(self.replicas)))
-        return code.value(arith.AddiOp(first, replica))
+        return code.sum(code.product(stage, code.number(self.replicas)), replica)
 
     def _for_replica(self, code: Code, value: SSAValue, replica: int, known: dict[SSAValue, SSAValue]) -> SSAValue:
         """The value of the copy for one replica: what depends on it is computed here."""
@@ -334,6 +328,10 @@ class _Former:
             return code.number(replica)
         for operand in owner.operands:
             known[operand] = self._for_replica(code, operand, replica, known)
+        if isinstance(owner, arith.AddiOp | arith.MuliOp) and value.type == i32:
+            fold = code.sum if isinstance(owner, arith.AddiOp) else code.product
+            known[value] = fold(known[owner.lhs], known[owner.rhs])
+            return known[value]
         copy = code.add(owner.clone(known))
         known.update(zip(owner.results, copy.results, strict=True))
         return known[value]

@@ -3,6 +3,7 @@
 import importlib.util
 from pathlib import Path
 
+import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, i32
 
@@ -18,8 +19,9 @@ from tlx_xdsl.transforms.rewriting import ops_of, replace
 EXAMPLES = Path(__file__).parents[4] / "examples"
 
 
-def built(path: Path, kernel: str):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+def built(folder: Path, name: str, source: str, kernel: str):
+    (folder / f"{name}.py").write_text(source)
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     options = module.TLX_COMPILE[kernel]
@@ -28,14 +30,13 @@ def built(path: Path, kernel: str):
     )
 
 
-def test_the_copies_are_those_of_the_frontend(tmp_path):
+@pytest.mark.parametrize(("example", "kernel"), [("hopper_gemm_ws", "matmul"), ("hopper_attention_ws", "attention")])
+def test_the_copies_are_those_of_the_frontend(tmp_path, example, kernel):
     """One copy whose number is unknown (here a program id, until the pass is run) becomes what the source gives."""
-    source = (EXAMPLES / "hopper_gemm_ws.py").read_text()
-    assert "replicate=2" in source
-    expected = built(EXAMPLES / "hopper_gemm_ws.py", "matmul")
+    source = (EXAMPLES / f"{example}.py").read_text().replace("half: tl.constexpr", "half")
     one = source.replace("replicate=2", "replicate=1").replace("tlx.async_task_replica_id()", "tl.program_id(2)")
-    (tmp_path / "one.py").write_text(one)
-    module = built(tmp_path / "one.py", "matmul")
+    assert "replicate=2" in source
+    expected, module = (built(tmp_path, name, text, kernel) for name, text in (("two", source), ("one", one)))
     for number in ops_of(module, GetProgramIdOp):
         if number.axis.value.data == 2:
             replace(number, ReplicaIdOp()).result.name_hint = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from ..rewriting import constant_integer, insert_before
+from ...rewriting import constant_integer, insert_before
 from .numbers import number
 
 
@@ -73,7 +73,9 @@ def _grows_by_one(value: SSAValue, loop: scf.ForOp) -> bool:
 
 def _counts_steps(value: SSAValue, step: SSAValue, loop: scf.ForOp) -> bool:
     """Return whether `value` is the induction variable, from 0 on, and `step` the loop's."""
-    if step is not loop.step and (constant_integer(step) is None or constant_integer(step) != constant_integer(loop.step)):
+    if step is not loop.step and (
+        constant_integer(step) is None or constant_integer(step) != constant_integer(loop.step)
+    ):
         return False
     induction = loop.body.block.args[0]
     if value is induction:

@@ -19,27 +19,32 @@ from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.dialects.arith import CmpiOp
 from tlx_xdsl.dialects.ttg import memdesc_type
 
-from ..rewriting import constant_integer, insert_before
+from ...rewriting import constant_integer, insert_before
 from .numbers import number
 from .products_in_flight import in_block, products_between
+from .ring_links import RingLinks
 from .turn_counts import Turns, turns_of
 
 Reads: TypeAlias = dict[ttg.LocalLoadOp, list[ttng.WarpGroupDotOp]]
 """The products that read a buffer in place, by the load that they did without."""
 
 
-def move_releases(region: Region, reads: Reads) -> None:
+def move_releases(region: Region, reads: Reads, rings: RingLinks) -> None:
     """Move the arrivals of a region."""
     for arrival in [op for op in region.walk() if isinstance(op, ttng.ArriveBarrierOp)]:
-        _move(arrival, reads)
+        _move(arrival, reads, rings)
 
 
-def _move(arrival: ttng.ArriveBarrierOp, reads: Reads) -> None:
+def _move(arrival: ttng.ArriveBarrierOp, reads: Reads, rings: RingLinks) -> None:
     block = arrival.parent
     assert block is not None
     order = {op: number for number, op in enumerate(block.ops)}
+    ring = rings.ring_of(arrival.alloc)
     readers: list[ttng.WarpGroupDotOp] = []
     for load, products in reads.items():
+        # An arrival that belongs to no known ring may give back all that was read before.
+        if ring is not None and rings.ring_of(load.src) not in (ring, None):
+            continue
         if _lies_in(load, block) and order[in_block(load, block)] < order[arrival]:
             readers += products
     if not readers:
@@ -149,7 +154,9 @@ def _arrive_at_slot_before(
     assert isinstance(view, ttg.MemDescIndexOp)
     shifted = insert_before(place, arith.AddiOp(count, number(place, depth - 1)))
     stage = insert_before(place, arith.RemSIOp(shifted.result, number(place, depth)))
-    barrier = insert_before(place, ttg.MemDescIndexOp(operands=[view.src, stage.result], result_types=[view.result.type]))
+    barrier = insert_before(
+        place, ttg.MemDescIndexOp(operands=[view.src, stage.result], result_types=[view.result.type])
+    )
     made = ttng.ArriveBarrierOp(operands=[barrier.result, pred], properties=dict(model.properties))
     insert_before(place, made, located_at=model)
 
@@ -160,4 +167,3 @@ def _end_in_this_turn(arrival: ttng.ArriveBarrierOp, product: ttng.WarpGroupDotO
     last = waits[-1]
     last.pendings = IntegerAttr(0, i32)
     _place_after(arrival, _behind_waits(last), {})
-

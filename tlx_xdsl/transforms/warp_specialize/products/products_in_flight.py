@@ -156,4 +156,3 @@ def _wait_across_turns(product: WarpGroupDotOp) -> None:
     assert after is not None, "a block ends in an operation"
     if result.uses.get_length():
         _wait(result, after, 0)
-

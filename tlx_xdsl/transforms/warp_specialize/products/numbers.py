@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i1, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tlx_xdsl.dialects import ttg, tt
+from tlx_xdsl.dialects import tt, ttg
 
 
 def number(place: Operation, value: int, type_: Attribute = i32) -> SSAValue:

@@ -122,9 +122,7 @@ def in_place(operand: SSAValue, *, rows_run_along_k: bool) -> InPlace | None:
     return InPlace(load, tuple(steps), types)
 
 
-def _types_of_views(
-    buffer: MemDescType, steps: Sequence[tt.TransOp | tt.ReshapeOp]
-) -> tuple[MemDescType, ...] | None:
+def _types_of_views(buffer: MemDescType, steps: Sequence[tt.TransOp | tt.ReshapeOp]) -> tuple[MemDescType, ...] | None:
     types: list[MemDescType] = []
     for step in steps:
         layout = chosen_layout(buffer.encoding)

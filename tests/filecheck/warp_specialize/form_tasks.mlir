@@ -1,0 +1,118 @@
+// RUN: tlx-opt %s -p "tlx-ws-form-tasks{depth=3}" --split-input-file --verify-diagnostics | filecheck %s
+
+// Both operands of the product fill a slot together; the producer has the loop without the sum, the consumer the sum
+// without the offsets.
+
+// CHECK-LABEL: @product
+// CHECK:         ttg.local_alloc {tlx.note = "3 slots of 16384 bytes, which TMA fills while the consumers compute"} : () -> !ttg.memdesc<3x64x64xf16
+// CHECK:         ttg.warp_specialize
+// CHECK-NEXT:    default {
+// CHECK-NOT:       iter_args
+// CHECK:           ttng.wait_barrier
+// CHECK:           ttng.barrier_expect {{%.*}}, 16384
+// CHECK-COUNT-2:   ttng.async_tma_copy_global_to_local
+// CHECK-NOT:       tt.dot
+// CHECK:           ttg.warp_yield
+// CHECK:         partition0
+// CHECK:           scf.for {{.*}} iter_args
+// CHECK:             ttng.wait_barrier
+// CHECK:             [[A:%.*]] = ttg.local_load
+// CHECK:             [[B:%.*]] = ttg.local_load
+// CHECK:             ttng.arrive_barrier {{%.*}}, 1
+// CHECK:             tt.dot [[A]], [[B]]
+tt.func public @product(%a: !tt.tensordesc<64x64xf16>, %b: !tt.tensordesc<64x64xf16>, %out: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %acc = scf.for %k = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<64x64xf32>) : i32 {
+    %i = arith.muli %k, %c64 : i32
+    %x = tt.descriptor_load %a[%c0, %i] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %y = tt.descriptor_load %b[%i, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %next = tt.dot %x, %y, %sum : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  %ps = tt.splat %out : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>
+  tt.store %ps, %acc : tensor<64x64x!tt.ptr<f32>>
+  tt.return
+}
+
+// -----
+
+// Nobody knows before the product what the next block's row is.
+
+tt.func public @dependent(%a: !tt.tensordesc<64x64xf16>, %p: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %last = scf.for %k = %c0 to %n step %c1 iter_args(%row = %c0) -> (i32) : i32 {
+    // expected-error @+1 {{not warp-specialised: its address depends on what the kernel computes from loaded blocks}}
+    %x = tt.descriptor_load %a[%row, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %y = arith.extf %x : tensor<64x64xf16> to tensor<64x64xf32>
+    %flat = tt.reshape %y : tensor<64x64xf32> -> tensor<4096xf32>
+    %sum = "tt.reduce"(%flat) <{axis = 0 : i32}> ({
+    ^bb0(%l: f32, %r: f32):
+      %s = arith.addf %l, %r : f32
+      tt.reduce.return %s : f32
+    }) : (tensor<4096xf32>) -> f32
+    %next = arith.fptosi %sum : f32 to i32
+    scf.yield %next : i32
+  }
+  %f = arith.sitofp %last : i32 to f32
+  tt.store %p, %f : !tt.ptr<f32>
+  tt.return
+}
+
+// -----
+
+// The kernel writes through the descriptor that it reads: the producer would read too early.
+
+tt.func public @in_place(%a: !tt.tensordesc<64x64xf16>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %k = %c0 to %n step %c1 : i32 {
+    %x = tt.descriptor_load %a[%k, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %y = arith.addf %x, %x : tensor<64x64xf16>
+    // expected-error @+1 {{not warp-specialised: it may write what a producer would have loaded before}}
+    tt.descriptor_store %a[%k, %c0], %y : !tt.tensordesc<64x64xf16>, tensor<64x64xf16>
+  }
+  tt.return
+}
+
+// -----
+
+// Loads outside of loops alone are not worth a task.
+
+tt.func public @once(%a: !tt.tensordesc<64x64xf16>, %b: !tt.tensordesc<64x64xf16>) {
+  %c0 = arith.constant 0 : i32
+  // expected-error @+1 {{not warp-specialised: no load in a loop is one that TMA can do}}
+  %x = tt.descriptor_load %a[%c0, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+  tt.descriptor_store %b[%c0, %c0], %x : !tt.tensordesc<64x64xf16>, tensor<64x64xf16>
+  tt.return
+}
+
+// -----
+
+// Two loops that follow each other fill one ring: the second one goes on where the first one has stopped.
+
+// CHECK-LABEL: @loops
+// CHECK-COUNT-1: : () -> !ttg.memdesc<3x64x64xf16
+// CHECK-NOT:     : () -> !ttg.memdesc<3x64x64xf16
+// CHECK:         partition0
+tt.func public @loops(%a: !tt.tensordesc<64x64xf16>, %b: !tt.tensordesc<64x64xf16>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf16>
+  %first = scf.for %k = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<64x64xf16>) : i32 {
+    %x = tt.descriptor_load %a[%k, %c0] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %y = arith.addf %sum, %x : tensor<64x64xf16>
+    scf.yield %y : tensor<64x64xf16>
+  }
+  %second = scf.for %k = %c1 to %n step %c1 iter_args(%sum = %first) -> (tensor<64x64xf16>) : i32 {
+    %x = tt.descriptor_load %a[%c0, %k] : !tt.tensordesc<64x64xf16> -> tensor<64x64xf16>
+    %y = arith.mulf %sum, %x : tensor<64x64xf16>
+    scf.yield %y : tensor<64x64xf16>
+  }
+  tt.descriptor_store %b[%c0, %c0], %second : !tt.tensordesc<64x64xf16>, tensor<64x64xf16>
+  tt.return
+}

@@ -1,0 +1,207 @@
+"""Boxes of tensors in memory: what TMA copies in one piece, found from the place and the mask of an access.
+
+An access lies at `root + base + stride0 * i0 + stride1 * i1 + ...`. A box has a coordinate for each dimension of a
+tensor, and so many elements from there on. The base is divided by the strides (`division.py`). A mask says `i < bound`:
+then `coordinate + bound` is the extent of the tensor, and must follow from the arguments.
+
+TMA gives the same elements if all of this holds, which is checked here, or asked of a launch as a condition:
+
+- the coordinate is not negative where the mask has no lower bound, and else the lower bound is `-coordinate`;
+- the tensor's first element, its strides and the first column of each box lie at multiples of 16 bytes;
+- of stores, rows end at a multiple of 16 bytes, because TMA writes whole units of that size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.analysis.integers.polynomials import Polynomial
+from tlx_xdsl.analysis.structure.places import Clamped, Place
+from tlx_xdsl.analysis.structure.values import ONE, ZERO, Mask, Wrapped
+from tlx_xdsl.layouts.encodings import Ints
+
+from .division import Side, divide
+from .facts import Facts, name_of
+
+UNIT = 16
+"""Bytes that addresses, strides and first columns are multiples of."""
+LARGEST_SIDE = 256
+"""Elements of a box along one dimension (cuTensorMapEncodeTiled)."""
+LARGEST_RANK = 5
+UNBOUNDED = (1 << 31) - 1
+"""Extent of a dimension that nothing bounds, the largest that a descriptor can have."""
+_ELEMENT_BITS = (8, 16, 32)
+
+
+class NoBoxError(Exception):
+    """A reason why an access is no box of a tensor."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box of a tensor; the last side is contiguous."""
+
+    root: SSAValue
+    """The tensor's first element."""
+    sides: tuple[Side, ...]
+    conditions: tuple[str, ...]
+    """Conditions at a launch, in Python."""
+
+
+def sides_of(place: Place, mask: Mask | None, shape: Ints) -> tuple[list[Side], Polynomial]:
+    """The sides of an access through a tensor of pointers, and what is left to divide.
+
+    Raises NoBoxError with the reason why it is no box.
+    """
+    strides, bends, rest = list(place.offset.strides), dict[int, Polynomial](), place.offset.base
+    for term, coefficient in place.offset.terms:
+        if not isinstance(term, Wrapped | Clamped):
+            raise NoBoxError("its addresses are not linear in the positions")
+        if strides[term.dim].terms:
+            raise NoBoxError("its addresses have two parts along one dimension")
+        strides[term.dim] = coefficient
+        bends[term.dim] = term.modulus - term.start if isinstance(term, Wrapped) else term.upper
+        rest += term.start * coefficient
+    sides = [
+        # Elements beyond the bend would not be those of the box: they are left out of the tensor.
+        Side(size, stride, dim, bound=bends.get(dim), bends_at=bends.get(dim))
+        for dim, (size, stride) in enumerate(zip(shape, strides, strict=True))
+        if size > 1
+    ]
+    if mask is not None:
+        sides = _bounded(sides, mask)
+    return sides, rest
+
+
+def _bounded(sides: list[Side], mask: Mask) -> list[Side]:
+    """Take the bounds of a mask for those of the tensor."""
+    if mask.opaque:
+        raise NoBoxError("its mask is not made of bounds")
+    if mask.conditions:
+        raise NoBoxError("its mask has a condition that is one for the whole block")
+    found: list[Side] = []
+    for side in sides:
+        assert side.dim is not None
+        lower, upper = mask.bounds[side.dim]
+        if lower is None and upper is None:
+            found.append(side)
+            continue
+        if side.bends_at is not None:
+            raise NoBoxError("its mask bounds what wraps around")
+        coordinate = ZERO if lower is None else -lower
+        found.append(replace(side, bound=upper, coordinate=coordinate, is_fixed=lower is not None))
+    return found
+
+
+def form_box(
+    root: SSAValue, sides: list[Side], rest: Polynomial, bits: int, facts: Facts, *, is_store: bool, may_wrap: bool
+) -> Box:
+    """The box with these sides; `rest` is the base with the parts of all sides.
+
+    Raises NoBoxError with the reason why it is none.
+    """
+    _check(sides, bits)
+    outer, inner, rest = divide(sides, rest, facts)
+    inner = [_with_extent(side, facts) for side in inner]
+    ordered = [*outer, *(side for side in inner if side.stride != ONE), *(side for side in inner if side.stride == ONE)]
+    if len(ordered) > LARGEST_RANK:
+        raise NoBoxError(f"it lies in a tensor of {len(ordered)} dimensions, more than {LARGEST_RANK}")
+    if rest.terms:
+        raise NoBoxError(f"its tensor begins {rest} elements after the pointer")
+    conditions = _Conditions(facts, bits // 8)
+    conditions.first(root)
+    for side in ordered:
+        conditions.side(side, is_store=is_store)
+    if may_wrap:
+        conditions.offsets(ordered)
+    return Box(root, tuple(ordered), tuple(dict.fromkeys(conditions.found)))
+
+
+def _check(sides: list[Side], bits: int) -> None:
+    if bits not in _ELEMENT_BITS:
+        raise NoBoxError(f"its elements have {bits} bits")
+    if any(not side.stride.terms for side in sides):
+        raise NoBoxError("it accesses elements several times")
+    contiguous = [side for side in sides if side.stride == ONE]
+    if len(contiguous) != 1:
+        raise NoBoxError(
+            "two of its dimensions are contiguous" if contiguous else "none of its dimensions is contiguous"
+        )
+    if (large := max(side.size for side in sides)) > LARGEST_SIDE:
+        raise NoBoxError(f"one of its sides has {large} elements, more than the {LARGEST_SIDE} of a box")
+    if contiguous[0].size * bits % (8 * UNIT):
+        raise NoBoxError(f"its rows have {contiguous[0].size * bits // 8} bytes, no multiple of {UNIT}")
+
+
+def _with_extent(side: Side, facts: Facts) -> Side:
+    """The side with the extent of the tensor; one that nothing bounds reaches to the last element, if that is known."""
+    if side.bound is None:
+        end = side.coordinate.number
+        return side if end is None else replace(side, extent=Polynomial.constant(end + side.size))
+    extent = side.bound + side.coordinate
+    if not facts.is_of_launch(extent):
+        raise NoBoxError(f"the extent {extent} of its tensor does not follow from the arguments")
+    return replace(side, extent=extent)
+
+
+class _Conditions:
+    """What must hold at a launch, as far as it is not proved."""
+
+    def __init__(self, facts: Facts, size: int):
+        self._facts = facts
+        self._size = size
+        self.found: list[str] = []
+
+    def first(self, root: SSAValue) -> None:
+        """The tensor begins at a multiple of 16 bytes."""
+        if self._facts.pointer_divisor(root) % UNIT and (name := name_of(root)) is not None:
+            self.found.append(f"{name} % {UNIT} == 0")
+
+    def side(self, side: Side, *, is_store: bool) -> None:
+        """Require of a side what TMA wants of its stride, its extent and its coordinate."""
+        is_contiguous = side.stride == ONE
+        if not is_contiguous:
+            self._whole_units(side.stride, "rows of its tensor begin")
+            self._positive(side.stride, "stride")
+        if side.extent is not None:
+            self._positive(side.extent, "extent")
+        if is_contiguous:
+            self._whole_units(side.coordinate, "its rows begin")
+            if is_store and side.extent is not None:
+                self._whole_units(side.extent, "rows of its tensor end")
+        if not side.is_fixed:
+            if (asked := self._facts.natural_if(side.coordinate)) is None:
+                raise NoBoxError(f"its coordinate {side.coordinate} may be negative")
+            self.found += asked
+
+    def offsets(self, sides: list[Side]) -> None:
+        """Offsets of elements that are accessed stay inside of 32 bits."""
+        reach = [side.extent * side.stride for side in sides if side.extent is not None]
+        total = sum(reach, ZERO)
+        if total.number is None and (text := self._facts.text(total)) is not None:
+            self.found.append(f"{text} < 2**31")
+
+    def _whole_units(self, elements: Polynomial, what: str) -> None:
+        wanted = UNIT // self._size
+        if self._facts.divisor(elements) % wanted == 0:
+            return
+        text = self._facts.factor_text(elements) if self._facts.is_of_launch(elements) else None
+        if text is None or elements.number is not None:
+            raise NoBoxError(f"{what} at {elements}, which is no multiple of {UNIT} bytes as far as known")
+        self._said(elements)
+        self.found.append(f"{text} % {wanted} == 0")
+
+    def _positive(self, form: Polynomial, what: str) -> None:
+        if (number := form.number) is not None:
+            if number <= 0:
+                raise NoBoxError(f"its tensor has the {what} {number}")
+            return
+        if not self._facts.is_of_launch(form) or (text := self._facts.text(form)) is None:
+            raise NoBoxError(f"the {what} {form} of its tensor does not follow from the arguments")
+        self._said(form)
+        self.found.append(f"{text} > 0")
+
+    def _said(self, form: Polynomial) -> None:
+        self.found += self._facts.said_if(form)
