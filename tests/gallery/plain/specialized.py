@@ -58,16 +58,20 @@ class Made:
         found = dict(problem.arguments)
         grid = problem.grid
         attributes = kernel.arg_attrs.data if kernel.arg_attrs is not None else ()
-        inputs = kernel.function_type.inputs.data
-        for at, attribute in enumerate(attributes):
-            name = kernel.body.block.args[at].name_hint or f"arg{at}"
+        for argument, attribute in zip(kernel.body.block.args, attributes, strict=False):
+            name = argument.name_hint or f"arg{argument.index}"
+            type_ = argument.type
             if "tlx.host_value" in attribute.data:
                 # A kernel that goes over the tiles itself runs as any number of programs.
                 grid = (min(PROGRAMS, prod(problem.grid)),)
                 sizes = {**names, "grid": (*problem.grid, 1, 1)}
                 found[name] = eval(attribute.data["tlx.host_value"].data, {"__builtins__": {}}, sizes)
             elif "tlx.host_descriptor" in attribute.data:
-                found[name] = _descriptor(attribute.data["tlx.host_descriptor"], inputs[at], problem.arguments, names)
+                found[name] = _descriptor(attribute.data["tlx.host_descriptor"], type_, problem.arguments, names)
+            elif isinstance(type_, TensorDescType):
+                # Groups of warps load a part of the block each.
+                given = found[name]
+                found[name] = TensorDescriptor(given.base, given.shape, given.strides, _block(type_))
         return self._run(self.specialized, grid, found, more)
 
     def _run(self, module: ModuleOp, grid: Any, arguments: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
@@ -118,4 +122,8 @@ def _descriptor(facts: DictionaryAttr, type_: Any, arguments: Mapping[str, Any],
         for what in ("shape", "strides")
     )
     base = arguments[facts.data["pointer"].data]
-    return TensorDescriptor(base, shape, strides, [int(size) for size in type_.shape.data])
+    return TensorDescriptor(base, shape, strides, _block(type_))
+
+
+def _block(type_: TensorDescType) -> list[int]:
+    return list(type_.shape)
