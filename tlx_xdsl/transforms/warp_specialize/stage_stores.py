@@ -52,7 +52,7 @@ from tlx_xdsl.layouts.shared import default_shared_layout
 
 from ..captures import isolate
 from ..rewriting import Pass, insert_before, ops_of
-from .numbers import number
+from .products.numbers import number
 from .origins import origins_of
 from .outer_values import use_captured_values
 from .rings import SMEM

@@ -23,6 +23,7 @@ from ...rewriting import constant_integer, insert_before
 from .numbers import number
 from .products_in_flight import in_block, products_between
 from .ring_links import RingLinks
+from .trip_counts import is_known_to_run
 from .turn_counts import Turns, turns_of
 
 Reads: TypeAlias = dict[ttg.LocalLoadOp, list[ttng.WarpGroupDotOp]]
@@ -56,7 +57,7 @@ def _move(arrival: ttng.ArriveBarrierOp, reads: Reads, rings: RingLinks) -> None
     elif (wait := _completion(last, last.next_op, None, block, 0)) is not None:
         _place_after(arrival, _behind_waits(wait), order)
     else:
-        _release_in_next_turn(arrival, last, block)
+        _release_in_next_turn(arrival, last, block, rings)
 
 
 def _lies_in(op: Operation, block: Block) -> bool:
@@ -104,7 +105,9 @@ def _completion(
     return None
 
 
-def _release_in_next_turn(arrival: ttng.ArriveBarrierOp, product: ttng.WarpGroupDotOp, block: Block) -> None:
+def _release_in_next_turn(
+    arrival: ttng.ArriveBarrierOp, product: ttng.WarpGroupDotOp, block: Block, rings: RingLinks
+) -> None:
     """Give back in each turn the slot of the turn before, and the last one after the loop."""
     loop = block.parent_op()
     assert isinstance(loop, scf.ForOp), "only loops carry results in flight"
@@ -116,21 +119,41 @@ def _release_in_next_turn(arrival: ttng.ArriveBarrierOp, product: ttng.WarpGroup
     wait = _completion(product, block.first_op, None, block, since)
     assert wait is not None, "a wait follows the last product of the body"
     depth, count = turns
+    ring = rings.ring_of(arrival.alloc)
     place = _behind_waits(wait).next_op
     assert place is not None, "a block ends in an operation"
     is_later = insert_before(place, CmpiOp("sgt", loop.body.block.args[0], loop.lb))
     _arrive_at_slot_before(arrival, count.value, depth, is_later.result, place)
-    after = loop.next_op
-    while isinstance(after, ttng.WarpGroupDotWaitOp):
-        after = after.next_op
-    assert after is not None, "a block ends in an operation"
-    total = count.after_loop(after)
-    has_run = None if count.runs else insert_before(after, CmpiOp("sgt", loop.ub, loop.lb)).result
-    _arrive_at_slot_before(arrival, total, depth, has_run, after)
+    if _is_used_after(loop, ring, rings):
+        after = loop.next_op
+        while isinstance(after, ttng.WarpGroupDotWaitOp):
+            after = after.next_op
+        assert after is not None, "a block ends in an operation"
+        total = count.after_loop(after)
+        has_run = None if is_known_to_run(loop) else insert_before(after, CmpiOp("sgt", loop.ub, loop.lb)).result
+        _arrive_at_slot_before(arrival, total, depth, has_run, after)
     view = arrival.alloc.owner
     Rewriter.erase_op(arrival)
     if isinstance(view, Operation) and not view.results[0].uses.get_length():
         Rewriter.erase_op(view)
+
+
+def _is_used_after(loop: scf.ForOp, ring: SSAValue | None, rings: RingLinks) -> bool:
+    """Return whether the task takes slots of a ring after a loop: then the producer may wait for the last ones."""
+    if ring is None:
+        return True
+    op: Operation | None = loop
+    while op is not None and not isinstance(op, ttg.WarpSpecializePartitionsOp):
+        following = op.next_op
+        while following is not None:
+            waits = [each for each in following.walk() if isinstance(each, ttng.WaitBarrierOp)]
+            if any(rings.ring_of(each.alloc) == ring for each in waits):
+                return True
+            following = following.next_op
+        op = op.parent_op()
+        if isinstance(op, scf.ForOp | scf.WhileOp):
+            return True
+    return False
 
 
 def _turns_of_slots(arrival: ttng.ArriveBarrierOp, loop: scf.ForOp) -> tuple[int, Turns] | None:

@@ -141,6 +141,7 @@ class _Rotation:
             known = folded(copy, at.holder)
             if known is not None:
                 values[op.results[0]] = known
+                copy.erase()
                 continue
             at.add(copy, op)
             for inner, model in zip(copy.walk(), op.walk(), strict=True):
@@ -151,5 +152,8 @@ class _Rotation:
 
     def _fold(self, op: Operation, at: _End) -> SSAValue:
         known = folded(op, at.holder)
-        return at.add(op, self.loop).results[0] if known is None else known
+        if known is None:
+            return at.add(op, self.loop).results[0]
+        op.erase()
+        return known
 
