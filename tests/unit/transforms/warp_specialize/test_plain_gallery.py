@@ -47,8 +47,8 @@ def test_the_specialized_kernel_is_right(family, shape, groups):
             if family.name in SPECIALIZED:
                 raise
             pytest.skip(refusal.message)
-        if failing := both.conditions(problem):
-            pytest.skip(f"the plain kernel is launched: not {failing[0]}")
+        if reason := both.why_not(problem):
+            pytest.skip(reason)
         result = both.run_specialized(problem, schedule=schedule)
         assert not [each for each in result.warnings if each.severity != "remark"]
         new.check_guards()
