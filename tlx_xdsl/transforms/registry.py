@@ -75,6 +75,7 @@ _MODULES = {
     "tlx-ws-make-persistent": "transforms.warp_specialize.persistent",
     "tlx-ws-prefetch-loads": "transforms.warp_specialize.prefetch_loads",
     "tlx-ws-replicate-tasks": "transforms.warp_specialize.replicate",
+    "tlx-ws-tensor-memory": "transforms.warp_specialize.tcgen05.products",
     "tlx-ws-split-rows": "transforms.warp_specialize.split_rows",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }

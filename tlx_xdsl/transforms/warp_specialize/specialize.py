@@ -56,6 +56,8 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     }
     wanted.append(("tlx-ws-form-tasks", rings))
     wanted.append(("tlx-ws-prefetch-loads", {}))
+    # Each of these leaves the GPUs of the other alone.
+    wanted.append(("tlx-ws-tensor-memory", {}))
     wanted.append(("tlx-ws-async-dots", {}))
     if decisions.pipeline is not False:
         wanted.append(("tlx-ws-pipeline-products", {}))
