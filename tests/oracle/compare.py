@@ -5,7 +5,7 @@ be paired too: operations by name, attributes, types and operands, regions by wh
 count as one value wherever they stand (each side is value-numbered), so hoisting and common subexpressions make no
 difference. A value of one side has one partner on the other side, so the walk is linear.
 
-What a loop, a branch or a block carries is a bound variable: its position doesn't matter, only that one variable of
+What a loop, a branch, a block or a task takes in is a bound variable: its position doesn't matter, only that one variable of
 one side always stands for the same one of the other side, with equal values at every entry. What nothing uses isn't
 compared. Operands are never exchanged, not even of commutative operations.
 """
@@ -141,7 +141,7 @@ class _Comparison:
         reason = Reason(f"{first.name} [{place(first)}] / [{place(second)}]", reason)
         self._check(first, second, reason)
         match first.name:
-            case "scf.yield" | "cf.br":
+            case "scf.yield" | "cf.br" | "ttg.warp_specialize.partitions":
                 pass
             case "scf.condition" | "cf.cond_br":
                 self._same(first.operands[0], second.operands[0], reason)
@@ -210,6 +210,10 @@ class _Comparison:
                 tests = (last_operands(first.regions[0])[1:], last_operands(second.regions[0])[1:])
                 carried[first, "results"] = Carried(ways_in=[tests])
                 for f, s in zip(first.regions, second.regions, strict=True):
+                    self._pair_regions(f, s, reason)
+            case "ttg.warp_specialize.partitions":
+                for f, s in zip(first.regions, second.regions, strict=True):
+                    self._carried[f.blocks[0], "block"] = Carried(ways_in=[(first.operands, second.operands)])
                     self._pair_regions(f, s, reason)
             case _:
                 if first.name == "tt.call":

@@ -68,7 +68,9 @@ _MODULES = {
     "tlx-storage-alias-size-definition": "transforms.storage_alias.size_definition",
     "tlx-storage-budget": "transforms.storage_alias.budget",
     "tlx-print-ttgir-to-tlx": "decompile.print_ttgir_to_tlx",
-    "tlx-ws-async-dots": "transforms.warp_specialize.dots",
+    "tlx-ws-async-dots": "transforms.warp_specialize.products.dots",
+    "tlx-ws-pipeline-products": "transforms.warp_specialize.products.pipeline_products",
+    "tlx-ws-take-turns": "transforms.warp_specialize.products.turns",
     "tlx-ws-form-descriptors": "transforms.warp_specialize.descriptors",
     "tlx-ws-form-tasks": "transforms.warp_specialize.tasks",
     "tlx-ws-host-descriptors": "transforms.warp_specialize.host_descriptors",
@@ -76,7 +78,9 @@ _MODULES = {
     "tlx-ws-prefetch-loads": "transforms.warp_specialize.prefetch_loads",
     "tlx-ws-replicate-tasks": "transforms.warp_specialize.replicate",
     "tlx-ws-tensor-memory": "transforms.warp_specialize.tcgen05.products",
+    "tlx-ws-structure-returns": "transforms.warp_specialize.structure_returns",
     "tlx-ws-split-rows": "transforms.warp_specialize.split_rows",
+    "tlx-ws-stage-stores": "transforms.warp_specialize.stage_stores",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
 """The module of each pass, below `tlx_xdsl`."""

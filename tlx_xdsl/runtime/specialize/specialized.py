@@ -11,19 +11,18 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from tlx_xdsl.decompile.print_ttgir_to_tlx import python_of
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.errors import CompilationError, shown_path
+from tlx_xdsl.errors import CompilationError, internal_error, shown_path
 from tlx_xdsl.frontend.python.source import KernelSource, Signature
 from tlx_xdsl.grid import Grid
 from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.transforms.pipelines import first_beyond_plain
-from tlx_xdsl.transforms.warp_specialize.refusal import WarpSpecializeRefusal, refusal_at
+from tlx_xdsl.transforms.warp_specialize.refusal import refusal_at
 from tlx_xdsl.transforms.warp_specialize.tasks import NOTE
 
 from ..driver.compilation import frontend_module
 from ..driver.defaults import KernelDefaults
 from ..driver.host_values import bound, defaults_of
 from ..driver.specialization import Specialization
-from ..kernel import Kernel
 from ..simulate.interpret import source_of_kernel
 from .decision import Decision, NotSpecialisedError
 from .host_part import HostPart
@@ -98,7 +97,7 @@ class Specialized:
     def fitted(
         self, grid: Grid, named: Mapping[str, Any], programs: int = PROGRAMS
     ) -> tuple[tuple[int, int, int], list[Any]] | str:
-        """The same for arguments by name, on a GPU that runs so many programs at a time; a reason where it does not fit."""
+        """The same for arguments by name, on a GPU that runs so many programs at a time; or why it does not fit."""
         if self.refused is not None:
             return self.refused.message
         return self.host.arguments(grid, named, programs)
@@ -131,8 +130,9 @@ def warp_specialized(
 ) -> Specialized:
     """Specialise a plain kernel for types and constants; `decisions` are `transforms.warp_specialize`'s `Decisions`.
 
-    What can't be specialised is no error: `refused` of the result says why, at its line. Whether the result may be
-    launched is another question (`verdict.py`).
+    What can't be specialised is no error: `refused` of the result says why, at its line. A defect of a pass is such a
+    reason, too, since the plain kernel has nothing to do with it. Whether the result may be launched is another
+    question (`verdict.py`).
 
     Raises CompilationError for a fault in the kernel itself.
     """
@@ -141,8 +141,10 @@ def warp_specialized(
     module = frontend_module(source, wanted)
     try:
         return _specialized(kernel, source, module, decisions)
-    except WarpSpecializeRefusal as refusal:
+    except CompilationError as refusal:
         return Specialized(kernel, kernel, refused=refusal)
+    except Exception as error:
+        return Specialized(kernel, kernel, refused=internal_error(error))
 
 
 def _specialized(kernel: Any, source: KernelSource, module: ModuleOp, decisions: Any) -> Specialized:

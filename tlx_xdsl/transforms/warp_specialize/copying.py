@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import IntegerType, i32
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
+from tlx_xdsl.dialects.arith import TruncIOp
 from tlx_xdsl.dialects.scf import WhileOp
 
 from ..rewriting import constant, constant_integer
@@ -268,11 +269,7 @@ def plus(code: Code, count: SSAValue, more: SSAValue | int) -> SSAValue:
 
 
 def _as_i32(code: Code, value: SSAValue) -> SSAValue:
-    return (
-        value
-        if value.type == i32 or not isinstance(value.type, IntegerType)
-        else code.value(arith.TruncIOp(value, i32))
-    )
+    return value if value.type == i32 or not isinstance(value.type, IntegerType) else code.value(TruncIOp(value, i32))
 
 
 def turn_number(code: Code, position: SSAValue, lower: SSAValue, step: SSAValue) -> SSAValue:

@@ -29,16 +29,14 @@ def use_outer_values(module: ModuleOp) -> None:
 
 
 def use_outer_values_in(op: WarpSpecializeOp, *, but_own: tuple[type[Operation], ...] = ()) -> None:
-    """Let the partitions of one operation do so; their arguments are then of no use.
+    """Let the partitions of one operation do so; they have no arguments then.
 
     Operations of the classes `but_own` stay where anything else of the task uses them.
     """
-    partitions = op.partitions
+    use_captured_values(op)
     known = {key: outer for outer in _before(op) if (key := _key(outer, {})) is not None}
-    for region in partitions.partition_regions:
+    for region in op.partitions.partition_regions:
         block = region.block
-        for argument, value in zip(block.args, partitions.explicit_captures, strict=True):
-            argument.replace_all_uses_with(value)
         # Only what stands at the start was computed again; the rest is the task's own.
         equal: dict[SSAValue, SSAValue] = {}
         own: list[Operation] = []
@@ -58,6 +56,17 @@ def use_outer_values_in(op: WarpSpecializeOp, *, but_own: tuple[type[Operation],
             if not any(result.first_use for result in inner.results):
                 inner.detach()
                 inner.erase()
+
+
+def use_captured_values(op: WarpSpecializeOp) -> None:
+    """Let the partitions use captured values in the place of arguments, which they then have none of."""
+    partitions = op.partitions
+    for region in partitions.partition_regions:
+        block = region.blocks[0]
+        for argument, value in zip(tuple(block.args), partitions.explicit_captures, strict=True):
+            argument.replace_all_uses_with(value)
+            block.erase_arg(argument)
+    partitions.operands = []
 
 
 def _before(op: Operation) -> Iterator[Operation]:

@@ -114,11 +114,14 @@ def is_only_read(op: Operation) -> bool:
 
 
 def writes_memory(op: Operation) -> bool:
-    """True for an operation, without those in its regions, that may write memory or do anything that others see."""
+    """True for an operation, without those in its regions, that may write memory or do anything that others see.
+
+    Barriers, prints and assertions access nothing, but must stay where they are.
+    """
     if is_side_effect_free(op) or isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
         return False
     accesses = accesses_of(op)
-    return accesses is None or not all(access.kind is Kind.READ for access in accesses)
+    return accesses is None or bool(effects_of(op).sync) or not all(access.kind is Kind.READ for access in accesses)
 
 
 def drop_idle(block: Block) -> None:

@@ -18,8 +18,8 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue, Use
 
 from tlx_xdsl.dialects import tt
 
-from ..dot_operands import is_zero
-from ..products_in_flight import in_block
+from ..products.dot_operands import is_zero
+from ..products.products_in_flight import in_block
 
 
 @dataclass(eq=False)

@@ -13,7 +13,7 @@ from tlx_xdsl.dialects.ttg import ROWS, MemDescType, SharedMemorySpaceAttr
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.layouts.shared import default_nvmma_layout
 
-from ..dot_operands import InPlace, in_place
+from ..products.dot_operands import InPlace, in_place
 
 BITS_OF_K = 256
 """Bits along K that one tcgen05.mma covers (PTX ISA, "tcgen05.mma", matrix shapes)."""

@@ -48,8 +48,8 @@ from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.targets import Feature, Target
 
 from ...rewriting import Pass, insert_before, ops_of
-from ..dot_operands import is_zero
-from ..numbers import number
+from ..products.dot_operands import is_zero
+from ..products.numbers import number
 from ..refusal import refusal_at
 from ..slices import drop_idle
 from ..tasks import NOTE, RESERVED_BYTES

@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, Region
 
 from tlx_xdsl.dialects import tt, ttg, ttng
 
-from ..products_in_flight import in_block
+from ..products.products_in_flight import in_block
 from .accumulators import Accumulators, lies_in
 from .operands import Operands
 

@@ -17,7 +17,7 @@ from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
 
 from ...rewriting import constant_integer
 from ..copying import Code, plus, same, turn_count, turn_number
-from ..dot_operands import is_zero
+from ..products.dot_operands import is_zero
 from .accumulators import Accumulator, Accumulators
 from .operands import Operands
 from .releases import Releases
@@ -49,9 +49,14 @@ class Scope:
     )
     """The count of phases, and the number of the buffer and the phase of its barrier that follow from it."""
 
+    last: dict[Accumulator, tuple[SSAValue, SSAValue]] = field(
+        default_factory=dict[Accumulator, tuple[SSAValue, SSAValue]]
+    )
+    """The count of phases after the last product, and the phase that this has completed."""
+
     def inner(self) -> Scope:
         """Return the scope of a loop or branch."""
-        return Scope(dict(self.values), dict(self.counts), set(self.issued), dict(self.chosen))
+        return Scope(dict(self.values), dict(self.counts), set(self.issued), dict(self.chosen), dict(self.last))
 
 
 @dataclass
@@ -135,7 +140,7 @@ class Writer:
                 self._load(value, code, scope)
         use = self._sum(dot, code, scope)
         place = self.places[accumulator]
-        index, _ = self._index(accumulator, code, scope)
+        index, phase = self._index(accumulator, code, scope)
         arrivals: list[SSAValue] = []
         if dot in accumulator.signals:
             arrivals.append(_at(code, place.done, index))
@@ -150,6 +155,7 @@ class Writer:
         scope.issued.add(accumulator)
         if dot in accumulator.signals:
             scope.counts[accumulator] = plus(code, scope.counts[accumulator], 1)
+            scope.last[accumulator] = scope.counts[accumulator], phase
 
     def _operand(self, dot: tt.DotOp, name: str, code: Code, scope: Scope) -> SSAValue:
         """The buffer of an operand: the ring's, or one that the task stores the block to."""
@@ -270,10 +276,17 @@ class Writer:
             return
         place = self.places[accumulator]
         count = scope.counts[accumulator]
-        index, phase = self._index(accumulator, code, scope)
         if accumulator.signals_each:
-            code.add(_wait(_at(code, place.done, index), code.flipped(phase), _true(code)))
+            last = scope.last.get(accumulator)
+            if last is not None and last[0] is count:
+                phase = last[1]
+            else:
+                # The phase before the one that comes next; a fresh barrier lets the first wait pass.
+                phase = code.flipped(self._index(accumulator, code, scope)[1])
+            index = self._of_replica(None, code) if self.plan.copies > 1 else code.number(0)
+            code.add(_wait(_at(code, place.done, index), phase, _true(code)))
         else:
+            index, phase = self._index(accumulator, code, scope)
             code.add(_commit(_at(code, place.done, index)))
             code.add(_wait(_at(code, place.done, index), phase, _true(code)))
             scope.counts[accumulator] = plus(code, count, 1)
@@ -286,9 +299,7 @@ class Writer:
         if known is not None and known[0] is count:
             return known[1:]
         depth = self.places[accumulator].depth
-        stage, phase = code.place(count, depth, "")
-        if depth == 1:
-            stage = code.number(0)
+        stage, phase = code.place(count, depth, "") if depth > 1 else (code.number(0), _parity(code, count))
         if self.plan.copies > 1:
             stage = self._of_replica(None if depth == 1 else stage, code)
         scope.chosen[accumulator] = count, stage, phase
@@ -445,6 +456,11 @@ def _at(code: Code, array: SSAValue, index: SSAValue) -> SSAValue:
     type_ = memdesc_type(array.type)
     one = MemDescType.get(type_.shape[1:], type_.element_type, type_.encoding, type_.memory_space)
     return code.value(ttg.MemDescIndexOp(operands=[array, index], result_types=[one]))
+
+
+def _parity(code: Code, count: SSAValue) -> SSAValue:
+    known = constant_integer(count)
+    return code.value(arith.AndIOp(count, code.number(1)), "phase") if known is None else code.number(known % 2)
 
 
 def _flag(code: Code, value: bool) -> SSAValue:

@@ -34,12 +34,13 @@ from tlx_xdsl.dialects.base import element_bits, layout_attr, scalar_type, shape
 from tlx_xdsl.layouts.shared import default_nvmma_layout
 from tlx_xdsl.targets import Feature
 
-from ..rewriting import Pass, insert_before, ops_of
+from ...rewriting import Pass, insert_before, ops_of
 from .dot_operands import InPlace, buffer_type, in_place, is_zero, why_no_wgmma
 from .numbers import number
 from .products_in_flight import wait_for_products
 from .releases import Reads, move_releases
-from .tasks_of import copies_of
+from .ring_links import RingLinks
+from ..tasks_of import copies_of
 
 
 class AsyncDotsPass(Pass):
@@ -75,7 +76,7 @@ class _Partition:
         if not self.reads and not any(isinstance(op, ttng.WarpGroupDotOp) for op in self.region.walk()):
             return
         wait_for_products(self.region)
-        move_releases(self.region, self.reads)
+        move_releases(self.region, self.reads, RingLinks(self.tasks))
         self._drop_idle_loads()
 
     def _convert(self, dot: tt.DotOp) -> None:
