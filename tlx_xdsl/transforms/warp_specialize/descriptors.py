@@ -44,7 +44,7 @@ from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.transforms.drop_unused import drop_unused
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
-from .accesses.arguments import add_conditions
+from .accesses.arguments import add_conditions, descriptor_name
 from .accesses.boxes import UNBOUNDED, Box, NoBoxError, form_box, sides_of
 from .accesses.division import Side
 from .accesses.emission import Emission
@@ -289,7 +289,7 @@ def _descriptor(box: Box, element: object, emission: Emission, start: Operation)
             properties={"padding": PaddingOption.PAD_ZERO.attr},
         ),
     )
-    made.result.name_hint = f"{(box.root.name_hint or 'tensor').removesuffix('_ptr').removesuffix('_ptrs')}_desc"
+    made.result.name_hint = descriptor_name(box.root.name_hint)
     return made.result
 
 

@@ -3,8 +3,6 @@
 import tlx_xdsl
 import tlx_xdsl.language as tl
 
-A16 = "*fp16:16"
-
 
 @tlx_xdsl.jit
 def matmul(
@@ -162,8 +160,9 @@ def shifted(x_ptr, y_ptr, T, stride, B: tl.constexpr, D: tl.constexpr, SHIFT: tl
 
 
 @tlx_xdsl.jit
-def fault(x_ptr, y_ptr, n_ptr, M, N, stride, KIND: tl.constexpr, B: tl.constexpr):
+def fault(x_ptr, y_ptr, n_ptr, M, N, stride, KIND: tl.constexpr, B: tl.constexpr):  # noqa: C901 (a case for each fault)
     """Loads that are no box, or whose rows are needed."""
+    WRAPPED: tl.constexpr = KIND == "sum of wrapped" or KIND == "unmasked wrapped" or KIND == "loose wrapped"
     rows, columns = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, B)
     mask, other, at = (rows < M)[:, None] & (columns < N)[None, :], 0.0, rows[:, None] * stride + columns[None, :]
     if KIND == "mask":
@@ -182,9 +181,8 @@ def fault(x_ptr, y_ptr, n_ptr, M, N, stride, KIND: tl.constexpr, B: tl.constexpr
         at = tl.load(n_ptr + columns)[:, None] * stride + columns[None, :]
     elif KIND == "scattered columns":
         at = rows[:, None] * stride + 2 * columns[None, :]
-    elif KIND == "sum of wrapped" or KIND == "unmasked wrapped" or KIND == "loose wrapped":
-        at, mask = (rows % M)[:, None] * stride + columns[None, :], (columns < N)[None, :] & (rows >= 0)[:, None]
-        mask = (columns < N)[None, :]
+    elif WRAPPED:
+        at, mask = (rows % M)[:, None] * stride + columns[None, :], (columns < N)[None, :]
     elif KIND == "column":
         at = rows[:, None] * stride + columns[None, :] + tl.program_id(0)
     x = tl.load(x_ptr + at, mask=mask, other=other)

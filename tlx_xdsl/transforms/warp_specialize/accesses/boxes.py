@@ -141,6 +141,8 @@ def _with_extent(side: Side, facts: Facts) -> Side:
         end = side.coordinate.number
         return side if end is None else replace(side, extent=Polynomial.constant(end + side.size))
     extent = side.bound + side.coordinate
+    if not side.is_fixed and facts.natural_if(side.coordinate) is None:
+        raise NoBoxError(f"its mask ends at {side.bound}, which is no end of a tensor that the arguments describe")
     if not facts.is_of_launch(extent):
         raise NoBoxError(f"the extent {extent} of its tensor does not follow from the arguments")
     return replace(side, extent=extent)
