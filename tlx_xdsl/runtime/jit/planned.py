@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from triton import knobs
@@ -106,11 +107,13 @@ class Plan:
     def __init__(self, compiled: Any, launch: MovableLaunch, addressed: Sequence[Sequence[str]]):
         self.compiled = compiled
         self._launch = launch
-        self._movers: list[list[Callable[[int], None]]] = [[launch.mover(name) for name in names] for names in addressed]
+        self._movers: list[list[Callable[[int], None]]] = [
+            [launch.mover(name) for name in names] for names in addressed
+        ]
         self._at: list[int] = []
         device = driver.active.get_current_device()
         current: Callable[[int], int] = driver.active.get_current_stream
-        self._stream = lambda: current(device)
+        self._stream: Callable[[], int] = partial(current, device)
         self._turn = threading.Lock()
 
     def run(self, addresses: list[int]) -> Any:

@@ -8,7 +8,7 @@ driver at once (`planned.py`).
 # Triton's runtime has no types: what comes from it is of unknown type to a checker.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
-# pyright: reportIncompatibleMethodOverride=false
+# pyright: reportIncompatibleMethodOverride=false, reportIncompatibleVariableOverride=false
 
 from __future__ import annotations
 
@@ -230,7 +230,9 @@ class SpecializingTritonKernel(Specializing, TritonKernel):
             results.append(self._named(*copied))
         plain, other = ({name: value for name, value in named.items() if _has_memory(value)} for named in results)
         if found := difference(other, {name: _memory_of(value) for name, value in plain.items()}):
-            raise ComparisonError(f"check: '{self.source.name}' computes something else when it is specialised: {found}")
+            raise ComparisonError(
+                f"check: '{self.source.name}' computes something else when it is specialised: {found}"
+            )
 
 
 def _has_memory(value: Any) -> bool:

@@ -25,7 +25,8 @@ from ..launch.tensor_descriptor import TensorDescriptor
 @dataclass(frozen=True)
 class Given:
     """An argument of the plain kernel, as it is; `block` is that of a descriptor, which may be another than the
-    launch's."""
+    launch's.
+    """
 
     name: str
     block: tuple[int, ...] | None = None
@@ -52,7 +53,7 @@ class Computed:
 Part = Given | Described | Computed
 
 _KINDS: dict[str, type[Any]] = {"given": Given, "described": Described, "computed": Computed}
-_FUNCTIONS = {"__builtins__": {}, "min": min, "max": max, "abs": abs}
+_FUNCTIONS: dict[str, Any] = {"__builtins__": {}, "min": min, "max": max, "abs": abs}
 """All that expressions may call."""
 
 
@@ -73,7 +74,7 @@ class HostPart:
         `named` has all arguments by name; `programs` is how many programs the GPU runs at a time.
         """
         sizes = grid_of(grid, {name: unwrapped(value) for name, value in named.items()})
-        names = {**_FUNCTIONS, **{name: _number(value) for name, value in named.items()}, "grid": sizes}
+        names: dict[str, Any] = {**_FUNCTIONS, **{name: _number(value) for name, value in named.items()}, "grid": sizes}
         for text, code in self._conditions:
             if not eval(code, names):  # the compiler's own text
                 return f"the launch does not fit: {text} does not hold"
@@ -95,10 +96,9 @@ class HostPart:
             case Computed(expression):
                 return eval(self._code(expression), names)  # the compiler's own text
             case Described(pointer, shape, strides, block, padding):
-                extents = [[int(eval(self._code(each), names)) for each in group] for group in (shape, strides)]
-                base = named[pointer]
+                sizes, steps = ([int(eval(self._code(each), names)) for each in group] for group in (shape, strides))
                 try:
-                    return TensorDescriptor(base, *extents, list(block), padding)
+                    return TensorDescriptor(named[pointer], sizes, steps, list(block), padding)
                 except ValueError as error:
                     return _Unfit(f"the launch does not fit: TMA can't address '{pointer}': {error}")
 
@@ -127,8 +127,9 @@ class HostPart:
         """Return what `as_json` has made a file of. Raises LookupError and TypeError for anything else."""
         parts: list[Part] = []
         for each in cast("list[dict[str, Any]]", known["parts"]):
-            fields = {name: tuple(value) if isinstance(value, list) else value for name, value in each.items()}
-            parts.append(_KINDS[fields.pop("kind")](**fields))
+            kind = _KINDS[each.pop("kind")]
+            lists = {name: tuple(cast("list[Any]", value)) for name, value in each.items() if isinstance(value, list)}
+            parts.append(kind(**{**each, **lists}))
         return HostPart(tuple(parts), tuple(known["conditions"]), bool(known["persistent"]))
 
 
@@ -142,14 +143,14 @@ def _number(value: Any) -> Any:
     if is_constant(value):
         return unwrapped(value)
     if is_descriptor(value) or isinstance(value, bool | int | float | np.generic | tuple):
-        return value
+        return cast(Any, value)
     return address_of(value)
 
 
 def address_of(array: Any) -> int:
     """The address of an array's first element; 0 for a tensor that stands for one."""
     if isinstance(array, np.ndarray):
-        return cast("int", array.ctypes.data)
+        return array.ctypes.data
     return int(array.data_ptr()) if callable(getattr(array, "data_ptr", None)) else 0
 
 

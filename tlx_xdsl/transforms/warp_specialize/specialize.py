@@ -56,9 +56,11 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     }
     wanted.append(("tlx-ws-form-tasks", rings))
     wanted.append(("tlx-ws-prefetch-loads", {}))
-    wanted.append(("tlx-ws-async-dots", {}))
     if decisions.pipeline is not False:
         wanted.append(("tlx-ws-pipeline-products", {}))
+    # Each of these leaves the GPUs of the other alone.
+    wanted.append(("tlx-ws-tensor-memory", {}))
+    wanted.append(("tlx-ws-async-dots", {}))
     if decisions.turns is not False:
         wanted.append(("tlx-ws-take-turns", {}))
     if decisions.stage_stores is not False:
