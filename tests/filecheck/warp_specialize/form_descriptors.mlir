@@ -55,7 +55,7 @@ builtin.module {
 
 // CHECK-LABEL: @loaded_end
 // CHECK-NOT:     tt.descriptor_load
-// CHECK:         %x = tt.load %p, %mask {tlx.note = "loaded by the threads, because its mask ends at %end,
+// CHECK:         %x = tt.load %p, %mask {tlx.note = "loaded by the threads, because its mask ends at end, and 'store' may bring what is there into memory
 builtin.module {
   tt.func public @loaded_end(%a_ptr: !tt.ptr<f16>, %ends: !tt.ptr<i32>, %out: !tt.ptr<f16>) {
     %c64 = arith.constant dense<64> : tensor<16x1xi32>
