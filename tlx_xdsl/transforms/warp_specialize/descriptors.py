@@ -46,7 +46,7 @@ from tlx_xdsl.analysis.integers.transfer import shape_of
 from tlx_xdsl.analysis.structure.places import Places
 from tlx_xdsl.analysis.structure.values import Computed
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.base import as_tensor, element_bits, enclosing, is_set, pointee_type, scalar_type, splat_number
+from tlx_xdsl.dialects.base import as_tensor, element_bits, enclosing, is_set, pointee_type, scalar_type
 from tlx_xdsl.dialects.tt.block_pointer import boundaries_of, is_block_pointer, padding_of
 from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.layouts.encodings import Ints
@@ -286,7 +286,7 @@ def _is_zero(value: SSAValue) -> bool:
     if not isinstance(op, upstream.ConstantOp):
         return False
     if isinstance(op.value, DenseIntOrFPElementsAttr):
-        return op.value.is_splat() and splat_number(op.value) == 0
+        return not any(op.value.data.data)
     held = getattr(op.value, "value", None)
     return held is not None and held.data == 0
 

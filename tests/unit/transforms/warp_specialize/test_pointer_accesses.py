@@ -125,35 +125,40 @@ def reason(module, grid, args, constexprs):
     return None
 
 
-def check(kernel, case, passes):
+def check(kernel, case, *pipelines):
+    """Compare what each pipeline makes of a kernel with the kernel, in memory; return the modules."""
     grid, args, constexprs = case
-    expected, found = copied(args), copied(args)
+    expected = copied(args)
     interpret_module(built(kernel, args, constexprs), grid, list(expected.values()), Options())
-    module = transformed(kernel, args, constexprs, passes)
-    assert reason(module, grid, found, constexprs) is None
-    for name, value in expected.items():
-        if isinstance(value, np.ndarray):
-            np.testing.assert_array_equal(found[name], value, err_msg=name)
-    return module
+    modules = [transformed(kernel, args, constexprs, passes) for passes in pipelines]
+    for module in modules:
+        found = copied(args)
+        assert reason(module, grid, found, constexprs) is None
+        for name, value in expected.items():
+            if isinstance(value, np.ndarray):
+                np.testing.assert_array_equal(found[name], value, err_msg=name)
+    return modules
 
 
-@pytest.mark.parametrize("passes", [IN_KERNEL, ON_HOST, PERSISTENT], ids=["in kernel", "on host", "persistent"])
 @pytest.mark.parametrize("name", FORMED)
-def test_the_same_numbers(name, passes):
+def test_the_same_numbers(name):
     kernel, case, loads, stores = FORMED[name]
-    module = check(kernel, case, passes)
-    assert len(ops_of(module, tt.DescriptorLoadOp)) == loads
-    assert len(ops_of(module, tt.DescriptorStoreOp)) == stores
-    if stores:
-        # Nothing is left of pointers and masks.
-        assert not ops_of(module, tt.LoadOp, tt.StoreOp, tt.AddPtrOp, tt.AdvanceOp)
-    assert bool(ops_of(module, tt.MakeTensorDescOp)) == (passes == IN_KERNEL)
+    for module in check(kernel, case, ON_HOST, PERSISTENT):
+        assert len(ops_of(module, tt.DescriptorLoadOp)) == loads
+        assert len(ops_of(module, tt.DescriptorStoreOp)) == stores
+        assert not ops_of(module, tt.MakeTensorDescOp)
+        if stores:
+            # Nothing is left of pointers and masks.
+            assert not ops_of(module, tt.LoadOp, tt.StoreOp, tt.AddPtrOp, tt.AdvanceOp)
+
+
+def test_descriptors_that_the_kernel_makes():
+    (module,) = check("matmul", tutorial(33, 40, 20), IN_KERNEL)
+    assert len(ops_of(module, tt.MakeTensorDescOp)) == 3
 
 
 def test_equal_descriptors_of_a_kernel_become_one_argument():
-    case = blocks(40, 24, 64)
-    for passes in (ON_HOST, PERSISTENT):
-        module = check("described", case, passes)
+    for module in check("described", blocks(40, 24, 64), ON_HOST, PERSISTENT):
         (function,) = ops_of(module, tt.FuncOp)
         names = [each.name_hint for each in function.body.block.args if isinstance(each.type, tt.TensorDescType)]
         assert names == ["a_desc", "b_desc", "c_desc"]
@@ -185,14 +190,14 @@ def faulty(kind):
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_what_is_no_box_is_left_with_the_reason(kind):
-    module = check("fault", faulty(kind), IN_KERNEL)
+    (module,) = check("fault", faulty(kind), IN_KERNEL)
     (load,) = [op for op in ops_of(module, tt.LoadOp) if "tlx.note" in op.attributes]
     assert FAULTS[kind] in load.attributes["tlx.note"].data
     assert not ops_of(module, tt.DescriptorLoadOp)
 
 
 def test_the_same_load_without_a_fault_is_a_box():
-    module = check("fault", faulty("fine"), IN_KERNEL)
+    (module,) = check("fault", faulty("fine"), IN_KERNEL)
     assert len(ops_of(module, tt.DescriptorLoadOp)) == 1
 
 
@@ -205,7 +210,7 @@ def test_rows_before_the_tensor_need_a_lower_bound():
 
 def test_a_tensor_that_is_written_is_not_loaded_by_tma():
     args = {"x_ptr": padded(40, 16), "M": 40, "stride": 24}
-    module = check("in_place", ((3,), args, {"B": 16}), IN_KERNEL)
+    (module,) = check("in_place", ((3,), args, {"B": 16}), IN_KERNEL)
     (load,) = ops_of(module, tt.LoadOp)
     assert "stores to the same tensor" in load.attributes["tlx.note"].data
 
@@ -225,7 +230,7 @@ def test_launches_that_do_not_fit_are_left_to_the_plain_kernel(change, why):
 @pytest.mark.parametrize(("counts", "is_persistent"), [(0, True), (1, True), (2, False)])
 def test_a_grid_of_three_axes_is_taken_tile_by_tile(counts, is_persistent):
     args = {"x_ptr": dense(192), "y_ptr": dense(192, seed=1), "count_ptr": np.zeros(1, np.float32), "N": 185}
-    module = check("cube", ((2, 3, 2), args, {"B": 16, "COUNTS": counts}), ("tlx-ws-make-persistent",))
+    (module,) = check("cube", ((2, 3, 2), args, {"B": 16, "COUNTS": counts}), ("tlx-ws-make-persistent",))
     assert ("tlx.host_value" in str(module)) == is_persistent
     assert len(ops_of(module, tt.GetProgramIdOp)) == (1 if is_persistent else 3)
 
