@@ -39,6 +39,11 @@ def new_name(function: tt.FuncOp, wanted: str) -> str:
     return name
 
 
+def descriptor_name(pointer: str | None) -> str:
+    """The name of the descriptor of what a pointer leads to: `a_desc` for `a_ptr`."""
+    return f"{(pointer or 'tensor').removesuffix('_ptr')}_desc"
+
+
 def drop_unused_arguments(function: tt.FuncOp) -> None:
     """Remove the arguments that nothing uses; descriptors stay, and their extents with them."""
     entry, held = function.body.blocks[0], _attributes(function)
