@@ -35,12 +35,12 @@ from tlx_xdsl.layouts.shared import default_nvmma_layout
 from tlx_xdsl.targets import Feature
 
 from ...rewriting import Pass, insert_before, ops_of
+from ..tasks_of import copies_of
 from .dot_operands import InPlace, buffer_type, in_place, is_zero, why_no_wgmma
 from .numbers import number
 from .products_in_flight import wait_for_products
 from .releases import Reads, move_releases
 from .ring_links import RingLinks
-from ..tasks_of import copies_of
 
 
 class AsyncDotsPass(Pass):
