@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.tensors import element_bits
 
+from .function import may_inline
 from .host import shape_names
 from .types import element_of, number_of
 
@@ -47,10 +48,13 @@ def _name(op: Operation, shapes: dict[SSAValue, list[str]]) -> None:
         case ttng.WarpGroupDotWaitOp():
             for value, result in zip(op.inputs, op.outputs, strict=True):
                 result.name_hint = result.name_hint or value.name_hint or "product"
-        case arith.TruncFOp():
-            # Tensor cores take the narrow one.
-            if (wide := op.input.name_hint) is not None:
-                _hint(op.result, f"{wide}_{element_bits(element_of(op.result.type))}")
+        case tlx.ReplicaIdOp():
+            for use in op.result.uses:
+                if use.operation.name == "arith.subi" and number_of(use.operation.operands[0]) == 1:
+                    _hint(use.operation.results[0], "other")
+        case Operation(name="arith.truncf"):
+            if (name := _narrow(op.results[0])) is not None:
+                _hint(op.results[0], name)
         case _:
             pass
 
@@ -61,12 +65,20 @@ def _carried(loop: scf.ForOp) -> None:
         if argument.name_hint is None:
             sums = [use.operation for use in argument.uses if isinstance(use.operation, ttng.WarpGroupDotOp)]
             names = [each.d.name_hint for each in sums if each.c is argument]
-            argument.name_hint = next((name for name in (*names, start.name_hint) if name), None)
+            argument.name_hint = next((name for name in (*names, start.name_hint, _narrow(start)) if name), None)
+
+
+def _narrow(value: SSAValue) -> str | None:
+    """The name of a block that is cast for the tensor cores, with the bits of its elements."""
+    op = value.owner
+    if not isinstance(op, Operation) or op.name != "arith.truncf" or op.operands[0].name_hint is None:
+        return None
+    return f"{op.operands[0].name_hint}_{element_bits(element_of(value.type))}"
 
 
 def _hint(value: SSAValue, hint: str) -> None:
-    # A value that is used once stands where it is used.
-    if value.name_hint is None and isinstance(value.owner, Operation) and not value.has_one_use():
+    # A value that stands where it is used needs no name.
+    if value.name_hint is None and isinstance(value.owner, Operation) and not may_inline(value.owner):
         value.name_hint = hint
 
 
