@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -83,10 +83,10 @@ def _name_what_is_passed_on(fn: Function, block: Block, chain: list[SSAValue], s
     assert isinstance(last.owner, Operation)
     if name is None or any(value in fn.wanted for value in before):
         return
-    if _is_over(fn.scope.before.get(name), chain[0], block):
-        if fn.scope.is_free(name, interval := (start, fn.scope.number(last.owner))):
-            fn.scope.take(name, interval)
-            fn.wanted.update(dict.fromkeys(before, name))
+    interval = (start, fn.scope.number(last.owner))
+    if _is_over(fn.scope.before.get(name), chain[0], block) and fn.scope.is_free(name, interval):
+        fn.scope.take(name, interval)
+        fn.wanted.update(dict.fromkeys(before, name))
 
 
 def _pass_on(
@@ -100,10 +100,10 @@ def _pass_on(
         fn.scope.carried.add(name)
         start: float = len(block.ops) - 1
         # The name may get its next value where that is made, unless the old one is still needed.
-        if value not in fn.wanted and list(_yielded(block)).count(value) == 1 and _made_in(value, block):
-            if _is_over(old, value, block):
-                fn.wanted[value] = name
-                start = fn.scope.number(cast(Operation, value.owner))
+        is_free = value not in fn.wanted and list(_yielded(block)).count(value) == 1
+        if is_free and _made_in(value, block) and _is_over(old, value, block):
+            fn.wanted[value] = name
+            start = fn.scope.number(cast(Operation, value.owner))
         fn.scope.take(name, (start, math.inf))
 
 
@@ -385,7 +385,7 @@ def _successors(block: Block) -> Sequence[Block]:
 def _tasks(fn: Function, op: WarpSpecializeOp) -> None:
     partitions = op.partitions
     copies = op.attributes.get(REPLICAS)
-    replicas = _numbers(copies) if isinstance(copies, DenseArrayBase) else ()
+    replicas = _numbers(cast("DenseArrayBase[Any]", copies)) if isinstance(copies, DenseArrayBase) else ()
     registers = _numbers(op.requested_registers)
     starts = _numbers(op.warp_group_start_ids)
     fn.blank_line()
@@ -407,21 +407,21 @@ def _tasks(fn: Function, op: WarpSpecializeOp) -> None:
                 "warp_group_start_id": str(starts[index]) if starts else None,
             }
             fn.blank_line()
-            with fn.block(f"with {call('tlx.async_task', **options)}:"):
-                with fn.within(fn.scope.inside(region.block, op)):
-                    _name_replica(fn, region)
-                    body(fn, region.block)
+            head = f"with {call('tlx.async_task', **options)}:"
+            with fn.block(head), fn.within(fn.scope.inside(region.block, op)):
+                _name_replica(fn, region)
+                body(fn, region.block)
 
 
 def _name_replica(fn: Function, region: Region) -> None:
     """Give the number of a task's copy a name at the task's start."""
-    numbers = [op.results[0] for op in region.walk() if op.name == "tlx.replica_id"]
+    numbers = [op for op in region.walk() if op.name == "tlx.replica_id"]
     if not numbers:
         return
-    name = fn.new_name(next((value.name_hint for value in numbers if value.name_hint), "replica"))
-    for value in numbers:
-        fn.bind(value, name)
-        fn.module.skipped.add(cast(Operation, value.owner))
+    name = fn.new_name(next((op.results[0].name_hint for op in numbers if op.results[0].name_hint), "replica"))
+    for op in numbers:
+        fn.bind(op.results[0], name)
+    fn.module.skipped.update(numbers)
     fn.write(f"{name} = tlx.async_task_replica_id()")
 
 

@@ -161,7 +161,7 @@ class Function:
         return start, self.end(value, start)
 
     def end(self, value: SSAValue, start: float) -> float:
-        """The last operation of the current scope's block that mentions `value`; a little later where it has regions."""
+        """The last operation of the current block that mentions `value`; a little later where it has regions."""
         block = self.scope.block
         last = None if block is None else last_use(value, block)
         # What an operation makes while it runs others may not replace what those others use.

@@ -90,8 +90,9 @@ def _arguments(function: FuncOp) -> Iterator[tuple[BlockArgument, Mapping[str, A
     extents = {extent for each in descriptors_of(function) for extent in each.extents}
     for argument in function.body.blocks[0].args:
         if argument not in extents:
-            known = attributes[argument.index] if argument.index < len(attributes) else {}
-            yield argument, {name: value for name, value in known.items() if name in (DESCRIPTOR, HOST_VALUE)}
+            known = attributes[argument.index : argument.index + 1]
+            held = [(name, value) for each in known for name, value in each.items()]
+            yield argument, {name: value for name, value in held if name in (DESCRIPTOR, HOST_VALUE)}
 
 
 def _descriptor(known: DictionaryAttr, argument: BlockArgument) -> Text:
