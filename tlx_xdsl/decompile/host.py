@@ -68,7 +68,7 @@ def host_part(function: FuncOp, name: str, plain: PlainKernel) -> list[str]:
     grid = "(min(grid[0] * grid[1] * grid[2], programs),)" if is_persistent else "grid"
     lines += [*made, f"return {grid}, {tupled(values)}"]
     head = f"def launch_arguments({', '.join(['grid', *_defaults(parameters, plain.constants, is_persistent)])}):"
-    doc = f'"""Return the grid and the arguments of `{name}` for a launch of the plain kernel with these."""'
+    doc = '"""Return the grid and the arguments for a launch of the plain kernel with these."""'
     body = [part for line in [doc, *lines] for part in wrapped(f"    {line}")]
     text = "\n".join([*wrapped(head), *body]) + "\n"
     return [*([_ADDRESS] if "address(" in text else []), text]
