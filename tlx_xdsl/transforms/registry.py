@@ -79,6 +79,8 @@ _MODULES = {
     "tlx-ws-replicate-tasks": "transforms.warp_specialize.replicate",
     "tlx-ws-tensor-memory": "transforms.warp_specialize.tcgen05.products",
     "tlx-ws-structure-returns": "transforms.warp_specialize.structure_returns",
+    "tlx-ws-split-masks": "transforms.warp_specialize.split_masks",
+    "tlx-ws-delay-scales": "transforms.warp_specialize.delay_scales",
     "tlx-ws-split-rows": "transforms.warp_specialize.rows.split_rows",
     "tlx-ws-stage-stores": "transforms.warp_specialize.stores.stage_stores",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
