@@ -170,7 +170,7 @@ def _specialized(
 
 def _made(given: Any, wanted: Any) -> list[Decision]:
     """The decisions that were given, and those that a rule has made."""
-    known = set() if given is None else set(given.given())
+    known: dict[str, Any] = {} if given is None else given.given()
     by_rule = "two where each has 64 or 128 rows of the products, and otherwise one"
     return [Decision(name, value, "given" if name in known else by_rule) for name, value in wanted.given().items()]
 
