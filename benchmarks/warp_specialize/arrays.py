@@ -22,8 +22,8 @@ class UntouchedArrays:
     def normal(self, *shape: int, dtype: str = "fp16", scale: float = 1.0) -> Any:
         return np.empty(shape, numpy_dtype(dtype))
 
-    def uniform(self, *shape: int, low: float, high: float, dtype: str = "fp32") -> Any:
-        return np.zeros(shape, numpy_dtype(dtype))
+    def uniform(self, *shape: int, low: float, high: float, then: Any = None) -> Any:
+        return np.empty(shape, np.float32)
 
     def poisoned(self, *shape: int, dtype: str = "fp16") -> Any:
         return np.empty(shape, numpy_dtype(dtype))
@@ -62,11 +62,12 @@ class TorchArrays:
     def normal(self, *shape: int, dtype: str = "fp16", scale: float = 1.0) -> Any:
         return self._given(lambda: self.torch.randn(shape, generator=self.random, device=self.device) * scale, dtype)
 
-    def uniform(self, *shape: int, low: float, high: float, dtype: str = "fp32") -> Any:
+    def uniform(self, *shape: int, low: float, high: float, then: Any = None) -> Any:
         def make() -> Any:
-            return self.torch.rand(shape, generator=self.random, device=self.device) * (high - low) + low
+            values = self.torch.rand(shape, generator=self.random, device=self.device) * (high - low) + low
+            return values if then is None else then(values)
 
-        return self._given(make, dtype)
+        return self._given(make, "fp32")
 
     def poisoned(self, *shape: int, dtype: str = "fp16") -> Any:
         array = self._given(lambda: self.torch.full(shape, float("nan"), device=self.device), dtype)
