@@ -26,8 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import scf
-from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects import arith as upstream, scf
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, ModuleOp, StringAttr, TensorType, i32
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -37,7 +36,7 @@ from tlx_xdsl.analysis.integers.polynomials import Polynomial
 from tlx_xdsl.analysis.integers.transfer import shape_of
 from tlx_xdsl.analysis.structure.places import Places
 from tlx_xdsl.analysis.structure.values import Computed
-from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base import as_tensor, element_bits, enclosing, is_set, pointee_type, scalar_type, splat_number
 from tlx_xdsl.dialects.tt.block_pointer import boundaries_of, is_block_pointer, padding_of
 from tlx_xdsl.dialects.tt.enums import PaddingOption
@@ -45,15 +44,20 @@ from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.transforms.drop_unused import drop_unused
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
-from .arguments import add_conditions
-from .boxes import UNBOUNDED, Box, NoBoxError, form_box, sides_of
-from .division import Side
-from .emission import Emission
-from .facts import Facts
+from .accesses.arguments import add_conditions
+from .accesses.boxes import UNBOUNDED, Box, NoBoxError, form_box, sides_of
+from .accesses.division import Side
+from .accesses.emission import Emission
+from .accesses.facts import Facts
+from .tasks import NOTE
 
-NOTE = "tlx.note"
-"""Attribute of an operation: the reason of a decision, in a sentence."""
 _Access = tt.LoadOp | tt.StoreOp
+
+_OF_ZERO = (
+    tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.FpToFpOp, arith.TruncFOp, arith.ExtFOp, upstream.SIToFPOp,
+    arith.ExtSIOp, arith.TruncIOp,
+)  # fmt: skip
+"""Operations that give 0 for 0."""
 
 
 class FormDescriptorsPass(Pass):
@@ -197,7 +201,7 @@ class _Former:
 
     def _rewrite(self, plans: Sequence[_Plan]) -> None:
         emission = Emission(self._function, self._places.sums)
-        start = next(op for op in self._function.body.block.ops if not isinstance(op, ConstantOp))
+        start = next(op for op in self._function.body.block.ops if not isinstance(op, upstream.ConstantOp))
         made: dict[object, SSAValue] = {}
         conditions: dict[str, None] = {}
         for plan in plans:
@@ -228,16 +232,21 @@ def shape_of_block(access: _Access) -> Ints:
 
 
 def _is_wanted(access: _Access) -> bool:
-    """True for blocks of two dimensions, and for rows in loops."""
+    """True for blocks of two dimensions, and for rows that a loop loads; a loop over tiles is not meant."""
     sides = [size for size in shape_of_block(access) if size > 1]
-    return len(sides) > 1 or (bool(sides) and enclosing(access, scf.ForOp, scf.WhileOp) is not None)
+    if len(sides) != 1 or isinstance(access, tt.StoreOp):
+        return len(sides) > 1
+    loop = enclosing(access.parent_op(), scf.ForOp, scf.WhileOp)
+    while isinstance(loop, scf.ForOp) and isinstance(loop.lb.owner, tt.GetProgramIdOp):
+        loop = enclosing(loop.parent_op(), scf.ForOp, scf.WhileOp)
+    return loop is not None
 
 
 def _is_zero(value: SSAValue) -> bool:
     op = value.owner
-    if isinstance(op, tt.SplatOp):
-        return _is_zero(op.src)
-    if not isinstance(op, ConstantOp):
+    if isinstance(op, _OF_ZERO):
+        return _is_zero(op.operands[0])
+    if not isinstance(op, upstream.ConstantOp):
         return False
     if isinstance(op.value, DenseIntOrFPElementsAttr):
         return op.value.is_splat() and splat_number(op.value) == 0
@@ -257,7 +266,7 @@ def _is_at_most(bound: Polynomial | None, limit: Polynomial) -> bool:
 
 
 def _note(box: Box, *, is_store: bool) -> str:
-    bounded = any(side.extent is not None for side in box.sides)
+    bounded = any(side.bound is not None for side in box.sides)
     if any(side.bends_at is not None for side in box.sides):
         return "TMA: the rows that wrap around reach no memory, so they are left out of the tensor"
     if not bounded:

@@ -84,8 +84,6 @@ def _replicate(tasks: WarpSpecializeOp) -> None:
     copies: list[tuple[int, int]] = []
     for partition, (region, count) in enumerate(zip(list(partitions.partition_regions), counts, strict=True)):
         partitions.detach_region(region)
-        for argument in tuple(region.blocks[0].args):
-            region.blocks[0].erase_arg(argument)
         for replica in range(count):
             copy = region.clone() if replica + 1 < count else region
             partitions.add_region(copy)

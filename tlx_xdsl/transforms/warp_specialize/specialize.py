@@ -43,7 +43,7 @@ class Decisions:
 def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass, ...]:
     """Return the passes for some decisions; without `replicate` up to the module that is printed as source."""
     groups = 1 if decisions.groups is None else decisions.groups
-    wanted: list[tuple[str, dict[str, int | bool]]] = []
+    wanted: list[tuple[str, dict[str, int | bool]]] = [("tlx-ws-structure-returns", {})]
     if decisions.persistent:
         wanted.append(("tlx-ws-make-persistent", {}))
     if groups > 1:
@@ -56,9 +56,11 @@ def passes(decisions: Decisions, *, replicate: bool = True) -> tuple[ModulePass,
     }
     wanted.append(("tlx-ws-form-tasks", rings))
     wanted.append(("tlx-ws-prefetch-loads", {}))
-    wanted.append(("tlx-ws-async-dots", {}))
     if decisions.pipeline is not False:
         wanted.append(("tlx-ws-pipeline-products", {}))
+    # Each of these leaves the GPUs of the other alone.
+    wanted.append(("tlx-ws-tensor-memory", {}))
+    wanted.append(("tlx-ws-async-dots", {}))
     if decisions.turns is not False:
         wanted.append(("tlx-ws-take-turns", {}))
     if decisions.stage_stores is not False:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from ..rewriting import constant_integer, insert_before
+from tlx_xdsl.dialects.arith import ExtSIOp, TruncIOp
+
+from ...rewriting import constant_integer, insert_before
 from .numbers import number
 
 
@@ -18,15 +20,9 @@ class Turns:
     value: SSAValue
     loop: scf.ForOp
 
-    @property
-    def runs(self) -> bool:
-        """True if the loop is known to run at least once."""
-        first, last = constant_integer(self.loop.lb), constant_integer(self.loop.ub)
-        return first is not None and last is not None and first < last
-
     def after_loop(self, place: Operation) -> SSAValue:
         """Insert what the count would be in the turn after the last one; return it."""
-        return _with_turn(self.value, self.loop, _end(self.loop, place), place)
+        return _after(self.value, self.loop, place)
 
 
 def turns_of(value: SSAValue, loop: scf.ForOp) -> Turns | None:
@@ -65,17 +61,19 @@ def _grows_by_one(value: SSAValue, loop: scf.ForOp) -> bool:
             )
         case arith.SubiOp() as op:
             return _grows_by_one(op.lhs, loop) and is_outside(op.rhs, loop)
-        case arith.DivSIOp() | arith.DivUIOp() as op:
+        case arith.DivSIOp() as op:
             return _counts_steps(op.lhs, op.rhs, loop)
+        case TruncIOp() | ExtSIOp() as op:
+            return _grows_by_one(op.operands[0], loop)
         case _:
             return False
 
 
 def _counts_steps(value: SSAValue, step: SSAValue, loop: scf.ForOp) -> bool:
     """Return whether `value` is the induction variable, from 0 on, and `step` the loop's."""
-    if step is not loop.step and (
-        constant_integer(step) is None or constant_integer(step) != constant_integer(loop.step)
-    ):
+    if step is not loop.step and constant_integer(step) in (None, 0):
+        return False
+    if constant_integer(step) != constant_integer(loop.step):
         return False
     induction = loop.body.block.args[0]
     if value is induction:
@@ -84,27 +82,36 @@ def _counts_steps(value: SSAValue, step: SSAValue, loop: scf.ForOp) -> bool:
     return isinstance(op, arith.SubiOp) and op.lhs is induction and op.rhs is loop.lb
 
 
-def _end(loop: scf.ForOp, place: Operation) -> SSAValue:
-    """Insert the value of the induction variable after the last turn."""
-    if constant_integer(loop.step) == 1:
-        return loop.ub
-    length = insert_before(place, arith.SubiOp(loop.ub, loop.lb)).result
-    less = insert_before(place, arith.SubiOp(loop.step, number(place, 1, loop.lb.type))).result
-    rounded = insert_before(place, arith.AddiOp(length, less)).result
-    turns = insert_before(place, arith.DivSIOp(rounded, loop.step)).result
-    steps = insert_before(place, arith.MuliOp(turns, loop.step)).result
-    return insert_before(place, arith.AddiOp(loop.lb, steps)).result
-
-
-def _with_turn(value: SSAValue, loop: scf.ForOp, induction: SSAValue, place: Operation) -> SSAValue:
-    """Insert the operations that compute `value`, with another induction variable; return the result."""
-    if isinstance(value, BlockArgument) and value.block is loop.body.block:
-        return induction if value.index == 0 else loop.results[value.index - 1]
+def _after(value: SSAValue, loop: scf.ForOp, place: Operation) -> SSAValue:
+    """Insert the operations that compute a count in the turn after the last one; return the result."""
     if is_outside(value, loop):
         return value
+    if isinstance(value, BlockArgument):
+        return loop.results[value.index - 1] if value.index else _not_below(loop.ub, loop.lb, place)
     op = value.owner
     assert isinstance(op, Operation), "a count is computed of arguments"
-    operands = [_with_turn(operand, loop, induction, place) for operand in op.operands]
-    copy = op.clone(dict(zip(op.operands, operands, strict=True)))
-    insert_before(place, copy)
-    return copy.results[0]
+    if isinstance(op, arith.DivSIOp):
+        return _turns(loop, op.rhs, place)
+    copy = op.clone({operand: _after(operand, loop, place) for operand in op.operands})
+    return insert_before(place, copy).results[0]
+
+
+def _not_below(value: SSAValue, least: SSAValue, place: Operation) -> SSAValue:
+    """Return the larger number; bounds from 0 on, as the length of an array is, are not compared."""
+    return value if constant_integer(least) == 0 else insert_before(place, arith.MaxSIOp(value, least)).result
+
+
+def _turns(loop: scf.ForOp, step: SSAValue, place: Operation) -> SSAValue:
+    """Insert the number of turns of a loop."""
+    known = constant_integer(step)
+    type_ = loop.lb.type
+    distance = loop.ub
+    if constant_integer(loop.lb) != 0:
+        distance = insert_before(place, arith.SubiOp(_not_below(loop.ub, loop.lb, place), loop.lb)).result
+    if known is None:
+        less = insert_before(place, arith.SubiOp(loop.step, number(place, 1, type_))).result
+    else:
+        less = number(place, known - 1, type_)
+    rounded = insert_before(place, arith.AddiOp(distance, less)).result
+    divisor = loop.step if known is None else number(place, known, type_)
+    return insert_before(place, arith.DivSIOp(rounded, divisor)).result

@@ -19,27 +19,33 @@ from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.dialects.arith import CmpiOp
 from tlx_xdsl.dialects.ttg import memdesc_type
 
-from ..rewriting import constant_integer, insert_before
+from ...rewriting import constant_integer, insert_before
 from .numbers import number
 from .products_in_flight import in_block, products_between
+from .ring_links import RingLinks
+from .trip_counts import is_known_to_run
 from .turn_counts import Turns, turns_of
 
 Reads: TypeAlias = dict[ttg.LocalLoadOp, list[ttng.WarpGroupDotOp]]
 """The products that read a buffer in place, by the load that they did without."""
 
 
-def move_releases(region: Region, reads: Reads) -> None:
+def move_releases(region: Region, reads: Reads, rings: RingLinks) -> None:
     """Move the arrivals of a region."""
     for arrival in [op for op in region.walk() if isinstance(op, ttng.ArriveBarrierOp)]:
-        _move(arrival, reads)
+        _move(arrival, reads, rings)
 
 
-def _move(arrival: ttng.ArriveBarrierOp, reads: Reads) -> None:
+def _move(arrival: ttng.ArriveBarrierOp, reads: Reads, rings: RingLinks) -> None:
     block = arrival.parent
     assert block is not None
     order = {op: number for number, op in enumerate(block.ops)}
+    ring = rings.ring_of(arrival.alloc)
     readers: list[ttng.WarpGroupDotOp] = []
     for load, products in reads.items():
+        # An arrival that belongs to no known ring may give back all that was read before.
+        if ring is not None and rings.ring_of(load.src) not in (ring, None):
+            continue
         if _lies_in(load, block) and order[in_block(load, block)] < order[arrival]:
             readers += products
     if not readers:
@@ -51,7 +57,7 @@ def _move(arrival: ttng.ArriveBarrierOp, reads: Reads) -> None:
     elif (wait := _completion(last, last.next_op, None, block, 0)) is not None:
         _place_after(arrival, _behind_waits(wait), order)
     else:
-        _release_in_next_turn(arrival, last, block)
+        _release_in_next_turn(arrival, last, block, rings)
 
 
 def _lies_in(op: Operation, block: Block) -> bool:
@@ -99,7 +105,9 @@ def _completion(
     return None
 
 
-def _release_in_next_turn(arrival: ttng.ArriveBarrierOp, product: ttng.WarpGroupDotOp, block: Block) -> None:
+def _release_in_next_turn(
+    arrival: ttng.ArriveBarrierOp, product: ttng.WarpGroupDotOp, block: Block, rings: RingLinks
+) -> None:
     """Give back in each turn the slot of the turn before, and the last one after the loop."""
     loop = block.parent_op()
     assert isinstance(loop, scf.ForOp), "only loops carry results in flight"
@@ -111,21 +119,41 @@ def _release_in_next_turn(arrival: ttng.ArriveBarrierOp, product: ttng.WarpGroup
     wait = _completion(product, block.first_op, None, block, since)
     assert wait is not None, "a wait follows the last product of the body"
     depth, count = turns
+    ring = rings.ring_of(arrival.alloc)
     place = _behind_waits(wait).next_op
     assert place is not None, "a block ends in an operation"
     is_later = insert_before(place, CmpiOp("sgt", loop.body.block.args[0], loop.lb))
     _arrive_at_slot_before(arrival, count.value, depth, is_later.result, place)
-    after = loop.next_op
-    while isinstance(after, ttng.WarpGroupDotWaitOp):
-        after = after.next_op
-    assert after is not None, "a block ends in an operation"
-    total = count.after_loop(after)
-    has_run = None if count.runs else insert_before(after, CmpiOp("sgt", loop.ub, loop.lb)).result
-    _arrive_at_slot_before(arrival, total, depth, has_run, after)
+    if _is_used_after(loop, ring, rings):
+        after = loop.next_op
+        while isinstance(after, ttng.WarpGroupDotWaitOp):
+            after = after.next_op
+        assert after is not None, "a block ends in an operation"
+        total = count.after_loop(after)
+        has_run = None if is_known_to_run(loop) else insert_before(after, CmpiOp("sgt", loop.ub, loop.lb)).result
+        _arrive_at_slot_before(arrival, total, depth, has_run, after)
     view = arrival.alloc.owner
     Rewriter.erase_op(arrival)
     if isinstance(view, Operation) and not view.results[0].uses.get_length():
         Rewriter.erase_op(view)
+
+
+def _is_used_after(loop: scf.ForOp, ring: SSAValue | None, rings: RingLinks) -> bool:
+    """Return whether the task takes slots of a ring after a loop: then the producer may wait for the last ones."""
+    if ring is None:
+        return True
+    op: Operation | None = loop
+    while op is not None and not isinstance(op, ttg.WarpSpecializePartitionsOp):
+        following = op.next_op
+        while following is not None:
+            waits = [each for each in following.walk() if isinstance(each, ttng.WaitBarrierOp)]
+            if any(rings.ring_of(each.alloc) == ring for each in waits):
+                return True
+            following = following.next_op
+        op = op.parent_op()
+        if isinstance(op, scf.ForOp | scf.WhileOp):
+            return True
+    return False
 
 
 def _turns_of_slots(arrival: ttng.ArriveBarrierOp, loop: scf.ForOp) -> tuple[int, Turns] | None:

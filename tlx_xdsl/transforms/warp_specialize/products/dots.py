@@ -28,16 +28,19 @@ from xdsl.dialects.builtin import BoolAttr, ModuleOp, i1
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import element_bits, layout_attr, scalar_type, shape_of_tensor
 from tlx_xdsl.layouts.shared import default_nvmma_layout
+from tlx_xdsl.targets import Feature
 
-from ..rewriting import Pass, insert_before, ops_of
+from ...rewriting import Pass, insert_before, ops_of
 from .dot_operands import InPlace, buffer_type, in_place, is_zero, why_no_wgmma
 from .numbers import number
 from .products_in_flight import wait_for_products
 from .releases import Reads, move_releases
-from .tasks_of import copies_of
+from .ring_links import RingLinks
+from ..tasks_of import copies_of
 
 
 class AsyncDotsPass(Pass):
@@ -46,7 +49,10 @@ class AsyncDotsPass(Pass):
     name = "tlx-ws-async-dots"
 
     def run(self, op: ModuleOp) -> None:
-        """Handle each partition by itself."""
+        """Handle each partition by itself, on GPUs with wgmma."""
+        target = module_target(op)
+        if target is not None and not target.has(Feature.WGMMA):
+            return
         for tasks in ops_of(op, ttg.WarpSpecializeOp):
             for index, region in enumerate(tasks.partitions.partition_regions):
                 _Partition(tasks, index, region).convert()
@@ -70,7 +76,7 @@ class _Partition:
         if not self.reads and not any(isinstance(op, ttng.WarpGroupDotOp) for op in self.region.walk()):
             return
         wait_for_products(self.region)
-        move_releases(self.region, self.reads)
+        move_releases(self.region, self.reads, RingLinks(self.tasks))
         self._drop_idle_loads()
 
     def _convert(self, dot: tt.DotOp) -> None:

@@ -136,8 +136,10 @@ def _check(sides: list[Side], bits: int) -> None:
 
 
 def _with_extent(side: Side, facts: Facts) -> Side:
+    """The side with the extent of the tensor; one that nothing bounds reaches to the last element, if that is known."""
     if side.bound is None:
-        return side
+        end = side.coordinate.number
+        return side if end is None else replace(side, extent=Polynomial.constant(end + side.size))
     extent = side.bound + side.coordinate
     if not facts.is_of_launch(extent):
         raise NoBoxError(f"the extent {extent} of its tensor does not follow from the arguments")
@@ -177,8 +179,8 @@ class _Conditions:
     def offsets(self, sides: list[Side]) -> None:
         """Offsets of elements that are accessed stay inside of 32 bits."""
         reach = [side.extent * side.stride for side in sides if side.extent is not None]
-        text = self._facts.text(sum(reach, ZERO))
-        if reach and text is not None:
+        total = sum(reach, ZERO)
+        if total.number is None and (text := self._facts.text(total)) is not None:
             self.found.append(f"{text} < 2**31")
 
     def _whole_units(self, elements: Polynomial, what: str) -> None:
