@@ -17,7 +17,7 @@ from xdsl.utils.hints import isa
 
 from tlx_xdsl.dialects.tt.func import FuncOp
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
-from tlx_xdsl.transforms.warp_specialize.arguments import CONDITIONS, HOST_VALUE, descriptors_of
+from tlx_xdsl.transforms.warp_specialize.accesses.arguments import CONDITIONS, HOST_VALUE, descriptors_of
 from tlx_xdsl.transforms.warp_specialize.host_descriptors import DESCRIPTOR
 
 from .types import Text, call, listed, tupled

@@ -123,7 +123,7 @@ class SpecializingTritonKernel(Specializing, TritonKernel):
             plan = None
             if keyed is not None:
                 compiled = choice.kernel.run_there(*values, grid=sizes, warmup=True, **passed)
-                plan = self._plan(choice, compiled, sizes, values, args, given)
+                plan = self._plan(choice, compiled, sizes, values, args, given, keyed[1])
             if plan is None or keyed is None:
                 return choice.kernel.run_there(*values, grid=sizes, warmup=warmup, **passed)
         except CompilationError as error:
@@ -163,7 +163,7 @@ class SpecializingTritonKernel(Specializing, TritonKernel):
 
     def _plan(
         self, choice: Specialized, compiled: Any, sizes: tuple[int, int, int], values: list[Any],
-        args: tuple[Any, ...], given: Mapping[str, Any],
+        args: tuple[Any, ...], given: Mapping[str, Any], addresses: list[int],
     ) -> Plan | None:  # fmt: skip
         """Return what launches like this one take from now on; None where Triton has to make each."""
         if isinstance(compiled, FutureKernel):
@@ -175,7 +175,7 @@ class SpecializingTritonKernel(Specializing, TritonKernel):
         tensors = [name for name, value in order if hasattr(value, "data_ptr") or is_descriptor(value)]
         # Reading it has the record of the globals made.
         assert self.cache_key
-        return plan_of(choice, compiled, sizes, values, tensors)
+        return plan_of(choice, compiled, sizes, values, dict(zip(tensors, addresses, strict=True)))
 
     def bind(self, grid: Any, *args: Any, **kwargs: Any) -> Callable[[], Any]:
         """Compile, read the arguments, and return a launch that repeats: see `TritonKernel.bind`."""

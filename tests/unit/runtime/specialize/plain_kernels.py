@@ -1,4 +1,4 @@
-"""Plain kernels for the tests of specialised launches: a product with small blocks, and one that can't be specialised."""
+"""Plain kernels for the tests of specialised launches: a product with small blocks, and one without a loop."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_given_decisions_are_not_looked_for(world):
     found = searched(WANTED, Settings(by="search", decisions={"depth": 2}))
     assert "depth=2" in found.source
     assert "depth" not in [each.name for each in found.decisions]
-    with pytest.raises(InputTypeError, match="deep.*the decisions are .*depth"):
+    with pytest.raises(InputTypeError, match=r"deep.*the decisions are .*depth"):
         searched(WANTED, Settings(decisions={"deep": 2}))
 
 

@@ -14,7 +14,7 @@ from tlx_xdsl.dialects.base import enclosing
 from tlx_xdsl.dialects.tt import FuncOp
 
 from ...rewriting import constant_integer
-from ..arguments import add_conditions
+from ..accesses.arguments import add_conditions
 from .folding import folded
 from .numbers import number
 from .stages import Stages
