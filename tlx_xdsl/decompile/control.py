@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, SymbolRefAttr
+from xdsl.dialects.builtin import DenseArrayBase, Float32Type, Float64Type, IntegerAttr, IntegerType, SymbolRefAttr
 from xdsl.dialects.cf import ConditionalBranchOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
@@ -16,7 +16,7 @@ from tlx_xdsl.dialects.ttg.warp_specialize import WarpSpecializeOp
 
 from .function import Function, assignment, given, handles, last_use, may_inline, parameters, prop, returned
 from .names import ALWAYS, Scope
-from .types import NotExpressible, Text, call, tupled
+from .types import NotExpressible, Text, call, element_of, tupled
 
 REPLICAS = "tlx.replicas"
 """The attribute with the number of copies of each partition."""
@@ -427,6 +427,8 @@ def _call(fn: Function, op: Any) -> Text:
 
 @handles("tt.reduce", "tt.scan")
 def _combine(fn: Function, op: Any) -> Text:
+    if (name := _plain_reduction(op)) is not None:
+        return call(f"tl.{name}", fn.typed(op.operands[0]), prop(op, "axis"))
     combine = helper(fn, op.regions[0], "combine")
     blocks_text = [fn.typed(value) for value in op.operands]
     values: Text | str = blocks_text[0] if len(blocks_text) == 1 else tupled(blocks_text)
@@ -435,6 +437,25 @@ def _combine(fn: Function, op: Any) -> Text:
         return call("tl.reduce", values, axis, combine)
     backwards = given(op, "reverse")
     return call("tl.associative_scan", values, axis, combine, reverse=backwards)
+
+
+_REDUCTIONS = {
+    "arith.addf": "sum", "arith.addi": "sum", "arith.maxnumf": "max", "arith.maxsi": "max", "arith.minnumf": "min",
+    "arith.minsi": "min",
+}  # fmt: skip
+_SAME = (Float32Type(), Float64Type(), IntegerType(32), IntegerType(64))
+"""Elements that the language's reductions take as they are."""
+
+
+def _plain_reduction(op: Any) -> str | None:
+    """The name of the reduction with one operation that combines; None for any other."""
+    if op.name != "tt.reduce" or len(op.operands) != 1 or element_of(op.operands[0].type) not in _SAME:
+        return None
+    block = op.regions[0].blocks[0]
+    combining, *rest = block.ops
+    ends = [] if not rest else list(rest[0].operands)
+    plain = len(rest) == 1 and list(combining.operands) == list(block.args) and ends == list(combining.results)
+    return _REDUCTIONS.get(combining.name) if plain else None
 
 
 @handles("tt.map_elementwise")

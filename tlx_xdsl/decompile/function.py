@@ -21,6 +21,7 @@ from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.text.diagnostics import report_warning
 
 from .names import ALWAYS, Interval, Scope
+from .rings import is_count
 from .shared import Module
 from .types import (
     TRANSPARENT,
@@ -213,7 +214,7 @@ class Function:
             return text
         number = number_of(value)
         if number is not None and not shape_of(value) and is_natural(number, value.type):
-            return literal(number)
+            return literal(number, value.type)
         return self.typed(value)
 
     def typed(self, value: SSAValue) -> Text:
@@ -233,7 +234,7 @@ class Function:
     def number_or_text(self, value: SSAValue) -> Text:
         """The value where the language converts numbers to the type that it needs: a plain number for a constant."""
         number = number_of(value)
-        return self.text(value) if number is None else literal(number)
+        return self.text(value) if number is None else literal(number, value.type)
 
     def unsigned(self, value: SSAValue) -> Text:
         """The value as an unsigned integer; a number must not be negative."""
@@ -334,7 +335,9 @@ def may_inline(op: Operation) -> bool:
     value = op.results[0]
     use = value.first_use
     # Named values keep their name; what is used in a loop or a task is computed before it.
-    return value.name_hint is None and use is not None and value.has_one_use() and use.operation.parent is op.parent
+    if value.name_hint is not None or use is None or use.operation.parent is not op.parent:
+        return False
+    return value.has_one_use() or is_count(value)
 
 
 def last_use(value: SSAValue, block: Block) -> Operation | None:

@@ -96,12 +96,15 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 
 // -----
 
-// Two halves of a row need no order, and have a buffer each.
+// Two halves of a row need no order, and share a buffer.
 
 // CHECK-LABEL: @two_halves
-// CHECK-COUNT-2: ttg.local_alloc {{.*}} -> !ttg.memdesc<1x64x64xf16, #shared, #smem, mutable>
+// CHECK:         ttg.local_alloc {{.*}} -> !ttg.memdesc<1x64x64xf16, #shared, #smem, mutable>
+// CHECK-NEXT:    ttg.warp_specialize
 // CHECK:         ttng.async_tma_copy_local_to_global
-// CHECK-NOT:     ttng.async_tma_store_wait
+// CHECK-NEXT:    ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
+// CHECK-NEXT:    ttg.memdesc_index
+// CHECK-NEXT:    ttg.local_store
 // CHECK:         ttng.async_tma_copy_local_to_global
 // CHECK-NEXT:    ttng.async_tma_store_wait {pendings = 0 : i32, read_only}
 // CHECK-NEXT:    ttg.warp_return

@@ -49,7 +49,7 @@ class Problem:
     arguments: dict[str, Any]
     """The kernel's run-time arguments by name, in order; arrays, numbers and descriptors."""
     arrays: dict[str, Any]
-    """The arrays behind the arguments, by the names that the reference has for them."""
+    """The arrays of the arguments, by the names that the reference has for them."""
     outputs: tuple[str, ...]
     """Names in `arrays` of what the kernel writes."""
     reference: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]

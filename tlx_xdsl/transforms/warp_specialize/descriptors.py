@@ -44,11 +44,11 @@ from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.transforms.drop_unused import drop_unused
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
-from .arguments import add_conditions
-from .boxes import UNBOUNDED, Box, NoBoxError, form_box, sides_of
-from .division import Side
-from .emission import Emission
-from .facts import Facts
+from .accesses.arguments import add_conditions
+from .accesses.boxes import UNBOUNDED, Box, NoBoxError, form_box, sides_of
+from .accesses.division import Side
+from .accesses.emission import Emission
+from .accesses.facts import Facts
 from .tasks import NOTE
 
 _Access = tt.LoadOp | tt.StoreOp

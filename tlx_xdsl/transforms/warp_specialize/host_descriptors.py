@@ -33,8 +33,8 @@ from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.transforms.drop_unused import drop_unused
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
-from .arguments import add_argument, add_conditions, drop_unused_arguments, new_name
-from .facts import Facts, name_of
+from .accesses.arguments import add_argument, add_conditions, drop_unused_arguments, new_name
+from .accesses.facts import Facts, name_of
 
 DESCRIPTOR = "tlx.host_descriptor"
 """Attribute of an argument: the tensor of which the host makes the descriptor."""

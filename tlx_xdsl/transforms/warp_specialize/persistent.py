@@ -38,8 +38,8 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor, is_set
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
-from .arguments import HOST_VALUE, add_argument, add_conditions, new_name
-from .facts import Facts
+from .accesses.arguments import HOST_VALUE, add_argument, add_conditions, new_name
+from .accesses.facts import Facts
 from .tasks import NOTE
 
 _COORDINATES = (tt.GetProgramIdOp, tt.GetNumProgramsOp)

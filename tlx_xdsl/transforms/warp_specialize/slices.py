@@ -122,3 +122,14 @@ def writes_memory(op: Operation) -> bool:
         return False
     accesses = accesses_of(op)
     return accesses is None or bool(effects_of(op).sync) or not all(access.kind is Kind.READ for access in accesses)
+
+
+def drop_idle(block: Block) -> None:
+    """Erase pure operations without a use, from the end."""
+    for op in reversed(list(block.ops)):
+        for region in op.regions:
+            for inner in region.blocks:
+                drop_idle(inner)
+        if op.results and not op.regions and is_only_read(op) and not any(result.first_use for result in op.results):
+            op.detach()
+            op.erase()

@@ -63,7 +63,7 @@ from .copying import Code, Copier, CountKey
 from .early_loads import check_early
 from .refusal import refusal_at
 from .rings import SMEM, Filling, Ring, depends_on_replica, fillings_of, rings_of
-from .slices import Slice, is_only_read, writes_memory
+from .slices import Slice, drop_idle, is_only_read, writes_memory
 
 REPLICAS = "tlx.replicas"
 """The attribute with the number of copies of each partition, until `tlx-ws-replicate-tasks`; of a function before."""
@@ -402,7 +402,7 @@ class _Former:
         values: dict[SSAValue, SSAValue] = {}
         copier.block(self.body, code, values, counts)
         code.add(end)
-        _drop_idle(code.block)
+        drop_idle(code.block)
         return Region(code.block)
 
     def _tasks(self, producer: Region, consumer: Region) -> ttg.WarpSpecializeOp:
@@ -483,14 +483,3 @@ def _read(code: Code, view: SSAValue, load: tt.DescriptorLoadOp) -> ttg.LocalLoa
         wanted = type_.with_shape(shape, layout_attr(layout))
         view = code.value(ttg.MemDescReshapeOp(operands=[view], result_types=[wanted]))
     return ttg.LocalLoadOp(operands=[view, None], result_types=[load.result.type])
-
-
-def _drop_idle(block: Block) -> None:
-    """Erase pure operations without a use, from the end."""
-    for op in reversed(list(block.ops)):
-        for region in op.regions:
-            for inner in region.blocks:
-                _drop_idle(inner)
-        if op.results and not op.regions and is_only_read(op) and not any(result.first_use for result in op.results):
-            op.detach()
-            op.erase()

@@ -28,9 +28,11 @@ from xdsl.dialects.builtin import BoolAttr, IntegerType, ModuleOp, i1
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base import element_bits, layout_attr, scalar_type, shape_of_tensor
 from tlx_xdsl.layouts.shared import default_nvmma_layout
+from tlx_xdsl.targets import Feature
 
 from ...rewriting import Pass, insert_before, ops_of
 from .dot_operands import InPlace, buffer_type, in_place, is_zero, why_no_wgmma
@@ -47,7 +49,10 @@ class AsyncDotsPass(Pass):
     name = "tlx-ws-async-dots"
 
     def run(self, op: ModuleOp) -> None:
-        """Handle each partition by itself."""
+        """Handle each partition by itself, on GPUs with wgmma."""
+        target = module_target(op)
+        if target is not None and not target.has(Feature.WGMMA):
+            return
         for tasks in ops_of(op, ttg.WarpSpecializeOp):
             for index, region in enumerate(tasks.partitions.partition_regions):
                 _Partition(tasks, index, region).convert()

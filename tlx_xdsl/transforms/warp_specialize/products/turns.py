@@ -76,8 +76,8 @@ def _take_turns(region: Region, first: int, threads: int) -> None:
     if not innermost or not all(_computes(loop) for loop in innermost) or not _run_alike(region, sections):
         return
     entry = region.blocks[0]
-    starts = in_block(sections[0][0], entry)
-    ends = in_block(sections[-1][1], entry)
+    order = {op: position for position, op in enumerate(entry.ops)}
+    starts = min((in_block(op, entry) for op, _ in sections), key=order.__getitem__)
     replica = insert_before(starts, tlx.ReplicaIdOp()).result
     replica.name_hint = "replica"
     mine = _plus(starts, replica, first)
@@ -89,9 +89,9 @@ def _take_turns(region: Region, first: int, threads: int) -> None:
         following = end.next_op
         assert following is not None, "a block ends in an operation"
         insert_before(following, _named(tlx.NamedBarrierArriveOp, other, threads), located_at=end)
-    after = ends.next_op
-    assert after is not None, "a task ends in an operation"
-    _when(after, replica, 0, tlx.NamedBarrierWaitOp, first, threads)
+    end_of_task = entry.last_op
+    assert end_of_task is not None, "a task ends in an operation"
+    _when(end_of_task, replica, 0, tlx.NamedBarrierWaitOp, first, threads)
 
 
 def _plus(place: Operation, value: SSAValue, summand: int) -> SSAValue:

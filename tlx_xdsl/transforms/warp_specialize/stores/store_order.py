@@ -18,8 +18,8 @@ from tlx_xdsl.dialects.base import enclosing
 from tlx_xdsl.dialects.scf import LOOPS
 from tlx_xdsl.dialects.tt import descriptor_type
 
-from ..rewriting import constant_integer
-from .origins import origins_of
+from ...rewriting import constant_integer
+from ..origins import origins_of
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from tlx_xdsl.dialects import regions, tt
 from tlx_xdsl.dialects.base import Kind, effects_of, global_access, is_pointer, scalar_type
 from tlx_xdsl.dialects.tt import DescriptorType
 
-from .refusal import refusal_at
-from .row_cuts import Cuts
+from ..refusal import refusal_at
+from .cuts import Cuts
 
 STORES = (tt.StoreOp, tt.DescriptorStoreOp)
 

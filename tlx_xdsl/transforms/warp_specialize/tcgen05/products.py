@@ -1,0 +1,296 @@
+"""`tlx-ws-tensor-memory`: products of consumers in Blackwell's tensor cores, with their results in tensor memory.
+
+On GPUs with tcgen05 a product of blocks that were loaded from rings reads these where they lie; a consumer issues it,
+and goes on. Results stay in tensor memory: loops carry them there, products add to them, and threads load them, behind
+a wait for the product, where they compute with them. The tensor cores give the slots of rings back themselves.
+Operands that threads compute go to tensor memory (A), or to shared memory.
+
+Before:
+```mlir
+%acc = scf.for %k = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<128x128xf32>) : i32 {
+  ttng.wait_barrier %full_slot, %phase, %true : ...
+  %x = ttg.local_load %a : !ttg.memdesc<128x64xf16, ...> -> tensor<128x64xf16>
+  %y = ttg.local_load %b : !ttg.memdesc<64x128xf16, ...> -> tensor<64x128xf16>
+  ttng.arrive_barrier %empty_slot, 1 : ...
+  %next = tt.dot %x, %y, %sum : ... -> tensor<128x128xf32>
+  scf.yield %next : tensor<128x128xf32>
+}
+```
+After, in Python:
+```python
+for k in range(n):
+    stage, phase = tlx.get_bufidx_phase(k, 3)
+    tlx.barrier_wait(full[stage], phase)
+    tlx.async_dot(a[stage], b[stage], acc_sum[0], use_acc=k > 0, mBarriers=[empty[stage]])
+tlx.tcgen05_commit(acc_done[0])
+tlx.barrier_wait(acc_done[0], 0)
+acc = tlx.local_load(acc_sum[0])
+```
+A product that tcgen05 can't do is refused, and so is one in a `while`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.dialects.arith import AddfOp
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, i32, i64
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tlx_xdsl.analysis.module_attrs import module_target
+from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.base import layout_attr
+from tlx_xdsl.dialects.ttg import MemDescType, columns_of, memdesc_type
+from tlx_xdsl.layouts.shared import unswizzled_layout
+from tlx_xdsl.targets import Feature, Target
+
+from ...rewriting import Pass, insert_before, ops_of
+from ..products.dot_operands import is_zero
+from ..products.numbers import number
+from ..refusal import refusal_at
+from ..slices import drop_idle
+from ..tasks import NOTE, RESERVED_BYTES
+from ..tasks_of import copies_of
+from .accumulators import Accumulator, Accumulators
+from .operands import Operands, accumulator_type, fits_tensor_memory, operand_type, operands_of, why_no_tcgen05
+from .releases import Releases
+from .writer import Place, Plan, Writer
+
+WARP_GROUP = 4
+"""Warps that can load all lanes of tensor memory (PTX ISA, "tcgen05.ld", access restrictions)."""
+
+
+@dataclass(frozen=True)
+class TensorMemoryPass(Pass):
+    """Let Blackwell's tensor cores do the products of partitions."""
+
+    name = "tlx-ws-tensor-memory"
+
+    accumulators: int = 0
+    """Buffers of a sum that an outer loop makes in each turn; 0 for two where tensor memory has room."""
+
+    def run(self, op: ModuleOp) -> None:
+        """Handle each partition by itself.
+
+        Raises WarpSpecializeRefusal, located at a product that tcgen05 can't do.
+        """
+        target = module_target(op)
+        if target is None or not target.has(Feature.TCGEN05):
+            return
+        for tasks in ops_of(op, ttg.WarpSpecializeOp):
+            for index in range(len(tasks.partitions.partition_regions)):
+                _Partition(self, target, tasks, index).convert()
+
+
+class _Partition:
+    """The conversion of a partition."""
+
+    def __init__(self, options: TensorMemoryPass, target: Target, tasks: ttg.WarpSpecializeOp, index: int):
+        self.options, self.target, self.tasks, self.index = options, target, tasks, index
+        self.copies = copies_of(tasks, index)
+
+    @property
+    def region(self) -> Region:
+        """The partition's code."""
+        return self.tasks.partitions.partition_regions[self.index]
+
+    def convert(self) -> None:
+        """Convert all products, or none where there is none."""
+        _add_in_products(self.region)
+        dots = [op for op in self.region.walk() if isinstance(op, tt.DotOp)]
+        if not dots:
+            return
+        for dot in dots:
+            self._check(dot)
+        plan = self._plan(dots)
+        region = self.region
+        written = Writer(plan).region(region)
+        block = written.block
+        written.detach_block(block)
+        old = region.block
+        region.detach_block(old)
+        region.add_block(block)
+        old.erase(safe_erase=False)
+        drop_idle(block)
+        self._have_whole_warp_groups()
+
+    def _check(self, dot: tt.DotOp) -> None:
+        if (reason := why_no_tcgen05(dot)) is not None:
+            raise refusal_at(dot, f"the tensor cores can't do this product: {reason}")
+        parent = dot.parent_op()
+        while isinstance(parent, scf.ForOp | scf.IfOp):
+            parent = parent.parent_op()
+        if not isinstance(parent, ttg.WarpSpecializePartitionsOp):
+            name = "a 'while' loop" if isinstance(parent, scf.WhileOp) else "other code"
+            raise refusal_at(dot, f"its result would have to stay in tensor memory across {name}")
+
+    # --- decisions -----------------------------------------------------------------------------------------------
+
+    def _plan(self, dots: list[tt.DotOp]) -> Plan:
+        operands = {dot: operands_of(dot) for dot in dots}
+        releases = Releases(self.region)
+        while True:
+            accumulators = Accumulators(self.region, dots, [dot for dot in dots if operands[dot].are_stored])
+            needed = releases.settle(operands, accumulators)
+            if not needed:
+                break
+            operands = {dot: _without(found, needed) for dot, found in operands.items()}
+            releases = Releases(self.region)
+        depths = {each: self._depth(each, accumulators) for each in accumulators.all}
+        stored = [
+            (dot, name)
+            for dot in dots
+            for name, place in (("a", operands[dot].a), ("b", operands[dot].b))
+            if place is None
+        ]
+        in_tensor_memory = {key for key in stored if key[1] == "a" and fits_tensor_memory(key[0].a)}
+        self._fit(accumulators, depths, in_tensor_memory)
+        places = {each: self._place(each, depths[each]) for each in accumulators.all}
+        stores = {key: self._operand_buffer(*key, in_tensor_memory=key in in_tensor_memory) for key in stored}
+        self._check_shared_memory(dots[0])
+        return Plan(accumulators, operands, releases, places, stores, self.copies)
+
+    def _depth(self, accumulator: Accumulator, accumulators: Accumulators) -> int:
+        """Two buffers for a sum that a loop around makes in each turn, which then overlaps what follows from the last."""
+        if len(accumulator.loops) != 1 or accumulator.signals_each or self.options.accumulators == 1:
+            return 1
+        loop, position = accumulator.loops[0]
+        is_in_loop = isinstance(loop.parent_op(), scf.ForOp)
+        is_sum = accumulators.is_fresh(loop, position) and all(dot.parent is loop.body.block for dot in accumulator.dots)
+        return 2 if is_in_loop and is_sum else 1
+
+    def _fit(
+        self,
+        accumulators: Accumulators,
+        depths: dict[Accumulator, int],
+        in_tensor_memory: set[tuple[tt.DotOp, str]],
+    ) -> None:
+        """Make less use of tensor memory until all has room in it."""
+        limit = self.target.tmem_columns
+
+        def columns() -> int:
+            sums = (
+                columns_of(accumulator_type(each.dots[0].d.type, depths[each] * self.copies))
+                for each in accumulators.all
+            )
+            blocks = (
+                columns_of(operand_type(dot.a.type, self.copies, in_tensor_memory=True)) for dot, _ in in_tensor_memory
+            )
+            return sum(sums) + sum(blocks)
+
+        if columns() > limit:
+            depths.update(dict.fromkeys(depths, 1))
+        while columns() > limit and in_tensor_memory:
+            in_tensor_memory.pop()
+        if (needed := columns()) > limit:
+            first = accumulators.all[0].dots[0]
+            raise refusal_at(first, f"its products need {needed} columns of tensor memory, there are {limit}")
+
+    def _place(self, accumulator: Accumulator, depth: int) -> Place:
+        first = accumulator.dots[0]
+        last = accumulator.dots[-1]
+        stem = last.d.name_hint or first.d.name_hint or "product"
+        type_ = accumulator_type(first.d.type, depth * self.copies)
+        array = self._before_tasks(ttng.TMEMAllocOp(operands=[None], result_types=[type_, None]), first)
+        array.result.name_hint = f"{stem}_sum" if accumulator.loops else f"{stem}_tile"
+        if depth > 1:
+            note = "two sums take turns, so that the products of one run beside the work with the other"
+            array.attributes[NOTE] = StringAttr(note)
+        done = self._barriers(depth * self.copies, f"{stem}_done", first)
+        return Place(self._capture(array.result), self._capture(done), depth)
+
+    def _operand_buffer(self, dot: tt.DotOp, name: str, *, in_tensor_memory: bool) -> SSAValue:
+        block = dot.a if name == "a" else dot.b
+        type_ = operand_type(block.type, self.copies, in_tensor_memory=in_tensor_memory, is_b=name == "b")
+        made: Operation
+        if in_tensor_memory:
+            made = ttng.TMEMAllocOp(operands=[None], result_types=[type_, None])
+        else:
+            made = ttg.LocalAllocOp(operands=[None], result_types=[type_])
+        array = self._before_tasks(made, dot).results[0]
+        array.name_hint = f"{block.name_hint or 'operand'}_buffer"
+        return self._capture(array)
+
+    def _check_shared_memory(self, dot: tt.DotOp) -> None:
+        """Refuse what shared memory has no room for."""
+        function = self.tasks.parent_op()
+        assert function is not None
+        arrays = [memdesc_type(op.result.type) for op in function.walk() if isinstance(op, ttg.LocalAllocOp)]
+        needed = sum(_bytes(each) for each in arrays)
+        limit = self.target.shared_bytes - RESERVED_BYTES
+        if needed > limit:
+            raise refusal_at(dot, f"the rings and its operands need {needed:,} bytes of shared memory, {limit:,} are there")
+
+    def _have_whole_warp_groups(self) -> None:
+        """Give the task 4 or 8 warps: fewer don't reach all of tensor memory."""
+        warps = list(self.tasks.num_warps)
+        warps[self.index] = min(max(warps[self.index], WARP_GROUP), 2 * WARP_GROUP)
+        self.tasks.partition_num_warps = DenseArrayBase.from_list(i32, warps)
+
+    # --- memory --------------------------------------------------------------------------------------------------
+
+    def _before_tasks(self, op: Operation, dot: tt.DotOp) -> Operation:
+        Rewriter.insert_op(op, InsertPoint.before(self.tasks))
+        op.location = dot.location
+        return op
+
+    def _barriers(self, count: int, name: str, dot: tt.DotOp) -> SSAValue:
+        """Allocate and initialise barriers that one arrival completes."""
+        type_ = MemDescType.get((count, 1), i64, layout_attr(unswizzled_layout(1)), ttg.SharedMemorySpaceAttr())
+        array = self._before_tasks(ttg.LocalAllocOp(operands=[None], result_types=[type_]), dot).results[0]
+        array.name_hint = name
+        one = MemDescType.get((1,), i64, type_.encoding, type_.memory_space)
+        for index in range(count):
+            place = number(self.tasks, index)
+            view = ttg.MemDescIndexOp(operands=[array, place], result_types=[one])
+            self._before_tasks(view, dot)
+            start = ttng.InitBarrierOp(operands=[view.result], properties={"count": IntegerAttr(1, i32)})
+            self._before_tasks(start, dot)
+        return array
+
+    def _capture(self, value: SSAValue) -> SSAValue:
+        """Give a value of the code around to all partitions; return the argument of this one."""
+        partitions = self.tasks.partitions
+        partitions.operands = [*partitions.operands, value]
+        for region in partitions.partition_regions:
+            block = region.blocks[0]
+            argument = block.insert_arg(value.type, len(block.args))
+            argument.name_hint = value.name_hint
+        return self.region.blocks[0].args[-1]
+
+
+def _without(found: Operands, needed: Iterable[ttg.LocalLoadOp]) -> Operands:
+    """The operands, with those stored whose loads threads must do."""
+    loads = set(needed)
+    return Operands(*(None if place is None or place.load in loads else place for place in (found.a, found.b)))
+
+
+def _bytes(type_: MemDescType) -> int:
+    count = 1
+    for extent in type_.shape:
+        count *= extent
+    return count * type_.element_bits // 8
+
+
+def _add_in_products(region: Region) -> None:
+    """Let a product whose only use is a sum add to the other summand itself."""
+    for dot in [op for op in region.walk() if isinstance(op, tt.DotOp)]:
+        uses = list(dot.d.uses)
+        if len(uses) != 1 or not is_zero(dot.c) or dot.max_num_imprecise_acc.value.data:
+            continue
+        op = uses[0].operation
+        if not isinstance(op, AddfOp) or op.parent is not dot.parent or op.lhs is op.rhs:
+            continue
+        other: Attribute = dot.d.type
+        summand = op.rhs if op.lhs is dot.d else op.lhs
+        if summand.type != other:
+            continue
+        made = insert_before(op, dot.clone(), located_at=dot)
+        made.operands[2] = summand
+        made.d.name_hint = op.result.name_hint or dot.d.name_hint
+        op.result.replace_all_uses_with(made.d)
+        Rewriter.erase_op(op)
+        Rewriter.erase_op(dot)
