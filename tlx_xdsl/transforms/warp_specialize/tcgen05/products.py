@@ -31,8 +31,9 @@ A product that tcgen05 can't do is refused, and so is one in a `while`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import scf
 from xdsl.dialects.arith import AddfOp
@@ -42,8 +43,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.analysis.module_attrs import module_target
 from tlx_xdsl.dialects import tt, ttg, ttng
-from tlx_xdsl.dialects.base import layout_attr
-from tlx_xdsl.dialects.ttg import MemDescType, columns_of, memdesc_type
+from tlx_xdsl.dialects.base import element_bits, layout_attr, scalar_type, shape_of_tensor
+from tlx_xdsl.dialects.ttg import MemDescType, columns_of
 from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.targets import Feature, Target
 
@@ -57,7 +58,11 @@ from ..tasks_of import copies_of
 from .accumulators import Accumulator, Accumulators
 from .operands import Operands, accumulator_type, fits_tensor_memory, operand_type, operands_of, why_no_tcgen05
 from .releases import Releases
+from .sharing import shared, span_of, span_of_operand
 from .writer import Place, Plan, Writer
+
+_Key = tuple[tt.DotOp, str]
+"""A product, and which of its operands."""
 
 WARP_GROUP = 4
 """Warps that can load all lanes of tensor memory (PTX ISA, "tcgen05.ld", access restrictions)."""
@@ -146,11 +151,23 @@ class _Partition:
             for name, place in (("a", operands[dot].a), ("b", operands[dot].b))
             if place is None
         ]
-        in_tensor_memory = {key for key in stored if key[1] == "a" and fits_tensor_memory(key[0].a)}
-        self._fit(accumulators, depths, in_tensor_memory)
-        places = {each: self._place(each, depths[each]) for each in accumulators.all}
-        stores = {key: self._operand_buffer(*key, in_tensor_memory=key in in_tensor_memory) for key in stored}
-        self._check_shared_memory(dots[0])
+        sums = shared([(each, each.dots[0].d.type, span_of(each, accumulators)) for each in accumulators.all])
+        spans = {dot: span_of_operand(dot, accumulators) for dot, _ in stored}
+        blocks = {
+            name: shared([(key, _block(key).type, spans[key[0]]) for key in stored if key[1] == name]) for name in "ab"
+        }
+        in_tensor_memory = [keys for keys in blocks["a"] if fits_tensor_memory(_block(keys[0]))]
+        self._fit(sums, depths, in_tensor_memory)
+        places: dict[Accumulator, Place] = {}
+        for group in sums:
+            buffers = self._sums(group, depths[group[0]])
+            for each in group:
+                places[each] = Place(buffers, self._done(each, depths[each]), depths[each])
+        stores: dict[tuple[tt.DotOp, str], SSAValue] = {}
+        for keys in [*blocks["a"], *blocks["b"]]:
+            stores.update(dict.fromkeys(keys, self._operand_buffer(keys[0], in_tensor_memory=keys in in_tensor_memory)))
+        if len(in_tensor_memory) < len(blocks["a"]) + len(blocks["b"]):
+            self._check_shared_memory(dots[0])
         return Plan(accumulators, operands, releases, places, stores, self.copies)
 
     def _depth(self, accumulator: Accumulator, accumulators: Accumulators) -> int:
@@ -163,54 +180,48 @@ class _Partition:
         return 2 if is_in_loop and is_sum else 1
 
     def _fit(
-        self,
-        accumulators: Accumulators,
-        depths: dict[Accumulator, int],
-        in_tensor_memory: set[tuple[tt.DotOp, str]],
+        self, sums: Sequence[Sequence[Accumulator]], depths: dict[Accumulator, int], blocks: list[list[_Key]]
     ) -> None:
         """Make less use of tensor memory until all has room in it."""
         limit = self.target.tmem_columns
 
         def columns() -> int:
-            sums = (
-                columns_of(accumulator_type(each.dots[0].d.type, depths[each] * self.copies))
-                for each in accumulators.all
-            )
-            blocks = (
-                columns_of(operand_type(dot.a.type, self.copies, in_tensor_memory=True)) for dot, _ in in_tensor_memory
-            )
-            return sum(sums) + sum(blocks)
+            types = [accumulator_type(group[0].dots[0].d.type, depths[group[0]] * self.copies) for group in sums]
+            types += [operand_type(_block(keys[0]).type, self.copies, in_tensor_memory=True) for keys in blocks]
+            return sum(map(columns_of, types))
 
         if columns() > limit:
             depths.update(dict.fromkeys(depths, 1))
-        while columns() > limit and in_tensor_memory:
-            in_tensor_memory.pop()
+        while columns() > limit and blocks:
+            blocks.pop()
         if (needed := columns()) > limit:
-            first = accumulators.all[0].dots[0]
+            first = sums[0][0].dots[0]
             raise refusal_at(first, f"its products need {needed} columns of tensor memory, there are {limit}")
 
-    def _place(self, accumulator: Accumulator, depth: int) -> Place:
-        first = accumulator.dots[0]
-        last = accumulator.dots[-1]
-        stem = last.d.name_hint or first.d.name_hint or "product"
+    def _sums(self, group: Sequence[Accumulator], depth: int) -> SSAValue:
+        """Allocate the buffers of accumulators that share them."""
+        first = group[0].dots[0]
         type_ = accumulator_type(first.d.type, depth * self.copies)
-        array = self._before_tasks(ttng.TMEMAllocOp(operands=[None], result_types=[type_, None]), first)
-        array.result.name_hint = f"{stem}_sum" if accumulator.loops else f"{stem}_tile"
+        array = self._before_tasks(ttng.TMEMAllocOp(operands=[None], result_types=[type_, None]), first).results[0]
+        array.name_hint = f"{_name(group[0])}_{'sum' if group[0].loops else 'tile'}"
         if depth > 1:
             note = "two sums take turns, so that the products of one run beside the work with the other"
-            array.attributes[NOTE] = StringAttr(note)
-        done = self._barriers(depth * self.copies, f"{stem}_done", first)
-        return Place(self._capture(array.result), self._capture(done), depth)
+            array.owner.attributes[NOTE] = StringAttr(note)  # pyright: ignore
+        return self._capture(array)
 
-    def _operand_buffer(self, dot: tt.DotOp, name: str, *, in_tensor_memory: bool) -> SSAValue:
-        block = dot.a if name == "a" else dot.b
-        type_ = operand_type(block.type, self.copies, in_tensor_memory=in_tensor_memory, is_b=name == "b")
+    def _done(self, accumulator: Accumulator, depth: int) -> SSAValue:
+        barriers = self._barriers(depth * self.copies, f"{_name(accumulator)}_done", accumulator.dots[0])
+        return self._capture(barriers)
+
+    def _operand_buffer(self, key: _Key, *, in_tensor_memory: bool) -> SSAValue:
+        block = _block(key)
+        type_ = operand_type(block.type, self.copies, in_tensor_memory=in_tensor_memory, is_b=key[1] == "b")
         made: Operation
         if in_tensor_memory:
             made = ttng.TMEMAllocOp(operands=[None], result_types=[type_, None])
         else:
             made = ttg.LocalAllocOp(operands=[None], result_types=[type_])
-        array = self._before_tasks(made, dot).results[0]
+        array = self._before_tasks(made, key[0]).results[0]
         array.name_hint = f"{block.name_hint or 'operand'}_buffer"
         return self._capture(array)
 
@@ -218,8 +229,15 @@ class _Partition:
         """Refuse what shared memory has no room for."""
         function = self.tasks.parent_op()
         assert function is not None
-        arrays = [memdesc_type(op.result.type) for op in function.walk() if isinstance(op, ttg.LocalAllocOp)]
-        needed = sum(_bytes(each) for each in arrays)
+        needed = 0
+        for op in function.walk():
+            match op:
+                case ttg.LocalAllocOp() if op.result.type.element_type != i64:
+                    needed += _bytes(op.result.type)
+                case tt.DescriptorStoreOp():
+                    needed += _bytes_of_block(op.src.type) * self.copies
+                case _:
+                    pass
         limit = self.target.shared_bytes - RESERVED_BYTES
         if needed > limit:
             raise refusal_at(dot, f"the rings and its operands need {needed:,} bytes of shared memory, {limit:,} are there")
@@ -262,6 +280,15 @@ class _Partition:
         return self.region.blocks[0].args[-1]
 
 
+def _block(key: _Key) -> SSAValue:
+    dot, name = key
+    return dot.a if name == "a" else dot.b
+
+
+def _name(accumulator: Accumulator) -> str:
+    return next((dot.d.name_hint for dot in reversed(accumulator.dots) if dot.d.name_hint), "product")
+
+
 def _without(found: Operands, needed: Iterable[ttg.LocalLoadOp]) -> Operands:
     """The operands, with those stored whose loads threads must do."""
     loads = set(needed)
@@ -269,10 +296,11 @@ def _without(found: Operands, needed: Iterable[ttg.LocalLoadOp]) -> Operands:
 
 
 def _bytes(type_: MemDescType) -> int:
-    count = 1
-    for extent in type_.shape:
-        count *= extent
-    return count * type_.element_bits // 8
+    return prod(type_.shape) * type_.element_bits // 8
+
+
+def _bytes_of_block(block: Attribute) -> int:
+    return prod(shape_of_tensor(block)) * element_bits(scalar_type(block)) // 8
 
 
 def _add_in_products(region: Region) -> None:
